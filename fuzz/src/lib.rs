@@ -10,6 +10,7 @@ mod masks;
 mod mutate;
 mod random;
 mod start;
+mod vocabularies;
 
 pub use ask::ask_everything;
 pub use compiled::{ask_compiled, compiled_grammar_file};
@@ -19,6 +20,7 @@ pub use live::{LiveDirectory, ask_live};
 pub use masks::check_masks;
 pub use mutate::mutate_sections;
 pub use start::{catalog_file, columns, row_id};
+pub use vocabularies::check_vocabularies;
 
 use palmette_storage::Format;
 

@@ -1,33 +1,43 @@
-//! Masks of the automaton against those of the definition, over a grammar and a vocabulary from bytes.
+//! Masks of the engines against those of the definition, over a grammar and a vocabulary from bytes.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::{
-    Budget, GrammarConstraint, GrammarScratch, GrammarSource, MaskBudget, PreparedVocabulary, Recognizer,
-    RecognizerLimits, SavedGrammar,
+    Budget, GrammarConstraint, GrammarScratch, GrammarSource, MaskBudget, PrecomputeLimits,
+    PreparedVocabulary, Recognizer, RecognizerLimits, SavedGrammar,
 };
 
-/// As many steps as anything may take.
+/// Bound on the steps of each part.
 const STEPS: u64 = 2_000_000;
 
-/// Parts of an input: a grammar in GBNF, the tokens, and what chooses among those that are allowed.
+/// Steps of precomputing: enough for some masks of any grammar.
+const PRECOMPUTE_STEPS: u64 = 20_000;
+
+/// Memory for masks that holds few of them, so that some push out others.
+const LITTLE_MEMORY: usize = 20_000;
+
+/// Parts of an input: the source of a grammar, the tokens, and what chooses among those that are allowed.
 const BETWEEN_PARTS: u8 = 0xFF;
 const BETWEEN_TOKENS: u8 = 0xFE;
 
-/// Follows a text of the grammar by tokens that the input chooses: at each the mask of the automaton is that of a walk, and so is that of
-/// the grammar's file. Where a limit is in the way, nothing is compared.
+/// Follows a text of the grammar by tokens that the input chooses: at each the mask of the engine is that of a walk. So are the masks
+/// of the grammar's file, those of a constraint that has precomputed, and those of one with little memory. Where a limit is in the way,
+/// nothing is compared.
 pub fn check_masks(data: &[u8]) {
     let mut parts = data.splitn(3, |&byte| byte == BETWEEN_PARTS);
     let Some(Ok(source)) = parts.next().map(std::str::from_utf8) else { return };
     let tokens = parts.next().unwrap_or(b"a\xFEb\xFEab");
     let choices = parts.next().unwrap_or(b"abc");
-    let source = GrammarSource::Gbnf { text: source.to_owned(), options: Default::default() };
-    let Ok((grammar, _)) = source.parse() else { return };
+    let source = source_of(source);
+    let Ok((grammar, _)) = source.parse_with_budget(&mut Budget::new(STEPS)) else { return };
     let mut limits = RecognizerLimits::default();
     limits.lexer.max_states = 2_000;
     limits.lexer.max_expressions = 20_000;
     limits.lexer.max_visited = 2_000;
+    limits.parser.tables.max_states = 2_000;
+    limits.parser.tables.max_items = 50_000;
     let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::new(STEPS));
     let Ok(recognizer) = recognizer else { return };
 
@@ -40,10 +50,30 @@ pub fn check_masks(data: &[u8]) {
     let walked = GrammarConstraint::by_walking(Arc::clone(&recognizer), Arc::clone(&vocabulary));
     let read = GrammarConstraint::new(recognizer, Arc::clone(&vocabulary));
     follow(&read, &walked, choices);
-    let bytes = read.to_bytes(&source).expect("its own source");
+
+    follow(&read.clone().with_mask_bytes(LITTLE_MEMORY), &walked, choices);
+    let precomputed = read.clone().with_mask_bytes(64 << 20);
+    let precompute = PrecomputeLimits { steps: PRECOMPUTE_STEPS, ..PrecomputeLimits::default() };
+    if precomputed.precompute(&precompute, &AtomicBool::new(false)).is_ok() {
+        follow(&precomputed, &walked, choices);
+    }
+    // A grammar may be larger than files may hold.
+    let Ok(bytes) = read.to_bytes(&source) else { return };
     let saved = SavedGrammar::from_bytes(bytes.into()).expect("it was saved just now");
     if let Ok(reopened) = saved.compile(&vocabulary, &limits, &mut Budget::new(STEPS)) {
         follow(&reopened.constraint, &walked, choices);
+    }
+}
+
+/// The grammar in the notation that it looks like: a JSON Schema begins with a brace, GBNF defines by `::=`, the rest is Lark.
+fn source_of(text: &str) -> GrammarSource {
+    let text = text.to_owned();
+    if text.starts_with('{') {
+        GrammarSource::JsonSchema { text, options: Default::default() }
+    } else if text.contains("::=") {
+        GrammarSource::Gbnf { text, options: Default::default() }
+    } else {
+        GrammarSource::Lark { text, options: Default::default() }
     }
 }
 

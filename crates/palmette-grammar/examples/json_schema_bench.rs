@@ -14,10 +14,6 @@
 #![allow(clippy::print_stdout)]
 
 // The tests read texts in the same way.
-#[path = "../tests/machine/mod.rs"]
-mod machine;
-#[path = "../tests/python_json/mod.rs"]
-mod python_json;
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +23,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use machine::Machine;
 use palmette_grammar::{
     Budget, Recognizer, RecognizerLimits,
     engine::lexer::Lexer,
@@ -35,7 +30,8 @@ use palmette_grammar::{
         Draft, Inexpressible, JsonSchemaError, JsonSchemaOptions, PropertyOrder, parse,
     },
 };
-use python_json::dumps;
+use palmette_testkit::grammar::Machine;
+use palmette_testkit::json::dumps;
 use serde_json::Value;
 
 fn main() {

@@ -51,7 +51,7 @@ pub struct CompiledGrammar {
     pub constraint: GrammarConstraint,
     /// Parts of the source without effect.
     pub warnings: Vec<Warning>,
-    /// Of the source, and about that of the grammar.
+    /// Bytes of the source, and about those of the grammar.
     source_bytes: usize,
 }
 
@@ -85,13 +85,13 @@ pub struct Cached {
 /// The way a [`GrammarCache`] came by a grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheOutcome {
-    /// It was there.
+    /// A grammar that was there.
     Hit,
     /// Somebody else was compiling it.
     Waited,
-    /// It was compiled, and is kept.
+    /// A grammar that was compiled, and is kept.
     Built,
-    /// It was compiled, but alone takes more than [all may](CacheLimits::max_bytes): it is not kept, and the next who asks
+    /// A grammar that was compiled, but alone takes more than [all may](CacheLimits::max_bytes): it is not kept, and the next who asks
     /// compiles it again.
     TooLarge {
         /// About how much it takes.
@@ -105,10 +105,10 @@ pub enum CacheError {
     /// The front end refuses it.
     #[error(transparent)]
     Source(Arc<SourceError>),
-    /// It asks for a token that the vocabulary does not have.
+    /// Grammar that asks for a token that the vocabulary does not have.
     #[error(transparent)]
     Token(TokenError),
-    /// It cannot be made ready.
+    /// Grammar that cannot be made ready.
     #[error(transparent)]
     Compile(Arc<CompileError>),
     /// The flag of this question was set.
@@ -166,11 +166,11 @@ type BuildResult = Option<Result<Arc<CompiledGrammar>, CacheError>>;
 /// Time between two looks of a waiting thread at its flag.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// After how many questions the memory of grammars, which grow, is looked at again.
+/// Number of questions after which the memory of grammars, which grow, is looked at again.
 const BETWEEN_TRIMS: u64 = 256;
 
 impl GrammarCache {
-    /// Nothing yet.
+    /// An empty cache.
     pub fn new(limits: CacheLimits) -> Self {
         Self { limits, kept: Mutex::default() }
     }

@@ -1,9 +1,7 @@
-//! Crates below the facade, for this project's own tests and benches; no stability.
+//! Names of the crates below, for this crate's own tests and benches; no stability. Tests of one crate alone are in that crate.
 
 pub use palmette_masks::vocabulary;
-pub use palmette_masks::walk::{TrieWalk, WalkScratch};
-pub use palmette_parser::rules::{reduce, used_terminals};
-pub use palmette_parser::{glr, lexer, lr, recognizer};
+pub use palmette_parser::{glr, lexer, recognizer};
 pub use palmette_regex as regex;
 
 /// The mask engine that reads stacks.

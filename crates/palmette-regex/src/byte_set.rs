@@ -47,7 +47,7 @@ impl ByteSet {
         self.0.iter().zip(other.0).any(|(own, other)| own & other != 0)
     }
 
-    /// In ascending order.
+    /// Bytes of the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u8> {
         (0..=u8::MAX).filter(|&byte| self.contains(byte))
     }

@@ -44,9 +44,9 @@ pub enum Regex {
     Literal(Arc<str>),
     /// One character of a class.
     Class(CharClass),
-    /// One after another.
+    /// Concatenation.
     Concat(Arc<[Regex]>),
-    /// One of these.
+    /// Union.
     Alternate(Arc<[Regex]>),
     /// `min` to `max` times (`None`: without end).
     Repeat {
@@ -62,7 +62,7 @@ pub enum Regex {
     },
     /// The digits of the multiples of a number.
     Multiple(Multiple),
-    /// All of these at once.
+    /// Intersection.
     And(Arc<[Regex]>),
     /// Every text but these.
     Not(Arc<Regex>),
@@ -86,7 +86,7 @@ impl Regex {
         if text.is_empty() { Self::Empty } else { Self::Literal(text.into()) }
     }
 
-    /// One after another.
+    /// The concatenation of parts.
     pub fn concat(parts: impl IntoIterator<Item = Regex>) -> Self {
         let mut kept: Vec<_> = parts.into_iter().filter(|part| *part != Self::Empty).collect();
         if kept.contains(&Self::Never) {
@@ -99,7 +99,7 @@ impl Regex {
         }
     }
 
-    /// One of these.
+    /// The union of options.
     pub fn alternate(options: impl IntoIterator<Item = Regex>) -> Self {
         let mut kept: Vec<_> =
             options.into_iter().filter(|option| *option != Self::Never).collect();
@@ -124,7 +124,7 @@ impl Regex {
         self.repeat(0, Some(1))
     }
 
-    /// All of these at once.
+    /// The intersection of parts.
     pub fn and(parts: impl IntoIterator<Item = Regex>) -> Self {
         let mut kept: Vec<_> = parts.into_iter().collect();
         if kept.contains(&Self::Never) {

@@ -11,7 +11,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Multiple {
     modulus: u64,
-    /// Of the digits so far.
+    /// Remainder of the digits so far by the divisor.
     remainder: u64,
     place: Place,
     /// Digits to come, at least and at most, of whole numbers of which that is known.
@@ -40,7 +40,7 @@ impl Multiple {
         Self { modulus, remainder: 0, place: Place::Whole(places), left: None }
     }
 
-    /// Those of its whole numbers that have so many digits to come; `None` where there are none, or it has points, whose digits are
+    /// The subset of its whole numbers that have so many digits to come; `None` where there are none, or it has points, whose digits are
     /// not told apart.
     pub(crate) fn of_length(self, min: u32, max: Option<u32>) -> Option<Self> {
         let Place::Whole(None) = self.place else { return None };
@@ -50,7 +50,7 @@ impl Multiple {
     }
 
     /// True when any text is left.
-    pub fn is_possible(self) -> bool {
+    pub(crate) fn is_possible(self) -> bool {
         self.fewest().is_some()
     }
 
@@ -107,7 +107,7 @@ impl Multiple {
         self.fewest() == Some(0)
     }
 
-    /// It has no text of fewer characters.
+    /// Lower bound on the characters of its texts.
     pub fn shortest(self) -> u32 {
         self.fewest().unwrap_or(0)
     }

@@ -9,6 +9,7 @@
 //! - [`allocations`]: an allocator that counts, for what must not allocate.
 //! - [`lexing`]: what regular expressions match and how texts are cut into lexemes, as defined.
 //! - [`generate`]: proptest strategies for sets of semantic IDs.
+//! - [`json`]: random JSON Schemas and values, and JSON as Python writes it.
 //! - [`grammar`]: sentences of grammars and what may follow, by definition; random grammars.
 #![deny(unsafe_code)]
 
@@ -17,6 +18,7 @@ pub mod beam_slots;
 pub mod data;
 pub mod generate;
 pub mod grammar;
+pub mod json;
 pub mod laws;
 pub mod lexing;
 pub mod logits;

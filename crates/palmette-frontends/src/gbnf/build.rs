@@ -107,7 +107,7 @@ struct Builder<'a> {
     index: BTreeMap<&'a str, usize>,
     made: GrammarBuilder,
     terminals: HashMap<Regex, TerminalId>,
-    /// By rule, once it is mentioned.
+    /// Nonterminals by rule, made when it is mentioned.
     nonterminals: Vec<Option<NonterminalId>>,
     /// Rules that are mentioned and have no bodies yet.
     open: Vec<usize>,
@@ -300,7 +300,7 @@ impl Builder<'_> {
     }
 }
 
-/// From the first of these to the last.
+/// The span from the first part to the last.
 fn whole<E: std::borrow::Borrow<Expression>>(parts: &[E]) -> (usize, usize) {
     let first = parts.first().map_or(0, |part| part.borrow().place.0);
     (first, parts.last().map_or(first, |part| part.borrow().place.1))

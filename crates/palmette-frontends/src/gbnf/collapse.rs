@@ -49,7 +49,7 @@ impl Measure {
 /// The regular rules of a grammar.
 pub(super) struct Regular<'a> {
     index: BTreeMap<&'a str, usize>,
-    /// By rule; `None` for rules that are not regular.
+    /// Expressions by rule; `None` for rules that are not regular.
     rules: Vec<Option<Collapsed>>,
     budget: RefCell<Budget<'a>>,
     /// Once set, nothing is regular any more: what is made then is thrown away.
@@ -60,7 +60,7 @@ pub(super) struct Regular<'a> {
 const UNITS_PER_NODE: usize = 8;
 
 impl<'a> Regular<'a> {
-    /// Of rules all of whose references are in `index`.
+    /// Collapses the rules all of whose references are in `index`.
     ///
     /// A rule is regular when all the rules it mentions are, or when it mentions itself besides and only as the last or
     /// only as the first thing (`ws ::= [ \n] ws | ""`).
@@ -183,12 +183,12 @@ impl<'a> Regular<'a> {
     }
 }
 
-/// One after another, if that is not too large.
+/// The concatenation of parts, if that is not too large.
 pub(super) fn sequence(parts: &[Collapsed]) -> Option<Collapsed> {
     sized(Regex::concat(parts.iter().map(|part| part.regex.clone())), parts)
 }
 
-/// One of these, if that is not too large.
+/// The union of options, if that is not too large.
 pub(super) fn choice(options: &[Collapsed]) -> Option<Collapsed> {
     sized(Regex::alternate(options.iter().map(|option| option.regex.clone())), options)
 }

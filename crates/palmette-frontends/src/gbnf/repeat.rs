@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use crate::{GrammarBuilder, NonterminalId, Symbol};
 
-/// Up to so many times a symbol is written out in a body.
+/// Limit on the times that a symbol is written out in a body.
 const WRITTEN_OUT: u32 = 16;
-/// Up to so many optional times are a chain, which an LR parser reads without trying both.
+/// Limit on the optional times that are a chain, which an LR parser reads without trying both.
 const CHAINED: u32 = 64;
 
 /// The rules made so far, by what is repeated.
 #[derive(Default)]
 pub(super) struct Repeats {
     endless: BTreeMap<(Symbol, bool), NonterminalId>,
-    /// By exponent of two.
+    /// Powers by symbol and exponent of two.
     powers: BTreeMap<(Symbol, u32), Symbol>,
-    /// From none to so many times.
+    /// Repetitions from none to a number of times.
     up_to: BTreeMap<(Symbol, u32), Symbol>,
 }
 

@@ -23,7 +23,7 @@ use super::{
 pub(super) enum Part {
     /// Every one of these.
     All(Vec<JsonId>),
-    /// At least one.
+    /// At least one of the schemas.
     Any(Vec<JsonId>),
     /// Exactly one.
     One(Vec<JsonId>),
@@ -33,9 +33,9 @@ pub(super) enum Part {
         then: Option<JsonId>,
         otherwise: Option<JsonId>,
     },
-    /// If the member is there, the schema holds.
+    /// A schema that holds if the member is there.
     With(Arc<str>, JsonId),
-    /// If the member is there, these are.
+    /// Names that are there if the member is.
     WithNames(Arc<str>, Vec<Arc<str>>),
     Values(Vec<JsonId>),
 }
@@ -366,7 +366,7 @@ impl Compiler<'_> {
         Ok(cases)
     }
 
-    /// Of the values of `within`, those of exactly one alternative: each alternative less the others. Where two have no
+    /// The values of `within` that are of exactly one alternative: each alternative less the others. Where two have no
     /// value of `within` in common, or none of a type, nothing is taken away.
     fn exactly_one(&mut self, within: &Cases, schemas: &[JsonId]) -> Result<Cases> {
         let goals = self.goals_of(schemas, false)?;
@@ -411,7 +411,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Of the values of `within`, those for which a conditional holds, or with `denied` does not.
+    /// The values of `within` for which a conditional holds, or with `denied` does not.
     fn conditional(
         &mut self,
         within: &Cases,

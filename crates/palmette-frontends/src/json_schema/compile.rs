@@ -1,4 +1,4 @@
-//! From claims on a value to the cases in which they hold.
+//! The compiler from claims on a value to the cases in which they hold.
 
 use std::{collections::BTreeMap, rc::Rc, sync::Arc};
 
@@ -332,7 +332,7 @@ impl<'o> Compiler<'o> {
         if denied { self.complement(&cases) } else { Ok(cases) }
     }
 
-    /// From here on, rules are made for this goal.
+    /// Begins the emission of rules for this goal.
     pub(super) fn emit_goal(&mut self, goal: GoalId) {
         self.emitting = goal;
     }

@@ -35,7 +35,7 @@ impl Decimal {
         Some(Self { negative, digits, exponent })
     }
 
-    /// So many units of `10^-places`.
+    /// The number of so many units of `10^-places`.
     pub(super) fn of_units(units: i128, places: usize) -> Self {
         let size = units.unsigned_abs().to_string();
         let digits: Vec<u8> =

@@ -1,4 +1,4 @@
-//! From goals to a grammar: one nonterminal a goal, one terminal a way of spelling.
+//! The emitter from goals to a grammar: one nonterminal a goal, one terminal a way of spelling.
 
 use std::{rc::Rc, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     TerminalId, TerminalKind,
 };
 
-/// So many numbers between two bounds are listed rather than made an automaton of.
+/// Limit on the numbers between two bounds that are listed rather than made an automaton of.
 const MAX_LITERALS: u64 = 500;
 
 /// A terminal's part in objects whose names are remembered, and in arrays whose items are.
@@ -49,7 +49,7 @@ pub(super) struct Emitter<'c, 'o> {
     pub(super) counted: Vec<(GoalId, Symbol)>,
     /// Goals that no value was found to meet.
     pub(super) impossible: HashSet<GoalId>,
-    /// By expression, and by what they are in scopes of distinct names.
+    /// Terminals by expression, and by their role in scopes of distinct names.
     terminals: HashMap<(Regex, Option<InScope>), TerminalId>,
     distinct_names: DistinctNames,
     goals: HashMap<GoalId, NonterminalId>,

@@ -20,13 +20,13 @@ use super::{
 };
 use crate::{NonterminalId, Regex, Symbol};
 
-/// Up to so many items, each place has its own rule; beyond, repetitions are made of halves.
+/// Limit on the items up to which each place has its own rule; beyond, repetitions are made of halves.
 const MAX_UNROLLED: u64 = 64;
 
-/// So many values can be told apart by whether they came already: bits of a number.
+/// Number of values that can be told apart by whether they came already: bits of a number.
 const MAX_VALUES: u64 = 60;
 
-/// Up to so many items that are remembered are counted.
+/// Limit on remembered items that are counted.
 const MAX_COUNTED: u64 = 1_000;
 
 /// A value of a finite set.
@@ -148,7 +148,7 @@ impl Emitter<'_, '_> {
         Ok(twice)
     }
 
-    /// Up to `times` of `one`: either fewer than the greatest power of two within, or that many and then some.
+    /// At most `times` repetitions of `one`: either fewer than the greatest power of two within, or that many and then some.
     fn at_most(
         &mut self,
         one: NonterminalId,

@@ -22,7 +22,7 @@ const MAX_COUNTED: usize = 64;
 struct State {
     /// Bits of the tracked names that were there.
     seen: u64,
-    /// In the schema's order: the next declared name that may come.
+    /// Next declared name that may come, in the schema's order.
     next: usize,
     /// Numbers of required names that were there, and of optional ones as far as these are limited.
     required: usize,
@@ -43,13 +43,13 @@ struct Effect {
     candidate: bool,
 }
 
-/// When a member may come.
+/// Condition on the turn of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Turn {
     Anywhere,
     /// Once; a bit of [`State::seen`].
     Once(u32),
-    /// When [`State::next`] is this.
+    /// Turn at this [`State::next`].
     Nth(usize),
     /// Once, its name being remembered: one of those that are required.
     Required,
@@ -59,7 +59,7 @@ enum Turn {
 
 /// Means by which the names of an object are kept apart.
 struct Tracking {
-    /// By place, when its member may come.
+    /// Turns of members, by place.
     turns: Vec<Turn>,
     /// The parts of its terminals in a scope of distinct names, where there is one.
     scope: Scope,
@@ -76,7 +76,7 @@ struct Scope {
 }
 
 impl Scope {
-    /// One that remembers its names; free ones, too, where `many`.
+    /// A scope that remembers its names; free ones, too, where `many`.
     fn new(many: bool) -> Self {
         Self {
             open: Some(InScope::Open),
@@ -99,7 +99,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Few names are tracked by the rules, in a state for each set of them. Otherwise names are remembered, and the rules
+    /// Tracking of names: few are tracked by the rules, in a state for each set of them. Otherwise names are remembered, and the rules
     /// count, if more than that are required, names have to be told apart, or all members must be distinct.
     fn tracking(&self, plan: &Plan, max_tracked: usize) -> Result<Tracking> {
         let all_tracked = plan.places.len() <= max_tracked;
@@ -329,9 +329,9 @@ struct Counter {
     max: Option<u64>,
     must_see: u64,
     num_required: usize,
-    /// Most optional members, if there may be no others and their names are remembered.
+    /// Limit on optional members, if there may be no others and their names are remembered.
     max_optional: Option<usize>,
-    /// By place, whether it is one of the names of which one must exist: the only statement on names known one by one.
+    /// Candidates by place: true of the names of which one must exist, the only statement on names known one by one.
     candidates: Vec<bool>,
     /// The bit of that statement.
     by_name: u32,

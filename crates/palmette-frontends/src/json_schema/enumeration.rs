@@ -12,7 +12,7 @@ use crate::{CharClass, Regex};
 /// Trees that branch more often on the way to a text are left as lists: a nested expression has a limit.
 const MAX_BRANCHINGS: usize = 60;
 
-/// One of `texts`, where `spell` spells one character of a class; `None` where the tree would be too deep.
+/// The union of `texts`, where `spell` spells one character of a class; `None` where the tree would be too deep.
 ///
 /// Cost: in proportion to the characters of the texts, times the branchings on the way to them.
 pub(super) fn enumeration(
@@ -66,7 +66,7 @@ fn tree(
     Some(join(parts))
 }
 
-/// One after another, neighbouring texts as one.
+/// The concatenation of parts, neighbouring texts as one.
 fn join(parts: Vec<Regex>) -> Regex {
     let mut joined: Vec<Regex> = Vec::new();
     let mut push = |part: Regex| match (joined.last_mut(), &part) {

@@ -18,7 +18,7 @@ struct Inner {
     kind: Kind,
 }
 
-/// Something that a schema says and that has no effect.
+/// A statement of a schema that has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The place as a JSON pointer.

@@ -56,7 +56,7 @@ pub(super) fn few_texts(regex: &Regex) -> Option<BTreeSet<String>> {
     }
 }
 
-/// One after another.
+/// The concatenations of texts, if they are few.
 fn then(before: &BTreeSet<String>, after: &BTreeSet<String>) -> Option<BTreeSet<String>> {
     if before.len() * after.len() > MAX_TEXTS * MAX_TEXTS {
         return None;

@@ -18,7 +18,7 @@ pub(super) struct Spelling {
 }
 
 impl Spelling {
-    /// With these choices.
+    /// A speller with these choices.
     pub(super) fn new(whitespace: Whitespace, escapes: Escapes) -> Self {
         Self { whitespace, escapes, classes: RefCell::default() }
     }
@@ -89,7 +89,7 @@ impl Spelling {
         }
     }
 
-    /// One of several: listed texts by their beginnings, unless all of them are spelled as they are, which need no tree.
+    /// The union of options: listed texts by their beginnings, unless all of them are spelled as they are, which need no tree.
     fn alternate(&self, options: &[Regex]) -> Regex {
         let (mut texts, mut spelled) = (Vec::new(), Vec::new());
         for option in options {

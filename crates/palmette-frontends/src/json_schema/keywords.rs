@@ -15,7 +15,7 @@ pub(super) enum Role {
     NamedSchemas,
     /// `items` of before 2020-12: a schema or a list of them; `dependencies`: schemas or lists of names.
     Mixed,
-    /// Has no effect on which values are valid.
+    /// An annotation, which has no effect on which values are valid.
     Annotation,
 }
 

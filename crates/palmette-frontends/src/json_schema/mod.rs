@@ -49,7 +49,7 @@ mod json_text;
 mod keywords;
 mod matching;
 mod number_intervals;
-mod number_text;
+pub(super) mod number_text;
 mod numbers;
 mod object_plan;
 mod objects;

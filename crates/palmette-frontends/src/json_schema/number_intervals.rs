@@ -98,7 +98,7 @@ impl Interval {
         Self { low: self.high.as_ref().map(turned), high: self.low.as_ref().map(turned) }
     }
 
-    /// Those of its numbers that are not below zero.
+    /// The numbers of the interval that are not below zero.
     fn sizes(&self, notation: Notation) -> Regex {
         let outside = |high: &Bound| high.at.negative || (high.at.is_zero() && !high.within);
         if self.is_empty() || self.high.as_ref().is_some_and(outside) {
@@ -209,7 +209,7 @@ impl Notation {
 struct Parts<'a> {
     /// Number of digits before the point; none where that is a zero alone.
     length: u32,
-    /// These without the zeros at their end.
+    /// Digits without the zeros at their end.
     whole: &'a [u8],
     zeros_before: u32,
     zeros_after: u32,
@@ -402,12 +402,12 @@ pub(super) fn zeros(min: u32, max: Option<u32>) -> Regex {
     Regex::literal("0").repeat(min, max)
 }
 
-/// So many zeros.
+/// A run of so many zeros.
 pub(super) fn run(count: u32) -> Regex {
     zeros(count, Some(count))
 }
 
-/// These digits.
+/// The literal text of digits.
 pub(super) fn text(digits: &[u8]) -> Regex {
     let text: String = digits.iter().map(|digit| (b'0' + digit) as char).collect();
     Regex::literal(&text)

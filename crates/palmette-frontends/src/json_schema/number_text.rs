@@ -59,6 +59,17 @@ fn scientific(number: &Decimal) -> Regex {
     Regex::concat([text(&[first]), fraction, exponent_mark(), exponent])
 }
 
+/// The integers from `low` to `high`, both included, in digits: no point, no exponent, no `-0`.
+pub(crate) fn integers_between(low: i64, high: i64) -> Regex {
+    let bound = |at: i64| Decimal::of_units(at.into(), 0);
+    let conditions = BTreeSet::from([
+        Condition { property: Property::AtLeast(bound(low)), holds: true },
+        Condition { property: Property::Above(bound(high)), holds: false },
+    ]);
+    let notation = Notation { exponents: false, fraction: Fraction::Nothing };
+    Regex::and([Interval::of(&conditions).regex(notation), Regex::complement(Regex::literal("-0"))])
+}
+
 /// The numbers under conditions, for which an automaton or an interval can tell the value of a text.
 ///
 /// Without an exponent, or with one after a single digit before the point that is not zero (`1.25e-7`); where it matters by
@@ -159,7 +170,7 @@ fn huge_multiples(divisor: &Decimal, notation: Notation) -> Regex {
     Regex::concat([Regex::literal("-").optional(), Regex::alternate(sizes)])
 }
 
-/// So many multiples of a number with more zeros than [`MAX_ZEROS`] are spelled, each times any power of ten.
+/// Limit on the multiples that are spelled of a number with more zeros than [`MAX_ZEROS`], each times any power of ten.
 const MAX_TIMES: u128 = 999;
 
 fn exponent_mark() -> Regex {

@@ -7,9 +7,9 @@ use super::{decimal::Decimal, number_intervals::Interval};
 /// A set of numbers, by their values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum NumberSet {
-    /// These.
+    /// A finite set of numbers.
     OneOf(BTreeSet<Decimal>),
-    /// Those for which all of these hold; without any, every number.
+    /// Numbers for which all conditions hold; without any, every number.
     All(BTreeSet<Condition>),
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Property {
     Integer,
     AtLeast(Decimal),
     Above(Decimal),
-    /// Of a number above zero.
+    /// Divisibility by a number above zero.
     MultipleOf(Decimal),
 }
 
@@ -140,7 +140,7 @@ struct Divisors {
     places: usize,
     /// The number is a multiple of this.
     of: Option<u64>,
-    /// And of none of these.
+    /// Numbers of which it is no multiple.
     none_of: BTreeSet<u64>,
 }
 

@@ -73,7 +73,7 @@ impl Plan {
         free.fold(self.exists, |bits, member| bits & !member.exists)
     }
 
-    /// By place, whether its member may be one of those in `exists`.
+    /// Candidates by place: true where the member may be one of those in `exists`.
     pub(super) fn candidates(&self, exists: u32) -> Vec<bool> {
         let mut candidates = vec![false; self.places.len()];
         for member in &self.members {

@@ -24,7 +24,7 @@ pub(super) struct ObjectSet {
     pub(super) members: BTreeMap<Arc<str>, GoalId>,
     /// Goal of the names, as values.
     pub(super) names: Vec<GoalId>,
-    /// In the order required, each once.
+    /// Required names in their order, each once.
     pub(super) required: Vec<Arc<str>>,
     pub(super) min: u64,
     pub(super) max: Option<u64>,
@@ -34,21 +34,21 @@ pub(super) struct ObjectSet {
 /// Constraints of one schema on the members of an object.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
-    /// In the order declared.
+    /// Declared properties in their order.
     pub(super) properties: Vec<(Arc<str>, GoalId)>,
     pub(super) patterns: Vec<(Texts, GoalId)>,
-    /// Of members that are neither declared nor match a pattern.
+    /// Goal of members that are neither declared nor match a pattern.
     pub(super) others: GoalId,
 }
 
-/// Some member has a name of `names` and a value that meets `goal`.
+/// The demand that some member has a name of `names` and a value that meets `goal`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Exists {
     pub(super) names: StringSet,
     pub(super) goal: GoalId,
 }
 
-/// Some of what a set says: equal statements are equal bits.
+/// A digest of what a set says: equal statements are equal bits.
 ///
 /// PERF: of two thousand alternatives each is compared with each, and nearly all pairs are told apart so.
 #[derive(Clone, Copy, Debug)]
@@ -81,12 +81,12 @@ impl ObjectSet {
         }
     }
 
-    /// Those in which the member `name`, where it is, meets `goal`.
+    /// The objects in which the member `name`, where it is, meets `goal`.
     pub(super) fn member(name: &Arc<str>, goal: GoalId) -> Self {
         Self { members: BTreeMap::from([(name.clone(), goal)]), ..Self::any() }
     }
 
-    /// Those without the member `name`.
+    /// The objects without the member `name`.
     pub(super) fn without(name: &Arc<str>) -> Self {
         Self::member(name, GoalId::NEVER)
     }
@@ -210,7 +210,7 @@ impl ObjectSet {
             && other.scopes.iter().all(has_scope)
     }
 
-    /// Some of what it says, at a glance.
+    /// A digest of what it says.
     pub(super) fn outline(&self) -> Outline {
         let required = self.required.iter().map(place_of);
         let exists = self.exists.iter().map(place_of);

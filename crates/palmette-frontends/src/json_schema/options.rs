@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JsonSchemaOptions {
-    /// In which order the members of an object may come.
+    /// Order in which the members of an object may come.
     pub order: PropertyOrder,
-    /// Each declared member at most once, in any order too, however many an object has. Off, optional ones of objects with more than
-    /// `max_tracked` may come again ([`PropertyOrder::Any`]). On, their names are remembered where the rules do not track them, and each
+    /// Distinctness: each declared member at most once, in any order too, however many an object has. Off, optional ones of objects
+    /// with more than `max_tracked` may come again ([`PropertyOrder::Any`]). On, their names are remembered where the rules do not track them, and each
     /// set of names that were there has lexer states of its own: over JSONSchemaBench the median mask costs 1.1 times as much, the
     /// 99th percentile 3 times.
     pub distinct_members: bool,
@@ -33,7 +33,7 @@ pub struct JsonSchemaOptions {
     pub limits: JsonSchemaLimits,
 }
 
-/// In which order the members of an object may come.
+/// Order in which the members of an object may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PropertyOrder {
@@ -96,7 +96,7 @@ pub enum Escapes {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Inexpressible {
-    /// All of it is an error, and so are formats that are not known: what compiles allows valid texts only.
+    /// An error, and so are formats that are not known: what compiles allows valid texts only.
     Refused,
     /// An error where it would not be enforced at all. Of the formats `hostname` and `regex` is enforced what a grammar
     /// can; `contentEncoding` and `contentMediaType` are annotations; formats that are not known, and `uniqueItems` where items
@@ -132,13 +132,13 @@ pub struct JsonSchemaLimits {
     pub max_depth: usize,
     /// Greatest number of schemas nested in one another on the same value, by references or combinators.
     pub max_nesting: usize,
-    /// Most alternatives of one combination of schemas.
+    /// Limit on the alternatives of one combination of schemas.
     pub max_cases: usize,
-    /// Most states of an automaton or a counter within one array, object or number.
+    /// Limit on the states of an automaton or a counter within one array, object or number.
     pub max_states: usize,
-    /// Most rules of the grammar.
+    /// Limit on the rules of the grammar.
     pub max_rules: usize,
-    /// Most steps of combining schemas.
+    /// Limit on the steps of combining schemas.
     pub max_work: usize,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Resources {
     dynamic: HashMap<String, Vec<(Arc<str>, JsonId)>>,
     /// The resources' outermost schemas: URI and draft.
     resources: HashMap<JsonId, (String, Draft)>,
-    /// By URI of the resource, where a metaschema of its own says.
+    /// Vocabularies by URI of the resource, where a metaschema of its own says.
     vocabularies: HashMap<String, Vocabularies>,
     /// Resources that were given and not read yet.
     given: BTreeMap<String, String>,
@@ -38,9 +38,9 @@ pub(super) struct Resources {
 /// Vocabularies that the metaschema of a resource lists.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vocabularies {
-    /// That of assertions; without it, keywords like `type` and `minimum` are no more than annotations.
+    /// Vocabulary of assertions; without it, keywords like `type` and `minimum` are no more than annotations.
     pub(super) validation: bool,
-    /// That by which `format` is an assertion, whatever the options say.
+    /// Vocabulary by which `format` is an assertion, whatever the options say.
     pub(super) format_assertion: bool,
 }
 

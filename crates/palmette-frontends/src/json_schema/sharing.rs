@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 use crate::{NonterminalId, Rule, Symbol};
 
-/// In a nonterminal's rules: the nonterminal itself.
+/// Stand-in for the nonterminal itself in its own rules.
 const ITSELF: Symbol = Symbol::Nonterminal(NonterminalId(u32::MAX));
 
 /// A nonterminal is looked at again when one that its rules mention was found to be another, but at most so often: what is

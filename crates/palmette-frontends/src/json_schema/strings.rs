@@ -12,9 +12,9 @@ use crate::{CharClass, Regex};
 /// A set of strings, by their values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum StringSet {
-    /// These.
+    /// A finite set of texts.
     OneOf(BTreeSet<Arc<str>>),
-    /// Those with `min` to `max` characters that every regex of `all` matches as a whole.
+    /// Texts with `min` to `max` characters that every regex of `all` matches as a whole.
     All { min: u32, max: Option<u32>, all: Vec<Texts> },
 }
 
@@ -22,7 +22,7 @@ pub(super) enum StringSet {
 #[derive(Clone, Debug, Eq)]
 pub(super) struct Texts {
     regex: Arc<Regex>,
-    /// Of the expression. PERF: expressions are large, and each is compared with many.
+    /// Hash of the expression. PERF: expressions are large, and each is compared with many.
     hash: u64,
 }
 

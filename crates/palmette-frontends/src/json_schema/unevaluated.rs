@@ -33,7 +33,7 @@ struct Way {
 struct Seen {
     names: BTreeSet<Arc<str>>,
     patterns: Vec<Texts>,
-    /// So many first items.
+    /// Number of first items that are seen.
     items: usize,
     /// Items that meet one of these goals, each with its opposite.
     kinds: Vec<(GoalId, GoalId)>,
@@ -65,7 +65,7 @@ impl Keyword {
 }
 
 impl Compiler<'_> {
-    /// Of `cases`, which are the values that are valid by all other keywords of `schema`, those valid by these two, too.
+    /// The subset valid by these two, too, of `cases`, the values that are valid by all other keywords of `schema`.
     pub(super) fn with_unevaluated(&mut self, schema: JsonId, mut cases: Cases) -> Result<Cases> {
         for keyword in Keyword::ALL {
             let Some((at, goal)) = self.unevaluated(schema, keyword)? else { continue };
@@ -379,7 +379,7 @@ impl Compiler<'_> {
 }
 
 impl Way {
-    /// That holds always and sees nothing.
+    /// The way that holds always and sees nothing.
     fn nothing() -> Self {
         Self::if_only(Cases::all())
     }
@@ -413,7 +413,7 @@ impl Seen {
         both
     }
 
-    /// Of the members that are not seen, `others` is asked.
+    /// The scope in which `others` is asked of the members that are not seen.
     fn scope(&self, others: GoalId) -> Scope {
         Scope {
             properties: self.names.iter().map(|name| (name.clone(), GoalId::ANY)).collect(),

@@ -4,6 +4,7 @@
 //! start: /[^{]*/ answer
 //! answer: %json {"type": "object", "properties": {"city": {"type": "string"}}}
 //! quote: %regex {"substring_words": "some words that a part of is quoted"}
+//! port: %regex {"integer_between": [1, 65535]}
 //! list: %lark { start: "a" ("," "a")*  %ignore " " }
 //! ```
 
@@ -13,7 +14,8 @@ use std::sync::Arc;
 use super::error::Problems;
 use super::syntax::Expr;
 use super::{LarkLimits, LarkOptions};
-use crate::json_schema::source::{Json, Source, value_length};
+use crate::json_schema::number_text::integers_between;
+use crate::json_schema::source::{Json, JsonId, Source, value_length};
 use crate::json_schema::{self, JsonSchemaLimits, JsonSchemaOptions};
 use crate::{Budget, Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalKind};
 
@@ -86,7 +88,7 @@ pub(super) fn read(range: &Range<usize>, problems: &mut Problems<'_>) -> Option<
     let (directive, inside) = (word[..brace].trim_end(), &word[brace..]);
     let made = match directive {
         "%json" => schema(inside, problems),
-        "%regex" => parts(inside),
+        "%regex" => regular(inside),
         _ => nested(&inside[1..inside.len() - 1], problems),
     };
     let checked = made.and_then(|grammar| {
@@ -116,25 +118,65 @@ fn schema(source: &str, problems: &mut Problems<'_>) -> Result<Grammar, String> 
     Ok(grammar)
 }
 
-/// `%regex`: any part of a text that begins and ends where one of its pieces does.
-fn parts(source: &str) -> Result<Grammar, String> {
-    let rule = "after `%regex` comes one of {\"substring_chars\": text}, {\"substring_words\": text} and {\"substring_chunks\": \
-                [texts]}; a regular expression is written `/…/`";
-    let pieces = pieces(source).ok_or(rule)?;
+/// `%regex`: texts that are cumbersome to write as a regular expression.
+fn regular(source: &str) -> Result<Grammar, String> {
+    let rule = "after `%regex` comes one of {\"substring_chars\": text}, {\"substring_words\": text}, {\"substring_chunks\": \
+                [texts]} and {\"integer_between\": [least, greatest]}; a regular expression is written `/…/`";
+    let mut json = Source::default();
+    let root = json.add(None, source, 2, &mut Budget::unlimited()).map_err(|_| rule)?;
+    let members = json.object(root).map(|object| object.members());
+    let Some([(name, value)]) = members else { return Err(rule.to_owned()) };
+    match &**name {
+        "integer_between" => integer(&json, *value),
+        _ => parts(&pieces(&json, name, *value).ok_or(rule)?),
+    }
+}
+
+/// A terminal of the integers between two numbers.
+fn integer(json: &Source, value: JsonId) -> Result<Grammar, String> {
+    let number = |id: &JsonId| match json.json(*id) {
+        Json::Number(text) => text.parse().ok(),
+        _ => None,
+    };
+    let bounds: Option<Vec<i64>> = match json.json(value) {
+        Json::Array(items) => items.iter().map(number).collect(),
+        _ => None,
+    };
+    let Some(&[low, high]) = bounds.as_deref() else {
+        let most = i64::MAX;
+        return Err(format!(
+            "\"integer_between\" is a list of two integers up to {most}, without a point or an exponent, such as [1, 65535]"
+        ));
+    };
+    if low > high {
+        return Err(format!("no integer is between {low} and {high}; the least comes first"));
+    }
+    let mut builder = GrammarBuilder::new();
+    let start = builder.nonterminal("integer", None);
+    let terminal = builder.terminal(Terminal {
+        name: format!("{low}..{high}"),
+        regex: integers_between(low, high),
+        priority: 0,
+        kind: TerminalKind::Pattern,
+        span: None,
+    });
+    builder.rule(start, [Symbol::Terminal(terminal)]);
+    Ok(builder.build(start, Lexing::Any))
+}
+
+/// Any part of a text that begins and ends where one of its pieces does.
+fn parts(pieces: &[String]) -> Result<Grammar, String> {
     if pieces.len() > MAX_PIECES {
         let len = pieces.len();
         return Err(format!(
             "{len} pieces; a part may begin at each of at most {MAX_PIECES}: use larger ones"
         ));
     }
-    Ok(part_of(&pieces))
+    Ok(part_of(pieces))
 }
 
-fn pieces(source: &str) -> Option<Vec<String>> {
-    let mut json = Source::default();
-    let root = json.add(None, source, 2, &mut Budget::unlimited()).ok()?;
-    let [(name, value)] = json.object(root)?.members() else { return None };
-    match (&**name, json.json(*value)) {
+fn pieces(json: &Source, name: &str, value: JsonId) -> Option<Vec<String>> {
+    match (name, json.json(value)) {
         ("substring_chars", Json::String(text)) => Some(text.chars().map(String::from).collect()),
         ("substring_words", Json::String(text)) => {
             Some(words(text).into_iter().map(String::from).collect())

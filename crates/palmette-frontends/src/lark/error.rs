@@ -114,7 +114,7 @@ impl<'a> Source<'a> {
 pub(super) struct Problems<'a> {
     pub(super) source: Source<'a>,
     pub(super) budget: Budget<'a>,
-    /// Of grammars within this one.
+    /// Warnings of grammars within this one.
     pub(super) warnings: Vec<Warning>,
     /// Grammars around this one.
     pub(super) nested: u32,

@@ -49,7 +49,7 @@ pub(super) struct Lowering<'d, 'p, 'a> {
     problems: &'p mut Problems<'a>,
     limits: &'d LarkLimits,
     pub(super) drafts: Vec<Draft>,
-    /// By place in the definitions.
+    /// Nonterminals by place in the definitions.
     rules: HashMap<usize, NonterminalId>,
     instances: HashMap<(usize, Vec<Body>), NonterminalId>,
     /// Instances of templates whose bodies are still to be made.

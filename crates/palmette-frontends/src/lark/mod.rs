@@ -74,7 +74,7 @@ pub enum LarkIndentation {
     Detect,
     /// None.
     None,
-    /// By these terminals.
+    /// Indentation by these terminals.
     Named(IndentationNames),
 }
 
@@ -82,11 +82,11 @@ pub enum LarkIndentation {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IndentationNames {
-    /// Ends a line; has a definition.
+    /// Terminal that ends a line; has a definition.
     pub newline: String,
-    /// Begins a block; declared by `%declare`.
+    /// Terminal that begins a block; declared by `%declare`.
     pub indent: String,
-    /// Ends a block; declared by `%declare`.
+    /// Terminal that ends a block; declared by `%declare`.
     pub dedent: String,
     /// Pairs of texts between which lines do not end, such as `("(", ")")`. Those that the grammar does not mention
     /// are passed over.
@@ -136,7 +136,7 @@ impl LarkOptions {
 }
 
 impl IndentationNames {
-    /// Those of Python.
+    /// The names of Python's grammar.
     pub fn python() -> Self {
         let pair = |(open, close): (&str, &str)| (open.to_owned(), close.to_owned());
         Self {

@@ -10,7 +10,7 @@ use super::parse::{MAX_NESTING, Parser};
 use super::syntax::{Expr, NUMBER, Name};
 use super::tokens::{Kind, Word};
 
-/// Some bits of a number: from `low` on, below `high`.
+/// A range of bits of a number: from `low` on, below `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bits {
     pub(super) low: u32,
@@ -27,9 +27,9 @@ pub(super) enum Value {
     ClearBit(u32),
     And(u64),
     Or(u64),
-    /// Not past the greatest that the bits hold.
+    /// Increment, not past the greatest that the bits hold.
     Increment(Bits),
-    /// Not below zero.
+    /// Decrement, not below zero.
     Decrement(Bits),
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Value {
 #[derive(Clone, Debug)]
 pub(super) enum Condition {
     True,
-    /// Of some bits as a number, or of how many of them are ones.
+    /// Comparison of some bits as a number, or of how many of them are ones.
     Compare {
         count: bool,
         bits: Bits,

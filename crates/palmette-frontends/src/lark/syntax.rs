@@ -35,9 +35,9 @@ pub(super) enum Statement {
 pub(super) struct Definition {
     pub(super) name: Name,
     pub(super) is_terminal: bool,
-    /// Of a template; `_` alone of a [parametric](super::parametric) rule.
+    /// Parameters of a template; `_` alone of a [parametric](super::parametric) rule.
     pub(super) parameters: Vec<Name>,
-    /// Of a terminal; a rule's decides between parses, not between texts.
+    /// Priority of a terminal; a rule's decides between parses, not between texts.
     pub(super) priority: i32,
     pub(super) body: Expr,
 }

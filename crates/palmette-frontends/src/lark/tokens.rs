@@ -32,7 +32,7 @@ pub(super) enum Kind {
     DotDot,
     /// Any other mark, as it is.
     Mark(char),
-    /// After everything.
+    /// The end of the source.
     End,
 }
 

@@ -21,15 +21,15 @@ pub struct ToolFormat {
     pub trigger: &'static str,
     /// Around all calls of an answer, where they stand together.
     pub group: Option<(&'static str, &'static str)>,
-    /// Before the arguments of a call.
+    /// Text before the arguments of a call.
     pub begin: &'static str,
-    /// After them.
+    /// Text after them.
     pub end: &'static str,
     /// Between two calls.
     pub separator: &'static str,
     /// Around the reasoning that may come first.
     pub reasoning: Option<(&'static str, &'static str)>,
-    /// Before an answer in words, where it is marked.
+    /// Text before an answer in words, where it is marked.
     pub answer: &'static str,
 }
 

@@ -10,7 +10,7 @@ use palmette_grammar::{
 use palmette_testkit::laws;
 use proptest::prelude::*;
 
-use crate::random_schemas::schemas;
+use palmette_testkit::json::schemas;
 
 /// Schemas whose objects remember their names.
 const SCHEMAS: &[&str] = &[

@@ -55,10 +55,18 @@ fn masks_along_real_texts_are_those_of_a_walk() {
     let vocabulary = palmette_vocabulary::load("o200k_base").expect("it is built in").vocabulary;
     let vocabulary = Arc::new(PreparedVocabulary::new(vocabulary));
     let languages = [
-        ("lark/c.lark", "start", include_str!("../texts/area.c")),
-        ("lark/go.lark", "start", include_str!("../texts/queue.go")),
-        ("lark/java.lark", "start", include_str!("../texts/Account.java")),
-        ("lark/sql.lark", "start", include_str!("../texts/report.sql")),
+        ("lark/c.lark", "start", include_str!("../../../palmette-frontends/tests/texts/area.c")),
+        ("lark/go.lark", "start", include_str!("../../../palmette-frontends/tests/texts/queue.go")),
+        (
+            "lark/java.lark",
+            "start",
+            include_str!("../../../palmette-frontends/tests/texts/Account.java"),
+        ),
+        (
+            "lark/sql.lark",
+            "start",
+            include_str!("../../../palmette-frontends/tests/texts/report.sql"),
+        ),
     ];
     for (file, start, text) in languages {
         let Some(source) = data::text(test, file) else { return };
@@ -66,5 +74,10 @@ fn masks_along_real_texts_are_those_of_a_walk() {
     }
     let Some(source) = data::text(test, "python.lark") else { return };
     let options = LarkOptions::from_rule("file_input");
-    check(&vocabulary, &source, &options, include_str!("../texts/values.py"));
+    check(
+        &vocabulary,
+        &source,
+        &options,
+        include_str!("../../../palmette-frontends/tests/texts/values.py"),
+    );
 }

@@ -8,8 +8,6 @@ mod engines;
 mod hostile;
 mod language_masks;
 mod mask_store;
-#[path = "../random_schemas/mod.rs"]
-mod random_schemas;
 mod real_terminals;
 mod residuals;
 mod token_terminals;

@@ -14,7 +14,7 @@ use palmette_grammar::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::random_schemas::{schemas, values};
+use palmette_testkit::json::{schemas, values};
 
 const SCHEMAS: &[&str] = &[
     "true",

@@ -7,8 +7,6 @@ mod forced;
 mod ids;
 mod memory;
 mod random;
-#[path = "../random_schemas/mod.rs"]
-mod random_schemas;
 mod saved;
 mod work;
 

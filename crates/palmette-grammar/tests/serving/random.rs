@@ -13,8 +13,8 @@ use palmette_grammar::{
 use palmette_testkit::grammar::generate;
 use proptest::prelude::*;
 
-use super::random_schemas::schemas;
 use super::{filled, schema_source, vocabulary, walking};
+use palmette_testkit::json::schemas;
 
 /// What may happen between two masks.
 #[derive(Clone, Debug)]

@@ -65,9 +65,9 @@ pub(super) fn conflicts(tables: &Tables) -> Vec<Conflict> {
 /// Ways to all states.
 struct Examples<'t> {
     tables: &'t Tables,
-    /// By state, the one before it on a shortest way, and the symbol between.
+    /// Predecessors by state: the state before on a shortest way, and the symbol between.
     before: Vec<Option<(StateId, Symbol)>>,
-    /// By nonterminal, the rule that begins its shortest text, and how many terminals that has.
+    /// Shortest derivations by nonterminal: the rule that begins its shortest text, and how many terminals that has.
     shortest: Vec<Option<(RuleId, usize)>>,
 }
 
@@ -120,7 +120,7 @@ impl<'t> Examples<'t> {
     }
 }
 
-/// By nonterminal, its shortest text's first rule and length.
+/// Shortest texts by nonterminal, each as its first rule and length.
 ///
 /// Knuth's generalisation of Dijkstra's algorithm (1977): texts are settled in the order of their lengths, so a rule's
 /// symbols are settled before its head.

@@ -8,7 +8,7 @@ use crate::lr::TableError;
 use crate::span::Span;
 use crate::{Grammar, NonterminalId, Symbol, TerminalId};
 
-/// Something to tell a grammar's author.
+/// A message to a grammar's author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Severity.
@@ -44,7 +44,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// All that an analysis found, errors first.
+/// Messages on all findings of an analysis, errors first.
 pub(super) fn diagnostics(
     grammar: &Grammar,
     analysis: &Analysis,

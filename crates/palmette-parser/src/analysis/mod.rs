@@ -30,14 +30,14 @@ pub struct Analysis {
     pub nullable: Vec<NonterminalId>,
     /// Nonterminals that may begin with themselves.
     pub left_recursive: Vec<NonterminalId>,
-    /// Those of them that may do so behind something that derives the empty text: hidden left recursion.
+    /// Nonterminals among them that may do so behind something that derives the empty text: hidden left recursion.
     pub hidden_left_recursive: Vec<NonterminalId>,
     /// Nonterminals `A` that derive `A` alone, `A ⇒⁺ A`: their texts have infinitely many parses.
     pub cyclic: Vec<NonterminalId>,
     /// Conflicts of an LALR(1) parser, by state. Empty where the tables could not be built, which a diagnostic
     /// says.
     pub conflicts: Vec<Conflict>,
-    /// All of this in words, errors first, then in the order of the fields above.
+    /// Findings in words, errors first, then in the order of the fields above.
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -7,7 +7,7 @@ use crate::{Indentation, TerminalId};
 pub struct Letter {
     /// The lexeme's terminal.
     pub terminal: TerminalId,
-    /// Only of a line's end that ends inside the token; else [`Line::OTHER`].
+    /// Line of a line's end that ends inside the token; else [`Line::OTHER`].
     pub line: Line,
 }
 
@@ -26,20 +26,20 @@ pub struct Line {
 enum Depth {
     /// No line break was read in this lexeme.
     None,
-    /// So many blanks since the last line break.
+    /// Number of blanks since the last line break.
     Is(u32),
-    /// So many blanks since the token began, in which no line break was read.
+    /// Number of blanks since the token began, in which no line break was read.
     Grows(u32),
 }
 
 impl Line {
-    /// At the beginning of a lexeme; and of whatever is no line's end.
+    /// Line at the beginning of a lexeme, and of anything that is no line's end.
     pub const OTHER: Self = Self { depth: Depth::None, counts: false };
 
-    /// At the beginning of a token.
+    /// Line at the beginning of a token.
     pub const UNKNOWN: Self = Self { depth: Depth::Grows(0), counts: true };
 
-    /// After one more byte.
+    /// The line after one more byte.
     pub fn after(self, byte: u8, blocks: &Indentation) -> Self {
         let width = match byte {
             b'\n' => return Self { depth: Depth::Is(0), counts: true },
@@ -56,7 +56,7 @@ impl Line {
         Self { depth, ..self }
     }
 
-    /// After a token, where `self` is what was known before it and `token` what the token's own bytes tell.
+    /// The line after a token, where `self` is what was known before it and `token` what the token's own bytes tell.
     pub fn then(self, token: Self) -> Self {
         match token.depth {
             Depth::Grows(more) => {
@@ -72,7 +72,7 @@ impl Line {
         }
     }
 
-    /// For a row of a line's end that is over: whether further blanks would count no longer matters.
+    /// The line of a row whose line's end is over: further blanks no longer matter.
     pub fn ended(self) -> Self {
         Self { counts: false, ..self }
     }
@@ -87,7 +87,7 @@ impl Line {
 }
 
 impl Letter {
-    /// Of a terminal that is no line's end, or one in progress.
+    /// The letter of a terminal that is no line's end, or of one in progress.
     pub fn of(terminal: TerminalId) -> Self {
         Self { terminal, line: Line::OTHER }
     }

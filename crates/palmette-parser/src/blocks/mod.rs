@@ -80,7 +80,7 @@ impl Layer {
         Ok(dropped || parser.accepts_any(stacks, terminals, scratch)?)
     }
 
-    /// After a lexeme.
+    /// Blocks and stacks after a lexeme.
     pub fn step(
         &self,
         parser: &Parser,

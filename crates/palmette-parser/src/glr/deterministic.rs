@@ -10,11 +10,11 @@ use crate::lr::{Action, RuleId, StateId, Tables};
 pub(super) enum Outcome {
     /// The terminal cannot follow.
     Dead,
-    /// It can, and the state after it is this.
+    /// A shift to this state.
     Shift(StateId),
     /// The text may end.
     Accept,
-    /// There are several things to do: only the general way tells.
+    /// Several actions: only the general parser tells.
     Fork,
 }
 

@@ -12,11 +12,11 @@ use crate::{NonterminalId, TerminalId, TerminalSet};
 /// Choice of the reductions that are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Before {
-    /// Those that may come before a terminal.
+    /// Reductions that may come before a terminal.
     Terminal(TerminalId),
-    /// Those that may come before some terminal or the end.
+    /// Reductions that may come before some terminal or the end.
     Any,
-    /// Those that are to be done whatever follows.
+    /// Reductions that are to be done whatever follows.
     Sole,
 }
 
@@ -45,7 +45,7 @@ impl Before {
 pub(super) struct Level {
     nodes: Vec<LevelNode>,
     of_state: HashMap<StateId, u32>,
-    /// By node and hash of a link's target, a link.
+    /// Links by node and hash of the target.
     links: HashMap<(u32, u64), u32>,
     /// The nodes with links that no reduction went along yet.
     work: Vec<u32>,

@@ -11,7 +11,7 @@ use crate::lr::StateId;
 /// sorted by their targets' hashes and states, no two lead to equal nodes, and there is no cycle. Only the bottom has none.
 pub(super) struct Node {
     pub(super) state: StateId,
-    /// Of the state and the links' hashes: equal nodes have equal hashes.
+    /// Hash of the state and the links' hashes: equal nodes have equal hashes.
     hash: u64,
     links: Links,
 }
@@ -19,7 +19,7 @@ pub(super) struct Node {
 /// Links directly below a node.
 #[derive(Clone)]
 pub(super) enum Links {
-    /// Nothing: the bottom.
+    /// No link: the bottom of the stack.
     None,
     One(Arc<Node>),
     /// Two or more.

@@ -167,7 +167,7 @@ impl Parser {
     ///
     /// # Errors
     /// When there are too many stacks ([`ParserLimits::max_links`]).
-    pub fn accepts_any(
+    pub(crate) fn accepts_any(
         &self,
         stacks: &Stacks,
         terminals: &TerminalSet,

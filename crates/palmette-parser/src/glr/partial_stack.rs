@@ -22,7 +22,7 @@ impl TopId {
 /// A stack whose first states are known, with the stacks that shifts and reductions make of it.
 #[derive(Debug)]
 pub struct PartialStack {
-    /// By id: the state on top and the stack without it; `None` for the lowest that is known.
+    /// Stacks by id: the state on top and the stack without it; `None` for the lowest that is known.
     entries: Vec<(StateId, Option<TopId>)>,
     ids: HashMap<(StateId, TopId), TopId>,
     /// The lowest entry that is known.
@@ -41,7 +41,7 @@ pub struct Deeper;
 pub struct OpenReduction {
     /// Head of the rule.
     pub head: NonterminalId,
-    /// So many states are to be read, the last of which is that on which the head goes.
+    /// Number of states to be read, the last of which is that on which the head goes.
     pub missing: u32,
 }
 
@@ -50,7 +50,7 @@ pub struct OpenReduction {
 pub enum Settled {
     /// This stack.
     On(TopId),
-    /// There is no such stack.
+    /// No such stack.
     Nowhere,
     /// One of the reductions pops more than is known.
     After(OpenReduction),

@@ -8,7 +8,7 @@ use super::{
 /// A grammar that cannot be part of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedError {
-    /// It makes blocks by indentation, which depend on the whole text.
+    /// Grammar that makes blocks by indentation, which depend on the whole text.
     #[error(
         "a grammar with blocks by indentation cannot be part of another; the depth of a line is that of the whole text's"
     )]

@@ -67,10 +67,10 @@ pub enum TerminalKind {
     Literal,
     /// A regular expression.
     Pattern,
-    /// One that does not compete: its lexemes may end wherever it matches, and make no others lose. Terminals of a grammar that is read
-    /// in any way ([`Lexing::Any`]) become so within another grammar.
+    /// A terminal that does not compete: its lexemes may end wherever it matches, and make no others lose. Terminals of a grammar that
+    /// is read in any way ([`Lexing::Any`]) become so within another grammar.
     Free,
-    /// Has no text: [`Indentation`] puts it between lexemes.
+    /// A terminal without text: [`Indentation`] puts it between lexemes.
     Declared,
 }
 
@@ -96,7 +96,7 @@ pub struct Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lexing {
-    /// In any way.
+    /// Lexemes of any length: every cutting counts.
     Any,
     /// Each lexeme is the longest that any terminal matches at its place.
     Longest,
@@ -107,7 +107,7 @@ pub enum Lexing {
 
 impl Lexing {
     /// True when terminals compete for lexemes.
-    pub fn competes(self) -> bool {
+    pub(crate) fn competes(self) -> bool {
         self != Self::Any
     }
 }
@@ -118,9 +118,9 @@ impl Lexing {
 pub struct Indentation {
     /// The terminal that ends a line; the blanks after its last line break are the next line's depth.
     pub newline: TerminalId,
-    /// Begins a block.
+    /// Terminal that begins a block.
     pub indent: TerminalId,
-    /// Ends one.
+    /// Terminal that ends a block.
     pub dedent: TerminalId,
     /// Opening brackets: between one and its closing one, `newline` is ignored.
     pub open: Vec<TerminalId>,
@@ -179,7 +179,7 @@ impl Grammar {
         self.lexing
     }
 
-    /// These rules over texts that are cut in these ways.
+    /// The grammar with the same rules over texts that are cut in these ways.
     pub fn with_lexing(&self, lexing: Lexing) -> Self {
         Self { lexing, ..self.clone() }
     }
@@ -221,7 +221,7 @@ pub struct GrammarBuilder {
 }
 
 impl GrammarBuilder {
-    /// Nothing yet.
+    /// A grammar without symbols and rules.
     pub fn new() -> Self {
         Self::default()
     }

@@ -24,7 +24,7 @@ impl TerminalSet {
         Self { words, num_terminals: num_terminals as u32 }
     }
 
-    /// For how many terminals the set is sized.
+    /// Number of terminals that the set is sized for.
     pub fn num_terminals(&self) -> usize {
         self.num_terminals as usize
     }

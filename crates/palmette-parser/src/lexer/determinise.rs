@@ -22,12 +22,12 @@ pub(super) enum Found {
 #[derive(Debug)]
 pub(super) struct Determiniser {
     expressions: Expressions,
-    /// By terminal.
+    /// Ranks by terminal.
     ranks: Vec<Rank>,
-    /// They do not lose to literals of their priority.
+    /// Ignored terminals, which do not lose to literals of their priority.
     ignored: TerminalSet,
     shadowed: TerminalSet,
-    /// They do not compete.
+    /// Free terminals, which do not compete.
     free: TerminalSet,
     lexing: Lexing,
     /// Expression of each terminal, where a lexeme begins.
@@ -54,7 +54,7 @@ struct Beginning {
     left: ExprId,
     /// Bytes that were looked at.
     known: ByteSet,
-    /// Those of them that some lexeme begins with.
+    /// Bytes of the class that some lexeme begins with.
     leads: ByteSet,
 }
 
@@ -78,7 +78,7 @@ type Live = (TerminalId, ExprId);
 /// Priority, then literals before patterns: higher wins.
 type Rank = (i32, bool);
 
-/// By rank: all but what terminals of higher ranks match.
+/// Complements by rank: all but what terminals of higher ranks match.
 type Losses = HashMap<Rank, ExprId>;
 
 impl Determiniser {
@@ -738,7 +738,7 @@ impl Determiniser {
         Ok(self.expressions.making(budget).matches_something(left)?)
     }
 
-    /// All but what terminals that are ranked higher than `terminal` match, in whose favour it loses.
+    /// The complement of what terminals that are ranked higher than `terminal` match, in whose favour it loses.
     fn lost(
         &mut self,
         terminal: TerminalId,

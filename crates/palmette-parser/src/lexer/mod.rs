@@ -125,7 +125,7 @@ impl Guards {
 
 /// Terminals that decide what a lexeme of one of them is, with that one itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Deciding {
+pub(crate) struct Deciding {
     /// Every rival but those in `finite`.
     pub infinite: TerminalSet,
     /// Rivals that only take some few of its lexemes by their rank, such as keywords of a name.
@@ -134,9 +134,9 @@ pub struct Deciding {
 
 /// Demand of earlier lexemes on the text from a state. States with equal ones ask the same; those with others may.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Demand {
+pub(crate) struct Demand {
     may_end: bool,
-    /// By the next byte, the condition on what follows it.
+    /// Conditions on what follows, by the next byte.
     after: Box<[ExprId]>,
 }
 
@@ -156,7 +156,7 @@ pub struct LexerStatistics {
 #[derive(Debug)]
 struct State {
     classes: Arc<ByteClasses>,
-    /// By class: [`UNKNOWN`], [`DEAD`], or a state's number after [`FIRST_STATE`].
+    /// Transitions by class: [`UNKNOWN`], [`DEAD`], or a state's number after [`FIRST_STATE`].
     row: Box<[AtomicU32]>,
     possible: TerminalSet,
     /// True when no byte of the lexeme was read.
@@ -176,7 +176,7 @@ struct Ends {
 pub struct Remainders<'a> {
     /// Condition that earlier lexemes put on the text from here.
     pub pending: ExprId,
-    /// By terminal, ascending.
+    /// Residuals by terminal, ascending.
     pub live: &'a [(TerminalId, ExprId)],
     /// Meaning of the ids.
     pub expressions: &'a mut Expressions,
@@ -223,7 +223,7 @@ impl Lexer {
         Ok(Self { start, shadowed, states, determiniser, max_step_work })
     }
 
-    /// Before the first lexeme.
+    /// The state before the first lexeme.
     pub fn start(&self) -> LexerState {
         self.start
     }
@@ -255,7 +255,7 @@ impl Lexer {
     ///
     /// # Panics
     /// When a byte of the lexeme was read.
-    pub fn restricted_to_guarded(
+    pub(crate) fn restricted_to_guarded(
         &self,
         state: LexerState,
         terminals: &TerminalSet,
@@ -288,7 +288,7 @@ impl Lexer {
     ///
     /// # Errors
     /// When a limit is exceeded.
-    pub fn rivals(&self, terminal: TerminalId) -> Result<TerminalSet, LexerError> {
+    pub(crate) fn rivals(&self, terminal: TerminalId) -> Result<TerminalSet, LexerError> {
         self.step(|determiniser, budget| determiniser.rivals(terminal, budget))
     }
 
@@ -448,7 +448,7 @@ impl Lexer {
         self.determiniser().has_losers(terminals)
     }
 
-    /// For each byte a number below the count; bytes with the same number lead to the same state.
+    /// Byte classes: for each byte a number below the count; bytes with the same number lead to the same state.
     pub fn num_classes(&self, state: LexerState) -> usize {
         self.state(state).row.len()
     }

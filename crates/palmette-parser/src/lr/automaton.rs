@@ -141,7 +141,7 @@ impl Automaton {
         row.binary_search_by_key(&head, |&(of, _)| of).ok().map(|at| range.start + at)
     }
 
-    /// From which states each state is entered, in ascending order.
+    /// Predecessors of each state, ascending.
     pub(super) fn predecessors(&self) -> Rows<StateId> {
         let num_states = self.num_states();
         let targets = || {
@@ -171,7 +171,7 @@ impl Automaton {
 /// Finds states by their kernels.
 struct States {
     count: u32,
-    /// By item, the state whose kernel is that item alone; most are.
+    /// States by item: the state whose kernel is that item alone; most are.
     of_item: Vec<Option<StateId>>,
     of_kernel: HashTable<StateId>,
     hasher: DefaultHashBuilder,

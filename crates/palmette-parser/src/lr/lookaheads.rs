@@ -138,7 +138,7 @@ struct Relations<'a, 'b, 'c> {
     rules: &'a RuleTable,
     automaton: &'a Automaton,
     predecessors: super::automaton::Rows<StateId>,
-    /// By place of a transition and kind, its node.
+    /// Nodes by place of a transition and kind.
     numbers: HashMap<(usize, Of), u32>,
     nodes: Vec<Node>,
     edges: Vec<(u32, u32)>,

@@ -16,7 +16,8 @@ mod unhide;
 
 pub use automaton::StateId;
 pub use rule_table::{RuleId, RuleTable};
-pub use tables::{Action, Tables};
+pub(crate) use tables::Action;
+pub use tables::Tables;
 
 use palmette_regex::Interrupted;
 

@@ -10,7 +10,7 @@ pub struct RuleId(pub u32);
 
 /// A rule with a place in its body, the *dot*: `A → α · β`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ItemId(pub u32);
+pub(crate) struct ItemId(pub u32);
 
 /// The rules of a reduced grammar without hidden left recursion, and `start' → start`, which is [`RuleId::START`].
 ///
@@ -18,11 +18,11 @@ pub struct ItemId(pub u32);
 #[derive(Clone, Debug)]
 pub struct RuleTable {
     rules: Vec<TableRule>,
-    /// By item, the symbol after the dot.
+    /// Symbols after the dot, by item.
     after: Vec<Option<Symbol>>,
-    /// By item, its rule.
+    /// Rules by item.
     rule_of: Vec<RuleId>,
-    /// By item, whether all that is after the dot is nullable.
+    /// Nullability by item: true where all that is after the dot is nullable.
     rest_nullable: Vec<bool>,
     /// The rules of nonterminal `a` are `first_rule[a]..first_rule[a + 1]`.
     first_rule: Vec<u32>,
@@ -52,17 +52,17 @@ impl RuleId {
 
 impl ItemId {
     /// The id as an index.
-    pub fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 
     /// Item of this rule with the dot one symbol on.
-    pub fn next(self) -> Self {
+    pub(crate) fn next(self) -> Self {
         Self(self.0 + 1)
     }
 
     /// Item of this rule with the dot one symbol back.
-    pub fn previous(self) -> Self {
+    pub(crate) fn previous(self) -> Self {
         Self(self.0 - 1)
     }
 }
@@ -142,7 +142,7 @@ impl RuleTable {
     }
 
     /// Number of rules, that of the new start included.
-    pub fn num_rules(&self) -> usize {
+    pub(crate) fn num_rules(&self) -> usize {
         self.rules.len()
     }
 
@@ -181,7 +181,7 @@ impl RuleTable {
     }
 
     /// The rules of a nonterminal; the new start's is not found so.
-    pub fn rules_of(&self, head: NonterminalId) -> impl Iterator<Item = RuleId> + use<> {
+    pub(crate) fn rules_of(&self, head: NonterminalId) -> impl Iterator<Item = RuleId> + use<> {
         let first = self.first_rule[head.index()];
         let end = self.first_rule.get(head.index() + 1).copied().unwrap_or(first);
         (first..end).map(RuleId)
@@ -198,7 +198,7 @@ impl RuleTable {
     }
 
     /// The symbol after the dot.
-    pub fn after(&self, item: ItemId) -> Option<Symbol> {
+    pub(crate) fn after(&self, item: ItemId) -> Option<Symbol> {
         self.after[item.index()]
     }
 
@@ -208,7 +208,7 @@ impl RuleTable {
     }
 
     /// Number of symbols before the dot.
-    pub fn dot(&self, item: ItemId) -> usize {
+    pub(crate) fn dot(&self, item: ItemId) -> usize {
         item.index() - self.first_item(self.rule_of(item)).index()
     }
 

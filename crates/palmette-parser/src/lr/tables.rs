@@ -23,7 +23,7 @@ pub struct Tables {
     gotos: Rows<(NonterminalId, StateId)>,
     reductions: Rows<(RuleId, LookaheadId)>,
     lookaheads: Vec<TerminalSet>,
-    /// By state.
+    /// Sole reductions by state.
     sole: Vec<Option<RuleId>>,
     /// The state in which the text may end.
     accepting: StateId,
@@ -31,7 +31,7 @@ pub struct Tables {
 
 /// Action of a state on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     /// The terminal cannot follow.
     None,
     /// Takes the terminal and goes on in this state.
@@ -40,7 +40,7 @@ pub enum Action {
     Reduce(RuleId),
     /// Ends the text.
     Accept,
-    /// More than one of these.
+    /// Several actions: a conflict.
     Several,
 }
 
@@ -161,7 +161,7 @@ impl Tables {
     }
 
     /// Actions of a state on a terminal or [`end`](Self::end). O(log shifts of the state + reductions of the state).
-    pub fn action(&self, state: StateId, terminal: TerminalId) -> Action {
+    pub(crate) fn action(&self, state: StateId, terminal: TerminalId) -> Action {
         if let Some(rule) = self.sole[state.index()] {
             return Action::Reduce(rule);
         }

@@ -1,4 +1,4 @@
-//! Takes hidden left recursion out of the rules.
+//! Elimination of hidden left recursion from the rules.
 //!
 //! `A → N A b` with a nullable `N` is left recursive, but not to be seen so: an LR parser would push an empty `N` any
 //! number of times without reading, and its stack would need a cycle. Written as two rules, `A → N⁺ A b` and

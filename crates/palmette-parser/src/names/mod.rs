@@ -3,7 +3,7 @@
 //! A context-free grammar of objects whose `n` members come in any order, each at most once, has a nonterminal for each
 //! of the `2ⁿ` subsets, and of names that are not listed there is none at all. With this memory the rules need only
 //! count members: a name that was seen in the innermost scope is denied, so what is counted is distinct names. Terminals
-//! of one name are left out of the lexer's state where a lexeme begins ([`NameLayer::leave_out`]); of terminals of many
+//! of one name are left out of the lexer's state where a lexeme begins (`NameLayer::leave_out`); of terminals of many
 //! names the text is kept while it is read.
 //!
 //! [`DistinctNames`] has what a grammar must see to: a scope that asks for one more name has one left.
@@ -21,11 +21,11 @@ use crate::{DistinctNames, Grammar, TerminalId, TerminalSet};
 /// The layer of one grammar.
 #[derive(Debug)]
 pub struct NameLayer {
-    /// By terminal; empty where the grammar has no such scopes.
+    /// Roles by terminal; empty where the grammar has no such scopes.
     roles: Box<[Role]>,
     /// The terminals of one name each, and the names.
     one: HashMap<TerminalId, Name>,
-    /// By name.
+    /// Terminals by name.
     of_name: HashMap<Name, Vec<TerminalId>>,
     /// The terminals of many names.
     many: TerminalSet,
@@ -100,7 +100,7 @@ impl NameLayer {
         !self.roles.is_empty()
     }
 
-    /// After a lexeme of `terminal`; `None` when it is a name that was seen.
+    /// The names after a lexeme of `terminal`; `None` when it is a name that was seen.
     pub fn after(&self, names: &Names, terminal: TerminalId) -> Option<Names> {
         let scopes = match self.roles.get(terminal.index()).copied().unwrap_or(Role::Other) {
             Role::Other | Role::Between if names.read().is_none() => return Some(names.clone()),
@@ -117,7 +117,7 @@ impl NameLayer {
     }
 
     /// Takes the terminals of the names that were seen out of those that may begin here.
-    pub fn leave_out(&self, names: &Names, terminals: &mut TerminalSet) {
+    pub(crate) fn leave_out(&self, names: &Names, terminals: &mut TerminalSet) {
         for terminal in names.innermost().iter().filter_map(|name| self.of_name.get(name)).flatten()
         {
             terminals.remove(*terminal);
@@ -302,9 +302,9 @@ fn is_seen(scope: &[Name], reading: &Reading) -> bool {
 /// Verdict on a name that goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repeats {
-    /// It is another.
+    /// Another name than all that were seen.
     Never,
-    /// One that was seen begins so; of that one, these bytes may come next.
+    /// A name that was seen begins so; of that one, these bytes may come next.
     Perhaps(Vec<u8>),
     /// The closing quote was read.
     Already,
@@ -315,12 +315,12 @@ pub enum Repeats {
 pub enum BegunName {
     /// Beginning of the name, read there.
     One(Reading),
-    /// There are more.
+    /// Several names.
     Several,
 }
 
 impl BegunName {
-    /// That within `text`, whatever lexeme this begins in; `None` where no name begins in it, or nothing is read of one.
+    /// The name that begins within `text`, whatever lexeme this begins in; `None` where no name begins in it, or nothing is read of one.
     pub fn within(text: &[u8]) -> Option<Self> {
         let after = text.iter().enumerate().filter(|(_, byte)| matches!(byte, b',' | b'{'));
         let begun = after.map(|(at, _)| text[at + 1..].trim_ascii_start());

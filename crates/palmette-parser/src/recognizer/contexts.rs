@@ -17,7 +17,7 @@ use crate::lr::{StateId, Tables};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContextId(u32);
 
-/// By parser state, its context.
+/// Contexts by parser state.
 #[derive(Debug)]
 pub struct Contexts {
     of_state: Vec<ContextId>,

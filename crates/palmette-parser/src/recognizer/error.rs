@@ -13,7 +13,7 @@ pub enum CompileError {
     /// The parser cannot be made.
     #[error(transparent)]
     Parser(TableError),
-    /// It cannot begin: its stacks are too many before the first byte.
+    /// A grammar that cannot begin: its stacks are too many before the first byte.
     #[error(transparent)]
     Start(#[from] RecognizerError),
     /// The budget is used up, or the compilation was cancelled.

@@ -49,7 +49,7 @@ pub struct Recognizer {
     beginnings: Beginnings,
     dead_ends: DeadEnds,
     start: Option<Position>,
-    /// Tells it from other recognizers.
+    /// Mark that tells it from other recognizers.
     mark: Arc<()>,
 }
 
@@ -58,9 +58,9 @@ pub struct Recognizer {
 enum Beginnings {
     /// Any: how a text is cut does not depend on the parser.
     All,
-    /// Those that can follow on the stacks at hand.
+    /// Terminals that can follow on the stacks at hand.
     Viable,
-    /// Those of the topmost states' contexts.
+    /// Terminals of the topmost states' contexts.
     Contextual(Contexts),
 }
 
@@ -182,7 +182,7 @@ impl Recognizer {
         self.lexer.bytes() + self.parser.tables().bytes() + contexts
     }
 
-    /// Before the first byte; `None` when no text is in the language.
+    /// The position before the first byte; `None` when no text is in the language.
     pub fn start(&self) -> Option<&Position> {
         self.start.as_ref()
     }
@@ -479,7 +479,7 @@ impl Recognizer {
         Ok(false)
     }
 
-    /// After the branch's lexeme, which ends as `terminal`.
+    /// A branch after its lexeme, which ends as `terminal`.
     fn step(
         &self,
         branch: &Branch,

@@ -23,7 +23,7 @@ struct Shared {
     accepting: OnceLock<bool>,
 }
 
-/// Most positions are one branch, which then is no further look-up away.
+/// Branches of a position: mostly one, which then is no further look-up away.
 enum Branches {
     One(Branch),
     Many(Box<[Branch]>),
@@ -34,11 +34,11 @@ enum Branches {
 pub struct Branch {
     /// Within the lexeme in progress.
     pub lexer: LexerState,
-    /// After the lexemes before it.
+    /// Stacks after the lexemes before it.
     pub stacks: Stacks,
     /// The open blocks and brackets of a grammar with indentation.
     pub blocks: Blocks,
-    /// Of a line's end in progress of such a grammar: how deep the next line begins, as far as it is read.
+    /// Line in progress, at a line's end of such a grammar: how deep the next line begins, as far as it is read.
     pub line: Line,
     /// The open scopes of a grammar with distinct names.
     pub names: Names,
@@ -97,7 +97,7 @@ impl Hash for Position {
 }
 
 impl Hash for Branch {
-    /// By all but the line, which seldom tells branches apart.
+    /// Hash of all but the line, which seldom tells branches apart.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.lexer.hash(state);
         self.stacks.fingerprint().hash(state);

@@ -27,7 +27,7 @@ pub struct RecognizerScratch {
     pub(super) parser: ParserScratch,
     /// The branches before a byte.
     pub(super) now: Vec<Branch>,
-    /// Those after it.
+    /// Branches after it.
     pub(super) next: Vec<Branch>,
     pub(super) memory: Memory,
 }
@@ -37,11 +37,11 @@ pub struct RecognizerScratch {
 pub(super) struct Memory {
     /// The mark of the recognizer.
     of: Option<Arc<()>>,
-    /// By what the stacks are, as a hash.
+    /// Shifts by a hash of the stacks.
     shifts: HashMap<(u64, TerminalId), Shift>,
-    /// By what the stacks are, as a hash.
+    /// Allowed terminals by a hash of the stacks.
     allowed: HashMap<u64, (Stacks, Arc<TerminalSet>)>,
-    /// By what the stacks are, as a hash.
+    /// Restricted lexer states by a hash of the stacks.
     restricted: HashMap<(u64, LexerState), (Stacks, LexerState)>,
     contextual: ContextualStates,
     /// Likewise, if names were seen.

@@ -102,7 +102,7 @@ struct Proof<'a> {
     contexts: &'a Contexts,
     ignored: &'a TerminalSet,
     entered: Entered,
-    /// By terminal that ended, the bytes with which what follows it may begin.
+    /// First bytes of what may follow, by the terminal that ended.
     first_bytes: HashMap<TerminalId, ByteSet>,
     seen: HashSet<LexerState>,
 }

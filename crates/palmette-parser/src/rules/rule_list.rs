@@ -60,17 +60,17 @@ impl<'g> RuleList<'g> {
         self.rules.retain(|_| kept.next() == Some(true));
     }
 
-    /// By nonterminal: whether it derives the empty text.
+    /// Nullability by nonterminal: true where it derives the empty text.
     pub(crate) fn nullable(&self) -> Vec<bool> {
         self.close(|symbol| matches!(symbol, Symbol::Nonterminal(_)))
     }
 
-    /// By nonterminal: whether it derives any text at all, every terminal taken to match something.
+    /// Productivity by nonterminal: true where it derives any text at all, every terminal taken to match something.
     pub(crate) fn productive(&self) -> Vec<bool> {
         self.close(|_| true)
     }
 
-    /// By nonterminal: whether it stands in something that the start derives.
+    /// Reachability by nonterminal: true where it stands in something that the start derives.
     pub(crate) fn reachable(&self) -> Vec<bool> {
         let by_head = self.by_head();
         let mut reachable = vec![false; self.num_nonterminals];

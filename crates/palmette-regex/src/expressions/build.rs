@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::{Arm, Exceeded, ExprId, Made, Maker, Node, Repeat};
 
 impl Maker<'_, '_> {
-    /// One byte, then what its arm says. `arms` are sorted and disjoint; neighbours that agree are joined.
+    /// A switch: one byte, then what its arm says. `arms` are sorted and disjoint; neighbours that agree are joined.
     pub(super) fn switch(&mut self, arms: impl IntoIterator<Item = Arm>) -> Made {
         let mut kept: Vec<Arm> = Vec::new();
         for arm in arms {
@@ -23,7 +23,7 @@ impl Maker<'_, '_> {
         if kept.is_empty() { Ok(ExprId::NEVER) } else { self.intern(Node::Switch(kept.into())) }
     }
 
-    /// One after the other.
+    /// The concatenation of two expressions.
     pub fn concat(&mut self, first: ExprId, second: ExprId) -> Made {
         let mut second = second;
         // The parts of a left-nested chain, without descending.
@@ -64,7 +64,7 @@ impl Maker<'_, '_> {
         self.intern(Node::Concat(first, second))
     }
 
-    /// One of these.
+    /// The union of expressions.
     pub fn or(&mut self, parts: impl IntoIterator<Item = ExprId>) -> Made {
         let mut flat = Vec::new();
         for part in parts {
@@ -100,7 +100,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// One of these, tried in this order.
+    /// The ordered choice of expressions, tried in this order.
     pub(super) fn ordered(&mut self, parts: impl IntoIterator<Item = ExprId>) -> Made {
         let mut kept = Vec::new();
         for part in parts {
@@ -115,7 +115,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// All of these at once.
+    /// The intersection of expressions.
     pub fn and(&mut self, parts: impl IntoIterator<Item = ExprId>) -> Made {
         let mut flat = Vec::new();
         for part in parts {

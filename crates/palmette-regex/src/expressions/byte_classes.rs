@@ -24,7 +24,7 @@ pub(super) struct Partitions {
     partitions: Vec<Arc<ByteClasses>>,
     ids: HashMap<Arc<ByteClasses>, PartitionId>,
     joins: HashMap<(PartitionId, PartitionId), PartitionId>,
-    /// Of the bytes from one to another, and all others.
+    /// Partitions into a range of bytes, from one to another, and all others.
     ranges: HashMap<(u8, u8), PartitionId>,
     arms: HashMap<ArmShapes, PartitionId>,
     digits: Option<PartitionId>,

@@ -8,7 +8,7 @@ use super::ExprId;
 /// look-ups waited for memory of their own: two instructions of them had 44% of the samples of `Maker::derive`.
 #[derive(Debug, Default)]
 pub(super) struct ClassRows {
-    /// By expression: where its row begins; [`NO_ROW`] and shorter where it has none.
+    /// Row starts by expression; [`NO_ROW`] and shorter where it has none.
     starts: Vec<usize>,
     /// [`UNKNOWN`] where it is not known.
     entries: Vec<ExprId>,

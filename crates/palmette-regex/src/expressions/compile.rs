@@ -1,4 +1,4 @@
-//! From trees to expressions.
+//! The compiler from trees of regular expressions to hash-consed expressions.
 
 use super::{Arm, Exceeded, ExprId, Made, Maker, Node, Repeat};
 use crate::Regex;
@@ -169,7 +169,7 @@ impl Maker<'_, '_> {
         })
     }
 
-    /// One of these tokens, by its number.
+    /// The union of tokens, each spelled by its number.
     fn tokens(&mut self, tokens: &TokenPattern) -> Compiled {
         let ranges =
             tokens.ranges().map_err(|name| CompileErrorKind::Unresolved(name.to_owned()))?;
@@ -199,7 +199,7 @@ impl Maker<'_, '_> {
         self.switch(arms)
     }
 
-    /// One of these texts: a tree by their beginnings, whose equal branches are one.
+    /// The union of texts: a tree by their beginnings, whose equal branches are one.
     fn literals(&mut self, mut texts: Vec<&[u8]>) -> Made {
         /// Node of a trie: texts that begin with the bytes on the way here.
         #[derive(Default)]

@@ -5,11 +5,11 @@ use super::{Exceeded, ExprId, Maker};
 /// Residual of an expression whose lexemes meet a condition together with what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Met {
-    /// All: the condition holds once a first byte of a lexeme was read, whichever it is.
+    /// Every byte: the condition holds once a first byte of a lexeme was read, whichever it is.
     Always,
-    /// Nothing: no first byte of a lexeme is allowed.
+    /// No byte: no first byte of a lexeme is allowed.
     Never,
-    /// Those of this expression.
+    /// The first bytes of this expression.
     By(ExprId),
 }
 

@@ -10,9 +10,9 @@ use crate::fingerprint;
 pub struct Front {
     /// Any number of certain bytes, such as blanks.
     pub blanks: Option<ExprId>,
-    /// Then this text.
+    /// Text after the first part.
     pub text: Box<[u8]>,
-    /// Then this.
+    /// Expression of what remains.
     pub rest: ExprId,
 }
 

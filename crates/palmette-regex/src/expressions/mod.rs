@@ -49,21 +49,21 @@ pub struct ExprId(u32);
 /// The shape of an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Node {
-    /// Nothing.
+    /// No text: the empty set.
     Never,
     /// The empty lexeme, whatever follows.
     Empty,
-    /// One byte, then what its arm says. Arms are sorted and disjoint.
+    /// A switch: one byte, then what its arm says. Arms are sorted and disjoint.
     Switch(Box<[Arm]>),
-    /// One after the other. The first is no concatenation.
+    /// Concatenation. The first is no concatenation.
     Concat(ExprId, ExprId),
-    /// One of these: sorted, at least two.
+    /// Union: sorted, at least two.
     Or(Box<[ExprId]>),
-    /// One of these; a backtracking matcher tries them in this order. At least two.
+    /// Ordered choice: a backtracking matcher tries the parts in this order. At least two.
     Ordered(Box<[ExprId]>),
     /// The digits of the multiples of a number.
     Multiple(Multiple),
-    /// All of these: sorted, at least two.
+    /// Intersection: sorted, at least two.
     And(Box<[ExprId]>),
     /// Any bytes and any following text but these.
     Not(ExprId),
@@ -103,7 +103,7 @@ struct Repeat {
 enum Item {
     /// The lexeme ends here if the condition holds.
     Match(ExprId),
-    /// It goes on: the lexemes of this expression that are not empty.
+    /// Residual: the lexemes of this expression that are not empty.
     Go(ExprId),
 }
 
@@ -141,7 +141,7 @@ const UNBOUNDED: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 struct Interned {
     id: ExprId,
-    /// Of its shape, so that neither a growing table nor most look-ups go to the shape itself.
+    /// Hash of its shape, so that neither a growing table nor most look-ups go to the shape itself.
     hash: u64,
 }
 
@@ -159,15 +159,15 @@ pub struct ExpressionLimits {
 /// A limit is exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exceeded {
-    /// Of the number of expressions.
+    /// Limit on the number of expressions.
     #[error("more than max_expressions = {0} expressions; raise it or simplify the terminals")]
     Expressions(usize),
-    /// Of their nesting.
+    /// Limit on the nesting of expressions.
     #[error(
         "expressions nest deeper than max_nesting = {0}; raise it or write a shorter chain of optional parts"
     )]
     Nesting(u32),
-    /// Of the expressions that one question visits.
+    /// Limit on the expressions that one question visits.
     #[error(
         "deciding whether some text is left took more than max_visited = {0} expressions; raise it or simplify \
          the intersections and complements"
@@ -188,13 +188,13 @@ pub struct Expressions {
     ids: HashTable<Interned>,
     hasher: DefaultHashBuilder,
     partitions: Partitions,
-    /// By classes of the expression's partition.
+    /// Derivatives by the classes of the expression's partition.
     derivatives: ClassRows,
     /// Memo of lookbehinds brought forward.
     forwards: ClassRows,
     /// Parts that a backtracking matcher tries, in order.
     splits: HashMap<ExprId, Arc<[Item]>>,
-    /// By expression and number of bytes.
+    /// Memo of horizons, by expression and number of bytes.
     horizons: HashMap<(ExprId, u32), ExprId>,
     relaxations: HashMap<ExprId, ExprId>,
     char_classes: HashMap<CharClass, ExprId>,
@@ -206,7 +206,7 @@ pub struct Expressions {
 }
 
 impl ExprId {
-    /// Nothing; the condition that never holds.
+    /// The empty set; the condition that never holds.
     pub const NEVER: Self = Self(0);
     /// The empty lexeme.
     pub const EMPTY: Self = Self(1);
@@ -242,7 +242,7 @@ impl Expressions {
         Ok(made)
     }
 
-    /// To make more of them with, while the budget lasts.
+    /// A maker of more expressions, while the budget lasts.
     pub fn making<'e, 'b>(&'e mut self, budget: &'e mut Budget<'b>) -> Maker<'e, 'b> {
         Maker::new(self, budget)
     }

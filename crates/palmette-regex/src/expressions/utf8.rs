@@ -45,7 +45,7 @@ impl Maker<'_, '_> {
         self.switch(arms)
     }
 
-    /// For each leading digit of the values: the expression for the `continuations` digits after it.
+    /// Arms by leading digit of the values: each leads to the expression for the `continuations` digits after it.
     fn digits(
         &mut self,
         values: &[(u32, u32)],

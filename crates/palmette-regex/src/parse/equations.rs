@@ -26,7 +26,7 @@ pub(super) fn solve(mut ways: Vec<Vec<Regex>>, mut ends: Vec<Regex>) -> Regex {
     ends.swap_remove(0)
 }
 
-/// One after the other, without nesting where `rest` is a sequence.
+/// The concatenation of two, without nesting where `rest` is a sequence.
 pub(super) fn then(first: Regex, rest: Regex) -> Regex {
     match &rest {
         Regex::Concat(parts) => Regex::concat([first].into_iter().chain(parts.iter().cloned())),
@@ -34,7 +34,7 @@ pub(super) fn then(first: Regex, rest: Regex) -> Regex {
     }
 }
 
-/// One of these, each once.
+/// The union of options, each once.
 pub(super) fn alternate(options: impl IntoIterator<Item = Regex>) -> Regex {
     let mut kept: Vec<Regex> = Vec::new();
     for option in options {

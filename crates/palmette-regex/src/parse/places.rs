@@ -520,7 +520,7 @@ const LOOKAHEAD_REPEATED: &str = "a lookahead for more than one character within
      worked in here, unless it is `(?!…)` before one character and `$` follows the repetition; put the lookahead \
      before the repetition, or bound the repetition";
 
-/// By number instead of by state.
+/// Ways by the number of a state instead of the state.
 fn number(states: &[State], ways: Vec<BTreeMap<State, Regex>>) -> Vec<Vec<Regex>> {
     let row = |mut ways: BTreeMap<State, Regex>| {
         let cells = states.iter().map(|state| ways.remove(state).unwrap_or(Regex::Never));
@@ -543,7 +543,7 @@ fn tempered(node: &Node) -> Option<(&Node, &CharClass)> {
     }
 }
 
-/// Both at once.
+/// The intersection of two.
 fn both(one: Regex, other: Regex) -> Regex {
     let anything = Regex::anything();
     if one == anything {

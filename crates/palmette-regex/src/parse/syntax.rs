@@ -9,7 +9,7 @@ pub(super) const MAX_NESTING: usize = 200;
 pub(super) enum Node {
     /// One character.
     Class(CharClass),
-    /// One after another; the empty text if there are none.
+    /// Concatenation; the empty text if there are no parts.
     Concat(Vec<Node>),
     Alternate(Vec<Node>),
     Repeat {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use palmette_grammar::{Grammar, Symbol, TerminalId};
+use palmette_parser::{Grammar, Symbol, TerminalId};
 
 /// A grammar whose sentences and their beginnings are recognised as Earley (1970) does it, item by item.
 ///

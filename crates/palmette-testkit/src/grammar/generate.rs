@@ -1,6 +1,6 @@
 //! Random grammars and vocabularies.
 
-use palmette_grammar::{
+use palmette_parser::{
     CharClass, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Symbol, Terminal, TerminalId,
     TerminalKind,
 };

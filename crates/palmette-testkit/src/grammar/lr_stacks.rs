@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use palmette_grammar::engine::glr::Parser;
-use palmette_grammar::engine::lr::{StateId, Tables};
-use palmette_grammar::{Budget, Grammar, Recognizer, RecognizerLimits, TerminalId};
+use palmette_parser::glr::Parser;
+use palmette_parser::lr::{StateId, Tables};
+use palmette_parser::{Budget, Grammar, Recognizer, RecognizerLimits, TerminalId};
 
 /// A stack, bottom first.
 pub(super) type Stack = Vec<StateId>;
@@ -105,7 +105,7 @@ impl LrStacks {
         settled
     }
 
-    fn reduce(&self, stack: &Stack, rule: palmette_grammar::engine::lr::RuleId) -> Option<Stack> {
+    fn reduce(&self, stack: &Stack, rule: palmette_parser::lr::RuleId) -> Option<Stack> {
         let rules = self.tables().rules();
         let below = &stack[..stack.len() - rules.length(rule)];
         let target = self.tables().goto(below[below.len() - 1], rules.head(rule))?;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use palmette_grammar::Regex;
+use palmette_parser::Regex;
 
 /// Where a match of `regex` that begins at `from` may end, in the order in which a backtracking matcher tries them;
 /// each once.
@@ -11,6 +11,12 @@ use palmette_grammar::Regex;
 /// Lookaheads see all of `text`, lookbehinds what comes after `from`.
 pub fn ends(regex: &Regex, text: &[char], from: usize) -> Vec<usize> {
     Match { text, from, known: RefCell::default() }.ends(regex, from)
+}
+
+/// True when `regex` matches `text` whole.
+pub fn matches(regex: &Regex, text: &str) -> bool {
+    let chars: Vec<char> = text.chars().collect();
+    ends(regex, &chars, 0).contains(&chars.len())
 }
 
 struct Match<'a> {
@@ -238,7 +244,7 @@ fn once_each<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use palmette_grammar::CharClass;
+    use palmette_parser::CharClass;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
-use palmette_grammar::{Grammar, Lexing, Regex, TerminalId, TerminalKind};
+use palmette_parser::{Grammar, Lexing, Regex, TerminalId, TerminalKind};
 
 use super::earley::{EarleyGrammar, Lexeme};
 use super::lr_stacks::{LrStacks, MAX_STACKS};
@@ -376,7 +376,7 @@ fn all_texts(alphabet: &[char], length: usize) -> Vec<Vec<char>> {
 
 #[cfg(test)]
 mod tests {
-    use palmette_grammar::{CharClass, GrammarBuilder, Symbol, Terminal};
+    use palmette_parser::{CharClass, GrammarBuilder, Symbol, Terminal};
     use proptest::prelude::*;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palmette_grammar::{Lexing, Terminal, TerminalId, TerminalKind};
+use palmette_parser::{Lexing, Terminal, TerminalId, TerminalKind};
 
 use super::lexeme_ends;
 

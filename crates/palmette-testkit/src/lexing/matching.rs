@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use palmette_grammar::Regex;
+use palmette_parser::Regex;
 
 use crate::grammar::regex::ends;
 

@@ -57,7 +57,7 @@ pub struct DeadEnds {
 pub(super) struct Exclusion {
     /// Other tables, where states had to be split.
     pub(super) tables: Option<Tables>,
-    /// By state, what is asked of the text after its lexemes; empty where nothing is anywhere.
+    /// Guards by state: what is asked of the text after its lexemes; empty where nothing is anywhere.
     pub(super) guards: Vec<Guards>,
     pub(super) dead_ends: DeadEnds,
 }
@@ -70,7 +70,7 @@ pub(super) enum Failed {
     Interrupted(Interrupted),
 }
 
-/// By context, the terminals with ends after which not every stack is safe.
+/// Risks by context: the terminals with ends after which not every stack is safe.
 #[derive(Debug)]
 struct Risks(HashMap<ContextId, Vec<Risk>>);
 

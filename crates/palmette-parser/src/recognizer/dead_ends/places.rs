@@ -33,14 +33,12 @@ pub(super) struct ConditionId(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct PlaceId(u32);
 
-/// Ends of lexemes: their terminals, each with what its end asks of the text. Sorted, each once.
-pub(super) type LexemeEnds = Rc<[(TerminalId, ConditionId)]>;
-
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) condition: ConditionId,
     pub(super) context: ContextId,
-    pub(super) ends: LexemeEnds,
+    /// Terminals whose lexemes end here, each with what its end asks of the text. Sorted, each once.
+    pub(super) ends: Rc<[(TerminalId, ConditionId)]>,
     pub(super) is_safe: bool,
 }
 
@@ -50,7 +48,7 @@ pub(super) struct Places {
     places: Vec<Place>,
     ids: HashMap<(ConditionId, ContextId), PlaceId>,
     conditions: Conditions,
-    /// By terminal, the contexts of the topmost states after it.
+    /// Contexts by terminal: those of the topmost states after it.
     contexts_after: HashMap<TerminalId, Rc<[ContextId]>>,
 }
 
@@ -98,7 +96,7 @@ impl Places {
                 let asked = spelling.ends(lexer, next, of, &mut found.conditions, budget)?;
                 ends.extend(asked.iter().map(|&condition| (terminal, condition)));
             }
-            let ends: LexemeEnds = ends.into();
+            let ends: Rc<[_]> = ends.into();
             for &(terminal, after) in &*ends {
                 if ignored.contains(terminal) {
                     work.push((after, context));
@@ -239,16 +237,16 @@ impl Conditions {
 /// Ends of a terminal's lexemes.
 #[derive(Debug, Default)]
 struct Spelling {
-    /// By terminal, all that could decide about its lexemes.
+    /// Rivals by terminal: all that could decide about its lexemes.
     rivals: HashMap<TerminalId, TerminalSet>,
-    /// By terminal and those of its rivals that a context has: a number for those that decide.
+    /// Numbers by terminal and those of its rivals that a context has: a number for those that decide.
     numbers: HashMap<(TerminalId, Vec<TerminalId>), usize>,
     deciding: Vec<Deciding>,
-    /// By a state for all terminals, the terminal, and the number of those that decide.
+    /// Memo by a state for all terminals, the terminal, and the number of those that decide.
     known: HashMap<(LexerState, TerminalId, usize), Rc<BTreeSet<ConditionId>>>,
-    /// By a state in which no byte was read, for those that decide.
+    /// Memo by a state in which no byte was read, for those that decide.
     begun: HashMap<(LexerState, TerminalId), Conditionals>,
-    /// By the state after the first byte.
+    /// Memo by the state after the first byte.
     after_byte: HashMap<(LexerState, TerminalId), Conditionals>,
     num_followed: usize,
 }

@@ -39,7 +39,7 @@ pub(super) enum Control {
 /// Demand on the text after a lexeme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum After {
-    /// Something with which it can be completed on any stack, or nothing.
+    /// A text with which it can be completed on any stack, or nothing.
     Safe,
     Condition(ConditionId),
 }
@@ -57,7 +57,7 @@ impl ControlId {
 #[derive(Debug)]
 pub(super) struct Completable {
     ids: HashMap<Control, ControlId>,
-    /// By topmost state and the automaton's state below it, the states above.
+    /// Transitions by topmost state and the automaton's state below it: the states above.
     above: Vec<HashMap<ControlId, Vec<ControlId>>>,
 }
 
@@ -82,7 +82,7 @@ struct Making<'a> {
     contexts: &'a Contexts,
     ignored: &'a TerminalSet,
     places: &'a Places,
-    /// By state, the states that may be below it.
+    /// Predecessors by state: the states that may be below it.
     below: Vec<Vec<StateId>>,
     ids: HashMap<Control, ControlId>,
     controls: Vec<Control>,

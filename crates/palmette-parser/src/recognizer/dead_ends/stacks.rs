@@ -26,9 +26,9 @@ pub(super) type Told = Vec<(TerminalId, Option<Vec<ConditionId>>)>;
 /// The states, split or not, each with what is forbidden there.
 #[derive(Debug)]
 pub(super) struct Split {
-    /// By new state, the old one.
+    /// Old states by new state.
     pub(super) of: Vec<StateId>,
-    /// By new state, the new ones that symbols lead to.
+    /// Transitions by new state and symbol.
     pub(super) targets: Vec<HashMap<Symbol, StateId>>,
     pub(super) forbidden: Vec<Forbidden>,
 }
@@ -45,7 +45,7 @@ struct Node {
 #[derive(Debug)]
 pub(super) struct Nodes(Vec<Node>);
 
-/// By state and terminal, what is forbidden at all nodes where the terminal can follow; `None` where they differ.
+/// Conditions by state and terminal: what is forbidden at all nodes where the terminal can follow; `None` where they differ.
 type Usual = Vec<HashMap<TerminalId, Option<Vec<ConditionId>>>>;
 
 impl Nodes {

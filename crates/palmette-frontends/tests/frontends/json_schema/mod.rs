@@ -1,0 +1,8 @@
+//! What JSON Schemas accept.
+
+mod keywords;
+mod limits;
+mod messages;
+mod random;
+mod repeated_names;
+mod unique_items;

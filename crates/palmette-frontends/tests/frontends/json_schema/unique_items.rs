@@ -1,0 +1,129 @@
+//! Arrays none of whose items comes twice: strings are remembered by the position, few other values by the rules.
+
+use palmette_frontends::json_schema::{JsonSchemaOptions, parse_with_warnings};
+use proptest::prelude::*;
+
+use super::keywords::check;
+use palmette_testkit::grammar::Machine;
+
+#[test]
+fn strings_without_end_are_told_apart() {
+    let schema = r#"{"type": "array", "items": {"type": "string"}, "uniqueItems": true}"#;
+    check(
+        schema,
+        &["[]", "[\"a\"]", "[\"a\", \"b\" ,\"ab\"]", "[\"\", \"a\"]"],
+        &[
+            "[\"a\",\"a\"]",
+            "[\"a\",\"b\",\"a\"]",
+            "[\"é\",\"\\u00e9\"]",
+            "[\"\",\"\"]",
+            "[1]",
+            "[\"a\",]",
+        ],
+    );
+    let counted = r#"{"type": "array", "items": {"type": "string", "maxLength": 3}, "uniqueItems": true, "minItems": 2, "maxItems": 3}"#;
+    check(
+        counted,
+        &["[\"a\",\"b\"]", "[\"a\",\"b\",\"c\"]"],
+        &["[\"a\"]", "[\"a\",\"a\"]", "[\"a\",\"b\",\"c\",\"d\"]"],
+    );
+}
+
+#[test]
+fn many_listed_values_are_told_apart() {
+    let tags: Vec<String> = (0..200).map(|at| format!("\"tag{at}\"")).collect();
+    let schema = format!(
+        r#"{{"type": "array", "items": {{"enum": [{}]}}, "uniqueItems": true}}"#,
+        tags.join(",")
+    );
+    let all = format!("[{}]", tags.join(","));
+    let again = format!("[{},\"tag0\"]", tags.join(","));
+    check(
+        &schema,
+        &["[]", "[\"tag7\",\"tag70\"]", &all],
+        &["[\"tag7\",\"tag7\"]", &again, "[\"tag200\"]"],
+    );
+}
+
+/// A text that is listed and matches the pattern is one value.
+#[test]
+fn listed_values_and_others_are_one_set() {
+    let schema = r#"{"type": "array", "items": {"anyOf": [{"enum": ["x", "ab"]}, {"type": "string", "pattern": "^a+b?$"}]}, "uniqueItems": true}"#;
+    check(
+        schema,
+        &["[\"x\",\"ab\",\"aab\",\"a\"]"],
+        &["[\"ab\",\"ab\"]", "[\"x\",\"x\"]", "[\"aab\",\"aab\"]"],
+    );
+}
+
+#[test]
+fn arrays_within_objects_and_beside_each_other() {
+    let schema = r##"{"type": "object", "properties": {"a": {"$ref": "#/$defs/set"}, "b": {"$ref": "#/$defs/set"}},
+        "minProperties": 2, "$defs": {"set": {"type": "array", "items": {"type": "string"}, "uniqueItems": true}}}"##;
+    check(
+        schema,
+        &[r#"{"a": ["x", "y"], "b": ["x"]}"#, r#"{"b": [], "c": ["x", "x"]}"#],
+        &[r#"{"a": ["x", "x"], "b": []}"#, r#"{"a": [], "b": ["y", "x", "y"]}"#, r#"{"a": ["x"]}"#],
+    );
+}
+
+#[test]
+fn more_items_than_values_are_impossible() {
+    let tags: Vec<String> = (0..30).map(|at| format!("\"{at}\"")).collect();
+    let schema = format!(
+        r#"{{"anyOf": [{{"type": "array", "items": {{"enum": [{}]}}, "uniqueItems": true, "minItems": 31}}, {{"type": "null"}}]}}"#,
+        tags.join(",")
+    );
+    let all = format!("[{},\"0\"]", tags.join(","));
+    check(&schema, &["null"], &["[]", &all]);
+}
+
+/// What cannot be told apart is no reason to lose the request.
+#[test]
+fn other_values_are_not_told_apart_and_that_is_said() {
+    for schema in [
+        r#"{"type": "array", "items": {"type": "integer"}, "uniqueItems": true}"#,
+        r#"{"type": "array", "items": {"type": ["string", "integer"]}, "uniqueItems": true}"#,
+        r#"{"type": "array", "items": {"type": "string"}, "uniqueItems": true, "minItems": 5000}"#,
+    ] {
+        let (_, warnings) =
+            parse_with_warnings(schema, &JsonSchemaOptions::default()).expect(schema);
+        assert_eq!(warnings.len(), 1, "{schema}: {warnings:?}");
+        assert!(
+            warnings[0].message.starts_with("not enforced: items that come twice"),
+            "{warnings:?}"
+        );
+        assert_eq!(warnings[0].pointer, "/uniqueItems");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Lists of short strings, spelled in several ways.
+    #[test]
+    fn lists_are_those_without_a_repeated_item(
+        items in prop::collection::vec("[ab]{0,2}", 0..5),
+        escaped in any::<u32>(),
+        min in 0..3_usize,
+        max in 3..5_usize,
+    ) {
+        let schema = format!(r#"{{"type": "array", "items": {{"type": "string"}}, "uniqueItems": true, "minItems": {min}, "maxItems": {max}}}"#);
+        let options = JsonSchemaOptions { escapes: palmette_frontends::json_schema::Escapes::Any, ..JsonSchemaOptions::default() };
+        let grammar = palmette_frontends::json_schema::parse(&schema, &options).unwrap();
+        let machine = Machine::new(&grammar).expect("engines");
+        let spelled = items.iter().enumerate().map(|(at, item)| {
+            let letter = |(place, letter): (usize, char)| match escaped >> ((at * 3 + place) % 32) & 1 {
+                1 => format!("\\u{:04x}", u32::from(letter)),
+                _ => letter.to_string(),
+            };
+            format!("\"{}\"", item.chars().enumerate().map(letter).collect::<String>())
+        });
+        let text = format!("[{}]", spelled.collect::<Vec<_>>().join(", "));
+        let mut distinct = items.clone();
+        distinct.sort();
+        distinct.dedup();
+        let valid = distinct.len() == items.len() && (min..=max).contains(&items.len());
+        prop_assert_eq!(machine.accepts(&text), valid, "{}", text);
+    }
+}

@@ -1,0 +1,231 @@
+//! The reader of regular expressions against the crate `regex` and against tables.
+
+use palmette_regex::Regex;
+use palmette_regex::parse::{Dialect, Flags, RegexError, parse, parse_search, parse_text};
+use palmette_testkit::grammar::regex::matches;
+use proptest::prelude::*;
+
+use crate::python_table;
+
+/// Expressions with anchors and word boundaries in all places.
+fn pattern() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        8 => prop::sample::select(vec!["a", "b", "ab", "-", r"\n", "[ab]", "[^a]", ".", r"\w", r"\W", "(?i:A)"]),
+        3 => prop::sample::select(vec!["^", "$", r"\b", r"\B", "(?m:^)", "(?m:$)", r"\b{start}", r"\b{end-half}", ""]),
+    ];
+    leaf.prop_map(|leaf| format!("(?:{leaf})")).prop_recursive(4, 14, 3, |inner| {
+        prop_oneof![
+            4 => prop::collection::vec(inner.clone(), 2..4).prop_map(|parts| parts.concat()),
+            2 => prop::collection::vec(inner.clone(), 2..4).prop_map(|parts| format!("(?:{})", parts.join("|"))),
+            2 => (inner, prop::sample::select(vec!["*", "+", "?", "{2}", "{1,3}", "{2,}", "*?"]))
+                .prop_map(|(inner, times)| format!("(?:{inner}){times}")),
+        ]
+    })
+}
+
+/// All texts of up to four of these characters.
+fn texts() -> Vec<String> {
+    let mut all = vec![String::new()];
+    let mut from = 0;
+    for _ in 0..4 {
+        let until = all.len();
+        for at in from..until {
+            for next in ["a", "b", "-", "\n"] {
+                all.push(format!("{}{next}", all[at]));
+            }
+        }
+        from = until;
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn agrees_with_the_crate_regex(pattern in pattern()) {
+        let whole = regex::Regex::new(&format!(r"\A(?:{pattern})\z")).expect("sound");
+        let search = regex::Regex::new(&pattern).expect("sound");
+        let too_much = |message: &str| ["more than"].iter().any(|words| message.contains(words));
+        let ours = parse_text(&pattern, Dialect::Rust, Flags::default());
+        match ours {
+            Ok(ours) => for text in texts() {
+                prop_assert_eq!(matches(&ours, &text), whole.is_match(&text), "{:?} on {:?}: {:?}", pattern, text, ours);
+            },
+            Err(error) => prop_assert!(too_much(&error.message), "{}", error),
+        }
+        match parse_search(&pattern, Dialect::Rust, Flags::default()) {
+            Ok(ours) => for text in texts() {
+                prop_assert_eq!(matches(&ours, &text), search.is_match(&text), "search {:?} on {:?}: {:?}", pattern, text, ours);
+            },
+            Err(error) => prop_assert!(too_much(&error.message), "{}", error),
+        }
+        match parse(&pattern, Dialect::Rust, Flags::default()) {
+            Ok(ours) => for text in texts() {
+                prop_assert_eq!(matches(&ours, &text), whole.is_match(&text), "lexeme {:?} on {:?}: {:?}", pattern, text, ours);
+            },
+            Err(error) => prop_assert!(too_much(&error.message), "{}", error),
+        }
+    }
+}
+
+#[test]
+fn agrees_with_python() {
+    for (pattern, whole, found) in python_table::CASES {
+        let ours = parse_text(pattern, Dialect::Python, Flags::default());
+        check_table(pattern, ours, whole);
+        match parse_search(pattern, Dialect::Python, Flags::default()) {
+            Err(error) if error.message.contains("lookahead") => {
+                assert!(pattern.contains(")*"), "{pattern}: {error}");
+            }
+            ours => check_table(pattern, ours, found),
+        }
+    }
+}
+
+#[track_caller]
+fn check_table(pattern: &str, ours: Result<Regex, RegexError>, expected: &[usize]) {
+    let ours = ours.unwrap_or_else(|error| panic!("{pattern:?}: {error}"));
+    for (at, text) in python_table::TEXTS.iter().enumerate() {
+        assert_eq!(
+            matches(&ours, text),
+            expected.contains(&at),
+            "{pattern:?} on {text:?}: {ours:?}"
+        );
+    }
+}
+
+#[test]
+fn what_python_refuses_or_no_automaton_does_is_refused() {
+    for pattern in python_table::REFUSED {
+        for ask in [parse, parse_text, parse_search] {
+            let error = ask(pattern, Dialect::Python, Flags::default()).expect_err(pattern);
+            assert!(error.offset <= pattern.len(), "{error}");
+        }
+    }
+}
+
+/// An expression of ECMAScript, texts that contain a match, and texts that do not.
+const ECMA: &[(&str, &[&str], &[&str])] = &[
+    (r"^\d+$", &["1", "42"], &["", "\u{0663}", "1a", "1\n"]),
+    (r"\w", &["a", "é_"], &["é", "-"]),
+    (r"^\s$", &[" ", "\u{FEFF}", "\u{2029}", "\u{3000}"], &["\u{85}", "\u{1C}", "a"]),
+    (r"^.$", &["a", "\u{85}", "\u{1F600}"], &["\n", "\r", "\u{2028}"]),
+    (r"^\cA\cz$", &["\u{1}\u{1A}"], &["A"]),
+    (r"^\x41\u0042\u{43}$", &["ABC"], &["abc"]),
+    (r"^\uD83D\uDE00$", &["\u{1F600}"], &["\u{1F601}"]),
+    (r"^[\uD83D\uDE00-\uD83D\uDE02]$", &["\u{1F601}"], &["\u{1F603}"]),
+    (r"^[^\ud800-\udfff]$", &["a", "\u{1F600}"], &["ab"]),
+    (r"^\p{L}\P{Lu}$", &["éa", "ßß"], &["éA", "1a"]),
+    (r"^\p{Script=Greek}+$", &["αβγ"], &["abc"]),
+    (r"^[\p{Ll}_]+$", &["a_b"], &["A"]),
+    (r"^[^]$", &["\n", "a"], &[""]),
+    (r"[]", &[], &["", "a"]),
+    (r"^a{$", &["a{"], &["a"]),
+    (r"^a{,3}$", &["a{,3}"], &["a", ""]),
+    (r"^{a}$", &["{a}"], &["a"]),
+    (r"^]}$", &["]}"], &[]),
+    (r"^a{2,3}$", &["aa", "aaa"], &["a", "aaaa"]),
+    (r"^(?<year>[0-9]{4})-\d\d$", &["2026-11"], &["206-11"]),
+    (r"^[\w-]+$", &["a-b"], &["a b"]),
+    (r"^[\w-.]+$", &["a-.b"], &["a b"]),
+    (r"^[+--]$", &["+", ",", "-"], &["."]),
+    (r"^[\b]$", &["\u{8}"], &["b"]),
+    (r"^\-\_\@\/\:$", &["-_@/:"], &[]),
+    (r"^\0$", &["\0"], &["0"]),
+    ("foo|^bar|baz$", &["xfoox", "barx", "xbaz"], &["xbar", "bazx"]),
+    ("^(a|b$)", &["ax", "b"], &["bx", "xa"]),
+    ("^(?:a|^b)*$", &["", "b", "baa", "aa"], &["ab", "c"]),
+    (r"^(?!.*--)[a-z-]+$", &["a-b"], &["a--b", ""]),
+    (r"^(?=.*\d)(?=.*[a-z]).{3,}$", &["a1b", "1ab"], &["abc", "1a"]),
+    (r"^((?!foo).)*$", &["", "fo", "oof"], &["foo", "afoob"]),
+    (r"^(?:(?!foo)[a-z]){1,5}$", &["fo", "abcde"], &["foo", "abcdef", "", "xfoo"]),
+    (r"^(?!foo$|bar$)[a-z]+$", &["foox", "ba"], &["foo", "bar", ""]),
+    (r"^a(?!b)", &["a", "ac"], &["ab", "ba"]),
+    (r"a(?=b|$)", &["xab", "a"], &["ac"]),
+    (r"\bcat\b", &["a cat.", "cat"], &["cats", "_cat"]),
+    (r"^\b\w+\b(?:\s\b\w+\b)*$", &["a bc d"], &["a  b", ""]),
+    (r"(?<=^|,)x(?=,|$)", &["x", "a,x,b"], &["ax", "xa"]),
+    (r"(?<!\d)\d{2}(?!\d)", &["a12b", "12"], &["123", "1"]),
+    (r"^(?i:straSSe|k)$", &["STRASSE", "K", "\u{212A}"], &["x"]),
+    (r"(?m:^a$)", &["b\na\nb"], &["ba"]),
+];
+
+#[test]
+fn ecma_patterns_are_searched() {
+    for (pattern, found, missed) in ECMA {
+        let ours = parse_search(pattern, Dialect::Ecma, Flags::default());
+        let ours = ours.unwrap_or_else(|error| panic!("{pattern:?}: {error}"));
+        assert!(!has_look(&ours), "{pattern:?}: {ours:?}");
+        for (texts, expected) in [(found, true), (missed, false)] {
+            for text in *texts {
+                assert_eq!(matches(&ours, text), expected, "{pattern:?} on {text:?}: {ours:?}");
+            }
+        }
+    }
+}
+
+fn has_look(regex: &Regex) -> bool {
+    match regex {
+        Regex::Look { .. } => true,
+        Regex::Repeat { inner, .. } | Regex::Not(inner) => has_look(inner),
+        Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
+            parts.iter().any(has_look)
+        }
+        _ => false,
+    }
+}
+
+#[test]
+fn errors_name_the_place_the_construct_and_the_way_out() {
+    let cases: &[(&str, usize, &str, &str)] = &[
+        (r"(a)\1", 3, "backreference", "write the group's expression again"),
+        (r"x\k<n>", 1, "backreference", "again"),
+        (r"\Z", 0, r"no escape `\Z`", "write `Z`"),
+        ("(?i)a", 0, "flags", "(?i:…)"),
+        ("(?>a)", 0, "atomic", "(?:…)"),
+        ("(?P<n>a)", 0, "no such group", "(?<name>…)"),
+        ("a**", 2, "two quantifiers", "(?:…)"),
+        ("*", 0, "nothing before", "escape"),
+        ("{2}", 0, "nothing before", "escape"),
+        ("(a", 0, "no end", "close"),
+        ("a)", 1, "closes no group", r"\)"),
+        ("[b-a]", 1, "ends before it begins", "swap"),
+        ("a{3,2}", 1, "greater", "swap"),
+        ("a{99999999999}", 2, "4294967295", "at most"),
+        (r"\p{Nope}", 0, "no property `Nope`", "such as"),
+        (r"\u{110000}", 0, "0x110000", "0x10FFFF"),
+        (r"(?<=ab)c", 0, "lookbehind", "leave it out"),
+        (r"^((?!foo).)*x$", 11, "lookahead", "bound the repetition"),
+    ];
+    for (pattern, offset, construct, way_out) in cases {
+        let error = parse_search(pattern, Dialect::Ecma, Flags::default()).expect_err(pattern);
+        assert_eq!(error.offset, *offset, "{pattern}: {error}");
+        assert!(error.message.contains(construct), "{pattern}: {error}");
+        assert!(error.message.contains(way_out), "{pattern}: {error}");
+    }
+}
+
+#[test]
+fn limits_are_errors() {
+    let nested = format!("{}a{}", "(".repeat(100_000), ")".repeat(100_000));
+    let many = "\\b".repeat(1000);
+    let repeated = r"(\ba\b){1000}".to_owned();
+    for dialect in [Dialect::Python, Dialect::Ecma, Dialect::Rust] {
+        for pattern in [&nested, &many, &repeated] {
+            let error = parse_text(pattern, dialect, Flags::default()).expect_err(pattern);
+            assert!(!error.message.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_terminal_keeps_what_looks_beyond_it() {
+    let lexeme = |pattern| parse(pattern, Dialect::Python, Flags::default()).expect(pattern);
+    assert_eq!(lexeme("^ab$"), Regex::literal("ab"));
+    assert!(has_look(&lexeme(r"if(?!\w)")));
+    assert!(has_look(&lexeme(r"if\b")));
+    assert!(has_look(&lexeme(r"a(?=bc)")));
+    assert_eq!(lexeme("a^b"), Regex::Never);
+    assert!(matches!(lexeme("a*?"), Regex::Repeat { reluctant: true, .. }));
+}
