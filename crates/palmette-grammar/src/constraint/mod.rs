@@ -25,7 +25,6 @@ use palmette_masks::{AutomatonStatistics, MaskAutomaton, PoolId, PreparedVocabul
 use palmette_parser::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
 use palmette_regex::tokens::NUMBER_MARK;
 
-use crate::Lexing;
 use dictionary::MaskDictionary;
 use names::{DeniedNames, NameTokens};
 
@@ -83,12 +82,11 @@ impl GrammarScratch {
 impl GrammarConstraint {
     /// A grammar over a vocabulary. Grammars over the same vocabulary share `vocabulary`.
     ///
-    /// Masks come from a [`MaskAutomaton`]; where lexemes are the longest that any terminal matches, wherever the parser is, and where
-    /// blocks by indentation stand between lexer and parser, from a [`MaskStore`].
+    /// Masks come from a [`MaskAutomaton`]; where blocks by indentation stand between lexer and parser, from a [`MaskStore`].
     pub fn new(recognizer: Arc<Recognizer>, vocabulary: Arc<PreparedVocabulary>) -> Self {
         let grammar = recognizer.grammar();
         let vocabulary = vocabulary.for_grammar(grammar);
-        let engine = if grammar.lexing() != Lexing::Longest && grammar.indentation().is_none() {
+        let engine = if grammar.indentation().is_none() {
             Engine::Automaton(Arc::new(MaskAutomaton::new(Arc::clone(&vocabulary))))
         } else {
             let (grammar, tokens) = (Arc::clone(&recognizer), Arc::clone(&vocabulary));

@@ -1,5 +1,6 @@
 //! Masks by every engine against one another and the definition, and what bounds the work for them.
 
+mod blocks;
 mod budget;
 mod constraint;
 mod corpus;

@@ -77,8 +77,8 @@ pub(crate) struct Lexemes {
     lexemes: Arc<boxcar::Vec<Lexeme>>,
     /// By terminal: its lexeme before the first byte, where terminals do not compete.
     whole: Vec<Whole>,
-    /// By context, the lexemes that begin in it.
-    in_context: HashMap<ContextId, Box<[(TerminalId, LexemeId)]>>,
+    /// By context, or none where terminals compete wherever the parser is, the lexemes that begin in it.
+    in_context: HashMap<Option<ContextId>, Box<[(TerminalId, LexemeId)]>>,
     /// By lexeme and what is asked of it and of what follows.
     under: HashMap<(LexemeId, ExprId), Option<LexemeId>>,
     /// By two lexemes, one after the other.
@@ -168,13 +168,12 @@ impl Lexemes {
         (context, condition): (Option<ContextId>, ExprId),
         budget: &mut Budget<'_>,
     ) -> Result<Option<LexemeId>, Unread> {
-        let found = match context {
-            None => self.whole(recognizer.lexer(), terminal, budget)?,
-            Some(context) => {
-                let begun = self.begun_in(recognizer, context, budget)?;
-                let at = begun.binary_search_by_key(&terminal, |&(known, _)| known);
-                at.ok().map(|at| begun[at].1)
-            }
+        let found = if context.is_some() || recognizer.grammar().lexing().competes() {
+            let begun = self.begun_in(recognizer, context, budget)?;
+            let at = begun.binary_search_by_key(&terminal, |&(known, _)| known);
+            at.ok().map(|at| begun[at].1)
+        } else {
+            self.whole(recognizer.lexer(), terminal, budget)?
         };
         match found {
             Some(lexeme) if condition != ExprId::ALL => {
@@ -184,17 +183,21 @@ impl Lexemes {
         }
     }
 
-    /// The lexemes that begin in a context, by terminal.
+    /// The lexemes that begin in a context, or where there are none, by terminal.
     fn begun_in(
         &mut self,
         recognizer: &Recognizer,
-        context: ContextId,
+        context: Option<ContextId>,
         budget: &mut Budget<'_>,
     ) -> Result<&[(TerminalId, LexemeId)], Unread> {
         if !self.in_context.contains_key(&context) {
             let lexer = recognizer.lexer();
-            let contexts = recognizer.contexts().expect("a lexeme begins in one of them");
-            let state = contexts.begin(lexer, lexer.start(), context, |_| {})?;
+            let state = match recognizer.contexts().zip(context) {
+                Some((contexts, context)) => {
+                    contexts.begin(lexer, lexer.start(), context, |_| {})?
+                }
+                None => lexer.start(),
+            };
             let mut begun = Vec::new();
             for (terminal, expr) in lexer.guarded(state)? {
                 let lexeme = self.left(lexer, state, expr, budget)?;

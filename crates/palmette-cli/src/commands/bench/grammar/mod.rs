@@ -109,7 +109,7 @@ Examples:
 /// Where masks come from.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Engine {
-    /// The automaton that reads the parser's stack; for longest lexemes and blocks by indentation the store
+    /// The automaton that reads the parser's stack; for blocks by indentation the store
     Automaton,
     /// The mask store, streamlined in two steps
     Store,
