@@ -19,7 +19,7 @@ pub struct Conversation {
 /// The place of a conversation up to which the prompt goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PromptEnd {
-    /// Where the assistant's answer begins.
+    /// The beginning of the assistant's answer.
     #[default]
     Answer,
     /// The end of the messages, with nothing of an answer.

@@ -126,7 +126,7 @@ pub enum Refused {
 pub enum Update {
     /// More of it.
     Text(TextPiece),
-    /// Its end, and the time that it took.
+    /// The end, and the time that the text took.
     End(Ended, Spent),
     /// It broke off.
     Failed(EngineError),
