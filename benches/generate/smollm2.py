@@ -5,7 +5,9 @@
 
 Writes `prompts.jsonl`, then `masked.jsonl` and `free.jsonl`: answers to the same prompts with the same seeds, with the mask and without.
 JSON and the arguments of calls are checked by `jsonschema`, Python by `ast.parse`, queries by `lark`. Prints a Markdown table: the share of
-valid answers, forced tokens, tokens a second, what masks cost.
+valid answers, forced tokens, what masks cost; and tokens a second of processor time.
+
+Answers come in runs of `--chunk`, each appended to what is there; a run that was broken off is gone on with.
 
 An answer without a mask is also looked at with more patience: its first ``` block, or what is between the first { and the last }.
 """
@@ -203,51 +205,88 @@ def inner(written: str, kind: str) -> str:
     return braces.group(0) if kind == "json" and braces else written.strip()
 
 
-def run(arguments: argparse.Namespace, wanted: list[dict], name: str, more: list[str]) -> list[dict]:
-    """The answers, those of an earlier run first."""
+def answers_of(arguments: argparse.Namespace, name: str) -> list[dict]:
     path = arguments.out / f"{name}.jsonl"
-    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    rest = wanted[len(done) :]
-    if rest:
-        batch = arguments.out / "batch.jsonl"
-        batch.write_text("".join(json.dumps(line) + "\n" for line in rest))
-        command = [arguments.palmette, "generate", "--model", arguments.model, "--batch", batch, "--weights", arguments.weights]
-        command += ["--whitespace", "spaced", "--tool-format", "hermes", "--temperature", "0.7", "--top-p", "0.95", *more]
-        if arguments.threads:
-            command += ["--threads", str(arguments.threads)]
-        started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        with path.open("a") as out:
-            subprocess.run([str(part) for part in command], stdout=out, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        print(f"{name}: {len(rest)} answers in {time.perf_counter() - started:.0f} s, {cpu:.0f} CPU-seconds", file=sys.stderr)
-        done = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [answer["id"] for answer in done] == [prompt["id"] for prompt in wanted], "answers of other prompts: remove them"
-    return done
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def runs_of(arguments: argparse.Namespace, name: str) -> list[dict]:
+    """The runs that gave the answers: the first of each, the one after its last, processor time."""
+    path = arguments.out / f"{name}.runs.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def run(arguments: argparse.Namespace, wanted: list[dict], name: str, more: list[str]) -> None:
+    """Appends answers to prompts, after those of earlier runs."""
+    first = len(answers_of(arguments, name))
+    batch = arguments.out / "batch.jsonl"
+    batch.write_text("".join(json.dumps(line) + "\n" for line in wanted[first:]))
+    command = [arguments.palmette, "generate", "--model", arguments.model, "--batch", batch, "--weights", arguments.weights, "--quiet"]
+    command += ["--whitespace", "spaced", "--tool-format", "hermes", "--temperature", "0.7", "--top-p", "0.95", *more]
+    if arguments.threads:
+        command += ["--threads", str(arguments.threads)]
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    with (arguments.out / f"{name}.jsonl").open("a") as out:
+        subprocess.run([str(part) for part in command], stdout=out, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    with (arguments.out / f"{name}.runs.jsonl").open("a") as runs:
+        runs.write(json.dumps({"from": first, "to": len(wanted), "cpu_seconds": cpu}) + "\n")
+    print(f"{name}: answers {first} to {len(wanted)} in {time.perf_counter() - started:.0f} s, {cpu:.0f} CPU-seconds", file=sys.stderr, flush=True)
+
+
+def run_in_turns(arguments: argparse.Namespace, wanted: list[dict]) -> None:
+    """Runs of `--chunk` answers, masked ones and free ones by `--free-share`, until all are there or the time is over."""
+    wants = {"masked": len(wanted), "free": round(arguments.free_share * len(wanted))}
+    names = [name for name in wants if arguments.only in (None, name)]
+    end = time.monotonic() + arguments.seconds
+    while time.monotonic() < end:
+        done = {name: len(answers_of(arguments, name)) for name in names}
+        open_ones = [name for name in names if done[name] < wants[name]]
+        if not open_ones:
+            break
+        name = min(open_ones, key=lambda name: done[name] / wants[name])
+        to = min(done[name] + arguments.chunk, wants[name])
+        run(arguments, wanted[:to], name, ["--no-mask"] if name == "free" else [])
+
+
+def is_whole(answer: dict) -> bool:
+    """False of an answer that its most tokens cut off: a mask lets it go on to a valid one, and nobody does."""
+    return answer["finish_reason"] != "length"
 
 
 def row(title: str, wanted: list[dict], answers: list[dict]) -> tuple[list[str], list[tuple]]:
     reasons = [check(prompt, answer, patient=False) for prompt, answer in zip(wanted, answers)]
     patient = [check(prompt, answer, patient=True) for prompt, answer in zip(wanted, answers)]
-    bad = [(prompt["id"], reason) for prompt, reason in zip(wanted, reasons) if reason]
+    bad = [(prompt["id"], reason) for prompt, answer, reason in zip(wanted, answers, reasons) if reason and is_whole(answer)]
 
     def total(part: str, key: str) -> float:
         return sum(answer[part][key] for answer in answers)
 
     tokens, seconds = total("usage", "completion_tokens"), {key: total("seconds", key) for key in ["prompt", "passes", "masks", "choices"]}
-    writing = sum(seconds.values()) - seconds["prompt"]
     cells = [
         title,
         f"{len(answers):,}",
+        f"{sum(is_whole(answer) for answer in answers):,}",
         f"{sum(reason is None for reason in reasons):,}",
         f"{sum(reason is None for reason in patient):,}",
         f"{tokens:,.0f}",
         f"{100 * total('usage', 'forced_tokens') / tokens:.1f} %",
-        f"{tokens / writing:.1f}",
         f"{100 * seconds['masks'] / sum(seconds.values()):.2f} %",
         f"{1e6 * seconds['masks'] / tokens:.0f}",
     ]
     return cells, bad
+
+
+def speed(arguments: argparse.Namespace, name: str, answers: list[dict]) -> str:
+    """Tokens a second of processor time over the runs whose time is known, prompts and loading the model included."""
+    runs = [run for run in runs_of(arguments, name) if run["to"] <= len(answers)]
+    tokens = sum(answer["usage"]["completion_tokens"] for run in runs for answer in answers[run["from"] : run["to"]])
+    prompts = sum(answer["usage"]["prompt_tokens"] for run in runs for answer in answers[run["from"] : run["to"]])
+    cpu = sum(run["cpu_seconds"] for run in runs)
+    if not cpu:
+        return f"{name}: no whole run"
+    return f"{name}: {tokens:,} tokens after prompts of {prompts:,} in {cpu:,.0f} CPU-seconds, {tokens / cpu:.1f} a second, in {len(runs)} runs"
 
 
 def main() -> None:
@@ -256,6 +295,9 @@ def main() -> None:
     parser.add_argument("--palmette", default="palmette")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--free-share", type=float, default=1.0, help="answers without a mask for each with one")
+    parser.add_argument("--chunk", type=int, default=50, help="answers of a run; the model is loaded for each")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no run later; 0 for the tables alone")
     parser.add_argument("--weights", default="int8")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--only", choices=["masked", "free"])
@@ -263,13 +305,14 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     wanted = prompts(arguments.count)
     (arguments.out / "prompts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in wanted))
-    heads = ["", "answers", "valid", "with patience", "tokens", "forced", "tokens a second", "masks", "us a mask and token"]
+    run_in_turns(arguments, wanted)
+    heads = ["", "answers", "whole", "valid", "with patience", "tokens", "forced", "masks", "us a mask and token"]
     print("|" + "|".join(heads) + "|\n|" + "|".join(["---"] * len(heads)) + "|")
-    failed = False
-    for name, more in [("masked", []), ("free", ["--no-mask"])]:
-        if arguments.only not in (None, name):
-            continue
-        answers = run(arguments, wanted, name, more)
+    failed, speeds = False, []
+    for name in ["masked", "free"]:
+        answers = answers_of(arguments, name)[: len(wanted)]
+        assert [answer["id"] for answer in answers] == [prompt["id"] for prompt in wanted[: len(answers)]], "answers of other prompts: remove them"
+        speeds.append(speed(arguments, name, answers))
         for kind in ["json", "tools", "python", "query", ""]:
             chosen = [(p, a) for p, a in zip(wanted, answers) if p["id"].startswith(kind)]
             if not chosen:
@@ -279,7 +322,8 @@ def main() -> None:
             print("|" + "|".join(cells) + "|")
             if name == "masked" and not kind and bad:
                 failed = True
-                print(f"\nnot valid: {bad}", file=sys.stderr)
+                print(f"\nwhole and not valid: {bad}", file=sys.stderr)
+    print("\n" + "\n".join(speeds))
     sys.exit(1 if failed else 0)
 
 

@@ -169,13 +169,13 @@ class Grammar:
     @staticmethod
     def from_tools(
         request: Any,
-        format: Literal["hermes", "llama3", "mistral", "deepseek", "harmony"] | str,
+        format: Literal["hermes", "llama3", "mistral", "mistral-list", "deepseek", "harmony"] | str,
         **options: Unpack[SchemaOptions],
     ) -> Grammar:
         """Answers to a request with tools: tools alone, a list of them, or a request of OpenAI's or Anthropic's interface.
 
         Of a request are read ``tools``, ``tool_choice``, ``parallel_tool_calls`` and ``response_format``. ``format`` is the way in which
-        the model writes calls: ``hermes`` (Qwen3), ``llama3``, ``mistral``, ``deepseek`` or ``harmony`` (gpt-oss).
+        the model writes calls: ``hermes`` (Qwen3), ``llama3``, ``mistral``, ``mistral-list``, ``deepseek`` or ``harmony`` (gpt-oss).
         """
     @property
     def text(self) -> str:

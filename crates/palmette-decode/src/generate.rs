@@ -83,7 +83,7 @@ pub struct Generated {
 /// # use palmette_decode::{GenerateOptions, Generator, Sampler};
 /// # let constraint = Unconstrained::new(4, 3);
 /// # let (mut sampler, mut heard) = (Sampler::greedy(), |_: palmette_decode::NewToken<'_>| ControlFlow::Continue(()));
-/// # let mut model = |_: Vec<TokenId>| [0.0, 2.0, 1.0, 0.5];
+/// # let mut model = |_: &[TokenId]| [0.0, 2.0, 1.0, 0.5];
 /// let mut generator = Generator::new(GenerateOptions::new(10));
 /// generator.start(&constraint);
 /// while generator.settle(&constraint, &mut heard)?.is_none() {
@@ -148,11 +148,10 @@ impl<C: Constraint + ?Sized> Generator<C> {
         &self.tokens[self.tokens.len() - self.unread..]
     }
 
-    /// Takes the unread tokens, which from now on count as read.
-    pub fn take_unread(&mut self) -> Vec<TokenId> {
-        let taken = self.unread().to_vec();
-        self.unread = 0;
-        taken
+    /// The unread tokens, which from now on count as read.
+    pub fn take_unread(&mut self) -> &[TokenId] {
+        let unread = std::mem::take(&mut self.unread);
+        &self.tokens[self.tokens.len() - unread..]
     }
 
     /// Begins a generation at the constraint's start.

@@ -5,7 +5,10 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Unconstrained, mask};
-use palmette_decode::{BeamOptions, BeamSearch, DecodeError, HostBackend, LogitsSource};
+use palmette_decode::{
+    BeamOptions, BeamSearch, DecodeError, Finish, GenerateOptions, Generator, HostBackend,
+    LogitsSource, Sampler, SamplerOptions,
+};
 use palmette_testkit::allocations::{Counting, allocations};
 
 const NUM_TOKENS: usize = 1026;
@@ -19,18 +22,18 @@ fn a_second_search_allocates_nothing_where_every_token_is_allowed() {
 
 #[test]
 fn a_second_search_allocates_nothing_where_every_prefix_is_a_result() {
-    check(&EveryPrefix, BeamSearch::new(options()), WIDTH);
+    check(&EveryPrefix::default(), BeamSearch::new(options()), WIDTH);
 }
 
 #[test]
 fn a_second_search_allocates_nothing_with_widths_up_and_down() {
     let widths = [32, 128, 16, 100].map(|width| NonZeroUsize::new(width).unwrap());
-    check(&EveryPrefix, BeamSearch::with_widths(&widths), widths[3]);
+    check(&EveryPrefix::default(), BeamSearch::with_widths(&widths), widths[3]);
 }
 
 #[test]
 fn a_second_search_allocates_nothing_after_a_probe() {
-    let constraint = EveryPrefix;
+    let constraint = EveryPrefix::default();
     let narrow = BeamOptions { width: NonZeroUsize::new(16).unwrap(), max_tokens: MAX_TOKENS };
     let (mut probe, mut search) = (BeamSearch::new(narrow), BeamSearch::new(options()));
     let mut run = |backend: &mut HostBackend<FixedLogits>| {
@@ -47,6 +50,40 @@ fn a_second_search_allocates_nothing_after_a_probe() {
     assert_eq!(allocations() - before, 0, "allocations of the second search");
     let steps = backend.source_mut().steps;
     assert!(steps > 1, "it took {steps} steps");
+}
+
+/// A text that is driven step by step: what the model is to read is lent out of the generator's own list.
+#[test]
+fn a_second_generation_allocates_nothing() {
+    let constraint = EveryPrefix { second: Some(TokenId(9)) };
+    let options = SamplerOptions { temperature: 1.0, top_p: 0.9, ..SamplerOptions::default() };
+    let mut sampler = Sampler::new(options).expect("the options are in range");
+    let mut generator = Generator::new(GenerateOptions::new(MAX_TOKENS));
+    let heard = &mut |_: palmette_decode::NewToken<'_>| ControlFlow::Continue(());
+    let mut write = |model: &mut FixedLogits, read: &mut [usize; MAX_TOKENS]| {
+        generator.start(&constraint);
+        let mut passes = 0;
+        let finish = loop {
+            if let Some(finish) = generator.settle(&constraint, heard).expect("no limits") {
+                break finish;
+            }
+            read[passes] = generator.take_unread().len();
+            assert!(generator.unread().is_empty());
+            passes += 1;
+            generator
+                .choose(&constraint, model.rows(1), &mut sampler, heard)
+                .expect("the logits have distributions");
+        };
+        (finish, passes, generator.forced())
+    };
+    let (mut first, mut second) = (FixedLogits::new(1), FixedLogits::new(2));
+    let mut read = [0; MAX_TOKENS];
+    write(&mut first, &mut read);
+    let before = allocations();
+    let written = write(&mut second, &mut read);
+    assert_eq!(allocations() - before, 0, "allocations of the second generation");
+    assert_eq!(written, (Finish::Complete, 2, 2));
+    assert_eq!(read[..2], [0, 2], "the chosen token and the forced one after it");
 }
 
 /// The counter sees what it is there to see.
@@ -82,7 +119,11 @@ fn options() -> BeamOptions {
 
 /// All sequences of 1 to `MAX_TOKENS` tokens. Every hypothesis of every step is a result, so that
 /// the pool of results overflows and is cut.
-struct EveryPrefix;
+#[derive(Debug, Default)]
+struct EveryPrefix {
+    /// The only token at every second place.
+    second: Option<TokenId>,
+}
 
 /// The tokens so far; places past `len` hold 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,6 +170,10 @@ impl Constraint for EveryPrefix {
             return Err(CommitError::UnknownToken { token, num_tokens: NUM_TOKENS });
         }
         let position = state.len;
+        let forced = self.second.filter(|_| position % 2 == 1);
+        if forced.is_some_and(|only| only != token) {
+            return Err(CommitError::NotAllowed { token, position });
+        }
         let place = state.tokens.get_mut(position);
         *place.ok_or(CommitError::NotAllowed { token, position })? = token;
         state.len += 1;

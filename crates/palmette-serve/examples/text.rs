@@ -1,7 +1,7 @@
 //! A text model by OpenAI's interface, in a program of one's own.
 //!
 //! ```text
-//! cargo run -p palmette-serve --example text -- DIR [hermes|llama3|mistral|deepseek|harmony]
+//! cargo run -p palmette-serve --example text -- DIR [hermes|llama3|mistral|mistral-list|deepseek|harmony]
 //! ```
 //!
 //! DIR is a directory as Hugging Face has it. The server listens at a free port of this machine and says which.

@@ -23,7 +23,6 @@ use palmette_live::CatalogSource;
 use palmette_model::draft::DraftHead;
 use palmette_model::{Model, WeightFormat};
 use palmette_recommend::Prompts;
-use palmette_template::ChatTemplate;
 use palmette_text::TextModel;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -181,7 +180,7 @@ impl Server {
         self.app.registry.add_text(ServedText::load(name, dir, options)?)
     }
 
-    /// Adds a text model that is in memory, with its chat template, if it has one.
+    /// Adds a text model that is in memory.
     ///
     /// # Errors
     /// When the name is none, or there is not the memory that the options ask for.
@@ -189,11 +188,10 @@ impl Server {
         &self,
         name: &str,
         model: TextModel,
-        template: Option<ChatTemplate>,
         options: &TextOptions,
     ) -> Result<(), LoadError> {
         registry::check_name("text model", name)?;
-        self.app.registry.add_text(ServedText::start(name, model, template, options)?)
+        self.app.registry.add_text(ServedText::start(name, model, options)?)
     }
 
     /// True where requests need keys.

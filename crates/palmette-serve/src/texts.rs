@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use palmette_template::ChatTemplate;
 use palmette_text::engine::{Engine, EngineOptions, EngineStatistics};
-use palmette_text::{TextModel, TextModelOptions, ToolFormat, tool_format_of_template};
+use palmette_text::{TextModel, TextModelOptions, ToolFormat};
 
 use crate::keys;
 use crate::problem::{Kind, Problem};
@@ -27,7 +26,6 @@ pub struct TextOptions {
 pub(crate) struct ServedText {
     pub(crate) name: String,
     pub(crate) engine: Engine,
-    pub(crate) template: Option<ChatTemplate>,
     pub(crate) tool_format: Option<&'static ToolFormat>,
     /// Seconds since 1970 at which it was loaded.
     pub(crate) loaded: u64,
@@ -38,36 +36,32 @@ impl ServedText {
     pub(crate) fn load(name: &str, dir: &Path, options: &TextOptions) -> Result<Self, LoadError> {
         let of = |error: &dyn std::fmt::Display| LoadError::Text(format!("{name}: {error}"));
         let model = TextModel::open(dir, &options.model).map_err(|error| of(&error))?;
-        let template = match ChatTemplate::from_directory(dir) {
-            Ok(template) => Some(template),
-            Err(error) if error.is_missing() => None,
-            Err(error) => return Err(of(&error)),
-        };
-        Self::start(name, model, template, options)
+        match model.chat_template() {
+            Err(error) if !error.is_missing() => return Err(of(&error)),
+            _ => Self::start(name, model, options),
+        }
     }
 
     /// Starts the engine of a model.
     pub(crate) fn start(
         name: &str,
         model: TextModel,
-        template: Option<ChatTemplate>,
         options: &TextOptions,
     ) -> Result<Self, LoadError> {
         let engine = Engine::start(model, options.engine)
             .map_err(|error| LoadError::Text(format!("{name}: {error}")))?;
-        let found = || tool_format_of_template(&template.as_ref()?.source());
-        let tool_format = options.tool_format.or_else(found);
+        let tool_format = options.tool_format.or(engine.model().tool_format());
         tracing::info!(
             name,
             bytes = engine.planned().total(),
             weight_bytes = engine.model().model().weight_bytes(),
             context = engine.max_positions(),
-            chat_template = template.is_some(),
+            chat_template = engine.model().chat_template().is_ok(),
             tool_format = tool_format.map(|format| format.name),
             "text model"
         );
         let loaded = crate::api::recommend::seconds_since_1970() as u64;
-        Ok(Self { name: name.to_owned(), engine, template, tool_format, loaded })
+        Ok(Self { name: name.to_owned(), engine, tool_format, loaded })
     }
 
     pub(crate) fn model(&self) -> &TextModel {

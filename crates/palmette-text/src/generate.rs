@@ -70,9 +70,9 @@ impl TextSession {
             let logits = match stage {
                 Stage::Prefill => {
                     let tokens = request.prompt.len() + request.max_tokens;
-                    self.session_for(tokens)?.prompt_logits_after(&unread)?
+                    self.session_for(tokens)?.prompt_logits_after(unread)?
                 }
-                _ => self.session.as_mut().expect("it was begun").append(&unread)?,
+                _ => self.session.as_mut().expect("it was begun").append(unread)?,
             };
             let _ = events(TextEvent::Stage(stage));
             stage = Stage::Decode;

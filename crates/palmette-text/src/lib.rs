@@ -44,6 +44,7 @@
 //! Nothing here but the engine reads a clock: [`TextEvent::Stage`] tells when a stage ends, and the caller may time it.
 #![forbid(unsafe_code)]
 
+mod bounded;
 mod conversation;
 mod detokenize;
 pub mod engine;
@@ -57,11 +58,11 @@ pub mod sources;
 mod stops;
 mod tool_calls;
 
-pub use conversation::{Conversation, ConversationError};
+pub use conversation::{Conversation, ConversationError, PromptEnd};
 pub use detokenize::{Detokenizer, ReleasedText};
 pub use error::{OpenError, RequestError, TextError};
 pub use generate::{TextSession, generate};
-pub use model::{TextModel, TextModelOptions};
+pub use model::{DEFAULT_MASK_STEPS, TextModel, TextModelOptions};
 pub use palmette_decode::{LogProbabilities, SamplerOptions, Stage};
 pub use palmette_grammar::frontends::structural_tag::ToolFormat;
 pub use palmette_template::{ChatTemplate, TemplateError};

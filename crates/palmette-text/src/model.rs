@@ -20,8 +20,11 @@ use crate::error::{OpenError, OpenErrorKind};
 use crate::prompt_tokens::{PromptTokens, TokenizerFiles};
 use crate::tool_calls::tool_format_of_template;
 
+/// [`TextModelOptions::mask_steps`] unless it is said: seconds, where the largest masks of grammars that people write take hundredths of one.
+pub const DEFAULT_MASK_STEPS: u64 = 100_000_000;
+
 /// Choices that a model's folder leaves open.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct TextModelOptions {
     /// How weights are kept.
     pub weights: WeightFormat,
@@ -29,8 +32,17 @@ pub struct TextModelOptions {
     pub vocabulary: LoadOptions,
     /// Limits of grammars.
     pub grammars: CacheLimits,
+    /// The work that one mask of a grammar may take, in steps of some nanoseconds; a text with a mask that takes more breaks off.
+    pub mask_steps: u64,
     /// Most threads of a pass, 0 as 1; texts do not depend on it.
     pub threads: usize,
+}
+
+impl Default for TextModelOptions {
+    fn default() -> Self {
+        let (weights, vocabulary, grammars) = Default::default();
+        Self { weights, vocabulary, grammars, mask_steps: DEFAULT_MASK_STEPS, threads: 1 }
+    }
 }
 
 /// A language model with all that text needs, read from a folder as Hugging Face has it.
@@ -56,6 +68,7 @@ struct Shared {
     prompt_tokens: PromptTokens,
     special_names: BTreeMap<TokenId, String>,
     grammars: GrammarCache,
+    mask_steps: u64,
     threads: usize,
 }
 
@@ -81,10 +94,10 @@ impl TextModel {
         {
             return Err(OpenErrorKind::Tokenize(error).into());
         }
-        let chat = ChatOf {
-            template: ChatTemplate::from_directory(dir),
-            tool_format: files.chat_template().as_deref().and_then(tool_format_of_template),
-        };
+        let template = ChatTemplate::from_directory(dir);
+        let source = template.as_ref().ok().map(ChatTemplate::source);
+        let tool_format = source.as_deref().and_then(tool_format_of_template);
+        let chat = ChatOf { template, tool_format };
         let model = Model::load(dir)?.with_weights(options.weights);
         let name = dir.display().to_string();
         Self::of_parts(&name, Arc::new(model), loaded, &files, chat, options)
@@ -127,6 +140,7 @@ impl TextModel {
                 prompt_tokens,
                 special_names,
                 grammars: GrammarCache::new(options.grammars.clone()),
+                mask_steps: options.mask_steps,
                 threads: options.threads.max(1),
             }),
             chat: Arc::new(chat),
@@ -213,6 +227,11 @@ impl TextModel {
     /// Tokens that the model reads at most, prompt and text together.
     pub fn context_length(&self) -> usize {
         self.shared.model.config().max_position_embeddings
+    }
+
+    /// The work that one mask of a grammar may take.
+    pub fn mask_steps(&self) -> u64 {
+        self.shared.mask_steps
     }
 
     /// Most threads of a pass.

@@ -13,29 +13,13 @@ use crate::error::OpenErrorKind;
 pub(crate) struct TokenizerFiles {
     tokenizer: Value,
     config: Value,
-    /// `chat_template.jinja`.
-    template: Option<String>,
 }
 
 impl TokenizerFiles {
     pub(crate) fn read(dir: &Path) -> Result<Self, OpenErrorKind> {
         let tokenizer = read_json(&dir.join("tokenizer.json"))?;
         let config = read_json(&dir.join("tokenizer_config.json"))?;
-        let template = std::fs::read_to_string(dir.join("chat_template.jinja")).ok();
-        Ok(Self { tokenizer, config, template })
-    }
-
-    /// All chat templates that there are, as text.
-    pub(crate) fn chat_template(&self) -> Option<String> {
-        let all = || match &self.config["chat_template"] {
-            Value::String(source) => Some(source.clone()),
-            Value::Array(named) => {
-                let sources = named.iter().filter_map(|one| one["template"].as_str());
-                Some(sources.collect::<Vec<_>>().join("\n"))
-            }
-            _ => None,
-        };
-        self.template.clone().or_else(all)
+        Ok(Self { tokenizer, config })
     }
 
     /// The token that begins a text: the one that `tokenizer.json` puts first, or the `bos_token` of a configuration with
@@ -181,7 +165,7 @@ mod tests {
     #[test]
     fn the_beginning_token_is_the_one_that_the_files_add() {
         let begin = |tokenizer: Value, config: Value| {
-            TokenizerFiles { tokenizer, config, template: None }.begin().map(str::to_owned)
+            TokenizerFiles { tokenizer, config }.begin().map(str::to_owned)
         };
         let template = json!({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A"}}]});
         let some = Some("<s>".to_owned());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use palmette_core::{AnyConstraint, Constraint, TokenId};
 use palmette_decode::{Sampler, SamplerOptions};
-use palmette_grammar::CompiledGrammar;
+use palmette_grammar::{CompiledGrammar, GrammarConstraint};
 
 use crate::error::RequestError;
 use crate::model::TextModel;
@@ -77,12 +77,9 @@ impl TextRequest {
         if let Some(place) = self.stop.iter().position(String::is_empty) {
             return Err(RequestError::EmptyStop { place });
         }
-        match &self.constraint {
-            Constrained::By(constraint) if constraint.num_tokens() != num_tokens => {
-                let constraint = constraint.num_tokens();
-                return Err(RequestError::OtherVocabulary { constraint, num_tokens });
-            }
-            _ => {}
+        if let Some(constraint) = self.constraint.num_tokens().filter(|&other| other != num_tokens)
+        {
+            return Err(RequestError::OtherVocabulary { constraint, num_tokens });
         }
         match () {
             () if tokens == 0 => Err(RequestError::EmptyPrompt),
@@ -112,14 +109,25 @@ pub enum Constrained {
     /// Any text: an end token is allowed everywhere.
     #[default]
     Nothing,
-    /// A grammar's texts, or the sequences of any other constraint over the model's vocabulary.
+    /// A grammar's texts. Its masks have the model's budget ([`mask_steps`](crate::TextModelOptions::mask_steps)).
+    Grammar(GrammarConstraint),
+    /// The sequences of any other constraint over the model's vocabulary.
     By(Arc<dyn AnyConstraint>),
 }
 
 impl Constrained {
     /// The texts of a grammar.
     pub fn by(grammar: &CompiledGrammar) -> Self {
-        Self::By(Arc::new(grammar.constraint.clone()))
+        Self::Grammar(grammar.constraint.clone())
+    }
+
+    /// Tokens that the constraint knows; `None` where there is none.
+    fn num_tokens(&self) -> Option<usize> {
+        match self {
+            Self::Nothing => None,
+            Self::Grammar(grammar) => Some(grammar.num_tokens()),
+            Self::By(constraint) => Some(constraint.num_tokens()),
+        }
     }
 }
 
@@ -127,6 +135,7 @@ impl fmt::Debug for Constrained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nothing => "Nothing",
+            Self::Grammar(_) => "Grammar(…)",
             Self::By(_) => "By(…)",
         })
     }

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use palmette_core::{AnyConstraint, TokenId, Unconstrained};
 use palmette_decode::{
     Finish, GenerateOptions, Generator, LogProbabilities, NewToken, Sampler, Stage,
 };
 
+use crate::bounded::BoundedGrammar;
 use crate::detokenize::Detokenizer;
 use crate::error::{RequestError, TextError};
 use crate::model::TextModel;
@@ -90,10 +92,12 @@ pub struct Usage {
 pub struct TextSequence {
     constraint: Arc<dyn AnyConstraint>,
     is_constrained: bool,
+    is_called_off: Arc<AtomicBool>,
     generator: Generator<dyn AnyConstraint>,
     sampler: Sampler,
-    /// Until they were handed out.
+    /// The tokens that were handed out first: the prompt's and those forced after it.
     prompt: Vec<TokenId>,
+    prompt_is_read: bool,
     prompt_tokens: usize,
     writer: Writer,
     /// Logits as long as the vocabulary, where the model's are not.
@@ -126,7 +130,13 @@ impl TextSequence {
         let sampler = request.sampler_checked()?;
         let vocabulary = model.vocabulary().vocabulary();
         let num_tokens = vocabulary.num_tokens();
+        let is_called_off = Arc::<AtomicBool>::default();
         let (constraint, is_constrained): (Arc<dyn AnyConstraint>, _) = match &request.constraint {
+            Constrained::Grammar(grammar) => {
+                let (grammar, mask_steps) = (grammar.clone(), model.mask_steps());
+                let is_called_off = Arc::clone(&is_called_off);
+                (Arc::new(BoundedGrammar { grammar, mask_steps, is_called_off }), true)
+            }
             Constrained::By(constraint) => (Arc::clone(constraint), true),
             // One more than may be generated: the length is the generator's to say.
             Constrained::Nothing => {
@@ -155,9 +165,11 @@ impl TextSequence {
         Ok(Self {
             constraint,
             is_constrained,
+            is_called_off,
             generator,
             sampler,
             prompt: request.prompt.clone(),
+            prompt_is_read: false,
             prompt_tokens: request.prompt.len(),
             writer,
             row: Vec::new(),
@@ -193,15 +205,18 @@ impl TextSequence {
     ///
     /// A caller that fills masks while the model reads takes them first and settles then; where that leaves new ones, which were
     /// forced, the logits after these are wanted instead.
-    pub fn take_unread(&mut self) -> Vec<TokenId> {
-        let mut tokens = std::mem::take(&mut self.prompt);
-        tokens.extend(self.generator.take_unread());
-        tokens
+    pub fn take_unread(&mut self) -> &[TokenId] {
+        let written = self.generator.take_unread();
+        if std::mem::replace(&mut self.prompt_is_read, true) {
+            return written;
+        }
+        self.prompt.extend_from_slice(written);
+        &self.prompt
     }
 
     /// True where the model has tokens to read.
     pub fn has_unread(&self) -> bool {
-        !self.prompt.is_empty() || !self.generator.unread().is_empty()
+        !self.prompt_is_read || !self.generator.unread().is_empty()
     }
 
     /// Draws the next token from the model's logits after all tokens so far, and commits it. A row that is longer than the
@@ -229,6 +244,11 @@ impl TextSequence {
         };
         generator.choose(&**constraint, logits, sampler, on_token)?;
         Ok(())
+    }
+
+    /// A flag that calls off the mask that is being made, which fails then: for a text that nobody wants any more.
+    pub fn is_called_off(&self) -> &Arc<AtomicBool> {
+        &self.is_called_off
     }
 
     /// The tokens of the text so far.

@@ -11,6 +11,10 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 /// Standard deviation of freshly drawn weights.
 const INIT_DEVIATION: f64 = 0.02;
 
+/// Deviation of the rows of new tokens from the mean of the others, of what each column of these deviates: rows that are equal would
+/// make codes that no softmax tells apart at first, and larger noise would give new tokens a probability that the model never learnt.
+const NEW_ROW_DEVIATION: f64 = 0.1;
+
 /// Checks a configuration, and that it is of the one architecture that has a backward pass here.
 pub(crate) fn check_trainable(config: &ModelConfig) -> Result<(), String> {
     config.check()?;
@@ -337,11 +341,12 @@ impl Params {
     }
 
     /// The same decoder with a vocabulary of `vocab_size` tokens. In embeddings and head the rows of `new` tokens, and of those
-    /// that there was no row for, are the mean of the rows before the first of them.
+    /// that there was no row for, are normal about the mean of the rows before the first of them, each column with a tenth of these rows'
+    /// deviation: alike, and not equal. The same seed draws the same.
     ///
     /// # Panics
     /// When the vocabulary would shrink, or has no tokens before the new ones.
-    pub fn with_vocabulary(&self, vocab_size: usize, new: &[u32]) -> Self {
+    pub fn with_vocabulary(&self, vocab_size: usize, new: &[u32], seed: u64) -> Self {
         let (old, width) = (self.config().vocab_size, self.config().hidden_size);
         assert!(
             vocab_size >= old,
@@ -349,7 +354,8 @@ impl Params {
         );
         let mut params = Self::zeros(&ModelConfig { vocab_size, ..self.config().clone() });
         let first_new = new.iter().map(|&token| token as usize).min().unwrap_or(old).min(old);
-        assert!(first_new > 0 || vocab_size == old, "new rows are the mean of those before");
+        assert!(first_new > 0 || vocab_size == old, "new rows are about the mean of those before");
+        let mut normal = Normal { source: ChaCha8Rng::seed_from_u64(seed), spare: None };
         let layout = Arc::clone(&params.layout);
         for tensor in layout.tensors() {
             let Some((shape, values)) = self.tensor(&tensor.name) else { continue };
@@ -358,15 +364,13 @@ impl Params {
             if shape != [old, width] || (first_new == old && vocab_size == old) {
                 continue;
             }
-            let mut mean = vec![0.0_f64; width];
-            for row in values[..first_new * width].chunks_exact(width) {
-                mean.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value));
-            }
+            let columns = column_moments(&values[..first_new * width], width);
             let rows = new.iter().map(|&token| token as usize).chain(old..vocab_size);
             for row in rows {
                 let row = &mut target[row * width..][..width];
-                let of_mean = row.iter_mut().zip(&mean);
-                of_mean.for_each(|(value, sum)| *value = (sum / first_new as f64) as f32);
+                for (value, (mean, deviation)) in row.iter_mut().zip(&columns) {
+                    *value = (mean + NEW_ROW_DEVIATION * deviation * normal.draw()) as f32;
+                }
             }
         }
         params
@@ -410,6 +414,18 @@ impl Params {
         let tensor = self.layout.tensors.iter().find(|tensor| tensor.name == name)?;
         Some((&tensor.shape, &self.values[tensor.range()]))
     }
+}
+
+/// Mean and standard deviation of each column of rows.
+fn column_moments(rows: &[f32], width: usize) -> Vec<(f64, f64)> {
+    let count = (rows.len() / width) as f64;
+    let of_column = |column: usize| {
+        let values = || rows.iter().skip(column).step_by(width).map(|&value| f64::from(value));
+        let mean = values().sum::<f64>() / count;
+        let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+        (mean, variance.sqrt())
+    };
+    (0..width).map(of_column).collect()
 }
 
 /// Normal variates by the Box-Muller transform, which gives two at a time.

@@ -219,7 +219,7 @@ impl Vocabulary {
 
     /// Answers to a request with tools, as OpenAI's and Anthropic's interfaces define them (`tools`, `tool_choice`,
     /// `parallel_tool_calls`, `response_format`), in the text format of a family of models: `hermes` (Qwen3), `llama3`, `mistral`,
-    /// `deepseek` or `harmony` (gpt-oss).
+    /// `mistral-list`, `deepseek` or `harmony` (gpt-oss).
     ///
     /// ```
     /// # #[cfg(feature = "encodings")] {
@@ -238,7 +238,7 @@ impl Vocabulary {
         let known = ToolFormat::named(format).ok_or_else(|| StructuralTagError {
             span: None,
             pointer: String::new(),
-            message: format!("{format:?} is no format of tool calls; there are hermes, llama3, mistral, deepseek and harmony"),
+            message: format!("{format:?} is no format of tool calls; there are hermes, llama3, mistral, mistral-list, deepseek and harmony"),
             interrupted: None,
         });
         let tag = known.and_then(|format| structural_tag_of(request, format));

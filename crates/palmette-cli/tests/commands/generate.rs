@@ -354,3 +354,59 @@ fn a_batch_answers_every_line_and_tells_of_bad_ones() {
     assert!(from_stdin.status.success() && from_stdin.stderr.is_empty());
     assert_eq!(String::from_utf8(from_stdin.stdout).unwrap().lines().count(), 3);
 }
+
+#[test]
+fn answers_do_not_depend_on_how_many_are_written_at_once() {
+    let model = Model::new();
+    let lines: Vec<Value> = (0..18_usize)
+        .map(|n| {
+            let mut line = json!({
+                "id": n, "prompt": "ab".repeat(1 + (n * 13) % 40), "seed": n, "temperature": 1, "max_tokens": 3 + (n * 7) % 25,
+            });
+            match n % 3 {
+                0 => line["regex"] = json!("[a-f]{2,9}x"),
+                1 => line["n"] = json!(2),
+                _ => line["schema"] = serde_json::from_str(SCHEMA).unwrap(),
+            }
+            line
+        })
+        .collect();
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let batch = model.file("batch.jsonl", &text);
+    let answers = |at_once: &str| -> Vec<Value> {
+        let text = run(&model.args(&["--batch", &batch, "--at-once", at_once, "-q"]));
+        let without_times = |line: &str| {
+            let mut answer: Value = serde_json::from_str(line).unwrap();
+            let answer_members = answer.as_object_mut().unwrap();
+            answer_members.remove("seconds").expect("it has times");
+            answer["usage"].as_object_mut().unwrap().remove("passes").expect("it has passes");
+            answer
+        };
+        text.lines().map(without_times).collect()
+    };
+    let one = answers("1");
+    let ids: Vec<u64> = one.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids.len(), 24);
+    assert!(ids.is_sorted(), "{ids:?}");
+    for at_once in ["3", "8"] {
+        assert_eq!(answers(at_once), one, "{at_once} at once");
+    }
+    // And they are those of the command for one prompt.
+    let first = &lines[0];
+    let [seed, max_tokens] = ["seed", "max_tokens"].map(|key| first[key].to_string());
+    let alone = run_json(&model.args(&[
+        "--prompt",
+        first["prompt"].as_str().unwrap(),
+        "--regex",
+        "[a-f]{2,9}x",
+        "--temperature",
+        "1",
+        "--seed",
+        &seed,
+        "--max-tokens",
+        &max_tokens,
+    ]));
+    assert_eq!(alone["text"], one[0]["text"]);
+    model.refused(&["--batch", &batch, "--at-once", "0"], &["--at-once is 0"]);
+    model.refused(&["--prompt", "a", "--at-once", "2"], &["cannot be used with"]);
+}

@@ -19,7 +19,7 @@ pub struct ToolFormat {
     pub models: &'static str,
     /// The text that begins a call, whatever the tool.
     pub trigger: &'static str,
-    /// Around all calls of an answer, where they stand together.
+    /// Around all calls of an answer, where they stand together: elsewhere there is no call.
     pub group: Option<(&'static str, &'static str)>,
     /// Text before the arguments of a call.
     pub begin: &'static str,
@@ -66,6 +66,17 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
         end: "",
         separator: "",
         reasoning: Some(("[THINK]", "[/THINK]")),
+        answer: "",
+    },
+    ToolFormat {
+        name: "mistral-list",
+        models: "Mistral with tokenizers before v11",
+        trigger: "[TOOL_CALLS]",
+        group: Some(("[TOOL_CALLS] [", "]")),
+        begin: "{\"name\": \"NAME\", \"arguments\": ",
+        end: "}",
+        separator: ", ",
+        reasoning: None,
         answer: "",
     },
     ToolFormat {

@@ -233,6 +233,10 @@ fn formats_differ_in_the_texts_around_calls() {
         ("llama3", format!("{{\"name\": \"time\", \"parameters\": {arguments}}}")),
         ("mistral", format!("[TOOL_CALLS]time[ARGS]{arguments}")),
         (
+            "mistral-list",
+            format!("[TOOL_CALLS] [{{\"name\": \"time\", \"arguments\": {arguments}}}]"),
+        ),
+        (
             "deepseek",
             format!(
                 "<think>hm</think><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>time<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
@@ -250,7 +254,7 @@ fn formats_differ_in_the_texts_around_calls() {
         calls(&request(", \"tool_choice\": \"required\""), format, &[&call], &[&wrong, "words"]);
     }
     calls(TOOLS, "harmony", &["<|channel|>final<|message|>hello"], &["hello"]);
-    assert_eq!(TOOL_FORMATS.len(), 5);
+    assert_eq!(TOOL_FORMATS.len(), 6);
 }
 
 #[test]

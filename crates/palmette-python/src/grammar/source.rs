@@ -298,7 +298,7 @@ impl Grammar {
 
     /// Answers to a request with tools: tools alone, a list of them, or a request of OpenAI's or Anthropic's interface
     /// (``tools``, ``tool_choice``, ``parallel_tool_calls``, ``response_format``). ``format`` is the way in which the model writes calls:
-    /// ``hermes`` (Qwen3), ``llama3``, ``mistral``, ``deepseek`` or ``harmony`` (gpt-oss).
+    /// ``hermes`` (Qwen3), ``llama3``, ``mistral``, ``mistral-list``, ``deepseek`` or ``harmony`` (gpt-oss).
     #[staticmethod]
     #[pyo3(signature = (request, format, **options))]
     fn from_tools(

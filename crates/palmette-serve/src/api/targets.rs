@@ -173,7 +173,7 @@ fn text_entry(served: &ServedText) -> TextModelEntry {
         owned_by: "palmette",
         max_model_len: served.engine.max_positions(),
         parameters: served.model().model().num_parameters() as u64,
-        has_chat_template: served.template.is_some(),
+        has_chat_template: served.model().chat_template().is_ok(),
         tool_format: served.tool_format.map(|format| format.name),
     }
 }

@@ -9,7 +9,6 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use palmette_model::{Architecture, Model, ModelConfig};
 use palmette_serve::{NewKey, Scope, ServeConfig, Server, TextOptions};
-use palmette_template::ChatTemplate;
 use palmette_text::engine::EngineOptions;
 use palmette_text::{TextModel, ToolFormat};
 use palmette_vocabulary::{LoadOptions, load_bytes};
@@ -64,8 +63,8 @@ fn writing_with(config: ServeConfig, engine: EngineOptions) -> Writing {
     let server = Server::new(config).unwrap();
     let options =
         TextOptions { engine, tool_format: ToolFormat::named("llama3"), ..TextOptions::default() };
-    let template = ChatTemplate::from_source(TEMPLATE).unwrap();
-    server.add_text("tiny", model(), Some(template), &options).unwrap();
+    let model = model().with_chat_template(TEMPLATE).unwrap();
+    server.add_text("tiny", model, &options).unwrap();
     Writing { router: server.router(), server }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{EngineError, EngineStatistics, Refused, Sink, Update, tell};
+use super::{EngineError, EngineStatistics, Refused, Sink, Spent, Update, tell};
 use crate::sequence::TextSequence;
 
 /// A text, and who hears of it.
@@ -15,6 +15,7 @@ pub(super) struct Writing {
     pub(super) sink: Sink,
     /// True when nobody wants it any more.
     pub(super) is_dropped: Arc<AtomicBool>,
+    pub(super) spent: Spent,
 }
 
 impl Writing {
@@ -31,11 +32,14 @@ impl Writing {
 
     /// Makes the mask of the next choice. True where the text has ended instead.
     fn settle(&mut self) -> Result<bool, EngineError> {
-        let Self { text, sink, is_dropped } = self;
+        let Self { text, sink, is_dropped, spent } = self;
+        let began = Instant::now();
+        let so_far = || Spent { masks: spent.masks + began.elapsed(), ..*spent };
         let settled = catch_unwind(AssertUnwindSafe(|| {
-            let ended = text.settle(&mut |event| tell(sink, is_dropped, event));
+            let ended = text.settle(&mut |event| tell(sink, is_dropped, event, so_far));
             ended.map(|ended| ended.is_some())
         }));
+        *spent = so_far();
         Ok(settled.map_err(|_| EngineError::Panicked)??)
     }
 }

@@ -19,6 +19,7 @@
 mod desk;
 mod run;
 mod shares;
+mod spent;
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -34,6 +35,8 @@ use crate::request::TextRequest;
 use crate::sequence::{Ended, TextEvent, TextPiece, TextSequence};
 use desk::{Desk, Waiting, Writing};
 use run::Runner;
+
+pub use spent::Spent;
 
 /// Room of an [`Engine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +126,8 @@ pub enum Refused {
 pub enum Update {
     /// More of it.
     Text(TextPiece),
-    /// Its end.
-    End(Ended),
+    /// The end, and the time that the text took.
+    End(Ended, Spent),
     /// It broke off.
     Failed(EngineError),
 }
@@ -282,9 +285,10 @@ impl Engine {
         if tokens > max {
             return Err(Refused::TooLong { tokens, max });
         }
-        let ticket = Ticket { is_dropped: Arc::default() };
-        let is_dropped = Arc::clone(&ticket.is_dropped);
-        self.desk.submit(Waiting { writing: Box::new(Writing { text, sink, is_dropped }) })?;
+        let is_dropped = Arc::clone(text.is_called_off());
+        let ticket = Ticket { is_dropped: Arc::clone(&is_dropped) };
+        let writing = Writing { text, sink, is_dropped, spent: Spent::default() };
+        self.desk.submit(Waiting { writing: Box::new(writing) })?;
         Ok(ticket)
     }
 
@@ -310,7 +314,7 @@ impl Drop for Engine {
     }
 }
 
-/// A request that was taken; dropping it ends the text.
+/// A request that was taken; dropping it ends the text, in the middle of a mask of a grammar too.
 #[derive(Debug)]
 #[must_use = "dropping the ticket ends the text"]
 pub struct Ticket {
@@ -354,14 +358,19 @@ impl Iterator for TextStream {
     }
 }
 
-/// Tells an event of a text to its sink, as long as somebody wants it.
-fn tell(sink: &mut Sink, is_dropped: &AtomicBool, event: TextEvent) -> ControlFlow<()> {
+/// Tells an event of a text to its sink, as long as somebody wants it; at its end what was spent on it.
+fn tell(
+    sink: &mut Sink,
+    is_dropped: &AtomicBool,
+    event: TextEvent,
+    spent: impl FnOnce() -> Spent,
+) -> ControlFlow<()> {
     if is_dropped.load(Ordering::Relaxed) {
         return ControlFlow::Break(());
     }
     match event {
         TextEvent::Text(piece) => sink(Update::Text(piece)),
-        TextEvent::End(ended) => sink(Update::End(ended)),
+        TextEvent::End(ended) => sink(Update::End(ended, spent())),
         TextEvent::Stage(_) => {}
     }
     ControlFlow::Continue(())

@@ -10,7 +10,7 @@ use palmette_model::{SequenceId, Sequences, SequencesError, Stretch};
 
 use super::desk::{Arrivals, Desk, Job, Settled, Waiting, Writing};
 use super::shares::shares;
-use super::{EngineError, EngineOptions, tell};
+use super::{EngineError, EngineOptions, Spent, tell};
 use crate::sequence::{Ended, FinishReason};
 
 /// The part of a pass's time that the model waits for masks before it: those that are quick let forced tokens go into the pass, too.
@@ -47,6 +47,8 @@ struct Row {
     read: usize,
     /// Logits after all tokens, where the mask came later than they did.
     logits: Option<Vec<f32>>,
+    /// Time of passes since the latest choice.
+    spent: Spent,
     /// A defect that ends it when its mask comes.
     broken: Option<SequencesError>,
 }
@@ -148,7 +150,7 @@ impl Runner {
     }
 
     fn admit(&mut self, mut writing: Box<Writing>) {
-        let tokens = writing.text.take_unread();
+        let tokens = writing.text.take_unread().to_vec();
         let number = self.next;
         self.next += 1;
         let prompt = tokens.len();
@@ -162,6 +164,7 @@ impl Runner {
             prompt,
             read: 0,
             logits: None,
+            spent: Spent::default(),
             broken: None,
         };
         self.rows.push(row);
@@ -175,12 +178,13 @@ impl Runner {
         let Some(place) = self.rows.iter().position(|of| of.number == row) else { return };
         let broken = self.rows[place].broken.take().map(EngineError::from);
         match broken.map_or(outcome, Err) {
+            Err(_) if writing.is_dropped() => self.cancel(place),
             Err(error) => self.fail(place, writing, error),
             Ok(true) => self.end(place, &writing),
             Ok(false) if writing.is_dropped() => self.cancel(place),
             Ok(false) => {
                 let row = &mut self.rows[place];
-                row.tokens.extend(writing.text.take_unread());
+                row.tokens.extend_from_slice(writing.text.take_unread());
                 row.writing = Some(writing);
                 row.is_settled = true;
                 // Forced tokens came after those that the logits are of.
@@ -366,11 +370,12 @@ impl Runner {
         }
         self.pass_time = took;
         let began = Instant::now();
-        let (mut rows, mut prompt_tokens) = (0, 0);
+        let rows: usize = plan.iter().map(|(_, count)| count).sum();
+        let mut prompt_tokens = 0;
         // What is chosen may end a text, but none is removed before it is settled: places stay.
         for (number, &(place, count)) in plan.iter().enumerate() {
             let row = &mut self.rows[place];
-            rows += count as u64;
+            row.spent.count_pass(took, count as f64 / rows as f64, row.read < row.prompt);
             prompt_tokens += row.prompt.saturating_sub(row.read).min(count) as u64;
             row.read += count;
             let Some(logits) = self.sequences.logits(number) else { continue };
@@ -382,7 +387,7 @@ impl Runner {
         let chose = began.elapsed();
         self.desk.count(|counts| {
             counts.passes += 1;
-            counts.rows += rows;
+            counts.rows += rows as u64;
             counts.prompt_tokens += prompt_tokens;
             counts.pass_seconds += took.as_secs_f64();
             counts.choose_seconds += chose.as_secs_f64();
@@ -428,10 +433,13 @@ impl Runner {
     fn choose_of(desk: &Desk, row: &mut Row, logits: &[f32]) {
         let Some(mut writing) = row.writing.take() else { return };
         row.is_settled = false;
-        let Writing { text, sink, is_dropped } = &mut *writing;
+        let began = Instant::now();
+        let Writing { text, sink, is_dropped, spent } = &mut *writing;
+        *spent += std::mem::take(&mut row.spent);
         let chosen = catch_unwind(AssertUnwindSafe(|| {
-            text.choose(logits, &mut |event| tell(sink, is_dropped, event))
+            text.choose(logits, &mut |event| tell(sink, is_dropped, event, || *spent))
         }));
+        spent.choices += began.elapsed();
         let error = match chosen {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.into()),
@@ -439,7 +447,7 @@ impl Runner {
         };
         match error {
             None => {
-                row.tokens.extend(writing.text.take_unread());
+                row.tokens.extend_from_slice(writing.text.take_unread());
                 desk.hand_over(Job { row: row.number, writing });
             }
             Some(error) => {

@@ -28,6 +28,7 @@ pub fn tool_format_of_template(template: &str) -> Option<&'static ToolFormat> {
         () if has("<|channel|>") => "harmony",
         () if has("<｜tool▁calls▁begin｜>") => "deepseek",
         () if has("[TOOL_CALLS]") && has("[ARGS]") => "mistral",
+        () if has("[TOOL_CALLS]") => "mistral-list",
         // Others write parameters as elements between these marks.
         () if has("<tool_call>") && has("arguments") && !has("<function=") && !has("<arg_key>") => {
             "hermes"
@@ -51,12 +52,15 @@ mod tests {
     fn formats_are_found_by_name_and_by_template() {
         assert_eq!(tool_format_named("hermes").unwrap().name, "hermes");
         let error = tool_format_named("hermse").unwrap_err();
-        assert!(error.contains("hermes, llama3, mistral, deepseek, harmony"), "{error}");
+        assert!(
+            error.contains("hermes, llama3, mistral, mistral-list, deepseek, harmony"),
+            "{error}"
+        );
         let of = |template| tool_format_of_template(template).map(|format| format.name);
         assert_eq!(of("{{ '<tool_call>\\n{\"name\": \"' }} \"arguments\": "), Some("hermes"));
         assert_eq!(of("<tool_call>\n<function={{ name }}> arguments"), None);
         assert_eq!(of("{{ '[TOOL_CALLS]' + name + '[ARGS]' }}"), Some("mistral"));
-        assert_eq!(of("{{ '[TOOL_CALLS] [' }}"), None);
+        assert_eq!(of("{{ '[TOOL_CALLS] [' }}"), Some("mistral-list"));
         assert_eq!(of("<|start|>assistant<|channel|>final"), Some("harmony"));
         assert_eq!(of("<｜tool▁calls▁begin｜>"), Some("deepseek"));
         assert_eq!(of("{{- '<|python_tag|>' }}"), Some("llama3"));

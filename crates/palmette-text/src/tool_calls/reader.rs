@@ -138,9 +138,9 @@ impl ToolCallReader {
 
     fn step_words(&mut self, pieces: &mut Vec<Piece>) -> bool {
         let (reasoning, group) = (self.format.reasoning, self.format.group);
-        let mut marks = vec![self.begin.0];
+        // Where calls stand together, what begins them all comes first; a call's own text may be plain JSON.
+        let mut marks = vec![group.map_or(self.begin.0, |(begin, _)| begin)];
         marks.extend(reasoning.map(|(begin, _)| begin));
-        marks.extend(group.map(|(begin, _)| begin));
         marks.extend(Some(self.format.answer).filter(|mark| !mark.is_empty()));
         let found = first_of(&self.buffer, &marks);
         let place = found.map_or(self.buffer.len(), |(place, _)| place);
@@ -148,8 +148,8 @@ impl ToolCallReader {
         self.words(pieces, before);
         let Some((_, Found::Whole { mark, len })) = found else { return false };
         self.state = match () {
-            () if mark == self.begin.0 => State::Name(len),
             () if group.is_some_and(|(begin, _)| mark == begin) => State::Between,
+            () if mark == self.begin.0 => State::Name(len),
             () if reasoning.is_some_and(|(begin, _)| mark == begin) => State::Reasoning,
             () => State::Words,
         };
@@ -386,6 +386,14 @@ mod tests {
         let arguments = Piece::Arguments("{\"a\": [1".to_owned());
         let cut = vec![begin, arguments, Piece::CallEnd { is_whole: false }];
         check("mistral", "[TOOL_CALLS]f[ARGS]{\"a\": [1", vec![cut]);
+    }
+
+    #[test]
+    fn calls_of_a_list_stand_in_it_alone() {
+        let list = "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"a\": [1]}}, {\"name\": \"g\", \"arguments\": {}}]";
+        check("mistral-list", list, vec![call(0, "f", "{\"a\": [1]}"), call(1, "g", "{}")]);
+        let words_alone = "Such as {\"name\": \"f\", \"arguments\": {}}.";
+        check("mistral-list", words_alone, vec![words(words_alone)]);
     }
 
     #[test]

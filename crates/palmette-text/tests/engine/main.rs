@@ -14,7 +14,8 @@ use palmette_grammar::frontends::regex::RegexOptions;
 use palmette_model::{Architecture, Model, ModelConfig};
 use palmette_text::engine::{Engine, EngineError, EngineOptions, Refused, TextStream, Update};
 use palmette_text::{
-    Constrained, Ended, FinishReason, TextEvent, TextModel, TextRequest, TextToken, generate,
+    Constrained, Ended, FinishReason, TextEvent, TextModel, TextModelOptions, TextRequest,
+    TextSequence, TextToken, generate,
 };
 use palmette_vocabulary::{LoadOptions, load_bytes};
 use proptest::prelude::*;
@@ -23,6 +24,10 @@ const POSITIONS: usize = 400;
 
 /// A model of made-up weights over printable characters, a few words, and an end token.
 fn model() -> TextModel {
+    model_with(&TextModelOptions::default())
+}
+
+fn model_with(options: &TextModelOptions) -> TextModel {
     let mut pieces: Vec<String> = (32..127_u8).map(|byte| char::from(byte).to_string()).collect();
     pieces.extend(["true", "false", "null", "\": ", "ab", "\n"].map(str::to_owned));
     pieces.push("</s>".to_owned());
@@ -43,7 +48,7 @@ fn model() -> TextModel {
         architecture: Architecture::default(),
     };
     let model = Arc::new(Model::random(config, 3).unwrap());
-    TextModel::from_parts("tiny", model, vocabulary, &Default::default()).unwrap()
+    TextModel::from_parts("tiny", model, vocabulary, options).unwrap()
 }
 
 /// A text, whole.
@@ -74,7 +79,7 @@ fn together(stream: TextStream) -> Result<Whole, EngineError> {
                 text += &piece.text;
                 tokens.extend(piece.tokens);
             }
-            Update::End(ended) => return Ok(Whole { text, tokens, ended }),
+            Update::End(ended, _) => return Ok(Whole { text, tokens, ended }),
             Update::Failed(error) => return Err(error),
         }
     }
@@ -257,6 +262,48 @@ fn texts_do_not_wait_for_each_others_masks_or_end_with_each_other() {
     assert_eq!(whole, alone(&model, &held));
 }
 
+/// Sixty kinds of arrays at once, each of strings of which one place from the end is told: exploring takes a million steps.
+fn hostile(model: &TextModel) -> TextRequest {
+    let item =
+        |place: usize| format!(r#"{{"type": "string", "pattern": "^[ab]*a[ab]{{{place}}}$"}}"#);
+    let arrays: Vec<String> =
+        (0..60).map(|place| format!(r#"{{"type": "array", "items": {}}}"#, item(place))).collect();
+    let text = format!(r#"{{"anyOf": [{}]}}"#, arrays.join(", "));
+    let source = GrammarSource::JsonSchema { text, options: JsonSchemaOptions::default() };
+    let mut request = request(model, 5, 10, 3);
+    request.constraint = Constrained::by(&model.compile(&source).unwrap());
+    request
+}
+
+#[test]
+fn a_mask_beyond_its_budget_ends_its_own_text_by_name() {
+    // A walk over this vocabulary takes more, too.
+    let model = model_with(&TextModelOptions { mask_steps: 100, ..Default::default() });
+    let engine = Engine::start(model.clone(), options()).unwrap();
+    let refused = engine.submit(&hostile(&model)).unwrap();
+    let beside = [request(&model, 4, 20, 1), request(&model, 5, 30, 2)];
+    let streams = beside.each_ref().map(|request| engine.submit(request).unwrap());
+    let error = together(refused).unwrap_err().to_string();
+    assert!(error.contains("budget of 100 steps (mask_steps)"), "{error}");
+    for (request, stream) in beside.iter().zip(streams) {
+        assert_eq!(together(stream).unwrap(), alone(&model, request));
+    }
+    let single = generate(&model, &hostile(&model), &mut |_| ControlFlow::Continue(()));
+    assert_eq!(single.unwrap_err().to_string(), error);
+    // With the usual budget it is a text like others.
+    let model = self::model();
+    assert!(alone(&model, &hostile(&model)).text.starts_with('['));
+}
+
+#[test]
+fn a_mask_that_is_called_off_fails() {
+    let model = model();
+    let mut text = TextSequence::new(&model, &hostile(&model)).unwrap();
+    text.is_called_off().store(true, Ordering::Relaxed);
+    let error = text.settle(&mut |_| ControlFlow::Continue(())).unwrap_err().to_string();
+    assert!(error.contains("cancelled"), "{error}");
+}
+
 #[test]
 fn what_cannot_be_written_is_refused_at_once() {
     let model = model();
@@ -270,7 +317,7 @@ fn what_cannot_be_written_is_refused_at_once() {
     engine.close();
     assert_eq!(engine.submit(&request(&model, 0, 3, 0)).unwrap_err(), Refused::Closed);
     // What was taken is written to its end.
-    assert!(stream.by_ref().any(|update| matches!(update, Update::End(_))));
+    assert!(stream.by_ref().any(|update| matches!(update, Update::End(..))));
     assert!(stream.next().is_none());
     for options in
         [EngineOptions { max_texts: 0, ..options }, EngineOptions { mask_threads: 0, ..options }]

@@ -133,7 +133,7 @@ proptest! {
                 ControlFlow::Continue(())
             };
             // The pass begins with what is known before the mask is made.
-            let mut unread = sequence.take_unread();
+            let mut unread = sequence.take_unread().to_vec();
             let mut row = Vec::new();
             let ended = loop {
                 if !unread.is_empty() {
@@ -149,7 +149,7 @@ proptest! {
                 if ended.is_some() || !sequence.has_unread() {
                     break ended;
                 }
-                unread = sequence.take_unread();
+                unread = sequence.take_unread().to_vec();
             };
             match ended {
                 Some(ended) => break ended,

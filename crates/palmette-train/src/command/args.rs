@@ -53,7 +53,7 @@ pub(crate) struct TrainArgs {
     /// Begin with the weights of this Hugging Face checkpoint of plain Qwen3, trained further on prompts of text
     ///
     /// Its tokenizer.json gets a token for each of the catalog's codes that it lacks, and the embeddings rows for them, the mean
-    /// of those before. OUT gets the tokenizer too. Every item of a history but the first is an example: the prompt of those
+    /// of those before with a little noise. OUT gets the tokenizer too. Every item of a history but the first is an example: the prompt of those
     /// before it, of which nothing is predicted, and the item. Fields other than the history are not known here.
     #[arg(long, value_name = "DIR", help_heading = "Model",
         conflicts_with_all = ["layers", "hidden", "intermediate", "heads", "kv_heads", "head_dim", "max_history"])]

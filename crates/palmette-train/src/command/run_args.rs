@@ -58,7 +58,7 @@ pub(crate) struct RunArgs {
     drop_items: f32,
     /// Decides everything random
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Training")]
-    seed: u64,
+    pub(crate) seed: u64,
     /// Parts of a batch that are computed side by side: the most threads that training can use
     #[arg(long, value_name = "N", default_value_t = 4, help_heading = "Training")]
     shards: usize,

@@ -29,12 +29,13 @@ pub(crate) struct Start {
 
 impl Start {
     /// Reads `from`, adds the tokens of the catalog's codes that its tokenizer lacks, sorted by name, and resizes the embeddings:
-    /// the rows of new tokens are the mean of those before.
+    /// the rows of new tokens are the mean of those before, with a little noise.
     pub(crate) fn prepare(
         from: &Path,
         template: Option<&Path>,
         catalog: &CatalogView,
         out: &Path,
+        seed: u64,
     ) -> anyhow::Result<Self> {
         let dir = out.join("start");
         std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
@@ -60,7 +61,7 @@ impl Start {
         let num_tokens = prompts.template().map_or(0, |of| of.tokenizer().num_tokens());
         let params = Params::load(from)?;
         let vocab_size = params.config().vocab_size.max(num_tokens);
-        let params = params.with_vocabulary(vocab_size, &new);
+        let params = params.with_vocabulary(vocab_size, &new, seed);
         Ok(Self { params, prompts, new_tokens: new.len(), dir })
     }
 

@@ -78,10 +78,9 @@ pub(crate) fn train(args: &TrainArgs) -> anyhow::Result<()> {
     ensure!(training_items > 0, "{}: no history to train on", run_args.histories.display());
     let training_histories = training.len();
     let view = palmette_live::CatalogView::from(Arc::clone(&catalog));
-    let start = args
-        .from
-        .as_deref()
-        .map(|from| Start::prepare(from, args.template.as_deref(), &view, &run_args.out));
+    let start = args.from.as_deref().map(|from| {
+        Start::prepare(from, args.template.as_deref(), &view, &run_args.out, run_args.seed)
+    });
     let start = start.transpose()?;
     let prompts = match &start {
         Some(start) => start.prompts.clone().with_witnesses_of(&view),

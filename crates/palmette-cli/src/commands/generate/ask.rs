@@ -219,6 +219,7 @@ impl Ask {
             messages,
             tools: tools.flatten().unwrap_or_default(),
             extra: self.chat_template_kwargs.clone().unwrap_or_default(),
+            ..Conversation::default()
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.ok().and_then(|now| i64::try_from(now.as_secs()).ok());
@@ -326,22 +327,32 @@ impl Prepared {
         }
     }
 
-    /// Writes the text of a number; its seed counts up with it.
+    /// The request of a text by its number; its seed counts up with it.
+    pub(super) fn request(&self, index: usize) -> TextRequest {
+        let mut request = self.request.clone();
+        request.sampler.seed = request.sampler.seed.wrapping_add(index as u64);
+        request
+    }
+
+    /// A listener to a text.
+    pub(super) fn clock(&self) -> Clock {
+        let reader =
+            self.format.map(|format| match (ToolCallReader::new(format), self.in_reasoning) {
+                (reader, true) => reader.in_reasoning(),
+                (reader, false) => reader,
+            });
+        Clock::start(reader)
+    }
+
+    /// Writes the text of a number.
     pub(super) fn write(
         &self,
         session: &mut TextSession,
         index: usize,
         show: &mut Show,
     ) -> anyhow::Result<Written> {
-        let mut request = self.request.clone();
-        request.sampler.seed = request.sampler.seed.wrapping_add(index as u64);
-        let reader =
-            self.format.map(|format| match (ToolCallReader::new(format), self.in_reasoning) {
-                (reader, true) => reader.in_reasoning(),
-                (reader, false) => reader,
-            });
-        let mut clock = Clock::start(reader);
-        let ended = session.generate(&request, &mut |event| clock.hear(event, show));
+        let mut clock = self.clock();
+        let ended = session.generate(&self.request(index), &mut |event| clock.hear(event, show));
         let written = clock.end(ended?, show)?;
         Ok(written)
     }

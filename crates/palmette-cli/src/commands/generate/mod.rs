@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use palmette_text::{TextModel, TextModelOptions, TextSession};
+use palmette_text::engine::EngineOptions;
+use palmette_text::{DEFAULT_MASK_STEPS, TextModel, TextModelOptions, TextSession};
 use serde_json::{Value, json};
 
 use super::loading::{WeightsArg, set_threads};
@@ -40,6 +41,10 @@ pub(crate) struct GenerateArgs {
     model: PathBuf,
     #[command(flatten)]
     prompt: PromptArgs,
+    /// Texts of a batch that are written at once, in the same passes of the model; answers do not depend on it
+    #[arg(long, value_name = "N", default_value_t = EngineOptions::default().max_texts, conflicts_with_all = ["prompt", "prompt_file", "ask", "chat"],
+        help_heading = "Prompt")]
+    at_once: usize,
     #[command(flatten)]
     shape: ShapeArgs,
     #[command(flatten)]
@@ -55,6 +60,9 @@ pub(crate) struct GenerateArgs {
     /// Threads; the text does not depend on it [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Work that one mask of a grammar may take, in steps of some nanoseconds; a text with a mask that takes more breaks off
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MASK_STEPS)]
+    mask_steps: u64,
     /// Print text as it comes; the default where standard output is a terminal
     ///
     /// With --json: a JSON document a line, {"text": …} for each piece, then the whole answer.
@@ -124,6 +132,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
         &TextModelOptions {
             weights: args.weights.format()?,
             vocabulary: args.vocabulary.options(),
+            mask_steps: args.mask_steps,
             threads,
             ..TextModelOptions::default()
         },
@@ -134,10 +143,9 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
         let template = template.with_context(|| path.display().to_string())?;
         model = model.with_chat_template(&template).with_context(|| path.display().to_string())?;
     }
-    let mut session = TextSession::new(model);
     match asks {
-        Asks::One(ask) => answer(args, &mut session, &ask, shape.as_ref()),
-        Asks::Batch(path) => batch::run(args, &mut session, shape.as_ref(), &path),
+        Asks::One(ask) => answer(args, &mut TextSession::new(model), &ask, shape.as_ref()),
+        Asks::Batch(path) => batch::run(args, model, shape.as_ref(), &path),
     }
 }
 

@@ -6,6 +6,43 @@ use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use palmette_text::SamplerOptions;
 
+/// Declares the numbers of a sampler: each an option of the command, and the field of [`SamplerOptions`] that has its name.
+macro_rules! sampler_numbers {
+    ($($(#[doc = $help:literal])* $name:ident: $value_name:literal = $default:literal;)*) => {
+        /// Numbers of a sampler.
+        #[derive(Clone, Debug, Args)]
+        pub(super) struct SamplerNumbers {
+            $(
+                $(#[doc = $help])*
+                #[arg(long, value_name = $value_name, default_value_t = $default, allow_negative_numbers = true,
+                    help_heading = "Sampling")]
+                $name: f32,
+            )*
+        }
+
+        impl SamplerNumbers {
+            fn options(&self) -> SamplerOptions {
+                SamplerOptions { $($name: self.$name,)* ..SamplerOptions::default() }
+            }
+        }
+    };
+}
+
+sampler_numbers! {
+    /// Divides logits: 0 takes the most likely token, 1 draws as the model says, more is wilder
+    temperature: "T" = 0.0;
+    /// Draw among the most likely tokens whose probabilities sum to this
+    top_p: "P" = 1.0;
+    /// Draw among tokens at least this many times as likely as the most likely one
+    min_p: "P" = 0.0;
+    /// Makes tokens of the prompt and the text less likely, by division; 1 for none
+    repetition_penalty: "F" = 1.0;
+    /// Taken from the logits of tokens that are in the text
+    presence_penalty: "F" = 0.0;
+    /// Frequency penalty: taken from logits for each time that a token is there
+    frequency_penalty: "F" = 0.0;
+}
+
 /// Options of sampling, and the ends of a text.
 #[derive(Clone, Debug, Args)]
 pub(super) struct SamplingArgs {
@@ -15,69 +52,17 @@ pub(super) struct SamplingArgs {
     /// Tokens before which the model may not end the text, unless the grammar allows nothing else
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sampling")]
     pub(super) min_tokens: usize,
-    /// Divides logits: 0 takes the most likely token, 1 draws as the model says, more is wilder
-    #[arg(
-        long,
-        value_name = "T",
-        default_value_t = 0.0,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
-    pub(super) temperature: f32,
+    #[command(flatten)]
+    numbers: SamplerNumbers,
     /// Draw among so many of the most likely tokens
     #[arg(long, value_name = "K", help_heading = "Sampling")]
-    pub(super) top_k: Option<NonZeroUsize>,
-    /// Draw among the most likely tokens whose probabilities sum to this
-    #[arg(
-        long,
-        value_name = "P",
-        default_value_t = 1.0,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
-    pub(super) top_p: f32,
-    /// Draw among tokens at least this many times as likely as the most likely one
-    #[arg(
-        long,
-        value_name = "P",
-        default_value_t = 0.0,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
-    pub(super) min_p: f32,
-    /// Makes tokens of the prompt and the text less likely, by division; 1 for none
-    #[arg(
-        long,
-        value_name = "F",
-        default_value_t = 1.0,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
-    pub(super) repetition_penalty: f32,
-    /// Taken from the logits of tokens that are in the text
-    #[arg(
-        long,
-        value_name = "F",
-        default_value_t = 0.0,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
-    pub(super) presence_penalty: f32,
-    /// Frequency penalty: taken from logits for each time that a token is there
-    #[arg(
-        long,
-        value_name = "F",
-        default_value_t = 0.0,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
-    pub(super) frequency_penalty: f32,
+    top_k: Option<NonZeroUsize>,
     /// Added to the logit of a token, by its id; again for more
     #[arg(long, value_name = "ID=F", value_parser = bias, help_heading = "Sampling")]
     pub(super) logit_bias: Vec<(u32, f32)>,
     /// The random numbers: the same seed draws the same text, on every machine
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sampling")]
-    pub(super) seed: u64,
+    seed: u64,
     /// End the text before this string; again for more
     #[arg(long, value_name = "TEXT", help_heading = "Sampling")]
     pub(super) stop: Vec<String>,
@@ -113,16 +98,7 @@ impl SamplingArgs {
     }
 
     pub(super) fn sampler(&self) -> SamplerOptions {
-        SamplerOptions {
-            repetition_penalty: self.repetition_penalty,
-            presence_penalty: self.presence_penalty,
-            frequency_penalty: self.frequency_penalty,
-            temperature: self.temperature,
-            top_k: self.top_k,
-            top_p: self.top_p,
-            min_p: self.min_p,
-            seed: self.seed,
-        }
+        SamplerOptions { top_k: self.top_k, seed: self.seed, ..self.numbers.options() }
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use palmette_core::AnyConstraint;
 use palmette_grammar::frontends::gbnf::GbnfOptions;
 use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, Whitespace};
 use palmette_grammar::frontends::lark::LarkOptions;
@@ -42,7 +41,7 @@ pub(super) struct ShapeArgs {
     /// At most one call
     #[arg(long, help_heading = "Under a grammar")]
     pub(super) one_call: bool,
-    /// Format of the model's calls: hermes (Qwen3), llama3, mistral, deepseek or harmony (gpt-oss) [default: by its chat template]
+    /// Format of the model's calls: hermes (Qwen3), llama3, mistral, mistral-list, deepseek or harmony (gpt-oss) [default: by its chat template]
     #[arg(long, value_name = "FORMAT", help_heading = "Under a grammar")]
     pub(super) tool_format: Option<String>,
     /// A response format, as in OpenAI's interface: {"type": "json_schema", "json_schema": {"schema": …}}
@@ -151,7 +150,7 @@ impl ShapeArgs {
             (Some(format), _) | (None, Some(format)) => Ok(format),
             (None, None) => bail!(
                 "{}: its chat template shows no format of tool calls that is known; say --tool-format hermes, llama3, mistral, \
-                 deepseek or harmony",
+                 mistral-list, deepseek or harmony",
                 model.name()
             ),
         }
@@ -185,9 +184,8 @@ impl Shape {
                 let budget = &mut Budget::new(20_000_000_000);
                 let limits = RecognizerLimits::default();
                 let reopened = saved.compile(model.vocabulary(), &limits, budget);
-                let constraint: Arc<dyn AnyConstraint> =
-                    Arc::new(reopened.with_context(|| name.clone())?.constraint);
-                Ok((Constrained::By(constraint), Vec::new()))
+                let reopened = reopened.with_context(|| name.clone())?;
+                Ok((Constrained::Grammar(reopened.constraint), Vec::new()))
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use palmette_text::engine::Spent;
 use palmette_text::{
     Ended, FinishReason, Piece, Stage, TextEvent, TextModel, TextToken, ToolCallReader,
 };
@@ -11,35 +12,10 @@ use serde_json::{Value, json};
 use super::show::Show;
 use crate::output::visible;
 
-/// Time of each part of the work.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Times {
-    pub(super) prefill: Duration,
-    pub(super) decode: Duration,
-    pub(super) mask: Duration,
-    pub(super) choose: Duration,
-    /// Passes of the model after the prompt's.
-    pub(super) passes: usize,
-}
-
-impl Times {
-    pub(super) fn total(&self) -> Duration {
-        self.prefill + self.decode + self.mask + self.choose
-    }
-
-    pub(super) fn add(&mut self, other: &Self) {
-        self.prefill += other.prefill;
-        self.decode += other.decode;
-        self.mask += other.mask;
-        self.choose += other.choose;
-        self.passes += other.passes;
-    }
-}
-
 /// A text being written, and the time it takes.
 pub(super) struct Clock {
     last: Instant,
-    times: Times,
+    spent: Spent,
     reader: Option<ToolCallReader>,
     pieces: Vec<Piece>,
     tokens: Vec<TextToken>,
@@ -49,7 +25,7 @@ pub(super) struct Clock {
 /// A text, and how it was written.
 pub(super) struct Written {
     pub(super) ended: Ended,
-    pub(super) times: Times,
+    pub(super) spent: Spent,
     pieces: Vec<Piece>,
     tokens: Vec<TextToken>,
 }
@@ -58,12 +34,17 @@ impl Clock {
     pub(super) fn start(reader: Option<ToolCallReader>) -> Self {
         Self {
             last: Instant::now(),
-            times: Times::default(),
+            spent: Spent::default(),
             reader,
             pieces: Vec::new(),
             tokens: Vec::new(),
             failed: None,
         }
+    }
+
+    /// Time that somebody else took note of.
+    pub(super) fn count(&mut self, spent: Spent) {
+        self.spent += spent;
     }
 
     /// Hears of the text. What showing it takes is in no stage's time.
@@ -73,12 +54,12 @@ impl Clock {
         match event {
             TextEvent::Stage(stage) => {
                 *match stage {
-                    Stage::Prefill => &mut self.times.prefill,
-                    Stage::Decode => &mut self.times.decode,
-                    Stage::Mask => &mut self.times.mask,
-                    Stage::TopK => &mut self.times.choose,
+                    Stage::Prefill => &mut self.spent.prompt,
+                    Stage::Decode => &mut self.spent.passes,
+                    Stage::Mask => &mut self.spent.masks,
+                    Stage::TopK => &mut self.spent.choices,
                 } += since;
-                self.times.passes += usize::from(stage == Stage::Decode);
+                self.spent.num_passes += usize::from(stage == Stage::Decode);
                 self.last = heard;
             }
             TextEvent::Text(piece) => {
@@ -120,8 +101,8 @@ impl Clock {
             Some(error) => return Err(error),
             None => show.end()?,
         }
-        let Self { times, pieces, tokens, .. } = self;
-        Ok(Written { ended, times, pieces, tokens })
+        let Self { spent, pieces, tokens, .. } = self;
+        Ok(Written { ended, spent, pieces, tokens })
     }
 }
 
@@ -195,14 +176,14 @@ impl Written {
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
             "forced_tokens": usage.forced_tokens,
-            "passes": self.times.passes + 1,
+            "passes": self.spent.num_passes + 1,
         });
         let seconds = |time: Duration| json!((time.as_secs_f64() * 1e6).round() / 1e6);
         document["seconds"] = json!({
-            "prompt": seconds(self.times.prefill),
-            "passes": seconds(self.times.decode),
-            "masks": seconds(self.times.mask),
-            "choices": seconds(self.times.choose),
+            "prompt": seconds(self.spent.prompt),
+            "passes": seconds(self.spent.passes),
+            "masks": seconds(self.spent.masks),
+            "choices": seconds(self.spent.choices),
         });
         if self.tokens.iter().any(|token| token.logprobs.is_some()) {
             document["tokens"] = self.tokens.iter().map(|token| token_json(model, token)).collect();
@@ -226,23 +207,23 @@ impl Written {
             usage.prompt_tokens,
             usage.completion_tokens,
             usage.forced_tokens,
-            &self.times,
+            &self.spent,
         );
         format!("{head}; {}{incomplete}", visible(&ended))
     }
 }
 
 /// `41 tokens in 1.20 s, 34.2 a second, after a prompt of 30 in 0.41 s; 12 forced (29.3 %); masks 0.41 % of the time`.
-pub(super) fn tokens_line(prompt: usize, tokens: usize, forced: usize, times: &Times) -> String {
-    let writing = times.total() - times.prefill;
+pub(super) fn tokens_line(prompt: usize, tokens: usize, forced: usize, spent: &Spent) -> String {
+    let writing = spent.total() - spent.prompt;
     let per_second = tokens as f64 / writing.as_secs_f64().max(1e-9);
     let share = |part: f64, whole: f64| if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
-    let masks = share(times.mask.as_secs_f64(), times.total().as_secs_f64());
+    let masks = share(spent.masks.as_secs_f64(), spent.total().as_secs_f64());
     format!(
         "{tokens} tokens in {:.2} s, {per_second:.1} a second, after a prompt of {prompt} in {:.2} s; {forced} forced ({:.1} %); masks \
          {masks:.2} % of the time",
         writing.as_secs_f64(),
-        times.prefill.as_secs_f64(),
+        spent.prompt.as_secs_f64(),
         share(forced as f64, tokens as f64),
     )
 }

@@ -46,8 +46,8 @@ pub(crate) struct ReadingArgs {
     /// distinct_members=true (no optional member twice, however many there are; masks take longer); max_tracked, and the limits max_depth, max_nesting, max_cases, max_states, max_rules, max_work
     #[arg(long, value_name = "NAME=VALUE", value_parser = schema_option, help_heading = "JSON Schema")]
     option: Vec<SchemaOption>,
-    /// Read the file as tools, or a request with tools, and allow calls in a format: hermes (Qwen3), llama3, mistral, deepseek or
-    /// harmony (gpt-oss)
+    /// Read the file as tools, or a request with tools, and allow calls in a format: hermes (Qwen3), llama3, mistral, mistral-list,
+    /// deepseek or harmony (gpt-oss)
     #[arg(long, value_name = "FORMAT", help_heading = "JSON Schema")]
     tools: Option<String>,
 }

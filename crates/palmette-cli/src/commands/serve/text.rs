@@ -7,7 +7,7 @@ use clap::Args;
 use palmette_model::WeightFormat;
 use palmette_serve::{Server, TextOptions};
 use palmette_text::engine::EngineOptions;
-use palmette_text::{TextModelOptions, tool_format_named};
+use palmette_text::{DEFAULT_MASK_STEPS, TextModelOptions, tool_format_named};
 
 use super::names::Named;
 
@@ -29,10 +29,13 @@ pub(crate) struct TextArgs {
     /// Tokens of prompts that are read in a pass while texts are written: more, and prompts are read faster and texts stall longer
     #[arg(long, value_name = "N", default_value_t = EngineOptions::default().prompt_rows)]
     text_prompt_rows: usize,
+    /// Work that one mask of a grammar may take, in steps of some nanoseconds; a request with a mask that takes more is refused
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MASK_STEPS)]
+    text_mask_steps: u64,
     /// The longest time of a request for text
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     text_seconds: u64,
-    /// Way in which a text model calls tools, for those whose chat template does not show it: hermes, llama3, mistral, deepseek, harmony
+    /// Way in which a text model calls tools, for those whose chat template does not show it: hermes, llama3, mistral, mistral-list, deepseek, harmony
     #[arg(long, value_name = "MODEL=FORMAT")]
     tool_format: Vec<String>,
 }
@@ -81,7 +84,12 @@ impl TextArgs {
         for Named { name, path } in &self.text {
             let format = formats.iter().find(|(model, _)| model == name);
             let options = TextOptions {
-                model: TextModelOptions { weights, threads, ..TextModelOptions::default() },
+                model: TextModelOptions {
+                    weights,
+                    threads,
+                    mask_steps: self.text_mask_steps,
+                    ..TextModelOptions::default()
+                },
                 engine: EngineOptions {
                     max_texts: self.text_places,
                     max_tokens: self.text_tokens,

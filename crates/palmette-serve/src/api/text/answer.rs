@@ -154,7 +154,7 @@ pub(super) async fn whole(
                 answer.tokens.extend(tokens);
                 answer.add(reader.push(&text), id);
             }
-            Update::End(ended) => {
+            Update::End(ended, _) => {
                 let (pieces, finish) = reader.finish(&ended.reason);
                 answer.add(pieces, id);
                 answer.end = Some((finish, ended.usage));

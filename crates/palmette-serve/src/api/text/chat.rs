@@ -9,12 +9,11 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use palmette_template::Chat;
 use palmette_text::engine::Update;
 use palmette_text::{
-    Constrained, Piece, SpecialText, TextPiece, TextRequest, ToolCallReader, ToolFormat,
+    Constrained, Conversation, Piece, PromptEnd, SpecialText, TextPiece, TextRequest,
+    ToolCallReader, ToolFormat,
 };
-use serde_json::Value;
 
 use super::answer::{Reader, Written, call_id, chat_logprobs, missed, usage, whole};
 use super::body::read;
@@ -130,82 +129,33 @@ fn prompt(
     chat: &ChatMembers,
     tools: Option<&Tools>,
 ) -> Result<String, Problem> {
-    let template = served.template.as_ref().ok_or_else(|| {
-        Problem::invalid(
-            "/model",
+    let end = match (chat.add_generation_prompt, chat.continue_final_message == Some(true)) {
+        (Some(true), true) => {
+            let detail = "an answer goes on with the last message or begins a new one; leave one of add_generation_prompt and \
+                          continue_final_message out";
+            return Err(Problem::invalid("/continue_final_message", detail));
+        }
+        (_, true) => PromptEnd::LastText,
+        (Some(false), false) => PromptEnd::Messages,
+        (_, false) => PromptEnd::Answer,
+    };
+    let conversation = Conversation {
+        messages: chat.messages.clone(),
+        tools: tools.map_or_else(Vec::new, |tools| tools.list.clone()),
+        extra: chat.chat_template_kwargs.clone().unwrap_or_default(),
+        end,
+    };
+    let text = served.model().chat_prompt(&conversation, Some(seconds_since_1970() as i64));
+    text.map_err(|error| match error.is_of_model() {
+        true => Problem::invalid(
+            error.pointer(),
             format!(
                 "model {:?} has no chat template; use /v1/completions, or put a chat_template.jinja into its directory",
                 served.name
             ),
-        )
-    })?;
-    if chat.messages.is_empty() {
-        return Err(Problem::invalid("/messages", "there are no messages; give one at least"));
-    }
-    let goes_on = chat.continue_final_message == Some(true);
-    if goes_on && chat.add_generation_prompt == Some(true) {
-        let detail = "an answer goes on with the last message or begins a new one; leave one of add_generation_prompt and \
-                      continue_final_message out";
-        return Err(Problem::invalid("/continue_final_message", detail));
-    }
-    let read = chat.messages.iter().enumerate().map(|(place, message)| as_read(place, message));
-    let messages = Value::Array(read.collect::<Result<_, _>>()?);
-    let rendered = template.render(&Chat {
-        tools: tools.map(|tools| &tools.list),
-        add_generation_prompt: chat.add_generation_prompt.unwrap_or(!goes_on),
-        extra: chat.chat_template_kwargs.as_ref(),
-        now: Some(seconds_since_1970() as i64),
-        ..Chat::new(&messages)
-    });
-    let mut text = rendered.map_err(|error| Problem::invalid("/messages", error.to_string()))?;
-    if goes_on {
-        let last = messages.as_array().and_then(|all| all.last()?["content"].as_str());
-        let last = last.map(str::trim).filter(|last| !last.is_empty());
-        let end = last.and_then(|last| Some(text.rfind(last)? + last.len()));
-        let end = end.ok_or_else(|| {
-            Problem::invalid("/messages", "the last message has no text to go on with")
-        })?;
-        text.truncate(end);
-    }
-    Ok(text)
-}
-
-/// A message as chat templates read it: its content as one text, and arguments of calls as objects.
-///
-/// OpenAI's interface has content that is absent or in parts, and arguments as JSON in a text; most templates know neither. As vLLM does.
-fn as_read(place: usize, message: &Value) -> Result<Value, Problem> {
-    let refused = |at: &str, rule: &str| Problem::invalid(format!("/messages/{place}{at}"), rule);
-    let mut message = message.clone();
-    let Some(members) = message.as_object_mut() else {
-        return Err(refused("", "a message is an object with role and content"));
-    };
-    let text_of = |part: &Value| match part["type"].as_str() {
-        Some("text") => part["text"].as_str().map(str::to_owned),
-        _ => None,
-    };
-    let content = match members.get("content") {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(parts)) => {
-            let texts: Option<Vec<String>> = parts.iter().map(text_of).collect();
-            let texts = texts.ok_or_else(|| {
-                refused("/content", "its parts are not all {\"type\": \"text\", \"text\": …}; nothing else is read here")
-            })?;
-            texts.join("\n")
-        }
-        Some(_) => return Err(refused("/content", "content is a text, or a list of parts")),
-    };
-    members.insert("content".to_owned(), Value::String(content));
-    let calls = members.get_mut("tool_calls").and_then(Value::as_array_mut);
-    for arguments in
-        calls.into_iter().flatten().filter_map(|call| call.pointer_mut("/function/arguments"))
-    {
-        let parsed = arguments.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
-        if let Some(object) = parsed.filter(Value::is_object) {
-            *arguments = object;
-        }
-    }
-    Ok(message)
+        ),
+        false => Problem::invalid(error.pointer(), error.to_string()),
+    })
 }
 
 /// Members that all parts of an answer have.
@@ -339,7 +289,7 @@ impl Events for ChatEvents {
                 }
                 self.readers[index] = Some((reader, told));
             }
-            Update::End(ended) => {
+            Update::End(ended, _) => {
                 // Tokens that ended the text were not told.
                 self.completion_tokens += ended.usage.completion_tokens - told;
                 let (pieces, finish) = reader.finish(&ended.reason);
@@ -364,46 +314,6 @@ impl Events for ChatEvents {
     fn end(&mut self, out: &mut EventLines) {
         if self.options.include_usage {
             out.push(&self.chunk(Vec::new(), Some(self.usage())));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn messages_are_read_as_templates_know_them() {
-        for (given, want) in [
-            (json!({"role": "user", "content": "a"}), json!({"role": "user", "content": "a"})),
-            (
-                json!({"role": "assistant", "content": null}),
-                json!({"role": "assistant", "content": ""}),
-            ),
-            (json!({"role": "assistant"}), json!({"role": "assistant", "content": ""})),
-            (
-                json!({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),
-                json!({"role": "user", "content": "a\nb"}),
-            ),
-            (
-                json!({"content": "", "tool_calls": [{"function": {"name": "f", "arguments": "{\"x\": 1}"}}]}),
-                json!({"content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"x": 1}}}]}),
-            ),
-            (
-                json!({"content": "", "tool_calls": [{"function": {"arguments": "no json"}}, 7]}),
-                json!({"content": "", "tool_calls": [{"function": {"arguments": "no json"}}, 7]}),
-            ),
-        ] {
-            assert_eq!(as_read(0, &given).unwrap(), want);
-        }
-        for (wrong, pointer) in [
-            (json!("a"), "/messages/3"),
-            (json!({"content": 7}), "/messages/3/content"),
-            (json!({"content": [{"type": "image_url", "image_url": {}}]}), "/messages/3/content"),
-        ] {
-            assert_eq!(as_read(3, &wrong).unwrap_err().errors[0].pointer, pointer);
         }
     }
 }

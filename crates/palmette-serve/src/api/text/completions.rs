@@ -273,7 +273,7 @@ impl Events for CompletionEvents {
                 self.texts[index] = Some(told);
                 CompletionChoice { index, text, logprobs, finish_reason: None }
             }
-            Update::End(ended) => {
+            Update::End(ended, _) => {
                 // Tokens that ended the text were not told.
                 self.completion_tokens += ended.usage.completion_tokens - told.tokens;
                 self.left -= 1;

@@ -23,8 +23,8 @@ pub(super) struct Asked {
 /// Tools of a chat as they may be called.
 #[derive(Debug)]
 pub(super) struct Tools {
-    /// Tools as the chat template reads them.
-    pub(super) list: Value,
+    /// Their definitions, as they were given.
+    pub(super) list: Vec<Value>,
     pub(super) format: &'static ToolFormat,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn tools_of(
             ),
         )
     })?;
-    Ok(Some(Tools { list: Value::Array(tools.to_vec()), format }))
+    Ok(Some(Tools { list: tools.to_vec(), format }))
 }
 
 /// The grammar that the answer must fit; `None` where it is free. At most one member may ask for one; beside tools that is
@@ -101,7 +101,7 @@ pub(super) fn asked(
 /// The grammar of calls, and of answers without one.
 fn calls(both: &TextMembers, chat: &ChatMembers, tools: &Tools) -> Result<Asked, Problem> {
     let mut request = Map::new();
-    request.insert("tools".to_owned(), tools.list.clone());
+    request.insert("tools".to_owned(), Value::Array(tools.list.clone()));
     let parallel = chat.parallel_tool_calls.map(Value::Bool);
     for (name, value) in [
         ("tool_choice", chat.tool_choice.clone()),
