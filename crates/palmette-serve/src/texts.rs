@@ -37,7 +37,7 @@ impl ServedText {
         let of = |error: &dyn std::fmt::Display| LoadError::Text(format!("{name}: {error}"));
         let model = TextModel::open(dir, &options.model).map_err(|error| of(&error))?;
         match model.chat_template() {
-            Err(error) if !error.is_missing() => return Err(of(&error)),
+            Err(error) if !error.is_missing() => Err(of(&error)),
             _ => Self::start(name, model, options),
         }
     }
