@@ -109,7 +109,7 @@ struct Line {
 }
 
 enum Answer {
-    Written(TextStream, Clock),
+    Written(Box<(TextStream, Clock)>),
     Refused(anyhow::Error),
 }
 
@@ -152,7 +152,7 @@ impl Batch {
             self.engine = None;
         }
         let answer = match self.submit(request, tokens) {
-            Ok(stream) => Answer::Written(stream, clock),
+            Ok(stream) => Answer::Written(Box::new((stream, clock))),
             Err(error) => Answer::Refused(error),
         };
         self.open.push_back((line, answer));
@@ -193,7 +193,10 @@ impl Batch {
             return Ok(true);
         }
         let written = match answer {
-            Answer::Written(stream, clock) => written(stream, clock),
+            Answer::Written(begun) => {
+                let (stream, clock) = *begun;
+                written(stream, clock)
+            }
             Answer::Refused(error) => Err(error),
         };
         match written {
