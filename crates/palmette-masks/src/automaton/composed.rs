@@ -1,10 +1,11 @@
 //! Memo of masks by their components.
 
-use crate::chunks::SparseChunks;
-use crate::interned::GrowingMap;
+use hashbrown::HashMap;
+
 use crate::mask_pool::PoolId;
 use crate::mask_pool::RowId;
 use crate::residuals::{ComponentsId, ResidualId};
+use crate::table_bytes;
 
 /// Memo of masks by their components.
 ///
@@ -12,26 +13,28 @@ use crate::residuals::{ComponentsId, ResidualId};
 /// the components.
 #[derive(Debug, Default)]
 pub(super) struct ComposedMasks {
-    masks: SparseChunks<Option<PoolId>>,
+    masks: HashMap<ComponentsId, PoolId>,
     /// By residuals, ascending, the tokens consumed whole by them, where there are any.
-    consumed: GrowingMap<Box<[ResidualId]>, Option<RowId>>,
+    consumed: HashMap<Box<[ResidualId]>, Option<RowId>>,
     bytes: usize,
 }
 
 impl ComposedMasks {
     /// About how much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.masks.memory_bytes() + self.consumed.memory_bytes() + self.bytes
+        table_bytes::<(ComponentsId, PoolId)>(self.masks.len())
+            + table_bytes::<(Box<[ResidualId]>, RowId)>(self.consumed.len())
+            + self.bytes
     }
 
     /// The mask of these components, if it is known.
     pub(super) fn get(&self, components: ComponentsId) -> Option<PoolId> {
-        *self.masks.get(components.index())?
+        self.masks.get(&components).copied()
     }
 
     /// Remembers a mask.
     pub(super) fn insert(&mut self, components: ComponentsId, mask: PoolId) {
-        *self.masks.entry(components.index()) = Some(mask);
+        self.masks.insert(components, mask);
     }
 
     /// The tokens consumed whole by these residuals, if they are known.

@@ -14,19 +14,18 @@ use super::found::FoundMasks;
 use super::nodes::{NodeId, Nodes, Verdict};
 use super::prepared_vocabulary::{MAX_RESIDUAL_BYTES, PreparedVocabulary};
 use super::restored::Restored;
-use crate::chunks::SparseChunks;
 use crate::mask_pool::{MaskPool, Part, PoolId, Row, RowId};
 use crate::residuals::{
     Component, ComponentsId, Lexemes, Look, MaskBuilder, Reading, ReadingMemory, ResidualId,
     StackWorklist, SuffixSets, Unread,
 };
-use crate::{Budget, Interrupted};
+use crate::{Budget, IndexMap, Interrupted, table_bytes};
 
 /// Memo of the stack automaton: nodes, masks, and the memory to make more.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     /// By lexer state, the one that stands for it, for the longest token.
-    pub(super) representatives: SparseChunks<Option<LexerState>>,
+    pub(super) representatives: IndexMap<LexerState, LexerState>,
     pub(super) nodes: Nodes,
     pub(super) masks: MaskPool,
     /// By masks, ascending: their union.
@@ -88,7 +87,7 @@ impl Memo {
     pub(super) fn all_bytes(&self) -> usize {
         let by_residual = self.by_residual.as_ref().map_or(0, ByResidual::memory_bytes);
         self.bytes()
-            + self.representatives.memory_bytes()
+            + table_bytes::<[LexerState; 2]>(self.representatives.len())
             + self.union_bytes
             + by_residual
             + self.suffix_sets.memory_bytes()
@@ -121,7 +120,7 @@ impl Memo {
         found: &mut FoundMasks,
     ) -> Result<(), Missing<'s>> {
         for Branch { lexer, stacks, .. } in position.branches() {
-            let known = self.representatives.get(lexer.0 as usize).copied().flatten();
+            let known = self.representatives.get(lexer).copied();
             let representative = known.ok_or(Missing::Representative(*lexer))?;
             self.read(representative, stacks, found)?;
         }
@@ -161,7 +160,7 @@ impl Memo {
 
     /// The mask of a stack, if one that says the same was composed.
     fn composed(&self, lexer: LexerState, stack: StackNode<'_>) -> Option<PoolId> {
-        let said = self.suffix_sets.of_masks().said(lexer.0 as usize, stack);
+        let said = self.suffix_sets.of_masks().said(lexer.0, stack);
         let own = said.and_then(|said| self.composed_of(said.made_of));
         own.or_else(|| self.restored.mask(lexer, stack))
     }
@@ -266,7 +265,7 @@ impl Memo {
     ) -> Result<LexerState, RecognizerError> {
         let longest = vocabulary.trie().max_depth() as u32;
         let representative = recognizer.lexer().bounded_equivalent(lexer, longest)?;
-        *self.representatives.entry(lexer.0 as usize) = Some(representative);
+        self.representatives.insert(lexer, representative);
         Ok(representative)
     }
 
@@ -378,7 +377,7 @@ impl Memo {
         ahead: &mut StackWorklist,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
-        let representative = match self.representatives.get(lexer.0 as usize).copied().flatten() {
+        let representative = match self.representatives.get(&lexer).copied() {
             Some(known) => known,
             // Whoever asks for a mask there meets the limit again.
             None => self

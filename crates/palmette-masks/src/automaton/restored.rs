@@ -25,7 +25,7 @@ impl Restored {
 
     /// The mask of a lexeme in progress on a stack, if it is known.
     pub(super) fn mask(&self, lexer: LexerState, stack: StackNode<'_>) -> Option<PoolId> {
-        self.nodes.said(lexer.0 as usize, stack)?.1
+        self.nodes.said(lexer.0, stack)?.1
     }
 
     /// Restores what was saved, where nothing is known yet; `mask` gives the masks by their numbers there.
@@ -45,9 +45,8 @@ impl Restored {
             let to = ids[to as usize];
             match from {
                 Above::Lexer(lexer) => {
-                    let lexer = lexer.0 as usize;
-                    if made.nodes.first(lexer, state).is_none() {
-                        made.nodes.know_first(lexer, state, to);
+                    if made.nodes.first(lexer.0, state).is_none() {
+                        made.nodes.know_first(lexer.0, state, to);
                     }
                 }
                 Above::Node(node) => {
@@ -103,7 +102,7 @@ impl Memo {
                 saved.edges.push((from, state, number(to)));
             }
         };
-        let lexer = |of: usize| Above::Lexer(LexerState(of as u32));
+        let lexer = |of: u32| Above::Lexer(LexerState(of));
         own.firsts().for_each(|(of, top, node)| add(lexer(of), top, Origin::Own(node)));
         restored.firsts().for_each(|(of, top, node)| add(lexer(of), top, Origin::Restored(node)));
         for id in own.all() {

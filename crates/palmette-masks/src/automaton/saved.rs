@@ -80,10 +80,8 @@ impl MaskAutomaton {
             SavedNode { above, state: memo.nodes.state(node), mask, undecided }
         });
         let nodes = nodes.collect();
-        let representatives = memo.representatives.iter().filter_map(|(state, representative)| {
-            Some((LexerState(state as u32), (*representative)?))
-        });
-        let representatives = representatives.collect();
+        let representatives = memo.representatives.iter();
+        let representatives = representatives.map(|(&state, &its)| (state, its)).collect();
         let stack_automaton = memo.save_stack_automaton(|mask| mask.map_or(UNREAD, number));
         SavedMemo { representatives, nodes, stack_automaton, masks }
     }
@@ -103,7 +101,7 @@ impl Memo {
     /// Takes over the nodes of another, where there are none yet.
     fn restore(&mut self, saved: &SavedMemo, vocabulary: &PreparedVocabulary) {
         for &(state, representative) in &saved.representatives {
-            *self.representatives.entry(state.0 as usize) = Some(representative);
+            self.representatives.insert(state, representative);
         }
         let num_words = vocabulary.num_words();
         let row = |number: u32| &saved.masks[number as usize * num_words..][..num_words];

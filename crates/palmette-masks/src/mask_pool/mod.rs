@@ -14,10 +14,10 @@ use hashbrown::HashMap;
 use palmette_core::mask;
 
 pub(super) use mask_row::MaskRow;
-use rows::{FEW, Rows, hash_of_words};
+use rows::{FEW, Rows};
 pub(super) use rows::{Row, RowId};
 
-use super::hash_index::HashIndex;
+use super::IndexSet;
 use super::residuals::{SuffixSetId, SuffixSets};
 
 /// Number of a mask in the pool; different ones may be equal masks.
@@ -171,28 +171,13 @@ impl MaskPool {
         num_words: usize,
         suffix_sets: &SuffixSets,
     ) -> (Vec<u32>, Vec<u32>) {
-        let (mut all, mut numbers) = (Vec::new(), Vec::new());
-        let mut known = HashIndex::default();
-        for id in (0..self.masks.count() as u32).map(PoolId) {
-            let first = all.len();
-            all.resize(first + num_words, 0);
-            let (others, mask) = all.split_at_mut(first);
-            self.copy(id, suffix_sets, mask);
-            let hash = hash_of_words(mask);
-            let same = |number: u32| others[number as usize * num_words..][..num_words] == *mask;
-            let number = match known.find(hash, same) {
-                Some(number) => {
-                    all.truncate(first);
-                    number
-                }
-                None => {
-                    let next = known.len() as u32;
-                    known.insert(hash, next);
-                    next
-                }
-            };
-            numbers.push(number);
-        }
-        (all, numbers)
+        let mut different: IndexSet<Box<[u32]>> = IndexSet::default();
+        let number = |id: u32| {
+            let mut mask = vec![0; num_words];
+            self.copy(PoolId(id), suffix_sets, &mut mask);
+            different.insert_full(mask.into()).0 as u32
+        };
+        let numbers = (0..self.masks.count() as u32).map(number).collect();
+        (different.iter().flatten().copied().collect(), numbers)
     }
 }

@@ -1,10 +1,11 @@
 //! Rows of masks, delta-encoded: a base and the words that differ from it.
 
+use hashbrown::HashTable;
 use palmette_core::mask::copy;
 
 use super::bases::{BaseId, Bases};
-use crate::hash_index::HashIndex;
 use crate::residuals::MaskBuilder;
+use crate::table_bytes;
 
 /// A set of tokens: the words of a base, or zeros, but for its patches: words that differ, each after its place.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub(crate) const FEW: usize = 8;
 pub(crate) struct Rows {
     rows: boxcar::Vec<Row>,
     /// Those that were interned.
-    ids: HashIndex,
+    ids: HashTable<(u64, RowId)>,
     bases: Bases,
     /// A row in the making.
     words: Vec<u32>,
@@ -40,7 +41,7 @@ pub(crate) struct Rows {
 impl Rows {
     /// About how much memory they take.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes + self.ids.memory_bytes() + self.bases.bytes()
+        self.bytes + table_bytes::<(u64, RowId)>(self.ids.len()) + self.bases.bytes()
     }
 
     /// One of them.
@@ -95,12 +96,13 @@ impl Rows {
     /// The number of a mask, equal ones under one.
     pub(crate) fn intern(&mut self, mask: &[u32]) -> RowId {
         let hash = hash_of_words(mask);
-        if let Some(known) = self.ids.find(hash, |id| self.is(self.row(RowId(id)), mask)) {
-            return RowId(known);
+        let same = |&(other, id): &(u64, RowId)| other == hash && self.is(self.row(id), mask);
+        if let Some(&(_, known)) = self.ids.find(hash, same) {
+            return known;
         }
         let row = self.row_of(mask);
         let id = self.add(row);
-        self.ids.insert(hash, id.0);
+        self.ids.insert_unique(hash, (hash, id), |&(hash, _)| hash);
         id
     }
 
@@ -199,7 +201,7 @@ impl Row {
 }
 
 /// A hash of words that is the same everywhere. Equal hashes are looked into.
-pub(crate) fn hash_of_words(words: &[u32]) -> u64 {
+fn hash_of_words(words: &[u32]) -> u64 {
     let each = words.iter().zip(0_u64..).map(|(&word, at)| {
         let product = (u64::from(word) << 32 | at).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         product ^ product >> 32

@@ -6,6 +6,7 @@
 //! states are read, brackets that close one after the other mostly, and the same for many stacks. What each part of it finds is
 //! kept by itself ("Precomputing grammar masks": templates that pop, composed).
 
+use hashbrown::HashMap;
 use palmette_parser::glr::OpenReduction;
 use palmette_parser::lr::StateId;
 
@@ -13,8 +14,7 @@ use super::Unread;
 use super::lexemes::LexemeId;
 use super::stack_simulation::{ExceptId, Fixed, Found, Memos, Place, StackSimulation};
 use super::suffix_sets::SuffixSetId;
-use crate::interned::{GrowingMap, Interned};
-use crate::{NonterminalId, TerminalId};
+use crate::{IndexSet, NonterminalId, TerminalId, table_bytes};
 
 /// Place of tokens when the parser reduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,11 +47,11 @@ pub(super) struct Step {
 #[derive(Debug, Default)]
 pub(super) struct DeferredSets {
     /// Ascending.
-    sets: Interned<Box<[DeferredReduction]>>,
+    sets: IndexSet<Box<[DeferredReduction]>>,
     /// With the state that is missing.
-    steps: GrowingMap<(DeferredId, StateId), Step>,
+    steps: HashMap<(DeferredId, StateId), Step>,
     /// With what a rule's head goes on.
-    reduced: GrowingMap<(At, NonterminalId, StateId), (SuffixSetId, DeferredId)>,
+    reduced: HashMap<(At, NonterminalId, StateId), (SuffixSetId, DeferredId)>,
     bytes: usize,
 }
 
@@ -76,22 +76,22 @@ impl DeferredReduction {
 impl DeferredSets {
     /// About how much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.sets.memory_bytes()
-            + self.steps.memory_bytes()
-            + self.reduced.memory_bytes()
+        table_bytes::<Box<[DeferredReduction]>>(self.sets.len())
+            + table_bytes::<(DeferredId, StateId, Step)>(self.steps.len())
+            + table_bytes::<(At, NonterminalId, StateId, [u32; 2])>(self.reduced.len())
             + self.bytes
     }
 
     pub(super) fn get(&self, id: DeferredId) -> &[DeferredReduction] {
-        self.sets.get(id.0)
+        &self.sets[id.0 as usize]
     }
 
     /// The number of a set, ascending, and how many states are [missing](Self::missing).
     pub(super) fn intern(&mut self, set: Box<[DeferredReduction]>) -> (DeferredId, u32) {
         let bytes = size_of_val(&*set);
-        let (number, is_new) = self.sets.intern(set);
+        let (number, is_new) = self.sets.insert_full(set);
         self.bytes += if is_new { bytes } else { 0 };
-        let id = DeferredId(number);
+        let id = DeferredId(number as u32);
         (id, self.missing(id))
     }
 

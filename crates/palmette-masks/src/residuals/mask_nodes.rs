@@ -6,18 +6,12 @@ use palmette_parser::lr::StateId;
 use super::Unread;
 use super::deferred_reduction::{DeferredId, Step};
 use super::stack_simulation::{Component, Fixed, Memos, StackSimulation};
-use crate::interned::Interned;
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId, StackAutomaton};
+use crate::{IndexSet, table_bytes};
 
 /// Components of a mask, ascending, each once. Equal numbers are equal components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ComponentsId(u32);
-
-impl ComponentsId {
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// Answer of some states about a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,14 +25,14 @@ pub(crate) struct SaidOfMask {
 #[derive(Debug, Default)]
 pub(super) struct MaskNodes {
     pub(super) nodes: StackAutomaton<SaidOfMask>,
-    components: Interned<Box<[Component]>>,
+    components: IndexSet<Box<[Component]>>,
     bytes: usize,
 }
 
 impl MaskNodes {
     /// About how much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.nodes.memory_bytes() + self.components.memory_bytes() + self.bytes
+        self.nodes.memory_bytes() + table_bytes::<Box<[Component]>>(self.components.len()) + self.bytes
     }
 
     pub(super) fn get(&self, id: AutomatonNodeId) -> &AutomatonNode<SaidOfMask> {
@@ -46,18 +40,17 @@ impl MaskNodes {
     }
 
     pub(super) fn components(&self, id: ComponentsId) -> &[Component] {
-        self.components.get(id.0)
+        &self.components[id.0 as usize]
     }
 
     fn intern(&mut self, components: &mut Vec<Component>) -> ComponentsId {
         components.sort_unstable();
         components.dedup();
-        let (number, is_new) = match self.components.find(components.as_slice()) {
-            Some(known) => (known, false),
-            None => self.components.intern(components.as_slice().into()),
-        };
-        self.bytes += if is_new { size_of_val(components.as_slice()) } else { 0 };
-        ComponentsId(number)
+        let number = self.components.get_index_of(components.as_slice()).unwrap_or_else(|| {
+            self.bytes += size_of_val(components.as_slice());
+            self.components.insert_full(components.as_slice().into()).0
+        });
+        ComponentsId(number as u32)
     }
 }
 
@@ -69,7 +62,7 @@ impl Memos<'_, '_> {
         lexer: LexerState,
         top: StateId,
     ) -> Result<AutomatonNodeId, Unread> {
-        match self.suffix_sets.mask_nodes.nodes.first(lexer.0 as usize, top) {
+        match self.suffix_sets.mask_nodes.nodes.first(lexer.0, top) {
             Some(known) => Ok(known),
             None => self.find_first_mask(fixed, lexer, top),
         }
@@ -89,7 +82,7 @@ impl Memos<'_, '_> {
         let masks = &mut self.suffix_sets.mask_nodes;
         let made_of = masks.intern(&mut components);
         let node = masks.nodes.intern(SaidOfMask { made_of, deferred }, missing);
-        masks.nodes.know_first(lexer.0 as usize, top, node);
+        masks.nodes.know_first(lexer.0, top, node);
         Ok(node)
     }
 

@@ -47,7 +47,7 @@ impl Memos<'_, '_> {
         top: StateId,
     ) -> Result<AutomatonNodeId, Unread> {
         let SuffixNodes { places, nodes } = &self.suffix_sets.nodes;
-        let known = places.get(&place).and_then(|&number| nodes.first(number as usize, top));
+        let known = places.get(&place).and_then(|&number| nodes.first(number, top));
         match known {
             Some(known) => Ok(known),
             None => self.find_first_suffixes(fixed, place, top),
@@ -75,7 +75,7 @@ impl Memos<'_, '_> {
         let node = nodes.intern(SaidOfPlace { suffix_set, deferred, is_front }, missing);
         let next = places.len() as u32;
         let number = *places.entry(place).or_insert(next);
-        nodes.know_first(number as usize, top, node);
+        nodes.know_first(number, top, node);
         Ok(node)
     }
 

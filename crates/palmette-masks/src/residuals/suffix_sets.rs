@@ -4,6 +4,7 @@
 //! What may come there depends on the parser's stack, and of that mostly on a few states. So it is kept by place and these states, and a
 //! mask is put together from what was found for other lexemes.
 
+use hashbrown::HashMap;
 use palmette_core::TokenId;
 
 use super::deferred_reduction::DeferredSets;
@@ -12,8 +13,8 @@ use super::mask_nodes::{ComponentsId, MaskNodes, SaidOfMask};
 use super::stack_simulation::{Component, ExceptId};
 use super::suffix_nodes::SuffixNodes;
 use super::{ResidualId, Residuals};
-use crate::interned::{GrowingMap, Interned};
 use crate::stack_automaton::StackAutomaton;
+use crate::{IndexSet, table_bytes};
 
 /// Tokens that may go on at a place.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
@@ -36,14 +37,14 @@ impl SuffixSetId {
 /// The suffix sets of a grammar, as far as they were asked for.
 #[derive(Debug)]
 pub(crate) struct SuffixSets {
-    suffix_sets: Interned<SuffixSet>,
+    suffix_sets: IndexSet<SuffixSet>,
     pub(super) nodes: SuffixNodes,
     pub(super) mask_nodes: MaskNodes,
     pub(super) deferred: DeferredSets,
     /// Suffix sets without exceptions.
-    without: GrowingMap<(SuffixSetId, ExceptId), SuffixSetId>,
+    without: HashMap<(SuffixSetId, ExceptId), SuffixSetId>,
     /// By lexeme, the tokens that end within its text.
-    texts: GrowingMap<LexemeId, SuffixSetId>,
+    texts: HashMap<LexemeId, SuffixSetId>,
     /// Memory that the suffix sets own.
     bytes: usize,
 }
@@ -51,12 +52,12 @@ pub(crate) struct SuffixSets {
 impl Default for SuffixSets {
     fn default() -> Self {
         let mut made = Self {
-            suffix_sets: Interned::default(),
+            suffix_sets: IndexSet::default(),
             nodes: SuffixNodes::default(),
             mask_nodes: MaskNodes::default(),
             deferred: DeferredSets::default(),
-            without: GrowingMap::default(),
-            texts: GrowingMap::default(),
+            without: HashMap::default(),
+            texts: HashMap::default(),
             bytes: 0,
         };
         let nothing = made.intern(SuffixSet::default());
@@ -68,17 +69,17 @@ impl Default for SuffixSets {
 impl SuffixSets {
     /// About how much memory they take.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.suffix_sets.memory_bytes()
+        table_bytes::<SuffixSet>(self.suffix_sets.len())
             + self.nodes.memory_bytes()
             + self.mask_nodes.memory_bytes()
             + self.deferred.memory_bytes()
-            + self.without.memory_bytes()
-            + self.texts.memory_bytes()
+            + table_bytes::<(SuffixSetId, ExceptId, SuffixSetId)>(self.without.len())
+            + table_bytes::<(LexemeId, SuffixSetId)>(self.texts.len())
             + self.bytes
     }
 
     pub(super) fn get(&self, id: SuffixSetId) -> &SuffixSet {
-        self.suffix_sets.get(id.0)
+        &self.suffix_sets[id.0 as usize]
     }
 
     /// Stack automaton of masks, by lexeme in progress.
@@ -111,8 +112,8 @@ impl SuffixSets {
         self.nodes = SuffixNodes::default();
         self.mask_nodes = MaskNodes::default();
         self.deferred = DeferredSets::default();
-        self.without = GrowingMap::default();
-        self.texts = GrowingMap::default();
+        self.without = HashMap::default();
+        self.texts = HashMap::default();
     }
 
     /// A suffix set without exceptions.
@@ -181,8 +182,8 @@ impl SuffixSets {
     /// The number of a suffix set.
     pub(super) fn intern(&mut self, suffix_set: SuffixSet) -> SuffixSetId {
         let bytes = size_of_val(&*suffix_set.tokens) + size_of_val(&*suffix_set.consuming);
-        let (number, is_new) = self.suffix_sets.intern(suffix_set);
+        let (number, is_new) = self.suffix_sets.insert_full(suffix_set);
         self.bytes += if is_new { bytes } else { 0 };
-        SuffixSetId(number)
+        SuffixSetId(number as u32)
     }
 }
