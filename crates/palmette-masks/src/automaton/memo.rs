@@ -16,8 +16,7 @@ use super::prepared_vocabulary::{MAX_RESIDUAL_BYTES, PreparedVocabulary};
 use super::restored::Restored;
 use crate::mask_pool::{MaskPool, Part, PoolId, Row, RowId};
 use crate::residuals::{
-    Component, ComponentsId, Lexemes, Look, MaskBuilder, Reading, ReadingMemory, ResidualId,
-    StackWorklist, SuffixSets, Unread,
+    Lexemes, Reading, ResidualId, StackWorklist, SuffixSetId, SuffixSets, Unread,
 };
 use crate::{Budget, IndexMap, Interrupted, table_bytes};
 
@@ -34,8 +33,6 @@ pub(super) struct Memo {
     by_residual: Option<ByResidual>,
     pub(super) suffix_sets: SuffixSets,
     pub(super) restored: Restored,
-    reading: ReadingMemory,
-    builder: MaskBuilder,
     /// Those of the mask in the making.
     parts: Vec<Part>,
     explorer: Explorer,
@@ -106,7 +103,7 @@ impl Memo {
             [] => mask.fill(0),
             [only] => self.masks.copy(only, &self.suffix_sets, mask),
             ref several => match self.unions.get(several) {
-                Some(known) => self.masks.rows().copy(known, mask),
+                Some(known) => known.copy(mask),
                 None => return Err(Missing::Union(several.into())),
             },
         }
@@ -161,12 +158,12 @@ impl Memo {
     /// The mask of a stack, if one that says the same was composed.
     fn composed(&self, lexer: LexerState, stack: StackNode<'_>) -> Option<PoolId> {
         let said = self.suffix_sets.of_masks().said(lexer.0, stack);
-        let own = said.and_then(|said| self.composed_of(said.made_of));
+        let own = said.and_then(|said| self.composed_of(said.suffix_set));
         own.or_else(|| self.restored.mask(lexer, stack))
     }
 
-    /// The mask that is made of some components, if it was composed.
-    pub(super) fn composed_of(&self, made_of: ComponentsId) -> Option<PoolId> {
+    /// The mask of a suffix set, if it was composed.
+    pub(super) fn composed_of(&self, made_of: SuffixSetId) -> Option<PoolId> {
         self.by_residual.as_ref()?.composed.get(made_of)
     }
 
@@ -246,8 +243,8 @@ impl Memo {
             Missing::Here(node, at) => (self.nodes.lexer(node), self.nodes.states(node), at),
         };
         match self.put_together(recognizer, vocabulary, lexer, &states, lowest, budget) {
-            Ok(mask) => {
-                let node = self.nodes.make(lexer, self.reading.read());
+            Ok((mask, read)) => {
+                let node = self.nodes.make(lexer, &read);
                 self.nodes.decide(node, mask);
                 Ok(())
             }
@@ -269,8 +266,7 @@ impl Memo {
         Ok(representative)
     }
 
-    /// The mask of a lexer state and the first states of a stack, put together from residuals; [`ReadingMemory::read`] tells how many states
-    /// it depends on.
+    /// The mask of a lexer state and the first states of a stack, put together from residuals, with the states that it depends on.
     fn put_together(
         &mut self,
         recognizer: &Recognizer,
@@ -279,26 +275,17 @@ impl Memo {
         states: &[StateId],
         lowest: StackNode<'_>,
         budget: &mut Budget<'_>,
-    ) -> Result<PoolId, Unread> {
-        let by_residual = current(&mut self.by_residual, &mut self.suffix_sets, vocabulary);
-        let mut reading = Reading {
-            recognizer,
-            trie: vocabulary.trie(),
-            num_words: vocabulary.num_words(),
-            lexemes: &mut by_residual.lexemes,
-            suffix_sets: &mut self.suffix_sets,
-            memory: &mut self.reading,
-            budget,
-        };
-        let made_of = reading.find(lexer, states, lowest)?;
-        self.compose(vocabulary, made_of, budget)
+    ) -> Result<(PoolId, Vec<StateId>), Unread> {
+        let reading = self.reading(recognizer, vocabulary, budget);
+        let (made_of, read) = reading.find(lexer, states, lowest)?;
+        Ok((self.compose(vocabulary, made_of, budget)?, read))
     }
 
-    /// The mask that is made of some components.
+    /// The mask of a suffix set.
     fn compose(
         &mut self,
         vocabulary: &PreparedVocabulary,
-        made_of: ComponentsId,
+        made_of: SuffixSetId,
         budget: &mut Budget<'_>,
     ) -> Result<PoolId, Unread> {
         // Not `current`: what was just found may have become too much, but is not to be forgotten before it is used.
@@ -306,46 +293,26 @@ impl Memo {
         if let Some(known) = by_residual.composed.get(made_of) {
             return Ok(known);
         }
-        let (components, num_words) =
-            (self.suffix_sets.components(made_of), vocabulary.num_words());
+        let (set, num_words) = (self.suffix_sets.get(made_of), vocabulary.num_words());
         self.parts.clear();
         let mut num_tokens = 0;
-        // Nobody waits for what is found ahead: then what is consumed is one row, of which less is read later.
-        let mut all_consuming = Vec::new();
-        for &component in components {
-            let consuming: &[ResidualId] = match component {
-                Component::Consumed(residual) => &[residual],
-                Component::SuffixSet(suffix_set) => {
-                    let of_suffix_set = self.suffix_sets.num_tokens(suffix_set);
-                    if of_suffix_set > 0 {
-                        self.parts.push(Part::SuffixSet(suffix_set));
-                    }
-                    num_tokens += of_suffix_set;
-                    self.suffix_sets.consuming(suffix_set)
-                }
-            };
-            if budget.gives_way() {
-                all_consuming.extend_from_slice(consuming);
-            } else if let Some(row) = by_residual.consumed(
-                &mut self.masks,
-                &mut self.builder,
-                vocabulary,
-                consuming,
-                budget,
-            )? {
-                self.parts.push(Part::Row(row));
+        let of_parts = set.parts.iter().map(|&part| {
+            let of_part = self.suffix_sets.get(part);
+            if of_part.tokens().len() > 0 {
+                self.parts.push(Part::SuffixSet(part));
             }
+            num_tokens += of_part.tokens().len();
+            &*of_part.consuming
+        });
+        let of_parts: Vec<&[ResidualId]> = of_parts.collect();
+        for consuming in set.consuming.chunks(1).chain(of_parts) {
+            let (masks, words) = (&mut self.masks, &mut self.words);
+            let row = by_residual.consumed(masks, words, vocabulary, consuming, budget)?;
+            self.parts.extend(row.map(Part::Row));
         }
-        all_consuming.sort_unstable();
-        all_consuming.dedup();
-        let (masks, builder) = (&mut self.masks, &mut self.builder);
-        let row = by_residual.consumed(masks, builder, vocabulary, &all_consuming, budget)?;
-        self.parts.extend(row.map(Part::Row));
-        let mask = if MaskPool::are_few(num_tokens, num_words) {
-            match budget.gives_way() {
-                true => self.masks.add_compact(&mut self.parts, &self.suffix_sets),
-                false => self.masks.add(&mut self.parts),
-            }
+        // Nobody waits for what is found ahead: then it is one row, so that what is to be written of it later lies together.
+        let mask = if MaskPool::are_few(num_tokens, num_words) && !budget.gives_way() {
+            self.masks.add(&mut self.parts)
         } else {
             self.words.clear();
             self.words.resize(num_words, 0);
@@ -364,7 +331,7 @@ impl Memo {
         ahead: &mut StackWorklist,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
-        let made_of = ahead.look(self.look(recognizer, vocabulary, budget))?;
+        let made_of = ahead.look(self.reading(recognizer, vocabulary, budget))?;
         self.compose_all(vocabulary, made_of, budget)
     }
 
@@ -384,19 +351,19 @@ impl Memo {
                 .find_representative(recognizer, vocabulary, lexer)
                 .map_err(|_| Unread::Unknown)?,
         };
-        let look = self.look(recognizer, vocabulary, budget);
-        let made_of = ahead.look_at_lexeme(representative, top, look)?;
+        let reading = self.reading(recognizer, vocabulary, budget);
+        let made_of = ahead.look_at_lexeme(representative, top, reading)?;
         self.compose_all(vocabulary, made_of, budget)
     }
 
-    fn look<'a, 'b>(
+    fn reading<'a, 'b>(
         &'a mut self,
         recognizer: &'a Recognizer,
         vocabulary: &'a PreparedVocabulary,
         budget: &'a mut Budget<'b>,
-    ) -> Look<'a, 'b> {
+    ) -> Reading<'a, 'b> {
         let by_residual = current(&mut self.by_residual, &mut self.suffix_sets, vocabulary);
-        Look {
+        Reading {
             recognizer,
             trie: vocabulary.trie(),
             num_words: vocabulary.num_words(),
@@ -410,7 +377,7 @@ impl Memo {
     fn compose_all(
         &mut self,
         vocabulary: &PreparedVocabulary,
-        made_of: Option<ComponentsId>,
+        made_of: Option<SuffixSetId>,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
         made_of.map_or(Ok(()), |made_of| self.compose(vocabulary, made_of, budget).map(|_| ()))
@@ -428,8 +395,8 @@ impl Memo {
         for &mask in &several {
             self.masks.insert(mask, &self.suffix_sets, &mut self.words);
         }
-        let union = self.masks.rows_mut().row_of(&self.words);
-        self.union_bytes += size_of_val(&*several) + union.memory_bytes();
+        let union = self.masks.encode(&self.words);
+        self.union_bytes += size_of_val(&*several) + size_of::<Row>();
         self.unions.insert(several, union);
     }
 
@@ -481,7 +448,7 @@ impl ByResidual {
     fn consumed(
         &mut self,
         masks: &mut MaskPool,
-        builder: &mut MaskBuilder,
+        words: &mut Vec<u32>,
         vocabulary: &PreparedVocabulary,
         residuals: &[ResidualId],
         budget: &mut Budget<'_>,
@@ -493,8 +460,22 @@ impl ByResidual {
             return Ok(known);
         }
         let (trie, num_words) = (vocabulary.trie(), vocabulary.num_words());
-        self.lexemes.residuals().gather(trie, num_words, residuals, builder, budget)?;
-        let row = (!builder.is_empty()).then(|| masks.rows_mut().add_built(builder));
+        let mut rows = Vec::new();
+        for &residual in residuals {
+            let row = self.lexemes.residuals().consumed(trie, num_words, residual, budget)?;
+            rows.extend((!row.is_empty()).then_some(row));
+        }
+        let row = match *rows {
+            [] => None,
+            [only] => Some(masks.add_row(only.clone())),
+            ref several => {
+                words.clear();
+                words.resize(num_words, 0);
+                several.iter().for_each(|row| row.insert(words));
+                let union = masks.encode(words);
+                Some(masks.add_row(union))
+            }
+        };
         self.composed.insert_consumed(residuals, row);
         Ok(row)
     }

@@ -80,7 +80,7 @@ impl Memo {
         let mut saved = SavedStackAutomaton::default();
         for id in own.all() {
             let &AutomatonNode { said, missing, .. } = own.get(id);
-            let known = self.composed_of(said.made_of);
+            let known = self.composed_of(said.suffix_set);
             let known = known.or_else(|| restored.get(*alias.restored.get(&id)?).said.1);
             numbers.insert(Origin::Own(id), saved.nodes.len() as u32);
             saved.nodes.push((missing, mask(known)));

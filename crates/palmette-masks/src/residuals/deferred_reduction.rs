@@ -12,7 +12,7 @@ use palmette_parser::lr::StateId;
 
 use super::Unread;
 use super::lexemes::LexemeId;
-use super::stack_simulation::{ExceptId, Fixed, Found, Memos, Place, StackSimulation};
+use super::stack_simulation::{ExceptId, Found, Memos, Place, StackSimulation};
 use super::suffix_sets::SuffixSetId;
 use crate::{IndexSet, NonterminalId, TerminalId, table_bytes};
 
@@ -51,7 +51,7 @@ pub(super) struct DeferredSets {
     /// With the state that is missing.
     steps: HashMap<(DeferredId, StateId), Step>,
     /// With what a rule's head goes on.
-    reduced: HashMap<(At, NonterminalId, StateId), (SuffixSetId, DeferredId)>,
+    reduced: HashMap<(At, NonterminalId, StateId), Found>,
     bytes: usize,
 }
 
@@ -78,7 +78,7 @@ impl DeferredSets {
     pub(super) fn memory_bytes(&self) -> usize {
         table_bytes::<Box<[DeferredReduction]>>(self.sets.len())
             + table_bytes::<(DeferredId, StateId, Step)>(self.steps.len())
-            + table_bytes::<(At, NonterminalId, StateId, [u32; 2])>(self.reduced.len())
+            + table_bytes::<(At, NonterminalId, StateId, Found)>(self.reduced.len())
             + self.bytes
     }
 
@@ -86,13 +86,15 @@ impl DeferredSets {
         &self.sets[id.0 as usize]
     }
 
-    /// The number of a set, ascending, and how many states are [missing](Self::missing).
-    pub(super) fn intern(&mut self, set: Box<[DeferredReduction]>) -> (DeferredId, u32) {
-        let bytes = size_of_val(&*set);
-        let (number, is_new) = self.sets.insert_full(set);
-        self.bytes += if is_new { bytes } else { 0 };
-        let id = DeferredId(number as u32);
-        (id, self.missing(id))
+    /// The number of a set, in whatever order.
+    pub(super) fn intern(&mut self, set: &mut Vec<DeferredReduction>) -> DeferredId {
+        set.sort_unstable();
+        set.dedup();
+        let number = self.sets.get_index_of(set.as_slice()).unwrap_or_else(|| {
+            self.bytes += size_of_val(set.as_slice());
+            self.sets.insert_full(set.as_slice().into()).0
+        });
+        DeferredId(number as u32)
     }
 
     /// Of so many states only the last decides how a set goes on; 0 where it is empty.
@@ -101,11 +103,10 @@ impl DeferredSets {
     }
 }
 
-impl Memos<'_, '_> {
+impl Memos<'_, '_, '_> {
     /// Resumes a set of deferred reductions with the state that decides: suffixes found, and the set deferred then.
     pub(super) fn step(
         &mut self,
-        fixed: Fixed<'_>,
         deferred: DeferredId,
         state: StateId,
     ) -> Result<Step, Unread> {
@@ -124,24 +125,22 @@ impl Memos<'_, '_> {
                 At::Place(place) => (At::Place(Place { except: None, ..place }), place.except),
                 at @ At::Within(..) => (at, None),
             };
-            let (mut suffix_set, after) =
-                self.reduced(fixed, at, deferred.reduction.head, state)?;
+            let mut found = self.reduced(at, deferred.reduction.head, state)?;
             if let Some(except) = except {
-                suffix_set = self.suffix_sets.without(suffix_set, except, fixed.residuals);
+                let residuals = self.fixed.residuals;
+                found.suffix_set = self.suffix_sets.without(found.suffix_set, except, residuals);
             }
-            if suffix_set != SuffixSetId::NOTHING {
-                suffix_sets.push(suffix_set);
+            if found.suffix_set != SuffixSetId::NOTHING {
+                suffix_sets.push(found.suffix_set);
             }
-            let after = self.suffix_sets.deferred.get(after).iter();
+            let after = self.suffix_sets.deferred.get(found.deferred).iter();
             rest.extend(after.map(|deferred| deferred.without(except)));
         }
         suffix_sets.sort_unstable();
         suffix_sets.dedup();
-        rest.sort_unstable();
-        rest.dedup();
         let sets = &mut self.suffix_sets.deferred;
-        let (rest, _) = sets.intern(rest.into());
-        let found = Step { suffix_sets: suffix_sets.into(), deferred: rest };
+        let found =
+            Step { suffix_sets: suffix_sets.into(), deferred: sets.intern(&mut rest) };
         sets.bytes += size_of_val(&*found.suffix_sets);
         sets.steps.insert((deferred, state), found.clone());
         Ok(found)
@@ -150,18 +149,14 @@ impl Memos<'_, '_> {
     /// Suffixes that are accepted once a rule's head is on top of a state.
     fn reduced(
         &mut self,
-        fixed: Fixed<'_>,
         at: At,
         head: NonterminalId,
         state: StateId,
-    ) -> Result<(SuffixSetId, DeferredId), Unread> {
+    ) -> Result<Found, Unread> {
         if let Some(&known) = self.suffix_sets.deferred.reduced.get(&(at, head, state)) {
             return Ok(known);
         }
-        let Found { suffix_set, deferred } =
-            StackSimulation::on(fixed, self.reborrow(), state).read_reduced(at, head)?;
-        let (deferred, _) = self.suffix_sets.deferred.intern(deferred);
-        let found = (self.suffix_sets.intern(suffix_set), deferred);
+        let found = StackSimulation::on(self.reborrow(), state).read_reduced(at, head)?;
         self.suffix_sets.deferred.reduced.insert((at, head, state), found);
         Ok(found)
     }

@@ -8,13 +8,12 @@ use super::Unread;
 use super::bounded_equivalence::BoundedEquivalence;
 use super::byte_groups::{Groups, NUM_GROUPS, group_bit};
 use super::token_effect::{EffectComputation, TokenEffect};
-use super::token_set::{TokenSet, remove};
 use super::transitions::Local;
 use crate::vocabulary::Visit;
 
 /// Difference between a residual's token effect and that of its reference.
 pub(super) struct Difference {
-    /// The tokens consumed whole by the reference, where some bytes are deadly.
+    /// The tokens consumed whole by the reference.
     words: Vec<u32>,
     /// Tokens with bytes of these groups are not consumed, but for those that are inserted.
     deadly: Groups,
@@ -49,7 +48,7 @@ impl Difference {
     ) -> Result<Option<Self>, Unread> {
         let deadly = equivalence.deadly;
         let mut found = Self {
-            words: if deadly == 0 { Vec::new() } else { reference.consumed.to_words(at.num_words) },
+            words: reference.consumed.to_words(at.num_words),
             deadly,
             inserted: Vec::new(),
             denied: Vec::new(),
@@ -79,22 +78,13 @@ impl Difference {
         self.removed.sort_unstable_by_key(|range| range.start);
         let removed = reference.ends_in(&self.removed);
         self.added.sort_unstable();
-        at.like_reference(reference, self.consumed(at, reference), &removed, &self.added)
-    }
-
-    fn consumed(
-        &mut self,
-        at: &EffectComputation<'_, '_, '_>,
-        reference: &TokenEffect,
-    ) -> TokenSet {
-        if self.deadly == 0 {
-            return reference.consumed.changed(&self.denied, &self.inserted, at.num_words);
-        }
         let words = &mut self.words;
-        at.residuals.add_bytes(at.residuals.shape.take_out(self.deadly, words));
-        remove(words, &self.denied);
+        if self.deadly != 0 {
+            at.residuals.add_bytes(at.residuals.shape.take_out(self.deadly, words));
+        }
+        self.denied.iter().for_each(|&token| mask::remove(words, token));
         self.inserted.iter().for_each(|&token| mask::insert(words, token));
-        TokenSet::of_words(words)
+        at.like_reference(reference, words, &removed, &self.added)
     }
 }
 

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use palmette_core::TokenId;
+use palmette_core::{TokenId, mask};
 use palmette_regex::expressions::{Exceeded, Exception, ExprId, Maker};
 
 use super::references::COMMON;
@@ -47,9 +47,10 @@ impl EffectComputation<'_, '_, '_> {
             Ok(Some(found)) => found,
         };
         let known = self.residuals.effect(self.trie, self.num_words, reference, self.budget)?;
-        let consumed = known.consumed.changed(&lost.tokens, &[], self.num_words);
+        let mut words = known.consumed.to_words(self.num_words);
+        lost.tokens.iter().for_each(|&token| mask::remove(&mut words, token));
         let removed = known.ends_in(&lost.nodes);
-        Ok(Some(self.like_reference(known, consumed, &removed, &[])))
+        Ok(Some(self.like_reference(known, &words, &removed, &[])))
     }
 
     /// Tokens and ends lost to the exception, and the residual without it.

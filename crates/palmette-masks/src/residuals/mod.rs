@@ -15,8 +15,8 @@
 //!
 //! A mask is the union, over the residuals that the tops of the LR stacks admit, of their consumed tokens and of those suffixes that
 //! the parser accepts ([`mask_reading`]). Acceptance is found by a [simulation](stack_simulation) of the parser on the top of a stack;
-//! a reduction that pops below what was read is a [deferred reduction](deferred_reduction). Both, masks ([`mask_nodes`]) and
-//! suffixes accepted at a place ([`suffix_nodes`]), are memoised as [stack automata](super::stack_automaton).
+//! a reduction that pops below what was read is a [deferred reduction](deferred_reduction). Both, masks and
+//! suffixes accepted at a place, are memoised as [stack automata](super::stack_automaton) ([`stack_nodes`]).
 //!
 //! Effects ([`residual_worklist`]) and nodes ([`stack_worklist`]) may be computed ahead of time.
 //!
@@ -30,22 +30,18 @@ mod deferred_reduction;
 mod difference;
 mod finite_difference;
 mod lexemes;
-mod mask_builder;
-mod mask_nodes;
 mod mask_reading;
 mod quotient_trie;
 mod references;
 mod residual_worklist;
+mod stack_nodes;
 mod stack_simulation;
 mod stack_worklist;
-mod suffix_nodes;
 mod suffix_sets;
 mod suffix_trie;
 mod token_effect;
-mod token_set;
 mod transitions;
 mod trie_shape;
-mod unions;
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -57,21 +53,17 @@ use palmette_regex::expressions::{
 };
 
 pub(super) use lexemes::Lexemes;
-pub(super) use mask_builder::MaskBuilder;
-pub(super) use mask_nodes::ComponentsId;
-pub(super) use mask_reading::{Reading, ReadingMemory};
+pub(super) use mask_reading::Reading;
 use quotient_trie::QuotientTrie;
 pub use residual_worklist::ResidualWorklist;
-pub(super) use stack_simulation::Component;
-pub(super) use stack_worklist::Look;
 pub use stack_worklist::StackWorklist;
 pub(super) use suffix_sets::{SuffixSetId, SuffixSets};
 use suffix_trie::SuffixTries;
 use token_effect::TokenEffect;
 use transitions::TransitionTables;
 use trie_shape::TrieShape;
-use unions::Unions;
 
+use crate::mask_pool::{Row, RowEncoder};
 use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, Interrupted, LexerError, LimitError};
 
@@ -137,7 +129,7 @@ pub(crate) struct Residuals {
     suffixes: SuffixTries,
     shape: TrieShape,
     transition_tables: TransitionTables,
-    unions: Unions,
+    encoder: Mutex<RowEncoder>,
     bytes: AtomicUsize,
     num_expressions: AtomicUsize,
 }
@@ -201,7 +193,7 @@ impl Residuals {
             bytes: AtomicUsize::new(shape.memory_bytes()),
             shape,
             transition_tables: TransitionTables::default(),
-            unions: Unions::default(),
+            encoder: Mutex::default(),
             num_expressions: AtomicUsize::new(0),
         }
     }
@@ -320,6 +312,26 @@ impl Residuals {
         let id = ResidualId(self.residuals.push(residual) as u32);
         growing.remember(expr, id.0 + FIRST_RESIDUAL);
         Ok(Some(id))
+    }
+
+    /// The row of some words, perhaps near that of a reference.
+    fn encode(&self, words: &[u32], like: Option<&Row>) -> Row {
+        let mut encoder = self.encoder.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let before = encoder.memory_bytes();
+        let row = encoder.encode(words, like);
+        self.add_bytes(encoder.memory_bytes() - before);
+        row
+    }
+
+    /// The tokens that a residual consumes whole.
+    pub(crate) fn consumed(
+        &self,
+        trie: &VocabularyTrie,
+        num_words: usize,
+        residual: ResidualId,
+        budget: &mut Budget<'_>,
+    ) -> Result<&Row, Unread> {
+        Ok(&self.effect(trie, num_words, residual, budget)?.consumed)
     }
 
     fn add_bytes(&self, bytes: usize) {

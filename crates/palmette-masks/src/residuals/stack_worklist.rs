@@ -1,6 +1,6 @@
 //! Worklist over stack-automaton nodes, visited before masks ask for them.
 //!
-//! Positions of texts are many; what decides a mask is little: the [lexeme in progress](super::mask_nodes) and some states from the top of the
+//! Positions of texts are many; what decides a mask is little: the [lexeme in progress](super::stack_nodes) and some states from the top of the
 //! stack. Any way through the parser's states back to the first is a stack, so all that may come is found by going back.
 
 use std::collections::VecDeque;
@@ -10,14 +10,13 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::{StateId, Tables};
-use palmette_parser::recognizer::Recognizer;
 
 use super::deferred_reduction::DeferredId;
-use super::stack_simulation::{Fixed, Memos, SimulationMemory};
-use super::{ComponentsId, Lexemes, Residuals, SuffixSets, Unread};
-use crate::Budget;
+use super::mask_reading::Reading;
+use super::stack_nodes::Asked;
+use super::stack_simulation::Memos;
+use super::{Residuals, SuffixSetId, Unread};
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
-use crate::vocabulary::VocabularyTrie;
 
 /// Nodes to be looked at, in the order in which they were found.
 #[derive(Debug)]
@@ -33,7 +32,6 @@ pub struct StackWorklist {
     below: HashMap<(StateId, u32), Arc<[StateId]>>,
     /// Number of these in all.
     num_below: usize,
-    spare: Vec<SimulationMemory>,
 }
 
 /// First-in, first-out worklist of pairs of something and the state that is read next.
@@ -70,53 +68,26 @@ const MAX_OPEN: usize = 1 << 17;
 /// So many states below others are kept, in some megabytes; they are found again otherwise.
 const MAX_BELOW: usize = 1 << 20;
 
-/// Arguments of a look.
-pub(crate) struct Look<'a, 'b> {
-    pub(crate) recognizer: &'a Recognizer,
-    pub(crate) trie: &'a VocabularyTrie,
-    pub(crate) num_words: usize,
-    pub(crate) lexemes: &'a mut Lexemes,
-    pub(crate) suffix_sets: &'a mut SuffixSets,
-    pub(crate) budget: &'a mut Budget<'b>,
-    /// Number of times that nodes were dropped.
-    pub(crate) generation: u32,
-}
-
-impl<'b> Look<'_, 'b> {
-    /// Finds a node.
-    fn find(
-        self,
-        spare: &mut Vec<SimulationMemory>,
-        find: impl FnOnce(Memos<'_, 'b>, Fixed<'_>) -> Result<AutomatonNodeId, Unread>,
-    ) -> Result<Found, Unread> {
-        self.memos(spare, |mut memos, fixed| {
-            let node = find(memos.reborrow(), fixed)?;
-            let &AutomatonNode { said, missing, .. } = memos.suffix_sets.mask_nodes.get(node);
-            Ok(Found { node, missing, made_of: said.made_of, deferred: said.deferred })
-        })
-    }
-
-    /// Lends the memos to what makes nodes.
-    fn memos<T>(
-        self,
-        spare: &mut Vec<SimulationMemory>,
-        grow: impl FnOnce(Memos<'_, 'b>, Fixed<'_>) -> Result<T, Unread>,
-    ) -> Result<T, Unread> {
-        let residuals = Arc::clone(self.lexemes.residuals());
-        let in_all = Arc::clone(self.lexemes.all());
-        let Self { recognizer, trie, num_words, lexemes, suffix_sets, budget, .. } = self;
-        let fixed = Fixed { recognizer, trie, num_words, residuals: &residuals, lexemes: &in_all };
-        budget.spend(1)?;
-        grow(Memos { lexemes, suffix_sets, budget, spare }, fixed)
-    }
-}
-
 /// A node that was looked at.
-struct Found {
+struct Looked {
     node: AutomatonNodeId,
     missing: u32,
-    made_of: ComponentsId,
+    suffix_set: SuffixSetId,
     deferred: DeferredId,
+}
+
+impl<'b> Reading<'_, 'b> {
+    /// Finds a node of masks.
+    fn look(
+        self,
+        find: impl FnOnce(&mut Memos<'_, '_, 'b>) -> Result<AutomatonNodeId, Unread>,
+    ) -> Result<Looked, Unread> {
+        self.memos(|mut memos| {
+            let node = find(&mut memos)?;
+            let &AutomatonNode { said, missing, .. } = memos.suffix_sets.of_masks().get(node);
+            Ok(Looked { node, missing, suffix_set: said.suffix_set, deferred: said.deferred })
+        })
+    }
 }
 
 impl StackWorklist {
@@ -139,7 +110,6 @@ impl StackWorklist {
             nodes: Queue::default(),
             below: HashMap::new(),
             num_below: 0,
-            spare: Vec::new(),
         }
     }
 
@@ -161,12 +131,10 @@ impl StackWorklist {
         &mut self,
         lexer: LexerState,
         top: StateId,
-        look: Look<'_, '_>,
-    ) -> Result<Option<ComponentsId>, Unread> {
-        self.turn_to(&look);
-        let first =
-            |mut memos: Memos<'_, '_>, fixed: Fixed<'_>| memos.first_mask(fixed, lexer, top);
-        let found = look.find(&mut self.spare, first)?;
+        reading: Reading<'_, '_>,
+    ) -> Result<Option<SuffixSetId>, Unread> {
+        self.turn_to(&reading);
+        let found = reading.look(|memos| memos.first_mask(lexer, top))?;
         Ok(self.go_below(found, top))
     }
 
@@ -174,11 +142,11 @@ impl StackWorklist {
     ///
     /// # Errors
     /// As [`look_at_lexeme`](Self::look_at_lexeme).
-    pub(crate) fn look(&mut self, look: Look<'_, '_>) -> Result<Option<ComponentsId>, Unread> {
-        self.turn_to(&look);
+    pub(crate) fn look(&mut self, reading: Reading<'_, '_>) -> Result<Option<SuffixSetId>, Unread> {
+        self.turn_to(&reading);
         if let Some(&(deferred, state)) = self.deferred.open.front() {
-            let (next, missing) = look.memos(&mut self.spare, |mut memos, fixed| {
-                let next = memos.step(fixed, deferred, state)?.deferred;
+            let (next, missing) = reading.memos(|mut memos| {
+                let next = memos.step(deferred, state)?.deferred;
                 Ok((next, memos.suffix_sets.deferred.missing(next)))
             })?;
             self.deferred.open.pop_front();
@@ -189,32 +157,31 @@ impl StackWorklist {
             return Ok(None);
         }
         let Some(&(node, state)) = self.nodes.open.front() else { return Ok(None) };
-        let next = |mut memos: Memos<'_, '_>, fixed: Fixed<'_>| memos.next_mask(fixed, node, state);
-        let found = look.find(&mut self.spare, next)?;
+        let found = reading.look(|memos| memos.next(Asked::Mask, node, state))?;
         self.nodes.open.pop_front();
         Ok(self.go_below(found, state))
     }
 
     /// Adds what may come below a node that was found by reading a state.
-    fn go_below(&mut self, found: Found, state: StateId) -> Option<ComponentsId> {
-        let Found { node, missing, made_of, deferred } = found;
+    fn go_below(&mut self, found: Looked, state: StateId) -> Option<SuffixSetId> {
+        let Looked { node, missing, suffix_set, deferred } = found;
         if missing == 0 {
-            return Some(made_of);
+            return Some(suffix_set);
         }
         let below = self.below(state, missing);
         self.deferred.add(deferred, &below);
         self.nodes.add(node, &below);
-        below.is_empty().then_some(made_of)
+        below.is_empty().then_some(suffix_set)
     }
 
     /// Forgets what was found once nodes were dropped, or have become numbers into other residuals, as they do where these take too much memory.
-    fn turn_to(&mut self, look: &Look<'_, '_>) {
-        let residuals = look.lexemes.residuals();
+    fn turn_to(&mut self, reading: &Reading<'_, '_>) {
+        let residuals = reading.lexemes.residuals();
         let is_same = |(same, generation): &(Arc<Residuals>, u32)| {
-            Arc::ptr_eq(same, residuals) && *generation == look.generation
+            Arc::ptr_eq(same, residuals) && *generation == reading.generation
         };
         if !self.found_with.as_ref().is_some_and(is_same) {
-            self.found_with = Some((Arc::clone(residuals), look.generation));
+            self.found_with = Some((Arc::clone(residuals), reading.generation));
             (self.deferred, self.nodes) = (Queue::default(), Queue::default());
         }
     }

@@ -11,16 +11,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use palmette_core::TokenId;
+use palmette_core::{TokenId, mask};
 use palmette_regex::ByteSet;
 use palmette_regex::expressions::{Exceeded, ExprId};
 
 use super::bounded_equivalence::BoundedEquivalence;
 use super::difference::Difference;
 use super::suffix_trie::SuffixId;
-use super::token_set::TokenSet;
 use super::transitions::Transitions;
 use super::{ResidualId, Residuals, Unread};
+use crate::mask_pool::Row;
 use crate::vocabulary::{Visit, VocabularyTrie};
 use crate::{Budget, Interrupted};
 
@@ -28,7 +28,7 @@ use crate::{Budget, Interrupted};
 #[derive(Debug)]
 pub(super) struct TokenEffect {
     /// The tokens after which the lexeme goes on, or has just ended.
-    pub(super) consumed: TokenSet,
+    pub(super) consumed: Row,
     /// Suffix tries of the tokens within which the lexeme may end, not at their front.
     pub(super) suffixes: Box<[Ended]>,
     /// The nodes of the vocabulary's trie where it may have, with more to come; ascending. Not told of guarded residuals, which are no references.
@@ -103,8 +103,7 @@ impl Residuals {
             .flat_map(|ended| &ended.except)
             .map(|except| size_of_val(&*except.tokens))
             .sum();
-        let bytes = found.consumed.memory_bytes() + size_of_val(&*found.ends) + except;
-        self.add_bytes(bytes);
+        self.add_bytes(size_of_val(&*found.ends) + except);
         Ok(memo.get_or_init(|| Box::new(found)))
     }
 }
@@ -225,7 +224,8 @@ impl EffectComputation<'_, '_, '_> {
 
     /// Walks all tokens through a residual; `None` where more than `most` nodes are left of them.
     fn walk(&mut self, residual: ResidualId, most: usize) -> Result<Option<TokenEffect>, Unread> {
-        let (mut consumed, mut ends, mut guarded) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ends, mut guarded) = (Vec::new(), Vec::new());
+        let mut words = vec![0; self.num_words];
         let (trie, root) = (self.trie, self.steps.number(residual)?);
         let (mut path, mut left) = (Vec::new(), most);
         for first in 0..=u8::MAX {
@@ -244,7 +244,8 @@ impl EffectComputation<'_, '_, '_> {
                 }
                 left -= 1;
                 let index = node.index;
-                consumed.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));
+                let tokens = trie.tokens_in(trie.own_ranks(index));
+                tokens.iter().for_each(|&token| mask::insert(&mut words, token));
                 match self.steps.ends_if(next).filter(|_| trie.end(index) > index + 1) {
                     Some(ExprId::ALL) => ends.push(index as u32),
                     Some(condition) if self.goes_on_under(index, condition)? => {
@@ -264,7 +265,7 @@ impl EffectComputation<'_, '_, '_> {
             self.suffixes(&nodes, ends[0].0)
         });
         let suffixes = self.suffixes(&ends, ExprId::ALL).into_iter().chain(guarded).collect();
-        let consumed = TokenSet::new(consumed, self.num_words);
+        let consumed = self.residuals.encode(&words, None);
         Ok(Some(TokenEffect { consumed, suffixes, ends: ends.into() }))
     }
 
@@ -291,12 +292,12 @@ impl EffectComputation<'_, '_, '_> {
         })
     }
 
-    /// Token effect of a residual by which the tokens of `consumed` are consumed, and which ends where its reference does, but for
-    /// `removed`, and at `added`. All are ascending.
+    /// Token effect of a residual by which the tokens of `words` are consumed, and which ends where its reference does, but for
+    /// `removed`, and at `added`, which are ascending.
     pub(super) fn like_reference(
         &self,
         reference: &TokenEffect,
-        consumed: TokenSet,
+        words: &[u32],
         removed: &[u32],
         added: &[u32],
     ) -> TokenEffect {
@@ -320,6 +321,7 @@ impl EffectComputation<'_, '_, '_> {
             }
             None => self.suffixes(&ends, ExprId::ALL).into_iter().collect(),
         };
+        let consumed = self.residuals.encode(words, Some(&reference.consumed));
         TokenEffect { consumed, suffixes, ends: ends.into() }
     }
 
@@ -359,7 +361,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::LazyLock;
 
-    use palmette_core::{Vocabulary, mask};
+    use palmette_core::Vocabulary;
     use proptest::prelude::*;
 
     use super::*;
