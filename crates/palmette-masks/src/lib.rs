@@ -34,8 +34,8 @@ pub use automaton::{
     Above, AutomatonStatistics, LexemeAhead, MaskAutomaton, PreparedVocabulary, SavedMemo,
     SavedNode, SavedStackAutomaton, UNREAD,
 };
-pub use mask_pool::PoolId;
 use hashbrown::DefaultHashBuilder;
+pub use mask_pool::PoolId;
 use palmette_parser::{
     Grammar, Indentation, Interrupted, LexerError, LimitError, NonterminalId, Rule, Symbol,
     TerminalId, TerminalSet,

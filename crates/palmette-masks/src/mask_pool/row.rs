@@ -158,7 +158,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever came before, and whatever they are said to be like.
+        /// After any others, and said to be like any of them.
         #[test]
         fn rows_are_the_words_that_they_encode(
             masks in masks(),

@@ -13,7 +13,7 @@ use palmette_parser::lr::StateId;
 use super::Unread;
 use super::lexemes::LexemeId;
 use super::stack_simulation::{ExceptId, Found, Memos, Place, StackSimulation};
-use super::suffix_sets::SuffixSetId;
+use super::suffix_sets::{SuffixSet, SuffixSetId};
 use crate::{IndexSet, NonterminalId, TerminalId, table_bytes};
 
 /// Place of tokens when the parser reduces.
@@ -35,21 +35,13 @@ pub(super) struct DeferredReduction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DeferredId(u32);
 
-/// Step of a set of deferred reductions, once a state is read.
-#[derive(Clone, Debug)]
-pub(super) struct Step {
-    /// Suffixes that are accepted.
-    pub(super) suffix_sets: Box<[SuffixSetId]>,
-    pub(super) deferred: DeferredId,
-}
-
 /// Sets of deferred reductions of a grammar, with memos of their steps.
 #[derive(Debug, Default)]
 pub(super) struct DeferredSets {
     /// Ascending.
     sets: IndexSet<Box<[DeferredReduction]>>,
     /// With the state that is missing.
-    steps: HashMap<(DeferredId, StateId), Step>,
+    steps: HashMap<(DeferredId, StateId), Found>,
     /// With what a rule's head goes on.
     reduced: HashMap<(At, NonterminalId, StateId), Found>,
     bytes: usize,
@@ -77,7 +69,7 @@ impl DeferredSets {
     /// About how much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
         table_bytes::<Box<[DeferredReduction]>>(self.sets.len())
-            + table_bytes::<(DeferredId, StateId, Step)>(self.steps.len())
+            + table_bytes::<(DeferredId, StateId, Found)>(self.steps.len())
             + table_bytes::<(At, NonterminalId, StateId, Found)>(self.reduced.len())
             + self.bytes
     }
@@ -104,18 +96,15 @@ impl DeferredSets {
 }
 
 impl Memos<'_, '_, '_> {
-    /// Resumes a set of deferred reductions with the state that decides: suffixes found, and the set deferred then.
-    pub(super) fn step(
-        &mut self,
-        deferred: DeferredId,
-        state: StateId,
-    ) -> Result<Step, Unread> {
-        if let Some(known) = self.suffix_sets.deferred.steps.get(&(deferred, state)) {
-            return Ok(known.clone());
+    /// Resumes a set of deferred reductions with the state that decides: the suffix sets found, as parts of one, and the set deferred then.
+    pub(super) fn step(&mut self, deferred: DeferredId, state: StateId) -> Result<Found, Unread> {
+        if let Some(&known) = self.suffix_sets.deferred.steps.get(&(deferred, state)) {
+            return Ok(known);
         }
+        let step = (deferred, state);
         let set: Box<[DeferredReduction]> = self.suffix_sets.deferred.get(deferred).into();
         let known = self.suffix_sets.deferred.missing(deferred);
-        let (mut suffix_sets, mut rest) = (Vec::new(), Vec::new());
+        let (mut parts, mut rest) = (Vec::new(), Vec::new());
         for deferred in set {
             if deferred.reduction.missing > known {
                 rest.push(deferred.after(known));
@@ -131,28 +120,19 @@ impl Memos<'_, '_, '_> {
                 found.suffix_set = self.suffix_sets.without(found.suffix_set, except, residuals);
             }
             if found.suffix_set != SuffixSetId::NOTHING {
-                suffix_sets.push(found.suffix_set);
+                parts.push(found.suffix_set);
             }
             let after = self.suffix_sets.deferred.get(found.deferred).iter();
             rest.extend(after.map(|deferred| deferred.without(except)));
         }
-        suffix_sets.sort_unstable();
-        suffix_sets.dedup();
-        let sets = &mut self.suffix_sets.deferred;
-        let found =
-            Step { suffix_sets: suffix_sets.into(), deferred: sets.intern(&mut rest) };
-        sets.bytes += size_of_val(&*found.suffix_sets);
-        sets.steps.insert((deferred, state), found.clone());
+        let suffix_set = self.suffix_sets.intern(SuffixSet { parts, ..SuffixSet::default() });
+        let found = Found { suffix_set, deferred: self.suffix_sets.deferred.intern(&mut rest) };
+        self.suffix_sets.deferred.steps.insert(step, found);
         Ok(found)
     }
 
     /// Suffixes that are accepted once a rule's head is on top of a state.
-    fn reduced(
-        &mut self,
-        at: At,
-        head: NonterminalId,
-        state: StateId,
-    ) -> Result<Found, Unread> {
+    fn reduced(&mut self, at: At, head: NonterminalId, state: StateId) -> Result<Found, Unread> {
         if let Some(&known) = self.suffix_sets.deferred.reduced.get(&(at, head, state)) {
             return Ok(known);
         }

@@ -74,7 +74,7 @@ pub(crate) struct Lexemes {
     by_expr: HashMap<ExprId, Option<LexemeId>>,
     lexemes: Arc<boxcar::Vec<Lexeme>>,
     /// By terminal: its lexeme before the first byte, where terminals do not compete.
-    whole: Vec<Whole>,
+    whole: HashMap<TerminalId, Option<LexemeId>>,
     /// By context, the lexemes that begin in it.
     in_context: HashMap<ContextId, Box<[(TerminalId, LexemeId)]>>,
     /// By lexeme and what is asked of it and of what follows.
@@ -85,12 +85,6 @@ pub(crate) struct Lexemes {
     by_state: HashMap<LexerState, Result<Arc<InProgress>, Unread>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Whole {
-    Unasked,
-    Known(Option<LexemeId>),
-}
-
 impl Lexemes {
     /// None asked for yet.
     pub(crate) fn new(residuals: Arc<Residuals>) -> Self {
@@ -99,7 +93,7 @@ impl Lexemes {
             imported: HashMap::new(),
             by_expr: HashMap::new(),
             lexemes: Arc::default(),
-            whole: Vec::new(),
+            whole: HashMap::new(),
             in_context: HashMap::new(),
             under: HashMap::new(),
             joined: HashMap::new(),
@@ -302,7 +296,7 @@ impl Lexemes {
         terminal: TerminalId,
         budget: &mut Budget<'_>,
     ) -> Result<Option<LexemeId>, Unread> {
-        if let Some(&Whole::Known(known)) = self.whole.get(terminal.index()) {
+        if let Some(&known) = self.whole.get(&terminal) {
             return Ok(known);
         }
         let found = lexer.remainders(lexer.start(), |left| {
@@ -311,10 +305,7 @@ impl Lexemes {
                 Err(_) => Ok(None),
             }
         })?;
-        if self.whole.len() <= terminal.index() {
-            self.whole.resize(terminal.index() + 1, Whole::Unasked);
-        }
-        self.whole[terminal.index()] = Whole::Known(found);
+        self.whole.insert(terminal, found);
         Ok(found)
     }
 

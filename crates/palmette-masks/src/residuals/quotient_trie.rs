@@ -7,6 +7,7 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use hashbrown::HashMap;
 use palmette_core::mask;
 
 use super::token_effect::{EffectComputation, TokenEffect};
@@ -187,15 +188,6 @@ impl QuotientNode {
     }
 }
 
-/// Relation of a residual to its reference: may they agree for some bytes though they are not equal?
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counts {
-    /// They do not, or that is not asked.
-    Same,
-    /// They do, in how often at most something is repeated.
-    Differ,
-}
-
 impl EffectComputation<'_, '_, '_> {
     /// Token effect of a residual that is its reference but for counts; `None` where it tells apart what the reference does not.
     pub(super) fn by_quotient(
@@ -203,7 +195,6 @@ impl EffectComputation<'_, '_, '_> {
         residual: ResidualId,
         reference: ResidualId,
     ) -> Result<Option<TokenEffect>, Unread> {
-        let counts = self.counts(residual, reference)?;
         let (residuals, trie) = (self.residuals, self.trie);
         let known = residuals.effect(trie, self.num_words, reference, self.budget)?;
         let quotient = residuals
@@ -211,7 +202,7 @@ impl EffectComputation<'_, '_, '_> {
             .quotient
             .get_or_init(|| Box::new(QuotientTrie::new(reference)));
         let mut words = known.consumed.to_words(self.num_words);
-        let mut removed = Vec::new();
+        let (mut removed, mut agreed) = (Vec::new(), HashMap::new());
         let mut work = vec![(0, self.steps.number(residual)?)];
         while let Some((id, from)) = work.pop() {
             let Some(next) = quotient.next(residuals, trie, id, self.budget)? else {
@@ -233,18 +224,8 @@ impl EffectComputation<'_, '_, '_> {
                     }
                     None => return Ok(None),
                 };
-                if own == like {
+                if own == like || self.agreement((own, like), &mut agreed)? >= Some(node.height) {
                     continue;
-                }
-                if counts == Counts::Differ {
-                    let agreed = residuals.agreement(
-                        self.steps.residual(own),
-                        node.residual,
-                        self.budget,
-                    )?;
-                    if agreed.is_some_and(|agreed| agreed >= node.height) {
-                        continue;
-                    }
                 }
                 match (self.steps.ends(own), self.steps.ends(like)) {
                     (true, false) => return Ok(None),

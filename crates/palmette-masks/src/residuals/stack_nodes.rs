@@ -102,7 +102,8 @@ impl Memos<'_, '_, '_> {
         }
         let Said { suffix_set, deferred, asked } = nodes.get(node).said;
         let step = self.step(deferred, state)?;
-        let suffix_set = self.suffix_sets.union(asked, suffix_set, &step.suffix_sets);
+        let more = self.suffix_sets.get(step.suffix_set).parts.clone();
+        let suffix_set = self.suffix_sets.union(asked, suffix_set, &more);
         let found = Found { suffix_set, deferred: step.deferred };
         let next = self.suffix_sets.add_node(asked, found);
         self.suffix_sets.nodes_mut(asked).know_next(node, state, next);

@@ -22,7 +22,7 @@ pub(crate) struct SuffixSet {
     pub(super) tokens: Vec<(TokenId, u32)>,
     /// Residuals by which other tokens are consumed whole, ascending; only before their first byte.
     pub(crate) consuming: Vec<ResidualId>,
-    /// Sets whose tokens go on too, ascending; only in the set of a mask.
+    /// Sets whose tokens go on too, ascending; only in the set of a mask, or of a step to one.
     pub(crate) parts: Vec<SuffixSetId>,
 }
 
@@ -37,7 +37,7 @@ impl SuffixSet {
         self.parts.clear();
     }
 
-    /// Its tokens but for those of its parts and those consumed whole.
+    /// Tokens of its own, but for those consumed whole.
     pub(crate) fn tokens(&self) -> impl ExactSizeIterator<Item = TokenId> {
         self.tokens.iter().map(|&(token, _)| token)
     }

@@ -36,7 +36,10 @@ impl Answers {
     /// About how much memory they take.
     pub(super) fn bytes(&self) -> usize {
         let numbers = self.numbers.len() * size_of::<(LexerState, Line, Blocks, u32)>();
-        self.bytes + numbers + self.trees.memory_bytes() + table_bytes::<Box<[u32]>>(self.masks.len())
+        self.bytes
+            + numbers
+            + self.trees.memory_bytes()
+            + table_bytes::<Box<[u32]>>(self.masks.len())
     }
 
     pub(super) fn mask(&self, mask: AnswerId) -> &[u32] {
