@@ -107,7 +107,7 @@ pub enum Lexing {
 
 impl Lexing {
     /// True when terminals compete for lexemes.
-    pub(crate) fn competes(self) -> bool {
+    pub fn competes(self) -> bool {
         self != Self::Any
     }
 }
