@@ -10,7 +10,7 @@ use crate::table_bytes;
 /// Memo of masks by their suffix sets.
 ///
 /// PERF: most new places have a mask that another one has, made of the same: to gather its tokens to find that out took as long as to find
-/// the components.
+/// what the mask is made of.
 #[derive(Debug, Default)]
 pub(super) struct ComposedMasks {
     masks: HashMap<SuffixSetId, PoolId>,

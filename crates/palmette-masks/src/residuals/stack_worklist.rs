@@ -124,7 +124,6 @@ impl StackWorklist {
     }
 
     /// Looks at a lexeme in progress on stacks with this topmost state; gives what its mask is made of where no other state matters.
-    /// `generation` is the number of times that nodes were dropped.
     ///
     /// # Errors
     /// When the budget is used up; work that was called off is begun again by the next call.
