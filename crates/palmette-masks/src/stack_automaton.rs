@@ -1,15 +1,14 @@
 //! Stack automaton: reads LR stacks from the top, and answers as soon as nothing below can matter ("parser automaton" and
 //! "template automata" of *Precomputing grammar masks*). Its nodes are made as stacks come by.
 
-use std::hash::{BuildHasher, Hash};
+use std::hash::Hash;
 
-use hashbrown::{DefaultHashBuilder, HashSet};
+use hashbrown::{HashMap, HashSet};
 use palmette_parser::glr::StackNode;
 use palmette_parser::lr::StateId;
 
 use super::children::Children;
-use super::chunks::SparseChunks;
-use super::hash_index::HashIndex;
+use super::{IndexMap, table_bytes};
 
 /// A number into [`StackAutomaton`]; equal numbers are equal nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,10 +21,10 @@ pub(super) struct AutomatonNodeId(u32);
 #[derive(Debug)]
 pub(super) struct StackAutomaton<C> {
     /// By what is asked about, and by topmost state.
-    first: SparseChunks<Children<AutomatonNodeId>>,
+    first: IndexMap<(u32, StateId), AutomatonNodeId>,
     nodes: boxcar::Vec<AutomatonNode<C>>,
-    ids: HashIndex,
-    hasher: DefaultHashBuilder,
+    ids: HashMap<C, AutomatonNodeId>,
+    /// Of the children.
     bytes: usize,
 }
 
@@ -52,10 +51,9 @@ struct Way<'s> {
 impl<C> Default for StackAutomaton<C> {
     fn default() -> Self {
         Self {
-            first: SparseChunks::default(),
+            first: IndexMap::default(),
             nodes: boxcar::Vec::new(),
-            ids: HashIndex::default(),
-            hasher: DefaultHashBuilder::default(),
+            ids: HashMap::default(),
             bytes: 0,
         }
     }
@@ -64,9 +62,9 @@ impl<C> Default for StackAutomaton<C> {
 impl<C: Copy + Eq + Hash> StackAutomaton<C> {
     /// About how much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.first.memory_bytes()
+        table_bytes::<((u32, StateId), AutomatonNodeId)>(self.first.len())
             + self.nodes.count() * size_of::<AutomatonNode<C>>()
-            + self.ids.memory_bytes()
+            + table_bytes::<(C, AutomatonNodeId)>(self.ids.len())
             + self.bytes
     }
 
@@ -75,13 +73,13 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
     }
 
     /// The node of the topmost state, if it is known.
-    pub(super) fn first(&self, of: usize, top: StateId) -> Option<AutomatonNodeId> {
-        self.first.get(of)?.get(top)
+    pub(super) fn first(&self, of: u32, top: StateId) -> Option<AutomatonNodeId> {
+        self.first.get(&(of, top)).copied()
     }
 
     /// Remembers it.
-    pub(super) fn know_first(&mut self, of: usize, top: StateId, node: AutomatonNodeId) {
-        self.bytes += self.first.entry(of).insert(top, node);
+    pub(super) fn know_first(&mut self, of: u32, top: StateId, node: AutomatonNodeId) {
+        self.first.insert((of, top), node);
     }
 
     /// The node after the state that decides, if it is known.
@@ -104,7 +102,7 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
     /// not known, or stacks part into more than `max_ways`.
     pub(super) fn answers(
         &self,
-        of: usize,
+        of: u32,
         top: StackNode<'_>,
         max_ways: usize,
         mut take: impl FnMut(C) -> Option<()>,
@@ -146,9 +144,8 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
     }
 
     /// The first nodes, with what is asked about and the topmost state.
-    pub(super) fn firsts(&self) -> impl Iterator<Item = (usize, StateId, AutomatonNodeId)> {
-        let first = self.first.iter();
-        first.flat_map(|(of, children)| children.iter().map(move |(top, node)| (of, top, node)))
+    pub(super) fn firsts(&self) -> impl Iterator<Item = (u32, StateId, AutomatonNodeId)> {
+        self.first.iter().map(|(&(of, top), &node)| (of, top, node))
     }
 
     /// The nodes after one, with the states that decide for them.
@@ -161,14 +158,10 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
 
     /// The node that says this.
     pub(super) fn intern(&mut self, said: C, missing: u32) -> AutomatonNodeId {
-        let hash = self.hasher.hash_one(said);
-        let same = |number: u32| self.nodes[number as usize].said == said;
-        if let Some(known) = self.ids.find(hash, same) {
-            return AutomatonNodeId(known);
-        }
-        let next = self.nodes.count() as u32;
-        self.ids.insert(hash, next);
-        self.nodes.push(AutomatonNode { said, missing, children: Children::None });
-        AutomatonNodeId(next)
+        let nodes = &self.nodes;
+        *self.ids.entry(said).or_insert_with(|| {
+            let node = AutomatonNode { said, missing, children: Children::None };
+            AutomatonNodeId(nodes.push(node) as u32)
+        })
     }
 }

@@ -1,19 +1,20 @@
 //! Trees over the first states of stacks, where nodes that answer alike are not merged.
 
+use hashbrown::HashMap;
 use palmette_parser::lr::StateId;
 
 use super::children::Children;
-use super::chunks::SparseChunks;
+use super::table_bytes;
 
 /// Trees of nodes, each for some states of a stack from its top; at a node is what is known of all stacks that begin so.
 ///
 /// PERF: work ahead of time makes hundreds of thousands of nodes; they are not moved when there are more, and most own no memory: with a
 /// list of nodes that each owned two, some masks waited until the allocator gave memory, probably while another thread
-/// dropped as many; with a hash map of the first ones, up to 4 ms until it had grown.
+/// dropped as many.
 #[derive(Debug)]
 pub(super) struct StackTrees<T> {
-    /// By number of the tree, the nodes for the topmost state.
-    tops: SparseChunks<Children<NodeId>>,
+    /// By number of the tree and topmost state, its node.
+    tops: HashMap<(u32, StateId), NodeId>,
     nodes: boxcar::Vec<TreeNode<T>>,
     bytes: usize,
 }
@@ -41,7 +42,7 @@ impl NodeId {
 
 impl<T> Default for StackTrees<T> {
     fn default() -> Self {
-        Self { tops: SparseChunks::default(), nodes: boxcar::Vec::new(), bytes: 0 }
+        Self { tops: HashMap::default(), nodes: boxcar::Vec::new(), bytes: 0 }
     }
 }
 
@@ -53,12 +54,12 @@ impl<T> StackTrees<T> {
 
     /// About how much memory they take, without what is known at them.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.tops.memory_bytes() + self.bytes
+        table_bytes::<((u32, StateId), NodeId)>(self.tops.len()) + self.bytes
     }
 
     /// The node for the topmost state, if there is one.
     pub(super) fn top(&self, tree: u32, state: StateId) -> Option<NodeId> {
-        self.tops.get(tree as usize)?.get(state)
+        self.tops.get(&(tree, state)).copied()
     }
 
     /// The node after one more state, if there is one.
@@ -123,10 +124,10 @@ impl<T: Default> StackTrees<T> {
 
     fn add(&mut self, tree: u32, state: StateId, above: Option<NodeId>) -> NodeId {
         let id = NodeId(self.len() as u32);
-        self.bytes += match above {
-            None => self.tops.entry(tree as usize).insert(state, id),
-            Some(above) => self.node_mut(above).children.insert(state, id),
-        };
+        match above {
+            None => _ = self.tops.insert((tree, state), id),
+            Some(above) => self.bytes += self.node_mut(above).children.insert(state, id),
+        }
         let (known, children) = (T::default(), Children::None);
         self.nodes.push(TreeNode { tree, state, above, known, children });
         self.bytes += size_of::<TreeNode<T>>();

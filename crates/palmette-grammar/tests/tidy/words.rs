@@ -49,7 +49,6 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("Views", "PartialStack"),
     ("Pending", "DeferredReduction"),
     ("Tails", "SuffixSets"),
-    ("Gathered", "MaskBuilder"),
     ("Merged", "QuotientTrie"),
 ];
 

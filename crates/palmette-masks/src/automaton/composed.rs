@@ -1,37 +1,40 @@
-//! Memo of masks by their components.
+//! Memo of masks by their suffix sets.
 
-use crate::chunks::SparseChunks;
-use crate::interned::GrowingMap;
+use hashbrown::HashMap;
+
 use crate::mask_pool::PoolId;
 use crate::mask_pool::RowId;
-use crate::residuals::{ComponentsId, ResidualId};
+use crate::residuals::{ResidualId, SuffixSetId};
+use crate::table_bytes;
 
-/// Memo of masks by their components.
+/// Memo of masks by their suffix sets.
 ///
 /// PERF: most new places have a mask that another one has, made of the same: to gather its tokens to find that out took as long as to find
-/// the components.
+/// what the mask is made of.
 #[derive(Debug, Default)]
 pub(super) struct ComposedMasks {
-    masks: SparseChunks<Option<PoolId>>,
+    masks: HashMap<SuffixSetId, PoolId>,
     /// By residuals, ascending, the tokens consumed whole by them, where there are any.
-    consumed: GrowingMap<Box<[ResidualId]>, Option<RowId>>,
+    consumed: HashMap<Box<[ResidualId]>, Option<RowId>>,
     bytes: usize,
 }
 
 impl ComposedMasks {
     /// About how much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.masks.memory_bytes() + self.consumed.memory_bytes() + self.bytes
+        table_bytes::<(SuffixSetId, PoolId)>(self.masks.len())
+            + table_bytes::<(Box<[ResidualId]>, RowId)>(self.consumed.len())
+            + self.bytes
     }
 
-    /// The mask of these components, if it is known.
-    pub(super) fn get(&self, components: ComponentsId) -> Option<PoolId> {
-        *self.masks.get(components.index())?
+    /// The mask of a suffix set, if it is known.
+    pub(super) fn get(&self, suffix_set: SuffixSetId) -> Option<PoolId> {
+        self.masks.get(&suffix_set).copied()
     }
 
     /// Remembers a mask.
-    pub(super) fn insert(&mut self, components: ComponentsId, mask: PoolId) {
-        *self.masks.entry(components.index()) = Some(mask);
+    pub(super) fn insert(&mut self, suffix_set: SuffixSetId, mask: PoolId) {
+        self.masks.insert(suffix_set, mask);
     }
 
     /// The tokens consumed whole by these residuals, if they are known.

@@ -14,19 +14,17 @@ use super::found::FoundMasks;
 use super::nodes::{NodeId, Nodes, Verdict};
 use super::prepared_vocabulary::{MAX_RESIDUAL_BYTES, PreparedVocabulary};
 use super::saved::Unmet;
-use crate::chunks::SparseChunks;
 use crate::mask_pool::{MaskPool, Part, PoolId, Row, RowId};
 use crate::residuals::{
-    Component, ComponentsId, Lexemes, MaskBuilder, Reading, ReadingMemory, ResidualId,
-    StackWorklist, SuffixSets, Unread,
+    Lexemes, Reading, ResidualId, StackWorklist, SuffixSetId, SuffixSets, Unread,
 };
-use crate::{Budget, Interrupted};
+use crate::{Budget, Interrupted, table_bytes};
 
 /// Memo of the stack automaton: nodes, masks, and the memory to make more.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     /// By lexer state, the one that stands for it, for the longest token.
-    pub(super) representatives: SparseChunks<Option<LexerState>>,
+    pub(super) representatives: HashMap<LexerState, LexerState>,
     pub(super) nodes: Nodes,
     pub(super) masks: MaskPool,
     /// By masks, ascending: their union.
@@ -36,8 +34,6 @@ pub(super) struct Memo {
     pub(super) suffix_sets: SuffixSets,
     /// First nodes from a file, until their lexemes in progress are met.
     pub(super) unmet: Unmet,
-    reading: ReadingMemory,
-    builder: MaskBuilder,
     /// Those of the mask in the making.
     parts: Vec<Part>,
     explorer: Explorer,
@@ -89,7 +85,7 @@ impl Memo {
     pub(super) fn all_bytes(&self) -> usize {
         let by_residual = self.by_residual.as_ref().map_or(0, ByResidual::memory_bytes);
         self.bytes()
-            + self.representatives.memory_bytes()
+            + table_bytes::<[LexerState; 2]>(self.representatives.len())
             + self.union_bytes
             + by_residual
             + self.suffix_sets.memory_bytes()
@@ -108,7 +104,7 @@ impl Memo {
             [] => mask.fill(0),
             [only] => self.masks.copy(only, &self.suffix_sets, mask),
             ref several => match self.unions.get(several) {
-                Some(known) => self.masks.rows().copy(known, mask),
+                Some(known) => known.copy(mask),
                 None => return Err(Missing::Union(several.into())),
             },
         }
@@ -122,7 +118,7 @@ impl Memo {
         found: &mut FoundMasks,
     ) -> Result<(), Missing<'s>> {
         for Branch { lexer, stacks, .. } in position.branches() {
-            let known = self.representatives.get(lexer.0 as usize).copied().flatten();
+            let known = self.representatives.get(lexer).copied();
             let representative = known.ok_or(Missing::Representative(*lexer))?;
             self.read(representative, stacks, found)?;
         }
@@ -166,14 +162,14 @@ impl Memo {
         top: StackNode<'_>,
         found: &mut FoundMasks,
     ) -> Option<()> {
-        self.suffix_sets.of_masks().answers(lexer.0 as usize, top, MAX_WAYS, |said| {
-            found.insert(self.composed_of(said.made_of)?);
+        self.suffix_sets.of_masks().answers(lexer.0, top, MAX_WAYS, |said| {
+            found.insert(self.composed_of(said.suffix_set)?);
             Some(())
         })
     }
 
-    /// The mask that is made of some components, if it was composed.
-    pub(super) fn composed_of(&self, made_of: ComponentsId) -> Option<PoolId> {
+    /// The mask of a suffix set, if it was composed.
+    pub(super) fn composed_of(&self, made_of: SuffixSetId) -> Option<PoolId> {
         self.by_residual.as_ref()?.composed.get(made_of)
     }
 
@@ -253,8 +249,8 @@ impl Memo {
             Missing::Here(node, at) => (self.nodes.lexer(node), self.nodes.states(node), at),
         };
         match self.put_together(recognizer, vocabulary, lexer, &states, lowest, budget) {
-            Ok(mask) => {
-                let node = self.nodes.make(lexer, self.reading.read());
+            Ok((mask, read)) => {
+                let node = self.nodes.make(lexer, &read);
                 self.nodes.decide(node, mask);
                 Ok(())
             }
@@ -272,19 +268,17 @@ impl Memo {
     ) -> Result<LexerState, RecognizerError> {
         let longest = vocabulary.trie().max_depth() as u32;
         let representative = recognizer.lexer().bounded_equivalent(lexer, longest)?;
-        *self.representatives.entry(lexer.0 as usize) = Some(representative);
+        self.representatives.insert(lexer, representative);
         if !self.unmet.is_empty() {
-            let met = self.unmet.remove(&recognizer.lexer().fingerprint(representative));
+            let met = self.unmet.swap_remove(&recognizer.lexer().fingerprint(representative));
             for (top, node) in met.into_iter().flatten() {
-                let automaton = self.suffix_sets.of_masks_mut();
-                automaton.know_first(representative.0 as usize, top, node);
+                self.suffix_sets.of_masks_mut().know_first(representative.0, top, node);
             }
         }
         Ok(representative)
     }
 
-    /// The mask of a lexer state and the first states of a stack, put together from residuals; [`ReadingMemory::read`] tells how many states
-    /// it depends on.
+    /// The mask of a lexer state and the first states of a stack, put together from residuals, with the states that it depends on.
     fn put_together(
         &mut self,
         recognizer: &Recognizer,
@@ -293,29 +287,29 @@ impl Memo {
         states: &[StateId],
         lowest: StackNode<'_>,
         budget: &mut Budget<'_>,
-    ) -> Result<PoolId, Unread> {
-        let (mut reading, _) = self.reading(recognizer, vocabulary, budget);
-        let made_of = reading.find(lexer, states, lowest)?;
-        self.compose(vocabulary, made_of, budget)
+    ) -> Result<(PoolId, Vec<StateId>), Unread> {
+        let reading = self.reading(recognizer, vocabulary, budget);
+        let (made_of, read) = reading.find(lexer, states, lowest)?;
+        Ok((self.compose(vocabulary, made_of, budget)?, read))
     }
 
-    /// Remembers the mask of some components.
+    /// Remembers the mask of a suffix set.
     pub(super) fn know_composed(
         &mut self,
         vocabulary: &PreparedVocabulary,
-        made_of: ComponentsId,
+        made_of: SuffixSetId,
         mask: PoolId,
     ) {
-        current(&mut self.by_residual, &mut self.suffix_sets, vocabulary)
-            .composed
-            .insert(made_of, mask);
+        // Not `current`: nodes that are being restored are not to be forgotten.
+        let by_residual = self.by_residual.get_or_insert_with(|| ByResidual::new(vocabulary));
+        by_residual.composed.insert(made_of, mask);
     }
 
-    /// The mask that is made of some components.
+    /// The mask of a suffix set.
     fn compose(
         &mut self,
         vocabulary: &PreparedVocabulary,
-        made_of: ComponentsId,
+        made_of: SuffixSetId,
         budget: &mut Budget<'_>,
     ) -> Result<PoolId, Unread> {
         // Not `current`: what was just found may have become too much, but is not to be forgotten before it is used.
@@ -323,48 +317,30 @@ impl Memo {
         if let Some(known) = by_residual.composed.get(made_of) {
             return Ok(known);
         }
-        let (components, num_words) =
-            (self.suffix_sets.components(made_of), vocabulary.num_words());
+        let (set, num_words) = (self.suffix_sets.get(made_of), vocabulary.num_words());
+        if set.restored.is_some() {
+            // Its mask was in the file, or it is made anew before anybody comes here.
+            return Err(Unread::Unknown);
+        }
         self.parts.clear();
         let mut num_tokens = 0;
-        // Nobody waits for what is found ahead: then what is consumed is one row, of which less is read later.
-        let mut all_consuming = Vec::new();
-        for &component in components {
-            let consuming: &[ResidualId] = match component {
-                Component::Consumed(residual) => &[residual],
-                // Its mask was in the file, or it is made anew before anybody comes here.
-                Component::Restored(_) => return Err(Unread::Unknown),
-                Component::SuffixSet(suffix_set) => {
-                    let of_suffix_set = self.suffix_sets.num_tokens(suffix_set);
-                    if of_suffix_set > 0 {
-                        self.parts.push(Part::SuffixSet(suffix_set));
-                    }
-                    num_tokens += of_suffix_set;
-                    self.suffix_sets.consuming(suffix_set)
-                }
-            };
-            if budget.gives_way() {
-                all_consuming.extend_from_slice(consuming);
-            } else if let Some(row) = by_residual.consumed(
-                &mut self.masks,
-                &mut self.builder,
-                vocabulary,
-                consuming,
-                budget,
-            )? {
-                self.parts.push(Part::Row(row));
+        let of_parts = set.parts.iter().map(|&part| {
+            let of_part = self.suffix_sets.get(part);
+            if of_part.tokens().len() > 0 {
+                self.parts.push(Part::SuffixSet(part));
             }
+            num_tokens += of_part.tokens().len();
+            &*of_part.consuming
+        });
+        let of_parts: Vec<&[ResidualId]> = of_parts.collect();
+        for consuming in set.consuming.chunks(1).chain(of_parts) {
+            let (masks, words) = (&mut self.masks, &mut self.words);
+            let row = by_residual.consumed(masks, words, vocabulary, consuming, budget)?;
+            self.parts.extend(row.map(Part::Row));
         }
-        all_consuming.sort_unstable();
-        all_consuming.dedup();
-        let (masks, builder) = (&mut self.masks, &mut self.builder);
-        let row = by_residual.consumed(masks, builder, vocabulary, &all_consuming, budget)?;
-        self.parts.extend(row.map(Part::Row));
-        let mask = if MaskPool::are_few(num_tokens, num_words) {
-            match budget.gives_way() {
-                true => self.masks.add_compact(&mut self.parts, &self.suffix_sets),
-                false => self.masks.add(&mut self.parts),
-            }
+        // Nobody waits for what is found ahead: then it is one row, so that what is to be written of it later lies together.
+        let mask = if MaskPool::are_few(num_tokens, num_words) && !budget.gives_way() {
+            self.masks.add(&mut self.parts)
         } else {
             self.words.clear();
             self.words.resize(num_words, 0);
@@ -383,8 +359,7 @@ impl Memo {
         ahead: &mut StackWorklist,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
-        let (mut reading, generation) = self.reading(recognizer, vocabulary, budget);
-        let made_of = ahead.look(&mut reading, generation)?;
+        let made_of = ahead.look(self.reading(recognizer, vocabulary, budget))?;
         self.compose_all(vocabulary, made_of, budget)
     }
 
@@ -397,42 +372,41 @@ impl Memo {
         ahead: &mut StackWorklist,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
-        let representative = match self.representatives.get(lexer.0 as usize).copied().flatten() {
+        let representative = match self.representatives.get(&lexer).copied() {
             Some(known) => known,
             // Whoever asks for a mask there meets the limit again.
             None => self
                 .find_representative(recognizer, vocabulary, lexer)
                 .map_err(|_| Unread::Unknown)?,
         };
-        let (mut reading, generation) = self.reading(recognizer, vocabulary, budget);
-        let made_of = ahead.look_at_lexeme(representative, top, &mut reading, generation)?;
+        let reading = self.reading(recognizer, vocabulary, budget);
+        let made_of = ahead.look_at_lexeme(representative, top, reading)?;
         self.compose_all(vocabulary, made_of, budget)
     }
 
-    /// A reading that makes nodes, and the [generation](Self::generation).
     fn reading<'a, 'b>(
         &'a mut self,
         recognizer: &'a Recognizer,
         vocabulary: &'a PreparedVocabulary,
         budget: &'a mut Budget<'b>,
-    ) -> (Reading<'a, 'b>, u32) {
-        let by_residual = current(&mut self.by_residual, &mut self.suffix_sets, vocabulary);
-        let reading = Reading {
+    ) -> Reading<'a, 'b> {
+        let Self { by_residual, suffix_sets, unmet, .. } = self;
+        let by_residual = current(by_residual, suffix_sets, unmet, vocabulary);
+        Reading {
             recognizer,
             trie: vocabulary.trie(),
             num_words: vocabulary.num_words(),
             lexemes: &mut by_residual.lexemes,
-            suffix_sets: &mut self.suffix_sets,
-            memory: &mut self.reading,
+            suffix_sets,
             budget,
-        };
-        (reading, self.generation)
+            generation: self.generation,
+        }
     }
 
     fn compose_all(
         &mut self,
         vocabulary: &PreparedVocabulary,
-        made_of: Option<ComponentsId>,
+        made_of: Option<SuffixSetId>,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
         made_of.map_or(Ok(()), |made_of| self.compose(vocabulary, made_of, budget).map(|_| ()))
@@ -445,8 +419,8 @@ impl Memo {
         for &mask in &several {
             self.masks.insert(mask, &self.suffix_sets, &mut self.words);
         }
-        let union = self.masks.rows_mut().row_of(&self.words);
-        self.union_bytes += size_of_val(&*several) + union.memory_bytes();
+        let union = self.masks.encode(&self.words);
+        self.union_bytes += size_of_val(&*several) + size_of::<Row>();
         self.unions.insert(several, union);
     }
 
@@ -494,11 +468,16 @@ impl Memo {
 }
 
 impl ByResidual {
+    /// Nothing known yet.
+    fn new(vocabulary: &PreparedVocabulary) -> Self {
+        Self { lexemes: Lexemes::new(vocabulary.residuals()), composed: ComposedMasks::default() }
+    }
+
     /// The tokens consumed whole by some residuals, ascending; `None` where there are none.
     fn consumed(
         &mut self,
         masks: &mut MaskPool,
-        builder: &mut MaskBuilder,
+        words: &mut Vec<u32>,
         vocabulary: &PreparedVocabulary,
         residuals: &[ResidualId],
         budget: &mut Budget<'_>,
@@ -510,8 +489,22 @@ impl ByResidual {
             return Ok(known);
         }
         let (trie, num_words) = (vocabulary.trie(), vocabulary.num_words());
-        self.lexemes.residuals().gather(trie, num_words, residuals, builder, budget)?;
-        let row = (!builder.is_empty()).then(|| masks.rows_mut().add_built(builder));
+        let mut rows = Vec::new();
+        for &residual in residuals {
+            let row = self.lexemes.residuals().consumed(trie, num_words, residual, budget)?;
+            rows.extend((!row.is_empty()).then_some(row));
+        }
+        let row = match *rows {
+            [] => None,
+            [only] => Some(masks.add_row(only.clone())),
+            ref several => {
+                words.clear();
+                words.resize(num_words, 0);
+                several.iter().for_each(|row| row.insert(words));
+                let union = masks.encode(words);
+                Some(masks.add_row(union))
+            }
+        };
         self.composed.insert_consumed(residuals, row);
         Ok(row)
     }
@@ -526,6 +519,7 @@ impl ByResidual {
 fn current<'m>(
     by_residual: &'m mut Option<ByResidual>,
     suffix_sets: &mut SuffixSets,
+    unmet: &mut Unmet,
     vocabulary: &PreparedVocabulary,
 ) -> &'m mut ByResidual {
     let are_too_many =
@@ -533,9 +527,7 @@ fn current<'m>(
     if by_residual.as_ref().is_some_and(are_too_many) {
         *by_residual = None;
         suffix_sets.forget();
+        unmet.clear();
     }
-    by_residual.get_or_insert_with(|| ByResidual {
-        lexemes: Lexemes::new(vocabulary.residuals()),
-        composed: ComposedMasks::default(),
-    })
+    by_residual.get_or_insert_with(|| ByResidual::new(vocabulary))
 }

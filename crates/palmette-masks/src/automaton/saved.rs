@@ -9,6 +9,7 @@ use palmette_parser::recognizer::Recognizer;
 
 use super::memo::Memo;
 use super::{MaskAutomaton, PreparedVocabulary};
+use crate::IndexMap;
 use crate::mask_pool::PoolId;
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
 
@@ -40,7 +41,7 @@ pub struct SavedMask {
 pub const UNREAD: u32 = u32::MAX;
 
 /// First nodes that were restored for lexemes in progress not met yet, by their fingerprints, with the topmost states.
-pub(super) type Unmet = HashMap<u128, Vec<(StateId, AutomatonNodeId)>>;
+pub(super) type Unmet = IndexMap<u128, Vec<(StateId, AutomatonNodeId)>>;
 
 impl MaskAutomaton {
     /// Plain data of all nodes so far with their masks. Masks that are found by walking, or united where stacks part, are not in it.
@@ -54,7 +55,7 @@ impl MaskAutomaton {
         let lexer = recognizer.lexer();
         let met = automaton
             .firsts()
-            .map(|(of, top, node)| (lexer.fingerprint(LexerState(of as u32)), top, node));
+            .map(|(of, top, node)| (lexer.fingerprint(LexerState(of)), top, node));
         let unmet = memo
             .unmet
             .iter()
@@ -72,7 +73,7 @@ impl MaskAutomaton {
         while let Some(&node) = order.get(saved.nodes.len()) {
             let from = saved.nodes.len() as u32;
             let &AutomatonNode { said, missing, .. } = automaton.get(node);
-            saved.nodes.push((missing, mask(memo.composed_of(said.made_of))));
+            saved.nodes.push((missing, mask(memo.composed_of(said.suffix_set))));
             for (state, next) in automaton.nexts(node) {
                 saved.edges.push((from, state, number(next, &mut order)));
             }
@@ -106,8 +107,8 @@ impl Memo {
         let masks = saved.masks.iter().zip(0..);
         let masks: Vec<PoolId> = masks
             .map(|(SavedMask { base, patches }, number)| match bases.get(&number) {
-                Some(&own) => self.masks.add_patched(Some(own), Vec::new()),
-                None => self.masks.add_patched(bases.get(base).copied(), patches.clone()),
+                Some(own) => self.masks.add_patched(Some(own), &[]),
+                None => self.masks.add_patched(bases.get(base), patches.as_chunks().0),
             })
             .collect();
         let mut ids = Vec::with_capacity(saved.nodes.len());

@@ -1,29 +1,29 @@
 //! Mask pool: masks by number, delta-encoded against rows that they share.
 //!
-//! - A [`MaskRow`] is a row of words that others are told by; grammars over a vocabulary share those of token effects.
-//! - A [`Row`] is a base, one of these or none, and *patches*: the words that differ from it ([`rows`], [`bases`]).
+//! - A [`Row`] is a base, which it shares with others, or none, and *patches*: the words that differ from it. Grammars over a
+//!   vocabulary share the rows of token effects.
 //! - A mask is a union of parts: rows, and short lists of tokens.
 //!
 //! Nothing of a mask's words is written before somebody asks for them.
 
-mod bases;
-mod mask_row;
-mod rows;
+mod row;
 
-use hashbrown::HashMap;
+use hashbrown::HashTable;
 use palmette_core::mask;
 
-use bases::BaseId;
-pub(super) use mask_row::MaskRow;
-use rows::{FEW, Rows, hash_of_words};
-pub(super) use rows::{Row, RowId};
+use row::FEW;
+pub(super) use row::{Row, RowEncoder};
 
-use super::hash_index::HashIndex;
 use super::residuals::{SuffixSetId, SuffixSets};
+use super::{IndexSet, table_bytes};
 
 /// Number of a mask in the pool; different ones may be equal masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolId(pub(crate) u32);
+
+/// A number into the rows of a [`MaskPool`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RowId(u32);
 
 /// Part of a mask; its tokens are those of all its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,11 +39,12 @@ pub(super) enum Part {
 /// what it reads is not in the cache.
 #[derive(Debug, Default)]
 pub(super) struct MaskPool {
-    rows: Rows,
+    rows: boxcar::Vec<Row>,
+    encoder: RowEncoder,
     /// Ascending parts, rows first.
     masks: boxcar::Vec<Box<[Part]>>,
-    /// Those that were interned.
-    interned: HashMap<RowId, PoolId>,
+    /// Those that were interned, each with a hash and its row.
+    interned: HashTable<(u64, RowId, PoolId)>,
     /// Of the masks, without the rows.
     bytes: usize,
 }
@@ -56,16 +57,10 @@ impl MaskPool {
 
     /// About how much memory they take, without the suffix sets.
     pub(super) fn memory_bytes(&self) -> usize {
-        let interned = self.interned.len() * size_of::<(RowId, PoolId)>();
-        self.bytes + interned + self.rows.memory_bytes()
-    }
-
-    pub(super) fn rows(&self) -> &Rows {
-        &self.rows
-    }
-
-    pub(super) fn rows_mut(&mut self) -> &mut Rows {
-        &mut self.rows
+        self.bytes
+            + self.rows.count() * size_of::<Row>()
+            + self.encoder.memory_bytes()
+            + table_bytes::<(u64, RowId, PoolId)>(self.interned.len())
     }
 
     /// True when so many tokens of suffix sets are few enough to be written one by one.
@@ -73,75 +68,50 @@ impl MaskPool {
         num_tokens * FEW <= num_words
     }
 
+    /// The number of a row, whether there are others for the same or not.
+    pub(super) fn add_row(&mut self, row: Row) -> RowId {
+        RowId(self.rows.push(row) as u32)
+    }
+
+    /// The row of some words.
+    pub(super) fn encode(&mut self, words: &[u32]) -> Row {
+        self.encoder.encode(words, None)
+    }
+
     /// The number of a mask made of some parts, whether there are others for the same or not.
     pub(super) fn add(&mut self, parts: &mut Vec<Part>) -> PoolId {
         parts.sort_unstable();
         parts.dedup();
-        let id = PoolId(self.masks.count() as u32);
         self.bytes += size_of::<Box<[Part]>>() + size_of_val(&**parts);
-        self.masks.push(parts.as_slice().into());
-        id
+        PoolId(self.masks.push(parts.as_slice().into()) as u32)
     }
 
-    /// A base that masks differ from by patches.
-    pub(super) fn add_base(&mut self, words: &[u32]) -> BaseId {
-        self.rows.add_base(words)
+    /// A row that masks differ from by patches.
+    pub(super) fn add_base(&mut self, words: &[u32]) -> Row {
+        self.encoder.base(words)
     }
 
-    /// The number of a mask that is a base, or no tokens, but for some words, each after its place; whether there are others for the same
-    /// or not.
-    pub(super) fn add_patched(&mut self, base: Option<BaseId>, patches: Vec<u32>) -> PoolId {
-        let row = self.rows.add_patched(base, patches);
+    /// The number of a mask that is a base, or no tokens, but for some words, each after its place, ascending; whether there are others for
+    /// the same or not.
+    pub(super) fn add_patched(&mut self, base: Option<&Row>, patches: &[[u32; 2]]) -> PoolId {
+        let row = self.encoder.patched(base, patches);
+        let row = self.add_row(row);
         self.add(&mut vec![Part::Row(row)])
     }
 
-    /// [`add`](Self::add) for a mask that nobody waits for: it takes longer, and what is to be written of it later lies together.
-    ///
-    /// PERF: at the pace of a model hardly anything of a mask is in the cache when it is asked for.
-    pub(super) fn add_compact(
-        &mut self,
-        parts: &mut Vec<Part>,
-        suffix_sets: &SuffixSets,
-    ) -> PoolId {
-        let num_rows = parts.iter().filter(|part| matches!(part, Part::Row(_))).count();
-        if num_rows > 1 || num_rows == parts.len() {
-            return self.add(parts);
-        }
-        let mut row = None;
-        let mut bits: Vec<(u32, u32)> = Vec::new();
-        for &part in &*parts {
-            match part {
-                Part::Row(id) => row = Some(id),
-                Part::SuffixSet(suffix_set) => {
-                    bits.extend(suffix_sets.tokens(suffix_set).map(|token| {
-                        let token = token.index() as u32;
-                        (token / 32, 1 << (token % 32))
-                    }))
-                }
-            }
-        }
-        bits.sort_unstable();
-        bits.dedup_by(|&mut (at, bits), (known_at, known)| {
-            let same = at == *known_at;
-            if same {
-                *known |= bits;
-            }
-            same
-        });
-        let row = self.rows.add_with(row, &bits);
-        parts.clear();
-        parts.push(Part::Row(row));
-        self.add(parts)
-    }
-
     /// The number of a mask; equal ones that are given so have one.
-    pub(super) fn intern(&mut self, mask: &[u32]) -> PoolId {
-        let row = self.rows.intern(mask);
-        if let Some(&known) = self.interned.get(&row) {
+    pub(super) fn intern(&mut self, words: &[u32]) -> PoolId {
+        let hash = hash_of_words(words);
+        let same = |&(other, row, _): &(u64, RowId, PoolId)| {
+            other == hash && self.rows[row.0 as usize].to_words(words.len()) == words
+        };
+        if let Some(&(_, _, known)) = self.interned.find(hash, same) {
             return known;
         }
+        let row = self.encode(words);
+        let row = self.add_row(row);
         let id = self.add(&mut vec![Part::Row(row)]);
-        self.interned.insert(row, id);
+        self.interned.insert_unique(hash, (hash, row, id), |&(hash, ..)| hash);
         id
     }
 
@@ -150,7 +120,7 @@ impl MaskPool {
         let parts = &*self.masks[id.0 as usize];
         let others = match parts {
             [Part::Row(first), others @ ..] => {
-                self.rows.copy(self.rows.row(*first), mask);
+                self.rows[first.0 as usize].copy(mask);
                 others
             }
             parts => {
@@ -170,9 +140,10 @@ impl MaskPool {
     pub(super) fn insert_parts(&self, parts: &[Part], suffix_sets: &SuffixSets, mask: &mut [u32]) {
         for &part in parts {
             match part {
-                Part::Row(row) => self.rows.insert(self.rows.row(row), mask),
+                Part::Row(row) => self.rows[row.0 as usize].insert(mask),
                 Part::SuffixSet(suffix_set) => {
-                    suffix_sets.tokens(suffix_set).for_each(|token| mask::insert(mask, token));
+                    let tokens = suffix_sets.get(suffix_set).tokens();
+                    tokens.for_each(|token| mask::insert(mask, token));
                 }
             }
         }
@@ -184,28 +155,52 @@ impl MaskPool {
         num_words: usize,
         suffix_sets: &SuffixSets,
     ) -> (Vec<u32>, Vec<u32>) {
-        let (mut all, mut numbers) = (Vec::new(), Vec::new());
-        let mut known = HashIndex::default();
-        for id in (0..self.masks.count() as u32).map(PoolId) {
-            let first = all.len();
-            all.resize(first + num_words, 0);
-            let (others, mask) = all.split_at_mut(first);
-            self.copy(id, suffix_sets, mask);
-            let hash = hash_of_words(mask);
-            let same = |number: u32| others[number as usize * num_words..][..num_words] == *mask;
-            let number = match known.find(hash, same) {
-                Some(number) => {
-                    all.truncate(first);
-                    number
-                }
-                None => {
-                    let next = known.len() as u32;
-                    known.insert(hash, next);
-                    next
-                }
-            };
-            numbers.push(number);
+        let mut different: IndexSet<Box<[u32]>> = IndexSet::default();
+        let number = |id: u32| {
+            let mut mask = vec![0; num_words];
+            self.copy(PoolId(id), suffix_sets, &mut mask);
+            different.insert_full(mask.into()).0 as u32
+        };
+        let numbers = (0..self.masks.count() as u32).map(number).collect();
+        (different.iter().flatten().copied().collect(), numbers)
+    }
+}
+
+/// A hash of words that is the same everywhere. Equal hashes are looked into.
+fn hash_of_words(words: &[u32]) -> u64 {
+    let each = words.iter().zip(0_u64..).map(|(&word, at)| {
+        let product = (u64::from(word) << 32 | at).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        product ^ product >> 32
+    });
+    each.fold(0, u64::wrapping_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Equal masks have one number, others have others, and each is what it was.
+        #[test]
+        fn masks_stay_what_they_are(
+            masks in prop::collection::vec(prop::collection::vec(0..2_u32, 16), 0..20),
+        ) {
+            let (mut pool, suffix_sets) = (MaskPool::default(), SuffixSets::default());
+            let ids: Vec<PoolId> = masks.iter().map(|mask| pool.intern(mask)).collect();
+            for (mask, &id) in masks.iter().zip(&ids) {
+                let first = masks.iter().position(|other| other == mask).unwrap();
+                prop_assert_eq!(id, ids[first]);
+                let mut copy = vec![u32::MAX; mask.len()];
+                pool.copy(id, &suffix_sets, &mut copy);
+                prop_assert_eq!(&copy, mask);
+            }
+            let (different, numbers) = pool.different(16, &suffix_sets);
+            prop_assert_eq!(different.len(), 16 * pool.len());
+            for (mask, &id) in masks.iter().zip(&ids) {
+                prop_assert_eq!(&different[numbers[id.0 as usize] as usize * 16..][..16], mask);
+            }
         }
-        (all, numbers)
     }
 }

@@ -19,12 +19,7 @@ pub(super) struct BoundedEquivalence {
     /// For how many bytes; 255, which is any number, where all pairs were gone through.
     pairs: HashMap<(Local, Local), u8>,
     /// Groups of bytes that may tell them apart.
-    pub(super) telling: Groups,
-    /// Those of these groups after whose bytes nothing is left of the first residual of any pair; none where pairs lead to equal
-    /// residuals, of which more may be left.
-    pub(super) deadly: Groups,
-    /// True when all that is reached from the first pair by other bytes are these pairs, and equal residuals.
-    pub(super) is_closed: bool,
+    telling: Groups,
 }
 
 /// Pairs are gone through up to here.
@@ -53,10 +48,9 @@ impl BoundedEquivalence {
     ) -> Result<Self, Unread> {
         let rare = |byte: &&u8| shape.is_rare(group(**byte));
         let rare = RARE.iter().filter(rare).fold(0, |groups, &byte| groups | group_bit(byte));
-        let mut search =
-            Search { steps, shape, budget, telling: rare, meet: false, reached: Vec::new() };
+        let mut search = Search { steps, shape, budget, telling: rare, reached: Vec::new() };
         while !search.explore(root)? {}
-        search.finish(rare)
+        Ok(search.finish())
     }
 
     /// True when two residuals cannot be told apart by at most `height` bytes of the groups `below`.
@@ -65,11 +59,10 @@ impl BoundedEquivalence {
         below & self.telling == 0 && self.pairs.get(&pair).is_some_and(|&known| known >= height)
     }
 
-    /// An upper bound on the nodes to be walked, but for those that are dead at once.
+    /// An upper bound on the nodes to be walked.
     pub(super) fn weight(&self, shape: &TrieShape) -> u64 {
-        let left = self.telling & !self.deadly;
         (0..NUM_GROUPS)
-            .filter(|group| left >> group & 1 == 1)
+            .filter(|group| self.telling >> group & 1 == 1)
             .map(|group| u64::from(shape.weight(group)))
             .sum()
     }
@@ -80,8 +73,6 @@ struct Search<'s, 'a, 'b, 'c> {
     shape: &'s TrieShape,
     budget: &'b mut Budget<'c>,
     telling: Groups,
-    /// True when some pair leads to two equal residuals.
-    meet: bool,
     reached: Vec<Reached>,
 }
 
@@ -118,7 +109,6 @@ impl Search<'_, '_, '_, '_> {
                 let own = self.steps.advance(pair.0, byte, self.budget)?;
                 let like = self.steps.advance(pair.1, byte, self.budget)?;
                 if own == like {
-                    self.meet |= own.is_some();
                     continue;
                 }
                 match own.zip(like) {
@@ -164,36 +154,15 @@ impl Search<'_, '_, '_, '_> {
         blamed
     }
 
-    fn finish(self, rare: Groups) -> Result<BoundedEquivalence, Unread> {
-        let Self { steps, telling, meet, reached, budget, .. } = self;
+    /// Pairs reached by fewer bytes than the first that was left; they stay among pairs that were gone through for as long as bytes are
+    /// missing to that one.
+    fn finish(self) -> BoundedEquivalence {
+        let Self { steps, telling, reached, .. } = self;
         let open = reached.iter().find(|reached| !reached.explored).map(|reached| reached.depth);
-        let mut equivalence = BoundedEquivalence { telling, ..BoundedEquivalence::default() };
-        let Some(open) = open else {
-            let pairs =
-                reached.iter().map(|reached| reached.pair).filter(|pair| same_ends(steps, *pair));
-            equivalence.pairs = pairs.map(|pair| (pair, u8::MAX)).collect();
-            equivalence.is_closed = true;
-            equivalence.deadly = if meet { 0 } else { telling & !rare };
-            for byte in 0..=u8::MAX {
-                if equivalence.deadly & group_bit(byte) == 0 {
-                    continue;
-                }
-                for Reached { pair, .. } in &reached {
-                    if steps.advance(pair.0, byte, budget)?.is_some() {
-                        equivalence.deadly &= !group_bit(byte);
-                        break;
-                    }
-                }
-            }
-            return Ok(equivalence);
-        };
-        // What was reached by fewer bytes than the first pair that was left stays among pairs that were gone through for
-        // as long as bytes are missing to that one.
-        let near = reached
-            .iter()
-            .filter(|reached| reached.depth <= open && same_ends(steps, reached.pair));
-        equivalence.pairs = near.map(|reached| (reached.pair, open - reached.depth)).collect();
-        Ok(equivalence)
+        let bytes = |depth| open.map_or(Some(u8::MAX), |open: u8| open.checked_sub(depth));
+        let alike = reached.iter().filter(|reached| same_ends(steps, reached.pair));
+        let pairs = alike.filter_map(|reached| Some((reached.pair, bytes(reached.depth)?)));
+        BoundedEquivalence { pairs: pairs.collect(), telling }
     }
 }
 

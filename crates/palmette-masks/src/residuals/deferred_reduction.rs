@@ -6,15 +6,15 @@
 //! states are read, brackets that close one after the other mostly, and the same for many stacks. What each part of it finds is
 //! kept by itself ("Precomputing grammar masks": templates that pop, composed).
 
+use hashbrown::HashMap;
 use palmette_parser::glr::OpenReduction;
 use palmette_parser::lr::StateId;
 
 use super::Unread;
 use super::lexemes::LexemeId;
-use super::stack_simulation::{ExceptId, Fixed, Found, Memos, Place, StackSimulation};
-use super::suffix_sets::SuffixSetId;
-use crate::interned::{GrowingMap, Interned};
-use crate::{NonterminalId, TerminalId};
+use super::stack_simulation::{ExceptId, Found, Memos, Place, StackSimulation};
+use super::suffix_sets::{SuffixSet, SuffixSetId};
+use crate::{IndexSet, NonterminalId, TerminalId, table_bytes};
 
 /// Place of tokens when the parser reduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,23 +35,15 @@ pub(super) struct DeferredReduction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DeferredId(u32);
 
-/// Step of a set of deferred reductions, once a state is read.
-#[derive(Clone, Debug)]
-pub(super) struct Step {
-    /// Suffixes that are accepted.
-    pub(super) suffix_sets: Box<[SuffixSetId]>,
-    pub(super) deferred: DeferredId,
-}
-
 /// Sets of deferred reductions of a grammar, with memos of their steps.
 #[derive(Debug, Default)]
 pub(super) struct DeferredSets {
     /// Ascending.
-    sets: Interned<Box<[DeferredReduction]>>,
+    sets: IndexSet<Box<[DeferredReduction]>>,
     /// With the state that is missing.
-    steps: GrowingMap<(DeferredId, StateId), Step>,
+    steps: HashMap<(DeferredId, StateId), Found>,
     /// With what a rule's head goes on.
-    reduced: GrowingMap<(At, NonterminalId, StateId), (SuffixSetId, DeferredId)>,
+    reduced: HashMap<(At, NonterminalId, StateId), Found>,
     bytes: usize,
 }
 
@@ -76,23 +68,25 @@ impl DeferredReduction {
 impl DeferredSets {
     /// About how much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.sets.memory_bytes()
-            + self.steps.memory_bytes()
-            + self.reduced.memory_bytes()
+        table_bytes::<Box<[DeferredReduction]>>(self.sets.len())
+            + table_bytes::<(DeferredId, StateId, Found)>(self.steps.len())
+            + table_bytes::<(At, NonterminalId, StateId, Found)>(self.reduced.len())
             + self.bytes
     }
 
     pub(super) fn get(&self, id: DeferredId) -> &[DeferredReduction] {
-        self.sets.get(id.0)
+        &self.sets[id.0 as usize]
     }
 
-    /// The number of a set, ascending, and how many states are [missing](Self::missing).
-    pub(super) fn intern(&mut self, set: Box<[DeferredReduction]>) -> (DeferredId, u32) {
-        let bytes = size_of_val(&*set);
-        let (number, is_new) = self.sets.intern(set);
-        self.bytes += if is_new { bytes } else { 0 };
-        let id = DeferredId(number);
-        (id, self.missing(id))
+    /// The number of a set, in whatever order.
+    pub(super) fn intern(&mut self, set: &mut Vec<DeferredReduction>) -> DeferredId {
+        set.sort_unstable();
+        set.dedup();
+        let number = self.sets.get_index_of(set.as_slice()).unwrap_or_else(|| {
+            self.bytes += size_of_val(set.as_slice());
+            self.sets.insert_full(set.as_slice().into()).0
+        });
+        DeferredId(number as u32)
     }
 
     /// Of so many states only the last decides how a set goes on; 0 where it is empty.
@@ -101,20 +95,16 @@ impl DeferredSets {
     }
 }
 
-impl Memos<'_, '_> {
-    /// Resumes a set of deferred reductions with the state that decides: suffixes found, and the set deferred then.
-    pub(super) fn step(
-        &mut self,
-        fixed: Fixed<'_>,
-        deferred: DeferredId,
-        state: StateId,
-    ) -> Result<Step, Unread> {
-        if let Some(known) = self.suffix_sets.deferred.steps.get(&(deferred, state)) {
-            return Ok(known.clone());
+impl Memos<'_, '_, '_> {
+    /// Resumes a set of deferred reductions with the state that decides: the suffix sets found, as parts of one, and the set deferred then.
+    pub(super) fn step(&mut self, deferred: DeferredId, state: StateId) -> Result<Found, Unread> {
+        if let Some(&known) = self.suffix_sets.deferred.steps.get(&(deferred, state)) {
+            return Ok(known);
         }
+        let step = (deferred, state);
         let set: Box<[DeferredReduction]> = self.suffix_sets.deferred.get(deferred).into();
         let known = self.suffix_sets.deferred.missing(deferred);
-        let (mut suffix_sets, mut rest) = (Vec::new(), Vec::new());
+        let (mut parts, mut rest) = (Vec::new(), Vec::new());
         for deferred in set {
             if deferred.reduction.missing > known {
                 rest.push(deferred.after(known));
@@ -124,44 +114,29 @@ impl Memos<'_, '_> {
                 At::Place(place) => (At::Place(Place { except: None, ..place }), place.except),
                 at @ At::Within(..) => (at, None),
             };
-            let (mut suffix_set, after) =
-                self.reduced(fixed, at, deferred.reduction.head, state)?;
+            let mut found = self.reduced(at, deferred.reduction.head, state)?;
             if let Some(except) = except {
-                suffix_set = self.suffix_sets.without(suffix_set, except, fixed.residuals);
+                let residuals = self.fixed.residuals;
+                found.suffix_set = self.suffix_sets.without(found.suffix_set, except, residuals);
             }
-            if suffix_set != SuffixSetId::NOTHING {
-                suffix_sets.push(suffix_set);
+            if found.suffix_set != SuffixSetId::NOTHING {
+                parts.push(found.suffix_set);
             }
-            let after = self.suffix_sets.deferred.get(after).iter();
+            let after = self.suffix_sets.deferred.get(found.deferred).iter();
             rest.extend(after.map(|deferred| deferred.without(except)));
         }
-        suffix_sets.sort_unstable();
-        suffix_sets.dedup();
-        rest.sort_unstable();
-        rest.dedup();
-        let sets = &mut self.suffix_sets.deferred;
-        let (rest, _) = sets.intern(rest.into());
-        let found = Step { suffix_sets: suffix_sets.into(), deferred: rest };
-        sets.bytes += size_of_val(&*found.suffix_sets);
-        sets.steps.insert((deferred, state), found.clone());
+        let suffix_set = self.suffix_sets.intern(SuffixSet { parts, ..SuffixSet::default() });
+        let found = Found { suffix_set, deferred: self.suffix_sets.deferred.intern(&mut rest) };
+        self.suffix_sets.deferred.steps.insert(step, found);
         Ok(found)
     }
 
     /// Suffixes that are accepted once a rule's head is on top of a state.
-    fn reduced(
-        &mut self,
-        fixed: Fixed<'_>,
-        at: At,
-        head: NonterminalId,
-        state: StateId,
-    ) -> Result<(SuffixSetId, DeferredId), Unread> {
+    fn reduced(&mut self, at: At, head: NonterminalId, state: StateId) -> Result<Found, Unread> {
         if let Some(&known) = self.suffix_sets.deferred.reduced.get(&(at, head, state)) {
             return Ok(known);
         }
-        let Found { suffix_set, deferred } =
-            StackSimulation::on(fixed, self.reborrow(), state).read_reduced(at, head)?;
-        let (deferred, _) = self.suffix_sets.deferred.intern(deferred);
-        let found = (self.suffix_sets.intern(suffix_set), deferred);
+        let found = StackSimulation::on(self.reborrow(), state).read_reduced(at, head)?;
         self.suffix_sets.deferred.reduced.insert((at, head, state), found);
         Ok(found)
     }

@@ -8,9 +8,7 @@ use palmette_parser::recognizer::{ContextId, Recognizer};
 use palmette_regex::expressions::{ExprId, Expressions, Front, Met};
 
 use super::{ResidualId, Residuals, Unread};
-use crate::Budget;
-use crate::TerminalId;
-use crate::chunks::SparseChunks;
+use crate::{Budget, TerminalId};
 
 /// A text at least this long at a lexeme's front is compared with the vocabulary as it is: it is a name, of which there are
 /// many, and few tokens begin it.
@@ -76,7 +74,7 @@ pub(crate) struct Lexemes {
     by_expr: HashMap<ExprId, Option<LexemeId>>,
     lexemes: Arc<boxcar::Vec<Lexeme>>,
     /// By terminal: its lexeme before the first byte, where terminals do not compete.
-    whole: Vec<Whole>,
+    whole: HashMap<TerminalId, Option<LexemeId>>,
     /// By context, or none where terminals compete wherever the parser is, the lexemes that begin in it.
     in_context: HashMap<Option<ContextId>, Box<[(TerminalId, LexemeId)]>>,
     /// By lexeme and what is asked of it and of what follows.
@@ -84,13 +82,7 @@ pub(crate) struct Lexemes {
     /// By two lexemes, one after the other.
     joined: HashMap<(LexemeId, LexemeId), Option<LexemeId>>,
     /// By state, if it was asked for; an error where some terminal is no residual.
-    by_state: SparseChunks<Option<Result<Arc<InProgress>, Unread>>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Whole {
-    Unasked,
-    Known(Option<LexemeId>),
+    by_state: HashMap<LexerState, Result<Arc<InProgress>, Unread>>,
 }
 
 impl Lexemes {
@@ -101,11 +93,11 @@ impl Lexemes {
             imported: HashMap::new(),
             by_expr: HashMap::new(),
             lexemes: Arc::default(),
-            whole: Vec::new(),
+            whole: HashMap::new(),
             in_context: HashMap::new(),
             under: HashMap::new(),
             joined: HashMap::new(),
-            by_state: SparseChunks::default(),
+            by_state: HashMap::new(),
         }
     }
 
@@ -118,8 +110,8 @@ impl Lexemes {
     pub(crate) fn bytes(&self) -> usize {
         let in_contexts: usize = self.in_context.values().map(|begun| begun.len()).sum();
         let in_maps = self.imported.len() + self.by_expr.len() + self.under.len();
-        let maps = in_maps + self.joined.len() + in_contexts;
-        maps * 32 + self.by_state.memory_bytes() + self.lexemes.count() * 64 + self.whole.len() * 8
+        let maps = in_maps + self.joined.len() + in_contexts + self.by_state.len();
+        maps * 32 + self.lexemes.count() * 64 + self.whole.len() * 8
     }
 
     /// All lexemes, those that are made later too.
@@ -134,12 +126,12 @@ impl Lexemes {
         state: LexerState,
         budget: &mut Budget<'_>,
     ) -> Result<Arc<InProgress>, Unread> {
-        if let Some(Some(known)) = self.by_state.get(state.0 as usize) {
+        if let Some(known) = self.by_state.get(&state) {
             return known.clone();
         }
         let found = self.find_in_progress(lexer, state, budget).map(Arc::new);
         if !matches!(found, Err(Unread::Interrupted(_))) {
-            *self.by_state.entry(state.0 as usize) = Some(found.clone());
+            self.by_state.insert(state, found.clone());
         }
         found
     }
@@ -307,7 +299,7 @@ impl Lexemes {
         terminal: TerminalId,
         budget: &mut Budget<'_>,
     ) -> Result<Option<LexemeId>, Unread> {
-        if let Some(&Whole::Known(known)) = self.whole.get(terminal.index()) {
+        if let Some(&known) = self.whole.get(&terminal) {
             return Ok(known);
         }
         let found = lexer.remainders(lexer.start(), |left| {
@@ -316,10 +308,7 @@ impl Lexemes {
                 Err(_) => Ok(None),
             }
         })?;
-        if self.whole.len() <= terminal.index() {
-            self.whole.resize(terminal.index() + 1, Whole::Unasked);
-        }
-        self.whole[terminal.index()] = Whole::Known(found);
+        self.whole.insert(terminal, found);
         Ok(found)
     }
 

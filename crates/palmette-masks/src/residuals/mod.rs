@@ -9,14 +9,14 @@
 //! - the places in the vocabulary trie where the lexeme may *end* with more of a token to come. What comes then is a
 //!   [suffix trie](suffix_trie), small for most residuals: after a string's closing quote there is punctuation.
 //!
-//! A residual that is almost another, its [reference](references), has its effect computed as a difference along the pair: by the
-//! bytes that can tell them apart ([`bounded_equivalence`], [`difference`]), by finitely many exceptions ([`finite_difference`]), or
-//! through the trie's quotient by the reference ([`quotient_trie`]).
+//! A residual that is almost another, its [reference](references), has its effect computed as a [`difference`]: a walk along the pair
+//! that leaves out what cannot tell the two apart ([`bounded_equivalence`]), for counts through the trie's quotient by the reference
+//! ([`quotient_trie`]).
 //!
 //! A mask is the union, over the residuals that the tops of the LR stacks admit, of their consumed tokens and of those suffixes that
 //! the parser accepts ([`mask_reading`]). Acceptance is found by a [simulation](stack_simulation) of the parser on the top of a stack;
-//! a reduction that pops below what was read is a [deferred reduction](deferred_reduction). Both, masks ([`mask_nodes`]) and
-//! suffixes accepted at a place ([`suffix_nodes`]), are memoised as [stack automata](super::stack_automaton).
+//! a reduction that pops below what was read is a [deferred reduction](deferred_reduction). Both, masks and
+//! suffixes accepted at a place, are memoised as [stack automata](super::stack_automaton) ([`stack_nodes`]).
 //!
 //! Nodes, and the effects that they need, may be computed ahead of time ([`stack_worklist`]).
 //!
@@ -28,23 +28,18 @@ mod bounded_equivalence;
 mod byte_groups;
 mod deferred_reduction;
 mod difference;
-mod finite_difference;
 mod lexemes;
-mod mask_builder;
-mod mask_nodes;
 mod mask_reading;
 mod quotient_trie;
 mod references;
+mod stack_nodes;
 mod stack_simulation;
 mod stack_worklist;
-mod suffix_nodes;
 mod suffix_sets;
 mod suffix_trie;
 mod token_effect;
-mod token_set;
 mod transitions;
 mod trie_shape;
-mod unions;
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -54,19 +49,16 @@ use palmette_regex::ByteSet;
 use palmette_regex::expressions::{ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions};
 
 pub(super) use lexemes::Lexemes;
-pub(super) use mask_builder::MaskBuilder;
-pub(super) use mask_nodes::ComponentsId;
-pub(super) use mask_reading::{Reading, ReadingMemory};
+pub(super) use mask_reading::Reading;
 use quotient_trie::QuotientTrie;
-pub(super) use stack_simulation::Component;
 pub(super) use stack_worklist::StackWorklist;
 pub(super) use suffix_sets::{SuffixSetId, SuffixSets};
 use suffix_trie::SuffixTries;
 use token_effect::TokenEffect;
-use transitions::TransitionTables;
+use transitions::TransitionTable;
 use trie_shape::TrieShape;
-use unions::Unions;
 
+use crate::mask_pool::{Row, RowEncoder};
 use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, Interrupted, LexerError, LimitError};
 
@@ -131,8 +123,9 @@ pub(crate) struct Residuals {
     growing: Mutex<Growing>,
     suffixes: SuffixTries,
     shape: TrieShape,
-    transition_tables: TransitionTables,
-    unions: Unions,
+    /// The tables of walks that have ended, at most one for each walk that there was at the same time.
+    transition_tables: Mutex<Vec<TransitionTable>>,
+    encoder: Mutex<RowEncoder>,
     bytes: AtomicUsize,
     num_expressions: AtomicUsize,
 }
@@ -141,16 +134,14 @@ pub(crate) struct Residuals {
 #[derive(Debug)]
 struct Growing {
     expressions: Expressions,
-    /// By expression: [`UNKNOWN`], [`DEAD`] where it matches nothing, or a residual's number after [`FIRST_RESIDUAL`].
-    ids: Vec<u32>,
+    /// By expression, its residual; `None` where it matches nothing.
+    ids: HashMap<ExprId, Option<ResidualId>>,
     /// Reference residuals, which others are compared with.
     references: Vec<ResidualId>,
     /// By condition, the bytes that it allows to come next.
     allowed: HashMap<ExprId, ByteSet>,
     /// For how many bytes two residuals agree.
     agreements: HashMap<(ResidualId, ResidualId), Option<u8>>,
-    /// By what stands before a part, the nodes of the vocabulary's trie where that ends, if it ends there for sure.
-    fronts: HashMap<ExprId, Option<Arc<[u32]>>>,
 }
 
 #[derive(Debug)]
@@ -168,15 +159,6 @@ struct Residual {
     quotient: OnceLock<Box<QuotientTrie>>,
 }
 
-impl Growing {
-    fn remember(&mut self, expr: ExprId, entry: u32) {
-        if self.ids.len() <= expr.index() {
-            self.ids.resize(expr.index() + 1, UNKNOWN);
-        }
-        self.ids[expr.index()] = entry;
-    }
-}
-
 impl Residuals {
     /// None yet.
     pub(crate) fn new(trie: &VocabularyTrie) -> Self {
@@ -186,17 +168,16 @@ impl Residuals {
             residuals: boxcar::Vec::new(),
             growing: Mutex::new(Growing {
                 expressions,
-                ids: Vec::new(),
+                ids: HashMap::new(),
                 references: Vec::new(),
                 allowed: HashMap::new(),
                 agreements: HashMap::new(),
-                fronts: HashMap::new(),
             }),
             suffixes: SuffixTries::new(trie),
             bytes: AtomicUsize::new(shape.memory_bytes()),
             shape,
-            transition_tables: TransitionTables::default(),
-            unions: Unions::default(),
+            transition_tables: Mutex::default(),
+            encoder: Mutex::default(),
             num_expressions: AtomicUsize::new(0),
         }
     }
@@ -273,14 +254,12 @@ impl Residuals {
         expr: ExprId,
         budget: &mut Budget<'_>,
     ) -> Result<Option<ResidualId>, Exceeded> {
-        match growing.ids.get(expr.index()) {
-            None | Some(&UNKNOWN) => {}
-            Some(&DEAD) => return Ok(None),
-            Some(found) => return Ok(Some(ResidualId(found - FIRST_RESIDUAL))),
+        if let Some(&known) = growing.ids.get(&expr) {
+            return Ok(known);
         }
         self.num_expressions.store(growing.expressions.len(), Ordering::Relaxed);
         if !growing.expressions.making(budget).matches_something(expr)? {
-            growing.remember(expr, DEAD);
+            growing.ids.insert(expr, None);
             return Ok(None);
         }
         let classes = growing.expressions.classes([expr]);
@@ -291,8 +270,28 @@ impl Residuals {
         let (effect, quotient) = (OnceLock::new(), OnceLock::new());
         let residual = Residual { expr, classes, row, ends, guarded, effect, quotient };
         let id = ResidualId(self.residuals.push(residual) as u32);
-        growing.remember(expr, id.0 + FIRST_RESIDUAL);
+        growing.ids.insert(expr, Some(id));
         Ok(Some(id))
+    }
+
+    /// The row of some words, perhaps near that of a reference.
+    fn encode(&self, words: &[u32], like: Option<&Row>) -> Row {
+        let mut encoder = self.encoder.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let before = encoder.memory_bytes();
+        let row = encoder.encode(words, like);
+        self.add_bytes(encoder.memory_bytes() - before);
+        row
+    }
+
+    /// The tokens that a residual consumes whole.
+    pub(crate) fn consumed(
+        &self,
+        trie: &VocabularyTrie,
+        num_words: usize,
+        residual: ResidualId,
+        budget: &mut Budget<'_>,
+    ) -> Result<&Row, Unread> {
+        Ok(&self.effect(trie, num_words, residual, budget)?.consumed)
     }
 
     fn add_bytes(&self, bytes: usize) {

@@ -7,10 +7,10 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use palmette_core::{TokenId, mask};
+use hashbrown::HashMap;
+use palmette_core::mask;
 
 use super::token_effect::{EffectComputation, TokenEffect};
-use super::token_set::{TokenSet, remove};
 use super::transitions::Local;
 use super::{ResidualId, Residuals, Unread};
 use crate::Budget;
@@ -152,20 +152,13 @@ impl QuotientNode {
         Self { residual, members: members.into(), height, next, below }
     }
 
-    /// Takes the tokens here and below out of a set.
-    fn take_out(
-        &self,
-        residuals: &Residuals,
-        trie: &VocabularyTrie,
-        remaining: &mut Remaining<'_>,
-    ) {
+    /// Takes the tokens here and below out of a row.
+    fn take_out(&self, residuals: &Residuals, trie: &VocabularyTrie, words: &mut [u32]) {
         let tokens = || self.members.iter().map(|&m| trie.tokens_in(trie.ranks(m as usize)));
-        let few = || tokens().map(<[TokenId]>::len).sum::<usize>() < MANY;
-        if self.below.get().is_none() && few() {
-            tokens().for_each(|tokens| remaining.removed.extend_from_slice(tokens));
+        if self.below.get().is_none() && tokens().map(<[_]>::len).sum::<usize>() < MANY {
+            tokens().flatten().for_each(|&token| mask::remove(words, token));
             return;
         }
-        let words = remaining.words();
         let row = self.below.get_or_init(|| {
             let mut row = vec![0; words.len()];
             tokens().flatten().for_each(|&token| mask::insert(&mut row, token));
@@ -195,45 +188,6 @@ impl QuotientNode {
     }
 }
 
-/// Remainder of a set from which tokens are taken.
-struct Remaining<'a> {
-    set: &'a TokenSet,
-    num_words: usize,
-    /// The set as a row without some tokens, once many are to be taken out at once.
-    words: Option<Vec<u32>>,
-    /// Tokens to be taken out besides.
-    removed: Vec<TokenId>,
-}
-
-impl<'a> Remaining<'a> {
-    fn new(set: &'a TokenSet, num_words: usize) -> Self {
-        Self { set, num_words, words: None, removed: Vec::new() }
-    }
-
-    fn words(&mut self) -> &mut [u32] {
-        self.words.get_or_insert_with(|| self.set.to_words(self.num_words))
-    }
-
-    fn finish(self) -> TokenSet {
-        match self.words {
-            None => self.set.changed(&self.removed, &[], self.num_words),
-            Some(mut words) => {
-                remove(&mut words, &self.removed);
-                TokenSet::of_words(&words)
-            }
-        }
-    }
-}
-
-/// Relation of a residual to its reference: may they agree for some bytes though they are not equal?
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counts {
-    /// They do not, or that is not asked.
-    Same,
-    /// They do, in how often at most something is repeated.
-    Differ,
-}
-
 impl EffectComputation<'_, '_, '_> {
     /// Token effect of a residual that is its reference but for counts; `None` where it tells apart what the reference does not.
     pub(super) fn by_quotient(
@@ -241,15 +195,14 @@ impl EffectComputation<'_, '_, '_> {
         residual: ResidualId,
         reference: ResidualId,
     ) -> Result<Option<TokenEffect>, Unread> {
-        let counts = self.counts(residual, reference)?;
         let (residuals, trie) = (self.residuals, self.trie);
         let known = residuals.effect(trie, self.num_words, reference, self.budget)?;
         let quotient = residuals
             .residual(reference)
             .quotient
             .get_or_init(|| Box::new(QuotientTrie::new(reference)));
-        let mut remaining = Remaining::new(&known.consumed, self.num_words);
-        let mut removed = Vec::new();
+        let mut words = known.consumed.to_words(self.num_words);
+        let (mut removed, mut agreed) = (Vec::new(), HashMap::new());
         let mut work = vec![(0, self.steps.number(residual)?)];
         while let Some((id, from)) = work.pop() {
             let Some(next) = quotient.next(residuals, trie, id, self.budget)? else {
@@ -265,24 +218,14 @@ impl EffectComputation<'_, '_, '_> {
                 let own = match self.after_all(from, &child.bytes)? {
                     Some(Some(own)) => own,
                     Some(None) => {
-                        node.take_out(residuals, trie, &mut remaining);
+                        node.take_out(residuals, trie, &mut words);
                         node.ends_below(trie, &known.ends, &mut removed);
                         continue;
                     }
                     None => return Ok(None),
                 };
-                if own == like {
+                if own == like || self.agreement((own, like), &mut agreed)? >= Some(node.height) {
                     continue;
-                }
-                if counts == Counts::Differ {
-                    let agreed = residuals.agreement(
-                        self.steps.residual(own),
-                        node.residual,
-                        self.budget,
-                    )?;
-                    if agreed.is_some_and(|agreed| agreed >= node.height) {
-                        continue;
-                    }
                 }
                 match (self.steps.ends(own), self.steps.ends(like)) {
                     (true, false) => return Ok(None),
@@ -296,7 +239,7 @@ impl EffectComputation<'_, '_, '_> {
             }
         }
         removed.sort_unstable();
-        Ok(Some(self.like_reference(known, remaining.finish(), &removed, &[])))
+        Ok(Some(self.like_reference(known, &words, &removed, &[])))
     }
 
     /// Residual after any of these bytes: `None` where that is not the same for all, `Some(None)` where nothing

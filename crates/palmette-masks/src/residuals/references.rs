@@ -3,13 +3,12 @@
 use palmette_regex::expressions::Exceeded;
 
 use super::bounded_equivalence::BoundedEquivalence;
-use super::quotient_trie::Counts;
 use super::token_effect::EffectComputation;
 use super::{ResidualId, Residuals, Unread};
 use crate::Budget;
 
 /// A byte that is common in tokens: what it leads to again and again is where tokens are mostly consumed.
-pub(super) const COMMON: u8 = b'e';
+const COMMON: u8 = b'e';
 
 /// After so many common bytes a residual stays the same, or is taken for one that never does.
 const COMMON_STEPS: usize = 3;
@@ -40,22 +39,6 @@ impl EffectComputation<'_, '_, '_> {
             }
         }
         Ok(best.map(|(_, reference, equivalence)| (reference, equivalence)))
-    }
-
-    /// Asks if a residual and a simpler one agree until counts are used up. They may differ before the first byte, where a text
-    /// that must not be empty may not end.
-    pub(super) fn counts(
-        &mut self,
-        residual: ResidualId,
-        simpler: ResidualId,
-    ) -> Result<Counts, Unread> {
-        let own = self.residuals.advance(residual, COMMON, self.budget)?;
-        let like = self.residuals.advance(simpler, COMMON, self.budget)?;
-        let agreed = match own.zip(like) {
-            Some((own, like)) => self.residuals.agreement(own, like, self.budget)?,
-            None => None,
-        };
-        Ok(if agreed.is_some() { Counts::Differ } else { Counts::Same })
     }
 
     /// Residual by which tokens are mostly consumed: where common bytes lead again and again.

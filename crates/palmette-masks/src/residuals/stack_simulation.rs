@@ -2,7 +2,7 @@
 //!
 //! Simulations nest up to three levels deep: the mask's own, where a lexeme is in progress or has ended; below it that of tokens that begin
 //! with new lexemes; and below that, that of what is left of tokens in which a lexeme has ended. The lower two know one state at a time,
-//! and what they find is kept ([`suffix_nodes`](super::suffix_nodes)).
+//! and what they find is kept ([`stack_nodes`](super::stack_nodes)).
 
 use hashbrown::HashSet;
 use palmette_core::TokenId;
@@ -12,26 +12,15 @@ use palmette_parser::lr::StateId;
 use palmette_parser::recognizer::{ContextId, Recognizer};
 use palmette_regex::expressions::ExprId;
 
-use super::deferred_reduction::{At, DeferredReduction};
+use super::deferred_reduction::{At, DeferredId, DeferredReduction};
 use super::lexemes::{InProgress, Lexeme, LexemeId};
-use super::suffix_nodes::SaidOfPlace;
+use super::stack_nodes::Asked;
 use super::suffix_sets::{SuffixSet, SuffixSetId, SuffixSets};
 use super::suffix_trie::SuffixId;
 use super::token_effect::Except;
 use super::{Lexemes, ResidualId, Residuals, Unread};
 use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, NonterminalId, TerminalId};
-
-/// Component of a mask, found together. None depends on the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Component {
-    /// The tokens consumed whole by a residual.
-    Consumed(ResidualId),
-    /// A suffix set.
-    SuffixSet(SuffixSetId),
-    /// Whatever a node from a file has, of which only the mask is known; by the node's number there.
-    Restored(u32),
-}
 
 /// The exceptions of one of the tries of suffixes after a residual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,8 +62,12 @@ impl Place {
         context: None,
     };
 
-    pub(super) fn is_front(self) -> bool {
+    fn is_front(self) -> bool {
         self.suffix == SuffixId::WHOLE
+    }
+
+    pub(super) fn asked(self) -> Asked {
+        if self.is_front() { Asked::Front } else { Asked::Within }
     }
 
     fn at(self, suffix: SuffixId) -> Self {
@@ -88,11 +81,10 @@ impl Place {
 }
 
 /// Result of a simulation with one state at hand.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
-    pub(super) suffix_set: SuffixSet,
-    /// Ascending.
-    pub(super) deferred: Box<[DeferredReduction]>,
+    pub(super) suffix_set: SuffixSetId,
+    pub(super) deferred: DeferredId,
 }
 
 /// Stack once a lexeme has ended.
@@ -111,10 +103,10 @@ type Head = (Place, Option<ResidualId>, Option<u8>);
 #[derive(Debug, Default)]
 pub(super) struct SimulationMemory {
     partial: PartialStack,
-    /// Single tokens, with the lengths of what was left of them.
-    pub(super) tokens: Vec<(TokenId, u32)>,
-    /// The residuals by which tokens may be consumed whole, each once.
-    consuming: Vec<ResidualId>,
+    /// The tokens that may follow, as far as they were found.
+    found: SuffixSet,
+    /// True when that is a mask.
+    is_mask: bool,
     /// The stacks on which lexemes begin at a token's front, and under which conditions.
     fronts: Vec<(Place, TopId)>,
     /// Places within tokens at which lexemes begin, and their stacks.
@@ -133,8 +125,8 @@ pub(super) struct SimulationMemory {
 
 impl SimulationMemory {
     fn clear(&mut self) {
-        self.tokens.clear();
-        self.consuming.clear();
+        self.found.clear();
+        self.is_mask = false;
         self.fronts.clear();
         self.begins.clear();
         self.within.clear();
@@ -155,19 +147,18 @@ pub(super) struct Fixed<'p> {
 }
 
 /// Memos that all simulations add to.
-pub(super) struct Memos<'g, 'b> {
+pub(super) struct Memos<'p, 'g, 'b> {
+    pub(super) fixed: Fixed<'p>,
     pub(super) lexemes: &'g mut Lexemes,
     pub(super) suffix_sets: &'g mut SuffixSets,
     pub(super) budget: &'g mut Budget<'b>,
-    /// Memory for further simulations.
-    pub(super) spare: &'g mut Vec<SimulationMemory>,
 }
 
-impl<'b> Memos<'_, 'b> {
+impl<'p, 'b> Memos<'p, '_, 'b> {
     /// Lends them for a while.
-    pub(super) fn reborrow(&mut self) -> Memos<'_, 'b> {
-        let Self { lexemes, suffix_sets, budget, spare } = self;
-        Memos { lexemes, suffix_sets, budget, spare }
+    pub(super) fn reborrow(&mut self) -> Memos<'p, '_, 'b> {
+        let Self { fixed, lexemes, suffix_sets, budget } = self;
+        Memos { fixed: *fixed, lexemes, suffix_sets, budget }
     }
 }
 
@@ -176,25 +167,26 @@ impl<'b> Memos<'_, 'b> {
 /// It takes from the budget: a unit for each lexeme that may begin and each node of a trie that is walked.
 pub(super) struct StackSimulation<'p, 'g, 'b> {
     fixed: Fixed<'p>,
-    memos: Memos<'g, 'b>,
+    memos: Memos<'p, 'g, 'b>,
     partial: PartialStack,
     memory: SimulationMemory,
 }
 
 impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     /// A stack of which only the topmost state is known.
-    pub(super) fn on(fixed: Fixed<'p>, memos: Memos<'g, 'b>, top: StateId) -> Self {
-        let mut memory = memos.spare.pop().unwrap_or_default();
+    pub(super) fn on(memos: Memos<'p, 'g, 'b>, top: StateId) -> Self {
+        let mut memory = memos.suffix_sets.spare.pop().unwrap_or_default();
         memory.clear();
         let mut partial = std::mem::take(&mut memory.partial);
         partial.begin(&[top]);
-        Self { fixed, memos, partial, memory }
+        Self { fixed: memos.fixed, memos, partial, memory }
     }
 
     /// Suffixes that are accepted at a place.
     pub(super) fn read_place(mut self, place: Place) -> Result<Found, Unread> {
         self.start(place, TopId::WHOLE);
-        self.read_to_end()
+        let found = self.find_all();
+        self.finish(found)
     }
 
     /// Suffixes that are accepted once a rule's head is on the stack.
@@ -205,53 +197,44 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             match at {
                 At::Place(place) => self.start(place, stack),
                 At::Within(lexeme, terminal) => {
-                    self.go_on_with_terminal(stack, terminal, |_| Ok(Some(lexeme)), None)?;
+                    self.go_on_with_terminal(stack, terminal, |_| Ok(Some(lexeme)))?;
                 }
             }
         }
-        self.read_to_end()
+        let found = self.find_all();
+        self.finish(found)
     }
 
-    /// Finds what a mask is made of, as far as the stack is known, and what is deferred, which is ascending.
-    pub(super) fn read_mask(
-        mut self,
-        in_progress: &InProgress,
-    ) -> Result<(Vec<Component>, Box<[DeferredReduction]>), Unread> {
-        let mut components = Vec::new();
-        let found = self.find_components(in_progress, &mut components);
-        let deferred = self.deferred();
-        self.finish();
-        found.map(|()| (components, deferred))
+    /// Finds a mask, as far as the stack is known.
+    pub(super) fn read_mask(mut self, in_progress: &InProgress) -> Result<Found, Unread> {
+        let found = self.find_mask(in_progress);
+        self.finish(found)
     }
 
-    fn find_components(
-        &mut self,
-        in_progress: &InProgress,
-        components: &mut Vec<Component>,
-    ) -> Result<(), Unread> {
+    fn find_mask(&mut self, in_progress: &InProgress) -> Result<(), Unread> {
+        self.memory.is_mask = true;
         let whole = TopId::WHOLE;
         if in_progress.fresh {
             let front = Place { condition: in_progress.condition, ..Place::FRONT };
             self.memory.fronts.push((front, whole));
         } else {
-            self.go_on(whole, in_progress, components)?;
+            self.go_on(whole, in_progress)?;
         }
-        let mut add = |suffix_set: SuffixSetId| {
-            if suffix_set != SuffixSetId::NOTHING {
-                components.push(Component::SuffixSet(suffix_set));
-            }
-        };
         let fronts = std::mem::take(&mut self.memory.fronts);
         for &(front, stack) in &fronts {
-            add(self.along_known(front, stack)?);
+            self.along_known(front, stack)?;
         }
         self.memory.fronts = fronts;
+        self.follow_begun()
+    }
+
+    /// Adds the tokens that go on where lexemes begin within them.
+    fn follow_begun(&mut self) -> Result<(), Unread> {
         while let Some((place, stack)) = self.memory.begins.pop() {
             if self.memory.seen.insert((place, stack)) {
-                add(self.along_known(place, stack)?);
+                self.along_known(place, stack)?;
             }
         }
-        components.extend(self.memory.consuming.iter().copied().map(Component::Consumed));
         Ok(())
     }
 
@@ -264,29 +247,19 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         }
     }
 
-    /// Gives the memory back.
-    fn finish(self) {
-        let memory = SimulationMemory { partial: self.partial, ..self.memory };
-        self.memos.spare.push(memory);
-    }
-
-    /// Finds how tokens go on at all places that were added.
-    fn read_to_end(mut self) -> Result<Found, Unread> {
-        let found = self.find_all().map(|()| {
-            let SimulationMemory { tokens, consuming, .. } = &mut self.memory;
-            tokens.sort_unstable();
-            tokens.dedup();
-            consuming.sort_unstable();
-            let suffix_set = SuffixSet {
-                tokens: tokens.as_slice().into(),
-                consuming: consuming.as_slice().into(),
-            };
-            Found { suffix_set, deferred: self.deferred() }
+    /// Interns what was found, if it was; gives the memory back.
+    fn finish(self, found: Result<(), Unread>) -> Result<Found, Unread> {
+        let mut memory = SimulationMemory { partial: self.partial, ..self.memory };
+        let suffix_sets = self.memos.suffix_sets;
+        let found = found.map(|()| Found {
+            suffix_set: suffix_sets.intern(memory.found.clone()),
+            deferred: suffix_sets.deferred.intern(&mut memory.deferred),
         });
-        self.finish();
+        suffix_sets.spare.push(memory);
         found
     }
 
+    /// Finds how tokens go on at all places that were added.
     fn find_all(&mut self) -> Result<(), Unread> {
         let mut done = 0;
         while let Some(&(front, stack)) = self.memory.fronts.get(done) {
@@ -294,14 +267,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             self.each_lexeme(front, stack, |at, lexeme, after| at.at_front(front, lexeme, after))?;
         }
         // What comes where a lexeme has ended is kept for other fronts.
-        while let Some((place, stack)) = self.memory.begins.pop() {
-            if self.memory.seen.insert((place, stack)) {
-                let suffix_set = self.along_known(place, stack)?;
-                self.memory
-                    .tokens
-                    .extend_from_slice(&self.memos.suffix_sets.get(suffix_set).tokens);
-            }
-        }
+        self.follow_begun()?;
         while let Some((place, stack)) = self.memory.within.pop() {
             if self.memory.seen.insert((place, stack)) {
                 self.each_lexeme(place, stack, |at, lexeme, after| {
@@ -313,53 +279,40 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         Ok(())
     }
 
-    /// Reductions that were deferred.
-    fn deferred(&mut self) -> Box<[DeferredReduction]> {
-        let deferred = &mut self.memory.deferred;
-        deferred.sort_unstable();
-        deferred.dedup();
-        deferred.as_slice().into()
-    }
-
-    /// Suffixes that are accepted at a place as far as the stack is known; adds what is deferred then.
-    fn along_known(&mut self, place: Place, stack: TopId) -> Result<SuffixSetId, Unread> {
-        let Some(stack) = self.settled(place, stack)? else { return Ok(SuffixSetId::NOTHING) };
-        let (mut at, counted) = (stack, Place { except: None, ..place });
-        let mut node = self.memos.first_suffixes(self.fixed, counted, self.partial.state(at))?;
-        let pending_after = 'read: loop {
-            let missing = self.memos.suffix_sets.nodes.get(node).missing;
-            if missing == 0 {
-                break None;
-            }
-            for read in 0..missing {
-                match self.partial.below(at) {
-                    Ok(Some(below)) => at = below,
-                    Ok(None) => break 'read None,
-                    Err(_) => break 'read Some(read),
-                }
-            }
-            node = self.memos.next_suffixes(self.fixed, node, self.partial.state(at))?;
-        };
-        let suffix_sets = &mut *self.memos.suffix_sets;
-        let SaidOfPlace { suffix_set, deferred, .. } = suffix_sets.nodes.get(node).said;
-        if let Some(read) = pending_after {
-            let deferred = suffix_sets.deferred.get(deferred).iter();
+    /// Adds the suffixes that are accepted at a place as far as the stack is known, and what is deferred then.
+    fn along_known(&mut self, place: Place, stack: TopId) -> Result<(), Unread> {
+        let Some(stack) = self.settled(place, stack)? else { return Ok(()) };
+        let Self { fixed, memos, partial, memory } = self;
+        let (mut at, mut is_known) = (stack, true);
+        let counted = Place { except: None, ..place };
+        let first = memos.first_suffixes(counted, partial.state(at))?;
+        let (said, read) = memos.read_on(place.asked(), first, || {
+            at = partial.below(at).unwrap_or_else(|_| {
+                is_known = false;
+                None
+            })?;
+            Some(partial.state(at))
+        })?;
+        let suffix_sets = &mut *memos.suffix_sets;
+        if !is_known {
+            let deferred = suffix_sets.deferred.get(said.deferred).iter();
             let deferred = deferred.map(|deferred| deferred.after(read).without(place.except));
-            self.memory.deferred.extend(deferred);
+            memory.deferred.extend(deferred);
         }
-        Ok(match place.except {
-            None => suffix_set,
-            Some(except) => suffix_sets.without(suffix_set, except, self.fixed.residuals),
-        })
+        let suffix_set = match place.except {
+            None => said.suffix_set,
+            Some(except) => suffix_sets.without(said.suffix_set, except, fixed.residuals),
+        };
+        if !memory.is_mask {
+            memory.found.tokens.extend_from_slice(&suffix_sets.get(suffix_set).tokens);
+        } else if suffix_set != SuffixSetId::NOTHING {
+            memory.found.parts.push(suffix_set);
+        }
+        Ok(())
     }
 
-    /// Adds the tokens that go on with lexemes in progress; of those that are taken as texts, what they are made of.
-    fn go_on(
-        &mut self,
-        stack: TopId,
-        in_progress: &InProgress,
-        components: &mut Vec<Component>,
-    ) -> Result<(), Unread> {
+    /// Adds the tokens that go on with lexemes in progress.
+    fn go_on(&mut self, stack: TopId, in_progress: &InProgress) -> Result<(), Unread> {
         let recognizer = self.fixed.recognizer;
         let tables = recognizer.parser().tables();
         let top = self.partial.state(stack);
@@ -373,13 +326,13 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             for &(terminal, to) in tables.shifts(top) {
                 if let Some(expr) = left(terminal) {
                     let after = [After::Shifted(stack, to)];
-                    self.go_on_with(in_progress.state, expr, &after, components)?;
+                    self.go_on_with(in_progress.state, expr, &after)?;
                 }
             }
             for terminal in recognizer.ignored().iter() {
                 if let Some(expr) = left(terminal) {
                     let after = [After::Same(stack)];
-                    self.go_on_with(in_progress.state, expr, &after, components)?;
+                    self.go_on_with(in_progress.state, expr, &after)?;
                 }
             }
             return Ok(());
@@ -387,10 +340,10 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         for &(terminal, expr) in live {
             if recognizer.ignored().contains(terminal) {
                 let after = [After::Same(stack)];
-                self.go_on_with(in_progress.state, expr, &after, components)?;
+                self.go_on_with(in_progress.state, expr, &after)?;
             } else {
                 let left = |at: &mut Self| at.left(in_progress.state, expr);
-                self.go_on_with_terminal(stack, terminal, left, Some(&mut *components))?;
+                self.go_on_with_terminal(stack, terminal, left)?;
             }
         }
         Ok(())
@@ -402,7 +355,6 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         stack: TopId,
         terminal: TerminalId,
         left: impl FnOnce(&mut Self) -> Result<Option<LexemeId>, Unread>,
-        components: Option<&mut Vec<Component>>,
     ) -> Result<(), Unread> {
         let tables = self.fixed.recognizer.parser().tables();
         let mut shifts = std::mem::take(&mut self.memory.shifts);
@@ -418,7 +370,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         let at = At::Within(lexeme, terminal);
         let open = self.partial.open_reductions().iter();
         self.memory.deferred.extend(open.map(|&reduction| DeferredReduction { at, reduction }));
-        self.go_on_with_lexeme(lexeme, &after, components)
+        self.go_on_with_lexeme(lexeme, &after)
     }
 
     /// Adds the tokens that go on with one of the lexemes in progress.
@@ -427,10 +379,9 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         state: LexerState,
         expr: ExprId,
         after: &[After],
-        components: &mut Vec<Component>,
     ) -> Result<(), Unread> {
         match self.left(state, expr)? {
-            Some(lexeme) => self.go_on_with_lexeme(lexeme, after, Some(components)),
+            Some(lexeme) => self.go_on_with_lexeme(lexeme, after),
             None => Ok(()),
         }
     }
@@ -441,24 +392,17 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         lexemes.left(self.fixed.recognizer.lexer(), state, expr, budget)
     }
 
-    /// Adds the tokens that go on with a lexeme; those that end within its text are a component.
-    fn go_on_with_lexeme(
-        &mut self,
-        lexeme: LexemeId,
-        after: &[After],
-        components: Option<&mut Vec<Component>>,
-    ) -> Result<(), Unread> {
+    /// Adds the tokens that go on with a lexeme; those of a mask that end within its text are a part of their own.
+    fn go_on_with_lexeme(&mut self, lexeme: LexemeId, after: &[After]) -> Result<(), Unread> {
         if after.is_empty() {
             return Ok(());
         }
         // What lexemes have in common is a part of each of them, which other masks have without the others.
         self.memory.heads_of = None;
         self.at_front(Place::FRONT, lexeme, after)?;
-        if let Some(components) = components
-            && !self.memory.tokens.is_empty()
-        {
-            let suffix_set = self.memos.suffix_sets.of_text(lexeme, &mut self.memory.tokens);
-            components.push(Component::SuffixSet(suffix_set));
+        let SimulationMemory { found, is_mask, .. } = &mut self.memory;
+        if *is_mask && !found.tokens.is_empty() {
+            found.parts.push(self.memos.suffix_sets.of_text(lexeme, &mut found.tokens));
         }
         Ok(())
     }
@@ -562,7 +506,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     fn is_joined(&mut self, whole: ResidualId) -> Result<bool, Unread> {
         let Fixed { residuals, trie, num_words, .. } = self.fixed;
         let effect = residuals.effect(trie, num_words, whole, self.memos.budget)?;
-        Ok(effect.consumed.is_list() && effect.suffixes.iter().any(|ended| ended.are_many))
+        Ok(effect.consumed.is_sparse() && effect.suffixes.iter().any(|ended| ended.are_many))
     }
 
     /// Adds the tokens that go on at a place with a lexeme's blanks, its text and what comes then.
@@ -629,8 +573,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     ) -> Result<(), Unread> {
         let Fixed { residuals, trie, num_words, .. } = self.fixed;
         let effect = residuals.effect(trie, num_words, residual, self.memos.budget)?;
-        if !self.memory.consuming.contains(&residual) {
-            self.memory.consuming.push(residual);
+        if !self.memory.found.consuming.contains(&residual) {
+            self.memory.found.consuming.push(residual);
         }
         for (ended, suffixes) in effect.suffixes.iter().zip(0..) {
             let except = ended.except.as_ref().map(|_| ExceptId { residual, suffixes });
@@ -740,11 +684,11 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         let node = self.fixed.residuals.suffixes.node(place.suffix);
         let tokens = node.tokens().iter().map(|&token| (token, node.depth()));
         match place.except {
-            None => self.memory.tokens.extend(tokens),
+            None => self.memory.found.tokens.extend(tokens),
             Some(except) => {
                 let except = self.fixed.residuals.except(except);
                 let counts = |&(token, left): &(TokenId, u32)| !except.contains(token, left);
-                self.memory.tokens.extend(tokens.filter(counts));
+                self.memory.found.tokens.extend(tokens.filter(counts));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Worklist over stack-automaton nodes, visited before masks ask for them.
 //!
-//! Positions of texts are many; what decides a mask is little: the [lexeme in progress](super::mask_nodes) and some states from the top of the
+//! Positions of texts are many; what decides a mask is little: the [lexeme in progress](super::stack_nodes) and some states from the top of the
 //! stack. Any way through the parser's states back to the first is a stack, so all that may come is found by going back.
 
 use std::collections::VecDeque;
@@ -12,8 +12,10 @@ use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::{StateId, Tables};
 
 use super::deferred_reduction::DeferredId;
+use super::mask_reading::Reading;
+use super::stack_nodes::Asked;
 use super::stack_simulation::Memos;
-use super::{ComponentsId, Reading, Residuals, Unread};
+use super::{Residuals, SuffixSetId, Unread};
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
 
 /// Nodes to be looked at, in the order in which they were found.
@@ -67,17 +69,24 @@ const MAX_OPEN: usize = 1 << 17;
 const MAX_BELOW: usize = 1 << 20;
 
 /// A node that was looked at.
-struct Found {
+struct Looked {
     node: AutomatonNodeId,
     missing: u32,
-    made_of: ComponentsId,
+    suffix_set: SuffixSetId,
     deferred: DeferredId,
 }
 
-impl Found {
-    fn of(node: AutomatonNodeId, memos: &Memos<'_, '_>) -> Self {
-        let &AutomatonNode { said, missing, .. } = memos.suffix_sets.mask_nodes.get(node);
-        Self { node, missing, made_of: said.made_of, deferred: said.deferred }
+impl<'b> Reading<'_, 'b> {
+    /// Finds a node of masks.
+    fn look(
+        self,
+        find: impl FnOnce(&mut Memos<'_, '_, 'b>) -> Result<AutomatonNodeId, Unread>,
+    ) -> Result<Looked, Unread> {
+        self.memos(|mut memos| {
+            let node = find(&mut memos)?;
+            let &AutomatonNode { said, missing, .. } = memos.suffix_sets.of_masks().get(node);
+            Ok(Looked { node, missing, suffix_set: said.suffix_set, deferred: said.deferred })
+        })
     }
 }
 
@@ -115,7 +124,6 @@ impl StackWorklist {
     }
 
     /// Looks at a lexeme in progress on stacks with this topmost state; gives what its mask is made of where no other state matters.
-    /// `generation` is the number of times that nodes were dropped.
     ///
     /// # Errors
     /// When the budget is used up; work that was called off is begun again by the next call.
@@ -123,14 +131,10 @@ impl StackWorklist {
         &mut self,
         lexer: LexerState,
         top: StateId,
-        reading: &mut Reading<'_, '_>,
-        generation: u32,
-    ) -> Result<Option<ComponentsId>, Unread> {
-        self.turn_to(reading, generation);
-        let found = reading.with_memos(|memos, fixed, _| {
-            let node = memos.first_mask(fixed, lexer, top)?;
-            Ok(Found::of(node, memos))
-        })?;
+        reading: Reading<'_, '_>,
+    ) -> Result<Option<SuffixSetId>, Unread> {
+        self.turn_to(&reading);
+        let found = reading.look(|memos| memos.first_mask(lexer, top))?;
         Ok(self.go_below(found, top))
     }
 
@@ -138,15 +142,11 @@ impl StackWorklist {
     ///
     /// # Errors
     /// As [`look_at_lexeme`](Self::look_at_lexeme).
-    pub(crate) fn look(
-        &mut self,
-        reading: &mut Reading<'_, '_>,
-        generation: u32,
-    ) -> Result<Option<ComponentsId>, Unread> {
-        self.turn_to(reading, generation);
+    pub(crate) fn look(&mut self, reading: Reading<'_, '_>) -> Result<Option<SuffixSetId>, Unread> {
+        self.turn_to(&reading);
         if let Some(&(deferred, state)) = self.deferred.open.front() {
-            let (next, missing) = reading.with_memos(|memos, fixed, _| {
-                let next = memos.step(fixed, deferred, state)?.deferred;
+            let (next, missing) = reading.memos(|mut memos| {
+                let next = memos.step(deferred, state)?.deferred;
                 Ok((next, memos.suffix_sets.deferred.missing(next)))
             })?;
             self.deferred.open.pop_front();
@@ -157,33 +157,31 @@ impl StackWorklist {
             return Ok(None);
         }
         let Some(&(node, state)) = self.nodes.open.front() else { return Ok(None) };
-        let found = reading.with_memos(|memos, fixed, _| {
-            let next = memos.next_mask(fixed, node, state)?;
-            Ok(Found::of(next, memos))
-        })?;
+        let found = reading.look(|memos| memos.next(Asked::Mask, node, state))?;
         self.nodes.open.pop_front();
         Ok(self.go_below(found, state))
     }
 
     /// Adds what may come below a node that was found by reading a state.
-    fn go_below(&mut self, found: Found, state: StateId) -> Option<ComponentsId> {
-        let Found { node, missing, made_of, deferred } = found;
+    fn go_below(&mut self, found: Looked, state: StateId) -> Option<SuffixSetId> {
+        let Looked { node, missing, suffix_set, deferred } = found;
         if missing == 0 {
-            return Some(made_of);
+            return Some(suffix_set);
         }
         let below = self.below(state, missing);
         self.deferred.add(deferred, &below);
         self.nodes.add(node, &below);
-        below.is_empty().then_some(made_of)
+        below.is_empty().then_some(suffix_set)
     }
 
     /// Forgets what was found once nodes were dropped, or have become numbers into other residuals, as they do where these take too much memory.
-    fn turn_to(&mut self, reading: &Reading<'_, '_>, generation: u32) {
+    fn turn_to(&mut self, reading: &Reading<'_, '_>) {
         let residuals = reading.lexemes.residuals();
-        let is_same =
-            |(same, of): &(Arc<Residuals>, u32)| Arc::ptr_eq(same, residuals) && *of == generation;
+        let is_same = |(same, generation): &(Arc<Residuals>, u32)| {
+            Arc::ptr_eq(same, residuals) && *generation == reading.generation
+        };
         if !self.found_with.as_ref().is_some_and(is_same) {
-            self.found_with = Some((Arc::clone(residuals), generation));
+            self.found_with = Some((Arc::clone(residuals), reading.generation));
             (self.deferred, self.nodes) = (Queue::default(), Queue::default());
         }
     }

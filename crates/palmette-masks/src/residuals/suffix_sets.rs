@@ -4,130 +4,132 @@
 //! What may come there depends on the parser's stack, and of that mostly on a few states. So it is kept by place and these states, and a
 //! mask is put together from what was found for other lexemes.
 
+use hashbrown::HashMap;
 use palmette_core::TokenId;
 
 use super::deferred_reduction::DeferredSets;
 use super::lexemes::LexemeId;
-use super::mask_nodes::{ComponentsId, MaskNodes, SaidOfMask};
-use super::stack_simulation::{Component, ExceptId};
-use super::suffix_nodes::SuffixNodes;
+use super::stack_nodes::{Asked, Said};
+use super::stack_simulation::{ExceptId, Place, SimulationMemory};
 use super::{ResidualId, Residuals};
-use crate::interned::{GrowingMap, Interned};
 use crate::stack_automaton::{AutomatonNodeId, StackAutomaton};
+use crate::{IndexSet, table_bytes};
 
 /// Tokens that may go on at a place.
-#[derive(Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct SuffixSet {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct SuffixSet {
     /// Ascending, with the lengths of what is left of them there; 0 before their first byte.
-    pub(super) tokens: Box<[(TokenId, u32)]>,
+    pub(super) tokens: Vec<(TokenId, u32)>,
     /// Residuals by which other tokens are consumed whole, ascending; only before their first byte.
-    pub(super) consuming: Box<[ResidualId]>,
+    pub(crate) consuming: Vec<ResidualId>,
+    /// Sets whose tokens go on too, ascending; only in the set of a mask, or of a step to one.
+    pub(crate) parts: Vec<SuffixSetId>,
+    /// Number of a node from a file, where only the mask of its set is known.
+    pub(crate) restored: Option<u32>,
 }
 
 /// A number into [`SuffixSets`]; equal numbers are equal suffix sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SuffixSetId(u32);
 
+impl SuffixSet {
+    pub(super) fn clear(&mut self) {
+        self.tokens.clear();
+        self.consuming.clear();
+        self.parts.clear();
+        self.restored = None;
+    }
+
+    /// Tokens of its own, but for those consumed whole.
+    pub(crate) fn tokens(&self) -> impl ExactSizeIterator<Item = TokenId> {
+        self.tokens.iter().map(|&(token, _)| token)
+    }
+}
+
 impl SuffixSetId {
     /// The suffix set of no tokens.
     pub(super) const NOTHING: Self = Self(0);
 }
 
-/// The suffix sets of a grammar, as far as they were asked for.
+/// The suffix sets of a grammar, and the stack automata that find them, as far as they were asked for.
 #[derive(Debug)]
 pub(crate) struct SuffixSets {
-    suffix_sets: Interned<SuffixSet>,
-    pub(super) nodes: SuffixNodes,
-    pub(super) mask_nodes: MaskNodes,
+    suffix_sets: IndexSet<SuffixSet>,
+    /// Places by their numbers in the nodes.
+    pub(super) places: IndexSet<Place>,
+    pub(super) place_nodes: StackAutomaton<Said>,
+    pub(super) mask_nodes: StackAutomaton<Said>,
     pub(super) deferred: DeferredSets,
     /// Suffix sets without exceptions.
-    without: GrowingMap<(SuffixSetId, ExceptId), SuffixSetId>,
+    without: HashMap<(SuffixSetId, ExceptId), SuffixSetId>,
     /// By lexeme, the tokens that end within its text.
-    texts: GrowingMap<LexemeId, SuffixSetId>,
+    texts: HashMap<LexemeId, SuffixSetId>,
     /// Memory that the suffix sets own.
     bytes: usize,
+    /// Memory for simulations.
+    pub(super) spare: Vec<SimulationMemory>,
 }
 
 impl Default for SuffixSets {
     fn default() -> Self {
-        let mut made = Self {
-            suffix_sets: Interned::default(),
-            nodes: SuffixNodes::default(),
-            mask_nodes: MaskNodes::default(),
+        Self {
+            suffix_sets: IndexSet::from_iter([SuffixSet::default()]),
+            places: IndexSet::default(),
+            place_nodes: StackAutomaton::default(),
+            mask_nodes: StackAutomaton::default(),
             deferred: DeferredSets::default(),
-            without: GrowingMap::default(),
-            texts: GrowingMap::default(),
+            without: HashMap::new(),
+            texts: HashMap::new(),
             bytes: 0,
-        };
-        let nothing = made.intern(SuffixSet::default());
-        debug_assert_eq!(nothing, SuffixSetId::NOTHING, "it is the first one");
-        made
+            spare: Vec::new(),
+        }
     }
 }
 
 impl SuffixSets {
     /// About how much memory they take.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.suffix_sets.memory_bytes()
-            + self.nodes.memory_bytes()
+        table_bytes::<SuffixSet>(self.suffix_sets.len())
+            + table_bytes::<Place>(self.places.len())
+            + self.place_nodes.memory_bytes()
             + self.mask_nodes.memory_bytes()
             + self.deferred.memory_bytes()
-            + self.without.memory_bytes()
-            + self.texts.memory_bytes()
+            + table_bytes::<(SuffixSetId, ExceptId, SuffixSetId)>(self.without.len())
+            + table_bytes::<(LexemeId, SuffixSetId)>(self.texts.len())
             + self.bytes
     }
 
-    pub(super) fn get(&self, id: SuffixSetId) -> &SuffixSet {
-        self.suffix_sets.get(id.0)
+    pub(crate) fn get(&self, id: SuffixSetId) -> &SuffixSet {
+        &self.suffix_sets[id.0 as usize]
     }
 
     /// Stack automaton of masks, by lexeme in progress.
-    pub(crate) fn of_masks(&self) -> &StackAutomaton<SaidOfMask> {
-        &self.mask_nodes.nodes
+    pub(crate) fn of_masks(&self) -> &StackAutomaton<Said> {
+        &self.mask_nodes
     }
 
     /// Stack automaton of masks, to be added to.
-    pub(crate) fn of_masks_mut(&mut self) -> &mut StackAutomaton<SaidOfMask> {
-        &mut self.mask_nodes.nodes
+    pub(crate) fn of_masks_mut(&mut self) -> &mut StackAutomaton<Said> {
+        &mut self.mask_nodes
     }
 
-    /// A node from a file, of this number there; gives what stands for its components.
+    /// A node of masks from a file, of this number there; gives what stands for its suffix set.
     pub(crate) fn restored_node(
         &mut self,
         number: u32,
         missing: u32,
-    ) -> (AutomatonNodeId, ComponentsId) {
-        let (deferred, _) = self.deferred.intern(Box::default());
-        self.mask_nodes.restored(number, deferred, missing)
-    }
-
-    /// Components of a mask.
-    pub(crate) fn components(&self, id: ComponentsId) -> &[Component] {
-        self.mask_nodes.components(id)
-    }
-
-    /// The tokens of a suffix set.
-    pub(crate) fn tokens(&self, id: SuffixSetId) -> impl Iterator<Item = TokenId> {
-        self.get(id).tokens.iter().map(|&(token, _)| token)
-    }
-
-    /// Residuals by which the others of a suffix set are consumed whole, ascending.
-    pub(crate) fn consuming(&self, id: SuffixSetId) -> &[ResidualId] {
-        &self.get(id).consuming
-    }
-
-    /// Number of tokens of a suffix set.
-    pub(crate) fn num_tokens(&self, id: SuffixSetId) -> usize {
-        self.get(id).tokens.len()
+    ) -> (AutomatonNodeId, SuffixSetId) {
+        let restored = SuffixSet { restored: Some(number), ..SuffixSet::default() };
+        let suffix_set = self.intern(restored);
+        let deferred = self.deferred.intern(&mut Vec::new());
+        let said = Said { suffix_set, deferred, asked: Asked::Mask };
+        (self.mask_nodes.intern(said, missing), suffix_set)
     }
 
     /// Forgets all but the suffix sets themselves: what they were found by is numbers into residuals that are no more.
     pub(crate) fn forget(&mut self) {
-        self.nodes = SuffixNodes::default();
-        self.mask_nodes = MaskNodes::default();
-        self.deferred = DeferredSets::default();
-        self.without = GrowingMap::default();
-        self.texts = GrowingMap::default();
+        let (suffix_sets, bytes) = (std::mem::take(&mut self.suffix_sets), self.bytes);
+        *self = Self { suffix_sets, bytes, ..Self::default() };
     }
 
     /// A suffix set without exceptions.
@@ -141,10 +143,8 @@ impl SuffixSets {
             return known;
         }
         let except_of = residuals.except(except);
-        let SuffixSet { tokens, consuming } = self.get(suffix_set);
-        let counts = |&&(token, left): &&(TokenId, u32)| !except_of.contains(token, left);
-        let left = tokens.iter().filter(counts).copied().collect();
-        let left = SuffixSet { tokens: left, consuming: consuming.clone() };
+        let mut left = self.get(suffix_set).clone();
+        left.tokens.retain(|&(token, left)| !except_of.contains(token, left));
         let found = self.intern(left);
         self.without.insert((suffix_set, except), found);
         found
@@ -156,48 +156,57 @@ impl SuffixSets {
         lexeme: LexemeId,
         tokens: &mut Vec<(TokenId, u32)>,
     ) -> SuffixSetId {
+        let tokens = std::mem::take(tokens);
         if let Some(&known) = self.texts.get(&lexeme) {
-            tokens.clear();
             return known;
         }
-        tokens.sort_unstable();
-        tokens.dedup();
-        let found =
-            self.intern(SuffixSet { tokens: tokens.drain(..).collect(), ..SuffixSet::default() });
+        let found = self.intern(SuffixSet { tokens, ..SuffixSet::default() });
         self.texts.insert(lexeme, found);
         found
     }
 
-    /// The suffix set of the tokens of several, of what is left of which the lengths are those `at_front`, or as they are.
+    /// One suffix set with others.
     pub(super) fn union(
         &mut self,
+        asked: Asked,
         one: SuffixSetId,
         others: &[SuffixSetId],
-        at_front: bool,
     ) -> SuffixSetId {
-        match (one, others) {
-            (_, []) => return one,
-            (SuffixSetId::NOTHING, &[other]) if !at_front => return other,
-            _ => {}
+        if others.is_empty() {
+            return one;
         }
-        let all = || std::iter::once(one).chain(others.iter().copied()).map(|id| self.get(id));
-        let tokens = all().flat_map(|suffix_set| &suffix_set.tokens);
-        let mut tokens: Vec<_> =
-            tokens.map(|&(token, left)| (token, if at_front { 0 } else { left })).collect();
-        tokens.sort_unstable();
-        tokens.dedup();
-        let mut consuming: Vec<_> =
-            all().flat_map(|suffix_set| &suffix_set.consuming).copied().collect();
-        consuming.sort_unstable();
-        consuming.dedup();
-        self.intern(SuffixSet { tokens: tokens.into(), consuming: consuming.into() })
+        let mut union = self.get(one).clone();
+        if asked == Asked::Mask {
+            union.parts.extend_from_slice(others);
+        } else {
+            for &other in others {
+                let other = self.get(other);
+                union.tokens.extend_from_slice(&other.tokens);
+                union.consuming.extend_from_slice(&other.consuming);
+            }
+        }
+        if asked == Asked::Front {
+            union.tokens.iter_mut().for_each(|(_, left)| *left = 0);
+        }
+        self.intern(union)
     }
 
-    /// The number of a suffix set.
-    pub(super) fn intern(&mut self, suffix_set: SuffixSet) -> SuffixSetId {
-        let bytes = size_of_val(&*suffix_set.tokens) + size_of_val(&*suffix_set.consuming);
-        let (number, is_new) = self.suffix_sets.intern(suffix_set);
+    /// The number of a suffix set, in whatever order.
+    pub(super) fn intern(&mut self, mut suffix_set: SuffixSet) -> SuffixSetId {
+        let SuffixSet { tokens, consuming, parts, restored: _ } = &mut suffix_set;
+        sort(tokens);
+        sort(consuming);
+        sort(parts);
+        let bytes = size_of_val(&**tokens) + size_of_val(&**consuming) + size_of_val(&**parts);
+        let (number, is_new) = self.suffix_sets.insert_full(suffix_set);
         self.bytes += if is_new { bytes } else { 0 };
-        SuffixSetId(number)
+        SuffixSetId(number as u32)
     }
+}
+
+/// Sorts, and leaves each once.
+fn sort<T: Ord>(all: &mut Vec<T>) {
+    all.sort_unstable();
+    all.dedup();
+    all.shrink_to_fit();
 }

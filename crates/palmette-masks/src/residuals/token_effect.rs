@@ -1,26 +1,22 @@
 //! Token effect of a residual: one walk over the vocabulary trie, or a difference from a reference.
 //!
-//! Some residuals are another but for finitely many lexemes ([`finite_difference`](super::finite_difference)). Where few tokens
-//! are left of a residual, its walk is short. Others are mostly like one that is known already, their
-//! [reference](super::references). A string of at most forty more characters is like one of any length: it goes through the
-//! vocabulary trie quotiented by that one ([`quotient_trie`](super::quotient_trie)). A string in which a date is found is like any
-//! string: the walk goes through both at once ([`difference`](super::difference)), and leaves out each part of the vocabulary where nothing can tell
-//! them apart.
+//! A residual of which few tokens are left has a short walk. Others are mostly like one that is known already, their
+//! [reference](super::references): a string of at most forty more characters is like one of any length, a name that is none of
+//! the declared ones like any name, a string in which a date is found like any string. Their effects are a
+//! [difference](super::difference), for counts through the vocabulary trie quotiented by the reference
+//! ([`quotient_trie`](super::quotient_trie)).
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
-use palmette_core::TokenId;
-use palmette_regex::ByteSet;
+use palmette_core::{TokenId, mask};
 use palmette_regex::expressions::{Exceeded, ExprId};
 
 use super::bounded_equivalence::BoundedEquivalence;
-use super::difference::Difference;
 use super::suffix_trie::SuffixId;
-use super::token_set::TokenSet;
 use super::transitions::Transitions;
 use super::{ResidualId, Residuals, Unread};
+use crate::mask_pool::Row;
 use crate::vocabulary::{Visit, VocabularyTrie};
 use crate::{Budget, Interrupted};
 
@@ -28,7 +24,7 @@ use crate::{Budget, Interrupted};
 #[derive(Debug)]
 pub(super) struct TokenEffect {
     /// The tokens after which the lexeme goes on, or has just ended.
-    pub(super) consumed: TokenSet,
+    pub(super) consumed: Row,
     /// Suffix tries of the tokens within which the lexeme may end, not at their front.
     pub(super) suffixes: Box<[Ended]>,
     /// The nodes of the vocabulary's trie where it may have, with more to come; ascending. Not told of guarded residuals, which are no references.
@@ -103,8 +99,7 @@ impl Residuals {
             .flat_map(|ended| &ended.except)
             .map(|except| size_of_val(&*except.tokens))
             .sum();
-        let bytes = found.consumed.memory_bytes() + size_of_val(&*found.ends) + except;
-        self.add_bytes(bytes);
+        self.add_bytes(size_of_val(&*found.ends) + except);
         Ok(memo.get_or_init(|| Box::new(found)))
     }
 }
@@ -115,8 +110,6 @@ pub(super) struct EffectComputation<'a, 'b, 'c> {
     pub(super) trie: &'a VocabularyTrie,
     pub(super) num_words: usize,
     pub(super) steps: Transitions<'a>,
-    /// By condition, the bytes that it allows to come next.
-    allowed: HashMap<ExprId, ByteSet>,
     pub(super) budget: &'b mut Budget<'c>,
 }
 
@@ -127,8 +120,7 @@ impl<'a, 'b, 'c> EffectComputation<'a, 'b, 'c> {
         num_words: usize,
         budget: &'b mut Budget<'c>,
     ) -> Self {
-        let (steps, allowed) = (Transitions::new(residuals), HashMap::new());
-        Self { residuals, trie, num_words, steps, allowed, budget }
+        Self { residuals, trie, num_words, steps: Transitions::new(residuals), budget }
     }
 }
 
@@ -137,18 +129,13 @@ impl EffectComputation<'_, '_, '_> {
         if self.residuals.is_guarded(residual) {
             return Ok(self.walk(residual, usize::MAX)?.expect("there are no more nodes"));
         }
-        if let Some(found) = self.finite_difference(residual)? {
-            return Ok(found);
-        }
         let home = self.home(residual)?;
-        let simpler = match home {
-            None => self.simpler(residual)?,
-            Some(_) => None,
-        };
-        let known =
-            simpler.filter(|&simpler| self.residuals.residual(simpler).quotient.get().is_some());
+        let simpler = if home.is_none() { self.simpler(residual)? } else { None };
         // Once the vocabulary has been seen as a reference sees it, going through that takes less than finding out that a walk
         // is not short.
+        let is_known =
+            |&simpler: &ResidualId| self.residuals.residual(simpler).quotient.get().is_some();
+        let known = simpler.filter(is_known);
         if let Some(simpler) = known
             && let Some(found) = self.by_quotient(residual, simpler)?
         {
@@ -160,20 +147,17 @@ impl EffectComputation<'_, '_, '_> {
         {
             return Ok(found);
         }
-        match (home, simpler) {
-            (Some(home), _) if home != residual => return self.like(residual, home),
-            (None, Some(simpler)) => {
-                if known.is_none()
-                    && let Some(found) = self.by_quotient(residual, simpler)?
-                {
-                    return Ok(found);
-                }
-                return self.like(residual, simpler);
-            }
-            _ => {}
+        if let Some(simpler) = simpler
+            && known.is_none()
+            && let Some(found) = self.by_quotient(residual, simpler)?
+        {
+            return Ok(found);
+        }
+        if let Some(reference) = home.filter(|&home| home != residual).or(simpler) {
+            return self.like(residual, reference);
         }
         let reference = self.best_reference(residual)?;
-        if home == Some(residual) {
+        if home.is_some() {
             self.residuals.add_reference(residual);
         }
         let found = match reference {
@@ -210,22 +194,10 @@ impl EffectComputation<'_, '_, '_> {
         Ok(found.expect("there are no more nodes"))
     }
 
-    fn difference(
-        &mut self,
-        residual: ResidualId,
-        reference: ResidualId,
-        equivalence: &BoundedEquivalence,
-        most: usize,
-    ) -> Result<Option<TokenEffect>, Unread> {
-        let pair = (self.steps.number(residual)?, self.steps.number(reference)?);
-        let known = self.residuals.effect(self.trie, self.num_words, reference, self.budget)?;
-        let found = Difference::walk(self, pair, equivalence, known, most)?;
-        Ok(found.map(|found| found.like(self, known)))
-    }
-
     /// Walks all tokens through a residual; `None` where more than `most` nodes are left of them.
     fn walk(&mut self, residual: ResidualId, most: usize) -> Result<Option<TokenEffect>, Unread> {
-        let (mut consumed, mut ends, mut guarded) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ends, mut guarded) = (Vec::new(), Vec::new());
+        let mut words = vec![0; self.num_words];
         let (trie, root) = (self.trie, self.steps.number(residual)?);
         let (mut path, mut left) = (Vec::new(), most);
         for first in 0..=u8::MAX {
@@ -244,7 +216,8 @@ impl EffectComputation<'_, '_, '_> {
                 }
                 left -= 1;
                 let index = node.index;
-                consumed.extend_from_slice(trie.tokens_in(trie.own_ranks(index)));
+                let tokens = trie.tokens_in(trie.own_ranks(index));
+                tokens.iter().for_each(|&token| mask::insert(&mut words, token));
                 match self.steps.ends_if(next).filter(|_| trie.end(index) > index + 1) {
                     Some(ExprId::ALL) => ends.push(index as u32),
                     Some(condition) if self.goes_on_under(index, condition)? => {
@@ -264,24 +237,18 @@ impl EffectComputation<'_, '_, '_> {
             self.suffixes(&nodes, ends[0].0)
         });
         let suffixes = self.suffixes(&ends, ExprId::ALL).into_iter().chain(guarded).collect();
-        let consumed = TokenSet::new(consumed, self.num_words);
+        let consumed = self.residuals.encode(&words, None);
         Ok(Some(TokenEffect { consumed, suffixes, ends: ends.into() }))
     }
 
     /// True when some token goes on at a node as a condition allows, as far as the next byte tells.
     fn goes_on_under(&mut self, node: usize, condition: ExprId) -> Result<bool, Unread> {
-        let allowed = match self.allowed.get(&condition) {
-            Some(known) => *known,
-            None => {
-                let found = self.residuals.allowed_by(condition, self.budget)?;
-                *self.allowed.entry(condition).or_insert(found)
-            }
-        };
+        let allowed = self.residuals.allowed_by(condition, self.budget)?;
         Ok(self.trie.children(node).any(|child| allowed.contains(child.byte)))
     }
 
     /// Suffix trie of what follows these nodes.
-    pub(super) fn suffixes(&self, ends: &[u32], condition: ExprId) -> Option<Ended> {
+    fn suffixes(&self, ends: &[u32], condition: ExprId) -> Option<Ended> {
         let below = |&end: &u32| self.trie.ranks(end as usize).len();
         (!ends.is_empty()).then(|| Ended {
             suffixes: self.residuals.suffixes.of(self.trie, ends),
@@ -291,12 +258,12 @@ impl EffectComputation<'_, '_, '_> {
         })
     }
 
-    /// Token effect of a residual by which the tokens of `consumed` are consumed, and which ends where its reference does, but for
-    /// `removed`, and at `added`. All are ascending.
+    /// Token effect of a residual by which the tokens of `words` are consumed, and which ends where its reference does, but for
+    /// `removed`, and at `added`, which are ascending.
     pub(super) fn like_reference(
         &self,
         reference: &TokenEffect,
-        consumed: TokenSet,
+        words: &[u32],
         removed: &[u32],
         added: &[u32],
     ) -> TokenEffect {
@@ -320,6 +287,7 @@ impl EffectComputation<'_, '_, '_> {
             }
             None => self.suffixes(&ends, ExprId::ALL).into_iter().collect(),
         };
+        let consumed = self.residuals.encode(words, Some(&reference.consumed));
         TokenEffect { consumed, suffixes, ends: ends.into() }
     }
 
@@ -359,7 +327,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::LazyLock;
 
-    use palmette_core::{Vocabulary, mask};
+    use palmette_core::Vocabulary;
     use proptest::prelude::*;
 
     use super::*;
@@ -467,7 +435,7 @@ mod tests {
 
     /// Whatever is left of a count: at once, in the middle of a character, and when it is used up.
     #[test]
-    fn residuals_that_count_are_walked_as_their_model_sees_the_vocabulary() {
+    fn residuals_that_count_are_differences_from_those_that_do_not() {
         let residuals = Residuals::new(&TRIE);
         for pattern in [
             "[ab1é]{0,9}1",
@@ -478,9 +446,6 @@ mod tests {
         ] {
             check_along(&residuals, pattern, "ab1éab 1ab ab1".as_bytes());
         }
-        let quotient = |at| residuals.residual(ResidualId(at)).quotient.get().is_some();
-        let num_residuals = residuals.residuals.count() as u32;
-        assert!((0..num_residuals).filter(|&at| quotient(at)).count() >= 4);
     }
 
     fn pattern() -> impl Strategy<Value = String> {
@@ -555,30 +520,6 @@ mod tests {
             let whole = Regex::concat([regex(head), part, regex(rest)]);
             let name = format!("{head:?}, {of:?} but {but:?}, {rest:?}");
             check_all_along(&Residuals::new(&TRIE), &whole, &name, &bytes);
-        }
-    }
-
-    /// Names but declared ones are not compared with names, byte by byte.
-    #[test]
-    fn names_are_found_by_their_exceptions() {
-        let residuals = Residuals::new(&TRIE);
-        let but = Regex::alternate(["ab", "abe", "b-", ""].map(Regex::literal));
-        let part = Regex::and([regex("[^\"]*"), Regex::complement(but)]);
-        let whole = Regex::concat([regex(" *\""), part, regex("\"")]);
-        for bytes in ["", " ", "\"", "\"a", "\"ab"] {
-            let after = |residual, &byte| {
-                residuals.advance(residual, byte, &mut Budget::unlimited()).expect("small")
-            };
-            let at = bytes
-                .as_bytes()
-                .iter()
-                .try_fold(residual(&residuals, &whole).expect("some"), after);
-            let budget = &mut Budget::unlimited();
-            let mut computation = EffectComputation::new(&residuals, &TRIE, num_words(), budget);
-            assert!(
-                computation.finite_difference(at.expect("some")).expect("small").is_some(),
-                "{bytes:?}"
-            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Transition table of the residuals that walks meet, dense by byte.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use hashbrown::HashMap;
 use palmette_regex::expressions::ExprId;
@@ -21,12 +21,9 @@ pub(super) struct Transitions<'a> {
     table: TransitionTable,
 }
 
-/// The tables of walks that have ended, at most one for each walk that there was at the same time.
+/// Transitions met by walks that have ended.
 #[derive(Debug, Default)]
-pub(super) struct TransitionTables(Mutex<Vec<TransitionTable>>);
-
-#[derive(Debug, Default)]
-struct TransitionTable {
+pub(super) struct TransitionTable {
     numbers: HashMap<ResidualId, Local>,
     known: Vec<KnownResidual>,
     /// By residual and byte: [`UNASKED`], [`NOWHERE`], or a local number after [`FIRST`].
@@ -50,8 +47,7 @@ const FIRST: u16 = 2;
 
 impl<'a> Transitions<'a> {
     pub(super) fn new(residuals: &'a Residuals) -> Self {
-        let kept =
-            residuals.transition_tables.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let kept = residuals.transition_tables.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let table = kept.unwrap_or_default();
         residuals.take_bytes(table.memory_bytes());
         Self { residuals, table }
@@ -175,7 +171,7 @@ impl Drop for Transitions<'_> {
         if table.known.len() <= MAX_KEPT {
             self.residuals.add_bytes(table.memory_bytes());
             let mut tables =
-                self.residuals.transition_tables.0.lock().unwrap_or_else(PoisonError::into_inner);
+                self.residuals.transition_tables.lock().unwrap_or_else(PoisonError::into_inner);
             tables.push(table);
         }
     }

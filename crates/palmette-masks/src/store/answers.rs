@@ -7,8 +7,8 @@ use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::StateId;
 use palmette_parser::recognizer::Branch;
 
-use crate::interned::Interned;
 use crate::stack_trees::{NodeId, StackTrees};
+use crate::{IndexSet, table_bytes};
 
 /// Masks by what they depend on: the lexeme in progress, the open blocks, and the states of the stack from the top, as
 /// many as were read to find the mask. Equal masks are kept once.
@@ -18,13 +18,13 @@ pub(super) struct Answers {
     numbers: HashMap<(LexerState, Line, Blocks), u32>,
     /// At a node the mask; `None` where more of the stack must be read.
     trees: StackTrees<Option<AnswerId>>,
-    masks: Interned<Box<[u32]>>,
+    masks: IndexSet<Box<[u32]>>,
     bytes: usize,
 }
 
 /// A number into the masks of [`Answers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AnswerId(u32);
+pub(super) struct AnswerId(usize);
 
 /// A stack for which there is no answer: its states from the top, and the lowest of these entries.
 pub(super) struct Unanswered<'s> {
@@ -36,11 +36,14 @@ impl Answers {
     /// About how much memory they take.
     pub(super) fn bytes(&self) -> usize {
         let numbers = self.numbers.len() * size_of::<(LexerState, Line, Blocks, u32)>();
-        self.bytes + numbers + self.trees.memory_bytes() + self.masks.memory_bytes()
+        self.bytes
+            + numbers
+            + self.trees.memory_bytes()
+            + table_bytes::<Box<[u32]>>(self.masks.len())
     }
 
     pub(super) fn mask(&self, mask: AnswerId) -> &[u32] {
-        self.masks.get(mask.0)
+        &self.masks[mask.0]
     }
 
     /// The masks of all stacks of a branch, each once.
@@ -86,11 +89,10 @@ impl Answers {
         let key = (branch.lexer, branch.line, branch.blocks.clone());
         let tree = *self.numbers.entry(key).or_insert(next);
         let node = self.trees.make(tree, states);
-        let (number, is_new) = match self.masks.find(mask) {
-            Some(known) => (known, false),
-            None => self.masks.intern(mask.into()),
-        };
-        self.bytes += if is_new { size_of_val(mask) } else { 0 };
+        let number = self.masks.get_index_of(mask).unwrap_or_else(|| {
+            self.bytes += size_of_val(mask);
+            self.masks.insert_full(mask.into()).0
+        });
         self.trees.know(node, Some(AnswerId(number)));
     }
 }
