@@ -3,7 +3,7 @@
 use palmette_parser::lr::StateId;
 
 use super::children::Children;
-use super::{IndexMap, table_bytes};
+use super::tables::{IndexMap, table_bytes};
 
 /// Trees of nodes, each for some states of a stack from its top; at a node is what is known of all stacks that begin so.
 ///
