@@ -27,6 +27,7 @@ mod residuals;
 mod stack_automaton;
 mod stack_trees;
 pub mod store;
+mod tables;
 pub mod vocabulary;
 pub mod walk;
 
@@ -34,7 +35,6 @@ pub use automaton::{
     AutomatonStatistics, MaskAutomaton, Precompute, PreparedVocabulary, SavedAutomaton, SavedMask,
     UNREAD,
 };
-use hashbrown::DefaultHashBuilder;
 pub use mask_pool::PoolId;
 use palmette_parser::{
     Grammar, Indentation, Interrupted, LexerError, LimitError, NonterminalId, Rule, Symbol,
@@ -42,14 +42,3 @@ use palmette_parser::{
 };
 use palmette_regex::{Budget, TokenPattern};
 pub use vocabulary::VocabularyFingerprint;
-
-/// Values by number, in the order in which they came.
-type IndexSet<T> = indexmap::IndexSet<T, DefaultHashBuilder>;
-
-/// A map that is gone through in the order in which its keys came.
-type IndexMap<K, V> = indexmap::IndexMap<K, V, DefaultHashBuilder>;
-
-/// About how much memory a hash table of so many entries takes, without what these own.
-fn table_bytes<T>(num_entries: usize) -> usize {
-    num_entries * (size_of::<T>() + 16)
-}

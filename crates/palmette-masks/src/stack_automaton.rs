@@ -8,7 +8,7 @@ use palmette_parser::glr::StackNode;
 use palmette_parser::lr::StateId;
 
 use super::children::Children;
-use super::{IndexMap, table_bytes};
+use super::tables::{IndexMap, table_bytes};
 
 /// A number into [`StackAutomaton`]; equal numbers are equal nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use palmette_parser::lr::StateId;
 
 use super::children::Children;
-use super::table_bytes;
+use super::tables::table_bytes;
 
 /// Trees of nodes, each for some states of a stack from its top; at a node is what is known of all stacks that begin so.
 ///

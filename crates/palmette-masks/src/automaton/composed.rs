@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use crate::mask_pool::PoolId;
 use crate::mask_pool::RowId;
 use crate::residuals::{ResidualId, SuffixSetId};
-use crate::table_bytes;
+use crate::tables::table_bytes;
 
 /// Memo of masks by their suffix sets.
 ///

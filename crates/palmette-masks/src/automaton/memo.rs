@@ -18,7 +18,8 @@ use crate::mask_pool::{MaskPool, Part, PoolId, Row, RowId};
 use crate::residuals::{
     Lexemes, Reading, ResidualId, StackWorklist, SuffixSetId, SuffixSets, Unread,
 };
-use crate::{Budget, Interrupted, table_bytes};
+use crate::tables::table_bytes;
+use crate::{Budget, Interrupted};
 
 /// Memo of the stack automaton: nodes, masks, and the memory to make more.
 #[derive(Debug, Default)]

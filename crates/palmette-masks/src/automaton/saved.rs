@@ -9,9 +9,9 @@ use palmette_parser::recognizer::Recognizer;
 
 use super::memo::Memo;
 use super::{MaskAutomaton, PreparedVocabulary};
-use crate::IndexMap;
 use crate::mask_pool::PoolId;
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
+use crate::tables::IndexMap;
 
 /// Nodes and masks without what they are made of. Restored nodes answer like others; where a stack leads to none, those from its top are made
 /// anew.

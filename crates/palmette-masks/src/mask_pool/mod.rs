@@ -15,7 +15,7 @@ use row::FEW;
 pub(super) use row::{Row, RowEncoder};
 
 use super::residuals::{SuffixSetId, SuffixSets};
-use super::{IndexSet, table_bytes};
+use super::tables::{IndexSet, table_bytes};
 
 /// Number of a mask in the pool; different ones may be equal masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

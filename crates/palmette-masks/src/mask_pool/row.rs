@@ -93,7 +93,7 @@ impl Row {
         self.patches.iter().for_each(|&(at, word)| mask[at as usize] = word);
     }
 
-    /// Its words, of which a mask has so many.
+    /// Words of it, of which a mask has so many.
     pub(crate) fn to_words(&self, num_words: usize) -> Vec<u32> {
         let mut words = vec![0; num_words];
         self.copy(&mut words);

@@ -14,7 +14,8 @@ use super::Unread;
 use super::lexemes::LexemeId;
 use super::stack_simulation::{ExceptId, Found, Memos, Place, StackSimulation};
 use super::suffix_sets::{SuffixSet, SuffixSetId};
-use crate::{IndexSet, NonterminalId, TerminalId, table_bytes};
+use crate::tables::{IndexSet, table_bytes};
+use crate::{NonterminalId, TerminalId};
 
 /// Place of tokens when the parser reduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -13,7 +13,7 @@ use super::stack_nodes::{Asked, Said};
 use super::stack_simulation::{ExceptId, Place, SimulationMemory};
 use super::{ResidualId, Residuals};
 use crate::stack_automaton::{AutomatonNodeId, StackAutomaton};
-use crate::{IndexSet, table_bytes};
+use crate::tables::{IndexSet, table_bytes};
 
 /// Tokens that may go on at a place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

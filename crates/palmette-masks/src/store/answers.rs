@@ -8,7 +8,7 @@ use palmette_parser::lr::StateId;
 use palmette_parser::recognizer::Branch;
 
 use crate::stack_trees::{NodeId, StackTrees};
-use crate::{IndexSet, table_bytes};
+use crate::tables::{IndexSet, table_bytes};
 
 /// Masks by what they depend on: the lexeme in progress, the open blocks, and the states of the stack from the top, as
 /// many as were read to find the mask. Equal masks are kept once.
