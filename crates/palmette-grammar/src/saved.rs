@@ -111,13 +111,13 @@ pub enum SaveError {
 /// Error of a file that gives no compiled grammar.
 #[derive(Debug, thiserror::Error)]
 pub enum ReopenError {
-    /// It cannot be opened, is no such file, or is damaged.
+    /// A file that cannot be opened, is no such file, or is damaged.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The checksums are right, but not the contents.
     #[error("is no sound compiled grammar: {0}")]
     Malformed(String),
-    /// It was compiled for another vocabulary.
+    /// A grammar compiled for another vocabulary.
     #[error(
         "was compiled for another vocabulary: that of {num_tokens} tokens with fingerprint {said}, not {found}; compile it anew"
     )]
@@ -135,7 +135,7 @@ pub enum ReopenError {
     /// The source asks for a token that the vocabulary does not have.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// It cannot be made ready.
+    /// A grammar that cannot be made ready.
     #[error(transparent)]
     Compile(#[from] CompileError),
 }

@@ -2,7 +2,7 @@
 
 use palmette_parser::lr::StateId;
 
-/// By state, what comes after it.
+/// Children by state.
 #[derive(Debug, Default)]
 pub(super) enum Children<N> {
     #[default]

@@ -20,11 +20,11 @@ pub(super) struct AutomatonNodeId(u32);
 /// that are known.
 #[derive(Debug)]
 pub(super) struct StackAutomaton<C> {
-    /// By what is asked about, and by topmost state.
+    /// First nodes by what is asked about, and by topmost state.
     first: IndexMap<(u32, StateId), AutomatonNodeId>,
     nodes: boxcar::Vec<AutomatonNode<C>>,
     ids: HashMap<C, AutomatonNodeId>,
-    /// Of the children.
+    /// Bytes of the children.
     bytes: usize,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct StackAutomaton<C> {
 #[derive(Debug)]
 pub(super) struct AutomatonNode<C> {
     pub(super) said: C,
-    /// Of so many states below, only the last decides how it goes on; 0 where nothing is open.
+    /// Number of states below, only the last of which decides how it goes on; 0 where nothing is open.
     pub(super) missing: u32,
     children: Children<AutomatonNodeId>,
 }
@@ -44,7 +44,7 @@ struct Way<'s> {
     at: StackNode<'s>,
     /// The node of what decided so far.
     node: AutomatonNodeId,
-    /// Of so many states below, the last decides.
+    /// Number of states below of which the last decides.
     missing: u32,
 }
 

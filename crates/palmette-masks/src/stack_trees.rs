@@ -13,7 +13,7 @@ use super::tables::table_bytes;
 /// dropped as many.
 #[derive(Debug)]
 pub(super) struct StackTrees<T> {
-    /// By number of the tree and topmost state, its node.
+    /// Nodes by number of the tree and topmost state.
     tops: HashMap<(u32, StateId), NodeId>,
     nodes: boxcar::Vec<TreeNode<T>>,
     bytes: usize,

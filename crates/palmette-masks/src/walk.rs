@@ -35,7 +35,7 @@ pub struct WalkScratch {
     /// The stacks that branches refer to.
     stacks: Vec<Known>,
     by_fingerprint: HashMap<u64, Vec<u32>>,
-    /// By stacks and lexeme, the stacks after it: several where these begin lexemes in different contexts.
+    /// Shifts by stacks and lexeme: the stacks after it, several where these begin lexemes in different contexts.
     shifts: HashMap<(u32, Letter), Arc<[u32]>>,
     contextual: ContextualStates,
     /// The branches of all nodes from the root to the current one: a range for each.

@@ -51,7 +51,7 @@ pub enum BatchRow<'a> {
         /// A state of it.
         state: &'a GrammarState,
     },
-    /// Nothing: the row stays as it is. For sequences without a grammar.
+    /// No mask: the row stays as it is. For sequences without a grammar.
     Untouched,
 }
 

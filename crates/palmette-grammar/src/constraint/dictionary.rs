@@ -92,7 +92,7 @@ struct Kept {
     generation: u32,
     masks: Vec<Arc<[u32]>>,
     by_hash: HashMap<u64, Vec<u32>>,
-    /// By the masks of the automaton that are joined.
+    /// Entries by the masks of the automaton that are joined.
     by_parts: HashMap<Parts, u32>,
     bytes: usize,
 }
@@ -100,7 +100,7 @@ struct Kept {
 /// Masks of which a mask is the union.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Parts {
-    /// Of the automaton's memo.
+    /// Generation of the automaton's memo.
     generation: u32,
     parts: Box<[PoolId]>,
     /// The tokens that are taken out of it.

@@ -15,10 +15,10 @@ use crate::Budget;
 /// largest masks over 200 thousand tokens. No clock is read: the same question in the same order always stops at the same place.
 #[derive(Clone, Copy, Debug)]
 pub struct MaskBudget<'a> {
-    /// For what the mask engine has to compute first. What it found is kept, so this is needed once; where it is used
+    /// Steps for what the mask engine has to compute first. What it found is kept, so this is needed once; where it is used
     /// up in the middle of a node, that node is begun again at the next mask that needs it.
     pub explore: u64,
-    /// For walking the vocabulary for this one mask, which is tried when exploring takes too much: it finds
+    /// Steps for walking the vocabulary for this one mask, which is tried when exploring takes too much: it finds
     /// out nothing for others, but does not depend on how deep the stack has to be read.
     pub walk: u64,
     /// Calls the work off when it becomes true.

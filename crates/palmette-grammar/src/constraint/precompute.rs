@@ -40,7 +40,7 @@ pub struct Precomputed {
     /// Lexemes in progress and positions that were visited. Their masks are known now, but for those that are found by walking and those that
     /// were begun in vain again and again while others asked.
     pub visited: usize,
-    /// Those that were found and not visited; none where it got to its end.
+    /// Lexemes and positions that were found and not visited; none where it got to its end.
     pub open: usize,
     /// The reason for which it stopped before its end.
     pub stopped: Option<PrecomputeStop>,
@@ -49,11 +49,11 @@ pub struct Precomputed {
 /// The reason for which precomputing stopped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrecomputeStop {
-    /// It took all its steps.
+    /// All steps were taken.
     Steps,
-    /// It took all its memory, or all that masks may take.
+    /// All memory was taken, or all that masks may take.
     Bytes,
-    /// It was told to.
+    /// Cancellation.
     Cancelled,
 }
 

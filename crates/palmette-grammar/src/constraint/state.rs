@@ -27,7 +27,7 @@ pub(super) struct Place {
 }
 
 impl GrammarState {
-    /// Nothing committed yet.
+    /// A state before the first commit.
     pub(super) fn new(position: Option<Position>) -> Self {
         Self { now: Place { position, ended: false }, before: History::new() }
     }

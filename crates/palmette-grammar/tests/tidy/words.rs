@@ -36,7 +36,13 @@ const VAGUE: &[&str] =
     &["Of", "Whatever", "Those", "So", "It", "They", "Nothing", "Something", "Most", "Up to", "By"];
 
 /// Crates whose documentation begins with none of [`VAGUE`].
-const TOLD: &[&str] = &["palmette-regex", "palmette-parser", "palmette-frontends"];
+const TOLD: &[&str] = &[
+    "palmette-regex",
+    "palmette-parser",
+    "palmette-frontends",
+    "palmette-masks",
+    "palmette-grammar",
+];
 
 /// Names of ideas that have another one: the field's.
 const OTHER_NAMES: &[(&str, &str)] = &[

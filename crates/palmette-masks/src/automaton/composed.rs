@@ -14,7 +14,7 @@ use crate::tables::table_bytes;
 #[derive(Debug, Default)]
 pub(super) struct ComposedMasks {
     masks: HashMap<SuffixSetId, PoolId>,
-    /// By residuals, ascending, the tokens consumed whole by them, where there are any.
+    /// Rows by residuals, ascending: the tokens consumed whole by them, where there are any.
     consumed: HashMap<Box<[ResidualId]>, Option<RowId>>,
     bytes: usize,
 }

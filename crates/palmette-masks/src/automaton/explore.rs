@@ -16,9 +16,9 @@ use crate::{Budget, LimitError, TerminalId};
 /// Acceptance of a terminal on a stack of which only the top is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
-    /// It cannot follow, whatever is below.
+    /// No: the terminal cannot follow, whatever is below.
     No,
-    /// It can, whatever is below.
+    /// Yes: the terminal can follow, whatever is below.
     Yes,
     /// That depends on what is below.
     Deeper,
@@ -27,7 +27,7 @@ enum Answer {
 /// Stacks that a shift leads to.
 #[derive(Clone, Debug)]
 struct Shifted {
-    /// Those that are known.
+    /// Stacks that are known.
     stacks: Box<[TopId]>,
     /// True when there may be others, depending on what is below.
     deeper: bool,
@@ -39,7 +39,7 @@ const MAX_TOPS: usize = 100_000;
 /// A stack of which only the top is known, as a walk sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stack {
-    /// With this top.
+    /// A stack with this top.
     Known(TopId),
     /// A shift went below what is known.
     Unknown,
@@ -49,12 +49,12 @@ enum Stack {
 #[derive(Debug)]
 pub(super) struct Explorer {
     partial: PartialStack,
-    /// By stack and terminal, what was found of them.
+    /// Memo of shifts by stack and terminal.
     shifted: HashMap<(TopId, TerminalId), Shifted>,
     shifts: Vec<Shift>,
     live: HashMap<(LexerState, Stack), Answer>,
     contextual: ContextualStates,
-    /// By state in which a lexeme begins, the one that holds for all contexts.
+    /// Lexer states by the state in which a lexeme begins: the one that holds for all contexts.
     unrivalled: HashMap<LexerState, LexerState>,
     /// The branches of all nodes from the root to the current one: a range for each.
     branches: Vec<(LexerState, Stack)>,

@@ -7,7 +7,7 @@ use crate::mask_pool::PoolId;
 pub(super) struct FoundMasks {
     first: [PoolId; MOST_FOUND],
     len: usize,
-    /// All of them where they are more.
+    /// All masks where they are more.
     all: Vec<PoolId>,
 }
 
@@ -38,7 +38,7 @@ impl FoundMasks {
         self.all.push(mask);
     }
 
-    /// In ascending order.
+    /// Masks in ascending order.
     pub(super) fn sorted(&mut self) -> &[PoolId] {
         let known = if self.all.is_empty() { &mut self.first[..self.len] } else { &mut *self.all };
         known.sort_unstable();

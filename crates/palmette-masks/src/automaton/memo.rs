@@ -24,18 +24,18 @@ use crate::{Budget, Interrupted};
 /// Memo of the stack automaton: nodes, masks, and the memory to make more.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
-    /// By lexer state, the one that stands for it, for the longest token.
+    /// Representatives by lexer state: the one that stands for it, for the longest token.
     pub(super) representatives: HashMap<LexerState, LexerState>,
     pub(super) nodes: Nodes,
     pub(super) masks: MaskPool,
-    /// By masks, ascending: their union.
+    /// Unions by masks, ascending.
     unions: HashMap<Box<[PoolId]>, Row>,
     union_bytes: usize,
     by_residual: Option<ByResidual>,
     pub(super) suffix_sets: SuffixSets,
     /// First nodes from a file, until their lexemes in progress are met.
     pub(super) unmet: Unmet,
-    /// Those of the mask in the making.
+    /// Parts of the mask in the making.
     parts: Vec<Part>,
     explorer: Explorer,
     /// The mask in the making.
@@ -469,7 +469,7 @@ impl Memo {
 }
 
 impl ByResidual {
-    /// Nothing known yet.
+    /// An empty memo.
     fn new(vocabulary: &PreparedVocabulary) -> Self {
         Self { lexemes: Lexemes::new(vocabulary.residuals()), composed: ComposedMasks::default() }
     }

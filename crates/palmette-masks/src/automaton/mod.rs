@@ -60,7 +60,7 @@ pub struct AutomatonStatistics {
 }
 
 impl MaskAutomaton {
-    /// Nothing read yet. `vocabulary` may be shared with other grammars.
+    /// An automaton without nodes. `vocabulary` may be shared with other grammars.
     pub fn new(vocabulary: Arc<PreparedVocabulary>) -> Self {
         Self::with_max_bytes(vocabulary, DEFAULT_MAX_BYTES)
     }
@@ -197,8 +197,8 @@ impl MaskAutomaton {
 /// Policy of a question that finds no room for what it needs.
 #[derive(Clone, Copy)]
 enum WhenFull {
-    /// It drops what was known, once.
+    /// Drops the memo, once.
     Drop,
-    /// It ends.
+    /// Ends the question.
     Stop,
 }

@@ -22,7 +22,7 @@ pub(super) struct Nodes {
 /// Verdict on the tokens that may follow on every stack that begins with certain states.
 #[derive(Debug, Default)]
 pub(super) enum Verdict {
-    /// Nothing before more of the stack is read.
+    /// No verdict before more of the stack is read.
     #[default]
     Unread,
     /// These may follow, and no others, whatever is below.

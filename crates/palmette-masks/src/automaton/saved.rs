@@ -17,7 +17,7 @@ use crate::tables::IndexMap;
 /// anew.
 #[derive(Debug, Default)]
 pub struct SavedAutomaton {
-    /// Of how many states below only the last decides how a node goes on, and the number of its mask; [`UNREAD`] where it is not
+    /// Nodes: the number of states below, only the last of which decides how a node goes on, and the number of its mask; [`UNREAD`] where it is not
     /// known.
     pub nodes: Vec<(u32, u32)>,
     /// First nodes: the [fingerprint](palmette_parser::lexer::Lexer::fingerprint) of a lexeme in progress, the topmost state, the node.

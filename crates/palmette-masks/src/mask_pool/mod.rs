@@ -43,9 +43,9 @@ pub(super) struct MaskPool {
     encoder: RowEncoder,
     /// Ascending parts, rows first.
     masks: boxcar::Vec<Box<[Part]>>,
-    /// Those that were interned, each with a hash and its row.
+    /// Rows that were interned, each with its hash.
     interned: HashTable<(u64, RowId, PoolId)>,
-    /// Of the masks, without the rows.
+    /// Bytes of the masks, without the rows.
     bytes: usize,
 }
 

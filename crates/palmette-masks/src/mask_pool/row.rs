@@ -28,7 +28,7 @@ pub(crate) struct RowEncoder {
     bytes: usize,
 }
 
-/// So many bases, those last of use, are looked at for one that a new row is nearly.
+/// Number of bases, those last of use, that are looked at for one that a new row is nearly.
 const MAX_RECENT: usize = 8;
 
 impl RowEncoder {

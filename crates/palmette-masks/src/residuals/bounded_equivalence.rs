@@ -16,7 +16,7 @@ use crate::Budget;
 /// Pairs of residuals that only certain bytes tell apart.
 #[derive(Debug, Default)]
 pub(super) struct BoundedEquivalence {
-    /// For how many bytes; 255, which is any number, where all pairs were gone through.
+    /// Numbers of bytes for which pairs agree; 255, which is any number, where all pairs were gone through.
     pairs: HashMap<(Local, Local), u8>,
     /// Groups of bytes that may tell them apart.
     telling: Groups,

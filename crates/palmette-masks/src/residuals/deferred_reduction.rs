@@ -90,7 +90,7 @@ impl DeferredSets {
         DeferredId(number as u32)
     }
 
-    /// Of so many states only the last decides how a set goes on; 0 where it is empty.
+    /// Number of states of which only the last decides how a set goes on; 0 where it is empty.
     pub(super) fn missing(&self, id: DeferredId) -> u32 {
         self.get(id).iter().map(|deferred| deferred.reduction.missing).min().unwrap_or(0)
     }

@@ -34,9 +34,9 @@ impl LexemeId {
 pub(super) struct Lexeme {
     /// Any number of certain bytes.
     pub(super) blanks: Option<ResidualId>,
-    /// Then this text.
+    /// Text after the first part.
     pub(super) text: Box<[u8]>,
-    /// Then this.
+    /// Residual of what remains.
     pub(super) rest: ResidualId,
     /// All of it as one residual; `None` where the text is long, so that it is best taken as it is.
     pub(super) whole: Option<ResidualId>,
@@ -60,7 +60,7 @@ pub(super) struct InProgress {
     pub(super) fresh: bool,
     /// Condition that earlier lexemes put on the text from here, where no byte was read; in the expressions of residuals.
     pub(super) condition: ExprId,
-    /// By terminal, ascending; empty when no byte was read.
+    /// Residuals by terminal, ascending; empty when no byte was read.
     pub(super) live: Box<[(TerminalId, ExprId)]>,
 }
 
@@ -70,18 +70,18 @@ pub(crate) struct Lexemes {
     residuals: Arc<Residuals>,
     /// Expressions of the grammar as those of the residuals.
     imported: HashMap<ExprId, ExprId>,
-    /// By expression of the grammar; `None` when it matches nothing.
+    /// Lexemes by expression of the grammar; `None` when it matches nothing.
     by_expr: HashMap<ExprId, Option<LexemeId>>,
     lexemes: Arc<boxcar::Vec<Lexeme>>,
-    /// By terminal: its lexeme before the first byte, where terminals do not compete.
+    /// Lexemes by terminal: that before the first byte, where terminals do not compete.
     whole: HashMap<TerminalId, Option<LexemeId>>,
-    /// By context, or none where terminals compete wherever the parser is, the lexemes that begin in it.
+    /// Lexemes that begin in a context, by context; none where terminals compete wherever the parser is.
     in_context: HashMap<Option<ContextId>, Box<[(TerminalId, LexemeId)]>>,
-    /// By lexeme and what is asked of it and of what follows.
+    /// Lexemes by lexeme and what is asked of it and of what follows.
     under: HashMap<(LexemeId, ExprId), Option<LexemeId>>,
-    /// By two lexemes, one after the other.
+    /// Concatenations by two lexemes.
     joined: HashMap<(LexemeId, LexemeId), Option<LexemeId>>,
-    /// By state, if it was asked for; an error where some terminal is no residual.
+    /// Lexemes in progress by state, if it was asked for; an error where some terminal is no residual.
     by_state: HashMap<LexerState, Result<Arc<InProgress>, Unread>>,
 }
 

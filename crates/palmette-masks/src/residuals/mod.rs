@@ -134,13 +134,13 @@ pub(crate) struct Residuals {
 #[derive(Debug)]
 struct Growing {
     expressions: Expressions,
-    /// By expression, its residual; `None` where it matches nothing.
+    /// Residuals by expression; `None` where it matches nothing.
     ids: HashMap<ExprId, Option<ResidualId>>,
     /// Reference residuals, which others are compared with.
     references: Vec<ResidualId>,
-    /// By condition, the bytes that it allows to come next.
+    /// Next bytes by the condition that allows them.
     allowed: HashMap<ExprId, ByteSet>,
-    /// For how many bytes two residuals agree.
+    /// Numbers of bytes for which two residuals agree.
     agreements: HashMap<(ResidualId, ResidualId), Option<u8>>,
 }
 
@@ -148,7 +148,7 @@ struct Growing {
 struct Residual {
     expr: ExprId,
     classes: Arc<ByteClasses>,
-    /// By class: [`UNKNOWN`], [`DEAD`], or a residual's number after [`FIRST_RESIDUAL`].
+    /// Transitions by class: [`UNKNOWN`], [`DEAD`], or a residual's number after [`FIRST_RESIDUAL`].
     row: Box<[AtomicU32]>,
     /// Condition that an end of the lexeme puts on what follows; never, where it cannot end here.
     ends: ExprId,

@@ -54,7 +54,7 @@ struct Child {
     bytes: Box<[u8]>,
 }
 
-/// From so many on tokens below a node are kept as a row; tests have few.
+/// Number of tokens below a node from which they are kept as a row; tests have few.
 const MANY: usize = if cfg!(test) { 64 } else { 2048 };
 
 /// A reference that tells apart so much is of no use.

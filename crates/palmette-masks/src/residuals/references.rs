@@ -13,7 +13,7 @@ const COMMON: u8 = b'e';
 /// After so many common bytes a residual stays the same, or is taken for one that never does.
 const COMMON_STEPS: usize = 3;
 
-/// So many references are kept for all residuals. The first is any text.
+/// Number of references that are kept for all residuals. The first is any text.
 const MAX_REFERENCES: usize = 4;
 
 impl EffectComputation<'_, '_, '_> {
@@ -87,7 +87,7 @@ impl Residuals {
         }
     }
 
-    /// For how many bytes, at most 254, two residuals cannot be told apart; `None` where they differ at once.
+    /// Number of bytes, at most 254, for which two residuals cannot be told apart; `None` where they differ at once.
     pub(super) fn agreement(
         &self,
         a: ResidualId,

@@ -53,7 +53,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Before the first byte of all tokens.
+    /// Place before the first byte of all tokens.
     const FRONT: Self = Self {
         suffix: SuffixId::WHOLE,
         except: None,
@@ -92,7 +92,7 @@ pub(super) struct Found {
 enum After {
     /// The lexeme is ignored.
     Same(TopId),
-    /// It is shifted on a stack.
+    /// Shift on a stack.
     Shifted(TopId, StateId),
 }
 
@@ -111,7 +111,7 @@ pub(super) struct SimulationMemory {
     fronts: Vec<(Place, TopId)>,
     /// Places within tokens at which lexemes begin, and their stacks.
     begins: Vec<(Place, TopId)>,
-    /// Those of them that are followed here.
+    /// Stacks among them that are followed here.
     within: Vec<(Place, TopId)>,
     seen: HashSet<(Place, TopId)>,
     shifts: Vec<Shift>,

@@ -23,7 +23,7 @@ use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
 pub(crate) struct StackWorklist {
     /// Residuals that nodes are made of, and how often those were dropped, once there are some.
     found_with: Option<(Arc<Residuals>, u32)>,
-    /// By state, those from which it is reached.
+    /// Predecessors by state.
     above: Vec<Vec<StateId>>,
     /// Sets of deferred reductions, with the state to be read: the same for many nodes, which then take little each.
     deferred: Queue<DeferredId>,
@@ -65,7 +65,7 @@ impl<T: Copy + Eq + Hash> Queue<T> {
 /// At most so many wait to be looked at; others are made when they are asked for.
 const MAX_OPEN: usize = 1 << 17;
 
-/// So many states below others are kept, in some megabytes; they are found again otherwise.
+/// Number of states below others that are kept, in some megabytes; they are found again otherwise.
 const MAX_BELOW: usize = 1 << 20;
 
 /// A node that was looked at.
@@ -91,7 +91,7 @@ impl<'b> Reading<'_, 'b> {
 }
 
 impl StackWorklist {
-    /// Nothing looked at yet.
+    /// A worklist without entries.
     pub(crate) fn new(tables: &Tables) -> Self {
         let mut above = vec![Vec::new(); tables.num_states()];
         for state in tables.states() {

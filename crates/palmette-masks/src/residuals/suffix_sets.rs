@@ -62,7 +62,7 @@ pub(crate) struct SuffixSets {
     pub(super) deferred: DeferredSets,
     /// Suffix sets without exceptions.
     without: HashMap<(SuffixSetId, ExceptId), SuffixSetId>,
-    /// By lexeme, the tokens that end within its text.
+    /// Tokens that end within a lexeme's text, by lexeme.
     texts: HashMap<LexemeId, SuffixSetId>,
     /// Memory that the suffix sets own.
     bytes: usize,

@@ -37,7 +37,7 @@ pub(super) struct SuffixNode {
     /// The nodes of the vocabulary's trie after `bytes[i]` are `members[first[i]..first[i + 1]]`.
     members: Box<[u32]>,
     first: Box<[u32]>,
-    /// By byte, the node there; 0 where it was not asked for yet.
+    /// Children by byte; 0 where it was not asked for yet.
     children: Box<[AtomicU32]>,
 }
 

@@ -433,7 +433,7 @@ mod tests {
         check_along(&Residuals::new(&TRIE), "(1{6})*", b"");
     }
 
-    /// Whatever is left of a count: at once, in the middle of a character, and when it is used up.
+    /// Counts with any number left: at once, in the middle of a character, and when it is used up.
     #[test]
     fn residuals_that_count_are_differences_from_those_that_do_not() {
         let residuals = Residuals::new(&TRIE);
@@ -496,7 +496,7 @@ mod tests {
             }
         }
 
-        /// Whatever is excepted, before and after whatever, and whatever is left of it.
+        /// Any exceptions, before and after anything, and whatever is left of them.
         #[test]
         fn what_is_found_of_exceptions_is_what_a_walk_finds(
             (head, of, rest) in (

@@ -26,7 +26,7 @@ pub(super) struct Transitions<'a> {
 pub(super) struct TransitionTable {
     numbers: HashMap<ResidualId, Local>,
     known: Vec<KnownResidual>,
-    /// By residual and byte: [`UNASKED`], [`NOWHERE`], or a local number after [`FIRST`].
+    /// Rows by residual and byte: [`UNASKED`], [`NOWHERE`], or a local number after [`FIRST`].
     rows: Vec<[u16; 256]>,
 }
 

@@ -6,11 +6,11 @@ use crate::vocabulary::VocabularyTrie;
 /// Measures of the subtrees of a trie.
 #[derive(Debug)]
 pub(super) struct TrieShape {
-    /// By node: how many bytes the longest token below adds; 255 for 255 or more.
+    /// Bytes that the longest token below a node adds, by node; 255 for 255 or more.
     heights: Box<[u8]>,
-    /// By node: the groups of bytes that tokens below add.
+    /// Groups of bytes that tokens below a node add, by node.
     below: Box<[Groups]>,
-    /// By group: below how many nodes it is.
+    /// Number of nodes that a group is below, by group.
     weights: [u32; NUM_GROUPS],
 }
 

@@ -16,7 +16,7 @@ use crate::tables::{IndexSet, table_bytes};
 pub(super) struct Answers {
     /// Numbers of trees, by all but the stack.
     numbers: HashMap<(LexerState, Line, Blocks), u32>,
-    /// At a node the mask; `None` where more of the stack must be read.
+    /// Masks at nodes; `None` where more of the stack must be read.
     trees: StackTrees<Option<AnswerId>>,
     masks: IndexSet<Box<[u32]>>,
     bytes: usize,

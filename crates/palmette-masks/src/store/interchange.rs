@@ -15,7 +15,7 @@ use crate::{Grammar, Symbol, TerminalId};
 /// indentation.
 #[derive(Clone, Debug)]
 pub struct Interchange {
-    /// By terminal: the first of its set.
+    /// The first of each terminal's set, by terminal.
     first: Vec<TerminalId>,
 }
 

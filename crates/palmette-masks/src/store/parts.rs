@@ -27,9 +27,9 @@ pub(super) struct Parts {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// By the first byte, and where it leads.
+    /// Parts by the first byte, and where it leads.
     by_first: HashMap<(u8, LexerState, Line), Part>,
-    /// Of all first bytes together.
+    /// Parts of all first bytes together.
     whole: HashMap<Firsts, Part>,
     bytes: usize,
 }

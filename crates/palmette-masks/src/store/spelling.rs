@@ -124,9 +124,9 @@ struct Branch<S> {
 struct Cuts<S> {
     branches: Vec<Rc<[Branch<S>]>>,
     numbers: HashMap<Rc<[Branch<S>]>, u32>,
-    /// By number and byte: the number after it, or [`Self::UNKNOWN`].
+    /// The number after a byte, by number and byte, or [`Self::UNKNOWN`].
     next: Vec<[u32; 256]>,
-    /// By number: the kinds of bytes that were found to leave it as it is, and those that were found not to.
+    /// Kinds of bytes that were found to leave a number as it is, by number, and those that were found not to.
     stays: Vec<[u64; 2]>,
 }
 
@@ -241,7 +241,7 @@ impl<'a, A: LexemeAutomaton> Walk<'a, A> {
         Self { speller, automaton, sequences: Sequences::default() }
     }
 
-    /// By rank, to which cuts the whole token leads.
+    /// Cuts that the whole token leads to, by rank.
     fn lead<E: From<LexerError>>(
         &mut self,
         cuts: &mut Cuts<A::State>,

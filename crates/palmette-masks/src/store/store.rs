@@ -40,13 +40,13 @@ pub struct MaskStore {
 /// Answers take at most this much memory; then all are dropped.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
-/// Of a branch's stacks at most so many are asked one by one; where there are more, all are asked at once and nothing is kept.
+/// Number of a branch's stacks up to which each is asked by itself; where there are more, all are asked at once and nothing is kept.
 const MAX_STACKS: usize = 32;
 
 #[derive(Debug, Default)]
 struct Kept {
     rows: HashMap<LexerState, Arc<Rows>>,
-    /// By age.
+    /// Lexer states by age.
     order: VecDeque<LexerState>,
     bytes: usize,
 }
@@ -65,7 +65,7 @@ pub struct StoreStatistics {
 }
 
 impl MaskStore {
-    /// Nothing is built yet. Rows that would make all exceed `max_bytes` push out the oldest, which are built anew when they
+    /// A store without rows. Rows that would make all exceed `max_bytes` push out the oldest, which are built anew when they
     /// are asked for again; one position's rows are served even when they exceed it alone. What rows are put together from counts
     /// too: where it exceeds half of `max_bytes`, all is forgotten.
     ///

@@ -7,7 +7,7 @@ use palmette_core::{TokenId, mask};
 /// A set of tokens. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) enum Tokens {
-    /// In any order; one may be there twice.
+    /// Tokens in any order; one may be there twice.
     List(Arc<[TokenId]>),
     /// A mask row.
     Mask(Arc<[u32]>),

@@ -15,7 +15,7 @@ pub struct BytesBelow {
 }
 
 impl BytesBelow {
-    /// For the nodes of `trie`.
+    /// The kinds of bytes below the nodes of `trie`.
     pub fn new(trie: &VocabularyTrie) -> Self {
         let mut kinds = vec![0; trie.num_nodes()];
         for node in (0..trie.num_nodes()).rev() {

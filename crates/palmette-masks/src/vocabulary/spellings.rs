@@ -24,7 +24,7 @@ pub struct Spellings {
 }
 
 impl Spellings {
-    /// Those of a vocabulary.
+    /// The spellings of a vocabulary.
     pub fn new(vocabulary: &Vocabulary, numbered: Numbered) -> Self {
         let tokens = (0..vocabulary.num_tokens() as u32).map(TokenId);
         Self { numbers: tokens.map(spelled_number).collect(), numbered }

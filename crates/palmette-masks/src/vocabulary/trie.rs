@@ -20,7 +20,7 @@ pub struct VocabularyTrie {
     /// `tokens[rank]`
     tokens: Vec<TokenId>,
     max_depth: usize,
-    /// By byte, the child of the root; 0 where there is none.
+    /// Children of the root by byte; 0 where there is none.
     first: Box<[u32; 256]>,
 }
 

@@ -34,7 +34,7 @@ const AFTER_A_VISIT: usize = 4;
 const AT_THE_END: usize = 16;
 
 impl<'a> Precompute<'a> {
-    /// Nothing visited yet. Stacks before lexemes, and positions with the same lexemes in progress, are visited once where they agree
+    /// A worklist before its first visit. Stacks before lexemes, and positions with the same lexemes in progress, are visited once where they agree
     /// in `stack_depth` states of each stack from its top.
     pub fn new(
         automaton: &'a MaskAutomaton,

@@ -23,7 +23,7 @@ pub(super) struct Worklist {
     stack_depth: usize,
     /// The length of the longest token.
     longest: u32,
-    /// By what their bytes cost, and when they were found.
+    /// Entries by what their bytes cost, and when they were found.
     open: BTreeMap<(Cost, usize), Open>,
     num_added: usize,
     /// Lexemes in progress, as they go on for the longest token, with topmost states.
