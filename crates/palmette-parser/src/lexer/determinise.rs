@@ -39,7 +39,7 @@ pub(super) struct Determiniser {
     /// Found when a lexeme first begins under a condition.
     beginnings: Vec<Beginning>,
     rivalry: Rivalry,
-    /// Of expressions, as far as they were asked for.
+    /// Fingerprints of expressions, as far as they were asked for.
     fingerprints: HashMap<ExprId, u128>,
     max_states: usize,
     /// Memory that the states and their meanings keep elsewhere.
