@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::{Client, ConnectOptions};
+use async_nats::{Client, ConnectOptions, ServerAddr};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -47,12 +47,19 @@ impl HintedLog {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn new(log: Arc<dyn SharedLog>, server: &str) -> Result<Self, LogError> {
-        let server: async_nats::ServerAddr = server.parse().map_err(|error| {
-            LogError::address(log.address(), format!("the address of its hints is none of NATS ({error}); it is nats://HOST:PORT"))
+        let server = server
+            .parse::<ServerAddr>()
+            .ok()
+            .filter(|server| !server.host().is_empty())
+            .ok_or_else(|| {
+            let problem =
+                format!("{server:?} is no address of a server of hints, which is nats://HOST:PORT");
+            LogError::address(log.address(), problem)
         })?;
         let subject = subject(log.address());
         let (client, told) = (Arc::default(), watch::Sender::new(HashMap::new()));
-        let listening = tokio::spawn(listen(server, subject.clone(), Arc::clone(&client), told.clone()));
+        let listening =
+            tokio::spawn(listen(server, subject.clone(), Arc::clone(&client), told.clone()));
         Ok(Self { log, subject, client, told, listening })
     }
 
@@ -75,7 +82,7 @@ fn subject(address: &str) -> String {
 
 /// Hears of folders for as long as it is let.
 async fn listen(
-    server: async_nats::ServerAddr,
+    server: ServerAddr,
     subject: String,
     known: Arc<OnceLock<Client>>,
     told: watch::Sender<HashMap<String, bool>>,
@@ -117,7 +124,12 @@ impl SharedLog for HintedLog {
         self.log.read(name).await
     }
 
-    async fn names(&self, folder: &str, after: &str, limit: usize) -> Result<Vec<String>, LogError> {
+    async fn names(
+        &self,
+        folder: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, LogError> {
         self.log.names(folder, after, limit).await
     }
 

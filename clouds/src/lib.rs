@@ -23,10 +23,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use object_store::path::Path;
-use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 #[cfg(feature = "nats")]
 pub use hints::HintedLog;
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use palmette_replicate::{LogError, Pieces, SharedLog};
 
 /// Bytes of a file that are sent at once.
@@ -66,7 +66,9 @@ fn by_nats(log: Arc<dyn SharedLog>, server: &str) -> Result<Arc<dyn SharedLog>, 
 
 #[cfg(not(feature = "nats"))]
 fn by_nats(log: Arc<dyn SharedLog>, _: &str) -> Result<Arc<dyn SharedLog>, LogError> {
-    let problem = format!("{HINTS} is set, and this program was built without the feature nats; unset it, or build it with that");
+    let problem = format!(
+        "{HINTS} is set, and this program was built without the feature nats; unset it, or build it with that"
+    );
     Err(LogError::address(log.address(), problem))
 }
 

@@ -18,12 +18,13 @@ use crate::crew::{base, batch, check_same, options, runtime, update};
 /// Set in a process that is to be killed: address, identity of the log, directory, and name.
 pub(crate) const CHILD: &str = "PALMETTE_REPLICATE_CHILD";
 
-fn open(address: &str, identity: &str, dir: &Path) -> (tokio::runtime::Runtime, Replica) {
+/// A replica, and the runtime that outlives it.
+fn open(address: &str, identity: &str, dir: &Path) -> (Replica, tokio::runtime::Runtime) {
     let runtime = runtime();
     let store = runtime.block_on(palmette_replicate::open(address)).unwrap();
     let log = CatalogLog::new(store, "shop", identity.parse().unwrap());
     let replica = Replica::open(runtime.handle().clone(), log, "shop", dir, options()).unwrap();
-    (runtime, replica)
+    (replica, runtime)
 }
 
 fn change(name: &str, number: u64) -> Change {
@@ -38,7 +39,7 @@ pub(crate) fn child() {
     let Ok(told) = std::env::var(CHILD) else { return };
     let told: Vec<&str> = told.split('\n').collect();
     let [address, identity, dir, name, first] = told[..] else { panic!("{told:?}") };
-    let (runtime, replica) = open(address, identity, Path::new(dir));
+    let (replica, runtime) = open(address, identity, Path::new(dir));
     let mut out = std::io::stdout().lock();
     for number in first.parse::<u64>().unwrap().. {
         let done = runtime.block_on(replica.change(change(name, number), None)).unwrap();
@@ -127,12 +128,12 @@ pub(crate) fn run() {
     let acknowledged = acknowledged.lock().unwrap();
     let most = acknowledged.values().max().copied().unwrap();
     let began = Instant::now();
-    let newest = || opened.iter().map(|(_, of)| of.live().snapshot().generation()).max().unwrap();
-    while opened.iter().any(|(_, of)| of.status().lag.is_none()) || newest() < most {
+    let newest = || opened.iter().map(|(of, _)| of.live().snapshot().generation()).max().unwrap();
+    while opened.iter().any(|(of, _)| of.status().lag.is_none()) || newest() < most {
         assert!(began.elapsed() < Duration::from_secs(120));
         std::thread::sleep(Duration::from_millis(5));
     }
-    let replicas: Vec<&Replica> = opened.iter().map(|(_, replica)| replica).collect();
+    let replicas: Vec<&Replica> = opened.iter().map(|(replica, _)| replica).collect();
     check_same(&replicas, newest());
     let mut generations: Vec<u64> = acknowledged.values().copied().collect();
     generations.sort_unstable();
