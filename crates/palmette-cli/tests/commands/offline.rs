@@ -139,12 +139,12 @@ fn kill(child: &mut Child) {
     child.kill().unwrap();
 }
 
-/// As Ctrl-C does.
+/// As `kill` does, and Ctrl-C, which programs in the background of a shell do not hear.
 #[cfg(unix)]
-fn interrupt(child: &mut Child) {
+fn terminate(child: &mut Child) {
     use rustix::process::{Pid, Signal, kill_process};
     // Until it is waited for, its number is its own.
-    kill_process(Pid::from_child(child), Signal::INT).unwrap();
+    kill_process(Pid::from_child(child), Signal::TERM).unwrap();
 }
 
 /// Runs that are begun until one is ended in its middle.
@@ -224,7 +224,7 @@ fn a_run_that_was_interrupted_goes_on_to_the_same_table() {
     crate::command::run(&run.args(&input, &whole, &["--unknown", "skip"]));
     let args = run.args(&input, &out, &["--unknown", "skip", "--resume", "--threads", "1"]);
     let partial = format!("{out}.partial");
-    end_in_the_middle(&args, &out, Path::new(&partial), interrupt);
+    end_in_the_middle(&args, &out, Path::new(&partial), terminate);
     let so_far = std::fs::read_to_string(&partial).unwrap();
     assert!(so_far.ends_with('\n') && so_far.lines().count() < 600);
     let report = run_json(&args);
