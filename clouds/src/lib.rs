@@ -9,8 +9,8 @@
 //! // From here on `palmette_replicate::open("s3://bucket/prefix")` opens one.
 //! ```
 //!
-//! Where `PALMETTE_LOG_HINTS` names a NATS server (`nats://HOST:PORT`), replicas tell one another of new objects by it
-//! ([`HintedLog`]).
+//! Hints: replicas tell one another of new objects over the NATS server that `PALMETTE_LOG_HINTS` names, `nats://HOST:PORT`
+//! (`HintedLog`, with the feature `nats`).
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "nats")]

@@ -139,7 +139,7 @@ fn kill(child: &mut Child) {
     child.kill().unwrap();
 }
 
-/// As `kill` does, and Ctrl-C, which programs in the background of a shell do not hear.
+/// SIGTERM, which ends a run as Ctrl-C does; programs in the background of a shell do not hear that one.
 #[cfg(unix)]
 fn terminate(child: &mut Child) {
     use rustix::process::{Pid, Signal, kill_process};

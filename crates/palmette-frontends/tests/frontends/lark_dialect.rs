@@ -1,4 +1,4 @@
-//! What can be written in a lark grammar, what it then means, and what is said of the rest.
+//! Constructs of Lark grammars, their meaning, and the refusals of the rest.
 
 use std::collections::BTreeSet;
 

@@ -49,9 +49,9 @@ pub struct Precomputed {
 /// The reason for which precomputing stopped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrecomputeStop {
-    /// All steps were taken.
+    /// The steps, used up.
     Steps,
-    /// All memory was taken, or all that masks may take.
+    /// The memory, or that of masks, used up.
     Bytes,
     /// Cancellation.
     Cancelled,

@@ -29,7 +29,7 @@ fn newline() -> impl Strategy<Value = Regex> {
     ])
 }
 
-/// What an `a` is: a letter, one that may not stand after another, or a word that may hold a line's break.
+/// Terminal `a`: a letter, one that may not stand after another, or a word that may hold a line's break.
 fn word() -> impl Strategy<Value = Regex> {
     let behind = Regex::Look { inner: Arc::new(class("\n")), behind: true, negated: true };
     prop::sample::select(vec![

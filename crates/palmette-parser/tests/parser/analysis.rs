@@ -1,4 +1,4 @@
-//! What an analysis tells.
+//! Findings of the analysis.
 
 use palmette_parser::{
     Analysis, Budget, Grammar, NonterminalId, Severity, TableLimits, analyse, rules::reduce,

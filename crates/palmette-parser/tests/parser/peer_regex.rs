@@ -90,7 +90,7 @@ fn texts() -> Vec<String> {
     texts
 }
 
-/// Where terminal 0 ends as the first lexeme of the whole text.
+/// Ends of terminal 0 as the first lexeme of the whole text.
 fn first_ends(lexer: &Lexer, text: &str) -> Vec<usize> {
     let mut found = BTreeSet::new();
     let mut state = lexer.start();

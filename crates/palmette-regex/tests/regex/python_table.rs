@@ -1,4 +1,4 @@
-//! What module `re` of Python 3 says of some expressions and texts.
+//! Answers of module `re` of Python 3 to some expressions and texts.
 
 /// The texts that every expression is asked about.
 pub(crate) const TEXTS: &[&str] = &[
@@ -302,7 +302,7 @@ pub(crate) const CASES: &[(&str, &[usize], &[usize])] = &[
     ),
 ];
 
-/// What is refused here: most by Python too, the rest because no finite automaton does it.
+/// Expressions that are refused here: most by Python too, the rest because no finite automaton does it.
 pub(crate) const REFUSED: &[&str] = &[
     "(a)\\1",
     "(?P<n>a)(?P=n)",

@@ -1,4 +1,4 @@
-//! What JSON Schemas accept.
+//! Languages of JSON Schemas.
 
 mod keywords;
 mod limits;
