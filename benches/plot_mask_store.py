@@ -2,7 +2,7 @@
 
     python3 benches/plot_mask_store.py terminals.json --out terminals.svg
 
-`terminals.json` is what the example `streamline` of palmette-grammar writes; needs matplotlib.
+`terminals.json` is what the example `streamline` of palmette-mask-store writes; needs matplotlib.
 """
 
 import argparse

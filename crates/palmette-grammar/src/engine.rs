@@ -8,10 +8,3 @@ pub use palmette_regex as regex;
 pub mod masks {
     pub use palmette_masks::*;
 }
-
-/// The mask engine that asks rows of terminal sequences.
-pub mod store {
-    pub use palmette_masks::store::*;
-    pub use palmette_parser::blocks::{Letter, Line};
-    pub use palmette_parser::ignored_terminals;
-}

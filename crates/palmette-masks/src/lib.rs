@@ -9,24 +9,18 @@
 //! and automaton are built lazily and memoised. Token sets are delta-encoded against shared rows. A residual that is almost another has
 //! its effect computed as a *difference* along the pair.
 //!
-//! Three engines give the same masks, and none imports another:
-//!
-//! - [`MaskAutomaton`], this one. Its parts: `residuals` (token effects, and the simulation of the parser that decides about
-//!   suffixes), `stack_automaton`, `stack_trees` (its plain form for tokens that are walked), `mask_pool`, and `automaton`, which
-//!   puts them together under a lock;
-//! - the mask [`store`]: token sets by the sequence of terminals that a token spells, asked of the stack;
-//! - the trie [`walk`]: the definition, executed.
+//! [`MaskAutomaton`] is the engine. Its parts: `residuals` (token effects, and the simulation of the parser that decides about
+//! suffixes), `stack_automaton`, `mask_pool`, and `automaton`, which puts them together under a lock. The trie [`walk`] is the definition,
+//! executed; a third engine, by the sequences of terminals that tokens spell, is in a crate of tests. None imports another, and they
+//! give the same masks.
 //!
 //! [`vocabulary`] is the trie below all of them, [`PreparedVocabulary`] what grammars over a vocabulary share.
 #![forbid(unsafe_code)]
 
 mod automaton;
-mod children;
 mod mask_pool;
 mod residuals;
 mod stack_automaton;
-mod stack_trees;
-pub mod store;
 mod tables;
 pub mod vocabulary;
 pub mod walk;
@@ -37,8 +31,7 @@ pub use automaton::{
 };
 pub use mask_pool::PoolId;
 use palmette_parser::{
-    Grammar, Indentation, Interrupted, LexerError, LimitError, NonterminalId, Rule, Symbol,
-    TerminalId, TerminalSet,
+    Grammar, Interrupted, LexerError, LimitError, NonterminalId, TerminalId, TerminalSet,
 };
 use palmette_regex::{Budget, TokenPattern};
 pub use vocabulary::VocabularyFingerprint;

@@ -7,7 +7,6 @@ use hashbrown::{HashMap, HashSet};
 use palmette_parser::glr::StackNode;
 use palmette_parser::lr::StateId;
 
-use super::children::Children;
 use super::tables::{IndexMap, table_bytes};
 
 /// A number into [`StackAutomaton`]; equal numbers are equal nodes.
@@ -37,15 +36,60 @@ pub(super) struct AutomatonNode<C> {
     children: Children<AutomatonNodeId>,
 }
 
-/// A stack that is being read.
+/// Node of what decided so far about a stack that is being read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Way<'s> {
-    /// The entry read last.
-    at: StackNode<'s>,
-    /// The node of what decided so far.
+pub(super) struct Reached {
     node: AutomatonNodeId,
     /// Number of states below of which the last decides.
     missing: u32,
+}
+
+/// An answer depends on at most so many ways through the stacks below a place where they part. Nodes tell apart what lies above an
+/// entry, of which there may be twice as many with each place where an ambiguous text parts; walks do not.
+pub(super) const MAX_WAYS: usize = 1024;
+
+/// Follows all stacks with this entry on top from their first node, and takes the node that each leads to, at least once; false where stacks
+/// part into more than [`MAX_WAYS`].
+///
+/// # Errors
+/// Those of `next`, the node after one and the state that decides, and of `take`.
+pub(super) fn follow_stacks<E>(
+    first: Reached,
+    top: StackNode<'_>,
+    mut next: impl FnMut(AutomatonNodeId, StateId) -> Result<Reached, E>,
+    mut take: impl FnMut(AutomatonNodeId) -> Result<(), E>,
+) -> Result<bool, E> {
+    let mut read = |Reached { node, missing }: Reached, at: StackNode<'_>| match missing {
+        2.. => Ok(Reached { node, missing: missing - 1 }),
+        _ => next(node, at.state()),
+    };
+    let (mut at, mut reached) = (top, first);
+    // Where stacks part. Ways through them meet again: none is gone twice.
+    let (mut others, mut seen) = (Vec::new(), HashSet::new());
+    loop {
+        let mut below = at.below();
+        let mut only = None;
+        match below.len() {
+            _ if reached.missing == 0 => take(reached.node)?,
+            0 => take(reached.node)?,
+            1 => {
+                let entry = below.next().expect("one entry");
+                only = Some((entry, read(reached, entry)?));
+            }
+            2.. => {
+                for entry in below.filter(|&entry| seen.insert((entry, reached))) {
+                    others.push((entry, read(reached, entry)?));
+                }
+                if seen.len() > MAX_WAYS {
+                    return Ok(false);
+                }
+            }
+        }
+        match only.or_else(|| others.pop()) {
+            Some(next) => (at, reached) = next,
+            None => return Ok(true),
+        }
+    }
 }
 
 impl<C> Default for StackAutomaton<C> {
@@ -66,6 +110,11 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
             + self.nodes.count() * size_of::<AutomatonNode<C>>()
             + table_bytes::<(C, AutomatonNodeId)>(self.ids.len())
             + self.bytes
+    }
+
+    /// Number of nodes.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.count()
     }
 
     pub(super) fn get(&self, id: AutomatonNodeId) -> &AutomatonNode<C> {
@@ -98,49 +147,23 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
         self.bytes += known.children.insert(state, next);
     }
 
-    /// Shows the answers of all stacks with this entry on top, each at least once, while they are taken; `None` where one was not, a node is
-    /// not known, or stacks part into more than `max_ways`.
+    /// Shows what the nodes say that all stacks with this entry on top lead to, each at least once, while they are known and taken; tells
+    /// whether all were.
     pub(super) fn answers(
         &self,
         of: u32,
         top: StackNode<'_>,
-        max_ways: usize,
         mut take: impl FnMut(C) -> Option<()>,
-    ) -> Option<()> {
-        let first = self.first(of, top.state())?;
-        let mut way = Way { at: top, node: first, missing: self.get(first).missing };
-        // Where stacks part. Ways through them meet again: none is gone twice.
-        let (mut others, mut seen) = (Vec::new(), HashSet::new());
-        loop {
-            let mut below = way.at.below();
-            let next = match below.len() {
-                1 if way.missing > 0 => Some(self.read(way, below.next()?)?),
-                2.. if way.missing > 0 => {
-                    for entry in below.filter(|&entry| seen.insert(Way { at: entry, ..way })) {
-                        others.push(self.read(way, entry)?);
-                    }
-                    (seen.len() <= max_ways).then_some(())?;
-                    None
-                }
-                _ => {
-                    take(self.get(way.node).said)?;
-                    None
-                }
-            };
-            way = match next.or_else(|| others.pop()) {
-                Some(way) => way,
-                None => return Some(()),
-            };
-        }
+    ) -> bool {
+        let Some(first) = self.first(of, top.state()) else { return false };
+        let next = |node, state| Ok(self.reached(self.next(node, state).ok_or(())?));
+        let take = |node| take(self.get(node).said).ok_or(());
+        follow_stacks(self.reached(first), top, next, take) == Ok(true)
     }
 
-    /// Reads an entry below; `None` where the node after it is not known.
-    fn read<'s>(&self, Way { node, missing, .. }: Way<'_>, at: StackNode<'s>) -> Option<Way<'s>> {
-        if missing > 1 {
-            return Some(Way { at, node, missing: missing - 1 });
-        }
-        let node = self.next(node, at.state())?;
-        Some(Way { at, node, missing: self.get(node).missing })
+    /// A node, before any of the states is read that it misses.
+    pub(super) fn reached(&self, node: AutomatonNodeId) -> Reached {
+        Reached { node, missing: self.get(node).missing }
     }
 
     /// The first nodes, with what is asked about and the topmost state.
@@ -163,5 +186,61 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
             let node = AutomatonNode { said, missing, children: Children::None };
             AutomatonNodeId(nodes.push(node) as u32)
         })
+    }
+}
+
+/// Children of a node by the state that is read next.
+#[derive(Debug, Default)]
+enum Children<N> {
+    #[default]
+    None,
+    One(StateId, N),
+    /// Ascending.
+    #[expect(clippy::box_collection, reason = "most nodes have one, and there are many nodes")]
+    Many(Box<Vec<(StateId, N)>>),
+}
+
+impl<N: Copy> Children<N> {
+    fn get(&self, of: StateId) -> Option<N> {
+        match self {
+            Self::None => None,
+            &Self::One(state, child) => (state == of).then_some(child),
+            Self::Many(children) => {
+                let at = children.binary_search_by_key(&of, |&(state, _)| state).ok()?;
+                Some(children[at].1)
+            }
+        }
+    }
+
+    /// All of them, ascending.
+    fn iter(&self) -> impl Iterator<Item = (StateId, N)> {
+        let (one, many) = match self {
+            Self::None => (None, &[] as &[_]),
+            &Self::One(state, child) => (Some((state, child)), &[] as _),
+            Self::Many(children) => (None, children.as_slice()),
+        };
+        one.into_iter().chain(many.iter().copied())
+    }
+
+    /// Adds a child that is not there; gives how much memory more it takes.
+    fn insert(&mut self, state: StateId, child: N) -> usize {
+        let entry = size_of::<(StateId, N)>();
+        match self {
+            Self::None => {
+                *self = Self::One(state, child);
+                0
+            }
+            &mut Self::One(known, of_known) => {
+                let mut both = vec![(known, of_known), (state, child)];
+                both.sort_unstable_by_key(|&(state, _)| state);
+                *self = Self::Many(Box::new(both));
+                size_of::<Vec<(StateId, N)>>() + 2 * entry
+            }
+            Self::Many(children) => {
+                let at = children.partition_point(|&(other, _)| other < state);
+                children.insert(at, (state, child));
+                entry
+            }
+        }
     }
 }

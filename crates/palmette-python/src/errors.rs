@@ -102,6 +102,7 @@ fn interrupted(py: Python<'_>, why: Interrupted) -> PyErr {
         Interrupted::OutOfBudget { .. } => "steps",
         Interrupted::OutOfBytes { .. } => "bytes",
         Interrupted::TooManyWays { .. } => "ways",
+        Interrupted::TooManyResiduals => "residuals",
     };
     limit_exceeded(py, Some(limit), why.to_string())
 }

@@ -78,6 +78,9 @@ pub enum Interrupted {
         /// Limit on their number.
         limit: usize,
     },
+    /// A grammar's terminals have too many residuals, or too large ones, to be remembered.
+    #[error("the grammar's terminals have too many residuals; simplify their expressions")]
+    TooManyResiduals,
     /// The flag was set.
     #[error("the work was cancelled")]
     Cancelled,

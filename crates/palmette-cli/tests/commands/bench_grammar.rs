@@ -70,12 +70,12 @@ fn bench_runs_other_engines_over_the_same_cases() {
     let (cases, vocab) = (cases(&files), files.vocabulary());
     let args = ["bench", "grammar", "--cases", &cases, "--vocab", &vocab, "--walks", "1"];
     let program = env!("CARGO_BIN_EXE_palmette");
-    let store = format!("store='{program}' bench grammar --vocab '{vocab}' --engine store --lines");
+    let walk = format!("walk='{program}' bench grammar --vocab '{vocab}' --engine walk --lines");
     let lines = files.0.path().display().to_string();
-    let peers = ["--peer", &store, "--peer", "fails=false", "--keep-lines", &lines];
+    let peers = ["--peer", &walk, "--peer", "fails=false", "--keep-lines", &lines];
     let report = run_json(&[&args[..], &peers].concat());
     let [same, fails] = report["peers"].as_array().unwrap().as_slice() else { panic!("{report}") };
-    assert_eq!([&same["engine"], &fails["engine"]], ["store", "fails"]);
+    assert_eq!([&same["engine"], &fails["engine"]], ["walk", "fails"]);
     for counted in ["schemas", "compiled", "valid", "valid_rejected", "invalid", "invalid_accepted"]
     {
         assert_eq!(same[counted], report[counted], "{counted}");
@@ -83,21 +83,21 @@ fn bench_runs_other_engines_over_the_same_cases() {
     assert_eq!([&fails["schemas"], &fails["compiled"]], [2, 0]);
     let reason = fails["unsupported_reasons"][0]["reason"].as_str().unwrap();
     assert!(reason.starts_with("fails ended"), "{reason}");
-    for engine in ["palmette", "store", "fails"] {
+    for engine in ["palmette", "walk", "fails"] {
         let kept = files.0.path().join(format!("{engine}.jsonl"));
         assert_eq!(std::fs::read_to_string(kept).unwrap().lines().count(), 2, "{engine}");
     }
     let shown = run(&[&args[..], &peers].concat());
-    for words in ["compile ms p50", "store", "1 of 2"] {
+    for words in ["compile ms p50", "walk", "1 of 2"] {
         assert!(shown.contains(words), "lacks {words:?}:\n{shown}");
     }
 
-    let as_store = run_json(&[&args[..], &peers, &["--ahead-as", "store"]].concat());
+    let as_walk = run_json(&[&args[..], &peers, &["--ahead-as", "walk"]].concat());
     for counted in ["schemas", "compiled", "valid", "valid_rejected", "invalid", "invalid_accepted"]
     {
-        assert_eq!(as_store[counted], report[counted], "{counted}");
+        assert_eq!(as_walk[counted], report[counted], "{counted}");
     }
-    assert!(as_store["ahead_ms"]["max"].is_number(), "{as_store}");
+    assert!(as_walk["ahead_ms"]["max"].is_number(), "{as_walk}");
 
     let refused = |more: &[&str], words: &[&str]| check_refused(&[&args[..], more].concat(), words);
     refused(&["--peer", "x=false", "--ahead-as", "y"], &["--ahead-as y", "[\"x\"]"]);

@@ -333,6 +333,9 @@ fn stats_count_what_texts_take() {
     for words in ["grammar: 5 terminals", "parser: ", "lexer: ", "memory: "] {
         assert!(shown.contains(words), "lacks {words:?}:\n{shown}");
     }
+    let masks =
+        run_json(&[&longest[..], &["--text", &text, "--vocab", &files.vocabulary()]].concat());
+    assert!(masks["masks"]["masks"].as_u64() > Some(2), "{masks}");
 }
 #[test]
 fn a_compiled_grammar_is_asked_like_its_source() {

@@ -9,7 +9,7 @@ use palmette_core::{Constraint, TokenId, mask};
 use palmette_masks::PoolId;
 use palmette_parser::recognizer::RecognizerError;
 
-use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
+use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
 
 /// Masks of a dictionary take at most this much memory.
 const MAX_BYTES: usize = 256 << 20;
@@ -179,7 +179,7 @@ impl GrammarConstraint {
         work: &MaskBudget<'_>,
     ) -> Result<Option<Parts>, RecognizerError> {
         let Some(position) = state.position().filter(|_| !state.ended()) else { return Ok(None) };
-        let Engine::Automaton(automaton) = &self.engine else { return Ok(None) };
+        let Some(automaton) = self.mask_automaton() else { return Ok(None) };
         let (parts, budget) = (&mut scratch.parts, &mut work.exploring());
         let generation = match automaton.parts(&self.recognizer, position, parts, budget) {
             Ok(generation) => generation,

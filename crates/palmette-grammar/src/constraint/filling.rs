@@ -6,7 +6,7 @@ use palmette_core::{Constraint, mask};
 use palmette_masks::walk::TrieWalk;
 use palmette_parser::recognizer::{Position, RecognizerError};
 
-use super::{Engine, GrammarConstraint, GrammarScratch, GrammarState};
+use super::{GrammarConstraint, GrammarScratch, GrammarState};
 use crate::Budget;
 
 /// Budget of work for one mask.
@@ -70,24 +70,16 @@ impl GrammarConstraint {
             mask.fill(0);
             return Ok(());
         };
-        let explored = match &self.engine {
-            Engine::Automaton(automaton) => {
-                let budget = &mut work.exploring();
-                automaton.fill_mask_within(&self.recognizer, position, mask, budget)
-            }
-            Engine::Store(store) => {
-                let budget = &mut work.exploring();
-                store.fill_mask_within(position, scratch.recognizer.parser(), mask, budget)
-            }
-            Engine::Walk => self.walk(position, scratch, mask, work),
-        };
+        let explored = self.mask_automaton().map(|automaton| {
+            let budget = &mut work.exploring();
+            automaton.fill_mask_within(&self.recognizer, position, mask, budget)
+        });
         match explored {
-            Err(RecognizerError::Interrupted(why))
-                if why.is_limit() && !matches!(self.engine, Engine::Walk) =>
-            {
+            Some(Err(RecognizerError::Interrupted(why))) if why.is_limit() => {
                 self.walk(position, scratch, mask, work)?;
             }
-            explored => explored?,
+            Some(explored) => explored?,
+            None => self.walk(position, scratch, mask, work)?,
         }
         self.deny_repeated_names(position, scratch, mask)?;
         match self.recognizer.is_accepting(position, &mut scratch.recognizer) {

@@ -19,7 +19,6 @@ pub use filling::MaskBudget;
 pub use precompute::{BackgroundPrecompute, PrecomputeLimits, PrecomputeStop, Precomputed};
 pub use state::GrammarState;
 
-use palmette_masks::store::{MaskStore, Steps};
 use palmette_masks::walk::WalkScratch;
 use palmette_masks::{AutomatonStatistics, MaskAutomaton, PoolId, PreparedVocabulary};
 use palmette_parser::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
@@ -43,7 +42,8 @@ pub struct GrammarConstraint {
     vocabulary: Arc<PreparedVocabulary>,
     /// Ascending.
     ends: Arc<[TokenId]>,
-    engine: Engine,
+    /// Engine of the masks; `None` where they are found by walking.
+    automaton: Option<Arc<MaskAutomaton>>,
     /// The masks that were asked for by reference.
     dictionary: Arc<MaskDictionary>,
     /// True when the grammar asks for tokens by name or number.
@@ -51,16 +51,6 @@ pub struct GrammarConstraint {
     /// Found out for a grammar with distinct names.
     name_tokens: Arc<OnceLock<NameTokens>>,
 }
-
-#[derive(Clone, Debug)]
-enum Engine {
-    Automaton(Arc<MaskAutomaton>),
-    Store(Arc<MaskStore>),
-    Walk,
-}
-
-/// Rows of a store take at most this much memory unless told otherwise.
-const DEFAULT_STORE_BYTES: usize = 1 << 30;
 
 /// Memory that a thread lends to a constraint; what is in it between two calls does not matter.
 #[derive(Debug, Default)]
@@ -82,36 +72,29 @@ impl GrammarScratch {
 impl GrammarConstraint {
     /// A grammar over a vocabulary. Grammars over the same vocabulary share `vocabulary`.
     ///
-    /// Masks come from a [`MaskAutomaton`]; where blocks by indentation stand between lexer and parser, from a [`MaskStore`].
+    /// Masks come from a [`MaskAutomaton`].
     pub fn new(recognizer: Arc<Recognizer>, vocabulary: Arc<PreparedVocabulary>) -> Self {
-        let grammar = recognizer.grammar();
-        let vocabulary = vocabulary.for_grammar(grammar);
-        let engine = if grammar.indentation().is_none() {
-            Engine::Automaton(Arc::new(MaskAutomaton::new(Arc::clone(&vocabulary))))
-        } else {
-            let (grammar, tokens) = (Arc::clone(&recognizer), Arc::clone(&vocabulary));
-            let store = MaskStore::new(grammar, tokens, Steps::first(2), DEFAULT_STORE_BYTES);
-            Engine::Store(Arc::new(store))
-        };
-        Self::with_engine(recognizer, vocabulary, engine)
+        let vocabulary = vocabulary.for_grammar(recognizer.grammar());
+        let automaton = MaskAutomaton::new(Arc::clone(&vocabulary));
+        Self::with_automaton(recognizer, vocabulary, Some(Arc::new(automaton)))
     }
 
     /// A constraint whose masks come from a [`TrieWalk`](palmette_masks::walk::TrieWalk): slow, and without memory of what was asked.
     #[doc(hidden)]
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<PreparedVocabulary>) -> Self {
         let vocabulary = vocabulary.for_grammar(recognizer.grammar());
-        Self::with_engine(recognizer, vocabulary, Engine::Walk)
+        Self::with_automaton(recognizer, vocabulary, None)
     }
 
-    fn with_engine(
+    fn with_automaton(
         recognizer: Arc<Recognizer>,
         vocabulary: Arc<PreparedVocabulary>,
-        engine: Engine,
+        automaton: Option<Arc<MaskAutomaton>>,
     ) -> Self {
         let (dictionary, name_tokens) = Default::default();
         let asks_for_tokens = recognizer.grammar().token_terminals().next().is_some();
         let ends = vocabulary.vocabulary().ends().into();
-        Self { recognizer, vocabulary, ends, engine, dictionary, asks_for_tokens, name_tokens }
+        Self { recognizer, vocabulary, ends, automaton, dictionary, asks_for_tokens, name_tokens }
     }
 
     /// A constraint on the same texts, ended by these tokens instead of the vocabulary's: for a request that stops at tokens of its own. What is
@@ -133,29 +116,12 @@ impl GrammarConstraint {
         &self.ends
     }
 
-    /// A constraint with these masks, looked up in `store`.
-    ///
-    /// # Panics
-    /// When the store is of another recognizer or vocabulary.
-    #[doc(hidden)]
-    pub fn with_store(self, store: Arc<MaskStore>) -> Self {
-        let same = store.is_of(&self.recognizer, &self.vocabulary);
-        assert!(same, "the store is of another recognizer or vocabulary");
-        Self { engine: Engine::Store(store), dictionary: Arc::default(), ..self }
-    }
-
     /// A constraint on these texts whose memory of masks takes at most so much, and is empty. Masks that need more
     /// push out what was found for others; one that needs more by itself is found by walking the vocabulary.
     pub fn with_mask_bytes(self, max_bytes: usize) -> Self {
-        let engine = match &self.engine {
-            Engine::Automaton(_) => Engine::Automaton(Arc::new(MaskAutomaton::with_max_bytes(
-                Arc::clone(&self.vocabulary),
-                max_bytes,
-            ))),
-            Engine::Store(store) => Engine::Store(Arc::new(store.emptied(max_bytes))),
-            Engine::Walk => Engine::Walk,
-        };
-        Self { engine, dictionary: Arc::default(), ..self }
+        let empty = || MaskAutomaton::with_max_bytes(Arc::clone(&self.vocabulary), max_bytes);
+        let automaton = self.automaton.as_ref().map(|_| Arc::new(empty()));
+        Self { automaton, dictionary: Arc::default(), ..self }
     }
 
     /// The grammar.
@@ -173,29 +139,19 @@ impl GrammarConstraint {
         &self.vocabulary
     }
 
-    /// Engine of the masks, if that is an automaton.
+    /// Engine of the masks; `None` where they are found by walking.
     pub(crate) fn mask_automaton(&self) -> Option<&MaskAutomaton> {
-        match &self.engine {
-            Engine::Automaton(automaton) => Some(automaton),
-            Engine::Store(_) | Engine::Walk => None,
-        }
+        self.automaton.as_deref()
     }
 
     /// About how much memory lexer, parser and what is known of masks take by now, without what grammars over the
     /// vocabulary share.
     pub fn bytes(&self) -> usize {
-        let masks = match &self.engine {
-            Engine::Automaton(automaton) => automaton.bytes(),
-            Engine::Store(store) => {
-                let found = store.statistics();
-                found.bytes + found.answer_bytes
-            }
-            Engine::Walk => 0,
-        };
+        let masks = self.mask_automaton().map_or(0, MaskAutomaton::bytes);
         self.recognizer.bytes() + masks + self.dictionary.statistics().bytes
     }
 
-    /// Size of the automaton of masks; `None` where masks come from elsewhere.
+    /// Size of the automaton of masks; `None` where masks are found by walking.
     pub fn automaton(&self) -> Option<AutomatonStatistics> {
         self.mask_automaton().map(MaskAutomaton::statistics)
     }

@@ -61,7 +61,7 @@ impl From<Interrupted> for PrecomputeStop {
     fn from(why: Interrupted) -> Self {
         match why {
             Interrupted::OutOfBudget { .. } | Interrupted::TooManyWays { .. } => Self::Steps,
-            Interrupted::OutOfBytes { .. } => Self::Bytes,
+            Interrupted::OutOfBytes { .. } | Interrupted::TooManyResiduals => Self::Bytes,
             Interrupted::Cancelled => Self::Cancelled,
         }
     }

@@ -7,9 +7,10 @@ use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
     Budget, Grammar, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer,
     RecognizerLimits,
-    engine::store::{MaskStore, Steps},
+    engine::glr::ParserScratch,
     frontends::lark::{self, LarkOptions},
 };
+use palmette_mask_store::{MaskStore, Steps};
 use palmette_testkit::grammar::EarleyGrammar;
 
 /// `a` is a statement, `b:` begins a block, brackets may be around anything, and `~` is ignored anywhere.
@@ -113,10 +114,9 @@ fn texts_and_masks_are_those_of_the_definition() {
         Recognizer::new(Arc::new(grammar.clone()), &limits, &mut Budget::unlimited()).unwrap();
     let slices = Arc::new(PreparedVocabulary::new(vocabulary.clone()));
     let walked = GrammarConstraint::by_walking(Arc::new(recognizer), slices.clone());
-    let stored = [Steps::NONE, Steps::ALL].map(|steps| {
-        let store = MaskStore::new(walked.recognizer().clone(), slices.clone(), steps, 1 << 20);
-        walked.clone().with_store(Arc::new(store))
-    });
+    let read = GrammarConstraint::new(walked.recognizer().clone(), slices.clone());
+    let stores = [Steps::NONE, Steps::ALL]
+        .map(|steps| MaskStore::new(walked.recognizer().clone(), &slices, steps));
     // What closes whatever may be open, in few bytes: a text is live iff one of these completes it.
     let mut endings: Vec<Vec<u8>> = vec![Vec::new()];
     for length in 0..5 {
@@ -145,13 +145,17 @@ fn texts_and_masks_are_those_of_the_definition() {
             "{:?}",
             String::from_utf8_lossy(&text)
         );
-        let masks = [&walked, &stored[0], &stored[1]].map(|constraint| {
+        let masks = [&walked, &read].map(|constraint| {
             let mut mask = TokenMask::new(tokens.len());
             constraint.fill_mask(&state, &mut scratch, mask.as_words_mut()).unwrap();
             mask
         });
         assert_eq!(masks[0], masks[1], "{:?}", String::from_utf8_lossy(&text));
-        assert_eq!(masks[0], masks[2], "{:?}", String::from_utf8_lossy(&text));
+        for store in &stores {
+            let (position, mut mask) = (state.position().unwrap(), TokenMask::new(tokens.len()));
+            store.fill_mask(position, &mut ParserScratch::default(), mask.as_words_mut()).unwrap();
+            assert_eq!(masks[0], mask, "{:?}", String::from_utf8_lossy(&text));
+        }
         for (number, token) in tokens.iter().enumerate() {
             let token_id = TokenId(number as u32);
             let after = [&text[..], token.as_bytes()].concat();

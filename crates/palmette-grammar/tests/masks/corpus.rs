@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::engine::store::{MaskStore, Steps};
+use palmette_grammar::engine::glr::ParserScratch;
 use palmette_grammar::frontends::gbnf::GbnfOptions;
 use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, Whitespace};
 use palmette_grammar::frontends::lark::LarkOptions;
@@ -12,6 +12,7 @@ use palmette_grammar::{
     Budget, GrammarConstraint, GrammarScratch, GrammarSource, Lexing, PreparedVocabulary,
     Recognizer, RecognizerLimits, SavedGrammar,
 };
+use palmette_mask_store::{MaskStore, Steps};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -92,16 +93,11 @@ fn engines(
     let bytes = chosen.to_bytes(source).expect("its own source");
     let saved = SavedGrammar::from_bytes(bytes.into()).expect("sound");
     let reopened = saved.compile(vocabulary, &limits, &mut Budget::unlimited()).expect("the same");
-    let mut engines = vec![
+    vec![
         ("the one that is chosen", chosen.clone()),
         ("the one of a file", reopened.constraint),
         ("the definition", GrammarConstraint::by_walking(Arc::clone(recognizer), all())),
-    ];
-    if MaskStore::reads(recognizer) {
-        let store = MaskStore::new(Arc::clone(recognizer), vocabulary, Steps::first(2), 1 << 20);
-        engines.push(("the store", chosen.with_store(Arc::new(store))));
-    }
-    engines
+    ]
 }
 
 #[test]
@@ -121,6 +117,8 @@ fn every_engine_gives_what_the_corpus_says() {
         let (grammar, _) = source.parse().expect("it");
         let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
         let recognizer = Arc::new(recognizer.expect("a small grammar"));
+        let store = MaskStore::reads(&recognizer)
+            .then(|| MaskStore::new(Arc::clone(&recognizer), &vocabulary, Steps::ALL));
         for (engine, constraint) in engines((&recognizer, &source), &vocabulary) {
             let at = |text: &str| format!("{}, {engine}, {text:?}", case.name);
             let mut scratch = GrammarScratch::default();
@@ -139,6 +137,15 @@ fn every_engine_gives_what_the_corpus_says() {
                     .unwrap_or_else(|why| panic!("{}: {why}", at(prefix)));
                 let mut row = vec![!0; mask::num_words(constraint.num_tokens())];
                 constraint.fill_mask(&state, &mut scratch, &mut row).expect("small");
+                if let Some((store, position)) = store.as_ref().zip(state.position()) {
+                    let mut stored = vec![!0; row.len()];
+                    let scratch = &mut ParserScratch::default();
+                    store.fill_mask(position, scratch, &mut stored).expect("small");
+                    if *may_end {
+                        mask::insert(&mut stored, end);
+                    }
+                    assert_eq!(stored, row, "the store: {}", at(prefix));
+                }
                 let is_text = |token: &TokenId| *token != end;
                 let mut allowed: Vec<&str> =
                     mask::iter(&row).filter(is_text).map(|token| &*tokens[token.index()]).collect();

@@ -8,7 +8,6 @@ mod distinct_names;
 mod engines;
 mod hostile;
 mod language_masks;
-mod mask_store;
 mod real_terminals;
 mod residuals;
 mod token_terminals;

@@ -92,19 +92,14 @@ fn a_completion_stops_before_it_pushes_out_what_it_found() {
         if whole.visited < 20 {
             continue;
         }
-        // A store keeps what rows are put together from beside them.
-        let bytes = if constraint.automaton().is_some() { 6_000 } else { 10_000 };
-        let tight = constraint.clone().with_mask_bytes(bytes);
+        let tight = constraint.clone().with_mask_bytes(6_000);
         let stopped = tight.precompute(&limits, &never).unwrap();
         assert_eq!(stopped.stopped, Some(PrecomputeStop::Bytes), "{stopped:?} of {whole:?}");
         assert!(stopped.visited > 0 && stopped.open > 0, "{stopped:?}");
-        if tight.automaton().is_some() {
-            let none = MaskBudget { explore: 0, walk: 0, ..MaskBudget::unlimited() };
-            let (start, mut scratch) =
-                (states(&constraint, 0, 0).remove(0), GrammarScratch::default());
-            let mut row = filled(&constraint, &start);
-            tight.fill_mask_within(&start, &mut scratch, &mut row, &none).expect("known first");
-            assert_eq!(row, filled(&constraint, &start));
-        }
+        let none = MaskBudget { explore: 0, walk: 0, ..MaskBudget::unlimited() };
+        let (start, mut scratch) = (states(&constraint, 0, 0).remove(0), GrammarScratch::default());
+        let mut row = filled(&constraint, &start);
+        tight.fill_mask_within(&start, &mut scratch, &mut row, &none).expect("known first");
+        assert_eq!(row, filled(&constraint, &start));
     }
 }

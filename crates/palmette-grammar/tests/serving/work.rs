@@ -78,7 +78,7 @@ fn a_limit_is_an_error_of_whatever_was_asked() {
     let tokens = [Some("c"), Some("a"), Some("abaabbabaabababbab"), None];
     let vocabulary = Vocabulary::new(tokens, [TokenId(3)]).unwrap();
     let slices = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
-    let constraint = GrammarConstraint::new(Arc::new(made), slices);
+    let constraint = GrammarConstraint::by_walking(Arc::new(made), slices);
     let (start, mut scratch) = (constraint.start(), GrammarScratch::default());
     let mut ended = start.clone();
     constraint.commit(&mut ended, TokenId(0), &mut scratch).unwrap();

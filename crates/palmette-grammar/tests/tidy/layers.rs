@@ -39,30 +39,17 @@ const CRATES: &[(&str, Layers)] = &[
             ("structural_tag", &["json_schema", "gbnf", "regex"]),
         ],
     ),
-    // The definition and two engines, none of which knows another.
+    // The definition and an engine, none of which knows the other.
     (
         "palmette-masks",
         &[
             ("vocabulary", &[]),
             ("walk", &["vocabulary"]),
-            ("children", &[]),
             ("tables", &[]),
-            ("stack_trees", &["tables", "children"]),
-            ("store", &["vocabulary", "tables", "stack_trees"]),
-            ("stack_automaton", &["tables", "children"]),
+            ("stack_automaton", &["tables"]),
             ("residuals", &["vocabulary", "tables", "stack_automaton", "mask_pool"]),
             ("mask_pool", &["tables", "residuals"]),
-            (
-                "automaton",
-                &[
-                    "vocabulary",
-                    "tables",
-                    "stack_trees",
-                    "stack_automaton",
-                    "mask_pool",
-                    "residuals",
-                ],
-            ),
+            ("automaton", &["vocabulary", "tables", "stack_automaton", "mask_pool", "residuals"]),
         ],
     ),
     (

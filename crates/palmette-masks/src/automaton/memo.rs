@@ -1,24 +1,23 @@
 //! The stack automaton's memo: nodes that read a stack from the top, and masks.
 
-use hashbrown::{HashMap, HashSet};
-use palmette_core::mask;
+use hashbrown::HashMap;
 use palmette_parser::glr::StackNode;
-use palmette_parser::glr::Stacks;
 use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::StateId;
 use palmette_parser::recognizer::{Branch, Position, Recognizer, RecognizerError};
+use palmette_regex::fingerprint;
 
 use super::composed::ComposedMasks;
-use super::explore::Explorer;
 use super::found::FoundMasks;
-use super::nodes::{NodeId, Nodes, Verdict};
 use super::prepared_vocabulary::{MAX_RESIDUAL_BYTES, PreparedVocabulary};
 use super::saved::Unmet;
+
 use crate::mask_pool::{MaskPool, Part, PoolId, Row, RowId};
 use crate::residuals::{
-    Lexemes, Reading, ResidualId, StackWorklist, SuffixSetId, SuffixSets, Unread,
+    LayerId, LayerState, Lexemes, Question, Reading, ResidualId, Said, StackWorklist, SuffixSetId,
+    SuffixSets, Unread,
 };
-use crate::tables::table_bytes;
+use crate::tables::{IndexSet, table_bytes};
 use crate::{Budget, Interrupted};
 
 /// Memo of the stack automaton: nodes, masks, and the memory to make more.
@@ -26,7 +25,8 @@ use crate::{Budget, Interrupted};
 pub(super) struct Memo {
     /// Representatives by lexer state: the one that stands for it, for the longest token.
     pub(super) representatives: HashMap<LexerState, LexerState>,
-    pub(super) nodes: Nodes,
+    /// Questions of a grammar with blocks by their numbers.
+    pub(super) questions: IndexSet<(LexerState, LayerId)>,
     pub(super) masks: MaskPool,
     /// Unions by masks, ascending.
     unions: HashMap<Box<[PoolId]>, Row>,
@@ -37,7 +37,6 @@ pub(super) struct Memo {
     pub(super) unmet: Unmet,
     /// Parts of the mask in the making.
     parts: Vec<Part>,
-    explorer: Explorer,
     /// The mask in the making.
     pub(super) words: Vec<u32>,
     /// Number of times that everything was dropped; ids of masks mean something until the next one.
@@ -53,23 +52,13 @@ struct ByResidual {
 
 /// Missing part of an answer, to be built.
 pub(super) enum Missing<'s> {
-    /// The state that stands for this one.
-    Representative(LexerState),
-    /// The node of a lexer state and the top of a stack.
-    Top(LexerState, StackNode<'s>),
-    /// The node once this entry is read below another.
-    Below(NodeId, StackNode<'s>),
-    /// The verdict at a node, of which this is the last entry.
-    Here(NodeId, StackNode<'s>),
+    /// The question that a branch asks.
+    Question(&'s Branch),
+    /// Nodes or masks of a question on the stacks with this entry on top.
+    Stacks(Question, StackNode<'s>),
     /// The union of several masks.
     Union(Box<[PoolId]>),
-    /// More than any number of nodes is enough for.
-    TooManyWays,
 }
-
-/// A mask depends on at most so many ways through the stacks below a place where they part. Nodes tell apart what lies above an
-/// entry, of which there may be twice as many with each place where an ambiguous text parts; walks do not.
-pub(super) const MAX_WAYS: usize = 1024;
 
 impl Memo {
     /// An empty memo, everything before having been dropped.
@@ -79,13 +68,14 @@ impl Memo {
 
     /// The memory of nodes and masks.
     pub(super) fn bytes(&self) -> usize {
-        self.nodes.memory_bytes() + self.masks.memory_bytes()
+        self.suffix_sets.of_masks().memory_bytes() + self.masks.memory_bytes()
     }
 
     /// About how much memory it takes, without what grammars over the vocabulary share.
     pub(super) fn all_bytes(&self) -> usize {
         let by_residual = self.by_residual.as_ref().map_or(0, ByResidual::memory_bytes);
-        self.bytes()
+        self.masks.memory_bytes()
+            + table_bytes::<(LexerState, LayerId)>(self.questions.len())
             + table_bytes::<[LexerState; 2]>(self.representatives.len())
             + self.union_bytes
             + by_residual
@@ -96,11 +86,12 @@ impl Memo {
     /// Writes the mask of a position, or says what it needs.
     pub(super) fn fill<'s>(
         &self,
+        recognizer: &Recognizer,
         position: &'s Position,
         mask: &mut [u32],
     ) -> Result<(), Missing<'s>> {
         let mut found = FoundMasks::default();
-        self.find(position, &mut found)?;
+        self.find(recognizer, position, &mut found)?;
         match *found.sorted() {
             [] => mask.fill(0),
             [only] => self.masks.copy(only, &self.suffix_sets, mask),
@@ -115,58 +106,36 @@ impl Memo {
     /// Finds the masks whose union is that of a position.
     pub(super) fn find<'s>(
         &self,
+        recognizer: &Recognizer,
         position: &'s Position,
         found: &mut FoundMasks,
     ) -> Result<(), Missing<'s>> {
-        for Branch { lexer, stacks, .. } in position.branches() {
-            let known = self.representatives.get(lexer).copied();
-            let representative = known.ok_or(Missing::Representative(*lexer))?;
-            self.read(representative, stacks, found)?;
-        }
-        Ok(())
-    }
-
-    /// Finds the masks of all stacks, each at least once.
-    fn read<'s>(
-        &self,
-        lexer: LexerState,
-        stacks: &'s Stacks,
-        found: &mut FoundMasks,
-    ) -> Result<(), Missing<'s>> {
-        for top in stacks.tops() {
-            if self.composed(lexer, top, found).is_some() {
-                continue;
-            }
-            let node = self.nodes.top(lexer, top.state()).ok_or(Missing::Top(lexer, top))?;
-            let (mut above, mut node) = (top, node);
-            loop {
-                if let Some(mask) = self.decided(node, above)? {
-                    found.insert(mask);
-                    break;
+        for branch in position.branches() {
+            let question = self.question(recognizer, branch).ok_or(Missing::Question(branch))?;
+            for top in branch.stacks.tops() {
+                let take = |said: Said| {
+                    found.insert(self.composed_of(said.suffix_set)?);
+                    Some(())
+                };
+                if !self.suffix_sets.of_masks().answers(question.number, top, take) {
+                    return Err(Missing::Stacks(question, top));
                 }
-                let mut below = above.below();
-                if below.len() > 1 {
-                    self.read_ways(node, above, found)?;
-                    break;
-                }
-                let Some(only) = below.next() else { break };
-                (above, node) = (only, self.child(node, only)?);
             }
         }
         Ok(())
     }
 
-    /// Finds the masks of the stacks with one top, if for each one that says the same was composed.
-    fn composed(
-        &self,
-        lexer: LexerState,
-        top: StackNode<'_>,
-        found: &mut FoundMasks,
-    ) -> Option<()> {
-        self.suffix_sets.of_masks().answers(lexer.0, top, MAX_WAYS, |said| {
-            found.insert(self.composed_of(said.suffix_set)?);
-            Some(())
-        })
+    /// The question that a branch asks, if it was asked before: that of the lexer state that stands for its own, or where blocks matter too,
+    /// one of [`questions`](Self::questions).
+    fn question(&self, recognizer: &Recognizer, branch: &Branch) -> Option<Question> {
+        let lexer = *self.representatives.get(&branch.lexer)?;
+        if recognizer.layer().indentation.is_none() {
+            return Some(Question::of_lexer(lexer));
+        }
+        let layer = LayerState::of_lexeme(branch.blocks.clone(), branch.line);
+        let layer = self.suffix_sets.layer_states.find(&layer)?;
+        let number = self.questions.get_index_of(&(lexer, layer))? as u32;
+        Some(Question { number, lexer, layer })
     }
 
     /// The mask of a suffix set, if it was composed.
@@ -174,54 +143,7 @@ impl Memo {
         self.by_residual.as_ref()?.composed.get(made_of)
     }
 
-    /// Finds the masks of the stacks that part below an entry.
-    fn read_ways<'s>(
-        &self,
-        node: NodeId,
-        above: StackNode<'s>,
-        found: &mut FoundMasks,
-    ) -> Result<(), Missing<'s>> {
-        let mut work = vec![(above, node)];
-        // Ways through the stacks meet again: none is gone twice.
-        let mut seen: HashSet<(StackNode<'_>, NodeId)> = HashSet::new();
-        while let Some((above, node)) = work.pop() {
-            if let Some(mask) = self.decided(node, above)? {
-                found.insert(mask);
-                continue;
-            }
-            let parts = above.below().len() > 1;
-            for below in above.below() {
-                let child = self.child(node, below)?;
-                if !parts || seen.insert((below, child)) {
-                    work.push((below, child));
-                }
-            }
-            if seen.len() > MAX_WAYS {
-                return Err(Missing::TooManyWays);
-            }
-        }
-        Ok(())
-    }
-
-    /// The node after an entry below `node`.
-    fn child<'s>(&self, node: NodeId, below: StackNode<'s>) -> Result<NodeId, Missing<'s>> {
-        self.nodes.child(node, below.state()).ok_or(Missing::Below(node, below))
-    }
-
-    /// The mask, if nothing below `stack` can change what `node` says.
-    fn decided<'s>(
-        &self,
-        node: NodeId,
-        stack: StackNode<'s>,
-    ) -> Result<Option<PoolId>, Missing<'s>> {
-        match *self.nodes.known(node) {
-            Verdict::Decided(mask) => Ok(Some(mask)),
-            _ if stack.below().len() > 0 => Ok(None),
-            Verdict::Partial(mask, _) => Ok(Some(mask)),
-            Verdict::Unread => Err(Missing::Here(node, stack)),
-        }
-    }
-
+    /// Builds what an answer needs.
     pub(super) fn build(
         &mut self,
         recognizer: &Recognizer,
@@ -229,69 +151,79 @@ impl Memo {
         missing: Missing<'_>,
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
-        let (lexer, states, lowest) = match missing {
-            Missing::Representative(lexer) => {
-                self.find_representative(recognizer, vocabulary, lexer)?;
-                return Ok(());
+        match missing {
+            Missing::Question(branch) => {
+                let layer = LayerState::of_lexeme(branch.blocks.clone(), branch.line);
+                self.find_question(recognizer, vocabulary, branch.lexer, layer)?;
             }
-            Missing::Union(several) => {
-                self.unite(vocabulary.num_words(), several);
-                return Ok(());
+            Missing::Stacks(question, top) => {
+                self.read_stacks(recognizer, vocabulary, question, top, budget)
+                    .map_err(Interrupted::from)?;
             }
-            Missing::TooManyWays => {
-                return Err(Interrupted::TooManyWays { limit: MAX_WAYS }.into());
-            }
-            Missing::Top(lexer, top) => (lexer, vec![top.state()], top),
-            Missing::Below(above, at) => {
-                let mut states = self.nodes.states(above);
-                states.push(at.state());
-                (self.nodes.lexer(above), states, at)
-            }
-            Missing::Here(node, at) => (self.nodes.lexer(node), self.nodes.states(node), at),
-        };
-        match self.put_together(recognizer, vocabulary, lexer, &states, lowest, budget) {
-            Ok((mask, read)) => {
-                let node = self.nodes.make(lexer, &read);
-                self.nodes.decide(node, mask);
-                Ok(())
-            }
-            Err(Unread::Unknown) => self.walk(recognizer, vocabulary, lexer, &states, budget),
-            Err(Unread::Interrupted(why)) => Err(why.into()),
+            Missing::Union(several) => self.unite(vocabulary.num_words(), several),
         }
+        Ok(())
     }
 
-    /// The lexer state that stands for one.
-    fn find_representative(
+    /// Reads all stacks with an entry on top, and composes the masks of what they say.
+    fn read_stacks(
+        &mut self,
+        recognizer: &Recognizer,
+        vocabulary: &PreparedVocabulary,
+        question: Question,
+        top: StackNode<'_>,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Unread> {
+        let found = self.reading(recognizer, vocabulary, budget).find(question, top)?;
+        for made_of in found {
+            self.compose(vocabulary, made_of, budget)?;
+        }
+        Ok(())
+    }
+
+    /// The question of a lexeme in progress and the layer's state, with what a file has of it.
+    fn find_question(
         &mut self,
         recognizer: &Recognizer,
         vocabulary: &PreparedVocabulary,
         lexer: LexerState,
-    ) -> Result<LexerState, RecognizerError> {
+        layer: LayerState,
+    ) -> Result<Question, RecognizerError> {
         let longest = vocabulary.trie().max_depth() as u32;
         let representative = recognizer.lexer().bounded_equivalent(lexer, longest)?;
         self.representatives.insert(lexer, representative);
+        let question = match recognizer.layer().indentation {
+            None => Question::of_lexer(representative),
+            Some(_) => {
+                let layer = self.suffix_sets.layer_states.intern(layer);
+                let number = self.questions.insert_full((representative, layer)).0 as u32;
+                Question { number, lexer: representative, layer }
+            }
+        };
         if !self.unmet.is_empty() {
-            let met = self.unmet.swap_remove(&recognizer.lexer().fingerprint(representative));
+            let met = self.unmet.swap_remove(&self.fingerprint(recognizer, question));
             for (top, node) in met.into_iter().flatten() {
-                self.suffix_sets.of_masks_mut().know_first(representative.0, top, node);
+                self.suffix_sets.of_masks_mut().know_first(question.number, top, node);
             }
         }
-        Ok(representative)
+        Ok(question)
     }
 
-    /// The mask of a lexer state and the first states of a stack, put together from residuals, with the states that it depends on.
-    fn put_together(
-        &mut self,
-        recognizer: &Recognizer,
-        vocabulary: &PreparedVocabulary,
-        lexer: LexerState,
-        states: &[StateId],
-        lowest: StackNode<'_>,
-        budget: &mut Budget<'_>,
-    ) -> Result<(PoolId, Vec<StateId>), Unread> {
-        let reading = self.reading(recognizer, vocabulary, budget);
-        let (made_of, read) = reading.find(lexer, states, lowest)?;
-        Ok((self.compose(vocabulary, made_of, budget)?, read))
+    /// The question of a number.
+    pub(super) fn asked(&self, number: u32) -> Question {
+        match self.questions.get_index(number as usize) {
+            Some(&(lexer, layer)) => Question { number, lexer, layer },
+            None => Question::of_lexer(LexerState(number)),
+        }
+    }
+
+    /// Fingerprint of a question, the same in another process.
+    pub(super) fn fingerprint(&self, recognizer: &Recognizer, question: Question) -> u128 {
+        let lexer = recognizer.lexer().fingerprint(question.lexer);
+        match recognizer.layer().indentation {
+            None => lexer,
+            Some(_) => fingerprint(&(lexer, self.suffix_sets.layer_states.get(question.layer))),
+        }
     }
 
     /// Remembers the mask of a suffix set.
@@ -373,15 +305,15 @@ impl Memo {
         ahead: &mut StackWorklist,
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
-        let representative = match self.representatives.get(&lexer).copied() {
-            Some(known) => known,
+        let question = match self.representatives.get(&lexer) {
+            Some(&known) => Question::of_lexer(known),
             // Whoever asks for a mask there meets the limit again.
             None => self
-                .find_representative(recognizer, vocabulary, lexer)
+                .find_question(recognizer, vocabulary, lexer, LayerState::default())
                 .map_err(|_| Unread::Unknown)?,
         };
         let reading = self.reading(recognizer, vocabulary, budget);
-        let made_of = ahead.look_at_lexeme(representative, top, reading)?;
+        let made_of = ahead.look_at_lexeme(question, top, reading)?;
         self.compose_all(vocabulary, made_of, budget)
     }
 
@@ -423,48 +355,6 @@ impl Memo {
         let union = self.masks.encode(&self.words);
         self.union_bytes += size_of_val(&*several) + size_of::<Row>();
         self.unions.insert(several, union);
-    }
-
-    /// Finds the verdict of a lexer state and the first states of a stack by a walk.
-    fn walk(
-        &mut self,
-        recognizer: &Recognizer,
-        vocabulary: &PreparedVocabulary,
-        lexer: LexerState,
-        states: &[StateId],
-        budget: &mut Budget<'_>,
-    ) -> Result<(), RecognizerError> {
-        let node = self.nodes.make(lexer, states);
-        self.words.clear();
-        self.words.resize(vocabulary.num_words(), 0);
-        let slice;
-        let trie = match self.nodes.above(node).map(|above| self.nodes.known(above)) {
-            Some(Verdict::Partial(mask, undecided)) => {
-                self.masks.copy(*mask, &self.suffix_sets, &mut self.words);
-                undecided
-            }
-            _ => {
-                slice = vocabulary.slice_of(recognizer, lexer, states[0])?;
-                match &slice {
-                    Some(slice) => {
-                        mask::copy(slice.mask(), &mut self.words);
-                        slice.rest()
-                    }
-                    None => vocabulary.trie(),
-                }
-            }
-        };
-        let explorer = &mut self.explorer;
-        let undecided =
-            explorer.explore(recognizer, trie, lexer, states, &mut self.words, budget)?;
-        let mask = self.intern();
-        self.nodes.know(vocabulary, node, mask, &undecided);
-        Ok(())
-    }
-
-    /// The number of the mask in the making, which is stored once.
-    pub(super) fn intern(&mut self) -> PoolId {
-        self.masks.intern(&self.words)
     }
 }
 

@@ -6,15 +6,13 @@
 //! where none does. ("Precomputing grammar masks" calls it the parser automaton.)
 //!
 //! The automaton is deterministic and built as it is read: a node that was visited before costs a look-up, a new one is put
-//! together from residuals that grammars share ([`residuals`](super::residuals)), or where these are not known, costs a walk of those
-//! tokens that its parent left undecided ([`explore`]). What it says is what the definition says; nothing is approximated. Lexer
-//! states that go on alike for the longest token share their nodes ([`bounded_equivalent`](palmette_parser::lexer::Lexer::bounded_equivalent)).
+//! together from residuals that grammars share ([`residuals`](super::residuals)). What it says is what the definition says; nothing is
+//! approximated. Lexer states that go on alike for the longest token share their nodes
+//! ([`bounded_equivalent`](palmette_parser::lexer::Lexer::bounded_equivalent)).
 
 mod composed;
-mod explore;
 mod found;
 mod memo;
-mod nodes;
 mod precompute;
 mod prepare;
 mod prepared_vocabulary;
@@ -73,7 +71,7 @@ impl MaskAutomaton {
     /// Size of it.
     pub fn statistics(&self) -> AutomatonStatistics {
         let memo = self.memo.read().unwrap_or_else(PoisonError::into_inner);
-        let (nodes, masks) = (memo.nodes.len(), memo.masks.len());
+        let (nodes, masks) = (memo.suffix_sets.of_masks().len(), memo.masks.len());
         AutomatonStatistics { nodes, masks, bytes: memo.bytes() }
     }
 
@@ -113,8 +111,8 @@ impl MaskAutomaton {
         mask: &mut [u32],
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
-        let filled =
-            self.read(recognizer, budget, WhenFull::Drop, |memo| memo.fill(position, mask));
+        let fill = |memo: &Memo| memo.fill(recognizer, position, mask);
+        let filled = self.read(recognizer, budget, WhenFull::Drop, fill);
         if filled.is_err() {
             mask.fill(0);
         }
@@ -136,7 +134,7 @@ impl MaskAutomaton {
         self.read(recognizer, budget, WhenFull::Drop, |memo| {
             parts.clear();
             let mut found = FoundMasks::default();
-            memo.find(position, &mut found)?;
+            memo.find(recognizer, position, &mut found)?;
             parts.extend_from_slice(found.sorted());
             Ok(memo.generation)
         })

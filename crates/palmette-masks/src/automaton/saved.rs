@@ -3,7 +3,6 @@
 use std::sync::PoisonError;
 
 use hashbrown::HashMap;
-use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::StateId;
 use palmette_parser::recognizer::Recognizer;
 
@@ -20,7 +19,8 @@ pub struct SavedAutomaton {
     /// Nodes: the number of states below, only the last of which decides how a node goes on, and the number of its mask; [`UNREAD`] where it is not
     /// known.
     pub nodes: Vec<(u32, u32)>,
-    /// First nodes: the [fingerprint](palmette_parser::lexer::Lexer::fingerprint) of a lexeme in progress, the topmost state, the node.
+    /// First nodes: the fingerprint of a [lexeme in progress](palmette_parser::lexer::Lexer::fingerprint), with blocks if there are some, the topmost
+    /// state, the node.
     pub firsts: Vec<(u128, StateId, u32)>,
     /// Edges from nodes, by the state that decides, to nodes.
     pub edges: Vec<(u32, StateId, u32)>,
@@ -40,7 +40,7 @@ pub struct SavedMask {
 /// In place of the number of a mask, where there is none.
 pub const UNREAD: u32 = u32::MAX;
 
-/// First nodes that were restored for lexemes in progress not met yet, by their fingerprints, with the topmost states.
+/// First nodes that were restored for questions not asked yet, by their fingerprints, with the topmost states.
 pub(super) type Unmet = IndexMap<u128, Vec<(StateId, AutomatonNodeId)>>;
 
 impl MaskAutomaton {
@@ -52,10 +52,9 @@ impl MaskAutomaton {
         let masks = delta_encoded(&masks, self.vocabulary.num_words());
         let mut saved = SavedAutomaton { masks, ..SavedAutomaton::default() };
         let automaton = memo.suffix_sets.of_masks();
-        let lexer = recognizer.lexer();
-        let met = automaton
-            .firsts()
-            .map(|(of, top, node)| (lexer.fingerprint(LexerState(of)), top, node));
+        let met = automaton.firsts().map(|(number, top, node)| {
+            (memo.fingerprint(recognizer, memo.asked(number)), top, node)
+        });
         let unmet = memo
             .unmet
             .iter()

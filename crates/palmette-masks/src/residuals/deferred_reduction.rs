@@ -11,6 +11,7 @@ use palmette_parser::glr::OpenReduction;
 use palmette_parser::lr::StateId;
 
 use super::Unread;
+use super::layer_states::LayerId;
 use super::lexemes::LexemeId;
 use super::stack_simulation::{ExceptId, Found, Memos, Place, StackSimulation};
 use super::suffix_sets::{SuffixSet, SuffixSetId};
@@ -21,8 +22,8 @@ use crate::{NonterminalId, TerminalId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum At {
     Place(Place),
-    /// Before their first byte, in a terminal's lexeme, of which this is left.
-    Within(LexemeId, TerminalId),
+    /// Before their first byte, in a terminal's lexeme, of which this is left, in a state of the layer.
+    Within(LexemeId, TerminalId, LayerId),
 }
 
 /// Continuation after a reduction that pops more of the stack than is known.

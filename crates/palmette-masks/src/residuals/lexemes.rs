@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use palmette_parser::lexer::{Lexer, LexerState};
 use palmette_parser::recognizer::{ContextId, Recognizer};
-use palmette_regex::expressions::{ExprId, Expressions, Front, Met};
+use palmette_regex::expressions::{Exceeded, ExprId, Expressions, Front, Met};
 
 use super::{ResidualId, Residuals, Unread};
 use crate::{Budget, TerminalId};
@@ -17,6 +17,18 @@ const LONG: usize = 3;
 /// True when what begins so is best taken as one residual, rather than the text as it is.
 pub(super) fn is_one_residual(front: &Front) -> bool {
     front.text.len() < LONG && (front.blanks.is_some() || front.text.is_empty())
+}
+
+/// Front of an expression; nothing where it looks behind, since what is left would not see the text that was cut off.
+fn front(
+    expressions: &mut Expressions,
+    expr: ExprId,
+    budget: &mut Budget<'_>,
+) -> Result<Front, Exceeded> {
+    match expressions.looks_behind(expr) {
+        true => Ok(Front { blanks: None, text: Box::default(), rest: expr }),
+        false => expressions.making(budget).front(expr),
+    }
 }
 
 /// Residual of a grammar's terminal, cut at its front. A number into [`Lexemes`].
@@ -40,6 +52,8 @@ pub(super) struct Lexeme {
     pub(super) rest: ResidualId,
     /// All of it as one residual; `None` where the text is long, so that it is best taken as it is.
     pub(super) whole: Option<ResidualId>,
+    /// True when it looks at what is before it in its own text: nothing may be put before it then.
+    pub(super) looks_behind: bool,
     expr: Of,
 }
 
@@ -241,6 +255,20 @@ impl Lexemes {
         Ok(found)
     }
 
+    /// All of a lexeme as one residual; `None` where it matches nothing.
+    pub(super) fn whole_residual(
+        &mut self,
+        lexer: &Lexer,
+        lexeme: LexemeId,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<ResidualId>, Unread> {
+        if let Some(whole) = self.lexemes[lexeme.index()].whole {
+            return Ok(Some(whole));
+        }
+        let expr = self.expr(lexer, lexeme, budget)?;
+        Ok(self.residuals.intern(&mut self.residuals.growing(), expr, budget)?)
+    }
+
     /// A lexeme's expression, among those of residuals.
     fn expr(
         &mut self,
@@ -262,7 +290,7 @@ impl Lexemes {
         expr: ExprId,
         budget: &mut Budget<'_>,
     ) -> Result<Option<LexemeId>, Unread> {
-        let front = self.residuals.growing().expressions.making(budget).front(expr)?;
+        let front = front(&mut self.residuals.growing().expressions, expr, budget)?;
         let whole = is_one_residual(&front).then_some(expr);
         self.add(front, whole, Of::Residuals(expr), budget)
     }
@@ -321,10 +349,7 @@ impl Lexemes {
         if let Some(&known) = self.by_expr.get(&expr) {
             return Ok(known);
         }
-        if expressions.looks_behind(expr) {
-            return Err(Unread::Unknown);
-        }
-        let front = expressions.making(budget).front(expr)?;
+        let front = front(expressions, expr, budget)?;
         let whole = is_one_residual(&front).then_some(expr);
         let Front { blanks, text, rest } = front;
         let mut import = |expr| self.import(expressions, expr, budget);
@@ -346,11 +371,12 @@ impl Lexemes {
         budget: &mut Budget<'_>,
     ) -> Result<Option<LexemeId>, Unread> {
         let mut growing = self.residuals.growing();
+        let looks_behind = growing.expressions.looks_behind(rest);
         let mut residual = |expr| self.residuals.intern(&mut growing, expr, budget);
         let Some(rest) = residual(rest)? else { return Ok(None) };
         let blanks = blanks.map(&mut residual).transpose()?.flatten();
         let whole = whole.map(residual).transpose()?.flatten();
-        let id = self.lexemes.push(Lexeme { blanks, text, rest, whole, expr });
-        Ok(Some(LexemeId(id as u32)))
+        let lexeme = Lexeme { blanks, text, rest, whole, looks_behind, expr };
+        Ok(Some(LexemeId(self.lexemes.push(lexeme) as u32)))
     }
 }

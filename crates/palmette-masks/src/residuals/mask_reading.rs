@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use palmette_parser::glr::StackNode;
-use palmette_parser::lexer::LexerState;
-use palmette_parser::lr::StateId;
 use palmette_parser::recognizer::Recognizer;
 
 use super::stack_nodes::Asked;
 use super::stack_simulation::{Fixed, Memos};
-use super::{Lexemes, SuffixSetId, SuffixSets, Unread};
-use crate::Budget;
+use super::{Lexemes, Question, SuffixSetId, SuffixSets, Unread};
+use crate::stack_automaton::{MAX_WAYS, follow_stacks};
 use crate::vocabulary::VocabularyTrie;
+use crate::{Budget, Interrupted};
 
 /// A reader of stacks, for mask rows of so many words, with the memos that it adds to.
 #[derive(Debug)]
@@ -27,30 +26,32 @@ pub(crate) struct Reading<'a, 'b> {
 }
 
 impl<'b> Reading<'_, 'b> {
-    /// Finds the mask of a lexeme in progress, on the stack that begins with `states`, the last of which is that of `lowest`; gives the
-    /// states that were read too: it is right for all stacks that begin with these.
+    /// Reads all stacks with an entry on top, as far as they matter to a question's mask; gives what the masks are made of, each at least once.
     ///
     /// It takes from the budget: a unit for each lexeme that may begin and each node of a trie that is walked.
     pub(crate) fn find(
         self,
-        lexer: LexerState,
-        states: &[StateId],
-        lowest: StackNode<'_>,
-    ) -> Result<(SuffixSetId, Vec<StateId>), Unread> {
-        let (mut read, mut lowest, mut at) = (states.to_vec(), lowest, 0);
-        let said = self.memos(|mut memos| {
-            let first = memos.first_mask(lexer, states[0])?;
-            let (said, _) = memos.read_on(Asked::Mask, first, || {
-                at += 1;
-                if at == read.len() {
-                    lowest = lowest.below().next()?;
-                    read.push(lowest.state());
-                }
-                Some(read[at])
-            })?;
-            Ok(said)
-        })?;
-        Ok((said.suffix_set, read))
+        question: Question,
+        top: StackNode<'_>,
+    ) -> Result<Vec<SuffixSetId>, Unread> {
+        self.memos(|mut memos| {
+            let first = memos.first_mask(question, top.state())?;
+            let first = memos.suffix_sets.of_masks().reached(first);
+            let mut nodes = Vec::new();
+            let next = |node, state| {
+                let next = memos.next(Asked::Mask, node, state)?;
+                Ok::<_, Unread>(memos.suffix_sets.of_masks().reached(next))
+            };
+            let take = |node| {
+                nodes.push(node);
+                Ok(())
+            };
+            if !follow_stacks(first, top, next, take)? {
+                return Err(Interrupted::TooManyWays { limit: MAX_WAYS }.into());
+            }
+            let of_masks = memos.suffix_sets.of_masks();
+            Ok(nodes.into_iter().map(|node| of_masks.get(node).said.suffix_set).collect())
+        })
     }
 
     /// Lends the memos to what makes nodes.

@@ -22,13 +22,17 @@
 //!
 //! Where terminals compete for lexemes, or look at what follows these, a residual is *guarded*: an end of its lexeme asks something
 //! of what follows, a *condition*. That goes along with the place in the token, so that the lexemes that begin there are those that
-//! meet it ([`lexemes`]). Terminals that look at what is before their lexeme have no residuals.
+//! meet it ([`lexemes`]). An expression that looks behind within its lexeme carries what it has seen, and is a residual as it is:
+//! nothing is cut off its front or put before it.
 
 mod bounded_equivalence;
 mod byte_groups;
 mod deferred_reduction;
 mod difference;
+mod layer_states;
+mod lexeme_effect;
 mod lexemes;
+mod line_ends;
 mod mask_reading;
 mod quotient_trie;
 mod references;
@@ -48,9 +52,11 @@ use hashbrown::HashMap;
 use palmette_regex::ByteSet;
 use palmette_regex::expressions::{ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions};
 
+pub(super) use layer_states::{LayerId, LayerState};
 pub(super) use lexemes::Lexemes;
 pub(super) use mask_reading::Reading;
 use quotient_trie::QuotientTrie;
+pub(super) use stack_nodes::{Question, Said};
 pub(super) use stack_worklist::StackWorklist;
 pub(super) use suffix_sets::{SuffixSetId, SuffixSets};
 use suffix_trie::SuffixTries;
@@ -76,10 +82,19 @@ const LIMITS: ExpressionLimits =
 /// About how much memory an expression takes with its derivatives.
 const EXPRESSION_BYTES: usize = 256;
 
+impl From<Unread> for Interrupted {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::Unknown => Self::TooManyResiduals,
+            Unread::Interrupted(why) => why,
+        }
+    }
+}
+
 /// Reason that a mask was not put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// The residuals of the grammar are not known, and its masks are to be found by walking.
+    /// A limit on residuals, or on the lexer or parser that they are found by, is exceeded.
     Unknown,
     /// The budget is used up, or the work was called off.
     Interrupted(Interrupted),
@@ -152,7 +167,7 @@ struct Residual {
     row: Box<[AtomicU32]>,
     /// Condition that an end of the lexeme puts on what follows; never, where it cannot end here.
     ends: ExprId,
-    /// True when that may be more than nothing anywhere.
+    /// True when that may be more than nothing anywhere, or what was read of the lexeme still matters beside what is left.
     guarded: bool,
     effect: OnceLock<Box<TokenEffect>>,
     /// The vocabulary trie, quotiented by this residual, where it is a reference.
@@ -194,7 +209,7 @@ impl Residuals {
         Some(self.residual(residual).ends).filter(|&condition| condition != ExprId::NEVER)
     }
 
-    /// True when lexemes may ask something of what follows them.
+    /// True when lexemes may ask something of what follows them, or look behind: then they are compared with no other residual.
     fn is_guarded(&self, residual: ResidualId) -> bool {
         self.residual(residual).guarded
     }
@@ -265,7 +280,8 @@ impl Residuals {
         let classes = growing.expressions.classes([expr]);
         let row: Box<[_]> = classes.representatives().iter().map(|_| UNKNOWN.into()).collect();
         let ends = growing.expressions.null(expr);
-        let guarded = growing.expressions.looks_ahead(expr);
+        let guarded =
+            growing.expressions.looks_ahead(expr) || growing.expressions.looks_behind(expr);
         self.add_bytes(size_of::<Residual>() + size_of_val(&*row));
         let (effect, quotient) = (OnceLock::new(), OnceLock::new());
         let residual = Residual { expr, classes, row, ends, guarded, effect, quotient };

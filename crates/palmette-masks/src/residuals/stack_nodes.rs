@@ -5,6 +5,7 @@ use palmette_parser::lr::StateId;
 
 use super::Unread;
 use super::deferred_reduction::DeferredId;
+use super::layer_states::LayerId;
 use super::stack_simulation::{Found, Memos, Place, StackSimulation};
 use super::suffix_sets::{SuffixSetId, SuffixSets};
 use crate::stack_automaton::{AutomatonNodeId, StackAutomaton};
@@ -16,6 +17,22 @@ pub(crate) struct Said {
     pub(crate) suffix_set: SuffixSetId,
     pub(super) deferred: DeferredId,
     pub(super) asked: Asked,
+}
+
+/// Subject of a mask beside the stack: the lexeme in progress, and the state of the layer between lexer and parser.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    /// Number that the answers are kept by; that of the lexer state where there are no blocks.
+    pub(crate) number: u32,
+    pub(crate) lexer: LexerState,
+    pub(crate) layer: LayerId,
+}
+
+impl Question {
+    /// Question of a grammar without blocks.
+    pub(crate) fn of_lexer(lexer: LexerState) -> Self {
+        Self { number: lexer.0, lexer, layer: LayerId::NONE }
+    }
 }
 
 /// Subject of a question to a stack.
@@ -60,19 +77,19 @@ impl Memos<'_, '_, '_> {
     /// below.
     pub(super) fn first_mask(
         &mut self,
-        lexer: LexerState,
+        Question { number, lexer, layer }: Question,
         top: StateId,
     ) -> Result<AutomatonNodeId, Unread> {
-        if let Some(known) = self.suffix_sets.mask_nodes.first(lexer.0, top)
+        if let Some(known) = self.suffix_sets.mask_nodes.first(number, top)
             && !self.suffix_sets.is_restored(known)
         {
             return Ok(known);
         }
         let recognizer = self.fixed.recognizer;
         let in_progress = self.lexemes.in_progress(recognizer.lexer(), lexer, self.budget)?;
-        let found = StackSimulation::on(self.reborrow(), top).read_mask(&in_progress)?;
+        let found = StackSimulation::on(self.reborrow(), top).read_mask(&in_progress, layer)?;
         let node = self.suffix_sets.add_node(Asked::Mask, found);
-        self.suffix_sets.mask_nodes.know_first(lexer.0, top, node);
+        self.suffix_sets.mask_nodes.know_first(number, top, node);
         Ok(node)
     }
 

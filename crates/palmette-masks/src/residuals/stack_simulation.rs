@@ -4,15 +4,20 @@
 //! with new lexemes; and below that, that of what is left of tokens in which a lexeme has ended. The lower two know one state at a time,
 //! and what they find is kept ([`stack_nodes`](super::stack_nodes)).
 
+use std::sync::Arc;
+
 use hashbrown::HashSet;
 use palmette_core::TokenId;
-use palmette_parser::glr::{PartialStack, Settled, Shift, TopId};
+use palmette_parser::blocks::{Letter, Line};
+use palmette_parser::glr::{Lookahead, PartialStack, Settled, Shift, TopId};
 use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::StateId;
 use palmette_parser::recognizer::{ContextId, Recognizer};
 use palmette_regex::expressions::ExprId;
 
 use super::deferred_reduction::{At, DeferredId, DeferredReduction};
+use super::layer_states::LayerId;
+use super::lexeme_effect::{HeadEffect, LexemeEffect};
 use super::lexemes::{InProgress, Lexeme, LexemeId};
 use super::stack_nodes::Asked;
 use super::suffix_sets::{SuffixSet, SuffixSetId, SuffixSets};
@@ -50,19 +55,22 @@ pub(super) struct Place {
     /// The context of the lexeme that begins here, where there are contexts and reductions have begun that wait for the lexeme; else
     /// that of the topmost state.
     pub(super) context: Option<ContextId>,
+    /// State of the layer between lexer and parser.
+    pub(super) layer: LayerId,
 }
 
 impl Place {
     /// Place before the first byte of all tokens.
-    const FRONT: Self = Self {
+    pub(super) const FRONT: Self = Self {
         suffix: SuffixId::WHOLE,
         except: None,
         condition: ExprId::ALL,
         before: None,
         context: None,
+        layer: LayerId::NONE,
     };
 
-    fn is_front(self) -> bool {
+    pub(super) fn is_front(self) -> bool {
         self.suffix == SuffixId::WHOLE
     }
 
@@ -70,12 +78,12 @@ impl Place {
         if self.is_front() { Asked::Front } else { Asked::Within }
     }
 
-    fn at(self, suffix: SuffixId) -> Self {
+    pub(super) fn at(self, suffix: SuffixId) -> Self {
         Self { suffix, ..self }
     }
 
     /// Place at which a lexeme has ended that puts a condition on the text from here.
-    fn after_lexeme(self, suffix: SuffixId, condition: ExprId) -> Self {
+    pub(super) fn after_lexeme(self, suffix: SuffixId, condition: ExprId) -> Self {
         Self { suffix, condition, before: None, context: None, ..self }
     }
 }
@@ -87,17 +95,17 @@ pub(super) struct Found {
     pub(super) deferred: DeferredId,
 }
 
-/// Stack once a lexeme has ended.
+/// Continuation once a lexeme has ended.
 #[derive(Clone, Copy, Debug)]
-enum After {
-    /// The lexeme is ignored.
-    Same(TopId),
-    /// Shift on a stack.
-    Shifted(TopId, StateId),
+struct After {
+    stack: TopId,
+    /// State that is pushed on the stack; `None` where the lexeme is dropped.
+    to: Option<StateId>,
+    /// State of the layer then; where the lexeme ends a line, the one before it.
+    layer: LayerId,
+    /// True when it depends on the next line how blocks go on.
+    ends_line: bool,
 }
-
-/// Common head of lexemes that begin at one place: the blanks at their front, and the first byte of the text then, if there is one.
-type Head = (Place, Option<ResidualId>, Option<u8>);
 
 /// Memory of a simulation, kept from one to the next.
 #[derive(Debug, Default)]
@@ -115,15 +123,18 @@ pub(super) struct SimulationMemory {
     within: Vec<(Place, TopId)>,
     seen: HashSet<(Place, TopId)>,
     shifts: Vec<Shift>,
-    blank_nodes: Vec<SuffixId>,
-    /// Places where lexemes that begin alike may go on, and what they have in common.
-    heads: Vec<Place>,
-    heads_of: Option<Head>,
-    along: Vec<(SuffixId, ResidualId)>,
+    /// Head of the lexeme that was added last, and the exceptions there.
+    head: Option<(Arc<HeadEffect>, Option<ExceptId>)>,
     deferred: Vec<DeferredReduction>,
 }
 
 impl SimulationMemory {
+    fn add_front(&mut self, front: Place, stack: TopId) {
+        if !self.fronts.contains(&(front, stack)) {
+            self.fronts.push((front, stack));
+        }
+    }
+
     fn clear(&mut self) {
         self.found.clear();
         self.is_mask = false;
@@ -132,7 +143,7 @@ impl SimulationMemory {
         self.within.clear();
         self.seen.clear();
         self.deferred.clear();
-        self.heads_of = None;
+        self.head = None;
     }
 }
 
@@ -144,6 +155,34 @@ pub(super) struct Fixed<'p> {
     pub(super) num_words: usize,
     pub(super) residuals: &'p Residuals,
     pub(super) lexemes: &'p boxcar::Vec<Lexeme>,
+}
+
+impl<'p> Fixed<'p> {
+    /// The places where the lexeme of a residual may have ended with more of tokens to come.
+    ///
+    /// # Errors
+    /// When a limit is exceeded, or the budget is used up.
+    pub(super) fn ends_within(
+        &self,
+        residual: ResidualId,
+        budget: &mut Budget<'_>,
+    ) -> Result<impl Iterator<Item = Place> + use<'p>, Unread> {
+        let effect = self.residuals.effect(self.trie, self.num_words, residual, budget)?;
+        Ok(effect.suffixes.iter().zip(0..).map(move |(ended, suffixes)| {
+            let except = ended.except.as_ref().map(|_| ExceptId { residual, suffixes });
+            Place { except, ..Place::FRONT.after_lexeme(ended.suffixes, ended.condition) }
+        }))
+    }
+
+    /// True when more of tokens is to come at a place that meets its condition.
+    pub(super) fn goes_on(&self, place: Place, budget: &mut Budget<'_>) -> Result<bool, Unread> {
+        let bytes = self.residuals.suffixes.node(place.suffix).bytes();
+        if bytes.is_empty() || place.condition == ExprId::ALL {
+            return Ok(!bytes.is_empty());
+        }
+        let allowed = self.residuals.allowed_by(place.condition, budget)?;
+        Ok(bytes.iter().any(|&byte| allowed.contains(byte)))
+    }
 }
 
 /// Memos that all simulations add to.
@@ -196,8 +235,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             let stack = self.partial.push(target, TopId::WHOLE);
             match at {
                 At::Place(place) => self.start(place, stack),
-                At::Within(lexeme, terminal) => {
-                    self.go_on_with_terminal(stack, terminal, |_| Ok(Some(lexeme)))?;
+                At::Within(lexeme, terminal, layer) => {
+                    self.go_on_with_terminal(stack, (terminal, layer), |_| Ok(Some(lexeme)))?;
                 }
             }
         }
@@ -206,19 +245,23 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Finds a mask, as far as the stack is known.
-    pub(super) fn read_mask(mut self, in_progress: &InProgress) -> Result<Found, Unread> {
-        let found = self.find_mask(in_progress);
+    pub(super) fn read_mask(
+        mut self,
+        in_progress: &InProgress,
+        layer: LayerId,
+    ) -> Result<Found, Unread> {
+        let found = self.find_mask(in_progress, layer);
         self.finish(found)
     }
 
-    fn find_mask(&mut self, in_progress: &InProgress) -> Result<(), Unread> {
+    fn find_mask(&mut self, in_progress: &InProgress, layer: LayerId) -> Result<(), Unread> {
         self.memory.is_mask = true;
         let whole = TopId::WHOLE;
         if in_progress.fresh {
-            let front = Place { condition: in_progress.condition, ..Place::FRONT };
+            let front = Place { condition: in_progress.condition, layer, ..Place::FRONT };
             self.memory.fronts.push((front, whole));
         } else {
-            self.go_on(whole, in_progress)?;
+            self.go_on(whole, in_progress, layer)?;
         }
         let fronts = std::mem::take(&mut self.memory.fronts);
         for &(front, stack) in &fronts {
@@ -242,8 +285,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     fn start(&mut self, place: Place, stack: TopId) {
         if !place.is_front() {
             self.memory.within.push((place, stack));
-        } else if !self.memory.fronts.contains(&(place, stack)) {
-            self.memory.fronts.push((place, stack));
+        } else {
+            self.memory.add_front(place, stack);
         }
     }
 
@@ -264,15 +307,13 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         let mut done = 0;
         while let Some(&(front, stack)) = self.memory.fronts.get(done) {
             done += 1;
-            self.each_lexeme(front, stack, |at, lexeme, after| at.at_front(front, lexeme, after))?;
+            self.begin_lexemes(front, stack)?;
         }
         // What comes where a lexeme has ended is kept for other fronts.
         self.follow_begun()?;
         while let Some((place, stack)) = self.memory.within.pop() {
             if self.memory.seen.insert((place, stack)) {
-                self.each_lexeme(place, stack, |at, lexeme, after| {
-                    at.begin_at(place, &at.fixed.lexemes[lexeme.index()], after)
-                })?;
+                self.begin_lexemes(place, stack)?;
             }
             self.memory.within.append(&mut self.memory.begins);
         }
@@ -312,7 +353,12 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Adds the tokens that go on with lexemes in progress.
-    fn go_on(&mut self, stack: TopId, in_progress: &InProgress) -> Result<(), Unread> {
+    fn go_on(
+        &mut self,
+        stack: TopId,
+        in_progress: &InProgress,
+        layer: LayerId,
+    ) -> Result<(), Unread> {
         let recognizer = self.fixed.recognizer;
         let tables = recognizer.parser().tables();
         let top = self.partial.state(stack);
@@ -323,54 +369,101 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
                 let at = live.binary_search_by_key(&terminal, |&(terminal, _)| terminal).ok()?;
                 Some(live[at].1)
             };
-            for &(terminal, to) in tables.shifts(top) {
+            let shifts = tables.shifts(top).iter().map(|&(terminal, to)| (terminal, Some(to)));
+            let shifts = shifts.filter(|&(terminal, _)| !self.is_dropped(terminal, layer));
+            let dropped = self.dropped(layer).map(|terminal| (terminal, None));
+            let all: Vec<_> = shifts.chain(dropped).collect();
+            for (terminal, to) in all {
                 if let Some(expr) = left(terminal) {
-                    let after = [After::Shifted(stack, to)];
-                    self.go_on_with(in_progress.state, expr, &after)?;
-                }
-            }
-            for terminal in recognizer.ignored().iter() {
-                if let Some(expr) = left(terminal) {
-                    let after = [After::Same(stack)];
+                    let after = [self.after(stack, to, terminal, layer)];
                     self.go_on_with(in_progress.state, expr, &after)?;
                 }
             }
             return Ok(());
         }
         for &(terminal, expr) in live {
-            if recognizer.ignored().contains(terminal) {
-                let after = [After::Same(stack)];
+            if self.is_dropped(terminal, layer) {
+                let after = [self.after(stack, None, terminal, layer)];
                 self.go_on_with(in_progress.state, expr, &after)?;
             } else {
                 let left = |at: &mut Self| at.left(in_progress.state, expr);
-                self.go_on_with_terminal(stack, terminal, left)?;
+                self.go_on_with_terminal(stack, (terminal, layer), left)?;
             }
         }
         Ok(())
+    }
+
+    /// Continuation after a lexeme of a terminal, on a stack and in a state of the layer, where a state is pushed unless the lexeme is dropped.
+    fn after(
+        &mut self,
+        stack: TopId,
+        to: Option<StateId>,
+        terminal: TerminalId,
+        layer: LayerId,
+    ) -> After {
+        let of = self.fixed.recognizer.layer();
+        let Some(marks) = &of.indentation else {
+            return After { stack, to, layer, ends_line: false };
+        };
+        let ends_line = to.is_some() && marks.newline == terminal;
+        let states = &mut self.memos.suffix_sets.layer_states;
+        let layer = match ends_line {
+            true => layer,
+            false => {
+                let after = states.after(of, layer, Letter::of(terminal));
+                after.expect("only a line can have no block to be in")
+            }
+        };
+        After { stack, to, layer, ends_line }
+    }
+
+    /// True when the parser does not see lexemes of a terminal.
+    fn is_dropped(&self, terminal: TerminalId, layer: LayerId) -> bool {
+        let blocks = &self.memos.suffix_sets.layer_states.get(layer).blocks;
+        self.fixed.recognizer.layer().is_dropped(blocks, terminal)
+    }
+
+    /// The terminals whose lexemes the parser does not see.
+    fn dropped(&self, layer: LayerId) -> impl Iterator<Item = TerminalId> + use<'p> {
+        let of = self.fixed.recognizer.layer();
+        let newline = of.indentation.as_ref().map(|marks| marks.newline);
+        let newline = newline
+            .filter(|&newline| !of.ignored.contains(newline) && self.is_dropped(newline, layer));
+        of.ignored.iter().chain(newline)
     }
 
     /// Adds the tokens that go on with a terminal's lexeme in progress on a stack.
     fn go_on_with_terminal(
         &mut self,
         stack: TopId,
-        terminal: TerminalId,
+        (terminal, layer): (TerminalId, LayerId),
         left: impl FnOnce(&mut Self) -> Result<Option<LexemeId>, Unread>,
     ) -> Result<(), Unread> {
-        let tables = self.fixed.recognizer.parser().tables();
-        let mut shifts = std::mem::take(&mut self.memory.shifts);
-        shifts.clear();
-        let found = self.partial.shifts(tables, &[stack], Some(terminal), &mut shifts);
-        let after: Vec<_> = shifts.iter().map(|&(_, base, to)| After::Shifted(base, to)).collect();
+        let shifts = self.shifts(stack, Lookahead::Terminal(terminal))?;
+        let after = shifts.iter().map(|&(_, base, to)| self.after(base, Some(to), terminal, layer));
+        let after: Vec<_> = after.collect();
         self.memory.shifts = shifts;
-        found?;
         if after.is_empty() && self.partial.open_reductions().is_empty() {
             return Ok(());
         }
         let Some(lexeme) = left(self)? else { return Ok(()) };
-        let at = At::Within(lexeme, terminal);
+        self.defer(At::Within(lexeme, terminal, layer));
+        self.go_on_with_lexeme(lexeme, &after)
+    }
+
+    /// All ways to shift a terminal, as far as the stack is known; [`defer`](Self::defer) those that are open.
+    fn shifts(&mut self, stack: TopId, next: Lookahead<'_>) -> Result<Vec<Shift>, Unread> {
+        let mut shifts = std::mem::take(&mut self.memory.shifts);
+        shifts.clear();
+        let tables = self.fixed.recognizer.parser().tables();
+        self.partial.shifts(tables, &[stack], next, &mut shifts)?;
+        Ok(shifts)
+    }
+
+    /// Defers the reductions that are open.
+    fn defer(&mut self, at: At) {
         let open = self.partial.open_reductions().iter();
         self.memory.deferred.extend(open.map(|&reduction| DeferredReduction { at, reduction }));
-        self.go_on_with_lexeme(lexeme, &after)
     }
 
     /// Adds the tokens that go on with one of the lexemes in progress.
@@ -398,7 +491,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             return Ok(());
         }
         // What lexemes have in common is a part of each of them, which other masks have without the others.
-        self.memory.heads_of = None;
+        self.memory.head = None;
         self.at_front(Place::FRONT, lexeme, after)?;
         let SimulationMemory { found, is_mask, .. } = &mut self.memory;
         if *is_mask && !found.tokens.is_empty() {
@@ -407,55 +500,116 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         Ok(())
     }
 
-    /// Shows all lexemes that may begin at a place on a stack, as far as it is known.
-    fn each_lexeme(
-        &mut self,
-        place: Place,
-        stack: TopId,
-        mut show: impl FnMut(&mut Self, LexemeId, &[After]) -> Result<(), Unread>,
-    ) -> Result<(), Unread> {
+    /// Adds how tokens go on at a place with all lexemes that may begin on a stack, as far as it is known. Marks of blocks come first: once
+    /// one of them is shifted, the place is added anew.
+    fn begin_lexemes(&mut self, place: Place, stack: TopId) -> Result<(), Unread> {
         let recognizer = self.fixed.recognizer;
+        let marks = self.memos.suffix_sets.layer_states.get(place.layer).marks;
+        if let Some(mark) = recognizer.layer().mark(marks) {
+            let layer = self.memos.suffix_sets.layer_states.after_mark(place.layer);
+            let shifts = self.shifts(stack, Lookahead::Terminal(mark))?;
+            self.defer(At::Place(place));
+            for &(_, base, to) in &shifts {
+                let next = self.partial.push(to, base);
+                self.start(Place { layer, ..place }, next);
+            }
+            self.memory.shifts = shifts;
+            return Ok(());
+        }
         let Some(stack) = self.settled(place, stack)? else { return Ok(()) };
         let was_reduced = place.context.is_some();
         let context = || recognizer.contexts().map(|all| all.of(self.partial.state(stack)));
         let place = Place { context: place.context.or_else(context), ..place };
-        let mut shifts = std::mem::take(&mut self.memory.shifts);
-        shifts.clear();
-        self.partial.shifts(recognizer.parser().tables(), &[stack], None, &mut shifts)?;
-        let open = self.partial.open_reductions().iter();
-        let at = At::Place(place);
-        self.memory.deferred.extend(open.map(|&reduction| DeferredReduction { at, reduction }));
+        // Within tokens, only what comes there can be the next lexeme.
+        let viable = match place.is_front() {
+            true => None,
+            false => Some(self.memos.viable_at(place.suffix, place.context)?),
+        };
+        let mut shifts =
+            self.shifts(stack, viable.as_deref().map_or(Lookahead::Any, Lookahead::OneOf))?;
+        self.defer(At::Place(place));
         shifts.sort_unstable();
         let mut after = Vec::new();
         for of_terminal in shifts.chunk_by(|(a, ..), (b, ..)| a == b) {
-            if let Some(lexeme) = self.begun(place, of_terminal[0].0)? {
-                after.clear();
-                after.extend(of_terminal.iter().map(|&(_, base, to)| After::Shifted(base, to)));
-                show(self, lexeme, &after)?;
+            let terminal = of_terminal[0].0;
+            if self.is_dropped(terminal, place.layer) {
+                continue;
             }
+            after.clear();
+            for &(_, base, to) in of_terminal {
+                after.push(self.after(base, Some(to), terminal, place.layer));
+            }
+            self.begin_lexeme(place, terminal, &after)?;
         }
         self.memory.shifts = shifts;
         // What is ignored is no lookahead to reduce by: after it, the stack is what it was, and so is the next lexeme's context.
         if was_reduced {
             return Ok(());
         }
-        for terminal in recognizer.ignored().iter() {
-            if let Some(lexeme) = self.begun(place, terminal)? {
-                show(self, lexeme, &[After::Same(stack)])?;
+        for terminal in self.dropped(place.layer) {
+            if viable.as_ref().is_none_or(|viable| viable.contains(terminal)) {
+                let after = self.after(stack, None, terminal, place.layer);
+                self.begin_lexeme(place, terminal, &[after])?;
             }
         }
         Ok(())
     }
 
+    /// Adds how tokens go on at a place with a terminal's lexeme, as one with the lexeme that comes first there.
+    fn begin_lexeme(
+        &mut self,
+        place: Place,
+        terminal: TerminalId,
+        after: &[After],
+    ) -> Result<(), Unread> {
+        let Some(lexeme) = self.begun(place, terminal)? else { return Ok(()) };
+        let Some(first) = place.before else { return self.go_on_at(place, lexeme, after) };
+        if after[0].ends_line || self.fixed.lexemes[lexeme.index()].looks_behind {
+            return self.begin_after(first, place, terminal, after);
+        }
+        let Memos { lexemes, budget, .. } = &mut self.memos;
+        match lexemes.joined(self.fixed.recognizer.lexer(), (first, lexeme), budget)? {
+            Some(joined) => self.at_front(place, joined, after),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds how tokens go on with a terminal's lexeme after the one that comes first at a front, where both cannot be one residual: what
+    /// comes after a line's end depends on that alone, and one that looks behind sees no other lexeme.
+    fn begin_after(
+        &mut self,
+        first: LexemeId,
+        front: Place,
+        terminal: TerminalId,
+        after: &[After],
+    ) -> Result<(), Unread> {
+        let fixed = self.fixed;
+        let first = fixed.lexemes[first.index()].whole.expect("only one residual is joined");
+        let ended = fixed.residuals.ends(first);
+        let ended = ended.map(|condition| Place { condition, ..Place::FRONT });
+        let within = fixed.ends_within(first, self.memos.budget)?;
+        for end in ended.into_iter().chain(within) {
+            let place = Place { context: front.context, layer: front.layer, ..end };
+            if let Some(lexeme) = self.begun(place, terminal)? {
+                self.go_on_at(place, lexeme, after)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds how tokens go on at a place with a lexeme.
+    fn go_on_at(&mut self, place: Place, lexeme: LexemeId, after: &[After]) -> Result<(), Unread> {
+        match place.is_front() {
+            true => self.at_front(place, lexeme, after),
+            false => self.begin_at(place, lexeme, after),
+        }
+    }
+
     /// A terminal before its first byte; `None` where it cannot begin.
     fn begun(&mut self, place: Place, terminal: TerminalId) -> Result<Option<LexemeId>, Unread> {
         let Memos { lexemes, budget, .. } = &mut self.memos;
-        let (recognizer, at) = (self.fixed.recognizer, (place.context, place.condition));
-        let begun = lexemes.begun(recognizer, terminal, at, budget)?;
-        match begun.zip(place.before) {
-            Some((lexeme, before)) => lexemes.joined(recognizer.lexer(), (before, lexeme), budget),
-            None => Ok(begun),
-        }
+        let at = (place.context, place.condition);
+        lexemes.begun(self.fixed.recognizer, terminal, at, budget)
     }
 
     /// The stack on which a lexeme begins at a place: where the topmost state decides its context, after the reductions that need no
@@ -479,24 +633,41 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     fn at_front(&mut self, front: Place, id: LexemeId, after: &[After]) -> Result<(), Unread> {
         self.memos.budget.spend(1)?;
         let lexeme = &self.fixed.lexemes[id.index()];
-        let Some(whole) = lexeme.whole else { return self.begin_at(Place::FRONT, lexeme, after) };
+        if after[0].ends_line {
+            self.start_after_line(id, after)?;
+            return self.begin_at(Place::FRONT, id, after);
+        }
+        let Some(whole) = lexeme.whole else { return self.begin_at(Place::FRONT, id, after) };
         if front.before.is_none() && self.is_joined(whole)? {
             for &after in after {
-                let next = self.next(after);
-                self.start(Place { before: Some(id), ..Place::FRONT }, next);
+                let next = after.stack(&mut self.partial);
+                self.start(Place { before: Some(id), layer: after.layer, ..Place::FRONT }, next);
             }
-            return self.consumed(whole, |_, _| Ok(()));
+            return self.consumed(whole, &[]);
         }
         if let Some(condition) = self.fixed.residuals.ends(whole) {
-            let front = Place { condition, ..Place::FRONT };
             for &after in after {
-                let next = (front, self.next(after));
-                if !self.memory.fronts.contains(&next) {
-                    self.memory.fronts.push(next);
-                }
+                let next = after.stack(&mut self.partial);
+                self.start(Place { condition, layer: after.layer, ..Place::FRONT }, next);
             }
         }
-        self.consumed(whole, |at, place| at.begin(place, after))
+        self.consumed(whole, after)
+    }
+
+    /// Adds the fronts after a line's end of which nothing is to come.
+    fn start_after_line(&mut self, lexeme: LexemeId, after: &[After]) -> Result<(), Unread> {
+        let Fixed { recognizer, residuals, .. } = self.fixed;
+        let Memos { lexemes, suffix_sets, budget, .. } = &mut self.memos;
+        let whole = lexemes.whole_residual(recognizer.lexer(), lexeme, budget)?;
+        let Some(condition) = whole.and_then(|whole| residuals.ends(whole)) else { return Ok(()) };
+        for &after in after {
+            let states = &mut suffix_sets.layer_states;
+            if let Some(layer) = states.after_line(recognizer.layer(), after.layer, Line::UNKNOWN) {
+                let next = after.stack(&mut self.partial);
+                self.memory.add_front(Place { condition, layer, ..Place::FRONT }, next);
+            }
+        }
+        Ok(())
     }
 
     /// True when a lexeme is taken as one with each that may come next.
@@ -509,187 +680,76 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         Ok(effect.consumed.is_sparse() && effect.suffixes.iter().any(|ended| ended.are_many))
     }
 
-    /// Adds the tokens that go on at a place with a lexeme's blanks, its text and what comes then.
-    fn begin_at(&mut self, place: Place, lexeme: &Lexeme, after: &[After]) -> Result<(), Unread> {
-        let (first, text) = match &*lexeme.text {
-            [first, text @ ..] => (Some(*first), text),
-            [] => (None, &[] as _),
+    /// Adds how tokens go on at a place with a lexeme, taken as it is.
+    fn begin_at(&mut self, place: Place, lexeme: LexemeId, after: &[After]) -> Result<(), Unread> {
+        self.memos.budget.spend(1)?;
+        let ends_line = after.first().is_some_and(|after| after.ends_line);
+        let effect = self.memos.lexeme_effect(place.suffix, lexeme, ends_line)?;
+        let Self { fixed, memory, .. } = self;
+        let except = place.except.map(|except| fixed.residuals.except(except));
+        let counts = |&&(token, left): &&(TokenId, u32)| {
+            except.is_none_or(|except| !except.contains(token, left))
         };
-        let head = (place, lexeme.blanks, first);
-        let mut heads = std::mem::take(&mut self.memory.heads);
-        if self.memory.heads_of != Some(head) {
-            self.find_heads(head, &mut heads)?;
-            self.memory.heads_of = Some(head);
+        let LexemeEffect { head, tokens, ends } = &*effect;
+        let is_same = |(known, without): &(Arc<HeadEffect>, _)| {
+            Arc::ptr_eq(known, head) && *without == place.except
+        };
+        if !memory.head.as_ref().is_some_and(is_same) {
+            memory.found.consuming.extend(head.consuming);
+            memory.found.tokens.extend(head.tokens.iter().filter(counts));
+            memory.head = Some((Arc::clone(head), place.except));
         }
-        for &head in &heads {
-            self.follow(head, text, lexeme.rest, after)?;
-        }
-        self.memory.heads = heads;
-        Ok(())
-    }
-
-    /// Finds the places after what lexemes have in common, and adds the tokens that end on the way.
-    fn find_heads(
-        &mut self,
-        (place, blanks, first): Head,
-        heads: &mut Vec<Place>,
-    ) -> Result<(), Unread> {
-        heads.clear();
-        match blanks {
-            None => heads.push(place),
-            Some(blanks) if place.is_front() => {
-                heads.push(place);
-                self.consumed(blanks, |_, place| {
-                    heads.push(place);
-                    Ok(())
-                })?;
+        memory.found.tokens.extend(tokens.iter().filter(counts));
+        for &after in after {
+            let next = after.stack(&mut self.partial);
+            for end in ends {
+                let except = end.place.except.or(place.except);
+                self.end_at(Place { except, ..end.place }, (after, end.line), next)?;
             }
-            Some(blanks) => {
-                let mut nodes = std::mem::take(&mut self.memory.blank_nodes);
-                self.blank_nodes(place, blanks, &mut nodes)?;
-                heads.extend(nodes.iter().map(|&node| place.at(node)));
-                self.memory.blank_nodes = nodes;
-            }
-        }
-        if let Some(first) = first {
-            let Fixed { residuals, trie, .. } = self.fixed;
-            heads.retain_mut(|place| {
-                let after = residuals.suffixes.child(trie, place.suffix, first);
-                if let Some(suffix) = after {
-                    *place = place.at(suffix);
-                    self.insert(*place);
-                }
-                after.is_some()
-            });
         }
         Ok(())
     }
 
-    /// Adds the tokens consumed whole by a residual; shows what may be left of others.
-    fn consumed(
+    /// Adds a place where a lexeme has ended, unless that leads to a line with no block to be in.
+    fn end_at(
         &mut self,
-        residual: ResidualId,
-        mut show: impl FnMut(&mut Self, Place) -> Result<(), Unread>,
+        place: Place,
+        (after, line): (After, Line),
+        next: TopId,
     ) -> Result<(), Unread> {
-        let Fixed { residuals, trie, num_words, .. } = self.fixed;
-        let effect = residuals.effect(trie, num_words, residual, self.memos.budget)?;
+        let states = &mut self.memos.suffix_sets.layer_states;
+        let layer = match after.ends_line {
+            true => states.after_line(self.fixed.recognizer.layer(), after.layer, line),
+            false => Some(after.layer),
+        };
+        if let Some(layer) = layer {
+            let layer = self.memos.layer_at(place.suffix, layer)?;
+            self.memory.begins.push((Place { layer, ..place }, next));
+        }
+        Ok(())
+    }
+
+    /// Adds the tokens consumed whole by a residual, and the places where its lexeme has ended within others.
+    fn consumed(&mut self, residual: ResidualId, after: &[After]) -> Result<(), Unread> {
         if !self.memory.found.consuming.contains(&residual) {
             self.memory.found.consuming.push(residual);
         }
-        for (ended, suffixes) in effect.suffixes.iter().zip(0..) {
-            let except = ended.except.as_ref().map(|_| ExceptId { residual, suffixes });
-            let place = Place::FRONT.after_lexeme(ended.suffixes, ended.condition);
-            show(self, Place { except, ..place })?;
-        }
-        Ok(())
-    }
-
-    /// Adds the tokens that go on with a text and what comes then.
-    fn follow(
-        &mut self,
-        place: Place,
-        text: &[u8],
-        rest: ResidualId,
-        after: &[After],
-    ) -> Result<(), Unread> {
-        self.memos.budget.spend(1)?;
-        let Fixed { residuals, trie, .. } = self.fixed;
-        let mut at = place;
-        for &byte in text {
-            match residuals.suffixes.child(trie, at.suffix, byte) {
-                Some(child) => at.suffix = child,
-                None => return Ok(()),
-            }
-            self.insert(at);
-        }
-        self.along(at, rest, after)
-    }
-
-    /// Adds the tokens that go on with a residual.
-    fn along(&mut self, place: Place, residual: ResidualId, after: &[After]) -> Result<(), Unread> {
-        let Fixed { residuals, trie, .. } = self.fixed;
-        let mut work = std::mem::take(&mut self.memory.along);
-        work.clear();
-        work.push((place.suffix, residual));
-        while let Some((suffix, residual)) = work.pop() {
-            self.memos.budget.spend(1)?;
-            if let Some(condition) = residuals.ends(residual) {
-                self.begin(place.after_lexeme(suffix, condition), after)?;
-            }
-            for (&byte, at) in residuals.suffixes.node(suffix).bytes().iter().zip(0..) {
-                if let Some(next) = residuals.advance(residual, byte, self.memos.budget)? {
-                    let child = residuals.suffixes.child_at(trie, suffix, at);
-                    self.insert(place.at(child));
-                    work.push((child, next));
-                }
-            }
-        }
-        self.memory.along = work;
-        Ok(())
-    }
-
-    /// Finds the nodes that are reached by any number of a residual's bytes, and adds the tokens that end there.
-    fn blank_nodes(
-        &mut self,
-        place: Place,
-        blanks: ResidualId,
-        nodes: &mut Vec<SuffixId>,
-    ) -> Result<(), Unread> {
-        let Fixed { residuals, trie, .. } = self.fixed;
-        nodes.clear();
-        nodes.push(place.suffix);
-        let mut done = 0;
-        while let Some(&node) = nodes.get(done) {
-            done += 1;
-            for (&byte, at) in residuals.suffixes.node(node).bytes().iter().zip(0..) {
-                if residuals.advance(blanks, byte, self.memos.budget)?.is_some() {
-                    let child = residuals.suffixes.child_at(trie, node, at);
-                    self.insert(place.at(child));
-                    nodes.push(child);
+        let fixed = self.fixed;
+        for end in fixed.ends_within(residual, self.memos.budget)? {
+            if fixed.goes_on(end, self.memos.budget)? {
+                for &after in after {
+                    let next = after.stack(&mut self.partial);
+                    self.end_at(end, (after, Line::OTHER), next)?;
                 }
             }
         }
         Ok(())
     }
+}
 
-    /// A lexeme has ended, and more of tokens is to come.
-    fn begin(&mut self, place: Place, after: &[After]) -> Result<(), Unread> {
-        let residuals = self.fixed.residuals;
-        let bytes = residuals.suffixes.node(place.suffix).bytes();
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        if place.condition != ExprId::ALL {
-            let allowed = residuals.allowed_by(place.condition, self.memos.budget)?;
-            if !bytes.iter().any(|&byte| allowed.contains(byte)) {
-                return Ok(());
-            }
-        }
-        for &after in after {
-            let next = self.next(after);
-            self.memory.begins.push((place, next));
-        }
-        Ok(())
-    }
-
-    fn next(&mut self, after: After) -> TopId {
-        match after {
-            After::Same(stack) => stack,
-            After::Shifted(base, to) => self.partial.push(to, base),
-        }
-    }
-
-    /// Adds the tokens that are at their end.
-    fn insert(&mut self, place: Place) {
-        let node = self.fixed.residuals.suffixes.node(place.suffix);
-        let tokens = node.tokens().iter().map(|&token| (token, node.depth()));
-        match place.except {
-            None => self.memory.found.tokens.extend(tokens),
-            Some(except) => {
-                let except = self.fixed.residuals.except(except);
-                let counts = |&(token, left): &(TokenId, u32)| !except.contains(token, left);
-                self.memory.found.tokens.extend(tokens.filter(counts));
-            }
-        }
+impl After {
+    /// The stack on which the next lexeme begins.
+    fn stack(self, partial: &mut PartialStack) -> TopId {
+        self.to.map_or(self.stack, |to| partial.push(to, self.stack))
     }
 }

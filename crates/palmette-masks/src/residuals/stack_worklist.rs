@@ -8,12 +8,11 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::{StateId, Tables};
 
 use super::deferred_reduction::DeferredId;
 use super::mask_reading::Reading;
-use super::stack_nodes::Asked;
+use super::stack_nodes::{Asked, Question};
 use super::stack_simulation::Memos;
 use super::{Residuals, SuffixSetId, Unread};
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
@@ -129,12 +128,12 @@ impl StackWorklist {
     /// When the budget is used up; work that was called off is begun again by the next call.
     pub(crate) fn look_at_lexeme(
         &mut self,
-        lexer: LexerState,
+        question: Question,
         top: StateId,
         reading: Reading<'_, '_>,
     ) -> Result<Option<SuffixSetId>, Unread> {
         self.turn_to(&reading);
-        let found = reading.look(|memos| memos.first_mask(lexer, top))?;
+        let found = reading.look(|memos| memos.first_mask(question, top))?;
         Ok(self.go_below(found, top))
     }
 

@@ -8,7 +8,10 @@ use hashbrown::HashMap;
 use palmette_core::TokenId;
 
 use super::deferred_reduction::DeferredSets;
+use super::layer_states::LayerStates;
+use super::lexeme_effect::LexemeEffects;
 use super::lexemes::LexemeId;
+use super::line_ends::LineEnds;
 use super::stack_nodes::{Asked, Said};
 use super::stack_simulation::{ExceptId, Place, SimulationMemory};
 use super::{ResidualId, Residuals};
@@ -60,6 +63,9 @@ pub(crate) struct SuffixSets {
     pub(super) place_nodes: StackAutomaton<Said>,
     pub(super) mask_nodes: StackAutomaton<Said>,
     pub(super) deferred: DeferredSets,
+    pub(super) effects: LexemeEffects,
+    pub(super) line_ends: LineEnds,
+    pub(crate) layer_states: LayerStates,
     /// Suffix sets without exceptions.
     without: HashMap<(SuffixSetId, ExceptId), SuffixSetId>,
     /// Tokens that end within a lexeme's text, by lexeme.
@@ -78,6 +84,9 @@ impl Default for SuffixSets {
             place_nodes: StackAutomaton::default(),
             mask_nodes: StackAutomaton::default(),
             deferred: DeferredSets::default(),
+            effects: LexemeEffects::default(),
+            line_ends: LineEnds::default(),
+            layer_states: LayerStates::default(),
             without: HashMap::new(),
             texts: HashMap::new(),
             bytes: 0,
@@ -94,6 +103,9 @@ impl SuffixSets {
             + self.place_nodes.memory_bytes()
             + self.mask_nodes.memory_bytes()
             + self.deferred.memory_bytes()
+            + self.effects.memory_bytes()
+            + self.line_ends.memory_bytes()
+            + self.layer_states.memory_bytes()
             + table_bytes::<(SuffixSetId, ExceptId, SuffixSetId)>(self.without.len())
             + table_bytes::<(LexemeId, SuffixSetId)>(self.texts.len())
             + self.bytes
@@ -126,10 +138,11 @@ impl SuffixSets {
         (self.mask_nodes.intern(said, missing), suffix_set)
     }
 
-    /// Forgets all but the suffix sets themselves: what they were found by is numbers into residuals that are no more.
+    /// Forgets all but the suffix sets and the states of the layer themselves: what they were found by is numbers into residuals that are no
+    /// more.
     pub(crate) fn forget(&mut self) {
-        let (suffix_sets, bytes) = (std::mem::take(&mut self.suffix_sets), self.bytes);
-        *self = Self { suffix_sets, bytes, ..Self::default() };
+        let Self { suffix_sets, layer_states, bytes, .. } = std::mem::take(self);
+        *self = Self { suffix_sets, layer_states, bytes, ..Self::default() };
     }
 
     /// A suffix set without exceptions.

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use palmette_core::TokenId;
+use palmette_regex::ByteSet;
 
 use crate::vocabulary::VocabularyTrie;
 
@@ -78,6 +79,14 @@ impl SuffixTries {
     /// A node.
     pub(super) fn node(&self, id: SuffixId) -> &SuffixNode {
         &self.nodes[id.0 as usize]
+    }
+
+    /// True when one of these bytes comes below a node.
+    pub(super) fn has_below(&self, trie: &VocabularyTrie, id: SuffixId, bytes: &ByteSet) -> bool {
+        let members = self.node(id).members.iter().map(|&member| member as usize);
+        members
+            .flat_map(|member| member..trie.end(member))
+            .any(|at| bytes.contains(trie.node(at).byte))
     }
 
     /// Root of the trie of what follows any of these nodes of the vocabulary's trie.

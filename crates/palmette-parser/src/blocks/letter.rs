@@ -32,6 +32,12 @@ enum Depth {
     Grows(u32),
 }
 
+impl Default for Line {
+    fn default() -> Self {
+        Self::OTHER
+    }
+}
+
 impl Line {
     /// Line at the beginning of a lexeme, and of anything that is no line's end.
     pub const OTHER: Self = Self { depth: Depth::None, counts: false };

@@ -19,6 +19,7 @@
 
 mod letter;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 pub use letter::{Letter, Line};
@@ -41,6 +42,18 @@ pub struct Blocks {
     /// The depths of the open blocks, rising; the outermost, 0, is left out. `None` is none.
     depths: Option<Arc<[u32]>>,
     brackets: u32,
+}
+
+/// Marks that follow a line's end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Marks {
+    /// None.
+    #[default]
+    None,
+    /// Beginning of a block.
+    Indent,
+    /// Ends of so many blocks.
+    Dedents(NonZeroU32),
 }
 
 impl Layer {
@@ -101,24 +114,42 @@ impl Layer {
         if self.is_dropped(blocks, letter.terminal) {
             return Ok(Some((stacks.clone(), blocks.clone())));
         }
-        let Some(stacks) = shift(stacks, letter.terminal)? else {
-            return Ok(None);
-        };
-        let mut blocks = blocks.clone();
-        if let Some(marks) = &self.indentation {
-            if letter.terminal == marks.newline {
-                return match letter.line.depth() {
-                    Some(depth) => begin_line(stacks, blocks, marks, depth, shift),
-                    None => Ok(Some((stacks, blocks))),
-                };
-            }
-            if marks.open.contains(&letter.terminal) {
-                blocks.brackets = blocks.brackets.saturating_add(1);
-            } else if marks.close.contains(&letter.terminal) {
-                blocks.brackets = blocks.brackets.saturating_sub(1);
-            }
+        let Some((blocks, marks)) = self.after(blocks, letter) else { return Ok(None) };
+        let (mut after, mut marks) = (shift(stacks, letter.terminal)?, marks);
+        while let (Some(stacks), Some(mark)) = (&after, self.mark(marks)) {
+            after = shift(stacks, mark)?;
+            marks = marks.rest();
         }
-        Ok(Some((stacks, blocks)))
+        Ok(after.map(|stacks| (stacks, blocks)))
+    }
+
+    /// The blocks after a lexeme that is not [dropped](Self::is_dropped), and the marks that follow it; `None` where a line begins at a
+    /// depth that no open block has.
+    pub fn after(&self, blocks: &Blocks, letter: Letter) -> Option<(Blocks, Marks)> {
+        let mut blocks = blocks.clone();
+        let Some(marks) = &self.indentation else { return Some((blocks, Marks::None)) };
+        if letter.terminal == marks.newline {
+            return match letter.line.depth() {
+                Some(depth) => blocks.begin_line(depth),
+                None => Some((blocks, Marks::None)),
+            };
+        }
+        if marks.open.contains(&letter.terminal) {
+            blocks.brackets = blocks.brackets.saturating_add(1);
+        } else if marks.close.contains(&letter.terminal) {
+            blocks.brackets = blocks.brackets.saturating_sub(1);
+        }
+        Some((blocks, Marks::None))
+    }
+
+    /// Terminal of the first of some marks.
+    pub fn mark(&self, marks: Marks) -> Option<TerminalId> {
+        let of = self.indentation.as_ref()?;
+        match marks {
+            Marks::None => None,
+            Marks::Indent => Some(of.indent),
+            Marks::Dedents(_) => Some(of.dedent),
+        }
     }
 
     /// True when the text may end here, where no lexeme is in progress.
@@ -175,42 +206,42 @@ impl Layer {
     }
 }
 
-/// Opens or closes blocks as the depth of a line asks; `None` when it is none that may be.
-fn begin_line<S>(
-    mut stacks: S,
-    mut blocks: Blocks,
-    marks: &Indentation,
-    depth: u32,
-    mut shift: impl FnMut(&S, TerminalId) -> Result<Option<S>, LimitError>,
-) -> Result<Option<(S, Blocks)>, LimitError> {
-    let mut open = blocks.depths().to_vec();
-    if depth > open.last().copied().unwrap_or(0) {
-        let Some(stacks) = shift(&stacks, marks.indent)? else {
-            return Ok(None);
-        };
-        open.push(depth);
-        blocks.depths = Some(open.into());
-        return Ok(Some((stacks, blocks)));
-    }
-    let num_open = open.len();
-    while open.last().is_some_and(|&innermost| depth < innermost) {
-        let Some(next) = shift(&stacks, marks.dedent)? else {
-            return Ok(None);
-        };
-        stacks = next;
-        open.pop();
-    }
-    if depth != open.last().copied().unwrap_or(0) {
-        return Ok(None);
-    }
-    if open.len() < num_open {
-        blocks.depths = (!open.is_empty()).then(|| open.into());
-    }
-    Ok(Some((stacks, blocks)))
-}
-
 impl Blocks {
+    /// Opens or closes blocks as the depth of a line asks; `None` when it is none that may be.
+    fn begin_line(mut self, depth: u32) -> Option<(Self, Marks)> {
+        let open = self.depths();
+        let innermost = open.last().copied().unwrap_or(0);
+        if depth > innermost {
+            self.depths = Some(open.iter().copied().chain([depth]).collect());
+            return Some((self, Marks::Indent));
+        }
+        let num_left = open.partition_point(|&open| open <= depth);
+        let num_closed = (open.len() - num_left) as u32;
+        let left = &open[..num_left];
+        if depth != left.last().copied().unwrap_or(0) {
+            return None;
+        }
+        let Some(num_closed) = NonZeroU32::new(num_closed) else {
+            return Some((self, Marks::None));
+        };
+        self.depths = (!left.is_empty()).then(|| left.into());
+        Some((self, Marks::Dedents(num_closed)))
+    }
+
     fn depths(&self) -> &[u32] {
         self.depths.as_deref().unwrap_or(&[])
+    }
+}
+
+impl Marks {
+    /// All but the first.
+    #[must_use]
+    pub fn rest(self) -> Self {
+        match self {
+            Self::None | Self::Indent => Self::None,
+            Self::Dedents(number) => {
+                NonZeroU32::new(number.get() - 1).map_or(Self::None, Self::Dedents)
+            }
+        }
     }
 }

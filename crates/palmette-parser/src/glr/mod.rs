@@ -13,6 +13,6 @@ mod partial_stack;
 mod stacks;
 
 pub use parser::{LimitError, Parser, ParserLimits, ParserScratch};
-pub use partial_stack::{OpenReduction, PartialStack, Settled, Shift, TopId};
+pub use partial_stack::{Lookahead, OpenReduction, PartialStack, Settled, Shift, TopId};
 pub use stacks::StackNode;
 pub use stacks::Stacks;

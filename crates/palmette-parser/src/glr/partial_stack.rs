@@ -8,7 +8,7 @@
 use hashbrown::HashMap;
 
 use crate::lr::{StateId, Tables};
-use crate::{LimitError, NonterminalId, TerminalId};
+use crate::{LimitError, NonterminalId, TerminalId, TerminalSet};
 
 /// One of the stacks that the parser makes of a partial stack: a number into [`PartialStack`]; equal numbers are equal stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +54,35 @@ pub enum Settled {
     Nowhere,
     /// One of the reductions pops more than is known.
     After(OpenReduction),
+}
+
+/// The terminals that may come next on a stack.
+#[derive(Clone, Copy, Debug)]
+pub enum Lookahead<'a> {
+    /// Any.
+    Any,
+    /// This one.
+    Terminal(TerminalId),
+    /// One of these.
+    OneOf(&'a TerminalSet),
+}
+
+impl Lookahead<'_> {
+    fn contains(self, terminal: TerminalId) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Terminal(only) => terminal == only,
+            Self::OneOf(terminals) => terminals.contains(terminal),
+        }
+    }
+
+    fn intersects(self, lookahead: &TerminalSet) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Terminal(only) => lookahead.contains(only),
+            Self::OneOf(terminals) => lookahead.intersects(terminals),
+        }
+    }
 }
 
 /// A terminal that may be shifted: on which stack, and to which state.
@@ -131,7 +160,7 @@ impl PartialStack {
         id
     }
 
-    /// Adds all ways to shift a terminal (`only`, or any) on some stacks, as far as that is known: others come after the
+    /// Adds all ways to shift a terminal on some stacks, as far as that is known: others come after the
     /// [open reductions](Self::open_reductions).
     ///
     /// # Errors
@@ -140,7 +169,7 @@ impl PartialStack {
         &mut self,
         tables: &Tables,
         stacks: &[TopId],
-        only: Option<TerminalId>,
+        next: Lookahead<'_>,
         found: &mut Vec<Shift>,
     ) -> Result<(), LimitError> {
         let mut work = std::mem::take(&mut self.work);
@@ -151,19 +180,20 @@ impl PartialStack {
         while let Some(&stack) = work.get(done) {
             done += 1;
             let state = self.state(stack);
-            match only {
-                Some(terminal) => {
+            match next {
+                Lookahead::Terminal(terminal) => {
                     let target = tables.shift(state, terminal);
                     found.extend(target.map(|target| (terminal, stack, target)));
                 }
-                None => {
+                Lookahead::Any | Lookahead::OneOf(_) => {
                     let all = tables.shifts(state).iter();
+                    let all = all.filter(|&&(terminal, _)| next.contains(terminal));
                     found.extend(all.map(|&(terminal, target)| (terminal, stack, target)));
                 }
             }
-            // Without a terminal at hand lookaheads are not asked: what can be shifted after a reduction is in its own.
+            // What can be shifted after a reduction is in its lookahead.
             for (rule, lookahead) in tables.reductions(state) {
-                if only.zip(lookahead).is_some_and(|(terminal, set)| !set.contains(terminal)) {
+                if lookahead.is_some_and(|lookahead| !next.intersects(lookahead)) {
                     continue;
                 }
                 let head = tables.rules().head(rule);

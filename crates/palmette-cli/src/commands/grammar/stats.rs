@@ -6,10 +6,9 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use clap::Args;
-use palmette_core::{Constraint, Vocabulary, mask};
+use palmette_core::{Constraint, mask};
 use palmette_grammar::{
-    GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer, RecognizerScratch, analyse,
-    engine::store::{MaskStore, Steps},
+    GrammarConstraint, GrammarScratch, PreparedVocabulary, RecognizerScratch, analyse,
 };
 use serde::Serialize;
 
@@ -20,8 +19,8 @@ use crate::output::{bytes, grouped, print, print_json};
 
 /// Show how large a grammar's lexer and parser are
 ///
-/// The lexer is built as it is used: with --text, it is what reading these texts takes. With --vocab also the mask store: its
-/// rows, terminal sequences that tokens spell, for the lexer states that the texts come through byte by byte.
+/// The lexer is built as it is used: with --text, it is what reading these texts takes. With --vocab also the masks at each byte of
+/// the texts.
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
     #[command(flatten)]
@@ -29,14 +28,11 @@ pub(crate) struct StatsArgs {
     /// Texts to read first
     #[arg(long, value_name = "FILE")]
     text: Vec<PathBuf>,
-    /// Count the rows of a mask store over this vocabulary: the name of an encoding such as o200k_base, or a file
+    /// Count the masks over this vocabulary: the name of an encoding such as o200k_base, or a file
     #[arg(long, value_name = "NAME|FILE")]
     vocab: Option<String>,
     #[command(flatten)]
     vocabulary: VocabularyOptions,
-    /// Streamlining steps of the store, 0 to 2
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=2), requires = "vocab")]
-    steps: u8,
     #[command(flatten)]
     ahead: AheadArgs,
     /// Print one JSON document instead of text
@@ -62,16 +58,15 @@ struct Report {
     parse_ms: f64,
     compile_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    store: Option<Store>,
+    masks: Option<Masks>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ahead: Option<Ahead>,
 }
 
+/// Different masks along the texts, and the memory of all that was found out for them.
 #[derive(Debug, Serialize)]
-struct Store {
-    steps: u8,
-    lexer_states: usize,
-    rows: usize,
+struct Masks {
+    masks: usize,
     bytes: usize,
 }
 
@@ -97,13 +92,13 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
             recognizer.advance_all(start, text, &mut scratch)?;
         }
     }
-    let (mut described, mut store_found, mut ahead) = (None, None, None);
+    let (mut described, mut masks, mut ahead) = (None, None, None);
     if let Some(vocab) = &args.vocab {
         let loaded = args.vocabulary.load(vocab, args.json)?;
         described = Some(Description::of(&loaded));
-        let vocabulary = loaded.vocabulary;
-        store_found = Some(store(&recognizer, Arc::clone(&vocabulary), args.steps, &texts)?);
-        let slices = Arc::new(PreparedVocabulary::new(vocabulary));
+        let slices = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
+        let constraint = GrammarConstraint::new(Arc::clone(&recognizer), Arc::clone(&slices));
+        masks = Some(masks_along(&constraint, &texts)?);
         ahead = args.ahead.run(&GrammarConstraint::new(Arc::clone(&recognizer), slices))?;
     }
     let lexer = recognizer.lexer().statistics();
@@ -121,29 +116,14 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
         bytes: recognizer.bytes(),
         parse_ms,
         compile_ms,
-        store: store_found,
+        masks,
         ahead,
     };
     if args.json { print_json(&report) } else { print(&text(&report)) }
 }
 
-/// The mask store after the masks at each character of the texts.
-fn store(
-    recognizer: &Arc<Recognizer>,
-    vocabulary: Arc<Vocabulary>,
-    steps: u8,
-    texts: &[Vec<u8>],
-) -> anyhow::Result<Store> {
-    ensure!(
-        MaskStore::reads(recognizer),
-        "the lexemes of this grammar depend on the parser, which the mask store cannot follow; leave out --vocab"
-    );
-    let slices = Arc::new(PreparedVocabulary::new(vocabulary));
-    let which = Steps::first(usize::from(steps));
-    let store = MaskStore::new(Arc::clone(recognizer), Arc::clone(&slices), which, usize::MAX);
-    let store = Arc::new(store);
-    let constraint = GrammarConstraint::by_walking(Arc::clone(recognizer), slices)
-        .with_store(Arc::clone(&store));
+/// The masks at each byte of the texts.
+fn masks_along(constraint: &GrammarConstraint, texts: &[Vec<u8>]) -> anyhow::Result<Masks> {
     let mut scratch = GrammarScratch::default();
     let mut row = vec![0; mask::num_words(constraint.num_tokens())];
     for text in texts.iter().map(Vec::as_slice).chain([&[][..]]) {
@@ -156,20 +136,14 @@ fn store(
             constraint.fill_mask(&state, &mut scratch, &mut row)?;
         }
     }
-    let found = store.statistics();
-    Ok(Store { steps, lexer_states: found.states, rows: found.rows, bytes: found.bytes })
+    let found = constraint.automaton().map_or(0, |found| found.masks);
+    Ok(Masks { masks: found, bytes: constraint.bytes() - constraint.recognizer().bytes() })
 }
 
 fn text(report: &Report) -> String {
     let count = |count: usize| grouped(count as u64);
-    let store = report.store.as_ref().map_or(String::new(), |store| {
-        format!(
-            "mask store: {} rows of {} lexer states after {} steps, {}\n",
-            count(store.rows),
-            count(store.lexer_states),
-            store.steps,
-            bytes(store.bytes)
-        )
+    let masks = report.masks.as_ref().map_or(String::new(), |found| {
+        format!("masks along the texts: {}, {}\n", count(found.masks), bytes(found.bytes))
     });
     let ahead = report.ahead.as_ref().map_or(String::new(), Ahead::text);
     format!(
@@ -177,7 +151,7 @@ fn text(report: &Report) -> String {
          parser: {} states, {} conflicts\n\
          lexer: {} states, {} transitions, {} expressions\n\
          memory: {}\n\
-         {store}{ahead}read in {:.2} ms, compiled in {:.2} ms",
+         {masks}{ahead}read in {:.2} ms, compiled in {:.2} ms",
         count(report.terminals),
         count(report.nonterminals),
         count(report.rules),

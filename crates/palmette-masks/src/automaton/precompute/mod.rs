@@ -3,7 +3,7 @@
 //! A mask depends on the lexeme in progress and on states of the stack from its top, whatever the text was. So [lexemes](worklist) are
 //! followed byte by byte, the likeliest first, once for each state that may be on top of the stack; in between, what such a state leaves
 //! open is followed down [all stacks](StackWorklist) that may be below, deferred reductions first. Where a text can be read in several
-//! ways, its positions are visited after that, and alone where lexemes depend on the parser's contexts.
+//! ways, its positions are visited after that, and alone where lexemes depend on the parser's contexts, or there are blocks.
 
 mod likely;
 mod worklist;
@@ -153,14 +153,14 @@ impl<'a> Precompute<'a> {
         let mut tries = 0;
         loop {
             let found = self.automaton.read(self.recognizer, budget, WhenFull::Stop, |memo| {
-                memo.find(position, &mut FoundMasks::default())
+                memo.find(self.recognizer, position, &mut FoundMasks::default())
             });
             match found {
                 Ok(()) => return Ok(true),
                 // It is found by walking whenever it is asked for.
-                Err(RecognizerError::Interrupted(Interrupted::TooManyWays { .. })) => {
-                    return Ok(false);
-                }
+                Err(RecognizerError::Interrupted(
+                    Interrupted::TooManyWays { .. } | Interrupted::TooManyResiduals,
+                )) => return Ok(false),
                 Err(RecognizerError::Interrupted(why)) => {
                     if budget.gives_up(why, &mut tries)? {
                         return Ok(false);

@@ -126,7 +126,7 @@ impl Worklist {
             steps: HashMap::new(),
             positions: Positions::Needless,
         };
-        if recognizer.contexts().is_some() {
+        if recognizer.contexts().is_some() || recognizer.layer().indentation.is_some() {
             made.visit_positions();
             return made;
         }

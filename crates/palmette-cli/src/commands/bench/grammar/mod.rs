@@ -20,9 +20,7 @@ use palmette_bench::grammar::{
 use palmette_core::{TokenId, mask};
 use palmette_grammar::{
     BackgroundPrecompute, Budget, GrammarConstraint, PrecomputeLimits, PreparedVocabulary,
-    Recognizer, RecognizerLimits,
-    engine::store::{MaskStore, Steps},
-    prepare_json,
+    Recognizer, RecognizerLimits, prepare_json,
 };
 use palmette_vocabulary::LoadedVocabulary;
 use peers::{PeerArgs, PeerReport};
@@ -94,9 +92,6 @@ pub(crate) struct GrammarArgs {
     json: bool,
 }
 
-/// What a mask store's rows may take.
-const STORE_BYTES: usize = 1 << 30;
-
 const EXAMPLES: &str = "\
 Examples:
   palmette bench grammar --schemas jsonschemabench.jsonl.xz
@@ -109,10 +104,8 @@ Examples:
 /// Where masks come from.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Engine {
-    /// The automaton that reads the parser's stack; for blocks by indentation the store
+    /// The automaton that reads the parser's stack
     Automaton,
-    /// The mask store, streamlined in two steps
-    Store,
     /// The vocabulary's trie, walked for each mask
     Walk,
 }
@@ -301,18 +294,10 @@ impl Compile for Compiler {
         let limits = RecognizerLimits::default();
         let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
         let recognizer = recognizer.map_err(|error| error.to_string())?;
-        if matches!(self.engine, Engine::Store) && !MaskStore::reads(&recognizer) {
-            return Err("its lexemes depend on the parser, which the mask store cannot follow; use another engine".to_owned());
-        }
         let (recognizer, vocabulary) = (Arc::new(recognizer), Arc::clone(&self.vocabulary));
         Ok(match self.engine {
             Engine::Automaton => GrammarConstraint::new(recognizer, vocabulary),
             Engine::Walk => GrammarConstraint::by_walking(recognizer, vocabulary),
-            Engine::Store => {
-                let (made, tokens) = (Arc::clone(&recognizer), Arc::clone(&vocabulary));
-                let store = MaskStore::new(made, tokens, Steps::first(2), STORE_BYTES);
-                GrammarConstraint::by_walking(recognizer, vocabulary).with_store(Arc::new(store))
-            }
         })
     }
 

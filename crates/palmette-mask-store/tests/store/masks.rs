@@ -6,19 +6,14 @@ use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
     Budget, CharClass, Grammar, GrammarBuilder, GrammarConstraint, GrammarScratch, GrammarState,
     Lexing, PreparedVocabulary, Recognizer, RecognizerLimits, Regex, Symbol, Terminal,
-    TerminalKind,
-    engine::store::{MaskStore, Steps},
+    TerminalKind, engine::glr::ParserScratch,
 };
-use palmette_testkit::{
-    grammar::{
-        TextOracle,
-        generate::{ALPHABET, grammar_of, over_alphabet, text_grammar_of, vocabulary},
-    },
-    laws,
+use palmette_mask_store::{MaskStore, Steps};
+use palmette_testkit::grammar::{
+    TextOracle,
+    generate::{ALPHABET, over_alphabet, text_grammar_of, vocabulary},
 };
 use proptest::prelude::*;
-
-const STORE_BYTES: usize = 1 << 20;
 
 /// The tokens, one more that is special, and an end token.
 fn with_specials(tokens: &[Vec<u8>]) -> Arc<Vocabulary> {
@@ -41,15 +36,20 @@ fn try_walked(grammar: &Grammar, tokens: &[Vec<u8>]) -> Option<GrammarConstraint
     Some(GrammarConstraint::by_walking(Arc::new(recognizer.ok()?), vocabulary))
 }
 
-/// Masks by a store of at most so many bytes.
-fn stored(
-    of: &GrammarConstraint,
-    steps: Steps,
-    bytes: usize,
-) -> (GrammarConstraint, Arc<MaskStore>) {
-    let (recognizer, vocabulary) = (of.recognizer().clone(), of.prepared_vocabulary().clone());
-    let store = Arc::new(MaskStore::new(recognizer, vocabulary, steps, bytes));
-    (of.clone().with_store(store.clone()), store)
+/// A store over the vocabulary of a constraint.
+fn store(of: &GrammarConstraint, steps: Steps) -> MaskStore {
+    MaskStore::new(of.recognizer().clone(), of.prepared_vocabulary(), steps)
+}
+
+/// The store's mask of a state, with the tokens that end a text.
+fn stored(store: &MaskStore, of: &GrammarConstraint, state: &GrammarState) -> TokenMask {
+    let mut mask = TokenMask::new(of.num_tokens());
+    let Some(position) = state.position().filter(|_| !state.ended()) else { return mask };
+    store.fill_mask(position, &mut ParserScratch::default(), mask.as_words_mut()).unwrap();
+    if of.is_accepting(state, &mut GrammarScratch::default()).unwrap() {
+        of.ends().iter().for_each(|&end| mask.insert(end));
+    }
+    mask
 }
 
 fn mask(constraint: &GrammarConstraint, state: &GrammarState) -> TokenMask {
@@ -75,16 +75,14 @@ proptest! {
         choices in prop::collection::vec(any::<prop::sample::Index>(), 6),
     ) {
         let Some(walked) = try_walked(&grammar, &tokens) else { return Ok(()) };
-        let stored: Vec<_> = all_steps()
-            .into_iter()
-            .map(|steps| (steps, stored(&walked, steps, STORE_BYTES).0))
-            .collect();
+        let stores: Vec<_> =
+            all_steps().into_iter().map(|steps| (steps, store(&walked, steps))).collect();
         let mut state = walked.start();
         let mut path = Vec::new();
         for choice in choices {
             let allowed = mask(&walked, &state);
-            for (steps, stored) in &stored {
-                prop_assert_eq!(mask(stored, &state), allowed.clone(), "{:?} after {:?}", steps, path);
+            for (steps, store) in &stores {
+                prop_assert_eq!(stored(store, &walked, &state), allowed.clone(), "{:?} after {:?}", steps, path);
             }
             if allowed.is_empty() {
                 break;
@@ -103,12 +101,12 @@ proptest! {
     ) {
         let grammar = over_alphabet(&grammar);
         let Some(walked) = try_walked(&grammar, &tokens) else { return Ok(()) };
-        let constraint = stored(&walked, Steps::ALL, STORE_BYTES).0;
+        let store = store(&walked, Steps::ALL);
         let oracle = TextOracle::new(&grammar, &ALPHABET, 200);
-        let mut state = constraint.start();
+        let mut state = walked.start();
         let mut text = Vec::new();
         for choice in choices {
-            let allowed = mask(&constraint, &state);
+            let allowed = stored(&store, &walked, &state);
             for (number, token) in tokens.iter().enumerate() {
                 let live = oracle.is_live(&[&text[..], token].concat());
                 let ours = allowed.contains(TokenId(number as u32));
@@ -121,7 +119,7 @@ proptest! {
             if let Ok(text) = std::str::from_utf8(&text)
                 && let Some(is_text) = oracle.contains(text)
             {
-                let accepts = constraint.is_accepting(&state, &mut GrammarScratch::default());
+                let accepts = walked.is_accepting(&state, &mut GrammarScratch::default());
                 prop_assert_eq!(accepts.unwrap(), is_text, "{:?}", text);
                 prop_assert_eq!(allowed.contains(TokenId(tokens.len() as u32 + 1)), is_text);
             }
@@ -131,20 +129,8 @@ proptest! {
                 break;
             }
             let token = texts[choice.index(texts.len())];
-            constraint.commit(&mut state, token, &mut GrammarScratch::default()).expect("in the mask");
+            walked.commit(&mut state, token, &mut GrammarScratch::default()).expect("in the mask");
             text.extend_from_slice(&tokens[token.index()]);
-        }
-    }
-
-    #[test]
-    fn the_laws_of_constraints_hold(grammar in text_grammar_of(&[Lexing::Any, Lexing::Longest]), seed in any::<u64>()) {
-        // All bytes are tokens, so that no live text is stuck.
-        if grammar.lexing() == Lexing::Any {
-            let tokens: Vec<Vec<u8>> =
-                ["a", "b", "é", "ab", "ba", "aé", "bb"].iter().map(|text| text.as_bytes().to_vec())
-                    .chain((0..=u8::MAX).map(|byte| vec![byte])).collect();
-            let Some(walked) = try_walked(&grammar, &tokens) else { return Ok(()) };
-            laws::check(&stored(&walked, Steps::ALL, STORE_BYTES).0, seed, 1, 3);
         }
     }
 }
@@ -169,37 +155,8 @@ fn what_no_sentence_uses_does_not_compete() {
     builder.rule(start, [Symbol::Terminal(word), Symbol::Nonterminal(never)]);
     let grammar = builder.build(start, Lexing::Longest);
     let walked = walked(&grammar, &[b"abc".to_vec(), b"ab".to_vec(), b"d".to_vec()]);
-    let stored = stored(&walked, Steps::ALL, STORE_BYTES).0;
-    let allowed = mask(&stored, &stored.start());
+    let store = store(&walked, Steps::ALL);
+    let allowed = stored(&store, &walked, &walked.start());
     assert_eq!(allowed.iter().collect::<Vec<_>>(), [0, 1, 4].map(TokenId));
     assert_eq!(mask(&walked, &walked.start()), allowed);
-}
-
-/// A store that can keep almost nothing gives the same masks as one that keeps all.
-#[test]
-fn evicted_rows_are_built_anew() {
-    let grammar = grammar_of("s -> a s b | a b");
-    let tokens: Vec<Vec<u8>> = ["a", "b", "ab", "aab", "abb"].map(|t| t.as_bytes().to_vec()).into();
-    let walked = walked(&grammar, &tokens);
-    let (large, all) = stored(&walked, Steps::ALL, STORE_BYTES);
-    let mut state = large.start();
-    let text = [0, 0, 0, 1, 1, 1].map(TokenId);
-    let mut expected = Vec::new();
-    for token in text {
-        expected.push(mask(&large, &state));
-        large.commit(&mut state, token, &mut GrammarScratch::default()).unwrap();
-    }
-    let all = all.statistics();
-    assert!(all.states > 1);
-    for max_bytes in [0, all.bytes / 2, all.bytes - 1] {
-        let (constraint, store) = stored(&walked, Steps::ALL, max_bytes);
-        for _ in 0..2 {
-            let mut state = constraint.start();
-            for (token, expected) in text.into_iter().zip(&expected) {
-                assert_eq!(mask(&constraint, &state), *expected);
-                assert!(store.statistics().bytes <= max_bytes);
-                constraint.commit(&mut state, token, &mut GrammarScratch::default()).unwrap();
-            }
-        }
-    }
 }

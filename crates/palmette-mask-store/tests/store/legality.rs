@@ -6,14 +6,12 @@ use std::sync::Arc;
 use palmette_core::{TokenId, Vocabulary};
 use palmette_grammar::engine::glr::ParserScratch;
 use palmette_grammar::engine::recognizer::Branch;
-use palmette_grammar::engine::store::{
-    Interchange, Speller, Spellings, Steps, Streamliner, Successors,
-};
-use palmette_grammar::engine::vocabulary::{BytesBelow, VocabularyTrie};
+use palmette_grammar::engine::vocabulary::VocabularyTrie;
 use palmette_grammar::{
     Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Recognizer, RecognizerLimits,
     RecognizerScratch, Regex, Rule, Symbol, Terminal, TerminalId, TerminalKind,
 };
+use palmette_mask_store::{Interchange, Speller, Spellings, Steps, Streamliner, Successors};
 use palmette_testkit::grammar::generate::{text_grammar_of, vocabulary};
 use proptest::prelude::*;
 
@@ -137,7 +135,6 @@ proptest! {
         let trie = VocabularyTrie::new(&texts);
         let speller = Speller {
             tokens: &trie,
-            below: &BytesBelow::new(&trie),
             ignored: recognizer.ignored(),
             indentation: None,
         };

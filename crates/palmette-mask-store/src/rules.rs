@@ -1,7 +1,7 @@
 //! The rules as the analyses of terminals read them: only what can take part in a sentence, with every place at
 //! which a symbol stands.
 
-use crate::{Grammar, Rule, Symbol, TerminalId};
+use palmette_parser::{Grammar, Rule, Symbol, TerminalId};
 
 /// The rules of a grammar that some sentence uses.
 ///

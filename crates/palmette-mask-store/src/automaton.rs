@@ -3,8 +3,7 @@
 use std::hash::Hash;
 
 use palmette_parser::lexer::{Lexer, LexerError, LexerState};
-
-use crate::{TerminalId, TerminalSet};
+use palmette_parser::{TerminalId, TerminalSet};
 
 /// An automaton over bytes that cuts texts into lexemes, in all the ways that are still open.
 ///

@@ -1,7 +1,7 @@
 //! How many rows a mask store has after each step of streamlining.
 //!
 //! ```text
-//! cargo run --release -p palmette-grammar --example streamline -- python.lark --start file_input \
+//! cargo run --release -p palmette-mask-store --example streamline -- python.lark --start file_input \
 //!     --vocabulary mistral-7b-v0.1-vocab.json --ascii --json rows.json
 //! ```
 //!
@@ -23,15 +23,11 @@ use long_steps::LongSteps;
 use palmette_core::TokenId;
 use palmette_grammar::{
     LexerLimits, TerminalSet,
-    engine::{
-        lexer::Lexer,
-        store::{
-            Interchange, LexemeAutomaton, Speller, Spellings, Steps, Streamliner, ignored_terminals,
-        },
-        vocabulary::{BytesBelow, VocabularyTrie},
-    },
+    engine::{lexer::Lexer, vocabulary::VocabularyTrie},
     frontends::lark::{self, LarkOptions},
 };
+use palmette_mask_store::{Interchange, LexemeAutomaton, Speller, Spellings, Steps, Streamliner};
+use palmette_parser::ignored_terminals;
 use serde_json::json;
 use terminal_states::TerminalStates;
 
@@ -84,7 +80,6 @@ fn main() -> Result<()> {
     let ignored = if options.keep_ignored { nothing } else { ignored_terminals(&grammar) };
     let speller = Speller {
         tokens: &tokens,
-        below: &BytesBelow::new(&tokens),
         ignored: &ignored,
         indentation: grammar.indentation().filter(|_| !options.plain),
     };

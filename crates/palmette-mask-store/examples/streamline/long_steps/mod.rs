@@ -10,8 +10,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use palmette_core::TokenId;
-use palmette_grammar::engine::store::Spellings;
 use palmette_grammar::{Grammar, TerminalId};
+use palmette_mask_store::Spellings;
 
 pub(crate) use legality::Legality;
 

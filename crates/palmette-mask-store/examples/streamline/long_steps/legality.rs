@@ -1,6 +1,7 @@
 //! Sequences of terminals that can never, or can always, stand after a terminal (steps 3 and 4).
 
-use palmette_grammar::{Grammar, TerminalId, engine::store::Rules};
+use palmette_grammar::{Grammar, TerminalId};
+use palmette_mask_store::Rules;
 
 use super::reading::Reading;
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use anyhow::Result;
 use palmette_grammar::{
     Grammar, GrammarBuilder, LexerError, LexerLimits, Lexing, Regex, Symbol, Terminal, TerminalId,
-    TerminalKind, TerminalSet,
-    engine::{lexer::Lexer, store::LexemeAutomaton},
+    TerminalKind, TerminalSet, engine::lexer::Lexer,
 };
+use palmette_mask_store::LexemeAutomaton;
 
 /// Every terminal's least automaton over an alphabet; each may be entered where another's lexeme ends. A lexeme does not end
 /// before a byte with which its own or another terminal's would go on, if that is so for every text of the state.

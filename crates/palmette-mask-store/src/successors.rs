@@ -1,7 +1,8 @@
 //! The successor relation between terminals (step 2).
 
+use palmette_parser::{Grammar, Symbol, TerminalId};
+
 use super::rules::Rules;
-use crate::{Grammar, Symbol, TerminalId};
 
 /// The relation "some sentence may have `b` right after `a`", from the directed graph of symbols.
 ///

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use palmette_parser::{Grammar, Symbol, TerminalId};
+
 use super::rules::Rules;
-use crate::{Grammar, Symbol, TerminalId};
 
 /// Sets of terminals that may replace each other at any place of any sentence.
 ///

@@ -2,7 +2,7 @@
 //! generated under the masks.
 //!
 //! ```text
-//! cargo run --release -p palmette-grammar --example follow_python -- python.lark mistral-7b-v0.1-vocab.json \
+//! cargo run --release -p palmette-mask-store --example follow_python -- python.lark mistral-7b-v0.1-vocab.json \
 //!     --files files.txt --tokens 1000000 --compare 100000 --generate 400 --out generated/
 //! ```
 //!
@@ -18,9 +18,10 @@ use clap::Parser;
 use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
     Budget, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer, RecognizerLimits,
-    engine::store::{MaskStore, Steps},
+    engine::glr::ParserScratch,
     frontends::lark::{self, LarkOptions},
 };
+use palmette_mask_store::{MaskStore, Steps};
 
 #[derive(Parser)]
 struct Options {
@@ -36,7 +37,7 @@ struct Options {
     /// Follow so many tokens of them.
     #[arg(long, default_value_t = 1_000_000)]
     tokens: usize,
-    /// At the first so many, compare the masks of the store as it is with those of the streamlined one.
+    /// At the first so many, compare the masks of the store as it is, and those of the streamlined one, with the automaton's.
     #[arg(long, default_value_t = 100_000)]
     compare: usize,
     /// Generate so many texts.
@@ -59,22 +60,19 @@ fn main() -> Result<()> {
     let limits = RecognizerLimits::default();
     let recognizer = Arc::new(Recognizer::new(grammar, &limits, &mut Budget::unlimited())?);
     let slices = Arc::new(PreparedVocabulary::new(vocabulary.clone()));
-    let walked = GrammarConstraint::by_walking(recognizer.clone(), slices.clone());
-    let stored = |steps| {
-        let store = MaskStore::new(recognizer.clone(), slices.clone(), steps, 2 << 30);
-        walked.clone().with_store(Arc::new(store))
-    };
-    let (plain, streamlined) = (stored(Steps::NONE), stored(Steps::ALL));
-    follow(&options, &vocabulary, &plain, &streamlined)?;
-    generate(&options, &vocabulary, &streamlined)
+    let stores =
+        [Steps::NONE, Steps::ALL].map(|steps| MaskStore::new(recognizer.clone(), &slices, steps));
+    let constraint = GrammarConstraint::new(recognizer, slices);
+    follow(&options, &vocabulary, &stores, &constraint)?;
+    generate(&options, &vocabulary, &constraint)
 }
 
 /// Experiments 1 and 3.
 fn follow(
     options: &Options,
     vocabulary: &Vocabulary,
-    plain: &GrammarConstraint,
-    streamlined: &GrammarConstraint,
+    stores: &[MaskStore],
+    constraint: &GrammarConstraint,
 ) -> Result<()> {
     let list = std::fs::read_to_string(&options.files)?;
     let longest = vocabulary.texts().map(|(_, text)| text.len()).max().unwrap_or(0);
@@ -89,7 +87,7 @@ fn follow(
             break;
         }
         let text = std::fs::read(path)?;
-        let mut state = streamlined.start();
+        let mut state = constraint.start();
         let mut at = 0;
         while at < text.len() {
             let rest = &text[at..];
@@ -98,16 +96,26 @@ fn follow(
                 .find_map(|length| by_text.get(&rest[..length]).copied())
                 .with_context(|| format!("{path}: byte {at} is in no token"))?;
             let asked = Instant::now();
-            streamlined.fill_mask(&state, &mut scratch, masks[0].as_words_mut())?;
+            constraint.fill_mask(&state, &mut scratch, masks[0].as_words_mut())?;
             slowest = slowest.max(asked.elapsed().as_secs_f64());
-            if compared < options.compare {
-                plain.fill_mask(&state, &mut scratch, masks[1].as_words_mut())?;
-                ensure!(masks[0] == masks[1], "{path}: masks differ at byte {at}");
+            if compared < options.compare
+                && let Some(position) = state.position()
+            {
+                for store in stores {
+                    let parser = &mut ParserScratch::default();
+                    store.fill_mask(position, parser, masks[1].as_words_mut())?;
+                    for &end in constraint.ends() {
+                        if masks[0].contains(end) {
+                            masks[1].insert(end);
+                        }
+                    }
+                    ensure!(masks[0] == masks[1], "{path}: masks differ at byte {at}");
+                }
                 compared += 1;
             }
             let allowed = masks[0].contains(token);
             ensure!(
-                allowed == streamlined.commit(&mut state, token, &mut scratch).is_ok(),
+                allowed == constraint.commit(&mut state, token, &mut scratch).is_ok(),
                 "{path}: mask and commit differ at byte {at}"
             );
             if !allowed {
@@ -123,7 +131,7 @@ fn follow(
             at += vocabulary.text(token).len();
         }
         files += 1;
-        if !streamlined.is_accepting(&state, &mut scratch)? {
+        if !constraint.is_accepting(&state, &mut scratch)? {
             println!("not complete: {path}");
         }
     }

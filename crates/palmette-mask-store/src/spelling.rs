@@ -2,25 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::hash::Hash;
-use std::ops::Range;
 use std::rc::Rc;
 
 use hashbrown::HashMap;
 use palmette_core::TokenId;
+use palmette_masks::vocabulary::{Visit, VocabularyTrie};
 use palmette_parser::blocks::{Letter, Line};
-use palmette_parser::lexer::LexerError;
+use palmette_parser::{Indentation, LexerError, TerminalId, TerminalSet};
 
 use super::automaton::LexemeAutomaton;
-use crate::vocabulary::{BytesBelow, Visit, VocabularyTrie, of_kind};
-use crate::{Indentation, TerminalId, TerminalSet};
 
 /// Context of all positions: the tokens and what the grammar says of terminals.
 #[derive(Clone, Copy, Debug)]
 pub struct Speller<'a> {
     /// The tokens in question.
     pub tokens: &'a VocabularyTrie,
-    /// Bytes below their nodes.
-    pub below: &'a BytesBelow,
     /// Terminals that are left out of sequences.
     pub ignored: &'a TerminalSet,
     /// Whose line's ends are told apart by the depth that they lead to.
@@ -33,9 +29,6 @@ pub struct Speller<'a> {
 /// inside the token. The first began before the token where a lexeme was in progress. Sets are in ascending order.
 pub type Spellings = BTreeMap<Vec<Letter>, Vec<TokenId>>;
 
-/// Sequences with their tokens, in any order.
-pub(super) type Spelled = Vec<(Vec<Letter>, Vec<TokenId>)>;
-
 impl Speller<'_> {
     /// Spellings of the tokens from `start`, and the number of token transitions: triples of a token, a position after it,
     /// and the terminals whose lexemes began in it.
@@ -43,8 +36,7 @@ impl Speller<'_> {
     /// Tokens that lead to the same ways of cutting what was read go on alike, so these *cuts* are found once and numbered,
     /// and a byte leads from number to number.
     ///
-    /// Cost: a look-up for each node of the vocabulary's trie that can be reached, but for those below which all bytes leave the
-    /// cuts as they are; and what the different cuts cost.
+    /// Cost: a look-up for each node of the vocabulary's trie that can be reached, and what the different cuts cost.
     ///
     /// # Errors
     /// When a limit of the lexer is exceeded.
@@ -53,61 +45,10 @@ impl Speller<'_> {
         automaton: &A,
         start: A::State,
     ) -> Result<(Spellings, usize), LexerError> {
-        self.spell_within(automaton, start, |_| Ok(()))
-    }
-
-    /// [`spell`](Self::spell) that reports its steps to `spend`: a unit for each node of the vocabulary's trie that is
-    /// reached, and for each way to cut what was read when the cuts after a byte are first asked for.
-    ///
-    /// # Errors
-    /// When a limit of the lexer is exceeded, and those of `spend`.
-    fn spell_within<A: LexemeAutomaton, E: From<LexerError>>(
-        &self,
-        automaton: &A,
-        start: A::State,
-        spend: impl FnMut(u64) -> Result<(), E>,
-    ) -> Result<(Spellings, usize), E> {
-        let mut cuts = Cuts::new();
-        cuts.begin_with(&[Branch { state: start, sequence: ROOT, line: Line::UNKNOWN }]);
-        let mut walk = Walk::new(self, automaton);
-        let led = walk.lead(&mut cuts, spend)?;
+        let mut cuts = Cuts::new(Branch { state: start, sequence: ROOT, line: Line::UNKNOWN });
+        let mut walk = Walk { speller: self, automaton, sequences: Sequences::default() };
+        let led = walk.lead(&mut cuts)?;
         Ok(walk.spellings(&cuts, &led))
-    }
-
-    /// Spellings of the tokens that begin with each of these bytes, in ascending order, given where the byte leads:
-    /// for each, the sequences with their tokens, in any order. `line` is what is known of the line before the byte.
-    ///
-    /// Reports its steps as [`spell_within`](Self::spell_within) does.
-    ///
-    /// # Errors
-    /// When a limit of the lexer is exceeded, and those of `spend`.
-    pub(super) fn spell_by_first<A: LexemeAutomaton, E: From<LexerError>>(
-        &self,
-        automaton: &A,
-        firsts: &[(u8, A::State)],
-        line: Line,
-        spend: impl FnMut(u64) -> Result<(), E>,
-    ) -> Result<Vec<Spelled>, E> {
-        let mut cuts = Cuts::new();
-        let mut walk = Walk::new(self, automaton);
-        cuts.begin_with(&[]);
-        cuts.next[Cuts::<A::State>::BEGIN as usize] = [Cuts::<A::State>::DEAD; 256];
-        for &(byte, state) in firsts {
-            let mut after = Branch { state, sequence: ROOT, line: walk.line_after(line, byte) };
-            walk.forget_line(&mut after);
-            let after = cuts.number(&[after]);
-            cuts.next[Cuts::<A::State>::BEGIN as usize][usize::from(byte)] = after;
-        }
-        let led = walk.lead(&mut cuts, spend)?;
-        let mut spelled_by_cut = vec![None; cuts.branches.len()];
-        let mut by_byte = vec![Vec::new(); firsts.len()];
-        for child in self.tokens.children(0) {
-            if let Ok(at) = firsts.binary_search_by_key(&child.byte, |&(byte, _)| byte) {
-                let ranks = self.tokens.ranks(child.index);
-                by_byte[at] = walk.spellings_in(&cuts, &led, ranks, &mut spelled_by_cut);
-            }
-        }
-        Ok(by_byte)
     }
 }
 
@@ -126,8 +67,6 @@ struct Cuts<S> {
     numbers: HashMap<Rc<[Branch<S>]>, u32>,
     /// The number after a byte, by number and byte, or [`Self::UNKNOWN`].
     next: Vec<[u32; 256]>,
-    /// Kinds of bytes that were found to leave a number as it is, by number, and those that were found not to.
-    stays: Vec<[u64; 2]>,
 }
 
 impl<S: Copy + Eq + Hash> Cuts<S> {
@@ -137,21 +76,13 @@ impl<S: Copy + Eq + Hash> Cuts<S> {
     const BEGIN: u32 = 1;
     const UNKNOWN: u32 = u32::MAX;
 
-    /// Only [`Self::DEAD`].
-    fn new() -> Self {
-        let mut cuts = Self {
-            branches: Vec::new(),
-            numbers: HashMap::new(),
-            next: Vec::new(),
-            stays: Vec::new(),
-        };
-        cuts.number(&[]);
+    /// [`Self::DEAD`] and [`Self::BEGIN`].
+    fn new(begin: Branch<S>) -> Self {
+        let (branches, numbers, next) = Default::default();
+        let mut cuts = Self { branches, numbers, next };
+        assert_eq!(cuts.number(&[]), Self::DEAD, "it is the first");
+        assert_eq!(cuts.number(&[begin]), Self::BEGIN, "it is the second");
         cuts
-    }
-
-    /// Makes [`Self::BEGIN`].
-    fn begin_with(&mut self, branches: &[Branch<S>]) {
-        assert_eq!(self.add(branches.into()), Self::BEGIN, "it is the second");
     }
 
     fn number(&mut self, branches: &[Branch<S>]) -> u32 {
@@ -159,74 +90,11 @@ impl<S: Copy + Eq + Hash> Cuts<S> {
             return known;
         }
         let branches: Rc<[_]> = branches.into();
-        let number = self.add(Rc::clone(&branches));
+        let number = self.branches.len() as u32;
+        self.branches.push(Rc::clone(&branches));
+        self.next.push([Self::UNKNOWN; 256]);
         self.numbers.insert(branches, number);
         number
-    }
-
-    fn add(&mut self, branches: Rc<[Branch<S>]>) -> u32 {
-        self.branches.push(branches);
-        self.next.push([Self::UNKNOWN; 256]);
-        self.stays.push([0, 0]);
-        self.branches.len() as u32 - 1
-    }
-
-    /// True when all bytes of these kinds leave a number as it is.
-    fn stay<A: LexemeAutomaton<State = S>>(
-        &mut self,
-        number: u32,
-        kinds: u64,
-        walk: &mut Walk<'_, A>,
-    ) -> Result<bool, LexerError>
-    where
-        S: Ord,
-    {
-        loop {
-            let [stay, leave] = self.stays[number as usize];
-            if kinds & leave != 0 {
-                return Ok(false);
-            }
-            let unknown = kinds & !stay;
-            if unknown == 0 {
-                return Ok(true);
-            }
-            let kind = unknown.trailing_zeros();
-            let mut stays = true;
-            for byte in of_kind(kind) {
-                let next = match self.known(number, byte) {
-                    Some(known) => known,
-                    None => self.find(number, byte, walk)?,
-                };
-                stays &= next == number;
-                if !stays {
-                    break;
-                }
-            }
-            self.stays[number as usize][usize::from(!stays)] |= 1 << kind;
-        }
-    }
-
-    /// The cuts after `byte`, if they were asked for before.
-    fn known(&self, number: u32, byte: u8) -> Option<u32> {
-        let known = self.next[number as usize][usize::from(byte)];
-        (known != Self::UNKNOWN).then_some(known)
-    }
-
-    /// The cuts after `byte`.
-    fn find<A: LexemeAutomaton<State = S>>(
-        &mut self,
-        number: u32,
-        byte: u8,
-        walk: &mut Walk<'_, A>,
-    ) -> Result<u32, LexerError>
-    where
-        S: Ord,
-    {
-        let mut after = Vec::new();
-        walk.read(&self.branches[number as usize], byte, &mut after)?;
-        let next = self.number(&after);
-        self.next[number as usize][usize::from(byte)] = next;
-        Ok(next)
     }
 }
 
@@ -236,40 +104,40 @@ struct Walk<'a, A> {
     sequences: Sequences,
 }
 
-impl<'a, A: LexemeAutomaton> Walk<'a, A> {
-    fn new(speller: &'a Speller<'a>, automaton: &'a A) -> Self {
-        Self { speller, automaton, sequences: Sequences::default() }
-    }
-
-    /// Cuts that the whole token leads to, by rank.
-    fn lead<E: From<LexerError>>(
-        &mut self,
-        cuts: &mut Cuts<A::State>,
-        mut spend: impl FnMut(u64) -> Result<(), E>,
-    ) -> Result<Vec<u32>, E> {
-        let Speller { tokens, below, .. } = *self.speller;
+impl<A: LexemeAutomaton> Walk<'_, A> {
+    /// By rank, to which cuts the whole token leads.
+    fn lead(&mut self, cuts: &mut Cuts<A::State>) -> Result<Vec<u32>, LexerError> {
+        let tokens = self.speller.tokens;
         let mut led = vec![Cuts::<A::State>::DEAD; tokens.num_ranks()];
         let nodes = 1..tokens.num_nodes();
         tokens.walk(nodes, Cuts::<A::State>::BEGIN, &mut Vec::new(), |node, &before| {
-            spend(1)?;
-            let at = match cuts.known(before, node.byte) {
-                Some(known) => known,
-                None => {
-                    spend(cuts.branches[before as usize].len() as u64)?;
-                    cuts.find(before, node.byte, self)?
-                }
-            };
+            let at = self.after(cuts, before, node.byte)?;
             if at == Cuts::<A::State>::DEAD {
                 return Ok(Visit::Past);
             }
-            let index = node.index;
-            let is_whole =
-                tokens.end(index) > index + 1 && cuts.stay(at, below.kinds(index), self)?;
-            let ranks = if is_whole { tokens.ranks(index) } else { tokens.own_ranks(index) };
+            let ranks = tokens.own_ranks(node.index);
             led[ranks.start as usize..ranks.end as usize].fill(at);
-            Ok::<_, E>(if is_whole { Visit::Past } else { Visit::Below(at) })
+            Ok::<_, LexerError>(Visit::Below(at))
         })?;
         Ok(led)
+    }
+
+    /// The cuts after `byte`.
+    fn after(
+        &mut self,
+        cuts: &mut Cuts<A::State>,
+        number: u32,
+        byte: u8,
+    ) -> Result<u32, LexerError> {
+        let known = cuts.next[number as usize][usize::from(byte)];
+        if known != Cuts::<A::State>::UNKNOWN {
+            return Ok(known);
+        }
+        let mut after = Vec::new();
+        self.read(&cuts.branches[number as usize], byte, &mut after)?;
+        let next = cuts.number(&after);
+        cuts.next[number as usize][usize::from(byte)] = next;
+        Ok(next)
     }
 
     fn read(
@@ -332,34 +200,6 @@ impl<'a, A: LexemeAutomaton> Walk<'a, A> {
         spelled.sort_unstable();
         spelled.dedup();
         spelled
-    }
-
-    /// The tokens of some ranks by what they spell. `spelled_by_cut` is kept from one call to the next.
-    fn spellings_in(
-        &mut self,
-        cuts: &Cuts<A::State>,
-        led: &[u32],
-        ranks: Range<u32>,
-        spelled_by_cut: &mut [Option<Vec<u32>>],
-    ) -> Spelled {
-        let mut by_sequence: HashMap<u32, Vec<TokenId>> = HashMap::new();
-        let mut begin = ranks.start;
-        for run in led[ranks.start as usize..ranks.end as usize].chunk_by(|a, b| a == b) {
-            let end = begin + run.len() as u32;
-            let tokens = self.speller.tokens.tokens_in(begin..end);
-            begin = end;
-            if run[0] == Cuts::<A::State>::DEAD {
-                continue;
-            }
-            let cut = run[0] as usize;
-            let spelled =
-                spelled_by_cut[cut].get_or_insert_with(|| self.spelled(&cuts.branches[cut]));
-            for &sequence in &*spelled {
-                by_sequence.entry(sequence).or_default().extend_from_slice(tokens);
-            }
-        }
-        let letters = |(sequence, tokens)| (self.sequences.letters(sequence), tokens);
-        by_sequence.into_iter().map(letters).collect()
     }
 
     /// The tokens by what they spell, and the number of token transitions. `led`: by rank, where the token leads.

@@ -1,6 +1,7 @@
 //! What each symbol can read of a sequence of terminals: the rules intersected with a small automaton.
 
-use palmette_grammar::{TerminalId, engine::store::Rules};
+use palmette_grammar::TerminalId;
+use palmette_mask_store::Rules;
 
 /// For each symbol a relation between the positions of a sequence: from which to which it can lead.
 ///

@@ -2,9 +2,9 @@
 
 use palmette_core::TokenId;
 use palmette_parser::blocks::Letter;
+use palmette_parser::{Grammar, TerminalId};
 
 use super::{interchange::Interchange, rules::Rules, spelling::Spellings, successors::Successors};
-use crate::{Grammar, TerminalId};
 
 /// Choice of the steps that are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,7 +86,7 @@ impl Streamliner {
     }
 
     /// Streamlines one row's sequence; `false` when the row goes.
-    pub(super) fn streamline_row(&self, letters: &mut [Letter]) -> bool {
+    fn streamline_row(&self, letters: &mut [Letter]) -> bool {
         self.represent(letters);
         !self.steps.successors || self.can_be_neighbours(letters.iter().map(|one| one.terminal))
     }

@@ -1,0 +1,286 @@
+//! Lexeme effects: what tokens do with a lexeme that begins at a place within them, memoised whatever the parser's stack is.
+//!
+//! Lexemes that may begin at a place differ by the stack, what each of them does there does not: some tokens end within it or with it, and
+//! at some places it has ended with more of tokens to come. So it is found once by walking the suffix trie, and a [stack
+//! simulation](super::stack_simulation) puts effects together. Many lexemes begin alike, such as names with blanks and a quote: that is
+//! their *head*, an effect of its own.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use palmette_core::TokenId;
+use palmette_parser::blocks::Line;
+use palmette_parser::recognizer::ContextId;
+
+use super::lexemes::{Lexeme, LexemeId};
+use super::stack_simulation::{Fixed, Memos, Place};
+use super::suffix_trie::SuffixId;
+use super::{ResidualId, Unread};
+use crate::tables::table_bytes;
+use crate::{Budget, TerminalSet};
+
+/// Effect of what lexemes have in common at their front: blanks, and the first byte of the text then, if there is one.
+#[derive(Debug, Default)]
+pub(super) struct HeadEffect {
+    /// Residual that consumes tokens whole; only before their first byte.
+    pub(super) consuming: Option<ResidualId>,
+    /// Tokens that end within it, with the lengths of what was left of them.
+    pub(super) tokens: Box<[(TokenId, u32)]>,
+    /// Places after it.
+    places: Box<[Place]>,
+}
+
+impl HeadEffect {
+    /// Head by which tokens are consumed whole, and nothing else.
+    pub(super) fn of_consumed(residual: ResidualId) -> Self {
+        Self { consuming: Some(residual), ..Self::default() }
+    }
+}
+
+/// Effect of a lexeme: its head's and its own.
+#[derive(Debug, Default)]
+pub(super) struct LexemeEffect {
+    pub(super) head: Arc<HeadEffect>,
+    /// Tokens that end within the lexeme or with it, with the lengths of what was left of them.
+    pub(super) tokens: Box<[(TokenId, u32)]>,
+    /// Places where it has ended and more of tokens is to come.
+    pub(super) ends: Box<[LexemeEnd]>,
+}
+
+/// Place where a lexeme has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LexemeEnd {
+    pub(super) place: Place,
+    /// Line that a line's end leads to, as the token's bytes tell; of no other lexeme.
+    pub(super) line: Line,
+}
+
+/// A head at a place: the blanks at its front, and the byte then.
+type Head = (SuffixId, Option<ResidualId>, Option<u8>);
+
+/// A lexeme at a place, taken as a line's end or not.
+type LexemeAt = (SuffixId, LexemeId, bool);
+
+/// Effects found so far.
+#[derive(Debug, Default)]
+pub(super) struct LexemeEffects {
+    heads: HashMap<Head, Arc<HeadEffect>>,
+    effects: HashMap<LexemeAt, Arc<LexemeEffect>>,
+    /// Terminals that may begin at a place, in a context if there are some.
+    viable: HashMap<(SuffixId, Option<ContextId>), Arc<TerminalSet>>,
+    /// Memory that they own.
+    bytes: usize,
+}
+
+impl LexemeEffects {
+    /// About how much memory they take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        table_bytes::<(Head, HeadEffect)>(self.heads.len())
+            + table_bytes::<(LexemeAt, LexemeEffect)>(self.effects.len())
+            + table_bytes::<(SuffixId, Option<ContextId>, Arc<TerminalSet>)>(self.viable.len())
+            + self.bytes
+    }
+}
+
+impl Memos<'_, '_, '_> {
+    /// The terminals whose lexemes may begin with what comes at a place, in a context if there are some.
+    ///
+    /// # Errors
+    /// When a limit of the lexer is exceeded.
+    pub(super) fn viable_at(
+        &mut self,
+        place: SuffixId,
+        context: Option<ContextId>,
+    ) -> Result<Arc<TerminalSet>, Unread> {
+        if let Some(known) = self.suffix_sets.effects.viable.get(&(place, context)) {
+            return Ok(Arc::clone(known));
+        }
+        let Fixed { recognizer, residuals, .. } = self.fixed;
+        let lexer = recognizer.lexer();
+        let start = match recognizer.contexts().zip(context) {
+            Some((contexts, context)) => contexts.begin(lexer, lexer.start(), context, |_| {})?,
+            None => lexer.start(),
+        };
+        let mut viable = TerminalSet::new(recognizer.parser().tables().num_terminals() + 1);
+        for &byte in residuals.suffixes.node(place).bytes() {
+            self.budget.spend(1)?;
+            if let Some(next) = lexer.advance(start, byte)? {
+                lexer
+                    .viable_terminals(next)
+                    .iter()
+                    .for_each(|terminal| _ = viable.insert(terminal));
+            }
+        }
+        let viable = Arc::new(viable);
+        let effects = &mut self.suffix_sets.effects;
+        effects.bytes += viable.num_terminals() / 8;
+        effects.viable.insert((place, context), Arc::clone(&viable));
+        Ok(viable)
+    }
+
+    /// The effect of a lexeme at a place, as a line's end or not; it is found by a unit of the budget for each node that is walked.
+    ///
+    /// # Errors
+    /// When a limit is exceeded, or the budget is used up.
+    pub(super) fn lexeme_effect(
+        &mut self,
+        place: SuffixId,
+        lexeme: LexemeId,
+        ends_line: bool,
+    ) -> Result<Arc<LexemeEffect>, Unread> {
+        let at = (place, lexeme, ends_line);
+        if let Some(known) = self.suffix_sets.effects.effects.get(&at) {
+            return Ok(Arc::clone(known));
+        }
+        let effect = Arc::new(match ends_line {
+            true => self.find_line_end(place, lexeme)?,
+            false => self.find_effect(place, lexeme)?,
+        });
+        let effects = &mut self.suffix_sets.effects;
+        effects.bytes += size_of_val(&*effect.tokens) + size_of_val(&*effect.ends);
+        effects.effects.insert(at, Arc::clone(&effect));
+        Ok(effect)
+    }
+
+    fn find_effect(&mut self, place: SuffixId, lexeme: LexemeId) -> Result<LexemeEffect, Unread> {
+        let Lexeme { blanks, text, rest, .. } = &self.fixed.lexemes[lexeme.index()];
+        let (first, text) = match &**text {
+            [first, text @ ..] => (Some(*first), text),
+            [] => (None, &[] as _),
+        };
+        let head = self.head_effect((place, *blanks, first))?;
+        let mut walk = EffectWalk::new(self.fixed);
+        for &place in &head.places {
+            self.budget.spend(1)?;
+            if let Some(place) = walk.follow(place, text) {
+                walk.along(place, *rest, Line::OTHER, self.budget)?;
+            }
+        }
+        Ok(walk.effect(head))
+    }
+
+    /// The effect of a head.
+    fn head_effect(&mut self, head: Head) -> Result<Arc<HeadEffect>, Unread> {
+        if let Some(known) = self.suffix_sets.effects.heads.get(&head) {
+            return Ok(Arc::clone(known));
+        }
+        let Memos { fixed, suffix_sets, budget, .. } = self;
+        let (suffix, blanks, first) = head;
+        let mut walk = EffectWalk::new(*fixed);
+        let place = Place { suffix, ..Place::FRONT };
+        let mut places = vec![place];
+        match blanks {
+            Some(blanks) if place.is_front() => places.extend(fixed.ends_within(blanks, budget)?),
+            Some(blanks) => walk.blanks(blanks, &mut places, budget)?,
+            None => {}
+        }
+        if let Some(first) = first {
+            places = places.into_iter().filter_map(|place| walk.follow(place, &[first])).collect();
+        }
+        let consuming = blanks.filter(|_| place.is_front());
+        let effect = HeadEffect { consuming, tokens: walk.tokens.into(), places: places.into() };
+        let effect = Arc::new(effect);
+        let effects = &mut suffix_sets.effects;
+        effects.bytes += size_of_val(&*effect.tokens) + size_of_val(&*effect.places);
+        effects.heads.insert(head, Arc::clone(&effect));
+        Ok(effect)
+    }
+}
+
+/// Walk of a suffix trie along a lexeme.
+pub(super) struct EffectWalk<'p> {
+    fixed: Fixed<'p>,
+    tokens: Vec<(TokenId, u32)>,
+    ends: Vec<LexemeEnd>,
+}
+
+impl<'p> EffectWalk<'p> {
+    /// A walk that has found nothing yet.
+    pub(super) fn new(fixed: Fixed<'p>) -> Self {
+        Self { fixed, tokens: Vec::new(), ends: Vec::new() }
+    }
+
+    /// The effect of what was walked after a head.
+    pub(super) fn effect(self, head: Arc<HeadEffect>) -> LexemeEffect {
+        LexemeEffect { head, tokens: self.tokens.into(), ends: self.ends.into() }
+    }
+
+    /// The place after a text; adds the tokens that end on the way.
+    fn follow(&mut self, place: Place, text: &[u8]) -> Option<Place> {
+        let Fixed { residuals, trie, .. } = self.fixed;
+        text.iter().try_fold(place, |place, &byte| {
+            let place = place.at(residuals.suffixes.child(trie, place.suffix, byte)?);
+            self.add_tokens(place);
+            Some(place)
+        })
+    }
+
+    /// Adds the places that are reached by any number of a residual's bytes, and the tokens that end there.
+    fn blanks(
+        &mut self,
+        blanks: ResidualId,
+        places: &mut Vec<Place>,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Unread> {
+        let Fixed { residuals, trie, .. } = self.fixed;
+        let mut done = 0;
+        while let Some(&place) = places.get(done) {
+            done += 1;
+            for (&byte, at) in residuals.suffixes.node(place.suffix).bytes().iter().zip(0..) {
+                if residuals.advance(blanks, byte, budget)?.is_some() {
+                    let place = place.at(residuals.suffixes.child_at(trie, place.suffix, at));
+                    self.add_tokens(place);
+                    places.push(place);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds how tokens go on with a residual, which may be in a line.
+    pub(super) fn along(
+        &mut self,
+        place: Place,
+        residual: ResidualId,
+        line: Line,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), Unread> {
+        let Fixed { recognizer, residuals, trie, .. } = self.fixed;
+        let layer = recognizer.layer();
+        let mut work = vec![(place, residual, line)];
+        while let Some((place, residual, line)) = work.pop() {
+            budget.spend(1)?;
+            if let Some(condition) = residuals.ends(residual) {
+                let end = place.after_lexeme(place.suffix, condition);
+                if self.fixed.goes_on(end, budget)? {
+                    self.ends.push(LexemeEnd { place: end, line: line.ended() });
+                }
+            }
+            for (&byte, at) in residuals.suffixes.node(place.suffix).bytes().iter().zip(0..) {
+                if let Some(next) = residuals.advance(residual, byte, budget)? {
+                    let place = place.at(residuals.suffixes.child_at(trie, place.suffix, at));
+                    self.add_tokens(place);
+                    let line = match line {
+                        Line::OTHER => line,
+                        _ => layer.line_after(line, byte),
+                    };
+                    work.push((place, next, line));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the tokens that are at their end.
+    fn add_tokens(&mut self, place: Place) {
+        let residuals = self.fixed.residuals;
+        let node = residuals.suffixes.node(place.suffix);
+        let tokens = node.tokens().iter().map(|&token| (token, node.depth()));
+        match place.except.map(|except| residuals.except(except)) {
+            None => self.tokens.extend(tokens),
+            Some(except) => {
+                self.tokens.extend(tokens.filter(|&(token, left)| !except.contains(token, left)));
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Line's ends of grammars with blocks by indentation: their effects, with ends told apart by the depth of the line that follows.
+//!
+//! The token effect of a residual merges all ends of a lexeme that ask the same of what follows. After a line's end blocks begin or end
+//! by the depth of the next line, so its ends are told apart by what the token's own bytes say of that line. Together with what is known
+//! of the line before the token, and with the open blocks, that gives the marks that the parser is told.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use palmette_parser::blocks::Line;
+use palmette_regex::ByteSet;
+
+use super::layer_states::LayerId;
+use super::lexeme_effect::{EffectWalk, HeadEffect, LexemeEffect, LexemeEnd};
+use super::lexemes::LexemeId;
+use super::stack_simulation::{Memos, Place};
+use super::suffix_trie::SuffixId;
+use super::{ResidualId, Unread};
+use crate::vocabulary::Visit;
+
+/// Memo of the places where line's ends may begin.
+#[derive(Debug, Default)]
+pub(super) struct LineEnds {
+    /// The bytes with which a line's end may begin.
+    first_bytes: Option<ByteSet>,
+    /// Places within tokens, with the answer if a line's end may begin in what is left of them.
+    may_begin: HashMap<SuffixId, bool>,
+}
+
+impl LineEnds {
+    /// About how much memory it takes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.may_begin.len() * 16
+    }
+}
+
+impl Memos<'_, '_, '_> {
+    /// The effect of a line's end at a place.
+    pub(super) fn find_line_end(
+        &mut self,
+        place: SuffixId,
+        lexeme: LexemeId,
+    ) -> Result<LexemeEffect, Unread> {
+        let Memos { fixed, lexemes, budget, .. } = self;
+        let Some(whole) = lexemes.whole_residual(fixed.recognizer.lexer(), lexeme, budget)? else {
+            return Ok(LexemeEffect::default());
+        };
+        if place == SuffixId::WHOLE {
+            let head = Arc::new(HeadEffect::of_consumed(whole));
+            return Ok(LexemeEffect {
+                head,
+                ends: self.line_ends(whole)?,
+                ..LexemeEffect::default()
+            });
+        }
+        let mut walk = EffectWalk::new(*fixed);
+        walk.along(Place { suffix: place, ..Place::FRONT }, whole, Line::UNKNOWN, budget)?;
+        Ok(walk.effect(Arc::default()))
+    }
+
+    /// Ends of a line's end within tokens that begin with what is left of it.
+    fn line_ends(&mut self, residual: ResidualId) -> Result<Box<[LexemeEnd]>, Unread> {
+        let (residuals, trie) = (self.fixed.residuals, self.fixed.trie);
+        let layer = self.fixed.recognizer.layer();
+        let mut ends = Vec::new();
+        let begun = (residual, Line::UNKNOWN);
+        trie.walk(1..trie.num_nodes(), begun, &mut Vec::new(), |node, &(from, line)| {
+            self.budget.spend(1)?;
+            let Some(next) = residuals.advance(from, node.byte, self.budget)? else {
+                return Ok(Visit::Past);
+            };
+            let line = layer.line_after(line, node.byte);
+            if let Some(condition) = residuals.ends(next) {
+                let allowed = residuals.allowed_by(condition, self.budget)?;
+                if trie.children(node.index).any(|child| allowed.contains(child.byte)) {
+                    ends.push((line.ended(), condition, node.index as u32));
+                }
+            }
+            Ok::<_, Unread>(Visit::Below((next, line)))
+        })?;
+        ends.sort_unstable();
+        let alike = ends.chunk_by(|(line, condition, _), (other, asked, _)| {
+            (line, condition) == (other, asked)
+        });
+        let end = |ends: &[(Line, _, u32)]| {
+            let nodes: Vec<u32> = ends.iter().map(|&(.., node)| node).collect();
+            let (line, condition, _) = ends[0];
+            let suffix = residuals.suffixes.of(trie, &nodes);
+            LexemeEnd { place: Place::FRONT.after_lexeme(suffix, condition), line }
+        };
+        Ok(alike.map(end).collect())
+    }
+
+    /// A state of the layer as far as it matters to what is left of tokens at a place.
+    pub(super) fn layer_at(&mut self, place: SuffixId, layer: LayerId) -> Result<LayerId, Unread> {
+        let Memos { fixed, lexemes, suffix_sets, budget } = self;
+        let (recognizer, residuals) = (fixed.recognizer, fixed.residuals);
+        let Some(marks) = &recognizer.layer().indentation else { return Ok(layer) };
+        let lexer = recognizer.lexer();
+        let line_ends = &mut suffix_sets.line_ends;
+        let first_bytes = match line_ends.first_bytes {
+            Some(known) => known,
+            None => {
+                let newline = lexemes.whole(lexer, marks.newline, budget)?;
+                let newline = newline.map(|newline| lexemes.whole_residual(lexer, newline, budget));
+                let mut found = ByteSet::default();
+                if let Some(newline) = newline.transpose()?.flatten() {
+                    for byte in 0..=u8::MAX {
+                        if residuals.advance(newline, byte, budget)?.is_some() {
+                            found.insert(byte);
+                        }
+                    }
+                }
+                *line_ends.first_bytes.insert(found)
+            }
+        };
+        let has_below = || residuals.suffixes.has_below(fixed.trie, place, &first_bytes);
+        Ok(match *line_ends.may_begin.entry(place).or_insert_with(has_below) {
+            true => layer,
+            false => suffix_sets.layer_states.without_blocks(layer),
+        })
+    }
+}
