@@ -32,14 +32,14 @@
 //! | *residual* | Brzozowski derivative of a terminal's expression by the bytes of the lexeme read so far |
 //! | *token effect* | what all tokens do to a residual: those *consumed* whole, and the ends within others |
 //! | *suffix trie*, suffix set | what remains of tokens within which a lexeme ended; those of them that the parser accepts |
+//! | *lexeme effect* | what tokens do with a lexeme that begins within them: those that end with it, and the ends within others |
 //! | *reference*, *difference* | a residual that another is almost equal to; how their token effects differ |
 //! | *bounded equivalence* | equality of residuals for so many bytes, or for all but certain bytes |
 //! | *stack automaton* | memo that reads an LR stack from the top, and answers when nothing below can matter |
 //! | *deferred reduction* | reduction that pops more of a stack than was read; resumed when that is read |
-//! | verdict | answer for all stacks that begin alike: unread, decided, or partial with some tokens undecided |
 //! | *mask pool* | masks by number, delta-encoded: a shared row and patches |
 //! | *precompute* | computing of masks before they are asked for, the likeliest first |
-//! | mask store | the second engine: token sets by the sequence of terminals that a token spells |
+//! | mask store | a second engine, for tests: token sets by the sequence of terminals that a token spells |
 //! | *budget* | bound on work, in steps that do not depend on a clock |
 //!
 //! # Use

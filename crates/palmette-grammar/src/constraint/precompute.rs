@@ -92,13 +92,13 @@ impl GrammarConstraint {
     /// Lexemes in progress are visited, the likeliest first, once for each state that may be on top of the stack there, and in between
     /// what was met on one stack is followed down all others that may be below. So counts come to an end where they look alike for the
     /// longest token, and recursion does. Token effects are shared by grammars over a vocabulary. After that, where a text can be
-    /// read in several ways, and from the start where lexemes depend on the parser's contexts, positions that texts come by are visited,
+    /// read in several ways, and from the start where lexemes depend on the parser's contexts or there are blocks, positions that texts come by are visited,
     /// each with one byte of each kind that its lexemes tell apart.
     ///
     /// What is reached by names which the grammar spells and by common bytes goes before others, and places where tokens are likely to be
     /// cut before those within tokens.
     ///
-    /// Constraints that [walk](Self::by_walking) or ask a mask store know nothing ahead: they are complete at once.
+    /// Constraints that [walk](Self::by_walking) know nothing ahead: they are complete at once.
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded, as a text may that comes there.
