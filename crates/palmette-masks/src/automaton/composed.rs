@@ -1,18 +1,20 @@
-//! Memo of masks by their suffix sets.
+//! Memo of masks by their suffix sets, and of the rows that they have in common.
 
 use hashbrown::HashMap;
 
-use crate::mask_pool::PoolId;
-use crate::mask_pool::RowId;
-use crate::residuals::{ResidualId, SuffixSetId};
+use super::PreparedVocabulary;
+use crate::Budget;
+use crate::mask_pool::{MaskPool, PoolId, RowId};
+use crate::residuals::{Lexemes, ResidualId, SuffixSetId, Unread};
 use crate::tables::table_bytes;
 
-/// Memo of masks by their suffix sets.
+/// Memo of masks by their suffix sets, with the grammar's lexemes as numbers into the residuals that grammars share.
 ///
 /// PERF: most new places have a mask that another one has, made of the same: to gather its tokens to find that out took as long as to find
 /// what the mask is made of.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ComposedMasks {
+    pub(super) lexemes: Lexemes,
     masks: HashMap<SuffixSetId, PoolId>,
     /// Rows by residuals, ascending: the tokens consumed whole by them, where there are any.
     consumed: HashMap<Box<[ResidualId]>, Option<RowId>>,
@@ -20,9 +22,16 @@ pub(super) struct ComposedMasks {
 }
 
 impl ComposedMasks {
-    /// About how much memory they take.
+    /// An empty memo.
+    pub(super) fn new(vocabulary: &PreparedVocabulary) -> Self {
+        let lexemes = Lexemes::new(vocabulary.residuals());
+        Self { lexemes, masks: HashMap::new(), consumed: HashMap::new(), bytes: 0 }
+    }
+
+    /// About how much memory it takes, without the residuals.
     pub(super) fn memory_bytes(&self) -> usize {
-        table_bytes::<(SuffixSetId, PoolId)>(self.masks.len())
+        self.lexemes.bytes()
+            + table_bytes::<(SuffixSetId, PoolId)>(self.masks.len())
             + table_bytes::<(Box<[ResidualId]>, RowId)>(self.consumed.len())
             + self.bytes
     }
@@ -37,14 +46,40 @@ impl ComposedMasks {
         self.masks.insert(suffix_set, mask);
     }
 
-    /// The tokens consumed whole by these residuals, if they are known.
-    pub(super) fn consumed(&self, residuals: &[ResidualId]) -> Option<Option<RowId>> {
-        self.consumed.get(residuals).copied()
-    }
-
-    /// Remembers them.
-    pub(super) fn insert_consumed(&mut self, residuals: &[ResidualId], row: Option<RowId>) {
+    /// The tokens consumed whole by some residuals, ascending; `None` where there are none.
+    pub(super) fn consumed(
+        &mut self,
+        masks: &mut MaskPool,
+        words: &mut Vec<u32>,
+        vocabulary: &PreparedVocabulary,
+        residuals: &[ResidualId],
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<RowId>, Unread> {
+        if residuals.is_empty() {
+            return Ok(None);
+        }
+        if let Some(&known) = self.consumed.get(residuals) {
+            return Ok(known);
+        }
+        let (trie, num_words) = (vocabulary.trie(), vocabulary.num_words());
+        let mut rows = Vec::new();
+        for &residual in residuals {
+            let row = self.lexemes.residuals().consumed(trie, num_words, residual, budget)?;
+            rows.extend((!row.is_empty()).then_some(row));
+        }
+        let row = match *rows {
+            [] => None,
+            [only] => Some(masks.add_row(only.clone())),
+            ref several => {
+                words.clear();
+                words.resize(num_words, 0);
+                several.iter().for_each(|row| row.insert(words));
+                let union = masks.encode(words);
+                Some(masks.add_row(union))
+            }
+        };
         self.bytes += size_of_val(residuals);
         self.consumed.insert(residuals.into(), row);
+        Ok(row)
     }
 }

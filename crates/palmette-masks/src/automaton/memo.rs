@@ -7,14 +7,14 @@ use palmette_parser::lr::StateId;
 use palmette_parser::recognizer::{Branch, Position, Recognizer, RecognizerError};
 use palmette_regex::fingerprint;
 
+use super::FoundMasks;
 use super::composed::ComposedMasks;
-use super::found::FoundMasks;
 use super::prepared_vocabulary::{MAX_RESIDUAL_BYTES, PreparedVocabulary};
 use super::saved::Unmet;
 
-use crate::mask_pool::{MaskPool, Part, PoolId, Row, RowId};
+use crate::mask_pool::{MaskPool, Part, PoolId, Row};
 use crate::residuals::{
-    LayerId, LayerState, Lexemes, Question, Reading, ResidualId, Said, StackWorklist, SuffixSetId,
+    LayerId, LayerState, Question, Reading, ResidualId, Said, StackWorklist, SuffixSetId,
     SuffixSets, Unread,
 };
 use crate::tables::{IndexSet, table_bytes};
@@ -31,7 +31,7 @@ pub(super) struct Memo {
     /// Unions by masks, ascending.
     unions: HashMap<Box<[PoolId]>, Row>,
     union_bytes: usize,
-    by_residual: Option<ByResidual>,
+    composed: Option<ComposedMasks>,
     pub(super) suffix_sets: SuffixSets,
     /// First nodes from a file, until their lexemes in progress are met.
     pub(super) unmet: Unmet,
@@ -41,13 +41,6 @@ pub(super) struct Memo {
     pub(super) words: Vec<u32>,
     /// Number of times that everything was dropped; ids of masks mean something until the next one.
     pub(super) generation: u32,
-}
-
-/// Lexemes and composed masks of the grammar, as numbers into the residuals that grammars share.
-#[derive(Debug)]
-struct ByResidual {
-    lexemes: Lexemes,
-    composed: ComposedMasks,
 }
 
 /// Missing part of an answer, to be built.
@@ -73,12 +66,12 @@ impl Memo {
 
     /// About how much memory it takes, without what grammars over the vocabulary share.
     pub(super) fn all_bytes(&self) -> usize {
-        let by_residual = self.by_residual.as_ref().map_or(0, ByResidual::memory_bytes);
+        let composed = self.composed.as_ref().map_or(0, ComposedMasks::memory_bytes);
         self.masks.memory_bytes()
             + table_bytes::<(LexerState, LayerId)>(self.questions.len())
             + table_bytes::<[LexerState; 2]>(self.representatives.len())
             + self.union_bytes
-            + by_residual
+            + composed
             + self.suffix_sets.memory_bytes()
             + self.unmet.len() * size_of::<(u128, Vec<(StateId, u32)>)>()
     }
@@ -90,9 +83,10 @@ impl Memo {
         position: &'s Position,
         mask: &mut [u32],
     ) -> Result<(), Missing<'s>> {
-        let mut found = FoundMasks::default();
+        let mut found = FoundMasks::new();
         self.find(recognizer, position, &mut found)?;
-        match *found.sorted() {
+        found.sort_unstable();
+        match *found {
             [] => mask.fill(0),
             [only] => self.masks.copy(only, &self.suffix_sets, mask),
             ref several => match self.unions.get(several) {
@@ -114,7 +108,10 @@ impl Memo {
             let question = self.question(recognizer, branch).ok_or(Missing::Question(branch))?;
             for top in branch.stacks.tops() {
                 let take = |said: Said| {
-                    found.insert(self.composed_of(said.suffix_set)?);
+                    let mask = self.composed_of(said.suffix_set)?;
+                    if !found.contains(&mask) {
+                        found.push(mask);
+                    }
                     Some(())
                 };
                 if !self.suffix_sets.of_masks().answers(question.number, top, take) {
@@ -140,7 +137,7 @@ impl Memo {
 
     /// The mask of a suffix set, if it was composed.
     pub(super) fn composed_of(&self, made_of: SuffixSetId) -> Option<PoolId> {
-        self.by_residual.as_ref()?.composed.get(made_of)
+        self.composed.as_ref()?.get(made_of)
     }
 
     /// Builds what an answer needs.
@@ -234,8 +231,8 @@ impl Memo {
         mask: PoolId,
     ) {
         // Not `current`: nodes that are being restored are not to be forgotten.
-        let by_residual = self.by_residual.get_or_insert_with(|| ByResidual::new(vocabulary));
-        by_residual.composed.insert(made_of, mask);
+        let composed = self.composed.get_or_insert_with(|| ComposedMasks::new(vocabulary));
+        composed.insert(made_of, mask);
     }
 
     /// The mask of a suffix set.
@@ -246,8 +243,8 @@ impl Memo {
         budget: &mut Budget<'_>,
     ) -> Result<PoolId, Unread> {
         // Not `current`: what was just found may have become too much, but is not to be forgotten before it is used.
-        let by_residual = self.by_residual.as_mut().expect("what it is made of was found in them");
-        if let Some(known) = by_residual.composed.get(made_of) {
+        let composed = self.composed.as_mut().expect("what it is made of was found in them");
+        if let Some(known) = composed.get(made_of) {
             return Ok(known);
         }
         let (set, num_words) = (self.suffix_sets.get(made_of), vocabulary.num_words());
@@ -268,7 +265,7 @@ impl Memo {
         let of_parts: Vec<&[ResidualId]> = of_parts.collect();
         for consuming in set.consuming.chunks(1).chain(of_parts) {
             let (masks, words) = (&mut self.masks, &mut self.words);
-            let row = by_residual.consumed(masks, words, vocabulary, consuming, budget)?;
+            let row = composed.consumed(masks, words, vocabulary, consuming, budget)?;
             self.parts.extend(row.map(Part::Row));
         }
         // Nobody waits for what is found ahead: then it is one row, so that what is to be written of it later lies together.
@@ -280,7 +277,7 @@ impl Memo {
             self.masks.insert_parts(&self.parts, &self.suffix_sets, &mut self.words);
             self.masks.intern(&self.words)
         };
-        by_residual.composed.insert(made_of, mask);
+        composed.insert(made_of, mask);
         Ok(mask)
     }
 
@@ -323,13 +320,13 @@ impl Memo {
         vocabulary: &'a PreparedVocabulary,
         budget: &'a mut Budget<'b>,
     ) -> Reading<'a, 'b> {
-        let Self { by_residual, suffix_sets, unmet, .. } = self;
-        let by_residual = current(by_residual, suffix_sets, unmet, vocabulary);
+        let Self { composed, suffix_sets, unmet, .. } = self;
+        let composed = current(composed, suffix_sets, unmet, vocabulary);
         Reading {
             recognizer,
             trie: vocabulary.trie(),
             num_words: vocabulary.num_words(),
-            lexemes: &mut by_residual.lexemes,
+            lexemes: &mut composed.lexemes,
             suffix_sets,
             budget,
             generation: self.generation,
@@ -358,67 +355,19 @@ impl Memo {
     }
 }
 
-impl ByResidual {
-    /// An empty memo.
-    fn new(vocabulary: &PreparedVocabulary) -> Self {
-        Self { lexemes: Lexemes::new(vocabulary.residuals()), composed: ComposedMasks::default() }
-    }
-
-    /// The tokens consumed whole by some residuals, ascending; `None` where there are none.
-    fn consumed(
-        &mut self,
-        masks: &mut MaskPool,
-        words: &mut Vec<u32>,
-        vocabulary: &PreparedVocabulary,
-        residuals: &[ResidualId],
-        budget: &mut Budget<'_>,
-    ) -> Result<Option<RowId>, Unread> {
-        if residuals.is_empty() {
-            return Ok(None);
-        }
-        if let Some(known) = self.composed.consumed(residuals) {
-            return Ok(known);
-        }
-        let (trie, num_words) = (vocabulary.trie(), vocabulary.num_words());
-        let mut rows = Vec::new();
-        for &residual in residuals {
-            let row = self.lexemes.residuals().consumed(trie, num_words, residual, budget)?;
-            rows.extend((!row.is_empty()).then_some(row));
-        }
-        let row = match *rows {
-            [] => None,
-            [only] => Some(masks.add_row(only.clone())),
-            ref several => {
-                words.clear();
-                words.resize(num_words, 0);
-                several.iter().for_each(|row| row.insert(words));
-                let union = masks.encode(words);
-                Some(masks.add_row(union))
-            }
-        };
-        self.composed.insert_consumed(residuals, row);
-        Ok(row)
-    }
-
-    /// About how much memory it takes, without the residuals.
-    fn memory_bytes(&self) -> usize {
-        self.lexemes.bytes() + self.composed.memory_bytes()
-    }
-}
-
 /// Lexemes and composed masks in terms of the current residuals, none where these have become too many.
 fn current<'m>(
-    by_residual: &'m mut Option<ByResidual>,
+    composed: &'m mut Option<ComposedMasks>,
     suffix_sets: &mut SuffixSets,
     unmet: &mut Unmet,
     vocabulary: &PreparedVocabulary,
-) -> &'m mut ByResidual {
+) -> &'m mut ComposedMasks {
     let are_too_many =
-        |known: &ByResidual| known.lexemes.residuals().memory_bytes() > MAX_RESIDUAL_BYTES;
-    if by_residual.as_ref().is_some_and(are_too_many) {
-        *by_residual = None;
+        |known: &ComposedMasks| known.lexemes.residuals().memory_bytes() > MAX_RESIDUAL_BYTES;
+    if composed.as_ref().is_some_and(are_too_many) {
+        *composed = None;
         suffix_sets.forget();
         unmet.clear();
     }
-    by_residual.get_or_insert_with(|| ByResidual::new(vocabulary))
+    composed.get_or_insert_with(|| ComposedMasks::new(vocabulary))
 }

@@ -11,7 +11,6 @@
 //! ([`bounded_equivalent`](palmette_parser::lexer::Lexer::bounded_equivalent)).
 
 mod composed;
-mod found;
 mod memo;
 mod precompute;
 mod prepare;
@@ -21,10 +20,10 @@ mod saved;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use palmette_parser::recognizer::{Position, Recognizer, RecognizerError};
+use smallvec::SmallVec;
 
 use super::mask_pool::PoolId;
 use crate::{Budget, Interrupted};
-use found::FoundMasks;
 use memo::{Memo, Missing};
 pub use precompute::Precompute;
 pub use prepared_vocabulary::PreparedVocabulary;
@@ -133,9 +132,10 @@ impl MaskAutomaton {
     ) -> Result<u32, RecognizerError> {
         self.read(recognizer, budget, WhenFull::Drop, |memo| {
             parts.clear();
-            let mut found = FoundMasks::default();
+            let mut found = FoundMasks::new();
             memo.find(recognizer, position, &mut found)?;
-            parts.extend_from_slice(found.sorted());
+            found.sort_unstable();
+            parts.extend_from_slice(&found);
             Ok(memo.generation)
         })
     }
@@ -191,6 +191,9 @@ impl MaskAutomaton {
         }
     }
 }
+
+/// The masks whose union is asked for, each once.
+type FoundMasks = SmallVec<[PoolId; 16]>;
 
 /// Policy of a question that finds no room for what it needs.
 #[derive(Clone, Copy)]

@@ -95,6 +95,8 @@ pub(crate) struct Lexemes {
     under: HashMap<(LexemeId, ExprId), Option<LexemeId>>,
     /// Concatenations by two lexemes.
     joined: HashMap<(LexemeId, LexemeId), Option<LexemeId>>,
+    /// Terminals of which two texts in a row are always one, and those of which they are not.
+    closed: HashMap<TerminalId, bool>,
     /// Lexemes in progress by state, if it was asked for; an error where some terminal is no residual.
     by_state: HashMap<LexerState, Result<Arc<InProgress>, Unread>>,
 }
@@ -111,6 +113,7 @@ impl Lexemes {
             in_context: HashMap::new(),
             under: HashMap::new(),
             joined: HashMap::new(),
+            closed: HashMap::new(),
             by_state: HashMap::new(),
         }
     }
@@ -253,6 +256,13 @@ impl Lexemes {
         let found = self.make_here(both, budget)?;
         self.joined.insert((first, second), found);
         Ok(found)
+    }
+
+    /// True when two texts of a terminal in a row are known to be always one of it.
+    pub(super) fn is_closed(&mut self, lexer: &Lexer, terminal: TerminalId) -> bool {
+        // Where a limit is exceeded that may be so, and is not made use of.
+        let find = || lexer.is_closed(terminal).unwrap_or(false);
+        *self.closed.entry(terminal).or_insert_with(find)
     }
 
     /// All of a lexeme as one residual; `None` where it matches nothing.

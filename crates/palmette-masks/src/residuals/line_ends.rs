@@ -71,24 +71,28 @@ impl Memos<'_, '_, '_> {
             };
             let line = layer.line_after(line, node.byte);
             if let Some(condition) = residuals.ends(next) {
-                let allowed = residuals.allowed_by(condition, self.budget)?;
-                if trie.children(node.index).any(|child| allowed.contains(child.byte)) {
-                    ends.push((line.ended(), condition, node.index as u32));
-                }
+                ends.push((condition, line.ended(), node.index as u32));
             }
             Ok::<_, Unread>(Visit::Below((next, line)))
         })?;
         ends.sort_unstable();
-        let alike = ends.chunk_by(|(line, condition, _), (other, asked, _)| {
-            (line, condition) == (other, asked)
+        let alike = ends.chunk_by(|(condition, line, _), (asked, other, _)| {
+            (condition, line) == (asked, other)
         });
-        let end = |ends: &[(Line, _, u32)]| {
-            let nodes: Vec<u32> = ends.iter().map(|&(.., node)| node).collect();
-            let (line, condition, _) = ends[0];
-            let suffix = residuals.suffixes.of(trie, &nodes);
-            LexemeEnd { place: Place::FRONT.after_lexeme(suffix, condition), line }
-        };
-        Ok(alike.map(end).collect())
+        let mut found = Vec::new();
+        for ends in alike {
+            let (condition, line, _) = ends[0];
+            let allowed = residuals.allowed_by(condition, self.budget)?;
+            let goes_on = |&node: &u32| {
+                trie.children(node as usize).any(|child| allowed.contains(child.byte))
+            };
+            let nodes: Vec<u32> = ends.iter().map(|&(.., node)| node).filter(goes_on).collect();
+            if !nodes.is_empty() {
+                let suffix = residuals.suffixes.of(trie, &nodes);
+                found.push(LexemeEnd { place: Place::FRONT.after_lexeme(suffix, condition), line });
+            }
+        }
+        Ok(found.into())
     }
 
     /// A state of the layer as far as it matters to what is left of tokens at a place.

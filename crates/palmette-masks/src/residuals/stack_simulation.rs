@@ -57,6 +57,8 @@ pub(super) struct Place {
     pub(super) context: Option<ContextId>,
     /// State of the layer between lexer and parser.
     pub(super) layer: LayerId,
+    /// Terminal of the lexeme before it, if that was dropped and two of them in a row are always one, so that it need not begin again.
+    pub(super) follows: Option<TerminalId>,
 }
 
 impl Place {
@@ -68,6 +70,7 @@ impl Place {
         before: None,
         context: None,
         layer: LayerId::NONE,
+        follows: None,
     };
 
     pub(super) fn is_front(self) -> bool {
@@ -105,6 +108,8 @@ struct After {
     layer: LayerId,
     /// True when it depends on the next line how blocks go on.
     ends_line: bool,
+    /// Terminal that need not [begin again](Place::follows).
+    follows: Option<TerminalId>,
 }
 
 /// Memory of a simulation, kept from one to the next.
@@ -402,10 +407,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         layer: LayerId,
     ) -> After {
         let of = self.fixed.recognizer.layer();
-        let Some(marks) = &of.indentation else {
-            return After { stack, to, layer, ends_line: false };
-        };
-        let ends_line = to.is_some() && marks.newline == terminal;
+        let newline = of.indentation.as_ref().map(|marks| marks.newline);
+        let ends_line = to.is_some() && newline == Some(terminal);
         let states = &mut self.memos.suffix_sets.layer_states;
         let layer = match ends_line {
             true => layer,
@@ -414,7 +417,9 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
                 after.expect("only a line can have no block to be in")
             }
         };
-        After { stack, to, layer, ends_line }
+        let lexer = self.fixed.recognizer.lexer();
+        let follows = to.is_none() && self.memos.lexemes.is_closed(lexer, terminal);
+        After { stack, to, layer, ends_line, follows: follows.then_some(terminal) }
     }
 
     /// True when the parser does not see lexemes of a terminal.
@@ -547,7 +552,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             return Ok(());
         }
         for terminal in self.dropped(place.layer) {
-            if viable.as_ref().is_none_or(|viable| viable.contains(terminal)) {
+            let is_viable = viable.as_ref().is_none_or(|viable| viable.contains(terminal));
+            if is_viable && place.follows != Some(terminal) {
                 let after = self.after(stack, None, terminal, place.layer);
                 self.begin_lexeme(place, terminal, &[after])?;
             }
@@ -589,7 +595,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         let ended = ended.map(|condition| Place { condition, ..Place::FRONT });
         let within = fixed.ends_within(first, self.memos.budget)?;
         for end in ended.into_iter().chain(within) {
-            let place = Place { context: front.context, layer: front.layer, ..end };
+            let Place { context, layer, .. } = front;
+            let place = Place { context, layer, ..end };
             if let Some(lexeme) = self.begun(place, terminal)? {
                 self.go_on_at(place, lexeme, after)?;
             }
@@ -641,14 +648,14 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         if front.before.is_none() && self.is_joined(whole)? {
             for &after in after {
                 let next = after.stack(&mut self.partial);
-                self.start(Place { before: Some(id), layer: after.layer, ..Place::FRONT }, next);
+                self.start(Place { before: Some(id), ..after.front(ExprId::ALL) }, next);
             }
             return self.consumed(whole, &[]);
         }
         if let Some(condition) = self.fixed.residuals.ends(whole) {
             for &after in after {
                 let next = after.stack(&mut self.partial);
-                self.start(Place { condition, layer: after.layer, ..Place::FRONT }, next);
+                self.start(after.front(condition), next);
             }
         }
         self.consumed(whole, after)
@@ -724,7 +731,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         };
         if let Some(layer) = layer {
             let layer = self.memos.layer_at(place.suffix, layer)?;
-            self.memory.begins.push((Place { layer, ..place }, next));
+            let place = Place { layer, follows: after.follows, ..place };
+            self.memory.begins.push((place, next));
         }
         Ok(())
     }
@@ -751,5 +759,10 @@ impl After {
     /// The stack on which the next lexeme begins.
     fn stack(self, partial: &mut PartialStack) -> TopId {
         self.to.map_or(self.stack, |to| partial.push(to, self.stack))
+    }
+
+    /// The place before the first byte of tokens then.
+    fn front(self, condition: ExprId) -> Place {
+        Place { condition, layer: self.layer, follows: self.follows, ..Place::FRONT }
     }
 }

@@ -220,10 +220,8 @@ impl EffectComputation<'_, '_, '_> {
                 tokens.iter().for_each(|&token| mask::insert(&mut words, token));
                 match self.steps.ends_if(next).filter(|_| trie.end(index) > index + 1) {
                     Some(ExprId::ALL) => ends.push(index as u32),
-                    Some(condition) if self.goes_on_under(index, condition)? => {
-                        guarded.push((condition, index as u32));
-                    }
-                    _ => {}
+                    Some(condition) => guarded.push((condition, index as u32)),
+                    None => {}
                 }
                 Ok::<_, Unread>(Visit::Below(next))
             })?;
@@ -232,19 +230,18 @@ impl EffectComputation<'_, '_, '_> {
             }
         }
         guarded.sort_unstable();
-        let guarded = guarded.chunk_by(|(one, _), (other, _)| one == other).flat_map(|ends| {
-            let nodes: Vec<u32> = ends.iter().map(|&(_, node)| node).collect();
-            self.suffixes(&nodes, ends[0].0)
-        });
-        let suffixes = self.suffixes(&ends, ExprId::ALL).into_iter().chain(guarded).collect();
+        let mut suffixes: Vec<Ended> = self.suffixes(&ends, ExprId::ALL).into_iter().collect();
+        for ends in guarded.chunk_by(|(one, _), (other, _)| one == other) {
+            let condition = ends[0].0;
+            let allowed = self.residuals.allowed_by(condition, self.budget)?;
+            let goes_on = |&node: &u32| {
+                trie.children(node as usize).any(|child| allowed.contains(child.byte))
+            };
+            let nodes: Vec<u32> = ends.iter().map(|&(_, node)| node).filter(goes_on).collect();
+            suffixes.extend(self.suffixes(&nodes, condition));
+        }
         let consumed = self.residuals.encode(&words, None);
-        Ok(Some(TokenEffect { consumed, suffixes, ends: ends.into() }))
-    }
-
-    /// True when some token goes on at a node as a condition allows, as far as the next byte tells.
-    fn goes_on_under(&mut self, node: usize, condition: ExprId) -> Result<bool, Unread> {
-        let allowed = self.residuals.allowed_by(condition, self.budget)?;
-        Ok(self.trie.children(node).any(|child| allowed.contains(child.byte)))
+        Ok(Some(TokenEffect { consumed, suffixes: suffixes.into(), ends: ends.into() }))
     }
 
     /// Suffix trie of what follows these nodes.

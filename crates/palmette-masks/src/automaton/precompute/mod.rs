@@ -153,7 +153,7 @@ impl<'a> Precompute<'a> {
         let mut tries = 0;
         loop {
             let found = self.automaton.read(self.recognizer, budget, WhenFull::Stop, |memo| {
-                memo.find(self.recognizer, position, &mut FoundMasks::default())
+                memo.find(self.recognizer, position, &mut FoundMasks::new())
             });
             match found {
                 Ok(()) => return Ok(true),
