@@ -50,12 +50,13 @@ const SCHEMAS: &[&str] = &[
     r#"{"type": "array", "items": {"type": "array", "maxItems": 2, "items": {"type": "integer", "minimum": 0, "maximum": 111}}}"#,
 ];
 
-/// Terminals overlap, are ignored, end several times within a token, and in the last two compete or look around.
+/// Terminals overlap, are ignored, end several times within a token, and in the last three compete or look around.
 const LARKS: &[&str] = &[
     "start: (A | B | AB)* \"1\"\nA: \"a\"+\nB: \"b\"\nAB: \"ab\" | \"a\" \"b\"*\n%ignore \" \"",
     "start: x+\nx: \"{\" x* \"}\" | T\nT: /[ab]{2,3}/ | /a{1,5}b/\n%ignore / +/",
     "start: (T \",\")* T\nT: /\"[^\"]*\"/ | /[ab1]+/",
     "start: (N \",\")+\nN: /a(?=[b,])/ | \"b\"",
+    "start: (S \",\")+\nS: /\"[^\"]*(?<!b)\"/ | /b1?(?<=b1|[ab])/\n%ignore / +/\n%ignore / ?n +/",
 ];
 
 /// All texts of up to three characters, and longer ones.
@@ -211,6 +212,33 @@ fn compared(
         String::from_utf8_lossy(text)
     );
     mask::iter(&ours).collect()
+}
+
+/// Blanks after blanks are the same blanks: places within tokens of many are as many as these, not their square on each stack.
+#[test]
+fn long_runs_of_blanks_take_little() {
+    let source = "start: \"[\" [v (\",\" v)*] \"]\"\nv: start | A | T\nA: /a+/\nT: /\"[^\"]+\"/\n%ignore /[ n]+/";
+    let grammar = lark::parse(source, &lark::LarkOptions::default()).unwrap();
+    let blanks = (1..200).flat_map(|length| {
+        ["", "a", "\"a", "],"].map(|after| Some([&vec![b' '; length], after.as_bytes()].concat()))
+    });
+    let texts: Vec<_> = blanks.chain(["[", "a", ",", "]"].map(|text| Some(text.into()))).collect();
+    let end = TokenId(texts.len() as u32);
+    let open = TokenId(end.0 - 4);
+    let vocabulary = Vocabulary::new(texts.into_iter().chain([None]), [end]).unwrap();
+    let slices = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
+    let recognizer = recognizer(grammar);
+    let read = GrammarConstraint::new(Arc::clone(&recognizer), Arc::clone(&slices));
+    let walked = GrammarConstraint::by_walking(recognizer, slices);
+    let (mut state, mut scratch) = (read.start(), GrammarScratch::default());
+    let mut rows = [(); 2].map(|()| vec![0; mask::num_words(read.num_tokens())]);
+    for token in [open, open, TokenId(open.0 + 1), TokenId(0), TokenId(3)] {
+        read.commit(&mut state, token, &mut scratch).unwrap();
+        read.fill_mask(&state, &mut scratch, &mut rows[0]).unwrap();
+        walked.fill_mask(&state, &mut scratch, &mut rows[1]).unwrap();
+        assert_eq!(rows[0], rows[1]);
+    }
+    assert!(read.bytes() < 2 << 20, "{} bytes", read.bytes());
 }
 
 /// What names have in common is a part of each of them, also where the others are used up.
