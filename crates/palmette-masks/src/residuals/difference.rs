@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 use palmette_core::mask;
+use palmette_regex::expressions::ExprId;
 
 use super::bounded_equivalence::BoundedEquivalence;
 use super::token_effect::{EffectComputation, TokenEffect};
@@ -16,7 +17,8 @@ use super::{ResidualId, Unread};
 use crate::vocabulary::Visit;
 
 impl EffectComputation<'_, '_, '_> {
-    /// Token effect of a residual as a difference from that of a reference; `None` where more than `most` nodes are left to both.
+    /// Token effect of a residual as a difference from that of a reference; `None` where more than `most` nodes are left to both. Guarded
+    /// residuals are compared as they are: what asks something of what follows is equal only where that is equal too.
     pub(super) fn difference(
         &mut self,
         residual: ResidualId,
@@ -27,8 +29,10 @@ impl EffectComputation<'_, '_, '_> {
         let root = (self.steps.number(residual)?, self.steps.number(reference)?);
         let known = self.residuals.effect(self.trie, self.num_words, reference, self.budget)?;
         let mut words = known.consumed.to_words(self.num_words);
-        // Nodes where the residual may end and the reference may not, and the other way round.
-        let (mut added, mut removed) = (Vec::new(), Vec::<Range<u32>>::new());
+        let guarded = self.residuals.is_guarded(residual) || self.residuals.is_guarded(reference);
+        // Nodes where the residual may end and the reference may not so, and the other way round; subtrees that are dead to the residual.
+        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        let mut dead: Vec<Range<u32>> = Vec::new();
         let (trie, shape) = (self.trie, &self.residuals.shape);
         let (mut path, mut agreed, mut left) = (Vec::new(), HashMap::new(), most);
         for first in 0..=u8::MAX {
@@ -47,14 +51,13 @@ impl EffectComputation<'_, '_, '_> {
                 if own == like {
                     return Ok(Visit::Past);
                 }
-                let Some(own) = own else {
+                if own.is_none() && !guarded {
                     let tokens = trie.tokens_in(trie.ranks(index));
                     tokens.iter().for_each(|&token| mask::remove(&mut words, token));
-                    removed.push(index as u32..end as u32);
+                    dead.push(index as u32..end as u32);
                     return Ok(Visit::Past);
-                };
-                if let Some(like) = like {
-                    let pair = (own, like);
+                }
+                if let Some(pair) = own.zip(like).filter(|_| !guarded) {
                     if equivalence.holds(pair, shape.below(index), shape.height(index))
                         || self.agreement(pair, &mut agreed)? >= Some(shape.height(index))
                     {
@@ -65,24 +68,25 @@ impl EffectComputation<'_, '_, '_> {
                     return Ok(Visit::Stop);
                 }
                 left -= 1;
-                if like.is_none() {
-                    let tokens = trie.tokens_in(trie.own_ranks(index));
-                    tokens.iter().for_each(|&token| mask::insert(&mut words, token));
-                }
-                let ends = like.is_some_and(|like| self.steps.ends(like));
-                match (self.steps.ends(own), ends) {
-                    _ if end == index + 1 => {}
-                    (true, false) => added.push(index as u32),
-                    (false, true) => removed.push(index as u32..index as u32 + 1),
+                let tokens = trie.tokens_in(trie.own_ranks(index)).iter();
+                match (own, like) {
+                    (Some(_), None) => tokens.for_each(|&token| mask::insert(&mut words, token)),
+                    (None, Some(_)) => tokens.for_each(|&token| mask::remove(&mut words, token)),
                     _ => {}
                 }
-                Ok::<_, Unread>(Visit::Below((Some(own), like)))
+                let ends = [own, like].map(|at| at.and_then(|at| self.steps.ends_if(at)));
+                if end > index + 1 && ends[0] != ends[1] {
+                    added.extend(ends[0].map(|condition| (condition, index as u32)));
+                    removed.extend(ends[1].map(|condition| (condition, index as u32)));
+                }
+                Ok::<_, Unread>(Visit::Below((own, like)))
             })?;
             if !ended {
                 return Ok(None);
             }
         }
-        Ok(Some(self.like_reference(known, &words, &known.ends_in(&removed), &added)))
+        removed.extend(known.ends_in(&dead).into_iter().map(|node| (ExprId::ALL, node)));
+        self.like_reference(known, &words, &removed, &mut added)
     }
 
     /// For how many bytes two residuals cannot be told apart, whatever bytes; `None` where they differ at once.

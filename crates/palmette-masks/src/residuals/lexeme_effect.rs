@@ -14,6 +14,7 @@ use palmette_parser::recognizer::ContextId;
 
 use super::lexemes::{Lexeme, LexemeId};
 use super::stack_simulation::{Fixed, Memos, Place};
+use super::suffix_sets::{SuffixSet, SuffixSetId};
 use super::suffix_trie::SuffixId;
 use super::{ResidualId, Unread};
 use crate::tables::table_bytes;
@@ -43,9 +44,14 @@ pub(super) struct LexemeEffect {
     pub(super) head: Arc<HeadEffect>,
     /// Tokens that end within the lexeme or with it, with the lengths of what was left of them.
     pub(super) tokens: Box<[(TokenId, u32)]>,
+    /// Set of these tokens, in place of them where they are many.
+    pub(super) part: Option<SuffixSetId>,
     /// Places where it has ended and more of tokens is to come.
     pub(super) ends: Box<[LexemeEnd]>,
 }
+
+/// More tokens than this are many: they are not copied to each set that they are in.
+const MANY: usize = 512;
 
 /// Place where a lexeme has ended.
 #[derive(Clone, Copy, Debug)]
@@ -132,10 +138,16 @@ impl Memos<'_, '_, '_> {
         if let Some(known) = self.suffix_sets.effects.effects.get(&at) {
             return Ok(Arc::clone(known));
         }
-        let effect = Arc::new(match ends_line {
+        let mut effect = match ends_line {
             true => self.find_line_end(place, lexeme)?,
             false => self.find_effect(place, lexeme)?,
-        });
+        };
+        if effect.tokens.len() > MANY {
+            let tokens = std::mem::take(&mut effect.tokens).into();
+            effect.part =
+                Some(self.suffix_sets.intern(SuffixSet { tokens, ..SuffixSet::default() }));
+        }
+        let effect = Arc::new(effect);
         let effects = &mut self.suffix_sets.effects;
         effects.bytes += size_of_val(&*effect.tokens) + size_of_val(&*effect.ends);
         effects.effects.insert(at, Arc::clone(&effect));
@@ -201,8 +213,21 @@ impl<'p> EffectWalk<'p> {
     }
 
     /// The effect of what was walked after a head.
-    pub(super) fn effect(self, head: Arc<HeadEffect>) -> LexemeEffect {
-        LexemeEffect { head, tokens: self.tokens.into(), ends: self.ends.into() }
+    ///
+    /// PERF: ends alike are one place. There are tens of thousands of names within tokens, and the parser would be asked at each.
+    pub(super) fn effect(mut self, head: Arc<HeadEffect>) -> LexemeEffect {
+        let suffixes = &self.fixed.residuals.suffixes;
+        let kind = |&LexemeEnd { place, line }: &LexemeEnd| {
+            (place.except, place.condition, line, suffixes.node(place.suffix).depth())
+        };
+        self.ends.sort_unstable_by_key(|end| (kind(end), end.place.suffix));
+        let ends = self.ends.chunk_by(|one, other| kind(one) == kind(other)).map(|alike| {
+            let nodes = || alike.iter().map(|end| end.place.suffix);
+            let suffix =
+                if alike.len() > 1 { suffixes.merged(nodes()) } else { alike[0].place.suffix };
+            LexemeEnd { place: alike[0].place.at(suffix), ..alike[0] }
+        });
+        LexemeEffect { head, tokens: self.tokens.into(), part: None, ends: ends.collect() }
     }
 
     /// The place after a text; adds the tokens that end on the way.

@@ -9,6 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
 use palmette_core::mask;
+use palmette_regex::expressions::ExprId;
 
 use super::token_effect::{EffectComputation, TokenEffect};
 use super::transitions::Local;
@@ -197,6 +198,7 @@ impl EffectComputation<'_, '_, '_> {
     ) -> Result<Option<TokenEffect>, Unread> {
         let (residuals, trie) = (self.residuals, self.trie);
         let known = residuals.effect(trie, self.num_words, reference, self.budget)?;
+        let Some(ends) = &known.ends else { return Ok(None) };
         let quotient = residuals
             .residual(reference)
             .quotient
@@ -219,7 +221,7 @@ impl EffectComputation<'_, '_, '_> {
                     Some(Some(own)) => own,
                     Some(None) => {
                         node.take_out(residuals, trie, &mut words);
-                        node.ends_below(trie, &known.ends, &mut removed);
+                        node.ends_below(trie, ends, &mut removed);
                         continue;
                     }
                     None => return Ok(None),
@@ -238,8 +240,8 @@ impl EffectComputation<'_, '_, '_> {
                 work.push((child.node, own));
             }
         }
-        removed.sort_unstable();
-        Ok(Some(self.like_reference(known, &words, &removed, &[])))
+        let removed: Vec<_> = removed.into_iter().map(|node| (ExprId::ALL, node)).collect();
+        self.like_reference(known, &words, &removed, &mut [])
     }
 
     /// Residual after any of these bytes: `None` where that is not the same for all, `Some(None)` where nothing

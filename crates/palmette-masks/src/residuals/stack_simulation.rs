@@ -349,10 +349,9 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             None => said.suffix_set,
             Some(except) => suffix_sets.without(said.suffix_set, except, fixed.residuals),
         };
-        if !memory.is_mask {
-            memory.found.tokens.extend_from_slice(&suffix_sets.get(suffix_set).tokens);
-        } else if suffix_set != SuffixSetId::NOTHING {
-            memory.found.parts.push(suffix_set);
+        match memory.is_mask {
+            true => suffix_sets.add_part(&mut memory.found, suffix_set),
+            false => suffix_sets.add_tokens(&mut memory.found, suffix_set),
         }
         Ok(())
     }
@@ -697,7 +696,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         let counts = |&&(token, left): &&(TokenId, u32)| {
             except.is_none_or(|except| !except.contains(token, left))
         };
-        let LexemeEffect { head, tokens, ends } = &*effect;
+        let LexemeEffect { head, tokens, part, ends } = &*effect;
         let is_same = |(known, without): &(Arc<HeadEffect>, _)| {
             Arc::ptr_eq(known, head) && *without == place.except
         };
@@ -707,6 +706,11 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             memory.head = Some((Arc::clone(head), place.except));
         }
         memory.found.tokens.extend(tokens.iter().filter(counts));
+        if let Some(part) = *part {
+            let suffix_sets = &mut self.memos.suffix_sets;
+            let left = |except| suffix_sets.without(part, except, fixed.residuals);
+            memory.found.parts.push(place.except.map_or(part, left));
+        }
         for &after in after {
             let next = after.stack(&mut self.partial);
             for end in ends {

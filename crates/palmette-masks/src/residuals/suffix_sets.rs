@@ -25,7 +25,7 @@ pub(crate) struct SuffixSet {
     pub(super) tokens: Vec<(TokenId, u32)>,
     /// Residuals by which other tokens are consumed whole, ascending; only before their first byte.
     pub(crate) consuming: Vec<ResidualId>,
-    /// Sets whose tokens go on too, ascending; only in the set of a mask, or of a step to one.
+    /// Sets whose tokens go on too, ascending: those with many tokens, and in the set of a mask, or of a step, all that it is made of.
     pub(crate) parts: Vec<SuffixSetId>,
     /// Number of a node from a file, where only the mask of its set is known.
     pub(crate) restored: Option<u32>,
@@ -158,6 +158,7 @@ impl SuffixSets {
         let except_of = residuals.except(except);
         let mut left = self.get(suffix_set).clone();
         left.tokens.retain(|&(token, left)| !except_of.contains(token, left));
+        left.parts.iter_mut().for_each(|part| *part = self.without(*part, except, residuals));
         let found = self.intern(left);
         self.without.insert((suffix_set, except), found);
         found
@@ -189,19 +190,32 @@ impl SuffixSets {
             return one;
         }
         let mut union = self.get(one).clone();
-        if asked == Asked::Mask {
-            union.parts.extend_from_slice(others);
-        } else {
-            for &other in others {
-                let other = self.get(other);
-                union.tokens.extend_from_slice(&other.tokens);
-                union.consuming.extend_from_slice(&other.consuming);
+        for &other in others {
+            match asked {
+                Asked::Mask => self.add_part(&mut union, other),
+                Asked::Front | Asked::Within => self.add_tokens(&mut union, other),
             }
         }
         if asked == Asked::Front {
             union.tokens.iter_mut().for_each(|(_, left)| *left = 0);
         }
         self.intern(union)
+    }
+
+    /// Adds a set to one of a mask, as a part with the parts of its own.
+    pub(super) fn add_part(&self, to: &mut SuffixSet, part: SuffixSetId) {
+        if part != SuffixSetId::NOTHING {
+            to.parts.push(part);
+            to.parts.extend_from_slice(&self.get(part).parts);
+        }
+    }
+
+    /// Adds the tokens of a set to another, those that are many as its parts.
+    pub(super) fn add_tokens(&self, to: &mut SuffixSet, of: SuffixSetId) {
+        let SuffixSet { tokens, consuming, parts, restored: _ } = self.get(of);
+        to.tokens.extend_from_slice(tokens);
+        to.consuming.extend_from_slice(consuming);
+        to.parts.extend_from_slice(parts);
     }
 
     /// The number of a suffix set, in whatever order.

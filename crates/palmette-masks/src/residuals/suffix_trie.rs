@@ -1,10 +1,11 @@
 //! Suffix tries: what remains of tokens within which a lexeme has ended.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
+use hashbrown::HashMap;
 use palmette_core::TokenId;
-use palmette_regex::ByteSet;
+use palmette_regex::{ByteSet, fingerprint};
 
 use crate::vocabulary::VocabularyTrie;
 
@@ -21,8 +22,8 @@ impl SuffixId {
 #[derive(Debug)]
 pub(super) struct SuffixTries {
     nodes: boxcar::Vec<SuffixNode>,
-    /// Held while a node is added.
-    adding: Mutex<()>,
+    /// Roots by the fingerprint of what they are roots of; held while a child is added.
+    roots: Mutex<HashMap<u128, SuffixId>>,
     bytes: AtomicUsize,
 }
 
@@ -62,11 +63,8 @@ impl SuffixNode {
 impl SuffixTries {
     /// The vocabulary itself.
     pub(super) fn new(trie: &VocabularyTrie) -> Self {
-        let made = Self {
-            nodes: boxcar::Vec::new(),
-            adding: Mutex::default(),
-            bytes: AtomicUsize::new(0),
-        };
+        let made =
+            Self { nodes: boxcar::Vec::new(), roots: Mutex::default(), bytes: AtomicUsize::new(0) };
         made.of(trie, &[0]);
         made
     }
@@ -91,7 +89,26 @@ impl SuffixTries {
 
     /// Root of the trie of what follows any of these nodes of the vocabulary's trie.
     pub(super) fn of(&self, trie: &VocabularyTrie, members: &[u32]) -> SuffixId {
-        self.push(SuffixNode::new(trie, members, 0))
+        self.root(fingerprint(&members), || SuffixNode::new(trie, members, 0))
+    }
+
+    /// A node in place of several that are as deep, of which no token is asked that is at its end there.
+    pub(super) fn merged(&self, nodes: impl Iterator<Item = SuffixId>) -> SuffixId {
+        let (mut after, mut depth) = (Vec::new(), 0);
+        for node in nodes.map(|node| self.node(node)) {
+            depth = node.depth;
+            for (&byte, at) in node.bytes.iter().zip(0..) {
+                after.extend(node.members_after(at).iter().map(|&member| (byte, member)));
+            }
+        }
+        after.sort_unstable();
+        self.root(fingerprint(&(depth, &after)), || SuffixNode::of(Box::default(), after, depth))
+    }
+
+    /// The root with a fingerprint.
+    fn root(&self, fingerprint: u128, make: impl FnOnce() -> SuffixNode) -> SuffixId {
+        let mut roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        *roots.entry(fingerprint).or_insert_with(|| self.push(make()))
     }
 
     /// The node after `byte`.
@@ -111,9 +128,8 @@ impl SuffixTries {
 
     #[cold]
     fn build(&self, trie: &VocabularyTrie, node: &SuffixNode, at: usize) -> SuffixId {
-        let members = &node.members[node.first[at] as usize..node.first[at + 1] as usize];
-        let made = SuffixNode::new(trie, members, node.depth + 1);
-        let _adding = self.adding.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let made = SuffixNode::new(trie, node.members_after(at), node.depth + 1);
+        let _adding = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
         let known = node.children[at].load(Ordering::Acquire);
         if known != 0 {
             return SuffixId(known);
@@ -139,6 +155,11 @@ impl SuffixNode {
             after.extend(trie.children(member).map(|child| (child.byte, child.index as u32)));
         }
         after.sort_unstable();
+        Self::of(tokens.into(), after, depth)
+    }
+
+    /// A node with these tokens at their end, and the nodes of the vocabulary's trie after each byte, ascending.
+    fn of(tokens: Box<[TokenId]>, after: Vec<(u8, u32)>, depth: u32) -> Self {
         let (mut bytes, mut first) = (Vec::new(), Vec::new());
         for (&(byte, _), at) in after.iter().zip(0..) {
             if bytes.last() != Some(&byte) {
@@ -149,12 +170,17 @@ impl SuffixNode {
         first.push(after.len() as u32);
         Self {
             depth,
-            tokens: tokens.into(),
+            tokens,
             children: bytes.iter().map(|_| AtomicU32::new(0)).collect(),
             bytes: bytes.into(),
             members: after.into_iter().map(|(_, member)| member).collect(),
             first: first.into(),
         }
+    }
+
+    /// The nodes of the vocabulary's trie after `bytes[at]`.
+    fn members_after(&self, at: usize) -> &[u32] {
+        &self.members[self.first[at] as usize..self.first[at + 1] as usize]
     }
 
     fn memory_bytes(&self) -> usize {

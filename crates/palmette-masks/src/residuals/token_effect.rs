@@ -27,8 +27,8 @@ pub(super) struct TokenEffect {
     pub(super) consumed: Row,
     /// Suffix tries of the tokens within which the lexeme may end, not at their front.
     pub(super) suffixes: Box<[Ended]>,
-    /// The nodes of the vocabulary's trie where it may have, with more to come; ascending. Not told of guarded residuals, which are no references.
-    pub(super) ends: Box<[u32]>,
+    /// The nodes of the vocabulary's trie where it may have, with more to come; ascending. Not told of guarded residuals.
+    pub(super) ends: Option<Box<[u32]>>,
 }
 
 /// Ends of a lexeme within tokens that ask the same of what follows.
@@ -50,7 +50,7 @@ impl TokenEffect {
     pub(super) fn ends_in(&self, ranges: &[Range<u32>]) -> Vec<u32> {
         let mut found = Vec::new();
         let mut ranges = ranges.iter().peekable();
-        for &end in &*self.ends {
+        for &end in self.ends.iter().flatten() {
             while ranges.next_if(|range| range.end <= end).is_some() {}
             found.extend(ranges.peek().filter(|range| range.contains(&end)).map(|_| end));
         }
@@ -60,6 +60,9 @@ impl TokenEffect {
 
 /// A walk is short while no more than one node of so many is left to it.
 const SHORT: usize = 200;
+
+/// The difference of a guarded residual is taken while no more than one node of so many is left to it.
+const GUARDED: usize = 8;
 
 /// Tokens of a trie of suffixes that do not count, each with the length of its suffix.
 #[derive(Debug, PartialEq, Eq)]
@@ -99,7 +102,8 @@ impl Residuals {
             .flat_map(|ended| &ended.except)
             .map(|except| size_of_val(&*except.tokens))
             .sum();
-        self.add_bytes(size_of_val(&*found.ends) + except);
+        let ends = found.ends.as_ref().map_or(0, |ends| size_of_val(&**ends));
+        self.add_bytes(ends + except);
         Ok(memo.get_or_init(|| Box::new(found)))
     }
 }
@@ -126,10 +130,19 @@ impl<'a, 'b, 'c> EffectComputation<'a, 'b, 'c> {
 
 impl EffectComputation<'_, '_, '_> {
     fn find(&mut self, residual: ResidualId) -> Result<TokenEffect, Unread> {
-        if self.residuals.is_guarded(residual) {
-            return Ok(self.walk(residual, usize::MAX)?.expect("there are no more nodes"));
-        }
         let home = self.home(residual)?;
+        if self.residuals.is_guarded(residual) {
+            // Of a name that may be a keyword still, nearly all that is left is what is left of any name.
+            let (none, most) = (BoundedEquivalence::default(), self.trie.num_nodes() / GUARDED);
+            let found = match home.filter(|&home| home != residual) {
+                Some(home) => self.difference(residual, home, &none, most)?,
+                None => None,
+            };
+            return match found {
+                Some(found) => Ok(found),
+                None => Ok(self.walk(residual, usize::MAX)?.expect("there are no more nodes")),
+            };
+        }
         let simpler = if home.is_none() { self.simpler(residual)? } else { None };
         // Once the vocabulary has been seen as a reference sees it, going through that takes less than finding out that a walk
         // is not short.
@@ -229,19 +242,11 @@ impl EffectComputation<'_, '_, '_> {
                 return Ok(None);
             }
         }
-        guarded.sort_unstable();
-        let mut suffixes: Vec<Ended> = self.suffixes(&ends, ExprId::ALL).into_iter().collect();
-        for ends in guarded.chunk_by(|(one, _), (other, _)| one == other) {
-            let condition = ends[0].0;
-            let allowed = self.residuals.allowed_by(condition, self.budget)?;
-            let goes_on = |&node: &u32| {
-                trie.children(node as usize).any(|child| allowed.contains(child.byte))
-            };
-            let nodes: Vec<u32> = ends.iter().map(|&(_, node)| node).filter(goes_on).collect();
-            suffixes.extend(self.suffixes(&nodes, condition));
-        }
+        let suffixes = self.suffixes(&ends, ExprId::ALL).into_iter();
+        let suffixes = suffixes.chain(self.guarded_suffixes(&mut guarded)?).collect();
         let consumed = self.residuals.encode(&words, None);
-        Ok(Some(TokenEffect { consumed, suffixes: suffixes.into(), ends: ends.into() }))
+        let ends = (!self.residuals.is_guarded(residual)).then(|| ends.into());
+        Ok(Some(TokenEffect { consumed, suffixes, ends }))
     }
 
     /// Suffix trie of what follows these nodes.
@@ -255,44 +260,62 @@ impl EffectComputation<'_, '_, '_> {
         })
     }
 
+    /// Suffix tries of what follows these nodes, by the condition there, where that allows something.
+    fn guarded_suffixes(&mut self, ends: &mut [(ExprId, u32)]) -> Result<Vec<Ended>, Unread> {
+        ends.sort_unstable();
+        let (trie, mut found) = (self.trie, Vec::new());
+        for ends in ends.chunk_by(|(one, _), (other, _)| one == other) {
+            let condition = ends[0].0;
+            let allowed = self.residuals.allowed_by(condition, self.budget)?;
+            let goes_on = |&node: &u32| {
+                trie.children(node as usize).any(|child| allowed.contains(child.byte))
+            };
+            let nodes: Vec<u32> = ends.iter().map(|&(_, node)| node).filter(goes_on).collect();
+            found.extend(self.suffixes(&nodes, condition));
+        }
+        Ok(found)
+    }
+
     /// Token effect of a residual by which the tokens of `words` are consumed, and which ends where its reference does, but for
-    /// `removed`, and at `added`, which are ascending.
+    /// `removed`, and at `added`, with the conditions there; `None` where the reference's ends are not told and too many of them are removed.
     pub(super) fn like_reference(
-        &self,
+        &mut self,
         reference: &TokenEffect,
         words: &[u32],
-        removed: &[u32],
-        added: &[u32],
-    ) -> TokenEffect {
-        let is_left = |end: &&u32| removed.binary_search(end).is_err();
-        let mut ends: Vec<u32> = reference.ends.iter().filter(is_left).copied().collect();
-        let kept =
-            !ends.is_empty() && reference.suffixes.iter().all(|ended| ended.except.is_none());
-        let except = if kept { self.exceptions(removed) } else { None };
-        ends.extend_from_slice(added);
-        ends.sort_unstable();
-        let suffixes = match except {
-            Some(except) => {
-                let except = (!except.tokens.is_empty()).then(|| Arc::new(except));
-                let same = reference.suffixes.iter().map(|ended| Ended {
-                    suffixes: ended.suffixes,
-                    except: except.clone(),
-                    condition: ended.condition,
-                    are_many: ended.are_many,
-                });
-                same.chain(self.suffixes(added, ExprId::ALL)).collect()
-            }
-            None => self.suffixes(&ends, ExprId::ALL).into_iter().collect(),
+        removed: &[(ExprId, u32)],
+        added: &mut [(ExprId, u32)],
+    ) -> Result<Option<TokenEffect>, Unread> {
+        let patched = reference.suffixes.iter().map(|ended| {
+            let alike = removed.iter().filter(|(condition, _)| *condition == ended.condition);
+            let except = self.exceptions(alike.map(|&(_, node)| node as usize))?;
+            let except = (!except.tokens.is_empty()).then(|| Arc::new(except));
+            ended.except.is_none().then_some(Ended { except, ..*ended })
+        });
+        let mut patched: Option<Vec<Ended>> = patched.collect();
+        let ends = reference.ends.as_ref().map(|ends| {
+            let mut gone: Vec<u32> = removed.iter().map(|&(_, node)| node).collect();
+            gone.sort_unstable();
+            let is_left = |end: &&u32| gone.binary_search(end).is_err();
+            let mut left: Vec<u32> = ends.iter().filter(is_left).copied().collect();
+            patched.take_if(|_| left.is_empty());
+            left.extend(added.iter().map(|&(_, node)| node));
+            left.sort_unstable();
+            left
+        });
+        let suffixes = match (patched, &ends) {
+            (Some(same), _) => same.into_iter().chain(self.guarded_suffixes(added)?).collect(),
+            (None, Some(ends)) => self.suffixes(ends, ExprId::ALL).into_iter().collect(),
+            (None, None) => return Ok(None),
         };
         let consumed = self.residuals.encode(words, Some(&reference.consumed));
-        TokenEffect { consumed, suffixes, ends: ends.into() }
+        Ok(Some(TokenEffect { consumed, suffixes, ends: ends.map(Into::into) }))
     }
 
     /// The tokens that go on after these nodes; `None` when they are many.
-    fn exceptions(&self, removed: &[u32]) -> Option<Except> {
+    fn exceptions(&self, removed: impl Iterator<Item = usize>) -> Option<Except> {
         let (trie, mut tokens) = (self.trie, Vec::new());
-        for &node in removed {
-            let (node, depth) = (node as usize, trie.node(node as usize).depth);
+        for node in removed {
+            let depth = trie.node(node).depth;
             let mut below = node + 1;
             while below < trie.end(node) {
                 let left = (trie.node(below).depth - depth) as u32;
