@@ -11,13 +11,15 @@ use hashbrown::HashMap;
 use palmette_core::TokenId;
 use palmette_parser::blocks::Line;
 use palmette_parser::recognizer::ContextId;
+use palmette_regex::expressions::ExprId;
 
 use super::lexemes::{Lexeme, LexemeId};
-use super::stack_simulation::{Fixed, Memos, Place};
+use super::stack_simulation::{ExceptId, Fixed, Memos, Place};
 use super::suffix_sets::{SuffixSet, SuffixSetId};
 use super::suffix_trie::SuffixId;
 use super::{ResidualId, Unread};
 use crate::tables::table_bytes;
+use crate::vocabulary::Visit;
 use crate::{Budget, TerminalSet};
 
 /// Effect of what lexemes have in common at their front: blanks, and the first byte of the text then, if there is one.
@@ -168,7 +170,7 @@ impl Memos<'_, '_, '_> {
                 walk.along(place, *rest, Line::OTHER, self.budget)?;
             }
         }
-        Ok(walk.effect(head))
+        walk.effect(head, self.budget)
     }
 
     /// The effect of a head.
@@ -199,35 +201,49 @@ impl Memos<'_, '_, '_> {
     }
 }
 
-/// Walk of a suffix trie along a lexeme.
+/// Walk of tokens along a lexeme, from a place within them.
 pub(super) struct EffectWalk<'p> {
     fixed: Fixed<'p>,
     tokens: Vec<(TokenId, u32)>,
     ends: Vec<LexemeEnd>,
+    /// Nodes of the vocabulary's trie where the lexeme may have ended with more to come.
+    open: Vec<(OpenEnd, u32)>,
 }
+
+/// Ends that are one place: the exceptions and the condition there, the line, and the number of bytes that lead to them.
+type OpenEnd = (Option<ExceptId>, ExprId, Line, u32);
 
 impl<'p> EffectWalk<'p> {
     /// A walk that has found nothing yet.
     pub(super) fn new(fixed: Fixed<'p>) -> Self {
-        Self { fixed, tokens: Vec::new(), ends: Vec::new() }
+        Self { fixed, tokens: Vec::new(), ends: Vec::new(), open: Vec::new() }
     }
 
     /// The effect of what was walked after a head.
     ///
     /// PERF: ends alike are one place. There are tens of thousands of names within tokens, and the parser would be asked at each.
-    pub(super) fn effect(mut self, head: Arc<HeadEffect>) -> LexemeEffect {
-        let suffixes = &self.fixed.residuals.suffixes;
-        let kind = |&LexemeEnd { place, line }: &LexemeEnd| {
-            (place.except, place.condition, line, suffixes.node(place.suffix).depth())
-        };
-        self.ends.sort_unstable_by_key(|end| (kind(end), end.place.suffix));
-        let ends = self.ends.chunk_by(|one, other| kind(one) == kind(other)).map(|alike| {
-            let nodes = || alike.iter().map(|end| end.place.suffix);
-            let suffix =
-                if alike.len() > 1 { suffixes.merged(nodes()) } else { alike[0].place.suffix };
-            LexemeEnd { place: alike[0].place.at(suffix), ..alike[0] }
-        });
-        LexemeEffect { head, tokens: self.tokens.into(), part: None, ends: ends.collect() }
+    pub(super) fn effect(
+        mut self,
+        head: Arc<HeadEffect>,
+        budget: &mut Budget<'_>,
+    ) -> Result<LexemeEffect, Unread> {
+        let Fixed { residuals, trie, .. } = self.fixed;
+        self.open.sort_unstable();
+        for alike in self.open.chunk_by(|(one, _), (other, _)| one == other) {
+            let (except, condition, line, depth) = alike[0].0;
+            let allowed = residuals.allowed_by(condition, budget)?;
+            let goes_on = |&node: &u32| {
+                trie.children(node as usize).any(|child| allowed.contains(child.byte))
+            };
+            let nodes: Vec<u32> = alike.iter().map(|&(_, node)| node).filter(goes_on).collect();
+            if !nodes.is_empty() {
+                let suffix = residuals.suffixes.of(trie, &nodes, depth);
+                let place = Place { except, ..Place::FRONT.after_lexeme(suffix, condition) };
+                self.ends.push(LexemeEnd { place, line });
+            }
+        }
+        let (tokens, ends) = (self.tokens.into(), self.ends.into());
+        Ok(LexemeEffect { head, tokens, part: None, ends })
     }
 
     /// The place after a text; adds the tokens that end on the way.
@@ -262,7 +278,7 @@ impl<'p> EffectWalk<'p> {
         Ok(())
     }
 
-    /// Adds how tokens go on with a residual, which may be in a line.
+    /// Adds how tokens go on with a residual, which may be in a line. Before the first byte of tokens, those consumed whole are left out.
     pub(super) fn along(
         &mut self,
         place: Place,
@@ -271,27 +287,45 @@ impl<'p> EffectWalk<'p> {
         budget: &mut Budget<'_>,
     ) -> Result<(), Unread> {
         let Fixed { recognizer, residuals, trie, .. } = self.fixed;
-        let layer = recognizer.layer();
-        let mut work = vec![(place, residual, line)];
-        while let Some((place, residual, line)) = work.pop() {
-            budget.spend(1)?;
-            if let Some(condition) = residuals.ends(residual) {
-                let end = place.after_lexeme(place.suffix, condition);
-                if self.fixed.goes_on(end, budget)? {
-                    self.ends.push(LexemeEnd { place: end, line: line.ended() });
-                }
+        let (layer, is_front) = (recognizer.layer(), place.is_front());
+        if let Some(condition) = residuals.ends(residual).filter(|_| !is_front) {
+            let end = place.after_lexeme(place.suffix, condition);
+            if self.fixed.goes_on(end, budget)? {
+                self.ends.push(LexemeEnd { place: end, line: line.ended() });
             }
-            for (&byte, at) in residuals.suffixes.node(place.suffix).bytes().iter().zip(0..) {
-                if let Some(next) = residuals.advance(residual, byte, budget)? {
-                    let place = place.at(residuals.suffixes.child_at(trie, place.suffix, at));
-                    self.add_tokens(place);
-                    let line = match line {
-                        Line::OTHER => line,
-                        _ => layer.line_after(line, byte),
-                    };
-                    work.push((place, next, line));
-                }
+        }
+        let except = place.except.map(|except| residuals.except(except));
+        let (from, mut path) = (residuals.suffixes.node(place.suffix), Vec::new());
+        for (node, byte) in from.members() {
+            if residuals.advance(residual, byte, budget)?.is_none() {
+                continue;
             }
+            let (nodes, before) = (node..trie.end(node), trie.node(node).depth - 1);
+            trie.walk(nodes, (residual, line), &mut path, |node, &(above, line)| {
+                budget.spend(1)?;
+                let Some(next) = residuals.advance(above, node.byte, budget)? else {
+                    return Ok(Visit::Past);
+                };
+                let line = match line {
+                    Line::OTHER => line,
+                    _ => layer.line_after(line, node.byte),
+                };
+                let depth = if is_front { 0 } else { from.depth() + (node.depth - before) as u32 };
+                if !is_front {
+                    let tokens = trie.tokens_in(trie.own_ranks(node.index)).iter();
+                    let tokens = tokens.map(|&token| (token, depth));
+                    self.tokens.extend(tokens.filter(|&(token, left)| {
+                        except.is_none_or(|except| !except.contains(token, left))
+                    }));
+                }
+                if let Some(condition) = residuals.ends(next)
+                    && trie.end(node.index) > node.index + 1
+                {
+                    let end = (place.except, condition, line.ended(), depth);
+                    self.open.push((end, node.index as u32));
+                }
+                Ok::<_, Unread>(Visit::Below((next, line)))
+            })?;
         }
         Ok(())
     }

@@ -10,13 +10,12 @@ use hashbrown::HashMap;
 use palmette_parser::blocks::Line;
 use palmette_regex::ByteSet;
 
+use super::Unread;
 use super::layer_states::LayerId;
-use super::lexeme_effect::{EffectWalk, HeadEffect, LexemeEffect, LexemeEnd};
+use super::lexeme_effect::{EffectWalk, HeadEffect, LexemeEffect};
 use super::lexemes::LexemeId;
 use super::stack_simulation::{Memos, Place};
 use super::suffix_trie::SuffixId;
-use super::{ResidualId, Unread};
-use crate::vocabulary::Visit;
 
 /// Memo of the places where line's ends may begin.
 #[derive(Debug, Default)]
@@ -45,54 +44,13 @@ impl Memos<'_, '_, '_> {
         let Some(whole) = lexemes.whole_residual(fixed.recognizer.lexer(), lexeme, budget)? else {
             return Ok(LexemeEffect::default());
         };
-        if place == SuffixId::WHOLE {
-            let head = Arc::new(HeadEffect::of_consumed(whole));
-            return Ok(LexemeEffect {
-                head,
-                ends: self.line_ends(whole)?,
-                ..LexemeEffect::default()
-            });
-        }
+        let head = match place {
+            SuffixId::WHOLE => HeadEffect::of_consumed(whole),
+            _ => HeadEffect::default(),
+        };
         let mut walk = EffectWalk::new(*fixed);
         walk.along(Place { suffix: place, ..Place::FRONT }, whole, Line::UNKNOWN, budget)?;
-        Ok(walk.effect(Arc::default()))
-    }
-
-    /// Ends of a line's end within tokens that begin with what is left of it.
-    fn line_ends(&mut self, residual: ResidualId) -> Result<Box<[LexemeEnd]>, Unread> {
-        let (residuals, trie) = (self.fixed.residuals, self.fixed.trie);
-        let layer = self.fixed.recognizer.layer();
-        let mut ends = Vec::new();
-        let begun = (residual, Line::UNKNOWN);
-        trie.walk(1..trie.num_nodes(), begun, &mut Vec::new(), |node, &(from, line)| {
-            self.budget.spend(1)?;
-            let Some(next) = residuals.advance(from, node.byte, self.budget)? else {
-                return Ok(Visit::Past);
-            };
-            let line = layer.line_after(line, node.byte);
-            if let Some(condition) = residuals.ends(next) {
-                ends.push((condition, line.ended(), node.index as u32));
-            }
-            Ok::<_, Unread>(Visit::Below((next, line)))
-        })?;
-        ends.sort_unstable();
-        let alike = ends.chunk_by(|(condition, line, _), (asked, other, _)| {
-            (condition, line) == (asked, other)
-        });
-        let mut found = Vec::new();
-        for ends in alike {
-            let (condition, line, _) = ends[0];
-            let allowed = residuals.allowed_by(condition, self.budget)?;
-            let goes_on = |&node: &u32| {
-                trie.children(node as usize).any(|child| allowed.contains(child.byte))
-            };
-            let nodes: Vec<u32> = ends.iter().map(|&(.., node)| node).filter(goes_on).collect();
-            if !nodes.is_empty() {
-                let suffix = residuals.suffixes.of(trie, &nodes);
-                found.push(LexemeEnd { place: Place::FRONT.after_lexeme(suffix, condition), line });
-            }
-        }
-        Ok(found.into())
+        walk.effect(Arc::new(head), budget)
     }
 
     /// A state of the layer as far as it matters to what is left of tokens at a place.

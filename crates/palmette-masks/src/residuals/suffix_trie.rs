@@ -65,7 +65,7 @@ impl SuffixTries {
     pub(super) fn new(trie: &VocabularyTrie) -> Self {
         let made =
             Self { nodes: boxcar::Vec::new(), roots: Mutex::default(), bytes: AtomicUsize::new(0) };
-        made.of(trie, &[0]);
+        made.of(trie, &[0], 0);
         made
     }
 
@@ -87,22 +87,9 @@ impl SuffixTries {
             .any(|at| bytes.contains(trie.node(at).byte))
     }
 
-    /// Root of the trie of what follows any of these nodes of the vocabulary's trie.
-    pub(super) fn of(&self, trie: &VocabularyTrie, members: &[u32]) -> SuffixId {
-        self.root(fingerprint(&members), || SuffixNode::new(trie, members, 0))
-    }
-
-    /// A node in place of several that are as deep, of which no token is asked that is at its end there.
-    pub(super) fn merged(&self, nodes: impl Iterator<Item = SuffixId>) -> SuffixId {
-        let (mut after, mut depth) = (Vec::new(), 0);
-        for node in nodes.map(|node| self.node(node)) {
-            depth = node.depth;
-            for (&byte, at) in node.bytes.iter().zip(0..) {
-                after.extend(node.members_after(at).iter().map(|&member| (byte, member)));
-            }
-        }
-        after.sort_unstable();
-        self.root(fingerprint(&(depth, &after)), || SuffixNode::of(Box::default(), after, depth))
+    /// Root of the trie of what follows any of these nodes of the vocabulary's trie, to which so many bytes lead already.
+    pub(super) fn of(&self, trie: &VocabularyTrie, members: &[u32], depth: u32) -> SuffixId {
+        self.root(fingerprint(&(members, depth)), || SuffixNode::new(trie, members, depth))
     }
 
     /// The root with a fingerprint.
@@ -155,11 +142,6 @@ impl SuffixNode {
             after.extend(trie.children(member).map(|child| (child.byte, child.index as u32)));
         }
         after.sort_unstable();
-        Self::of(tokens.into(), after, depth)
-    }
-
-    /// A node with these tokens at their end, and the nodes of the vocabulary's trie after each byte, ascending.
-    fn of(tokens: Box<[TokenId]>, after: Vec<(u8, u32)>, depth: u32) -> Self {
         let (mut bytes, mut first) = (Vec::new(), Vec::new());
         for (&(byte, _), at) in after.iter().zip(0..) {
             if bytes.last() != Some(&byte) {
@@ -170,12 +152,19 @@ impl SuffixNode {
         first.push(after.len() as u32);
         Self {
             depth,
-            tokens,
+            tokens: tokens.into(),
             children: bytes.iter().map(|_| AtomicU32::new(0)).collect(),
             bytes: bytes.into(),
             members: after.into_iter().map(|(_, member)| member).collect(),
             first: first.into(),
         }
+    }
+
+    /// The nodes of the vocabulary's trie after it, each with the byte that leads to it.
+    pub(super) fn members(&self) -> impl Iterator<Item = (usize, u8)> {
+        self.bytes.iter().zip(0..).flat_map(|(&byte, at)| {
+            self.members_after(at).iter().map(move |&member| (member as usize, byte))
+        })
     }
 
     /// The nodes of the vocabulary's trie after `bytes[at]`.

@@ -253,7 +253,7 @@ impl EffectComputation<'_, '_, '_> {
     fn suffixes(&self, ends: &[u32], condition: ExprId) -> Option<Ended> {
         let below = |&end: &u32| self.trie.ranks(end as usize).len();
         (!ends.is_empty()).then(|| Ended {
-            suffixes: self.residuals.suffixes.of(self.trie, ends),
+            suffixes: self.residuals.suffixes.of(self.trie, ends, 0),
             except: None,
             condition,
             are_many: ends.iter().map(below).sum::<usize>() > MANY,
