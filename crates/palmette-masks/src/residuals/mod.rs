@@ -45,6 +45,7 @@ mod token_effect;
 mod transitions;
 mod trie_shape;
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -153,6 +154,8 @@ struct Growing {
     ids: HashMap<ExprId, Option<ResidualId>>,
     /// Reference residuals, which others are compared with.
     references: Vec<ResidualId>,
+    /// Those for guarded residuals, the newest last.
+    guarded_references: VecDeque<ResidualId>,
     /// Next bytes by the condition that allows them.
     allowed: HashMap<ExprId, ByteSet>,
     /// Numbers of bytes for which two residuals agree.
@@ -185,6 +188,7 @@ impl Residuals {
                 expressions,
                 ids: HashMap::new(),
                 references: Vec::new(),
+                guarded_references: VecDeque::new(),
                 allowed: HashMap::new(),
                 agreements: HashMap::new(),
             }),

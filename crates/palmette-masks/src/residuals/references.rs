@@ -16,6 +16,9 @@ const COMMON_STEPS: usize = 3;
 /// Number of references that are kept for all residuals. The first is any text.
 const MAX_REFERENCES: usize = 4;
 
+/// Number of guarded references, each of which is tried: grammars have some kinds of names, with blanks before them and without.
+const MAX_GUARDED_REFERENCES: usize = 8;
+
 impl EffectComputation<'_, '_, '_> {
     /// The residual, of those that others are like, that takes the least to compare with.
     pub(super) fn best_reference(
@@ -85,6 +88,19 @@ impl Residuals {
         if growing.references.len() < MAX_REFERENCES && !growing.references.contains(&residual) {
             growing.references.push(residual);
         }
+    }
+
+    /// Guarded residuals that others are like, the newest first.
+    pub(super) fn guarded_references(&self) -> Vec<ResidualId> {
+        self.growing().guarded_references.iter().rev().copied().collect()
+    }
+
+    pub(super) fn add_guarded_reference(&self, residual: ResidualId) {
+        let known = &mut self.growing().guarded_references;
+        if known.len() == MAX_GUARDED_REFERENCES {
+            known.pop_front();
+        }
+        known.push_back(residual);
     }
 
     /// Number of bytes, at most 254, for which two residuals cannot be told apart; `None` where they differ at once.

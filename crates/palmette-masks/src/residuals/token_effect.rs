@@ -61,9 +61,6 @@ impl TokenEffect {
 /// A walk is short while no more than one node of so many is left to it.
 const SHORT: usize = 200;
 
-/// The difference of a guarded residual is taken while no more than one node of so many is left to it.
-const GUARDED: usize = 8;
-
 /// Tokens of a trie of suffixes that do not count, each with the length of its suffix.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Except {
@@ -130,19 +127,10 @@ impl<'a, 'b, 'c> EffectComputation<'a, 'b, 'c> {
 
 impl EffectComputation<'_, '_, '_> {
     fn find(&mut self, residual: ResidualId) -> Result<TokenEffect, Unread> {
-        let home = self.home(residual)?;
         if self.residuals.is_guarded(residual) {
-            // Of a name that may be a keyword still, nearly all that is left is what is left of any name.
-            let (none, most) = (BoundedEquivalence::default(), self.trie.num_nodes() / GUARDED);
-            let found = match home.filter(|&home| home != residual) {
-                Some(home) => self.difference(residual, home, &none, most)?,
-                None => None,
-            };
-            return match found {
-                Some(found) => Ok(found),
-                None => Ok(self.walk(residual, usize::MAX)?.expect("there are no more nodes")),
-            };
+            return self.find_guarded(residual);
         }
+        let home = self.home(residual)?;
         let simpler = if home.is_none() { self.simpler(residual)? } else { None };
         // Once the vocabulary has been seen as a reference sees it, going through that takes less than finding out that a walk
         // is not short.
@@ -180,6 +168,23 @@ impl EffectComputation<'_, '_, '_> {
             None => self.walk(residual, usize::MAX)?,
         };
         Ok(found.expect("there are no more nodes"))
+    }
+
+    /// Token effect of a guarded residual. Of a name that may be a keyword still, or that comes where other keywords may, nearly all is what it is
+    /// of any name.
+    fn find_guarded(&mut self, residual: ResidualId) -> Result<TokenEffect, Unread> {
+        if let Some(found) = self.walk(residual, self.few())? {
+            return Ok(found);
+        }
+        for reference in self.residuals.guarded_references() {
+            let none = BoundedEquivalence::default();
+            if let Some(found) = self.difference(residual, reference, &none, self.few())? {
+                return Ok(found);
+            }
+        }
+        let found = self.walk(residual, usize::MAX)?.expect("there are no more nodes");
+        self.residuals.add_guarded_reference(residual);
+        Ok(found)
     }
 
     /// With no more nodes left a walk is short.
