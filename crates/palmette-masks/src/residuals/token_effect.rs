@@ -397,10 +397,10 @@ mod tests {
         residuals.intern(&mut growing, expr, &mut budget).expect("small")
     }
 
-    /// Tokens with how much is left of them where the lexeme has ended.
-    fn left_over(residuals: &Residuals, effect: &TokenEffect) -> BTreeSet<(TokenId, u32)> {
+    /// Tokens with how much is left of them where the lexeme has ended, and the condition on that.
+    fn left_over(residuals: &Residuals, effect: &TokenEffect) -> BTreeSet<(TokenId, u32, ExprId)> {
         let mut found = BTreeSet::new();
-        for Ended { suffixes, except, .. } in &effect.suffixes {
+        for Ended { suffixes, except, condition, .. } in &effect.suffixes {
             let mut work = vec![*suffixes];
             while let Some(id) = work.pop() {
                 let node = residuals.suffixes.node(id);
@@ -408,7 +408,7 @@ mod tests {
                     |token| !except.as_ref().is_some_and(|e| e.contains(token, node.depth()));
                 if node.depth() > 0 {
                     let tokens = node.tokens().iter().filter(|&&token| counts(token));
-                    found.extend(tokens.map(|&token| (token, node.depth())));
+                    found.extend(tokens.map(|&token| (token, node.depth(), *condition)));
                 }
                 work.extend(
                     (0..node.bytes().len()).map(|at| residuals.suffixes.child_at(&TRIE, id, at)),
@@ -518,6 +518,31 @@ mod tests {
             let residuals = Residuals::new(&TRIE);
             for (pattern, bytes) in &patterns {
                 check_along(&residuals, pattern, bytes);
+            }
+        }
+
+        /// Names that are no keywords, with blanks before them and without, which end where no letter follows: whatever the keywords are.
+        #[test]
+        fn what_is_found_of_guarded_residuals_is_what_a_walk_finds(
+            names in prop::collection::vec(
+                (
+                    prop::sample::select(vec!["", " ", " *", "1?"]),
+                    prop::sample::select(vec!["[abe]+", "[abeé1]+", "[ab]e*"]),
+                    prop::collection::vec(prop::sample::select(vec!["a", "ab", "abe", "be+", "é", "eeee"]), 0..3),
+                    prop::sample::select(vec!["[abe]", "[abeé1]", ",", "\""]),
+                    prop::collection::vec(prop::sample::select(" aabe1".as_bytes().to_vec()), 0..4),
+                ),
+                1..8,
+            ),
+        ) {
+            let residuals = Residuals::new(&TRIE);
+            for (blanks, name, keywords, follows, bytes) in &names {
+                let keywords = Regex::alternate(keywords.iter().map(|pattern| regex(pattern)));
+                let part = Regex::and([regex(name), Regex::complement(keywords)]);
+                let inner = Arc::new(regex(follows));
+                let ends = Regex::Look { inner, behind: false, negated: true };
+                let whole = Regex::concat([regex(blanks), part, ends]);
+                check_all_along(&residuals, &whole, &format!("{blanks:?}, {name:?} before {follows:?}"), bytes);
             }
         }
 
