@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, TokenMask, Vocabulary};
 use palmette_grammar::{
-    Budget, Grammar, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer,
+    Budget, Grammar, GrammarConstraint, GrammarScratch, Lexing, PreparedVocabulary, Recognizer,
     RecognizerLimits,
     engine::glr::ParserScratch,
     frontends::lark::{self, LarkOptions},
@@ -97,6 +97,16 @@ fn is_text(grammar: &Grammar, rules: &EarleyGrammar, text: &[u8]) -> bool {
         at += 1;
     }
     depths[1..].iter().all(|_| read(blocks.dedent)) && parser.is_sentence()
+}
+
+/// The front end refuses it too; a grammar may be made without one.
+#[test]
+fn contextual_lexing_is_refused() {
+    let contextual = Arc::new(grammar().with_lexing(Lexing::Contextual));
+    let refused =
+        Recognizer::new(contextual, &RecognizerLimits::default(), &mut Budget::unlimited());
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("lexing cannot be contextual"), "{message}");
 }
 
 #[test]

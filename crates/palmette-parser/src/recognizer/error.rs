@@ -10,6 +10,11 @@ pub enum CompileError {
     /// The lexer cannot be made.
     #[error(transparent)]
     Lexer(LexerError),
+    /// A grammar with blocks by indentation whose lexing is contextual.
+    #[error(
+        "blocks by indentation need a line's end to be one wherever it stands, so lexing cannot be contextual; use the longest lexemes, or any"
+    )]
+    ContextualBlocks,
     /// The parser cannot be made.
     #[error(transparent)]
     Parser(TableError),

@@ -87,12 +87,15 @@ impl Recognizer {
     /// Makes a grammar ready.
     ///
     /// # Errors
-    /// When a terminal cannot be honoured, a limit is exceeded, the budget is used up or the compilation is cancelled.
+    /// When a terminal cannot be honoured, blocks by indentation meet contextual lexing, a limit is exceeded, the budget is used up or the compilation is cancelled.
     pub fn new(
         grammar: Arc<Grammar>,
         limits: &RecognizerLimits,
         budget: &mut Budget<'_>,
     ) -> Result<Self, CompileError> {
+        if grammar.indentation().is_some() && grammar.lexing() == Lexing::Contextual {
+            return Err(CompileError::ContextualBlocks);
+        }
         let mut lexer = Lexer::with_budget(&grammar, &limits.lexer, budget)?;
         let source = Arc::clone(&grammar);
         let mut grammar = spelled(grammar, lexer.viable_terminals(lexer.start()));
