@@ -11,7 +11,6 @@ use super::FoundMasks;
 use super::composed::ComposedMasks;
 use super::prepared_vocabulary::{MAX_RESIDUAL_BYTES, PreparedVocabulary};
 use super::saved::Unmet;
-
 use crate::mask_pool::{MaskPool, Part, PoolId, Row};
 use crate::residuals::{
     LayerId, LayerState, Question, Reading, ResidualId, Said, StackWorklist, SuffixSetId,

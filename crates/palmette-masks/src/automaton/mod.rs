@@ -32,8 +32,8 @@ pub use saved::{SavedAutomaton, SavedMask, UNREAD};
 /// Nodes and masks take at most this much memory unless told otherwise.
 const DEFAULT_MAX_BYTES: usize = 256 << 20;
 
-/// Masks by reading the stack from the top, as deep as the answer needs. Verdicts are memoised in nodes, and a step that
-/// meets only known ones costs some look-ups.
+/// Masks by reading the stack from the top, as deep as the answer needs. Nodes are memoised, and a step that meets only known ones
+/// costs some look-ups.
 ///
 /// Shared by threads: reading takes a shared lock, a new node an exclusive one. When nodes and masks take more than their
 /// limit, all are dropped and built again as they are visited. A question drops them once; what needs more than the limit by
@@ -48,7 +48,7 @@ pub struct MaskAutomaton {
 /// Size of an automaton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutomatonStatistics {
-    /// Nodes: first states of stacks that have a verdict.
+    /// Nodes that were read, each for all first states of stacks that say the same.
     pub nodes: usize,
     /// Masks, of which some may be equal.
     pub masks: usize,
