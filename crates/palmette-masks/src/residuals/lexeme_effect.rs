@@ -14,7 +14,8 @@ use palmette_parser::recognizer::ContextId;
 use palmette_regex::expressions::ExprId;
 
 use super::lexemes::{Lexeme, LexemeId};
-use super::stack_simulation::{ExceptId, Fixed, Memos, Place};
+use super::place::{ExceptId, Place};
+use super::stack_simulation::{Fixed, Memos};
 use super::suffix_sets::{SuffixSet, SuffixSetId};
 use super::suffix_trie::SuffixId;
 use super::{ResidualId, Unread};

@@ -14,7 +14,8 @@ use super::Unread;
 use super::layer_states::LayerId;
 use super::lexeme_effect::{EffectWalk, HeadEffect, LexemeEffect};
 use super::lexemes::LexemeId;
-use super::stack_simulation::{Memos, Place};
+use super::place::Place;
+use super::stack_simulation::Memos;
 use super::suffix_trie::SuffixId;
 
 /// Memo of the places where line's ends may begin.

@@ -34,6 +34,7 @@ mod lexeme_effect;
 mod lexemes;
 mod line_ends;
 mod mask_reading;
+mod place;
 mod quotient_trie;
 mod references;
 mod stack_nodes;

@@ -6,7 +6,8 @@ use palmette_parser::lr::StateId;
 use super::Unread;
 use super::deferred_reduction::DeferredId;
 use super::layer_states::LayerId;
-use super::stack_simulation::{Found, Memos, Place, StackSimulation};
+use super::place::Place;
+use super::stack_simulation::{Found, Memos, StackSimulation};
 use super::suffix_sets::{SuffixSetId, SuffixSets};
 use crate::stack_automaton::{AutomatonNodeId, StackAutomaton};
 

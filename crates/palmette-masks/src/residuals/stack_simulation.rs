@@ -12,84 +12,18 @@ use palmette_parser::blocks::{Letter, Line};
 use palmette_parser::glr::{Lookahead, PartialStack, Settled, Shift, TopId};
 use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::StateId;
-use palmette_parser::recognizer::{ContextId, Recognizer};
+use palmette_parser::recognizer::Recognizer;
 use palmette_regex::expressions::ExprId;
 
 use super::deferred_reduction::{At, DeferredId, DeferredReduction};
 use super::layer_states::LayerId;
 use super::lexeme_effect::{HeadEffect, LexemeEffect};
 use super::lexemes::{InProgress, Lexeme, LexemeId};
-use super::stack_nodes::Asked;
+use super::place::{ExceptId, Place};
 use super::suffix_sets::{SuffixSet, SuffixSetId, SuffixSets};
-use super::suffix_trie::SuffixId;
-use super::token_effect::Except;
 use super::{Lexemes, ResidualId, Residuals, Unread};
 use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, NonterminalId, TerminalId};
-
-/// The exceptions of one of the tries of suffixes after a residual.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct ExceptId {
-    residual: ResidualId,
-    suffixes: u32,
-}
-
-impl Residuals {
-    /// The exceptions.
-    pub(super) fn except(&self, id: ExceptId) -> &Except {
-        let effect = self.residual(id.residual).effect.get().expect("where they were found");
-        effect.suffixes[id.suffixes as usize].except.as_ref().expect("it has some")
-    }
-}
-
-/// A place in a trie of suffixes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place {
-    pub(super) suffix: SuffixId,
-    /// Tokens that do not count.
-    pub(super) except: Option<ExceptId>,
-    /// Condition that earlier lexemes put on the text from here.
-    pub(super) condition: ExprId,
-    /// Residual of a lexeme that comes first; only before the first byte of tokens.
-    pub(super) before: Option<LexemeId>,
-    /// The context of the lexeme that begins here, where there are contexts and reductions have begun that wait for the lexeme; else
-    /// that of the topmost state.
-    pub(super) context: Option<ContextId>,
-    /// State of the layer between lexer and parser.
-    pub(super) layer: LayerId,
-    /// Terminal of the lexeme before it, if that was dropped and two of them in a row are always one, so that it need not begin again.
-    pub(super) follows: Option<TerminalId>,
-}
-
-impl Place {
-    /// Place before the first byte of all tokens.
-    pub(super) const FRONT: Self = Self {
-        suffix: SuffixId::WHOLE,
-        except: None,
-        condition: ExprId::ALL,
-        before: None,
-        context: None,
-        layer: LayerId::NONE,
-        follows: None,
-    };
-
-    pub(super) fn is_front(self) -> bool {
-        self.suffix == SuffixId::WHOLE
-    }
-
-    pub(super) fn asked(self) -> Asked {
-        if self.is_front() { Asked::Front } else { Asked::Within }
-    }
-
-    pub(super) fn at(self, suffix: SuffixId) -> Self {
-        Self { suffix, ..self }
-    }
-
-    /// Place at which a lexeme has ended that puts a condition on the text from here.
-    pub(super) fn after_lexeme(self, suffix: SuffixId, condition: ExprId) -> Self {
-        Self { suffix, condition, before: None, context: None, ..self }
-    }
-}
 
 /// Result of a simulation with one state at hand.
 #[derive(Clone, Copy, Debug)]
@@ -160,34 +94,6 @@ pub(super) struct Fixed<'p> {
     pub(super) num_words: usize,
     pub(super) residuals: &'p Residuals,
     pub(super) lexemes: &'p boxcar::Vec<Lexeme>,
-}
-
-impl<'p> Fixed<'p> {
-    /// The places where the lexeme of a residual may have ended with more of tokens to come.
-    ///
-    /// # Errors
-    /// When a limit is exceeded, or the budget is used up.
-    pub(super) fn ends_within(
-        &self,
-        residual: ResidualId,
-        budget: &mut Budget<'_>,
-    ) -> Result<impl Iterator<Item = Place> + use<'p>, Unread> {
-        let effect = self.residuals.effect(self.trie, self.num_words, residual, budget)?;
-        Ok(effect.suffixes.iter().zip(0..).map(move |(ended, suffixes)| {
-            let except = ended.except.as_ref().map(|_| ExceptId { residual, suffixes });
-            Place { except, ..Place::FRONT.after_lexeme(ended.suffixes, ended.condition) }
-        }))
-    }
-
-    /// True when more of tokens is to come at a place that meets its condition.
-    pub(super) fn goes_on(&self, place: Place, budget: &mut Budget<'_>) -> Result<bool, Unread> {
-        let bytes = self.residuals.suffixes.node(place.suffix).bytes();
-        if bytes.is_empty() || place.condition == ExprId::ALL {
-            return Ok(!bytes.is_empty());
-        }
-        let allowed = self.residuals.allowed_by(place.condition, budget)?;
-        Ok(bytes.iter().any(|&byte| allowed.contains(byte)))
-    }
 }
 
 /// Memos that all simulations add to.
