@@ -11,7 +11,7 @@ use palmette_core::mask;
 use palmette_regex::expressions::ExprId;
 
 use super::bounded_equivalence::BoundedEquivalence;
-use super::token_effect::{EffectComputation, TokenEffect};
+use super::token_effect::{EffectComputation, GuardedEnds, TokenEffect};
 use super::transitions::Local;
 use super::{ResidualId, Unread};
 use crate::vocabulary::Visit;
@@ -31,7 +31,7 @@ impl EffectComputation<'_, '_, '_> {
         let mut words = known.consumed.to_words(self.num_words);
         let guarded = self.residuals.is_guarded(residual) || self.residuals.is_guarded(reference);
         // Nodes where the residual may end and the reference may not so, and the other way round; subtrees that are dead to the residual.
-        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        let (mut added, mut removed) = (GuardedEnds::default(), Vec::new());
         let mut dead: Vec<Range<u32>> = Vec::new();
         let (trie, shape) = (self.trie, &self.residuals.shape);
         let (mut path, mut agreed, mut left) = (Vec::new(), HashMap::new(), most);
@@ -76,7 +76,9 @@ impl EffectComputation<'_, '_, '_> {
                 }
                 let ends = [own, like].map(|at| at.and_then(|at| self.steps.ends_if(at)));
                 if end > index + 1 && ends[0] != ends[1] {
-                    added.extend(ends[0].map(|condition| (condition, index as u32)));
+                    if let Some(condition) = ends[0] {
+                        added.entry(condition).or_default().push(index as u32);
+                    }
                     removed.extend(ends[1].map(|condition| (condition, index as u32)));
                 }
                 Ok::<_, Unread>(Visit::Below((own, like)))
@@ -86,7 +88,7 @@ impl EffectComputation<'_, '_, '_> {
             }
         }
         removed.extend(known.ends_in(&dead).into_iter().map(|node| (ExprId::ALL, node)));
-        self.like_reference(known, &words, &removed, &mut added)
+        self.like_reference(known, &words, &removed, &added)
     }
 
     /// For how many bytes two residuals cannot be told apart, whatever bytes; `None` where they differ at once.

@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use palmette_core::mask;
 use palmette_regex::expressions::ExprId;
 
-use super::token_effect::{EffectComputation, TokenEffect};
+use super::token_effect::{EffectComputation, GuardedEnds, TokenEffect};
 use super::transitions::Local;
 use super::{ResidualId, Residuals, Unread};
 use crate::Budget;
@@ -241,7 +241,7 @@ impl EffectComputation<'_, '_, '_> {
             }
         }
         let removed: Vec<_> = removed.into_iter().map(|node| (ExprId::ALL, node)).collect();
-        self.like_reference(known, &words, &removed, &mut [])
+        self.like_reference(known, &words, &removed, &GuardedEnds::default())
     }
 
     /// Residual after any of these bytes: `None` where that is not the same for all, `Some(None)` where nothing

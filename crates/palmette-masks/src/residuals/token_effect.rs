@@ -17,6 +17,7 @@ use super::suffix_trie::SuffixId;
 use super::transitions::Transitions;
 use super::{ResidualId, Residuals, Unread};
 use crate::mask_pool::Row;
+use crate::tables::IndexMap;
 use crate::vocabulary::{Visit, VocabularyTrie};
 use crate::{Budget, Interrupted};
 
@@ -41,6 +42,9 @@ pub(super) struct Ended {
     /// True when tokens go on from there in many ways.
     pub(super) are_many: bool,
 }
+
+/// Nodes of the vocabulary's trie where a lexeme may end, ascending, by the condition there.
+pub(super) type GuardedEnds = IndexMap<ExprId, Vec<u32>>;
 
 /// More tokens than this, counted for each of the ends that they go on from, are many.
 const MANY: usize = if cfg!(test) { 40 } else { 4096 };
@@ -214,7 +218,7 @@ impl EffectComputation<'_, '_, '_> {
 
     /// Walks all tokens through a residual; `None` where more than `most` nodes are left of them.
     fn walk(&mut self, residual: ResidualId, most: usize) -> Result<Option<TokenEffect>, Unread> {
-        let (mut ends, mut guarded) = (Vec::new(), Vec::new());
+        let (mut ends, mut guarded) = (Vec::new(), GuardedEnds::default());
         let mut words = vec![0; self.num_words];
         let (trie, root) = (self.trie, self.steps.number(residual)?);
         let (mut path, mut left) = (Vec::new(), most);
@@ -238,7 +242,7 @@ impl EffectComputation<'_, '_, '_> {
                 tokens.iter().for_each(|&token| mask::insert(&mut words, token));
                 match self.steps.ends_if(next).filter(|_| trie.end(index) > index + 1) {
                     Some(ExprId::ALL) => ends.push(index as u32),
-                    Some(condition) => guarded.push((condition, index as u32)),
+                    Some(condition) => guarded.entry(condition).or_default().push(index as u32),
                     None => {}
                 }
                 Ok::<_, Unread>(Visit::Below(next))
@@ -248,7 +252,7 @@ impl EffectComputation<'_, '_, '_> {
             }
         }
         let suffixes = self.suffixes(&ends, ExprId::ALL).into_iter();
-        let suffixes = suffixes.chain(self.guarded_suffixes(&mut guarded)?).collect();
+        let suffixes = suffixes.chain(self.guarded_suffixes(&guarded)?).collect();
         let consumed = self.residuals.encode(&words, None);
         let ends = (!self.residuals.is_guarded(residual)).then(|| ends.into());
         Ok(Some(TokenEffect { consumed, suffixes, ends }))
@@ -266,16 +270,14 @@ impl EffectComputation<'_, '_, '_> {
     }
 
     /// Suffix tries of what follows these nodes, by the condition there, where that allows something.
-    fn guarded_suffixes(&mut self, ends: &mut [(ExprId, u32)]) -> Result<Vec<Ended>, Unread> {
-        ends.sort_unstable();
+    fn guarded_suffixes(&mut self, ends: &GuardedEnds) -> Result<Vec<Ended>, Unread> {
         let (trie, mut found) = (self.trie, Vec::new());
-        for ends in ends.chunk_by(|(one, _), (other, _)| one == other) {
-            let condition = ends[0].0;
+        for (&condition, nodes) in ends {
             let allowed = self.residuals.allowed_by(condition, self.budget)?;
             let goes_on = |&node: &u32| {
                 trie.children(node as usize).any(|child| allowed.contains(child.byte))
             };
-            let nodes: Vec<u32> = ends.iter().map(|&(_, node)| node).filter(goes_on).collect();
+            let nodes: Vec<u32> = nodes.iter().copied().filter(goes_on).collect();
             found.extend(self.suffixes(&nodes, condition));
         }
         Ok(found)
@@ -288,7 +290,7 @@ impl EffectComputation<'_, '_, '_> {
         reference: &TokenEffect,
         words: &[u32],
         removed: &[(ExprId, u32)],
-        added: &mut [(ExprId, u32)],
+        added: &GuardedEnds,
     ) -> Result<Option<TokenEffect>, Unread> {
         let patched = reference.suffixes.iter().map(|ended| {
             let alike = removed.iter().filter(|(condition, _)| *condition == ended.condition);
@@ -303,7 +305,7 @@ impl EffectComputation<'_, '_, '_> {
             let is_left = |end: &&u32| gone.binary_search(end).is_err();
             let mut left: Vec<u32> = ends.iter().filter(is_left).copied().collect();
             patched.take_if(|_| left.is_empty());
-            left.extend(added.iter().map(|&(_, node)| node));
+            left.extend(added.values().flatten());
             left.sort_unstable();
             left
         });
