@@ -57,12 +57,12 @@ impl EffectComputation<'_, '_, '_> {
                     dead.push(index as u32..end as u32);
                     return Ok(Visit::Past);
                 }
-                if let Some(pair) = own.zip(like).filter(|_| !guarded) {
-                    if equivalence.holds(pair, shape.below(index), shape.height(index))
-                        || self.agreement(pair, &mut agreed)? >= Some(shape.height(index))
-                    {
-                        return Ok(Visit::Past);
-                    }
+                if !guarded
+                    && let Some(pair) = own.zip(like)
+                    && (equivalence.holds(pair, shape.below(index), shape.height(index))
+                        || self.agreement(pair, &mut agreed)? >= Some(shape.height(index)))
+                {
+                    return Ok(Visit::Past);
                 }
                 if left == 0 {
                     return Ok(Visit::Stop);

@@ -14,9 +14,11 @@
 //! ([`quotient_trie`]).
 //!
 //! A mask is the union, over the residuals that the tops of the LR stacks admit, of their consumed tokens and of those suffixes that
-//! the parser accepts ([`mask_reading`]). Acceptance is found by a [simulation](stack_simulation) of the parser on the top of a stack;
+//! the parser accepts ([`mask_reading`]). Acceptance is found by a [simulation](stack_simulation) of the parser on the top of a stack, which
+//! puts together the [effects of lexemes](lexeme_effect) that begin at a [place](place) within tokens;
 //! a reduction that pops below what was read is a [deferred reduction](deferred_reduction). Both, masks and
-//! suffixes accepted at a place, are memoised as [stack automata](super::stack_automaton) ([`stack_nodes`]).
+//! suffixes accepted at a place, are memoised as [stack automata](super::stack_automaton) ([`stack_nodes`]). With blocks by indentation a
+//! place has a [state of the layer](layer_states) between lexer and parser too, and [line's ends](line_ends) are told apart by the next line.
 //!
 //! Nodes, and the effects that they need, may be computed ahead of time ([`stack_worklist`]).
 //!
