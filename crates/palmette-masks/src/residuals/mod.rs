@@ -157,7 +157,7 @@ struct Growing {
     ids: HashMap<ExprId, Option<ResidualId>>,
     /// Reference residuals, which others are compared with.
     references: Vec<ResidualId>,
-    /// Those for guarded residuals, the newest last.
+    /// References for guarded residuals, the newest last.
     guarded_references: VecDeque<ResidualId>,
     /// Next bytes by the condition that allows them.
     allowed: HashMap<ExprId, ByteSet>,
