@@ -78,8 +78,13 @@ fn a_limit_is_an_error_of_whatever_was_asked() {
     let tokens = [Some("c"), Some("a"), Some("abaabbabaabababbab"), None];
     let vocabulary = Vocabulary::new(tokens, [TokenId(3)]).unwrap();
     let slices = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
-    let constraint = GrammarConstraint::by_walking(Arc::new(made), slices);
+    let made = Arc::new(made);
+    let constraint = GrammarConstraint::by_walking(Arc::clone(&made), Arc::clone(&slices));
     let (start, mut scratch) = (constraint.start(), GrammarScratch::default());
+    let mut row = [0];
+    // Masks of the automaton need no states of the lexer but those of the text.
+    GrammarConstraint::new(made, slices).fill_mask(&start, &mut scratch, &mut row).unwrap();
+    assert_eq!(row, [0b111]);
     let mut ended = start.clone();
     constraint.commit(&mut ended, TokenId(0), &mut scratch).unwrap();
 

@@ -76,7 +76,7 @@ pub(super) struct LexemeEffects {
     heads: HashMap<Head, Arc<HeadEffect>>,
     effects: HashMap<LexemeAt, Arc<LexemeEffect>>,
     /// Terminals that may begin at a place, in a context if there are some.
-    viable: HashMap<(SuffixId, Option<ContextId>), Arc<TerminalSet>>,
+    viable: HashMap<(SuffixId, Option<ContextId>), Option<Arc<TerminalSet>>>,
     /// Memory that they own.
     bytes: usize,
 }
@@ -92,18 +92,35 @@ impl LexemeEffects {
 }
 
 impl Memos<'_, '_, '_> {
-    /// The terminals whose lexemes may begin with what comes at a place, in a context if there are some.
+    /// The terminals whose lexemes may begin with what comes at a place, in a context if there are some; `None` where a limit of the lexer is
+    /// exceeded, and it may be any.
     ///
     /// # Errors
-    /// When a limit of the lexer is exceeded.
+    /// When the budget is used up.
     pub(super) fn viable_at(
         &mut self,
         place: SuffixId,
         context: Option<ContextId>,
-    ) -> Result<Arc<TerminalSet>, Unread> {
+    ) -> Result<Option<Arc<TerminalSet>>, Unread> {
         if let Some(known) = self.suffix_sets.effects.viable.get(&(place, context)) {
-            return Ok(Arc::clone(known));
+            return Ok(known.clone());
         }
+        let viable = match self.find_viable(place, context) {
+            Ok(viable) => Some(Arc::new(viable)),
+            Err(Unread::Unknown) => None,
+            Err(interrupted) => return Err(interrupted),
+        };
+        let effects = &mut self.suffix_sets.effects;
+        effects.bytes += viable.as_ref().map_or(0, |viable| viable.num_terminals() / 8);
+        effects.viable.insert((place, context), viable.clone());
+        Ok(viable)
+    }
+
+    fn find_viable(
+        &mut self,
+        place: SuffixId,
+        context: Option<ContextId>,
+    ) -> Result<TerminalSet, Unread> {
         let Fixed { recognizer, residuals, .. } = self.fixed;
         let lexer = recognizer.lexer();
         let start = match recognizer.contexts().zip(context) {
@@ -114,16 +131,11 @@ impl Memos<'_, '_, '_> {
         for &byte in residuals.suffixes.node(place).bytes() {
             self.budget.spend(1)?;
             if let Some(next) = lexer.advance(start, byte)? {
-                lexer
-                    .viable_terminals(next)
-                    .iter()
-                    .for_each(|terminal| _ = viable.insert(terminal));
+                for terminal in lexer.viable_terminals(next).iter() {
+                    viable.insert(terminal);
+                }
             }
         }
-        let viable = Arc::new(viable);
-        let effects = &mut self.suffix_sets.effects;
-        effects.bytes += viable.num_terminals() / 8;
-        effects.viable.insert((place, context), Arc::clone(&viable));
         Ok(viable)
     }
 
