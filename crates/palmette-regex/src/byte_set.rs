@@ -52,3 +52,11 @@ impl ByteSet {
         (0..=u8::MAX).filter(|&byte| self.contains(byte))
     }
 }
+
+impl FromIterator<u8> for ByteSet {
+    fn from_iter<I: IntoIterator<Item = u8>>(bytes: I) -> Self {
+        let mut set = Self::default();
+        set.insert_all(bytes.into_iter());
+        set
+    }
+}

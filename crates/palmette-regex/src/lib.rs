@@ -17,6 +17,7 @@ mod byte_set;
 mod char_class;
 pub mod expressions;
 mod fingerprint;
+mod first_bytes;
 mod multiple;
 pub mod parse;
 pub mod tokens;

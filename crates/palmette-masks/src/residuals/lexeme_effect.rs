@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use palmette_core::TokenId;
 use palmette_parser::blocks::Line;
-use palmette_parser::recognizer::ContextId;
+use palmette_regex::ByteSet;
 use palmette_regex::expressions::ExprId;
 
 use super::lexemes::{Lexeme, LexemeId};
@@ -21,7 +21,7 @@ use super::suffix_trie::SuffixId;
 use super::{ResidualId, Unread};
 use crate::tables::table_bytes;
 use crate::vocabulary::Visit;
-use crate::{Budget, TerminalSet};
+use crate::{Budget, TerminalId, TerminalSet};
 
 /// Effect of what lexemes have in common at their front: blanks, and the first byte of the text then, if there is one.
 #[derive(Debug, Default)]
@@ -75,8 +75,10 @@ type LexemeAt = (SuffixId, LexemeId, bool);
 pub(super) struct LexemeEffects {
     heads: HashMap<Head, Arc<HeadEffect>>,
     effects: HashMap<LexemeAt, Arc<LexemeEffect>>,
-    /// Terminals that may begin at a place, in a context if there are some.
-    viable: HashMap<(SuffixId, Option<ContextId>), Option<Arc<TerminalSet>>>,
+    /// Terminals that may begin at a place.
+    viable: HashMap<SuffixId, Arc<TerminalSet>>,
+    /// First bytes by terminal, once they were asked for.
+    first_bytes: Vec<ByteSet>,
     /// Memory that they own.
     bytes: usize,
 }
@@ -86,57 +88,33 @@ impl LexemeEffects {
     pub(super) fn memory_bytes(&self) -> usize {
         table_bytes::<(Head, HeadEffect)>(self.heads.len())
             + table_bytes::<(LexemeAt, LexemeEffect)>(self.effects.len())
-            + table_bytes::<(SuffixId, Option<ContextId>, Arc<TerminalSet>)>(self.viable.len())
+            + table_bytes::<(SuffixId, Arc<TerminalSet>)>(self.viable.len())
             + self.bytes
     }
 }
 
 impl Memos<'_, '_, '_> {
-    /// The terminals whose lexemes may begin with what comes at a place, in a context if there are some; `None` where a limit of the lexer is
-    /// exceeded, and it may be any.
-    ///
-    /// # Errors
-    /// When the budget is used up.
-    pub(super) fn viable_at(
-        &mut self,
-        place: SuffixId,
-        context: Option<ContextId>,
-    ) -> Result<Option<Arc<TerminalSet>>, Unread> {
-        if let Some(known) = self.suffix_sets.effects.viable.get(&(place, context)) {
-            return Ok(known.clone());
-        }
-        let viable = match self.find_viable(place, context) {
-            Ok(viable) => Some(Arc::new(viable)),
-            Err(Unread::Unknown) => None,
-            Err(interrupted) => return Err(interrupted),
-        };
-        let effects = &mut self.suffix_sets.effects;
-        effects.bytes += viable.as_ref().map_or(0, |viable| viable.num_terminals() / 8);
-        effects.viable.insert((place, context), viable.clone());
-        Ok(viable)
-    }
-
-    fn find_viable(
-        &mut self,
-        place: SuffixId,
-        context: Option<ContextId>,
-    ) -> Result<TerminalSet, Unread> {
+    /// The terminals whose lexemes may begin with what comes at a place, whatever else decides about them.
+    pub(super) fn viable_at(&mut self, place: SuffixId) -> Arc<TerminalSet> {
         let Fixed { recognizer, residuals, .. } = self.fixed;
-        let lexer = recognizer.lexer();
-        let start = match recognizer.contexts().zip(context) {
-            Some((contexts, context)) => contexts.begin(lexer, lexer.start(), context, |_| {})?,
-            None => lexer.start(),
-        };
-        let mut viable = TerminalSet::new(recognizer.parser().tables().num_terminals() + 1);
-        for &byte in residuals.suffixes.node(place).bytes() {
-            self.budget.spend(1)?;
-            if let Some(next) = lexer.advance(start, byte)? {
-                for terminal in lexer.viable_terminals(next).iter() {
-                    viable.insert(terminal);
-                }
+        let LexemeEffects { viable, first_bytes, bytes, .. } = &mut self.suffix_sets.effects;
+        if let Some(known) = viable.get(&place) {
+            return Arc::clone(known);
+        }
+        let terminals = recognizer.grammar().terminals();
+        if first_bytes.is_empty() {
+            first_bytes.extend(terminals.iter().map(|terminal| terminal.regex.first_bytes()));
+            *bytes += size_of_val(&**first_bytes);
+        }
+        let coming: ByteSet = residuals.suffixes.node(place).bytes().iter().copied().collect();
+        let mut found = TerminalSet::new(recognizer.parser().tables().num_terminals() + 1);
+        for (first, terminal) in first_bytes.iter().zip(0..) {
+            if first.meets(&coming) {
+                found.insert(TerminalId(terminal));
             }
         }
-        Ok(viable)
+        *bytes += found.num_terminals() / 8;
+        Arc::clone(viable.entry(place).or_insert(Arc::new(found)))
     }
 
     /// The effect of a lexeme at a place, as a line's end or not; it is found by a unit of the budget for each node that is walked.

@@ -433,7 +433,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         // Within tokens, only what comes there can be the next lexeme.
         let viable = match place.is_front() {
             true => None,
-            false => self.memos.viable_at(place.suffix, place.context)?,
+            false => Some(self.memos.viable_at(place.suffix)),
         };
         let mut shifts =
             self.shifts(stack, viable.as_deref().map_or(Lookahead::Any, Lookahead::OneOf))?;

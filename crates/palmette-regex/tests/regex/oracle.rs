@@ -69,6 +69,44 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever is intersected or taken away.
+    #[test]
+    fn texts_begin_with_the_first_bytes(
+        patterns in prop::collection::vec(pattern(), 1..4),
+        is_union in any::<bool>(),
+        but in prop::option::of(pattern()),
+    ) {
+        let read = |pattern: &String| parse_text(pattern, Dialect::Rust, Flags::default()).ok();
+        let parts: Vec<_> = patterns.iter().filter_map(read).collect();
+        let whole = if is_union { Regex::alternate(parts) } else { Regex::and(parts) };
+        let but = but.as_ref().and_then(read).map(Regex::complement);
+        let whole = Regex::and([whole].into_iter().chain(but));
+        let first = whole.first_bytes();
+        for text in texts().iter().filter(|text| !text.is_empty() && matches(&whole, text)) {
+            prop_assert!(first.contains(text.as_bytes()[0]), "{:?} of {:?}", text, whole);
+        }
+    }
+}
+
+/// Bytes of encodings, and no more where nothing is intersected.
+#[test]
+fn first_bytes_of_characters() {
+    for (pattern, bytes) in [
+        ("[a-c]x", vec![b'a', b'b', b'c']),
+        ("a?(b|-)*", vec![b'-', b'a', b'b']),
+        ("[é-ſ]", vec![0xC3, 0xC4, 0xC5]),
+        ("(?:€|𝄞|a?)x", vec![b'a', b'x', 0xE2, 0xF0]),
+        (r"[^\x00-\x7f]", (0xC2..=0xF4).collect()),
+        ("[a&&b]", vec![]),
+    ] {
+        let regex = parse_text(pattern, Dialect::Rust, Flags::default()).expect(pattern);
+        assert_eq!(regex.first_bytes().iter().collect::<Vec<_>>(), bytes, "{pattern}");
+    }
+}
+
 #[test]
 fn agrees_with_python() {
     for (pattern, whole, found) in python_table::CASES {
