@@ -1,6 +1,6 @@
 //! The mask store, a second engine of token masks: for each position of the lexer, which sequences of terminals each token can spell.
 //!
-//! It shares nothing with the [automaton](palmette_masks::MaskAutomaton) but the vocabulary trie, so each is the other's oracle. It is
+//! The vocabulary trie is all that it shares with the [automaton](palmette_masks::MaskAutomaton), so each is the other's oracle. It is
 //! kept plain: rows are found anew for each position of the lexer, and asked of the parser for each mask.
 //!
 //! A mask is the union of the token sets of those *rows* whose sequence the parser accepts. So a mask costs a question to the

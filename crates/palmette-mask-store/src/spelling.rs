@@ -61,7 +61,7 @@ struct Branch<S> {
     line: Line,
 }
 
-/// All ways to cut what was read, each set of them known by a number.
+/// Cuts of what was read into lexemes, each set of them known by a number.
 struct Cuts<S> {
     branches: Vec<Rc<[Branch<S>]>>,
     numbers: HashMap<Rc<[Branch<S>]>, u32>,
@@ -105,7 +105,7 @@ struct Walk<'a, A> {
 }
 
 impl<A: LexemeAutomaton> Walk<'_, A> {
-    /// By rank, to which cuts the whole token leads.
+    /// Cuts that the whole token leads to, by rank.
     fn lead(&mut self, cuts: &mut Cuts<A::State>) -> Result<Vec<u32>, LexerError> {
         let tokens = self.speller.tokens;
         let mut led = vec![Cuts::<A::State>::DEAD; tokens.num_ranks()];

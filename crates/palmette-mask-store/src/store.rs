@@ -33,7 +33,7 @@ pub struct StoreStatistics {
 }
 
 impl MaskStore {
-    /// Nothing is built yet.
+    /// A store without rows.
     ///
     /// # Panics
     /// When it does not [read](Self::reads) the recognizer's grammar.

@@ -43,7 +43,7 @@ pub struct Streamliner {
 }
 
 impl Streamliner {
-    /// For a grammar. Cost: see [`Successors::new`] and [`Interchange::new`].
+    /// Streamlining of a grammar. Cost: see [`Successors::new`] and [`Interchange::new`].
     pub fn new(grammar: &Grammar, steps: Steps) -> Self {
         let rules = Rules::new(grammar);
         let interchange = if steps.interchange {

@@ -70,13 +70,12 @@ pub(super) fn follow_stacks<E>(
         let mut below = at.below();
         let mut only = None;
         match below.len() {
-            _ if reached.missing == 0 => take(reached.node)?,
-            0 => take(reached.node)?,
+            number if number == 0 || reached.missing == 0 => take(reached.node)?,
             1 => {
                 let entry = below.next().expect("one entry");
                 only = Some((entry, read(reached, entry)?));
             }
-            2.. => {
+            _ => {
                 for entry in below.filter(|&entry| seen.insert((entry, reached))) {
                     others.push((entry, read(reached, entry)?));
                 }

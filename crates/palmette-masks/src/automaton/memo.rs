@@ -249,7 +249,7 @@ impl Memo {
         let (set, num_words) = (self.suffix_sets.get(made_of), vocabulary.num_words());
         if set.restored.is_some() {
             // Its mask was in the file, or it is made anew before anybody comes here.
-            return Err(Unread::Unknown);
+            return Err(Unread::BeyondLimits);
         }
         self.parts.clear();
         let mut num_tokens = 0;
@@ -306,7 +306,7 @@ impl Memo {
             // Whoever asks for a mask there meets the limit again.
             None => self
                 .find_question(recognizer, vocabulary, lexer, LayerState::default())
-                .map_err(|_| Unread::Unknown)?,
+                .map_err(|_| Unread::BeyondLimits)?,
         };
         let reading = self.reading(recognizer, vocabulary, budget);
         let made_of = ahead.look_at_lexeme(question, top, reading)?;

@@ -35,8 +35,8 @@ pub(super) enum Part {
 
 /// Masks by number, some of them perhaps equal.
 ///
-/// PERF: to compute the words of a new mask, and whether another has the same, took longer than all else about it: 3 to 20 us where most of
-/// what it reads is not in the cache.
+/// PERF: to compute the words of a new mask, and whether another has the same, took longer than all else about it: 3 to 20 us where most rows
+/// are not in the cache.
 #[derive(Debug, Default)]
 pub(super) struct MaskPool {
     rows: boxcar::Vec<Row>,

@@ -91,7 +91,7 @@ impl EffectComputation<'_, '_, '_> {
         self.like_reference(known, &words, &removed, &added)
     }
 
-    /// For how many bytes two residuals cannot be told apart, whatever bytes; `None` where they differ at once.
+    /// Number of bytes, whatever they are, for which two residuals cannot be told apart; `None` where they differ at once.
     pub(super) fn agreement(
         &mut self,
         pair: (Local, Local),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use palmette_core::TokenId;
 use palmette_parser::blocks::Line;
+use palmette_parser::recognizer::Recognizer;
 use palmette_regex::ByteSet;
 use palmette_regex::expressions::ExprId;
 
@@ -79,6 +80,8 @@ pub(super) struct LexemeEffects {
     viable: HashMap<SuffixId, Arc<TerminalSet>>,
     /// First bytes by terminal, once they were asked for.
     first_bytes: Vec<ByteSet>,
+    /// Places within tokens, true where a line's end may begin in what is left of them.
+    may_end_line: HashMap<SuffixId, bool>,
     /// Memory that they own.
     bytes: usize,
 }
@@ -89,7 +92,26 @@ impl LexemeEffects {
         table_bytes::<(Head, HeadEffect)>(self.heads.len())
             + table_bytes::<(LexemeAt, LexemeEffect)>(self.effects.len())
             + table_bytes::<(SuffixId, Arc<TerminalSet>)>(self.viable.len())
+            + table_bytes::<(SuffixId, bool)>(self.may_end_line.len())
             + self.bytes
+    }
+
+    /// First bytes of line's ends, and the memo of the places before them.
+    pub(super) fn line_ends(
+        &mut self,
+        recognizer: &Recognizer,
+        newline: TerminalId,
+    ) -> (ByteSet, &mut HashMap<SuffixId, bool>) {
+        self.find_first_bytes(recognizer);
+        (self.first_bytes[newline.index()], &mut self.may_end_line)
+    }
+
+    fn find_first_bytes(&mut self, recognizer: &Recognizer) {
+        if self.first_bytes.is_empty() {
+            let terminals = recognizer.grammar().terminals().iter();
+            self.first_bytes.extend(terminals.map(|terminal| terminal.regex.first_bytes()));
+            self.bytes += size_of_val(&*self.first_bytes);
+        }
     }
 }
 
@@ -97,24 +119,20 @@ impl Memos<'_, '_, '_> {
     /// The terminals whose lexemes may begin with what comes at a place, whatever else decides about them.
     pub(super) fn viable_at(&mut self, place: SuffixId) -> Arc<TerminalSet> {
         let Fixed { recognizer, residuals, .. } = self.fixed;
-        let LexemeEffects { viable, first_bytes, bytes, .. } = &mut self.suffix_sets.effects;
-        if let Some(known) = viable.get(&place) {
+        let effects = &mut self.suffix_sets.effects;
+        if let Some(known) = effects.viable.get(&place) {
             return Arc::clone(known);
         }
-        let terminals = recognizer.grammar().terminals();
-        if first_bytes.is_empty() {
-            first_bytes.extend(terminals.iter().map(|terminal| terminal.regex.first_bytes()));
-            *bytes += size_of_val(&**first_bytes);
-        }
+        effects.find_first_bytes(recognizer);
         let coming: ByteSet = residuals.suffixes.node(place).bytes().iter().copied().collect();
         let mut found = TerminalSet::new(recognizer.parser().tables().num_terminals() + 1);
-        for (first, terminal) in first_bytes.iter().zip(0..) {
+        for (first, terminal) in effects.first_bytes.iter().zip(0..) {
             if first.meets(&coming) {
                 found.insert(TerminalId(terminal));
             }
         }
-        *bytes += found.num_terminals() / 8;
-        Arc::clone(viable.entry(place).or_insert(Arc::new(found)))
+        effects.bytes += found.num_terminals() / 8;
+        Arc::clone(effects.viable.entry(place).or_insert(Arc::new(found)))
     }
 
     /// The effect of a lexeme at a place, as a line's end or not; it is found by a unit of the budget for each node that is walked.
@@ -222,11 +240,8 @@ impl<'p> EffectWalk<'p> {
         self.open.sort_unstable();
         for alike in self.open.chunk_by(|(one, _), (other, _)| one == other) {
             let (except, condition, line, depth) = alike[0].0;
-            let allowed = residuals.allowed_by(condition, budget)?;
-            let goes_on = |&node: &u32| {
-                trie.children(node as usize).any(|child| allowed.contains(child.byte))
-            };
-            let nodes: Vec<u32> = alike.iter().map(|&(_, node)| node).filter(goes_on).collect();
+            let nodes = alike.iter().map(|&(_, node)| node);
+            let nodes = residuals.going_on(trie, nodes, condition, budget)?;
             if !nodes.is_empty() {
                 let suffix = residuals.suffixes.of(trie, &nodes, depth);
                 let place = Place { except, ..Place::FRONT.after_lexeme(suffix, condition) };

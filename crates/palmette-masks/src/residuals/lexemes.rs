@@ -50,7 +50,7 @@ pub(super) struct Lexeme {
     pub(super) text: Box<[u8]>,
     /// Residual of what remains.
     pub(super) rest: ResidualId,
-    /// All of it as one residual; `None` where the text is long, so that it is best taken as it is.
+    /// Residual of the whole; `None` where the text is long, so that it is best taken as it is.
     pub(super) whole: Option<ResidualId>,
     /// True when it looks at what is before it in its own text: nothing may be put before it then.
     pub(super) looks_behind: bool,
@@ -265,7 +265,7 @@ impl Lexemes {
         *self.closed.entry(terminal).or_insert_with(find)
     }
 
-    /// All of a lexeme as one residual; `None` where it matches nothing.
+    /// Residual of a whole lexeme; `None` where it matches nothing.
     pub(super) fn whole_residual(
         &mut self,
         lexer: &Lexer,

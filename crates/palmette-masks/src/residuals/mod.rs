@@ -89,7 +89,7 @@ const EXPRESSION_BYTES: usize = 256;
 impl From<Unread> for Interrupted {
     fn from(unread: Unread) -> Self {
         match unread {
-            Unread::Unknown => Self::TooManyResiduals,
+            Unread::BeyondLimits => Self::TooManyResiduals,
             Unread::Interrupted(why) => why,
         }
     }
@@ -99,7 +99,7 @@ impl From<Unread> for Interrupted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
     /// A limit on residuals, or on the lexer or parser that they are found by, is exceeded.
-    Unknown,
+    BeyondLimits,
     /// The budget is used up, or the work was called off.
     Interrupted(Interrupted),
 }
@@ -108,20 +108,20 @@ impl From<Exceeded> for Unread {
     fn from(exceeded: Exceeded) -> Self {
         match exceeded {
             Exceeded::Interrupted(why) => Self::Interrupted(why),
-            _ => Self::Unknown,
+            _ => Self::BeyondLimits,
         }
     }
 }
 
 impl From<LexerError> for Unread {
     fn from(error: LexerError) -> Self {
-        error.interrupted().map_or(Self::Unknown, Self::Interrupted)
+        error.interrupted().map_or(Self::BeyondLimits, Self::Interrupted)
     }
 }
 
 impl From<LimitError> for Unread {
     fn from(_: LimitError) -> Self {
-        Self::Unknown
+        Self::BeyondLimits
     }
 }
 
@@ -230,6 +230,20 @@ impl Residuals {
         let found = growing.expressions.first_bytes(condition, budget)?;
         growing.allowed.insert(condition, found);
         Ok(found)
+    }
+
+    /// The nodes among some where a token goes on as a condition allows, as far as the next byte tells.
+    fn going_on(
+        &self,
+        trie: &VocabularyTrie,
+        nodes: impl Iterator<Item = u32>,
+        condition: ExprId,
+        budget: &mut Budget<'_>,
+    ) -> Result<Vec<u32>, Exceeded> {
+        let allowed = self.allowed_by(condition, budget)?;
+        let goes_on =
+            |&node: &u32| trie.children(node as usize).any(|child| allowed.contains(child.byte));
+        Ok(nodes.filter(goes_on).collect())
     }
 
     /// The residual after a byte; `None` when nothing goes on so.

@@ -361,7 +361,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         self.go_on_with_lexeme(lexeme, &after)
     }
 
-    /// All ways to shift a terminal, as far as the stack is known; [`defer`](Self::defer) those that are open.
+    /// Shifts that are possible next, as far as the stack is known; [`defer`](Self::defer) those that are open.
     fn shifts(&mut self, stack: TopId, next: Lookahead<'_>) -> Result<Vec<Shift>, Unread> {
         let mut shifts = std::mem::take(&mut self.memory.shifts);
         shifts.clear();
@@ -640,7 +640,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             false => Some(after.layer),
         };
         if let Some(layer) = layer {
-            let layer = self.memos.layer_at(place.suffix, layer)?;
+            let layer = self.memos.layer_at(place.suffix, layer);
             let place = Place { layer, follows: after.follows, ..place };
             self.memory.begins.push((place, next));
         }

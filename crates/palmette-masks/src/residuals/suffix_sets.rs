@@ -11,7 +11,6 @@ use super::deferred_reduction::DeferredSets;
 use super::layer_states::LayerStates;
 use super::lexeme_effect::LexemeEffects;
 use super::lexemes::LexemeId;
-use super::line_ends::LineEnds;
 use super::place::{ExceptId, Place};
 use super::stack_nodes::{Asked, Said};
 use super::stack_simulation::SimulationMemory;
@@ -65,7 +64,6 @@ pub(crate) struct SuffixSets {
     pub(super) mask_nodes: StackAutomaton<Said>,
     pub(super) deferred: DeferredSets,
     pub(super) effects: LexemeEffects,
-    pub(super) line_ends: LineEnds,
     pub(crate) layer_states: LayerStates,
     /// Suffix sets without exceptions.
     without: HashMap<(SuffixSetId, ExceptId), SuffixSetId>,
@@ -86,7 +84,6 @@ impl Default for SuffixSets {
             mask_nodes: StackAutomaton::default(),
             deferred: DeferredSets::default(),
             effects: LexemeEffects::default(),
-            line_ends: LineEnds::default(),
             layer_states: LayerStates::default(),
             without: HashMap::new(),
             texts: HashMap::new(),
@@ -105,7 +102,6 @@ impl SuffixSets {
             + self.mask_nodes.memory_bytes()
             + self.deferred.memory_bytes()
             + self.effects.memory_bytes()
-            + self.line_ends.memory_bytes()
             + self.layer_states.memory_bytes()
             + table_bytes::<(SuffixSetId, ExceptId, SuffixSetId)>(self.without.len())
             + table_bytes::<(LexemeId, SuffixSetId)>(self.texts.len())

@@ -271,13 +271,10 @@ impl EffectComputation<'_, '_, '_> {
 
     /// Suffix tries of what follows these nodes, by the condition there, where that allows something.
     fn guarded_suffixes(&mut self, ends: &GuardedEnds) -> Result<Vec<Ended>, Unread> {
-        let (trie, mut found) = (self.trie, Vec::new());
+        let mut found = Vec::new();
         for (&condition, nodes) in ends {
-            let allowed = self.residuals.allowed_by(condition, self.budget)?;
-            let goes_on = |&node: &u32| {
-                trie.children(node as usize).any(|child| allowed.contains(child.byte))
-            };
-            let nodes: Vec<u32> = nodes.iter().copied().filter(goes_on).collect();
+            let nodes = nodes.iter().copied();
+            let nodes = self.residuals.going_on(self.trie, nodes, condition, self.budget)?;
             found.extend(self.suffixes(&nodes, condition));
         }
         Ok(found)

@@ -62,7 +62,7 @@ impl<'a> Transitions<'a> {
             return Ok(known);
         }
         if self.table.known.len() >= usize::from(u16::MAX - FIRST) {
-            return Err(Unread::Unknown);
+            return Err(Unread::BeyondLimits);
         }
         let number = Local(self.table.known.len() as u16);
         let ends = self.residuals.ends(residual);

@@ -107,7 +107,7 @@ impl<'a> Precompute<'a> {
             drop(memo);
             match made {
                 Ok(()) => return Ok(true),
-                Err(Unread::Unknown) => {
+                Err(Unread::BeyondLimits) => {
                     self.worklist.visit_positions();
                     return Ok(false);
                 }
@@ -129,7 +129,7 @@ impl<'a> Precompute<'a> {
             while left > 0 {
                 match memo.look_at_stack(recognizer, vocabulary, &mut self.stacks, budget) {
                     Ok(()) => {}
-                    Err(Unread::Unknown) => self.stacks.skip(),
+                    Err(Unread::BeyondLimits) => self.stacks.skip(),
                     Err(Unread::Interrupted(why)) => {
                         drop(memo);
                         if budget.gives_up(why, &mut tries)? {
