@@ -130,6 +130,15 @@ impl Array {
         &self.shape[..self.num_dims]
     }
 
+    /// Whether it is the same memory in the same layout.
+    fn is_as(&self, other: &Self) -> bool {
+        self.data == other.data
+            && self.shape() == other.shape()
+            && self.strides[..self.num_dims] == other.strides[..self.num_dims]
+            && self.element == other.element
+            && self.read_only == other.read_only
+    }
+
     /// Two dimensions: an array of one is a single row.
     fn matrix(&self, name: &str) -> PyResult<Matrix> {
         match *self.shape() {
@@ -214,7 +223,7 @@ impl MaskRows {
     /// As [`of`](Self::of).
     pub(crate) fn to_read(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(bound) = object.cast::<MaskBuffer>() {
-            return Ok(MaskBuffer::rows(bound));
+            return MaskBuffer::rows(bound);
         }
         let array = Array::of(object, MASK)?;
         if !matches!(array.element, Element::Signed(4) | Element::Unsigned(4)) {
@@ -347,8 +356,9 @@ impl MaskRows {
     }
 }
 
-/// A bitmask that was checked once: calls take it in place of its array, and save the checks. It keeps the array's memory; an
-/// array whose memory was put elsewhere since (`tensor.resize_`) needs another one.
+/// A bitmask whose layout was checked once; each call that takes it checks that its array is still as it was.
+///
+/// An array whose memory, shape or type changed since, as by ``tensor.resize_``, is refused: it needs another buffer.
 #[pyclass(module = "palmette", frozen)]
 pub(crate) struct MaskBuffer {
     rows: MaskRows,
@@ -356,11 +366,22 @@ pub(crate) struct MaskBuffer {
 }
 
 impl MaskBuffer {
-    /// The rows, as another view of the same memory.
-    fn rows(slf: &Bound<'_, Self>) -> MaskRows {
-        let MaskRows { array, matrix } = &slf.get().rows;
-        let owner = Owner::Object { _object: slf.clone().into_any().unbind() };
-        MaskRows { array: Array { _owner: owner, ..*array }, matrix: *matrix }
+    /// The rows, in the memory that the array has now.
+    ///
+    /// Nothing keeps a library from putting an array's memory elsewhere while someone else holds the array, so that an address
+    /// means nothing a call later.
+    fn rows(slf: &Bound<'_, Self>) -> PyResult<MaskRows> {
+        let MaskRows { array: before, matrix } = &slf.get().rows;
+        let array = Array::of(slf.get().object.bind(slf.py()), MASK)?;
+        match array.is_as(before) {
+            true => Ok(MaskRows { array, matrix: *matrix }),
+            false => Err(PyValueError::new_err(format!(
+                "the array of this MaskBuffer is no longer the one that was checked: it had the shape {} and has {}, and its memory \
+                 may be elsewhere; make another MaskBuffer after resizing an array",
+                shown(before.shape()),
+                shown(array.shape())
+            ))),
+        }
     }
 }
 
@@ -368,6 +389,9 @@ impl MaskBuffer {
 impl MaskBuffer {
     #[new]
     fn new(bitmask: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(buffer) = bitmask.cast::<Self>() {
+            return Self::new(buffer.get().object.bind(bitmask.py()));
+        }
         Ok(Self { rows: MaskRows::of(bitmask)?, object: bitmask.clone().unbind() })
     }
 

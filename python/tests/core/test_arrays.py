@@ -124,6 +124,44 @@ def test_a_mask_buffer_is_the_array(matcher, schema):
         palmette.MaskBuffer(read_only)
 
 
+def test_a_mask_buffer_whose_array_changed_is_refused(matcher, schema):
+    """Arrays may be put elsewhere while others hold them: nothing is written where one was."""
+    words = palmette.bitmask_words(schema.num_tokens)
+
+    def resize(array):
+        array.resize((400, words), refcheck=False)
+
+    def reshape(array):
+        array.shape = (1, 2 * words)
+
+    def lock(array):
+        array.flags.writeable = False
+
+    for change in (resize, reshape, lock):
+        array = np.full((2, words), -1, np.int32)
+        buffer, logits = palmette.MaskBuffer(array), np.zeros((2, schema.num_tokens), np.float32)
+        change(array)
+        for call in (
+            lambda: matcher.fill_mask(buffer),
+            lambda: palmette.fill_masks([matcher, matcher], buffer),
+            lambda: palmette.Follower(schema).advance(np.zeros((1, 0), np.int64), buffer),
+            lambda: apply_bitmask_(logits, buffer),
+        ):
+            with pytest.raises(ValueError, match="make another MaskBuffer"):
+                call()
+        assert (array[:1] == -1).all() or change is not resize
+    memory = bytearray(4 * words)
+    buffer = palmette.MaskBuffer(memoryview(memory).cast("i"))
+    with pytest.raises(BufferError):
+        memory.extend(b"more")
+    tensor = DLPackOnly(palmette.allocate_bitmask(2, schema.num_tokens))
+    buffer = palmette.MaskBuffer(palmette.MaskBuffer(tensor))
+    assert buffer.array is tensor and matcher.fill_mask(buffer)
+    tensor.array = palmette.allocate_bitmask(2, schema.num_tokens)
+    with pytest.raises(ValueError, match="make another MaskBuffer"):
+        matcher.fill_mask(buffer)
+
+
 class DLPackOnly:
     """A tensor that speaks DLPack and nothing else, as torch's do; `old` knows no versions."""
 

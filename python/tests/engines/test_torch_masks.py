@@ -30,6 +30,23 @@ def test_a_tensor_holds_what_an_array_does(compiled):
     assert (wide[[0, 1, 3]] == 7).all() and (wide[2, [0, 1, 12, 19]] == 7).all()
 
 
+def test_a_tensor_that_was_put_elsewhere_needs_another_buffer(compiled):
+    matcher, words = compiled.matcher(), palmette.bitmask_words(257)
+    for change in (
+        lambda tensor: tensor.resize_(40_000, words),
+        lambda tensor: tensor.resize_(1, words),
+        lambda tensor: tensor.set_(allocate_bitmask(3, 257)),
+        lambda tensor: tensor.data.untyped_storage().resize_(0),
+        lambda tensor: tensor.t_(),
+    ):
+        tensor = allocate_bitmask(3, 257)
+        buffer = palmette.MaskBuffer(tensor)
+        assert matcher.fill_mask(buffer, 2)
+        change(tensor)
+        with pytest.raises(ValueError, match="make another MaskBuffer|has no memory"):
+            matcher.fill_mask(buffer, 2)
+
+
 def test_tensors_of_the_batch_functions(compiled):
     matchers = [compiled.matcher() for _ in range(4)]
     tensor, array = allocate_bitmask(4, 257), palmette.allocate_bitmask(4, 257)
