@@ -7,6 +7,7 @@ both engines, and the check in front of them, accept the same.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from typing import Any
 
@@ -16,6 +17,26 @@ from palmette import Grammar
 _EBNF_RULE = re.compile(r"^\s*[A-Za-z_][\w.-]*\s*::=", re.MULTILINE)
 
 ANY_OBJECT = {"type": "object"}
+
+NO_ENDS = (
+    "the vocabulary has no end tokens, so that no text could end: give ends, such as [model.generation_config.eos_token_id], "
+    "or make the vocabulary with ends"
+)
+
+# Notes that were logged, as keys; the oldest are forgotten.
+_LOGGED: dict[str, None] = {}
+_MOST_LOGGED = 1024
+
+
+def log_notes(logger: logging.Logger, notes: list[str]) -> None:
+    """Logs what is not fully enforced, each note once: engines compile a grammar for every request."""
+    for note in notes:
+        if note not in _LOGGED:
+            logger.warning("not fully enforced: %s", note)
+        _LOGGED.pop(note, None)
+        _LOGGED[note] = None
+    while len(_LOGGED) > _MOST_LOGGED:
+        _LOGGED.pop(next(iter(_LOGGED)), None)
 
 
 def schema_grammar(schema: str | dict | bool, *, compact: bool = False) -> Grammar:

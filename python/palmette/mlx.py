@@ -9,7 +9,7 @@
         …
 
 A processor belongs to one generation and is told the prompt by its first call: pass it with a prompt that is not empty,
-and make another for the next.
+and make another for the next. What is not that generation's is an error.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import mlx.core as mx
 import numpy as np
 
 import palmette
+from palmette._requests import NO_ENDS
+from palmette._text_start import WatchedLoop
 
 __all__ = ["CatalogLogitsProcessor", "GrammarLogitsProcessor", "apply_bitmask", "vocabulary"]
 
@@ -52,38 +54,50 @@ def apply_bitmask(logits: mx.array, bitmask: np.ndarray) -> mx.array:
 class GrammarLogitsProcessor:
     """Restricts one sequence to the texts of a grammar.
 
-    `matcher` is the position; a program may read it, `matcher.is_ended` among others. Raises NotAllowed if a token comes that
-    was not allowed, which a sampler that ignores minus infinity causes.
+    `matcher` is the position; a program may read it, `matcher.is_ended` among others. A call with fewer tokens, or with others
+    at the end, is a draft that was taken back. Raises NotAllowed if a token comes that was not allowed, which a sampler that
+    ignores minus infinity causes, and ValueError if the tokens do not go on from those of the call before: they are another
+    sequence.
     """
 
     def __init__(self, compiled: palmette.CompiledGrammar) -> None:
+        if not compiled.vocabulary.ends:
+            raise ValueError(NO_ENDS)
         self.matcher = compiled.matcher()
         self._bitmask = palmette.allocate_bitmask(1, compiled.vocabulary.num_tokens)
-        self._seen: int | None = None
+        self._loop = WatchedLoop("processor")
+        self._committed: list[int] = []
 
     def __call__(self, tokens: mx.array, logits: mx.array) -> mx.array:
-        if self._seen is not None:
-            for token in tokens[self._seen :].tolist():
-                self.matcher.commit(token)
-        self._seen = tokens.size
+        self._follow(self._loop.text(np.array(tokens).astype(np.int64).reshape(1, -1))[0].tolist())
         if self.matcher.is_ended:
             return logits
         if not self.matcher.fill_mask(self._bitmask) and logits.shape[-1] <= 32 * self._bitmask.shape[1]:
             return logits
         return apply_bitmask(logits, self._bitmask)
 
+    def _follow(self, text: list[int]) -> None:
+        pairs = zip(text, self._committed, strict=False)
+        shared = next((at for at, (new, old) in enumerate(pairs) if new != old), min(len(text), len(self._committed)))
+        self.matcher.rollback(len(self._committed) - shared)
+        del self._committed[shared:]
+        for token in text[shared:]:
+            self.matcher.commit(token)
+            self._committed.append(token)
+
 
 class CatalogLogitsProcessor:
     """Restricts one sequence to an item's codes, and then to the end tokens.
 
     `ends` are the tokens allowed after the last code. Without them the logits then stay as they are, for a generation that
-    `max_tokens` ends.
+    `max_tokens` ends. A call with fewer tokens is a draft that was taken back; tokens that do not go on from those of the call
+    before are a ValueError.
     """
 
     def __init__(self, constraint: palmette.CatalogConstraint, ends: list[int] | None = None) -> None:
         self._constraint = constraint
         self._ends = list(ends or ())
-        self._start: int | None = None
+        self._loop = WatchedLoop("processor")
         self._written: list[int] = []
 
     @property
@@ -94,9 +108,7 @@ class CatalogLogitsProcessor:
         return self._constraint.decode(np.array([self._written[: self._constraint.num_levels]], np.int32))[0]
 
     def __call__(self, tokens: mx.array, logits: mx.array) -> mx.array:
-        if self._start is None:
-            self._start = tokens.size
-        self._written = tokens[self._start :].tolist()
+        self._written = self._loop.text(np.array(tokens).astype(np.int64).reshape(1, -1))[0].tolist()
         if len(self._written) < self._constraint.num_levels:
             _, allowed, _ = self._constraint.successors(np.array([self._written], np.int32).reshape(1, -1))
             if not len(allowed):

@@ -1,9 +1,11 @@
-"""Logits processors for `generate`: catalogs and grammars, exact under beams."""
+"""Logits processors for `generate`: catalogs and grammars, exact under beams and under drafts."""
 
 from __future__ import annotations
 
+import copy
+import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +13,8 @@ import torch
 from transformers import LogitsProcessor
 
 from palmette import Follower
+from palmette._requests import NO_ENDS
+from palmette._text_start import WatchedLoop
 from palmette.torch import apply_bitmask_
 from palmette.transformers.requests import (
     constraints_of,
@@ -19,22 +23,100 @@ from palmette.transformers.requests import (
     refuse_short_items,
     successors,
 )
+from palmette.transformers.running import RunningGenerate, running_generate
 from palmette.transformers.settings import check_width
 
 
-class CatalogLogitsProcessor(LogitsProcessor):
+class TextProcessor(LogitsProcessor):
+    """A logits processor that knows which tokens of a row are the text, and which the prompt.
+
+    `prompt_length` says it. Otherwise the call of `generate` that runs the processor does, so that a processor serves one
+    `generate` after another, whatever their prompts, and several threads at once. A loop that goes through no `generate` is
+    watched, one text at a time: what may be another prompt is an error until `reset`.
+    """
+
+    supports_continuous_batching = False
+
+    def __init__(self, prompt_length: int | None, num_tokens: int) -> None:
+        if prompt_length is not None and prompt_length < 0:
+            raise ValueError(f"prompt_length is {prompt_length}: give the number of tokens of the prompt, 0 or more")
+        self.prompt_length = prompt_length
+        self._num_tokens = num_tokens
+        TextProcessor.reset(self)
+
+    def reset(self) -> None:
+        """Forgets the prompt of a loop that is watched: the next call shows another."""
+        self._watched = WatchedLoop("processor")
+        self._may_go_on = True
+
+    def for_prompt(self, prompt: int | torch.Tensor) -> Self:
+        """A processor of its own for one request: `prompt` is its length, or its rows `[rows, tokens]`."""
+        made = copy.copy(self)
+        made.prompt_length = prompt if isinstance(prompt, int) else int(prompt.shape[-1])
+        made.reset()
+        return made
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        run = running_generate(self)
+        if run is not None and run.is_other_vocabulary(input_ids, scores.shape[-1], self._num_tokens):
+            # A proposal in other tokens: what becomes of it in ours is checked as it is verified.
+            return scores
+        check_width(scores.shape[-1], self._num_tokens)
+        text = self._text(input_ids, run)
+        allowed, refused = self._allowed(text, scores, run)
+        if run is None and self.prompt_length is None:
+            self._check_watched(refused)
+        if run is not None and run.is_assisted and refused.any():
+            # Behind a token that is refused: the whole draft is cut there, and some of its rows must have a token to draw.
+            rows = torch.from_numpy(np.flatnonzero(refused)).to(scores.device)
+            allowed[rows] = scores[rows]
+        return allowed
+
+    def _allowed(
+        self, text: npt.NDArray[np.int64], scores: torch.Tensor, run: RunningGenerate | None
+    ) -> tuple[torch.Tensor, npt.NDArray[np.bool_]]:
+        """The scores with minus infinity where a token is not allowed, and the rows that nothing of the set begins with."""
+        raise NotImplementedError
+
+    def _text(self, input_ids: torch.Tensor, run: RunningGenerate | None) -> npt.NDArray[np.int64]:
+        """The tokens behind the prompt."""
+        length = self.prompt_length
+        if length is None and run is not None:
+            length = run.prompt.shape[1]
+        if length is None:
+            return self._watched.text(input_ids.cpu().numpy())
+        if input_ids.shape[1] < length:
+            raise ValueError(
+                f"rows of {input_ids.shape[1]} tokens are shorter than the prompt length {length} given to the processor"
+            )
+        return input_ids[:, length:].cpu().numpy()
+
+    def _check_watched(self, refused: npt.NDArray[np.bool_]) -> None:
+        """Refuses a call of which no row is a text, although the call before allowed tokens: it may be another prompt."""
+        if len(refused) and refused.all() and self._may_go_on:
+            raise self._watched.error("no row of this call is the beginning of a text")
+        self._may_go_on = not refused.all()
+
+
+def request_of_row(num_rows: int, num_requests: int, what: str) -> npt.NDArray[np.int64]:
+    """The request of each row, rows being dealt out evenly, as `generate` does."""
+    per_request, rest = divmod(num_rows, num_requests)
+    if rest or not per_request:
+        raise ValueError(f"{num_rows} rows are not those of {num_requests} requests: give one {what} a request of the batch")
+    return np.repeat(np.arange(num_requests), per_request)
+
+
+class CatalogLogitsProcessor(TextProcessor):
     """Allows the tokens that continue a semantic ID of the catalog, in every row, at every step.
 
-    Stateless over the codes: a row is walked from its start at each call, so beams may be reordered, copied and dropped.
-    A row that begins no item (a placeholder beam) is denied everything instead of raising. One call into Rust and one
-    indexed write a step, for all rows.
+    Stateless over the codes: a row is walked from its start at each call, so beams may be reordered, copied and dropped, and
+    drafts be taken back. A row that begins no item (a placeholder beam) is denied everything instead of raising. One call into
+    Rust and one indexed write a step, for all rows.
 
     `filters`: a filter or item set a request (None: all items); rows are dealt out to them evenly, as `generate` does.
     `num_beams` is only checked. Raises `ValueError` when a row is longer than an item: set `max_new_tokens` to
     `constraint.num_levels`.
     """
-
-    supports_continuous_batching = False
 
     def __init__(
         self,
@@ -43,133 +125,124 @@ class CatalogLogitsProcessor(LogitsProcessor):
         filters: Sequence[Any] | None = None,
         num_beams: int | None = None,
     ) -> None:
+        super().__init__(prompt_length, constraint.num_tokens)
         self.constraint = constraint
         self.num_beams = num_beams
         self._items = item_sets(constraints_of(constraint, filters))
-        self._generation = Generation(prompt_length)
 
-    def reset(self) -> None:
-        """Forgets the prompt: the next call begins a `generate`."""
-        self._generation.reset()
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        suffixes, _ = self._generation.suffixes(input_ids)
-        if suffixes.shape[1] >= self.constraint.num_levels:
-            raise ValueError(
-                f"{suffixes.shape[1]} tokens were generated and items have {self.constraint.num_levels}: "
-                f"set max_new_tokens={self.constraint.num_levels}"
-                " (a new processor, or prompt_length=, when an earlier result is the prompt)"
-            )
-        check_width(scores.shape[-1], self.constraint.num_tokens)
-        refuse_short_items(self.constraint, suffixes)
-        rows, tokens, _ = successors(
-            self.constraint, suffixes, self._items, self._requests(len(suffixes))
+    def _allowed(
+        self, text: npt.NDArray[np.int64], scores: torch.Tensor, run: RunningGenerate | None
+    ) -> tuple[torch.Tensor, npt.NDArray[np.bool_]]:
+        refused = np.zeros(len(text), np.bool_)
+        if text.shape[1] >= self.constraint.num_levels:
+            self._check_is_draft(text.shape[1], run)
+            return scores, refused
+        refuse_short_items(self.constraint, text)
+        rows, tokens, offsets = successors(
+            self.constraint, text, self._items, self._requests(len(text))
         )
         row, token = indices(rows, scores.device), indices(tokens, scores.device)
         allowed = torch.full_like(scores, -torch.inf)
         allowed[row, token] = scores[row, token]
-        return allowed
+        return allowed, np.diff(offsets) == 0
+
+    def _check_is_draft(self, length: int, run: RunningGenerate | None) -> None:
+        """Raises unless it is the end of a draft, which `generate` cuts at its `max_length`."""
+        levels = self.constraint.num_levels
+        if run is not None and run.is_assisted and run.max_length is not None:
+            start = run.prompt.shape[1] if self.prompt_length is None else self.prompt_length
+            if run.max_length <= start + levels:
+                return
+        raise ValueError(
+            f"{length} tokens were generated and items have {levels}: set max_new_tokens={levels}"
+            " (a new processor, or prompt_length=, when an earlier result is the prompt)"
+        )
 
     def _requests(self, num_rows: int) -> npt.NDArray[np.int64] | None:
         """The request of each row, when requests differ."""
-        num_requests = 1 if self._items is None else len(self._items)
-        per_request, rest = divmod(num_rows, num_requests)
-        if rest or (
-            self.num_beams is not None and self._items is not None and per_request != self.num_beams
-        ):
-            beams = f" of {self.num_beams} beams" if self.num_beams is not None else ""
+        if self._items is None:
+            return None
+        requests = request_of_row(num_rows, len(self._items), "filter")
+        per_request = num_rows // len(self._items)
+        if self.num_beams is not None and per_request != self.num_beams:
             raise ValueError(
-                f"{num_rows} rows are not those of {num_requests} requests{beams}: give one filter a request of the batch"
+                f"{num_rows} rows are not those of {len(self._items)} requests of {self.num_beams} beams: "
+                "give one filter a request of the batch"
             )
-        return None if self._items is None else np.repeat(np.arange(num_requests), per_request)
+        return requests
 
 
-class GrammarLogitsProcessor(LogitsProcessor):
-    """Allows the tokens that continue a text of the grammar; exact under beams.
+class GrammarLogitsProcessor(TextProcessor):
+    """Allows the tokens that continue a text of the grammar; exact under beams and drafts.
 
-    Nobody tells a processor which beam a row came from: `Follower` finds the parent by content, since equal texts have
-    equal states. `ends` are the end tokens (default: the vocabulary's); give `generate` the same as `eos_token_id`. A
-    row that has ended may only end again, so that sampled batches with finished rows keep a token to draw; any other
-    row that the grammar refuses (a placeholder beam) is denied everything.
-
-    One `generate` at a time: give `prompt_length`, or call `reset`, before an earlier text becomes the next prompt.
+    `compiled` is a grammar, or a list with one a request of the batch, None for a request that writes freely; rows are dealt
+    out to them evenly, as `generate` does. Nobody tells a processor which beam a row came from: `Follower` finds the parent by
+    content, since equal texts have equal states. `ends` are the end tokens (default: the vocabulary's); give `generate` the same
+    as `eos_token_id`. A row that has ended may only end again, so that sampled batches with finished rows keep a token to draw;
+    any other row that the grammar refuses (a placeholder beam) is denied everything.
     """
-
-    supports_continuous_batching = False
 
     def __init__(
-        self, compiled: Any, prompt_length: int | None = None, ends: Sequence[int] | None = None
+        self,
+        compiled: Any | Sequence[Any],
+        prompt_length: int | None = None,
+        ends: Sequence[int] | None = None,
     ) -> None:
-        self.compiled = compiled
-        self.ends = np.asarray(list(compiled.vocabulary.ends if ends is None else ends), np.int64)
-        self._num_tokens = int(compiled.vocabulary.num_tokens)
-        self._generation = Generation(prompt_length)
-        self._follower = Follower(compiled, ends=self.ends.tolist())
-        self._bitmask = np.zeros((0, (self._num_tokens + 31) // 32), np.int32)
+        self.compiled, self.ends = compiled, None if ends is None else list(ends)
+        self._grammars = list(compiled) if isinstance(compiled, (list, tuple)) else [compiled]
+        sizes = [int(each.num_tokens) for each in self._grammars if each is not None]
+        if not sizes:
+            raise ValueError("there are no grammars: give one, or a list with one a request")
+        super().__init__(prompt_length, max(sizes))
+        self._ends = [None if each is None else self._ends_of(each) for each in self._grammars]
+        self._local = threading.local()
+
+    def _ends_of(self, compiled: Any) -> npt.NDArray[np.int64]:
+        ends = compiled.vocabulary.ends if self.ends is None else self.ends
+        if not ends:
+            raise ValueError(NO_ENDS)
+        return np.asarray(list(ends), np.int64)
 
     def reset(self) -> None:
-        """Forgets the prompt: the next call begins a `generate`."""
-        self._generation.reset()
+        super().reset()
+        self._local = threading.local()
 
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        check_width(scores.shape[-1], self._num_tokens)
-        suffixes, begins = self._generation.suffixes(input_ids)
-        if begins:
-            self._follower.reset()
-        if len(self._bitmask) != len(suffixes):
-            self._bitmask = np.zeros((len(suffixes), self._bitmask.shape[1]), np.int32)
-        self._follower.advance(np.ascontiguousarray(suffixes), self._bitmask)
-        self._let_ended_rows_end(suffixes)
-        return apply_bitmask_(scores.clone(), torch.from_numpy(self._bitmask))
+    def _allowed(
+        self, text: npt.NDArray[np.int64], scores: torch.Tensor, run: RunningGenerate | None
+    ) -> tuple[torch.Tensor, npt.NDArray[np.bool_]]:
+        followers = self._followers()
+        bitmask = np.zeros((len(text), (self._num_tokens + 31) // 32), np.int32)
+        refused = np.zeros(len(text), np.bool_)
+        constrained = []
+        requests = request_of_row(len(text), len(followers), "grammar")
+        for request, (follower, ends) in enumerate(zip(followers, self._ends, strict=True)):
+            if follower is None or ends is None:
+                continue
+            rows = np.flatnonzero(requests == request)
+            follower.advance(np.ascontiguousarray(text[rows]), bitmask, rows.tolist())
+            refused[rows] = ~np.asarray(follower.alive)
+            _let_ended_rows_end(text, bitmask, rows, ends)
+            constrained += rows.tolist()
+        masked = apply_bitmask_(scores.clone(), torch.from_numpy(bitmask), constrained)
+        return masked, refused & ~bitmask.any(axis=1)
 
-    def _let_ended_rows_end(self, suffixes: npt.NDArray[np.int64]) -> None:
-        if suffixes.shape[1] == 0 or len(self.ends) == 0:
-            return
-        ended = np.isin(suffixes, self.ends).any(axis=1) & ~self._bitmask.any(axis=1)
-        for end in self.ends:
-            self._bitmask.view(np.uint32)[ended, end >> 5] |= np.uint32(1 << (int(end) & 31))
+    def _followers(self) -> list[Any]:
+        """Followers of this thread: those of another may be amid another text."""
+        if not hasattr(self._local, "followers"):
+            self._local.followers = [
+                None if ends is None else Follower(each, ends=ends.tolist())
+                for each, ends in zip(self._grammars, self._ends, strict=True)
+            ]
+        followers: list[Any] = self._local.followers
+        return followers
 
 
-class Generation:
-    """The boundary between prompt and generated tokens, found by watching the calls of one processor.
-
-    A processor is told neither when a `generate` begins nor how long its prompt is. The first call shows the prompt; a
-    call continues it when it has the same rows, one token more, and the same tokens before the boundary. Any other call
-    begins a new `generate`. N.B. an earlier result given back as the prompt, unchanged and complete, looks like one more
-    step: fix `prompt_length`, or take a new processor, for that.
-    """
-
-    def __init__(self, prompt_length: int | None) -> None:
-        self.fixed = prompt_length
-        self.prompt: torch.Tensor | None = None
-        self.last = -1
-
-    def reset(self) -> None:
-        self.prompt = None
-        self.last = -1
-
-    def suffixes(self, input_ids: torch.Tensor) -> tuple[npt.NDArray[np.int64], bool]:
-        """Generated tokens of each row, int64 [rows, generated], and if this call begins a `generate`."""
-        if self.fixed is not None:
-            if input_ids.shape[1] < self.fixed:
-                raise ValueError(
-                    f"rows of {input_ids.shape[1]} tokens are shorter than the prompt length {self.fixed} given to the processor"
-                )
-            suffix = input_ids[:, self.fixed :].cpu().numpy()
-            return suffix, suffix.shape[1] == 0
-        begins = not self._continues(input_ids)
-        if begins:
-            self.prompt = input_ids
-        assert self.prompt is not None
-        self.last = input_ids.shape[1]
-        return input_ids[:, self.prompt.shape[1] :].cpu().numpy(), begins
-
-    def _continues(self, input_ids: torch.Tensor) -> bool:
-        prompt = self.prompt
-        return (
-            prompt is not None
-            and input_ids.shape[1] == self.last + 1
-            and input_ids.shape[0] == prompt.shape[0]
-            and input_ids.device == prompt.device
-            and torch.equal(input_ids[:, : prompt.shape[1]], prompt)
-        )
+def _let_ended_rows_end(
+    text: npt.NDArray[np.int64],
+    bitmask: npt.NDArray[np.int32],
+    rows: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+) -> None:
+    ended = rows[np.isin(text[rows], ends).any(axis=1) & ~bitmask[rows].any(axis=1)]
+    for end in ends:
+        bitmask.view(np.uint32)[ended, end >> 5] |= np.uint32(1 << (int(end) & 31))

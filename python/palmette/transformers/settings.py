@@ -36,12 +36,11 @@ def exact_settings(
 ) -> dict[str, Any]:
     """Keyword arguments of `generate` for an exact search of `num_beams` beams, scores being plain sums.
 
-    Give the model's own `generation_config` to have settings refused that a checkpoint brings along and that change the
+    Tokens that a checkpoint forces at the first or the last place, as those of BART's shape do, are set aside: no item has
+    them. Give the model's own `generation_config` to have settings refused that a checkpoint brings along and that change the
     scores (a repetition penalty, for example): `ValueError` names each and its neutral value.
     """
-    if generation_config is not None:
-        check_exact(generation_config, except_for=("do_sample", "renormalize_logits"))
-    return {
+    settings = {
         "num_beams": num_beams,
         "num_return_sequences": num_results or num_beams,
         "max_new_tokens": constraint.num_levels,
@@ -49,9 +48,14 @@ def exact_settings(
         "early_stopping": "never",
         "length_penalty": 0.0,
         "renormalize_logits": False,
+        "forced_bos_token_id": None,
+        "forced_eos_token_id": None,
         "return_dict_in_generate": True,
         "output_scores": True,
     }
+    if generation_config is not None:
+        check_exact(generation_config, except_for=tuple(settings))
+    return settings
 
 
 def check_exact(generation_config: Any, except_for: Sequence[str] = ()) -> None:

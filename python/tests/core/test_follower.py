@@ -77,6 +77,24 @@ def test_reordered_beams_are_never_read_anew(schema):
     assert repr(follower) == "<palmette.Follower of 4 rows>"
 
 
+def test_a_draft_that_is_taken_back_is_a_rollback(schema):
+    """Rows that grow, shrink and go on otherwise, as drafts do: read from the beginning once."""
+    rng, follower = random.Random(5), Follower(schema)
+    bitmask, row = palmette.allocate_bitmask(1, schema.num_tokens), ()
+    follower.advance(np.zeros((1, 0), np.int64), bitmask)
+    for step in range(300):
+        back = rng.randrange(max(len(row), 1)) if rng.random() < 0.4 or len(row) > 12 else 0
+        kept = row[: len(row) - back]
+        for _ in range(rng.randint(1, 4)):
+            allowed = sorted(slow_row(schema, kept) - {END})
+            kept = (*kept, rng.choice(allowed)) if allowed else kept
+        row = kept
+        follower.advance(np.array([row]), bitmask)
+        assert tokens_in(bitmask) == slow_row(schema, row), (step, row)
+    replayed, followed = follower.statistics
+    assert replayed <= 3 and followed > 250, (replayed, followed)
+
+
 def test_ended_and_refused_rows(schema):
     follower = Follower(schema)
     text = b'{"a":"x"}'

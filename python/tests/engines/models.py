@@ -43,6 +43,23 @@ def tiny_model(kind: str, num_tokens: int, seed: int = 0) -> Any:
         config = transformers.GPT2Config(**sizes, n_embd=32, n_layer=2, n_head=4, n_positions=256)
     elif kind == "gpt_neox":
         config = transformers.GPTNeoXConfig(**sizes, **small)
+    elif kind == "bart":
+        config = transformers.BartConfig(
+            **sizes | {"eos_token_id": 2},
+            d_model=32,
+            encoder_layers=1,
+            decoder_layers=2,
+            encoder_attention_heads=4,
+            decoder_attention_heads=4,
+            encoder_ffn_dim=64,
+            decoder_ffn_dim=64,
+            decoder_start_token_id=START,
+            forced_eos_token_id=2,
+            tie_word_embeddings=False,
+        )
+        bart: Any = sharpen(transformers.BartForConditionalGeneration(config))
+        bart.generation_config.forced_eos_token_id = 2
+        return bart
     elif kind == "t5":
         config = transformers.T5Config(
             **sizes,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -102,6 +104,41 @@ def test_a_token_that_was_not_allowed_is_said(tokenizer):
     processor(mx.array([1]), logits)
     with pytest.raises(palmette.NotAllowed):
         processor(mx.array([1, tokenizer.convert_tokens_to_ids("x")]), logits)
+
+
+def test_the_block_of_the_documentation_runs(model, tokenizer, monkeypatch, capsys):
+    import mlx_lm
+    from mlx_lm.tokenizer_utils import TokenizerWrapper
+
+    page = pathlib.Path(__file__).parents[3] / "docs" / "python-engines.md"
+    if not page.exists():
+        pytest.skip(f"{page} is not there: the tests run away from the repository")
+    section = page.read_text().partition("\n## mlx-lm\n")[2].partition("\n## ")[0]
+    (block,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    wrapped = TokenizerWrapper(tokenizer, eos_token_ids={tokenizer.eos_token_id})
+    monkeypatch.setattr(mlx_lm, "load", lambda name: (model, wrapped))
+    mx.random.seed(1)
+    exec(block, {"palmette": palmette, "schema": {"enum": [True, 12]}, "prompt": [1, 2, 3]})
+    assert capsys.readouterr().out.strip() in ("true", "12")
+
+
+def test_a_kept_processor_and_drafts(tokenizer):
+    """What goes on from the call before is followed, back and forth; anything else is an error."""
+    vocabulary = palmette.mlx.vocabulary(tokenizer)
+    compiled = palmette.Grammar.from_regex("(12)*(true)?").compile(vocabulary)
+    twelve, true = (tokenizer.convert_tokens_to_ids(word) for word in ("12", "true"))
+    processor, logits = palmette.mlx.GrammarLogitsProcessor(compiled), mx.zeros((1, len(tokenizer)))
+    for text in ([], [twelve], [twelve, twelve], [twelve, true], [twelve], [], [true], [true]):
+        row = np.array(processor(mx.array([1, 2, *text]), logits))[0]
+        matcher = compiled.matcher()
+        matcher.commit_all(text)
+        assert np.flatnonzero(np.isfinite(row)).tolist() == matcher.allowed().tolist(), text
+    for tokens in ([1, 3], [1], [1, 2, true, true, true]):
+        with pytest.raises(ValueError, match="follows one text"):
+            processor(mx.array(tokens), logits)
+    endless = palmette.Grammar.from_regex("a").compile(palmette.Vocabulary([b"a"]))
+    with pytest.raises(ValueError, match="no end tokens"):
+        palmette.mlx.GrammarLogitsProcessor(endless)
 
 
 @pytest.mark.skipif(not SMOLLM2, reason="NOT TESTED: PALMETTE_SMOLLM2 does not name SmolLM2's folder (test-data/smollm2.py)")

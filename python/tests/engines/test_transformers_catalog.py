@@ -364,6 +364,21 @@ def test_a_checkpoint_with_a_penalty_is_refused_before_generate() -> None:
         exact_settings(constraint, 4, generation_config=config)
 
 
+def test_a_checkpoint_that_forces_its_last_token_names_items_all_the_same() -> None:
+    """BART's shape: its generation config has the end token as the last of every text."""
+    constraint, plain, _, num_tokens = catalog_pair(np.random.default_rng(27), 60, 8, 3)
+    model = tiny_model("bart", num_tokens)
+    assert model.generation_config.forced_eos_token_id == 2
+    (prompt,) = prompts(28, 6)
+    expected = search(model_log_probs(model, prompt), plain, [7] * 3)
+    check(generated(model, padded([prompt]), constraint, 7), expected, plain)
+    check(
+        searched(model, padded([prompt]), constraint, 7, forced_eos_token_id=None), expected, plain
+    )
+    with pytest.raises(ValueError, match=r"forced_eos_token_id=2 \(pass forced_eos_token_id=None\)"):
+        searched(model, padded([prompt]), constraint, 7)
+
+
 def test_a_model_smaller_than_the_constraint_is_refused() -> None:
     constraint, _, _, num_tokens = catalog_pair(np.random.default_rng(21), 30, 8, 3)
     with pytest.raises(

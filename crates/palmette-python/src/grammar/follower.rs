@@ -16,12 +16,14 @@ use super::matcher::with_scratch;
 use super::vocabulary::tokens_of;
 use crate::buffers::{IntMatrix, MaskRows};
 use crate::errors;
+use crate::process;
 
 /// Follows rows of tokens that an engine forks, drops and reorders between two calls, as beam search does.
 ///
 /// A row goes on from the row of the last call that equals it up to its new tokens: equal rows have equal states, so that any of
-/// them will do, and a fork costs a few counts. Rows are found by a hash and then compared token by token. A row without a
-/// forerunner is read from its beginning. So what a call writes depends on its rows alone.
+/// them will do, and a fork costs a few counts. Rows are found by a hash and then compared token by token. Without such a row, a row
+/// is what the row at its place was, rolled back to what both begin with; and where they share nothing it is read from its
+/// beginning. So what a call writes depends on its rows alone.
 #[pyclass(module = "palmette", frozen)]
 pub(crate) struct Follower {
     compiled: Py<CompiledGrammar>,
@@ -84,6 +86,23 @@ fn after(
     Ok(Some(state))
 }
 
+/// The position of the row at this place in the last call, taken back to the tokens that it shares with `tokens`, and the
+/// number of those.
+fn rolled_back(
+    constraint: &GrammarConstraint,
+    last: &Rows,
+    row: usize,
+    tokens: &[i64],
+) -> Option<(GrammarState, usize)> {
+    let mut state = last.states.get(row)?.clone()?;
+    let shared = last.tokens(row).iter().zip(tokens).take_while(|(a, b)| a == b).count();
+    if shared == 0 {
+        return None;
+    }
+    constraint.rollback(&mut state, last.len - shared).ok()?;
+    Some((state, shared))
+}
+
 /// The positions of these rows, from those of the last call.
 fn follow(
     constraint: &GrammarConstraint,
@@ -112,10 +131,16 @@ fn follow(
                         None => None,
                     }
                 }
-                None => {
-                    rows.replayed += 1;
-                    after(constraint, constraint.start(), &tokens, scratch)?
-                }
+                None => match rolled_back(constraint, last, row, &tokens) {
+                    Some((state, shared)) => {
+                        rows.followed += 1;
+                        after(constraint, state, &tokens[shared..], scratch)?
+                    }
+                    None => {
+                        rows.replayed += 1;
+                        after(constraint, constraint.start(), &tokens, scratch)?
+                    }
+                },
             }
         };
         rows.by_hash.entry(key).or_default().push(row);
@@ -172,7 +197,7 @@ impl Follower {
         mask.check_width(self.constraint.num_tokens())?;
         let numbers = batch::row_numbers(&mask, rows, num_rows, "rows of suffixes")?;
         let threads = batch::num_threads(threads, num_rows)?;
-        let followed = py.detach(|| {
+        let followed = process::detach(py, || {
             let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
             let rows = with_scratch(|scratch| follow(&self.constraint, &last, &suffixes, scratch))?;
             let states = rows.states.clone();
@@ -210,7 +235,7 @@ impl Follower {
     /// once.
     #[getter]
     fn statistics(&self, py: Python<'_>) -> (u64, u64) {
-        py.detach(|| {
+        process::detach(py, || {
             let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
             (last.replayed, last.followed)
         })
@@ -218,7 +243,9 @@ impl Follower {
 
     /// Forgets the rows of the last call.
     fn reset(&self, py: Python<'_>) {
-        py.detach(|| *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Rows::default());
+        process::detach(py, || {
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Rows::default()
+        });
     }
 
     /// The compiled grammar.
@@ -228,7 +255,7 @@ impl Follower {
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let rows = py.detach(|| {
+        let rows = process::detach(py, || {
             let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
             last.states.len()
         });
@@ -242,7 +269,7 @@ impl Follower {
         py: Python<'_>,
         question: impl Fn(Option<&GrammarState>) -> bool + Send + Sync,
     ) -> Vec<bool> {
-        py.detach(|| {
+        process::detach(py, || {
             let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
             last.states.iter().map(|state| question(state.as_ref())).collect()
         })
