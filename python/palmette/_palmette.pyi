@@ -24,6 +24,9 @@ from palmette.types import (
 # Shared
 # ------------------------------------------------------------------------------------------------------------------------
 
+#: The version of the package.
+__version__: str
+
 class Error(ValueError):
     """Every error of the package that is not a wrong type or a refusal of the system."""
 
@@ -65,12 +68,13 @@ class Vocabulary:
     """The tokens of a model, and the grammars that were compiled over them. Frozen; threads share it.
 
     ``tokens[t]`` are the bytes of token ``t``, ``None`` for a special token; ``ends`` are the tokens by which the model stops.
-    ``special_tokens`` gives special tokens the names by which grammars may ask for them.
+    A mapping has the number of each token by its bytes; numbers that it leaves out are special tokens. ``special_tokens`` gives
+    special tokens the names by which grammars may ask for them.
     """
 
     def __new__(
         cls,
-        tokens: Iterable[bytes | None],
+        tokens: Iterable[bytes | None] | Mapping[bytes, int],
         ends: Sequence[int] = ...,
         *,
         special_tokens: Mapping[str, int] | Sequence[tuple[str, int]] | None = None,
@@ -123,10 +127,16 @@ class Vocabulary:
         """The special tokens that have names, by which grammars may ask for them."""
     def text(self, token: int) -> bytes:
         """The bytes of a token; empty for a special one."""
-    def decode(self, tokens: Sequence[int]) -> bytes:
+    def decode(self, tokens: Sequence[int] | IntArray) -> bytes:
         """The bytes of several tokens, one after another."""
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, as the vocabulary's own tokenizer cuts it within a text: no special tokens, no space before it."""
+    @property
+    def cache_statistics(self) -> dict[str, int]:
+        """Counters of the grammars that were compiled over it and are kept, as ``Compiler.statistics`` has them: together at most
+        ``max_bytes``, those that were not asked for longest being let go of first."""
+    def clear_cache(self) -> None:
+        """Lets go of the grammars that are kept; who has one keeps it."""
     def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -256,8 +266,10 @@ class Compiler:
         """The vocabulary."""
     @property
     def statistics(self) -> dict[str, int]:
-        """Counters: ``grammars`` and ``bytes`` held, and by now ``hits``, ``waited`` (for another thread's compilation), ``built``,
-        ``failed``, ``evicted`` and ``too_large``."""
+        """Counters: ``grammars`` and ``bytes`` held of at most ``max_bytes``, and by now ``hits``, ``waited`` (for another thread's
+        compilation), ``built``, ``failed``, ``evicted`` and ``too_large``."""
+    def clear(self) -> None:
+        """Lets go of all grammars that are kept; who has one keeps it."""
 
 @final
 class Matcher:
@@ -278,9 +290,9 @@ class Matcher:
         """Moves over a token; ``NotAllowed`` when it may not follow."""
     def try_commit(self, token: int) -> bool:
         """Moves over a token and gives ``True``, or ``False`` when it may not follow."""
-    def commit_all(self, tokens: Sequence[int]) -> None:
+    def commit_all(self, tokens: Sequence[int] | IntArray) -> None:
         """Moves over several tokens, or over none of them: ``NotAllowed`` names the first that may not follow."""
-    def validate(self, tokens: Sequence[int]) -> int:
+    def validate(self, tokens: Sequence[int] | IntArray) -> int:
         """Number of these tokens that could be committed, one after another; nothing is."""
     def commit_bytes(self, text: bytes) -> None:
         """Moves over text that no token stands for, such as the part of the answer that is in the prompt; one commit for
@@ -350,8 +362,9 @@ class Follower:
     """Follows rows of tokens that an engine forks, drops and reorders between two calls, as beam search does.
 
     A row goes on from the row of the last call that equals it up to its new tokens: equal rows have equal states, so that any of
-    them will do, and a fork costs a few counts. Rows are found by a hash and then compared token by token. A row without a
-    forerunner is read from its beginning. So what a call writes depends on its rows alone.
+    them will do, and a fork costs a few counts. Rows are found by a hash and then compared token by token. Without such a row, a row
+    is what the row at its place was, rolled back to what both begin with; and where they share nothing it is read from its
+    beginning. So what a call writes depends on its rows alone.
 
     ``rows`` is the number of rows that every call must have; left out, any. ``ends`` are the tokens that end a text instead of the
     vocabulary's.
@@ -393,9 +406,10 @@ class Follower:
 
 @final
 class MaskBuffer:
-    """A bitmask that was checked once: calls take it in place of its array, and save the checks.
+    """A bitmask whose layout was checked once; each call that takes it checks that its array is still as it was.
 
-    It keeps the array's memory; an array whose memory was put elsewhere since (``tensor.resize_``) needs another one.
+    An array whose memory, shape or type changed since, as by ``tensor.resize_``, is refused with ``ValueError``: it needs another
+    buffer.
     """
 
     def __new__(cls, bitmask: Bitmask) -> MaskBuffer: ...
@@ -456,19 +470,22 @@ class Catalog:
 
     @staticmethod
     def build(
-        codes: Integers | Sequence[Integers],
+        codes: Integers | Sequence[Integers] | None = None,
         ids: Iterable[str | int] | None = None,
         attributes: Mapping[str, Iterable[Any]] | ArrowTable | None = None,
         offsets: Integers | None = None,
+        *,
+        code_columns: Sequence[Integers] | None = None,
     ) -> Catalog:
         """Builds a catalog of semantic IDs, ids and attributes.
 
-        ``codes``: an array ``[n, L]`` of any integer type and layout, read in place; a list of L arrays, a column each; a list of
-        n lists, of any lengths; or with ``offsets`` ``[n + 1]`` all rows one after another. ``ids``: text or whole numbers,
-        the row's number where they are left out. ``attributes``: a column a name, None where an item has none; dates and times
-        become points in time.
+        ``codes``: an array ``[n, L]`` of any integer type and layout, read in place; a list or column of n rows, each a list or
+        array of any length; or with ``offsets`` ``[n + 1]`` all rows one after another. ``code_columns`` in its place: L arrays, one
+        a level. ``ids``: text or whole numbers, the row's number where they are left out. ``attributes``: a column a name, None where
+        an item has none, and NaN, NaT and NA in columns of pandas; dates and times become points in time.
 
-        Raises ``CatalogError`` for a code below 0 or above 2**31 - 1, and an id that comes twice, naming row and item.
+        Raises ``CatalogError`` for a code below 0 or above 2**31 - 1, and an id that comes twice, naming row and item. Ctrl-C ends
+        it.
         """
     @staticmethod
     def from_arrow(

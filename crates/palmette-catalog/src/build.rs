@@ -1,5 +1,7 @@
 //! From items in any order to a catalog.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use palmette_attributes::{AttributeError, ColumnConflict, ColumnKind, ColumnsBuilder};
 use serde_json::{Map, Value};
 
@@ -267,11 +269,39 @@ impl CatalogBuilder {
         level_prefixes: Option<Vec<String>>,
         mut stage_began: impl FnMut(BuildStage),
     ) -> Result<Catalog, BuildError> {
+        let finished = self.finish_while(level_prefixes, |stage| {
+            stage_began(stage);
+            true
+        });
+        finished.map(|catalog| catalog.expect("nothing calls it off"))
+    }
+
+    /// [`finish`](Self::finish) that ends with the stage during which the flag is set; it then gives `None`.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    pub fn finish_unless(
+        self,
+        level_prefixes: Option<Vec<String>>,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<Catalog>, BuildError> {
+        self.finish_while(level_prefixes, |_| !cancelled.load(Ordering::Relaxed))
+    }
+
+    fn finish_while(
+        self,
+        level_prefixes: Option<Vec<String>>,
+        mut goes_on: impl FnMut(BuildStage) -> bool,
+    ) -> Result<Option<Catalog>, BuildError> {
         let Self { options, rows, ids, lines, columns } = self;
-        stage_began(BuildStage::Sorting);
+        if !goes_on(BuildStage::Sorting) {
+            return Ok(None);
+        }
         let sorted = rows.sorted(true);
         let order = sorted.order();
-        stage_began(BuildStage::Indexing);
+        if !goes_on(BuildStage::Indexing) {
+            return Ok(None);
+        }
         let index_options = IndexOptions {
             dense_levels: options.dense_levels,
             dense_bytes: options.dense_bytes,
@@ -279,7 +309,9 @@ impl CatalogBuilder {
         };
         let index = Index::of_sorted(&sorted, &index_options).map_err(BuildErrorKind::Dense)?;
         drop(sorted);
-        stage_began(BuildStage::OrderingItems);
+        if !goes_on(BuildStage::OrderingItems) {
+            return Ok(None);
+        }
         let twice = |(first, second): (u32, u32), id: &str| {
             let lines = lines.finish();
             let (line, first_line) = (lines.get(u64::from(second)), lines.get(u64::from(first)));
@@ -289,7 +321,7 @@ impl CatalogBuilder {
         let columns = columns.finish(Some(&order), |_, _| {});
         let codes_per_level =
             options.codes_per_level.unwrap_or_else(|| index.code_bounds().to_vec());
-        Ok(Catalog::from_parts(index, ids, columns, codes_per_level, level_prefixes))
+        Ok(Some(Catalog::from_parts(index, ids, columns, codes_per_level, level_prefixes)))
     }
 }
 

@@ -154,8 +154,10 @@ enum Place {
 }
 
 /// A compilation that others may wait for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Build {
+    /// The process whose thread compiles: a child that is forked meanwhile has no such thread.
+    process: u32,
     result: Mutex<Option<BuildResult>>,
     done: Condvar,
 }
@@ -221,6 +223,16 @@ impl GrammarCache {
         kept.evict(self.limits.max_bytes);
     }
 
+    /// Lets go of all grammars. Whoever has one keeps it, and compilations go on.
+    pub fn clear(&self) {
+        self.lock().places.retain(|_, place| matches!(place, Place::Building(_)));
+    }
+
+    /// Limits of the grammars and of their memory.
+    pub fn limits(&self) -> &CacheLimits {
+        &self.limits
+    }
+
     /// Work so far and contents.
     pub fn statistics(&self) -> CacheStatistics {
         let kept = self.lock();
@@ -241,9 +253,11 @@ impl GrammarCache {
                 *last_asked = now;
                 Found::Ready(Arc::clone(grammar))
             }
-            Some(Place::Building(build)) => Found::Building(Arc::clone(build)),
-            None => {
-                let build = Arc::new(Build::default());
+            Some(Place::Building(build)) if build.process == std::process::id() => {
+                Found::Building(Arc::clone(build))
+            }
+            Some(Place::Building(_)) | None => {
+                let build = Arc::new(Build::new());
                 kept.places.insert(Arc::clone(key), Place::Building(Arc::clone(&build)));
                 Found::Nothing(build)
             }
@@ -367,6 +381,10 @@ impl Kept {
 }
 
 impl Build {
+    fn new() -> Self {
+        Self { process: std::process::id(), result: Mutex::default(), done: Condvar::new() }
+    }
+
     /// Result; `None` when it was given up.
     fn wait(&self, cancelled: &AtomicBool) -> Result<BuildResult, CacheError> {
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
+use crate::process::{AtWork, in_pool};
+
 /// Pause between two looks at signals.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
@@ -31,7 +33,8 @@ pub(crate) fn interruptible<R: Send>(
         let worker = builder.spawn_scoped(scope, move || {
             // Dropped at the end, and when unwinding: the wait below ends then.
             let _sender = sender;
-            work(cancelled)
+            let _at_work = AtWork::begin();
+            in_pool(|| work(cancelled))
         })?;
         let mut raised = None;
         loop {

@@ -11,6 +11,7 @@ mod catalog;
 mod errors;
 mod grammar;
 mod interrupt;
+mod process;
 
 use pyo3::prelude::*;
 
@@ -45,6 +46,8 @@ mod _palmette {
     #[pymodule_init]
     fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::errors::prepare(module)?;
+        super::process::prepare(module)?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         super::catalog::add(module)
     }
 }
@@ -60,6 +63,6 @@ mod command {
     /// Runs the command line with these arguments, the program's name first; returns the exit status.
     #[pyfunction]
     pub(crate) fn run_command(py: Python<'_>, args: Vec<OsString>) -> u8 {
-        py.detach(|| palmette_cli::run(args))
+        crate::process::detach_in_pool(py, || palmette_cli::run(args))
     }
 }

@@ -123,6 +123,11 @@ impl Vocabulary {
         Self { shared: Arc::new(Shared { slices, tokenizer, origin, cache }) }
     }
 
+    /// The grammars that were compiled over it, as long as they are kept.
+    pub fn cache(&self) -> &GrammarCache {
+        &self.shared.cache
+    }
+
     fn load(name: &str, options: &LoadOptions) -> Result<Self, VocabularyError> {
         let loaded = palmette_vocabulary::load_with(name, options);
         Ok(loaded.map_err(|error| VocabularyError(error.into()))?.into())

@@ -159,6 +159,7 @@ def test_caches(vocabulary):
         compiler.compile(grammar)
     assert compiler.statistics | {"bytes": 0} == {
         "grammars": 1, "bytes": 0, "hits": 2, "waited": 0, "built": 1, "failed": 0, "evicted": 0, "too_large": 0,
+        "max_bytes": 1 << 30,
     }  # fmt: skip
     small = palmette.Compiler(vocabulary, cache_bytes=10)
     small.compile(grammar)

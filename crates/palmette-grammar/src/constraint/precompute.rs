@@ -118,6 +118,19 @@ impl GrammarConstraint {
         &self,
         limits: PrecomputeLimits,
     ) -> io::Result<BackgroundPrecompute> {
+        self.precompute_in_background_pausing(limits, || {})
+    }
+
+    /// [`precompute_in_background`](Self::precompute_in_background) that calls `pause` before each step, on its thread, while it holds no
+    /// lock: a program that forks keeps it there meanwhile.
+    ///
+    /// # Errors
+    /// When the system has no thread to give.
+    pub fn precompute_in_background_pausing(
+        &self,
+        limits: PrecomputeLimits,
+        mut pause: impl FnMut() + Send + 'static,
+    ) -> io::Result<BackgroundPrecompute> {
         let (constraint, shared) = (self.clone(), Arc::new(Shared::default()));
         let (end, ended) = mpsc::channel();
         let seen = Arc::clone(&shared);
@@ -125,9 +138,11 @@ impl GrammarConstraint {
             std::thread::Builder::new().name("masks-ahead".to_owned()).spawn(move || {
                 // Dropped at the end, and when unwinding: that is what `wait` waits for.
                 let _end = end;
+                pause();
                 constraint.run(&limits, &seen.cancelled, |visited, open| {
                     seen.visited.store(visited, Ordering::Relaxed);
                     seen.open.store(open, Ordering::Relaxed);
+                    pause();
                 })
             })?;
         Ok(BackgroundPrecompute { shared, thread: Some(thread), ended })

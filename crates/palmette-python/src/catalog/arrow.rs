@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 
 use super::errors::{CatalogError, of_build};
 use crate::errors::with;
+use crate::process;
 
 /// Name of a table in errors.
 pub(crate) const TABLE: &str = "table";
@@ -54,7 +55,7 @@ pub(crate) fn stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamRea
 pub(crate) fn catalog(table: &Bound<'_, PyAny>, options: &SourceOptions) -> PyResult<Catalog> {
     let py = table.py();
     let reader = stream(table)?;
-    py.detach(|| {
+    process::detach_in_pool(py, || {
         let mut builder = CatalogBuilder::new(BuildOptions::default()).map_err(Refused::Build)?;
         let schema = reader.schema();
         let read = read_batches_into(TABLE, &schema, reader, options, &mut builder);
@@ -71,7 +72,7 @@ type Rows = (Vec<Map<String, Value>>, Vec<String>);
 pub(crate) fn rows(table: &Bound<'_, PyAny>) -> PyResult<Rows> {
     let py = table.py();
     let reader = stream(table)?;
-    let read = py.detach(|| {
+    let read = process::detach_in_pool(py, || {
         let schema = reader.schema();
         let times = palmette_tables::time_columns(&schema);
         let mut rows = Vec::new();

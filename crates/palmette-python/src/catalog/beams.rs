@@ -15,6 +15,7 @@ use super::constraint::{CatalogConstraint, Successors};
 use super::spelled::{Followers, Spelled, token, write_masks};
 use crate::buffers::{FloatRows, MaskRows};
 use crate::errors::not_allowed;
+use crate::process;
 
 /// The hypotheses of a search over a catalog: at first one without tokens, then those that `advance` makes of them.
 ///
@@ -205,7 +206,7 @@ impl Beams {
 
     /// Successors of each row: `(rows, tokens, offsets)`, as of `CatalogConstraint.successors`.
     fn successors<'py>(&mut self, py: Python<'py>) -> PyResult<Successors<'py>> {
-        let found = py.detach(|| with_rows!(&mut self.live, rows => rows.followers()));
+        let found = process::detach(py, || with_rows!(&mut self.live, rows => rows.followers()));
         let offsets = found.offsets(self.scores.len());
         let array = |values: &[i32]| arrays::array(py, values);
         Ok((array(&found.rows)?, array(&found.tokens)?, array(&offsets)?))
@@ -223,9 +224,10 @@ impl Beams {
         bitmask.check_width(self.constraint.get().spelled.tokens().num_tokens())?;
         let into = places_of(rows, self.scores.len(), &bitmask)?;
         let all: Vec<usize> = (0..into.len()).collect();
-        py.detach(|| {
-            with_rows!(&self.live, rows => write_masks(&rows.constraint, &all, &rows.states, &into, &mut bitmask))
-        })
+        process::detach(
+            py,
+            || with_rows!(&self.live, rows => write_masks(&rows.constraint, &all, &rows.states, &into, &mut bitmask)),
+        )
     }
 
     /// The best extensions of all rows: `(parents, tokens, scores)`, best first; equal scores by row, then by token. Fewer than
@@ -247,7 +249,8 @@ impl Beams {
             )));
         }
         let width = width.unwrap_or(self.width);
-        let best = py.detach(
+        let best = process::detach(
+            py,
             || with_rows!(&mut self.live, rows => rows.best(&self.scores, &log_probs, width)),
         );
         let best = best.map_err(|(row, token)| {
@@ -301,8 +304,10 @@ impl Beams {
         };
         let values: Vec<i64> = (0..parents.len()).map(|at| given.get(at, 0)).collect();
         let tokens: Vec<Option<TokenId>> = values.iter().map(|&value| token(value)).collect();
-        let advanced =
-            py.detach(|| with_rows!(&mut self.live, rows => rows.advance(&parents, &tokens)));
+        let advanced = process::detach(
+            py,
+            || with_rows!(&mut self.live, rows => rows.advance(&parents, &tokens)),
+        );
         if let Err(place) = advanced {
             let (value, parent) = (values[place], parents[place]);
             let message =

@@ -1,28 +1,21 @@
 //! Catalogs from arrays: codes, ids and attributes as columns.
 
-use palmette_catalog::index::MAX_CODE;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use palmette_catalog::readers::ItemSink;
 use palmette_catalog::{BuildError, BuildOptions, Catalog, CatalogBuilder, ColumnKind};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyInt, PyString};
 use serde_json::{Map, Value};
 
 use super::arrow::{self, is_table};
 use super::codes::IntMatrix;
 use super::errors::CatalogError;
+use super::item_codes::Codes;
 use super::values::{is_instant, to_json};
 use crate::errors::with;
-
-/// Semantic IDs in the memory of their arrays.
-enum Codes {
-    /// A row an item.
-    Matrix(IntMatrix),
-    /// Rows of any length.
-    Rows(Vec<Vec<i64>>),
-    /// All rows one after another, and where each begins and the last ends.
-    Flat(IntMatrix, Vec<usize>),
-}
+use crate::interrupt::interruptible;
 
 /// Names of items.
 enum Ids {
@@ -32,6 +25,9 @@ enum Ids {
     Texts(Vec<String>),
 }
 
+/// Number of rows between two looks at whether the work is called off.
+const BETWEEN_LOOKS: usize = 1 << 12;
+
 /// One attribute of all items.
 struct Column {
     name: String,
@@ -39,19 +35,20 @@ struct Column {
     is_instant: bool,
 }
 
-/// Builds a catalog of codes `[n, levels]` with ids and attributes.
+/// Builds a catalog of codes with ids and attributes; Ctrl-C ends it.
 pub(crate) fn build(
-    codes: &Bound<'_, PyAny>,
+    py: Python<'_>,
+    codes: Codes,
     ids: Option<&Bound<'_, PyAny>>,
     attributes: Option<&Bound<'_, PyAny>>,
-    offsets: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Catalog> {
-    let py = codes.py();
-    let codes = Codes::of(codes, offsets)?;
     let num_items = codes.len();
     let ids = Ids::of(ids, num_items)?;
     let attributes = Attributes::of(attributes, num_items)?;
-    py.detach(|| build_of(&codes, &ids, attributes)).map_err(|error| of_row(py, &error))
+    let built = interruptible(py, |cancelled| build_of(&codes, &ids, attributes, cancelled))?;
+    // Called off, the signal's exception was raised above.
+    let built = built.map_err(|error| of_row(py, &error))?;
+    built.ok_or_else(|| PyKeyboardInterrupt::new_err("the catalog was not built"))
 }
 
 /// Attributes of all items, and which of them are points in time.
@@ -107,17 +104,26 @@ impl Values {
     }
 }
 
-fn build_of(codes: &Codes, ids: &Ids, attributes: Attributes) -> Result<Catalog, BuildError> {
+/// The catalog; `None` when it was called off.
+fn build_of(
+    codes: &Codes,
+    ids: &Ids,
+    attributes: Attributes,
+    cancelled: &AtomicBool,
+) -> Result<Option<Catalog>, BuildError> {
     let Attributes { instants, mut values } = attributes;
     let columns = instants.into_iter().map(|name| (name, ColumnKind::Timestamp)).collect();
     let mut builder = CatalogBuilder::new(BuildOptions { columns, ..BuildOptions::default() })?;
     let mut row_codes = Vec::new();
     for row in 0..codes.len() {
+        if row.is_multiple_of(BETWEEN_LOOKS) && cancelled.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         let (line, id) = (row as u64 + 1, ids.get(row));
         codes.read(row, &mut row_codes).map_err(|rule| BuildError::of_item(line, &*id, rule))?;
         builder.push(line, id, &row_codes, values.take(row))?;
     }
-    builder.finish(None, |_| {})
+    builder.finish_unless(None, cancelled)
 }
 
 /// The exception of a row, counted from 0 as arrays are.
@@ -133,95 +139,6 @@ fn of_row(py: Python<'_>, error: &BuildError) -> PyErr {
     };
     let raised = with(CatalogError::new_err(message), py, "line", error.line());
     with(raised, py, "item", error.id())
-}
-
-impl Codes {
-    fn of(codes: &Bound<'_, PyAny>, offsets: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        if let Some(offsets) = offsets {
-            let codes = IntMatrix::of_column(codes, "codes (with offsets)")?;
-            let offsets = offsets_of(offsets, codes.num_rows())?;
-            return Ok(Self::Flat(codes, offsets));
-        }
-        let is_sequence = codes.is_instance_of::<PyList>() || codes.is_instance_of::<PyTuple>();
-        if !is_sequence {
-            return IntMatrix::of_array(codes, "codes").map(Self::Matrix);
-        }
-        let Ok(first) = codes.get_item(0) else { return Ok(Self::Rows(Vec::new())) };
-        if first.is_instance_of::<PyList>() || first.is_instance_of::<PyTuple>() {
-            return rows_of(codes).map(Self::Rows);
-        }
-        let columns = codes.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-        IntMatrix::of_columns(columns, "codes").map(Self::Matrix)
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Matrix(matrix) => matrix.num_rows(),
-            Self::Rows(rows) => rows.len(),
-            Self::Flat(_, offsets) => offsets.len().saturating_sub(1),
-        }
-    }
-
-    /// Reads the codes of a row. `Err`: the rule that one breaks, as the end of a sentence about the item.
-    fn read(&self, row: usize, codes: &mut Vec<u32>) -> Result<(), String> {
-        codes.clear();
-        let mut push = |code: i64| match u32::try_from(code) {
-            Ok(code) if code <= MAX_CODE => {
-                codes.push(code);
-                Ok(())
-            }
-            _ => Err(format!(
-                "has code {code} at level {}; codes are whole numbers from 0 to {MAX_CODE}, and shorter rows come as \
-                 lists or with offsets",
-                codes.len()
-            )),
-        };
-        match self {
-            Self::Matrix(matrix) => matrix.row(row).try_for_each(&mut push),
-            Self::Rows(rows) => rows[row].iter().copied().try_for_each(&mut push),
-            Self::Flat(values, offsets) => {
-                (offsets[row]..offsets[row + 1]).map(|at| values.get(at, 0)).try_for_each(&mut push)
-            }
-        }
-    }
-}
-
-fn rows_of(rows: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<i64>>> {
-    let row = |(at, row): (usize, PyResult<Bound<'_, PyAny>>)| {
-        let row = row?;
-        row.extract::<Vec<i64>>().map_err(|_| {
-            let shown = row.repr().map_or_else(|_| "?".into(), |text| text.to_string());
-            let shown: String = shown.chars().take(60).collect();
-            PyTypeError::new_err(format!(
-                "row {at} of codes is {shown}; a list of whole numbers is expected"
-            ))
-        })
-    };
-    rows.try_iter()?.enumerate().map(row).collect()
-}
-
-/// Offsets of rows in so many codes, and where the last ends.
-fn offsets_of(offsets: &Bound<'_, PyAny>, num_codes: usize) -> PyResult<Vec<usize>> {
-    let column = IntMatrix::of_column(offsets, "offsets")?;
-    let mut starts = Vec::with_capacity(column.num_rows());
-    for at in 0..column.num_rows() {
-        let start = column.get(at, 0);
-        let before = starts.last().copied().unwrap_or(0);
-        match usize::try_from(start) {
-            Ok(start) if start >= before && start <= num_codes => starts.push(start),
-            _ => {
-                return Err(PyValueError::new_err(format!(
-                    "offsets[{at}] is {start}; offsets ascend from 0 to the number of codes, {num_codes}"
-                )));
-            }
-        }
-    }
-    match (starts.first(), starts.last()) {
-        (Some(0), Some(&last)) if last == num_codes => Ok(starts),
-        _ => Err(PyValueError::new_err(format!(
-            "offsets begin with 0 and end with the number of codes, {num_codes}: one more than there are items"
-        ))),
-    }
 }
 
 impl Ids {
@@ -274,14 +191,32 @@ pub(crate) fn id_of(id: &Bound<'_, PyAny>) -> PyResult<String> {
     Err(PyTypeError::new_err(format!("{shown} is no id; ids are text or whole numbers")))
 }
 
-/// The elements of a list, an array, a Series or a column of Arrow, as Python's own objects.
-fn elements<'py>(
+/// The elements of a list, an array, a Series or a column of Arrow, as Python's own objects, `None` where one is missing. Signals
+/// are looked at now and then.
+pub(crate) fn elements<'py>(
     column: &Bound<'py, PyAny>,
 ) -> PyResult<impl Iterator<Item = PyResult<Bound<'py, PyAny>>>> {
+    let py = column.py();
     let list = ["to_pylist", "tolist", "to_list"]
         .into_iter()
         .find_map(|method| column.hasattr(method).ok()?.then(|| column.call_method0(method)));
-    list.unwrap_or_else(|| Ok(column.clone()))?.try_iter()
+    // A Series of pandas has a value of its own kind where one is missing: NaN, NaT, NA.
+    let missing = match column.getattr_opt("isna")? {
+        Some(isna) => Some(isna.call0()?.call_method0("tolist")?.try_iter()?),
+        None => None,
+    };
+    let mut missing = missing.into_iter().flatten();
+    let elements = list.unwrap_or_else(|| Ok(column.clone()))?.try_iter()?;
+    Ok(elements.enumerate().map(move |(at, element)| {
+        if at.is_multiple_of(BETWEEN_LOOKS) {
+            py.check_signals()?;
+        }
+        let is_missing = missing.next().transpose()?;
+        match is_missing.map(|is_missing| is_missing.is_truthy()).transpose()? {
+            Some(true) => Ok(py.None().into_bound(py)),
+            _ => element,
+        }
+    }))
 }
 
 fn columns_of(attributes: &Bound<'_, PyDict>, num_items: usize) -> PyResult<Vec<Column>> {

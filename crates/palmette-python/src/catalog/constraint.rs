@@ -17,6 +17,7 @@ use super::filter::{ItemSet, filter_of, numbers_in};
 use super::frozen::Catalog;
 use super::spelled::{Followers, Spelled};
 use crate::buffers::MaskRows;
+use crate::process;
 
 /// The semantic IDs of a catalog's items as sequences of a model's tokens. It keeps no state: every call names the tokens
 /// so far, so that beams may be reordered, dropped and copied in any way. Threads share it.
@@ -38,14 +39,14 @@ type Pickled<'py> = (Py<Catalog>, Bound<'py, PyList>, usize, Option<Bound<'py, P
 impl CatalogConstraint {
     pub(crate) fn new(catalog: &Bound<'_, Catalog>, tokens: CodeTokens) -> PyResult<Self> {
         let (py, view) = (catalog.py(), catalog.get().view.clone());
-        let spelled = py.detach(|| Spelled::new(&view, Arc::new(tokens)));
+        let spelled = process::detach_in_pool(py, || Spelled::new(&view, Arc::new(tokens)));
         let spelled = spelled.map_err(|error| of_tokens(py, &error))?;
         Ok(Self { catalog: catalog.clone().unbind(), view, spelled, items: None })
     }
 
     /// The constraint of which only `items` may be returned, and of its own only those.
     fn with(&self, py: Python<'_>, items: ViewItems) -> Self {
-        let (spelled, items) = py.detach(|| {
+        let (spelled, items) = process::detach_in_pool(py, || {
             let items = match &self.items {
                 Some(own) => self.view.intersection(own, &items),
                 None => items,
@@ -103,7 +104,8 @@ impl CatalogConstraint {
             Ok(items) => items.get().items_of(&self.view)?,
             Err(_) => {
                 let filter = filter_of(items)?;
-                py.detach(|| self.view.filter(&filter)).map_err(|error| of_filter(&error))?
+                process::detach_in_pool(py, || self.view.filter(&filter))
+                    .map_err(|error| of_filter(&error))?
             }
         };
         Ok(self.with(py, items))
@@ -121,7 +123,7 @@ impl CatalogConstraint {
     ) -> PyResult<Successors<'py>> {
         let prefixes = IntMatrix::of_array(tokens, "tokens")?;
         let groups = self.groups(prefixes.num_rows(), items, item_of_row)?;
-        let (found, offsets) = py.detach(|| {
+        let (found, offsets) = process::detach(py, || {
             let mut found = Followers::default();
             for (spelled, rows) in &groups {
                 spelled.followers(&prefixes, rows, &mut found);
@@ -149,14 +151,14 @@ impl CatalogConstraint {
         let mut bitmask = MaskRows::of(bitmask)?;
         bitmask.check_width(self.spelled.tokens().num_tokens())?;
         let into = places_of(rows, prefixes.num_rows(), &bitmask)?;
-        py.detach(|| self.spelled.fill_masks(&prefixes, &into, &mut bitmask))
+        process::detach(py, || self.spelled.fill_masks(&prefixes, &into, &mut bitmask))
     }
 
     /// The ids of the items that may be returned and whose whole semantic ID is each row of tokens; none for a row that is
     /// no item's.
     fn decode(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<String>>> {
         let spelled = IntMatrix::of_array(tokens, "tokens")?;
-        Ok(py.detach(|| {
+        Ok(process::detach(py, || {
             let found = self.spelled.decode(&self.view, &spelled).into_iter();
             found.map(|ids| ids.into_iter().map(str::to_owned).collect()).collect()
         }))

@@ -11,11 +11,12 @@ use serde_json::{Map, Value};
 use super::arrow::Refused;
 use super::errors::{CatalogError, of_build};
 use crate::errors::{of_io, with};
+use crate::process;
 
 /// The catalog of a Parquet or Arrow file's rows.
 pub(crate) fn of_table(py: Python<'_>, path: &Path, options: &SourceOptions) -> PyResult<Catalog> {
     let file = std::fs::File::open(path).map_err(|error| of_io(py, &error, Some(path)))?;
-    py.detach(|| {
+    process::detach_in_pool(py, || {
         let mut builder = CatalogBuilder::new(BuildOptions::default()).map_err(Refused::Build)?;
         let format = match path.extension().and_then(|extension| extension.to_str()) {
             Some("arrow" | "arrows" | "feather" | "ipc") => TableFormat::Arrow,
@@ -46,7 +47,7 @@ fn read_index(py: Python<'_>, name: &Path, text: &[u8]) -> PyResult<Catalog> {
         Build(palmette_catalog::BuildError),
     }
     let options = SourceOptions::default();
-    let built = py.detach(|| {
+    let built = process::detach_in_pool(py, || {
         let mut builder = CatalogBuilder::new(BuildOptions::default()).map_err(Failed::Build)?;
         let read = parse_into(name, text, Format::IndexJson, &options, &mut builder);
         let summary = read.map_err(Failed::Read)?;

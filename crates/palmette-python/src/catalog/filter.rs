@@ -12,6 +12,7 @@ use super::arrays::array;
 use super::errors::of_filter;
 use super::frozen::Catalog;
 use super::values::{dict_to_json, to_python};
+use crate::process;
 
 /// A condition on the attributes of items, read and checked once.
 #[pyclass(frozen, module = "palmette")]
@@ -105,7 +106,7 @@ impl ItemSet {
         op: impl Fn(&CatalogView, &ViewItems, &ViewItems) -> ViewItems + Send + Sync,
     ) -> PyResult<Self> {
         let others = other.items_of(&self.view)?;
-        let items = py.detach(|| op(&self.view, &self.items, &others));
+        let items = process::detach_in_pool(py, || op(&self.view, &self.items, &others));
         Ok(Self { catalog: self.catalog.clone_ref(py), view: self.view.clone(), items })
     }
 }

@@ -15,9 +15,11 @@ use super::codes::IntMatrix;
 use super::constraint::{CatalogConstraint, code_tokens_of};
 use super::errors::{CatalogError, of_file, of_filter};
 use super::filter::{ItemSet, filter_of};
+use super::item_codes::Codes;
 use super::static_tables::{StaticTables, catalog_of};
 use super::values::{object_to_python, to_json};
 use super::{arrays, arrow, files};
+use crate::process;
 
 /// Items, each with a semantic ID and attributes. It never changes; threads share it.
 #[pyclass(frozen, weakref, module = "palmette")]
@@ -51,14 +53,17 @@ impl Catalog {
 impl Catalog {
     /// Builds a catalog of semantic IDs, ids and attributes.
     #[staticmethod]
-    #[pyo3(name = "build", signature = (codes, ids=None, attributes=None, offsets=None))]
+    #[pyo3(name = "build", signature = (codes=None, ids=None, attributes=None, offsets=None, *, code_columns=None))]
     fn build_of(
-        codes: &Bound<'_, PyAny>,
+        py: Python<'_>,
+        codes: Option<&Bound<'_, PyAny>>,
         ids: Option<&Bound<'_, PyAny>>,
         attributes: Option<&Bound<'_, PyAny>>,
         offsets: Option<&Bound<'_, PyAny>>,
+        code_columns: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        build(codes, ids, attributes, offsets).map(Self::of)
+        let codes = Codes::given(codes, offsets, code_columns)?;
+        build(py, codes, ids, attributes).map(Self::of)
     }
 
     /// Builds a catalog of a table's rows: any object with `__arrow_c_stream__`.
@@ -102,14 +107,14 @@ impl Catalog {
     /// Opens a catalog's file. Everything in it is checked.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let opened = py.detach(|| palmette_catalog::Catalog::open(&path));
+        let opened = process::detach_in_pool(py, || palmette_catalog::Catalog::open(&path));
         opened.map(Self::of).map_err(|error| of_file(&error))
     }
 
     /// Writes the catalog to a file; one of that name is replaced, and kept if writing fails.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let catalog = py.detach(|| self.frozen())?;
-        py.detach(|| catalog.write(&path)).map_err(|error| of_file(&error))
+        let catalog = process::detach_in_pool(py, || self.frozen())?;
+        process::detach_in_pool(py, || catalog.write(&path)).map_err(|error| of_file(&error))
     }
 
     fn __len__(&self) -> usize {
@@ -178,7 +183,7 @@ impl Catalog {
     /// All semantic IDs, in the order of `ids()`; shorter ones end in -1.
     fn codes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let levels = self.view.num_levels();
-        let codes = py.detach(|| {
+        let codes = process::detach_in_pool(py, || {
             let mut all = Vec::with_capacity(self.view.num_items() as usize * levels);
             for (catalog, live) in self.view.parts() {
                 for rank in 0..catalog.num_items() {
@@ -215,14 +220,14 @@ impl Catalog {
         prefixes: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let prefixes = IntMatrix::of_array(prefixes, "prefixes")?;
-        let found = py.detach(|| self.have_prefixes(&prefixes));
+        let found = process::detach(py, || self.have_prefixes(&prefixes));
         arrays::bools(py, &found)
     }
 
     /// The items that match a filter: a dict, JSON text or a Filter.
     fn filter(slf: &Bound<'_, Self>, filter: &Bound<'_, PyAny>) -> PyResult<ItemSet> {
         let (filter, view) = (filter_of(filter)?, &slf.get().view);
-        let items = slf.py().detach(|| view.filter(&filter));
+        let items = process::detach_in_pool(slf.py(), || view.filter(&filter));
         Ok(Self::set(slf, items.map_err(|error| of_filter(&error))?))
     }
 
@@ -272,7 +277,7 @@ impl Catalog {
         let num_tokens = vocab_size
             .unwrap_or_else(|| self.codes_per_level().into_iter().max().unwrap_or(0) as usize);
         let num_levels = num_levels.unwrap_or(self.view.num_levels());
-        let tables = py.detach(|| {
+        let tables = process::detach_in_pool(py, || {
             let catalog = self.frozen()?;
             StaticTables::of(&catalog, num_tokens, num_levels, dense_lookup_layers)
                 .map_err(CatalogError::new_err)
@@ -306,13 +311,15 @@ impl Catalog {
         let starts = IntMatrix::of_column(&starts, "start_mask")?;
         let packed_csr = IntMatrix::of_array(packed_csr, "packed_csr")?;
         let indptr = IntMatrix::of_column(indptr, "indptr")?;
-        let catalog = py.detach(|| catalog_of(&packed_csr, &indptr, &starts, num_levels));
+        let catalog =
+            process::detach_in_pool(py, || catalog_of(&packed_csr, &indptr, &starts, num_levels));
         catalog.map(Self::of).map_err(CatalogError::new_err)
     }
 
     /// The bytes of the file that `save` writes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.frozen().map(|catalog| catalog.to_bytes()))?;
+        let bytes =
+            process::detach_in_pool(py, || self.frozen().map(|catalog| catalog.to_bytes()))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -320,8 +327,9 @@ impl Catalog {
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
         let bytes = bytes.to_vec();
-        let read =
-            py.detach(|| palmette_catalog::Catalog::from_bytes("bytes", bytes, Check::Whole));
+        let read = process::detach_in_pool(py, || {
+            palmette_catalog::Catalog::from_bytes("bytes", bytes, Check::Whole)
+        });
         read.map(Self::of).map_err(|error| of_file(&error))
     }
 

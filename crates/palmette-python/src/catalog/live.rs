@@ -1,11 +1,12 @@
 //! Classes `LiveCatalog` and `LiveReader`: catalogs in a directory, which change while they are read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use palmette_live::{LiveError, LiveOptions, ReaderOptions, Update};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList};
 use serde_json::{Map, Value};
 
@@ -14,6 +15,7 @@ use super::errors::CatalogError;
 use super::frozen::Catalog;
 use super::values::dict_to_json;
 use crate::errors::with;
+use crate::process::{self, OfProcess};
 
 /// The exception of a live catalog.
 fn of_live(py: Python<'_>, error: &LiveError) -> PyErr {
@@ -30,19 +32,27 @@ fn of_live(py: Python<'_>, error: &LiveError) -> PyErr {
 #[derive(Debug)]
 pub(crate) struct LiveCatalog {
     /// `None` once it was closed: the directory is unlocked when nothing holds it any more.
-    live: Mutex<Option<Arc<palmette_live::LiveCatalog>>>,
+    live: Mutex<Option<OfProcess<Arc<palmette_live::LiveCatalog>>>>,
 }
 
 impl LiveCatalog {
     fn of(py: Python<'_>, opened: Result<palmette_live::LiveCatalog, LiveError>) -> PyResult<Self> {
         let live = opened.map_err(|error| of_live(py, &error))?;
-        Ok(Self { live: Mutex::new(Some(Arc::new(live))) })
+        Ok(Self { live: Mutex::new(Some(OfProcess::new(Arc::new(live)))) })
     }
 
-    /// The catalog, as long as it was not closed.
+    /// The catalog, as long as it was not closed, in the process that opened it.
     pub(crate) fn live(&self) -> PyResult<Arc<palmette_live::LiveCatalog>> {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        live.ok_or_else(|| CatalogError::new_err("the live catalog was closed; open it again"))
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(live) = live.as_ref() else {
+            return Err(CatalogError::new_err("the live catalog was closed; open it again"));
+        };
+        live.get().map(Arc::clone).ok_or_else(|| {
+            CatalogError::new_err(
+                "the live catalog was opened before this process was forked, and one process writes to it: read its directory with \
+                 LiveReader.open, or take a snapshot before forking",
+            )
+        })
     }
 }
 
@@ -59,14 +69,18 @@ impl LiveCatalog {
         let items = catalog.map(|catalog| catalog.get().frozen()).transpose()?;
         let items = items.map(|items| (*items).clone());
         let options = LiveOptions::default();
-        let created = py.detach(|| palmette_live::LiveCatalog::create(&dir, items, None, options));
+        let created = process::detach_in_pool(py, || {
+            palmette_live::LiveCatalog::create(&dir, items, None, options)
+        });
         Self::of(py, created)
     }
 
     /// Opens a directory that `create` or `palmette catalog live init` made.
     #[staticmethod]
     fn open(py: Python<'_>, dir: PathBuf) -> PyResult<Self> {
-        let opened = py.detach(|| palmette_live::LiveCatalog::open(&dir, LiveOptions::default()));
+        let opened = process::detach_in_pool(py, || {
+            palmette_live::LiveCatalog::open(&dir, LiveOptions::default())
+        });
         Self::of(py, opened)
     }
 
@@ -78,7 +92,7 @@ impl LiveCatalog {
     fn apply(&self, py: Python<'_>, updates: &Bound<'_, PyAny>) -> PyResult<u64> {
         let updates = updates_of(updates)?;
         let live = self.live()?;
-        let applied = py.detach(|| live.apply(&updates));
+        let applied = process::detach_in_pool(py, || live.apply(&updates));
         applied.map(|applied| applied.generation).map_err(|error| of_live(py, &error))
     }
 
@@ -100,35 +114,38 @@ impl LiveCatalog {
     /// Makes codebooks larger: codes of updates are then below these sizes. Returns the generation.
     fn widen(&self, py: Python<'_>, codes_per_level: Vec<u32>) -> PyResult<u64> {
         let live = self.live()?;
-        py.detach(|| live.widen(&codes_per_level)).map_err(|error| of_live(py, &error))
+        process::detach_in_pool(py, || live.widen(&codes_per_level))
+            .map_err(|error| of_live(py, &error))
     }
 
     /// Keeps the present generation, to go back to; returns its number.
     #[pyo3(signature = (name=None))]
     fn keep(&self, py: Python<'_>, name: Option<&str>) -> PyResult<u64> {
         let live = self.live()?;
-        py.detach(|| live.keep(name)).map_err(|error| of_live(py, &error))
+        process::detach_in_pool(py, || live.keep(name)).map_err(|error| of_live(py, &error))
     }
 
     /// Lets go of a kept generation.
     fn forget(&self, py: Python<'_>, generation: u64) -> PyResult<()> {
         let live = self.live()?;
-        py.detach(|| live.forget(generation)).map_err(|error| of_live(py, &error))
+        process::detach_in_pool(py, || live.forget(generation)).map_err(|error| of_live(py, &error))
     }
 
     /// Makes the items those of a kept generation again, as a new one; returns its number.
     fn rollback(&self, py: Python<'_>, generation: u64) -> PyResult<u64> {
         let live = self.live()?;
-        py.detach(|| live.rollback(generation)).map_err(|error| of_live(py, &error))
+        process::detach_in_pool(py, || live.rollback(generation))
+            .map_err(|error| of_live(py, &error))
     }
 
     /// Ends what runs in the background and unlocks the directory; readers of snapshots go on.
     fn close(&self, py: Python<'_>) {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
-        py.detach(|| {
-            if let Some(live) = live {
+        process::detach_in_pool(py, || {
+            if let Some(live) = live.as_ref().and_then(OfProcess::get) {
                 live.close();
             }
+            drop(live);
         });
     }
 
@@ -142,7 +159,13 @@ impl LiveCatalog {
     }
 
     fn __repr__(&self) -> String {
-        let Ok(live) = self.live() else { return "<LiveCatalog, closed>".into() };
+        let live = match self.live() {
+            Ok(live) => live,
+            Err(_) if self.live.lock().unwrap_or_else(PoisonError::into_inner).is_none() => {
+                return "<LiveCatalog, closed>".into();
+            }
+            Err(_) => return "<LiveCatalog of another process>".into(),
+        };
         let snapshot = live.snapshot();
         let (items, generation) = (snapshot.num_items(), snapshot.generation());
         format!("<LiveCatalog of {items} items, generation {generation}>")
@@ -154,7 +177,29 @@ impl LiveCatalog {
 #[pyclass(frozen, weakref, module = "palmette")]
 #[derive(Debug)]
 pub(crate) struct LiveReader {
-    pub(crate) reader: Arc<palmette_live::LiveReader>,
+    dir: PathBuf,
+    /// Opened anew in a forked child, where nothing follows the directory otherwise.
+    reader: Mutex<OfProcess<Arc<palmette_live::LiveReader>>>,
+}
+
+impl LiveReader {
+    /// The reader of this process.
+    pub(crate) fn reader(&self, py: Python<'_>) -> PyResult<Arc<palmette_live::LiveReader>> {
+        let mut reader = self.reader.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        if let Some(reader) = reader.get() {
+            return Ok(Arc::clone(reader));
+        }
+        let opened = opened(py, &self.dir)?;
+        *reader = OfProcess::new(Arc::clone(&opened));
+        Ok(opened)
+    }
+}
+
+fn opened(py: Python<'_>, dir: &Path) -> PyResult<Arc<palmette_live::LiveReader>> {
+    let opened = process::detach_in_pool(py, || {
+        palmette_live::LiveReader::open(dir, ReaderOptions::default())
+    });
+    opened.map(Arc::new).map_err(|error| of_live(py, &error))
 }
 
 #[pymethods]
@@ -162,42 +207,43 @@ impl LiveReader {
     /// Opens a directory that a `LiveCatalog` or `palmette catalog live` writes.
     #[staticmethod]
     fn open(py: Python<'_>, dir: PathBuf) -> PyResult<Self> {
-        let opened = py.detach(|| palmette_live::LiveReader::open(&dir, ReaderOptions::default()));
-        let reader = opened.map_err(|error| of_live(py, &error))?;
-        Ok(Self { reader: Arc::new(reader) })
+        let reader = Mutex::new(OfProcess::new(opened(py, &dir)?));
+        Ok(Self { dir, reader })
     }
 
     /// The items as they are now, whatever comes after.
-    fn snapshot(&self) -> Catalog {
-        Catalog::of_view(self.reader.snapshot().into())
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Catalog> {
+        Ok(Catalog::of_view(self.reader(py)?.snapshot().into()))
     }
 
     /// The items of a generation that is kept, by its number or name.
     fn kept(&self, py: Python<'_>, generation: &Bound<'_, PyAny>) -> PyResult<Catalog> {
         let name = generation.str()?.to_cow()?.into_owned();
-        let found = py.detach(|| self.reader.generation(&name));
+        let reader = self.reader(py)?;
+        let found = process::detach_in_pool(py, || reader.generation(&name));
         Ok(Catalog::of_view(found.map_err(|error| of_live(py, &error))?.into()))
     }
 
     /// Looks for a newer generation at once; returns the newest.
     fn refresh(&self, py: Python<'_>) -> PyResult<u64> {
-        py.detach(|| self.reader.refresh()).map_err(|error| of_live(py, &error))
+        let reader = self.reader(py)?;
+        process::detach_in_pool(py, || reader.refresh()).map_err(|error| of_live(py, &error))
     }
 
     /// The number of the newest generation that was seen.
     #[getter]
-    fn generation(&self) -> u64 {
-        self.reader.snapshot().generation()
+    fn generation(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.reader(py)?.snapshot().generation())
     }
 
-    fn __len__(&self) -> usize {
-        self.reader.snapshot().num_items() as usize
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.reader(py)?.snapshot().num_items() as usize)
     }
 
-    fn __repr__(&self) -> String {
-        let snapshot = self.reader.snapshot();
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let snapshot = self.reader(py)?.snapshot();
         let (items, generation) = (snapshot.num_items(), snapshot.generation());
-        format!("<LiveReader of {items} items, generation {generation}>")
+        Ok(format!("<LiveReader of {items} items, generation {generation}>"))
     }
 }
 

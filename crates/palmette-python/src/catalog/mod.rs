@@ -13,6 +13,7 @@ mod errors;
 mod files;
 pub(crate) mod filter;
 pub(crate) mod frozen;
+mod item_codes;
 pub(crate) mod live;
 pub(crate) mod recommender;
 mod spelled;

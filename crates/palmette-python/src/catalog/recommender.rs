@@ -22,12 +22,15 @@ use super::frozen::Catalog;
 use super::live::{LiveCatalog, LiveReader};
 use super::values::dict_to_json;
 use crate::interrupt::interruptible;
+use crate::process::{self, OfProcess, in_pool};
 
 /// A model joined with the catalog it recommends from. Threads share it, and none waits for another.
 #[pyclass(frozen, weakref, module = "palmette")]
 #[derive(Debug)]
 pub(crate) struct Recommender {
     recommender: palmette::Recommender,
+    /// The process whose threads follow the catalog; `None` where nothing follows it.
+    follows: Option<OfProcess<()>>,
 }
 
 /// Arguments that all requests of a call have in common.
@@ -92,6 +95,17 @@ impl Wishes {
 }
 
 impl Recommender {
+    /// Refuses a catalog that changes, in a forked child, where nothing would tell of its changes.
+    fn check_process(&self) -> PyResult<()> {
+        match self.follows.as_ref().is_some_and(|follows| follows.get().is_none()) {
+            false => Ok(()),
+            true => Err(RecommendError::new_err(
+                "the recommender's live catalog was opened before this process was forked, and is not followed here: make the \
+                 recommender in this process, over LiveReader.open of the directory or a snapshot",
+            )),
+        }
+    }
+
     fn answer(
         &self,
         history: &[String],
@@ -138,15 +152,20 @@ impl Recommender {
         } else if let Ok(live) = catalog.cast::<LiveCatalog>() {
             CatalogSource::Live(live.get().live()?)
         } else if let Ok(reader) = catalog.cast::<LiveReader>() {
-            CatalogSource::Reader(reader.get().reader.clone())
+            CatalogSource::Reader(reader.get().reader(py)?)
         } else {
             let kind = catalog.get_type().name()?;
             let message =
                 format!("{kind} is no catalog; give a Catalog, LiveCatalog or LiveReader");
             return Err(PyTypeError::new_err(message));
         };
-        let opened = py.detach(|| palmette::Recommender::open(&model_dir, source));
-        Ok(Self { recommender: opened.map_err(|error| of_recommend(&error))? })
+        let is_followed = matches!(source, CatalogSource::Live(_) | CatalogSource::Reader(_));
+        let opened =
+            process::detach_in_pool(py, || palmette::Recommender::open(&model_dir, source));
+        Ok(Self {
+            recommender: opened.map_err(|error| of_recommend(&error))?,
+            follows: is_followed.then(|| OfProcess::new(())),
+        })
     }
 
     /// The best items to follow a history of ids, oldest first. Ids that the catalog does not have are left out, and in the
@@ -169,6 +188,7 @@ impl Recommender {
         user: Option<&Bound<'_, PyAny>>,
         think_tokens: Option<usize>,
     ) -> PyResult<Answer> {
+        self.check_process()?;
         let user = user.map(document).transpose()?;
         let prompt = PromptWishes { query, user, think_tokens };
         let history = ids_of(history)?;
@@ -209,6 +229,7 @@ impl Recommender {
         user: Option<&Bound<'_, PyAny>>,
         think_tokens: Option<usize>,
     ) -> PyResult<Vec<Answer>> {
+        self.check_process()?;
         let user = user.map(document).transpose()?;
         let prompt = PromptWishes { query, user, think_tokens };
         let histories = histories.try_iter()?.map(|history| ids_of(&history?));
@@ -255,6 +276,7 @@ impl Recommender {
         unknown: &str,
         threads: Option<NonZeroUsize>,
     ) -> PyResult<AnswerTable> {
+        self.check_process()?;
         let prompt = PromptWishes::default();
         let wishes = Wishes::of(
             k,
@@ -280,6 +302,7 @@ impl Recommender {
     /// The items as a request sees them now.
     #[getter]
     fn catalog(&self) -> PyResult<Catalog> {
+        self.check_process()?;
         let view = self.recommender.view().map_err(|error| of_recommend(&error))?;
         Ok(Catalog::of_view(view.view().clone()))
     }
@@ -312,6 +335,11 @@ fn document(rules: &Bound<'_, PyAny>) -> PyResult<String> {
     }
 }
 
+fn next_of<'a, T>(all: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    Some((at, all.get(at)?))
+}
+
 /// Does the same with each of many things, on so many threads, one a processor by default; what came of each, in order.
 pub(crate) fn side_by_side<T: Sync, R: Send>(
     all: &[T],
@@ -325,10 +353,8 @@ pub(crate) fn side_by_side<T: Sync, R: Send>(
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(one) = all.get(at) else { break };
-                    let result = work(one);
+                while let Some((at, one)) = next_of(all, &next) {
+                    let result = in_pool(|| work(one));
                     done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
                 }
             });

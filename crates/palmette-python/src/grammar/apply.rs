@@ -5,6 +5,7 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::buffers::{LogitRow, LogitRows, MaskRows};
+use crate::process;
 
 /// Sets logits to minus infinity where a mask has a 0, and past the mask's last word.
 ///
@@ -44,7 +45,7 @@ pub(crate) fn apply_bitmask(
             )));
         }
     };
-    py.detach(|| {
+    process::detach(py, || {
         for row in rows {
             let allowed = mask.row(row);
             match logits.row_mut(row) {

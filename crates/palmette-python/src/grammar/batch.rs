@@ -1,7 +1,6 @@
 //! `palmette.fill_masks`: the masks of a batch, over threads and without the interpreter.
 
 use std::collections::HashMap;
-use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,23 +11,20 @@ use palmette_grammar::{
 };
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PySequence;
 
 use super::matcher::{Matcher, fill_row, forbids, with_scratch};
-use super::vocabulary::tokens_of;
+use super::vocabulary::{numbers_of, tokens_of};
 use crate::buffers::MaskRows;
 use crate::errors;
+use crate::process::{self, OfProcess};
 
 /// Threads with their memory, kept from call to call; each call that runs has one of its own.
 ///
 /// Only taken and put back while attached to the interpreter, so that nobody holds the lock while a process forks.
-static FILLERS: Mutex<Option<Fillers>> = Mutex::new(None);
+static FILLERS: Mutex<Option<OfProcess<Fillers>>> = Mutex::new(None);
 
-struct Fillers {
-    /// The process they are of: threads do not survive a fork.
-    process: u32,
-    by_threads: HashMap<usize, Vec<BatchFiller>>,
-}
+/// Idle fillers by their number of threads.
+type Fillers = HashMap<usize, Vec<BatchFiller>>;
 
 /// More threads than this do not help and cost memory.
 const MAX_THREADS: usize = 64;
@@ -72,7 +68,7 @@ pub(crate) fn fill(
 ) -> PyResult<()> {
     let num_rows = rows.len();
     let mut rows = rows.into_iter();
-    let mut failed = py.detach(|| {
+    let mut failed = process::detach(py, || {
         let (begun, mut failed) = (Instant::now(), None);
         while (threads.get() == 1 || begun.elapsed() < ALONE)
             && let Some((what, words)) = rows.next()
@@ -88,7 +84,7 @@ pub(crate) fn fill(
     });
     if rows.len() > 0 {
         let (alone, mut filler) = (num_rows - rows.len(), taken(threads)?);
-        let (filler, rest) = py.detach(move || {
+        let (filler, rest) = process::detach(py, move || {
             let rest = filler.fill_each(rows, &MaskBudget::unlimited());
             (filler, rest)
         });
@@ -103,29 +99,25 @@ pub(crate) fn fill(
 }
 
 fn taken(threads: NonZeroUsize) -> PyResult<BatchFiller> {
-    let process = std::process::id();
-    let mut kept = FILLERS.lock().unwrap_or_else(PoisonError::into_inner);
-    if kept.as_ref().is_some_and(|kept| kept.process != process) {
-        // Ending threads that are not there could wait for them.
-        mem::forget(kept.take());
-    }
-    let kept = kept.get_or_insert_with(|| Fillers { process, by_threads: HashMap::new() });
-    if let Some(filler) = kept.by_threads.get_mut(&threads.get()).and_then(Vec::pop) {
-        return Ok(filler);
-    }
-    BatchFiller::new(threads).map_err(|error| {
+    let known = with_fillers(|kept| kept.get_mut(&threads.get()).and_then(Vec::pop));
+    let filler = known.map_or_else(|| BatchFiller::new(threads), Ok).map_err(|error| {
         PyRuntimeError::new_err(format!("{threads} threads could not be started: {error}"))
-    })
+    })?;
+    Ok(filler)
 }
 
 fn put_back(filler: BatchFiller) {
+    with_fillers(|kept| kept.entry(filler.num_threads()).or_default().push(filler));
+}
+
+/// Lends the fillers of this process: threads do not survive a fork.
+fn with_fillers<R>(work: impl FnOnce(&mut Fillers) -> R) -> R {
     let mut kept = FILLERS.lock().unwrap_or_else(PoisonError::into_inner);
-    match &mut *kept {
-        Some(kept) if kept.process == std::process::id() => {
-            kept.by_threads.entry(filler.num_threads()).or_default().push(filler);
-        }
-        _ => mem::forget(filler),
+    if kept.as_ref().and_then(OfProcess::get).is_none() {
+        *kept = None;
     }
+    let kept = kept.get_or_insert_with(|| OfProcess::new(Fillers::new()));
+    work(kept.get_mut().expect("made in this process"))
 }
 
 /// Numbers of rows, `count` of them from 0 on unless given.
@@ -239,7 +231,7 @@ pub(crate) fn fill_masks_with_drafts(
     threads: Option<isize>,
 ) -> PyResult<Vec<usize>> {
     let states = states_of(matchers)?;
-    let drafts = drafts.try_iter()?.map(|draft| tokens(&draft?));
+    let drafts = drafts.try_iter()?.map(|draft| numbers_of(&draft?));
     let drafts = drafts.collect::<PyResult<Vec<_>>>()?;
     if drafts.len() != states.len() {
         return Err(PyValueError::new_err(format!(
@@ -294,12 +286,4 @@ pub(crate) fn fill_masks_with_drafts(
         mask.row_mut(row).fill(0);
     }
     Ok(kept)
-}
-
-/// The numbers of a sequence, or of a row of an array.
-fn tokens(given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    if let Ok(sequence) = given.cast::<PySequence>() {
-        return sequence.extract();
-    }
-    given.try_iter()?.map(|token| token?.extract()).collect()
 }

@@ -19,6 +19,7 @@ use super::source::Grammar;
 use super::vocabulary::{Vocabulary, tokens_of};
 use crate::errors;
 use crate::interrupt::interruptible;
+use crate::process::{self, AtWork, OfProcess};
 
 /// The work that one compilation may take, unless limits say otherwise: minutes.
 pub(crate) const STEPS: u64 = 20_000_000_000;
@@ -30,7 +31,7 @@ pub(crate) struct CompiledGrammar {
     notes: Vec<String>,
     vocabulary: Py<Vocabulary>,
     grammar: Py<Grammar>,
-    ahead: Mutex<Option<BackgroundPrecompute>>,
+    ahead: Mutex<Option<OfProcess<BackgroundPrecompute>>>,
 }
 
 /// Masks found out before they are asked for: not, on a thread of its own, or waited for as many seconds.
@@ -136,29 +137,47 @@ fn seconds_of(ahead: Option<Ahead>) -> PyResult<Option<Duration>> {
 impl CompiledGrammar {
     /// Finds out masks on a thread of its own, which is waited for at most so long.
     fn begin_ahead(&self, py: Python<'_>, seconds: Duration) -> PyResult<()> {
-        let begun = self.constraint.precompute_in_background(PrecomputeLimits::default());
+        let limits = PrecomputeLimits::default();
+        let mut at_work = None;
+        let begun =
+            self.constraint.precompute_in_background_pausing(limits, move || match at_work {
+                None => at_work = Some(AtWork::begin()),
+                Some(_) => process::pause(),
+            });
         let begun = begun.map_err(|error| errors::of_io(py, &error, None))?;
-        *self.ahead.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) = Some(begun);
+        let mut ahead = self.ahead.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        *ahead = Some(OfProcess::new(begun));
+        drop(ahead);
         if !seconds.is_zero() {
             self.wait_until(py, Instant::now().checked_add(seconds))?;
         }
         Ok(())
     }
 
-    /// True when the work ahead is at its end by then; `None` waits for it.
+    /// True when the work ahead is at its end by then; `None` waits for it. A forked child begins it anew.
     fn wait_until(&self, py: Python<'_>, until: Option<Instant>) -> PyResult<bool> {
         const AT_ONCE: Duration = Duration::from_millis(10);
+        let ahead = self.ahead.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let is_of_parent = ahead.as_ref().is_some_and(|ahead| ahead.get().is_none());
+        drop(ahead);
+        if is_of_parent {
+            self.begin_ahead(py, Duration::ZERO)?;
+        }
         interruptible(py, |cancelled| {
             loop {
                 let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-                let ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(ahead) = &*ahead else { return true };
-                if ahead.wait(left.map_or(AT_ONCE, |left| left.min(AT_ONCE))) {
+                let ended = {
+                    let ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+                    let Some(ahead) = ahead.as_ref().and_then(OfProcess::get) else { return true };
+                    ahead.wait(left.map_or(AT_ONCE, |left| left.min(AT_ONCE)))
+                };
+                if ended {
                     return true;
                 }
                 if left.is_some_and(|left| left.is_zero()) || cancelled.load(Ordering::Relaxed) {
                     return false;
                 }
+                process::pause();
             }
         })
     }
@@ -232,7 +251,7 @@ impl CompiledGrammar {
     /// About how much memory it takes by now, without the vocabulary: masks that were asked for are kept.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.constraint.bytes())
+        process::detach_in_pool(py, || self.constraint.bytes())
     }
 
     /// Waits until the masks that ``ahead`` asked for are found out; tells whether they are. ``None`` waits for as long as it takes.
@@ -251,7 +270,8 @@ impl CompiledGrammar {
     /// Writes it to a file, with the masks that are known by now: ``palmette.load`` reads it, and so does the command line. Limits of the
     /// grammar are not written: one that needs greater ones than the default is refused.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let saved = py.detach(|| self.constraint.save(&self.grammar.get().source, &path));
+        let saved =
+            process::detach_in_pool(py, || self.constraint.save(&self.grammar.get().source, &path));
         saved.map_err(|error| errors::of_save(py, &error, Some(&path)))
     }
 
@@ -265,7 +285,8 @@ impl CompiledGrammar {
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (Py<Vocabulary>, Bound<'py, PyBytes>))> {
         let (py, this) = (slf.py(), slf.get());
-        let bytes = py.detach(|| this.constraint.to_bytes(&this.grammar.get().source));
+        let bytes =
+            process::detach_in_pool(py, || this.constraint.to_bytes(&this.grammar.get().source));
         let bytes = bytes.map_err(|error| errors::of_save(py, &error, None))?;
         let parts = (this.vocabulary(py), PyBytes::new(py, &bytes));
         Ok((slf.get_type().getattr("_restore")?, parts))
@@ -293,6 +314,28 @@ pub(crate) fn load(path: PathBuf, vocabulary: &Bound<'_, Vocabulary>) -> PyResul
     let what = path.display().to_string();
     let at: &Path = &path;
     CompiledGrammar::reopened(vocabulary, &what, || SavedGrammar::open(at))
+}
+
+/// The counters of a cache, after a look at how large its grammars have become.
+pub(crate) fn statistics_of<'py>(
+    py: Python<'py>,
+    cache: &GrammarCache,
+) -> PyResult<Bound<'py, PyDict>> {
+    let counted = process::detach(py, || {
+        cache.trim();
+        cache.statistics()
+    });
+    let shown = PyDict::new(py);
+    shown.set_item("grammars", counted.grammars)?;
+    shown.set_item("bytes", counted.bytes)?;
+    shown.set_item("max_bytes", cache.limits().max_bytes)?;
+    shown.set_item("hits", counted.hits)?;
+    shown.set_item("waited", counted.waited)?;
+    shown.set_item("built", counted.built)?;
+    shown.set_item("failed", counted.failed)?;
+    shown.set_item("evicted", counted.evicted)?;
+    shown.set_item("too_large", counted.too_large)?;
+    Ok(shown)
 }
 
 /// Compiles grammars over one vocabulary and keeps them, within so much memory and under limits of its own.
@@ -331,24 +374,16 @@ impl Compiler {
         self.vocabulary.clone_ref(py)
     }
 
-    /// Counters: ``grammars`` and ``bytes`` held, and by now ``hits``, ``waited`` (for another thread's compilation), ``built``,
-    /// ``failed``, ``evicted`` and ``too_large``.
+    /// Counters: ``grammars`` and ``bytes`` held of at most ``max_bytes``, and by now ``hits``, ``waited`` (for another thread's
+    /// compilation), ``built``, ``failed``, ``evicted`` and ``too_large``.
     #[getter]
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counted = py.detach(|| {
-            self.cache.trim();
-            self.cache.statistics()
-        });
-        let shown = PyDict::new(py);
-        shown.set_item("grammars", counted.grammars)?;
-        shown.set_item("bytes", counted.bytes)?;
-        shown.set_item("hits", counted.hits)?;
-        shown.set_item("waited", counted.waited)?;
-        shown.set_item("built", counted.built)?;
-        shown.set_item("failed", counted.failed)?;
-        shown.set_item("evicted", counted.evicted)?;
-        shown.set_item("too_large", counted.too_large)?;
-        Ok(shown)
+        statistics_of(py, &self.cache)
+    }
+
+    /// Lets go of all grammars that are kept; who has one keeps it.
+    fn clear(&self) {
+        self.cache.clear();
     }
 
     fn __repr__(&self) -> String {

@@ -15,9 +15,10 @@ use pyo3::types::{PyAny, PyBytes};
 
 use super::compiled::CompiledGrammar;
 use super::steps::{Step, Steps};
-use super::vocabulary::{token_of, tokens_of};
+use super::vocabulary::{numbers_of, token_of, tokens_of};
 use crate::buffers::{MaskRows, new_array};
 use crate::errors::{self, Error};
+use crate::process;
 
 /// A sequence being written under a grammar: what may follow, and what has been committed.
 ///
@@ -141,7 +142,7 @@ impl Matcher {
         let row = rows.row_index(row)?;
         let state = self.state(py);
         let words = rows.row_mut(row);
-        let filled = py.detach(|| {
+        let filled = process::detach(py, || {
             fill_row(&self.constraint, &state, words)?;
             Ok(forbids(words, num_tokens))
         });
@@ -184,9 +185,9 @@ impl Matcher {
     }
 
     /// Moves over several tokens, or over none of them: ``NotAllowed`` names the first that may not follow.
-    fn commit_all(&self, py: Python<'_>, tokens: Vec<i64>) -> PyResult<()> {
-        let tokens = tokens_of(&tokens, self.num_tokens())?;
-        let result = py.detach(|| {
+    fn commit_all(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<()> {
+        let tokens = tokens_of(&numbers_of(tokens)?, self.num_tokens())?;
+        let result = process::detach(py, || {
             let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
             with_scratch(|scratch| self.commit_each(&mut place, &tokens, scratch))
         });
@@ -194,10 +195,10 @@ impl Matcher {
     }
 
     /// Number of these tokens that could be committed, one after another; nothing is.
-    fn validate(&self, py: Python<'_>, tokens: Vec<i64>) -> PyResult<usize> {
-        let tokens = tokens_of(&tokens, self.num_tokens())?;
+    fn validate(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let tokens = tokens_of(&numbers_of(tokens)?, self.num_tokens())?;
         let mut ahead = self.state(py);
-        let result = py.detach(|| {
+        let result = process::detach(py, || {
             with_scratch(|scratch| {
                 for (count, &token) in tokens.iter().enumerate() {
                     match self.constraint.commit(&mut ahead, token, scratch) {
@@ -215,7 +216,7 @@ impl Matcher {
     /// Moves over text that no token stands for, such as the part of the answer that is in the prompt; one commit for
     /// ``rollback``.
     fn commit_bytes(&self, py: Python<'_>, text: &[u8]) -> PyResult<()> {
-        let result = py.detach(|| {
+        let result = process::detach(py, || {
             let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
             let before = place.state.num_commits();
             let state = &mut place.state;
@@ -285,7 +286,7 @@ impl Matcher {
     fn allowed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let state = self.state(py);
         let mut words = vec![0; mask::num_words(self.num_tokens())];
-        let tokens = py.detach(|| {
+        let tokens = process::detach(py, || {
             fill_row(&self.constraint, &state, &mut words)?;
             Ok(mask::iter(&words).map(|token| token.0 as i32).collect::<Vec<_>>())
         });
@@ -297,7 +298,7 @@ impl Matcher {
     #[pyo3(signature = (limit=256))]
     fn forced_tokens(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<u32>> {
         let state = self.state(py);
-        let forced = py.detach(|| {
+        let forced = process::detach(py, || {
             with_scratch(|scratch| self.constraint.forced_tokens(&state, limit, scratch))
         });
         let forced = forced.map_err(|error| errors::of_recognizer(py, &error))?;
@@ -308,7 +309,7 @@ impl Matcher {
     #[pyo3(signature = (limit=4096))]
     fn forced_bytes<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyBytes>> {
         let state = self.state(py);
-        let forced = py.detach(|| {
+        let forced = process::detach(py, || {
             with_scratch(|scratch| self.constraint.forced_bytes(&state, limit, scratch))
         });
         let forced = forced.map_err(|error| errors::of_recognizer(py, &error))?;
@@ -326,8 +327,9 @@ impl Matcher {
         rows.check_width(self.num_tokens())?;
         let words = rows.row_mut(rows.row_index(0)?);
         let (state, begun) = (self.state(py), Instant::now());
-        let filled =
-            py.detach(|| (0..times).try_for_each(|_| fill_row(&self.constraint, &state, words)));
+        let filled = process::detach(py, || {
+            (0..times).try_for_each(|_| fill_row(&self.constraint, &state, words))
+        });
         filled.map_err(|error| errors::of_recognizer(py, &error))?;
         Ok(begun.elapsed().as_secs_f64())
     }

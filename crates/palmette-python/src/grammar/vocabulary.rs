@@ -9,12 +9,16 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString, PyType};
 
+use super::compiled::statistics_of;
+use crate::buffers::{IntMatrix, shown};
 use crate::errors::{self, VocabularyError};
+use crate::process;
 
 /// The tokens of a model, and the grammars that were compiled over them. Frozen; threads share it.
 ///
 /// ``tokens[t]`` are the bytes of token ``t``, ``None`` for a special token; ``ends`` are the tokens by which the model stops.
-/// ``special_tokens`` gives special tokens the names by which grammars may ask for them.
+/// A mapping has the number of each token by its bytes; numbers that it leaves out are special tokens. ``special_tokens`` gives
+/// special tokens the names by which grammars may ask for them.
 #[pyclass(module = "palmette", frozen)]
 pub(crate) struct Vocabulary {
     pub(crate) inner: palmette::Vocabulary,
@@ -117,13 +121,14 @@ impl Vocabulary {
         num_tokens: Option<usize>,
         ends: Option<&[i64]>,
     ) -> PyResult<Self> {
-        let loaded =
-            py.detach(|| palmette_vocabulary::load_bytes(name, bytes, &LoadOptions::default()));
+        let loaded = process::detach_in_pool(py, || {
+            palmette_vocabulary::load_bytes(name, bytes, &LoadOptions::default())
+        });
         let loaded = loaded.map_err(|error| VocabularyError::new_err(error.to_string()))?;
         let mut notes = Vec::new();
         let loaded = Self::altered(loaded, num_tokens, ends, &mut notes)?;
         let cutting = Cutting::Content(bytes.into());
-        Ok(py.detach(|| Self::of(loaded, Some(cutting), notes)))
+        Ok(process::detach_in_pool(py, || Self::of(loaded, Some(cutting), notes)))
     }
 
     fn from_parts(
@@ -132,7 +137,7 @@ impl Vocabulary {
         cutting: Option<Cutting>,
         notes: Vec<String>,
     ) -> Self {
-        py.detach(|| {
+        process::detach_in_pool(py, || {
             let options = LoadOptions::default();
             let source = match &cutting {
                 Some(Cutting::Named(name)) => palmette_vocabulary::load_with(name, &options).ok(),
@@ -156,12 +161,21 @@ impl Vocabulary {
 
     /// The tokens of a text by its Python tokenizer, which must give the text back.
     fn encode_by(&self, backend: &Bound<'_, PyAny>, text: &str) -> PyResult<Vec<TokenId>> {
-        let options = PyDict::new(backend.py());
+        let py = backend.py();
+        let options = PyDict::new(py);
         options.set_item("add_special_tokens", false)?;
-        let cut = backend.call_method("encode", (text,), Some(&options))?;
+        // Batches are cut without the interpreter's lock, single texts with it.
+        let batch = match backend.getattr_opt("encode_batch_fast")? {
+            Some(batch) => Some(batch),
+            None => backend.getattr_opt("encode_batch")?,
+        };
+        let cut = match batch {
+            Some(batch) => batch.call(((text,),), Some(&options))?.get_item(0)?,
+            None => backend.call_method("encode", (text,), Some(&options))?,
+        };
         let cut = cut.getattr_opt("ids")?.unwrap_or(cut);
         let tokens: Vec<TokenId> = cut.extract::<Vec<u32>>()?.into_iter().map(TokenId).collect();
-        if self.inner.decode(&tokens) == text.as_bytes() {
+        if process::detach(py, || self.inner.decode(&tokens) == text.as_bytes()) {
             return Ok(tokens);
         }
         Err(VocabularyError::new_err(
@@ -187,6 +201,29 @@ pub(crate) fn tokens_of(numbers: &[i64], num_tokens: usize) -> PyResult<Vec<Toke
     numbers.iter().map(|&number| token_of(number, num_tokens)).collect()
 }
 
+/// The numbers of a list, an array or a tensor: tokens as callers have them.
+///
+/// # Errors
+/// `TypeError` for what holds no whole numbers, `ValueError` for several rows.
+pub(crate) fn numbers_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    if !given.hasattr("shape")? {
+        return given.try_iter()?.map(|token| token?.extract()).collect();
+    }
+    let array = IntMatrix::of(given, "tokens")?;
+    let mut numbers = Vec::with_capacity(array.num_cols());
+    match (array.num_rows(), array.shape()) {
+        (_, &[0]) => {}
+        (1, _) => array.read_row(0, &mut numbers),
+        (_, shape) => {
+            let shape = shown(shape);
+            return Err(PyValueError::new_err(format!(
+                "tokens have the shape {shape}; give those of one sequence, such as a row of them"
+            )));
+        }
+    }
+    Ok(numbers)
+}
+
 /// A number as a token.
 ///
 /// # Errors
@@ -208,29 +245,12 @@ impl Vocabulary {
         ends: Vec<i64>,
         special_tokens: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let mut texts = Vec::new();
-        for (token, text) in tokens.try_iter()?.enumerate() {
-            let text = text?;
-            if text.is_none() {
-                texts.push(None);
-                continue;
-            }
-            let text =
-                text.extract::<Vec<u8>>().ok().filter(|_| !text.is_instance_of::<PyString>());
-            texts.push(Some(text.ok_or_else(|| {
-                PyTypeError::new_err(format!(
-                    "token {token} is neither bytes nor None; give the bytes that it adds to a text (`text.encode()`), \
-                     None for a special token"
-                ))
-            })?));
-            if texts.len() > MAX_TOKENS {
-                return Err(PyValueError::new_err(format!(
-                    "a vocabulary has at most {MAX_TOKENS} tokens"
-                )));
-            }
-        }
-        let ends = tokens_of(&ends, texts.len())?;
         let names = special_tokens.map(named_tokens).transpose()?.unwrap_or_default();
+        let texts = match tokens.cast::<PyMapping>() {
+            Ok(ids) => texts_of_ids(ids, &ends, &names)?,
+            Err(_) => texts_of(tokens)?,
+        };
+        let ends = tokens_of(&ends, texts.len())?;
         let vocabulary = palmette_core::Vocabulary::new(texts, ends);
         let vocabulary = vocabulary.and_then(|vocabulary| {
             vocabulary.with_names(names.into_iter().map(|(name, token)| (token, name)))
@@ -304,7 +324,7 @@ impl Vocabulary {
         // A path never means an encoding, even where a file has its name.
         let inside = std::path::Path::new(".").join(&path);
         let path = if path.is_absolute() { path } else { inside };
-        let loaded = py.detach(|| {
+        let loaded = process::detach_in_pool(py, || {
             let loaded = palmette_vocabulary::load_with(&path.to_string_lossy(), &options);
             (loaded, content_of(&path))
         });
@@ -316,7 +336,7 @@ impl Vocabulary {
         let (mut notes, ends) = (Vec::new(), given.then_some(&end_numbers[..]));
         let loaded = Self::altered(loaded, num_tokens, ends, &mut notes)?;
         let cutting = loaded_content.map(|bytes| Cutting::Content(bytes.into()));
-        Ok(py.detach(|| Self::of(loaded, cutting, notes)))
+        Ok(process::detach_in_pool(py, || Self::of(loaded, cutting, notes)))
     }
 
     /// An encoding of tiktoken that is in the package, such as ``"o200k_base"``.
@@ -335,12 +355,14 @@ impl Vocabulary {
                 "no encoding has the name {name:?}; there are {known}. Files are read by Vocabulary.from_file"
             )));
         }
-        let loaded = py.detach(|| palmette_vocabulary::load_with(name, &LoadOptions::default()));
+        let loaded = process::detach_in_pool(py, || {
+            palmette_vocabulary::load_with(name, &LoadOptions::default())
+        });
         let loaded = loaded.map_err(|error| VocabularyError::new_err(error.to_string()))?;
         let mut notes = Vec::new();
         let loaded = Self::altered(loaded, num_tokens, ends.as_deref(), &mut notes)?;
         let cutting = Cutting::Named(name.to_owned());
-        Ok(py.detach(|| Self::of(loaded, Some(cutting), notes)))
+        Ok(process::detach_in_pool(py, || Self::of(loaded, Some(cutting), notes)))
     }
 
     /// The vocabulary of a ``tiktoken.Encoding``, also of one of the caller's own. ``ends`` left out is its ``eot_token``.
@@ -452,15 +474,20 @@ impl Vocabulary {
     }
 
     /// The bytes of several tokens, one after another.
-    fn decode<'py>(&self, py: Python<'py>, tokens: Vec<i64>) -> PyResult<Bound<'py, PyBytes>> {
-        let tokens = tokens_of(&tokens, self.inner.num_tokens())?;
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        tokens: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let tokens = tokens_of(&numbers_of(tokens)?, self.inner.num_tokens())?;
         Ok(PyBytes::new(py, &self.inner.decode(&tokens)))
     }
 
     /// The tokens of a text, as the vocabulary's own tokenizer cuts it within a text: no special tokens, no space before it.
     fn encode(&self, py: Python<'_>, text: &str) -> PyResult<Vec<u32>> {
         let num_tokens = self.inner.num_tokens();
-        let tokens = match (py.detach(|| self.inner.encode(text)), &self.backend) {
+        let tokens = match (process::detach_in_pool(py, || self.inner.encode(text)), &self.backend)
+        {
             (Ok(tokens), _) => tokens,
             (Err(error), Some(backend)) if error.is_left_out() => {
                 self.encode_by(backend.bind(py), text)?
@@ -477,6 +504,18 @@ impl Vocabulary {
             Some(token) => Err(errors::unknown_token(token.0.into(), num_tokens)),
             None => Ok(tokens.into_iter().map(|token| token.0).collect()),
         }
+    }
+
+    /// Counters of the grammars that were compiled over it and are kept, as ``Compiler.statistics`` has them: together at most
+    /// ``max_bytes``, those that were not asked for longest being let go of first.
+    #[getter]
+    fn cache_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        statistics_of(py, self.inner.cache())
+    }
+
+    /// Lets go of the grammars that are kept; who has one keeps it.
+    fn clear_cache(&self) {
+        self.inner.cache().clear();
     }
 
     fn __eq__(&self, other: &Self) -> bool {
@@ -576,6 +615,72 @@ fn ends_of(tokenizer: &Bound<'_, PyAny>) -> PyResult<Option<Vec<i64>>> {
         }
     }
     Ok(None)
+}
+
+/// The bytes of each token, in order.
+fn texts_of(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Vec<u8>>>> {
+    let mut texts = Vec::new();
+    for (token, text) in tokens.try_iter()?.enumerate() {
+        let text = text?;
+        texts.push(match text.is_none() {
+            true => None,
+            false => Some(bytes_of(&text, || format!("token {token}"))?),
+        });
+        check_size(texts.len())?;
+    }
+    Ok(texts)
+}
+
+/// The bytes of each token, from a mapping of them to their numbers. Numbers that nothing has are special tokens.
+fn texts_of_ids(
+    ids: &Bound<'_, PyMapping>,
+    ends: &[i64],
+    names: &[(String, TokenId)],
+) -> PyResult<Vec<Option<Vec<u8>>>> {
+    let mut texts: Vec<Option<Vec<u8>>> = Vec::new();
+    for pair in ids.items()?.iter() {
+        let (text, token): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+        let number = token.extract::<usize>().map_err(|_| {
+            let kind = token.repr().map_or_else(|_| "?".into(), |text| text.to_string());
+            PyTypeError::new_err(format!(
+                "a mapping gives tokens their numbers, 0 or more; that of {text:?} is {kind}"
+            ))
+        })?;
+        let text = bytes_of(&text, || format!("a key of the mapping, {text:?},"))?;
+        check_size(number.saturating_add(1))?;
+        texts.resize(texts.len().max(number + 1), None);
+        if let Some(other) = texts[number].replace(text) {
+            let (other, text) = (other.escape_ascii(), texts[number].as_deref());
+            return Err(VocabularyError::new_err(format!(
+                "token {number} is both b\"{other}\" and b\"{}\"; each number has one text",
+                text.unwrap_or_default().escape_ascii()
+            )));
+        }
+    }
+    let named = names.iter().map(|(_, token)| token.index() + 1);
+    let ended = ends.iter().filter_map(|&end| usize::try_from(end).ok()).map(|end| end + 1);
+    let size = named.chain(ended).chain([texts.len()]).max().unwrap_or_default();
+    check_size(size)?;
+    texts.resize(size, None);
+    Ok(texts)
+}
+
+fn bytes_of(text: &Bound<'_, PyAny>, name: impl Fn() -> String) -> PyResult<Vec<u8>> {
+    let bytes = text.extract::<Vec<u8>>().ok().filter(|_| !text.is_instance_of::<PyString>());
+    bytes.ok_or_else(|| {
+        PyTypeError::new_err(format!(
+            "{} is neither bytes nor None; give the bytes that it adds to a text (`text.encode()`), None for a special token. The \
+             pieces of a tokenizer are not bytes: Vocabulary.from_tokenizer reads them",
+            name()
+        ))
+    })
+}
+
+fn check_size(num_tokens: usize) -> PyResult<()> {
+    match num_tokens > MAX_TOKENS {
+        true => Err(PyValueError::new_err(format!("a vocabulary has at most {MAX_TOKENS} tokens"))),
+        false => Ok(()),
+    }
 }
 
 /// Names and ids, from a mapping or pairs.
