@@ -14,6 +14,11 @@ True
 True
 """
 
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
 from palmette._arrays import allocate_bitmask, bitmask_words
 from palmette._batch import BatchRecommender
 from palmette._palmette import (
@@ -44,9 +49,25 @@ from palmette._palmette import (
     SchemaUnsupported,
     Vocabulary,
     VocabularyError,
+    __version__,
     fill_masks,
     fill_masks_with_drafts,
     load,
+)
+
+#: Modules that are imported when they are first named: all but ``numpy``, ``static`` and ``types`` need a framework.
+_SUBMODULES = (
+    "compat",
+    "jax",
+    "mlx",
+    "numpy",
+    "sglang",
+    "static",
+    "torch",
+    "torch_tables",
+    "transformers",
+    "types",
+    "vllm",
 )
 
 __all__ = [
@@ -78,9 +99,20 @@ __all__ = [
     "SchemaUnsupported",
     "Vocabulary",
     "VocabularyError",
+    "__version__",
     "allocate_bitmask",
     "bitmask_words",
     "fill_masks",
     "fill_masks_with_drafts",
     "load",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"palmette.{name}")
+    raise AttributeError(f"module 'palmette' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES})

@@ -173,12 +173,13 @@ class PalmetteBackend(BaseGrammarBackend):
         return self._compile("structural_tag", lambda: _requests.tag_grammar(key_string))
 
     def _compile(self, kind: str, grammar: Any) -> BaseGrammarObject:
+        if not self._vocabulary.ends:
+            return InvalidGrammarObject(f"{kind}: {_requests.NO_ENDS}")
         try:
             compiled = grammar().compile(self._vocabulary)
         except ValueError as error:  # palmette.Error is one
             return InvalidGrammarObject(f"{kind}: {error}")
-        for note in compiled.notes:
-            logger.warning("not fully enforced: %s", note)
+        _requests.log_notes(logger, compiled.notes)
         return PalmetteGrammar(compiled.matcher(), GrammarStats(dispatch_type=kind))
 
     # The wrapper for reasoning asks the backend, which may have no grammar at hand yet.

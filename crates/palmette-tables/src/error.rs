@@ -162,9 +162,10 @@ pub(crate) enum Kind {
     #[error("item {item:?}: the code at level {level} is null; a semantic ID has no gaps")]
     NullCode { item: String, level: usize },
     #[error(
-        "item {item:?}: a code stands here, but code_{level} is null; only trailing codes may be null"
+        "item {item:?}: the code of level {level} is null; every item has a code in each column of codes, and shorter \
+         semantic IDs come as a column of lists"
     )]
-    CodeAfterNull { item: String, level: usize },
+    NullLevel { item: String, level: usize },
     #[error("item {item:?}: {value} is no JSON number; write null where there is no value")]
     NotFinite { item: String, value: f64 },
     #[error(

@@ -128,12 +128,11 @@ impl<'a> Codes<'a> {
                 let is_null = |level: &Level<'_>| {
                     level.nulls.as_ref().is_some_and(|nulls| nulls.is_null(index))
                 };
-                let len = levels.iter().position(is_null).unwrap_or(levels.len());
-                if let Some(later) = levels[len..].iter().find(|level| !is_null(level)) {
-                    let kind = Kind::CodeAfterNull { item: item.to_owned(), level: len };
-                    return Err(Fault::at(row, &layout.names[later.column], kind));
+                if let Some(level) = levels.iter().position(is_null) {
+                    let kind = Kind::NullLevel { item: item.to_owned(), level };
+                    return Err(Fault::at(row, &layout.names[levels[level].column], kind));
                 }
-                let codes = levels[..len].iter().map(|level| (level.codes)(index));
+                let codes = levels.iter().map(|level| (level.codes)(index));
                 sink.codes_from_numbers(row, item, codes)
                     .map_err(|problem| Fault::of_item(problem, None))
             }

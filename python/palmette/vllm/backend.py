@@ -115,9 +115,10 @@ class PalmetteBackend(StructuredOutputBackend):
     ) -> PalmetteGrammar:
         grammar = _grammar(request_type, grammar_spec, compact=self._compact, closed=self._closed)
         compiled = grammar.compile(self._vocabulary)
-        for note in compiled.notes:
-            logger.warning("not fully enforced: %s", note)
+        _requests.log_notes(logger, compiled.notes)
         ends = tuple(sorted(stop_token_ids)) if stop_token_ids else tuple(self._vocabulary.ends)
+        if not ends:
+            raise ValueError(_requests.NO_ENDS)
         return PalmetteGrammar(compiled.matcher(ends=ends), ends)
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:

@@ -39,6 +39,8 @@ def test_views_columns_and_lists_are_the_same_items() -> None:
         [tuple(row) for row in CODES.tolist()],
     ]
     expected = Catalog.build(CODES, IDS).to_bytes()
+    columns = same.pop(2)
+    assert Catalog.build(ids=IDS, code_columns=columns).to_bytes() == expected
     for codes in same:
         assert Catalog.build(codes, IDS).to_bytes() == expected
     backwards = Catalog.build(CODES[::-1], IDS[::-1])
@@ -97,7 +99,7 @@ def test_items_and_attributes() -> None:
         (CODES[0], {}, ValueError, r"\(3,\)"),
         (CODES.reshape(1, 4, 3), {}, ValueError, r"\(1, 4, 3\)"),
         ([[1, "x"]], {}, TypeError, "row 0"),
-        ([np.array([1, 2]), np.array([1])], {}, ValueError, "column 1.*1 rows.*2"),
+        (None, {"code_columns": [np.array([1, 2]), np.array([1])]}, ValueError, "column 1.*1 rows.*2"),
         (np.array([1, 2]), {"offsets": [0, 3]}, ValueError, r"offsets\[1\] is 3"),
         (np.array([1, 2]), {"offsets": [0, 1]}, ValueError, "end with the number of codes, 2"),
     ],

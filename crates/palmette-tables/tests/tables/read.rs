@@ -104,10 +104,10 @@ fn codes_that_are_whole_floats() {
         vec![
             ("id", texts(&["a", "b"])),
             ("code_0", floats([Some(1.0), Some(2.0)])),
-            ("code_1", floats([Some(3.0), None])),
+            ("code_1", floats([Some(3.0), Some(4.0)])),
         ],
         &[],
-        "{\"id\": \"a\", \"codes\": [1, 3]}\n{\"id\": \"b\", \"codes\": [2]}",
+        "{\"id\": \"a\", \"codes\": [1, 3]}\n{\"id\": \"b\", \"codes\": [2, 4]}",
     );
 }
 
@@ -448,15 +448,19 @@ fn errors_name_row_column_and_value() {
         vec![id(), ("codes", Arc::new(lists.finish()))],
         ", row 2, column \"codes\": item \"b\": the code at level 1 is null; a semantic ID has no gaps",
     );
-    check_error(
-        vec![id(), ("code_0", ints([None, None])), ("code_1", ints([None, Some(3)]))],
-        &format!(", row 1: item \"a\"{empty}"),
-    );
-    check_error(
-        vec![id(), ("code_0", ints([Some(1), None])), ("code_1", ints([None, Some(3)]))],
-        ", row 2, column \"code_1\": item \"b\": a code stands here, but code_0 is null; only \
-         trailing codes may be null",
-    );
+    let shorter = "is null; every item has a code in each column of codes, and shorter semantic IDs come as a column of lists";
+    for (columns, row, item, level) in [
+        ([[None, None], [None, Some(3)]], 1, "a", 0),
+        ([[Some(1), None], [Some(2), Some(3)]], 2, "b", 0),
+        ([[Some(1), Some(2)], [Some(2), None]], 2, "b", 1),
+    ] {
+        check_error(
+            vec![id(), ("code_0", ints(columns[0])), ("code_1", ints(columns[1]))],
+            &format!(
+                ", row {row}, column \"code_{level}\": item {item:?}: the code of level {level} {shorter}"
+            ),
+        );
+    }
 
     let attribute = |column: ArrayRef| vec![id(), codes(), ("x", column)];
     for value in [f64::NAN, f64::INFINITY] {
