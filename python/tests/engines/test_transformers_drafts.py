@@ -50,7 +50,7 @@ def prompt(seed: int, length: int = 7) -> torch.Tensor:
     return ids.to(DEVICE)
 
 
-def written(big: Any, ids: torch.Tensor, processor: Any, tokens: int = 40, **more: Any) -> list[list[int]]:
+def written(big: Any, ids: torch.Tensor, processor: Any, tokens: int = 24, **more: Any) -> list[list[int]]:
     output = big.generate(
         input_ids=ids,
         attention_mask=torch.ones_like(ids),
@@ -90,7 +90,7 @@ def ways(seed: int) -> dict[str, dict[str, Any]]:
 def test_drafts_write_what_greedy_search_writes(name: str, way: str) -> None:
     compiled = GRAMMARS[name]
     kept = GrammarLogitsProcessor(compiled)
-    for seed in range(3):
+    for seed in range(2):
         big, ids = model(seed), prompt(seed)
         expected = written(big, ids, GrammarLogitsProcessor(compiled, prompt_length=7))
         assert is_text(compiled, expected[0])
@@ -230,17 +230,15 @@ def test_an_assistant_of_another_vocabulary_proposes_only(tmp_path: Any) -> None
     ids = ours("one prompt of text", return_tensors="pt").input_ids.to(DEVICE)
     for seed in range(3):
         expected = written(model(seed), ids, GrammarLogitsProcessor(compiled))
-        for do_sample in (False, True):
-            found = written(
-                model(seed),
-                ids,
-                GrammarLogitsProcessor(compiled),
-                assistant_model=model(seed + 5),
-                tokenizer=ours,
-                assistant_tokenizer=theirs,
-                do_sample=do_sample,
-            )
-            assert is_text(compiled, found[0]) and (do_sample or found == expected)
+        found = written(
+            model(seed),
+            ids,
+            GrammarLogitsProcessor(compiled),
+            assistant_model=model(seed + 5, num_tokens=280),
+            tokenizer=ours,
+            assistant_tokenizer=theirs,
+        )
+        assert found == expected and is_text(compiled, found[0])
 
 
 def test_grammars_of_a_batch() -> None:
