@@ -24,6 +24,7 @@ use column::{Column, ColumnMeta};
 pub use error::AttributeError;
 pub use kind::{ColumnKind, UnknownKind};
 pub use reader::{ColumnReader, SortKey};
+pub use timestamp::parse_instant;
 
 /// The most columns there can be.
 const MAX_COLUMNS: usize = 1024;

@@ -32,11 +32,19 @@ pub(crate) fn from_seconds(seconds: f64) -> Option<i64> {
     valid(whole.checked_add((seconds.fract().rem_euclid(1.0) * 1e6).round() as i64)?)
 }
 
-/// A point in time from a date, which stands for its midnight in UTC, or date and time as ISO 8601
-/// writes them, with `T` or a space between. Without a zone it is in UTC.
+/// A point in time from text, to the nearest microsecond: what [`parse_instant`] takes.
 pub(crate) fn from_text(text: &str) -> Option<i64> {
+    let (seconds, nanoseconds) = parse_instant(text)?;
+    rounded(seconds, nanoseconds)
+}
+
+/// A point in time from text, exact: seconds since 1970-01-01T00:00:00Z, and nanoseconds after these.
+///
+/// A date stands for its midnight in UTC. Date and time are as ISO 8601 writes them, with `T` or a blank between, and in UTC
+/// where they have no zone; the zone may stand after a blank, as databases (`… UTC`) and Go (`… +0000 UTC`) write it.
+pub fn parse_instant(text: &str) -> Option<(i64, u32)> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
-        return rounded(time.timestamp(), time.timestamp_subsec_nanos());
+        return Some((time.timestamp(), time.timestamp_subsec_nanos()));
     }
     // `%Y` and `%m` alone would take numbers of other lengths and signs.
     let is_date = |(at, byte): (usize, u8)| match at {
@@ -49,17 +57,29 @@ pub(crate) fn from_text(text: &str) -> Option<i64> {
     }
     if time.is_empty() {
         let date = NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?;
-        return rounded(date.and_time(NaiveTime::MIN).and_utc().timestamp(), 0);
+        return Some((date.and_time(NaiveTime::MIN).and_utc().timestamp(), 0));
     }
-    let time =
-        time.strip_prefix(['T', ' ']).filter(|time| time.as_bytes().first() != Some(&b' '))?;
-    let text = format!("{date}T{time}");
+    let (clock, offset) = clock_and_offset(time.strip_prefix(['T', ' '])?)?;
+    let text = format!("{date}T{clock}{offset}");
     if let Ok(time) = DateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f%z") {
-        return rounded(time.timestamp(), time.timestamp_subsec_nanos());
+        return Some((time.timestamp(), time.timestamp_subsec_nanos()));
     }
     let forms = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
     let time = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(&text, form).ok())?;
-    rounded(time.and_utc().timestamp(), time.and_utc().timestamp_subsec_nanos())
+    Some((time.and_utc().timestamp(), time.and_utc().timestamp_subsec_nanos()))
+}
+
+/// The time of day and an offset that stands apart from it; none for UTC.
+fn clock_and_offset(time: &str) -> Option<(&str, &str)> {
+    let mut words = time.split(' ');
+    let clock = words.next().filter(|clock| !clock.is_empty())?;
+    let offset = match (words.next(), words.next()) {
+        (None | Some("UTC" | "GMT" | "Z"), None) => "",
+        // The name says again what the offset has said.
+        (Some(offset), _) if offset.starts_with(['+', '-']) => offset,
+        _ => return None,
+    };
+    words.next().is_none().then_some((clock, offset))
 }
 
 fn rounded(seconds: i64, nanoseconds: u32) -> Option<i64> {
@@ -99,6 +119,10 @@ mod tests {
         check(json!("2026-11-21 09:30"), Some("2026-11-21T09:30:00Z"));
         check(json!("2026-11-21 09:30:00+02:00"), Some("2026-11-21T07:30:00Z"));
         check(json!("2026-11-21T09:30:00.5-0130"), Some("2026-11-21T11:00:00.500Z"));
+        check(json!("2026-11-21 09:30:00 UTC"), Some("2026-11-21T09:30:00Z"));
+        check(json!("2026-11-21 09:30 GMT"), Some("2026-11-21T09:30:00Z"));
+        check(json!("2026-11-21 09:30:00 +02:00"), Some("2026-11-21T07:30:00Z"));
+        check(json!("2026-11-21 09:30:00.25 +0800 CST"), Some("2026-11-21T01:30:00.250Z"));
         check(json!(0), Some("1970-01-01T00:00:00Z"));
         check(json!(-1), Some("1969-12-31T23:59:59Z"));
         check(json!(253_402_300_799_i64), Some("9999-12-31T23:59:59Z"));
@@ -107,6 +131,14 @@ mod tests {
         check(json!(1.25), Some("1970-01-01T00:00:01.250Z"));
         check(json!("0000-01-01"), Some("0000-01-01T00:00:00Z"));
         check(json!("9999-12-31T23:59:59.999999Z"), Some("9999-12-31T23:59:59.999999Z"));
+    }
+
+    #[test]
+    fn instants_are_exact() {
+        let instant = |text: &str| parse_instant(text).unwrap();
+        assert_eq!(instant("1970-01-01T00:00:01.123456789Z"), (1, 123_456_789));
+        assert_eq!(instant("1970-01-01 00:00:01.123456788 +0000 UTC"), (1, 123_456_788));
+        assert_eq!(instant("1969-12-31T23:59:59.5"), (-1, 500_000_000));
     }
 
     #[test]
@@ -125,6 +157,9 @@ mod tests {
             "2026-11-21  09:30",
             "20261121T093000",
             "2026-11-21T09:30:00 Europe/Berlin",
+            "2026-11-21 09:30:00Z +0000",
+            "2026-11-21 09:30:00 +0000 UTC x",
+            "2026-11-21 09:30:00 CST",
             "2026-11-2é",
         ] {
             check(json!(text), None);
