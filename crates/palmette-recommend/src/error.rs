@@ -186,6 +186,16 @@ pub enum RecommendError {
         /// Its codes in the catalog.
         catalog: Vec<u32>,
     },
+    /// The catalog has none of the items that the model was trained on.
+    #[error(
+        "the catalog has none of the {witnesses} items that the model names of its own, such as {id:?}: the model was trained on another shop, whose semantic IDs mean other things; serve it with that shop's catalog, or train one on this"
+    )]
+    OtherShop {
+        /// Items that the model names.
+        witnesses: usize,
+        /// The first of them.
+        id: String,
+    },
     /// An item's semantic ID ends before the model's do.
     #[error(
         "item {id:?} has {codes} codes, the model's semantic IDs have {levels}: its score would have fewer terms than others', so that it outranked all that begin with its codes; give it {levels} codes, take it out of the catalog, or say by which token the model ends an item (`end_tokens`)"

@@ -180,7 +180,7 @@ impl PromptFormat {
     }
 
     /// Checks that a catalog has the semantic IDs that the model was trained on: most of the witnesses that it has must have the
-    /// codes that the model knows. Some may have changed, and a catalog without any of them passes.
+    /// codes that the model knows. Some may have changed.
     pub(crate) fn check_witnesses(&self, view: &CatalogView) -> Result<(), RecommendError> {
         let (mut found, mut other, mut example) = (0, 0, None);
         for witness in &self.witnesses {
@@ -196,6 +196,20 @@ impl PromptFormat {
             Some((Witness { id, codes }, catalog)) if 2 * other > found => {
                 let (id, model) = (id.clone(), codes.clone());
                 Err(RecommendError::OtherIds { other, found, id, model, catalog })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that a catalog is of the shop that the model was trained on: it has one of the witnesses, or no items. A live
+    /// catalog passes: it may begin with nothing, and all that it began with may be gone.
+    pub(crate) fn check_shop(&self, view: &CatalogView) -> Result<(), RecommendError> {
+        let CatalogView::Frozen(_) = view else { return Ok(()) };
+        let is_known = |witness: &Witness| view.find(&witness.id).is_some();
+        match self.witnesses.first() {
+            Some(first) if view.num_items() > 0 && !self.witnesses.iter().any(is_known) => {
+                let (witnesses, id) = (self.witnesses.len(), first.id.clone());
+                Err(RecommendError::OtherShop { witnesses, id })
             }
             _ => Ok(()),
         }

@@ -4,6 +4,7 @@ mod brute_force;
 mod draft;
 mod encoder_decoder;
 mod live;
+mod naive;
 mod named;
 mod prompts;
 mod random;

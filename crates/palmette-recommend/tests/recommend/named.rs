@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use palmette_decode::run_on;
-use palmette_recommend::{History, HistoryItem, NamedItem, Recommender, Request};
+use palmette_recommend::{History, HistoryItem, NamedItem, Recommender, Request, Witness};
 
 use crate::shop::{catalog, format, model, named, recommend, request, worker};
 
@@ -79,4 +79,25 @@ fn what_cannot_be_read_is_named() {
     refused("<x_3><y_1><x_2>".into(), &["level 1 is spelled <y_…>", "<x_…>"]);
     refused(NamedItem::Codes(vec![1, 2, 3, 4]), &["1-2-3-4", "it has 4 codes"]);
     refused(NamedItem::Codes(vec![u32::MAX, 0, 0]), &["code 4294967295 at level 0"]);
+}
+
+/// A model names items of its shop: a catalog file that has none of them is another shop's.
+#[test]
+fn a_catalog_of_another_shop_is_refused() {
+    let refused = |witnesses: &[&str], num_items: u32| {
+        let catalog = catalog(num_items);
+        let codes = |id: &str| catalog.rank_of(id).map(|rank| catalog.codes(rank));
+        let witness = |id: &&str| Witness {
+            id: (*id).to_owned(),
+            codes: codes(id).unwrap_or_else(|| vec![0, 0, 0]),
+        };
+        let mut format = format();
+        format.witnesses = witnesses.iter().map(witness).collect();
+        Recommender::new(model(), catalog, format).err().map(|error| error.to_string())
+    };
+    assert_eq!(refused(&["i3", "gone"], 200), None);
+    assert_eq!(refused(&[], 200), None);
+    assert_eq!(refused(&["P1", "P2"], 0), None, "an empty catalog is nobody's");
+    let message = refused(&["P1", "P2"], 200).unwrap();
+    assert!(message.contains("none of the 2 items") && message.contains("\"P1\""), "{message}");
 }
