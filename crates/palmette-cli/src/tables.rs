@@ -18,7 +18,9 @@ mod histories {
     use std::path::Path;
 
     use anyhow::{anyhow, bail};
-    use palmette_eval::{EachRecord, HistoryColumns, HistoryRows, Progress};
+    use palmette_eval::{
+        EachRecord, HistoryColumns, HistoryOptions, HistoryRows, Progress, ReadNotes,
+    };
     use palmette_tables::{TableFormat, TableRows};
     use serde_json::{Value, json};
 
@@ -29,13 +31,14 @@ mod histories {
     fn open(
         path: &Path,
         format: TableFormat,
+        options: &HistoryOptions,
     ) -> anyhow::Result<Option<(TableRows, HistoryColumns)>> {
         let table = TableRows::open(path, format)?;
         let names = table.column_names();
         if names.is_empty() {
             return Ok(None);
         }
-        let columns = HistoryColumns::of(&names);
+        let columns = options.columns(&names);
         let columns = columns.map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
         Ok(Some((table, columns)))
     }
@@ -47,10 +50,13 @@ mod histories {
     pub(crate) fn read_history_rows(
         path: &Path,
         format: TableFormat,
+        options: &HistoryOptions,
         shard: Option<Shard>,
         each: &mut EachRecord<'_>,
-    ) -> anyhow::Result<()> {
-        let Some((table, columns)) = open(path, format)? else { return Ok(()) };
+    ) -> anyhow::Result<ReadNotes> {
+        let Some((table, columns)) = open(path, format, options)? else {
+            return Ok(ReadNotes::default());
+        };
         match shard {
             Some(shard) if columns.is_events() => {
                 read(table, path, &columns, None, &mut shard.deal(each))
@@ -65,11 +71,12 @@ mod histories {
         columns: &HistoryColumns,
         shard: Option<Shard>,
         each: &mut EachRecord<'_>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<ReadNotes> {
         let all = table.num_rows();
         let run = shard.map_or(0..all, |shard| shard.rows(all));
         let (start, of) = (run.start, run.end - run.start);
         let mut rows = HistoryRows::new("row", each);
+        rows.note_columns(&table.column_names(), columns);
         let (mut wrong, mut ended) = (None, false);
         let chosen: Vec<String> = columns.names().into_iter().map(str::to_owned).collect();
         table.read(&chosen, run, &mut |row| {
@@ -85,19 +92,17 @@ mod histories {
         if let Some(wrong) = wrong {
             bail!("{}: {wrong}", path.display());
         }
-        if !ended {
-            let _ = rows.finish();
-        }
-        Ok(())
+        Ok(if ended { ReadNotes::default() } else { rows.finish() })
     }
 
     /// Fingerprint of the rows of one part; `None` where all rows are read for it.
     pub(crate) fn history_rows_fingerprint(
         path: &Path,
         format: TableFormat,
+        options: &HistoryOptions,
         shard: Shard,
     ) -> anyhow::Result<Option<Value>> {
-        let Some((table, columns)) = open(path, format)? else { return Ok(None) };
+        let Some((table, columns)) = open(path, format, options)? else { return Ok(None) };
         if columns.is_events() {
             return Ok(None);
         }
@@ -139,7 +144,7 @@ mod left_out {
     use std::str::FromStr;
 
     use palmette_catalog::readers::{ItemSink, ReadSummary, SourceOptions};
-    use palmette_eval::EachRecord;
+    use palmette_eval::{EachRecord, HistoryOptions, ReadNotes};
     use serde_json::Value;
 
     use crate::commands::shard::Shard;
@@ -210,15 +215,17 @@ mod left_out {
     pub(crate) fn read_history_rows(
         path: &Path,
         _format: TableFormat,
+        _options: &HistoryOptions,
         _shard: Option<Shard>,
         _each: &mut EachRecord<'_>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<ReadNotes> {
         Err(left_out("reads no Parquet or Arrow", "tables").context(path.display().to_string()))
     }
 
     pub(crate) fn history_rows_fingerprint(
         path: &Path,
         _format: TableFormat,
+        _options: &HistoryOptions,
         _shard: Shard,
     ) -> anyhow::Result<Option<Value>> {
         Err(left_out("reads no Parquet or Arrow", "tables").context(path.display().to_string()))

@@ -206,16 +206,18 @@ pub(crate) fn in_shares<'q, T: Send>(
     in_pool(threads, || questions.par_chunks(share).map(ask).collect())
 }
 
-/// Asks a floor the same questions.
+/// Asks a floor the same questions. With each goes what was counted of its user ([`KnownHistories::own`]).
+///
+/// [`KnownHistories::own`]: crate::KnownHistories::own
 pub fn evaluate_floor(
     floor: &(impl Floor + Sync),
-    questions: &[Question<'_>],
+    questions: &[(Question<'_>, &[u64])],
     k: usize,
     include_seen: bool,
     threads: usize,
 ) -> RankingMetrics {
-    let ask = |question: &Question<'_>| {
-        let items = floor.recommend(question.history, k, include_seen);
+    let ask = |(question, own): &(Question<'_>, &[u64])| {
+        let items = floor.recommend(question.history, own, k, include_seen);
         items.iter().position(|&item| item == question.target)
     };
     let places: Vec<Option<usize>> =

@@ -11,6 +11,8 @@
 //! recommender's answers another gives too.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "args")]
+mod args;
 mod cold_start;
 mod cold_start_recall;
 mod evaluate;
@@ -18,10 +20,13 @@ mod exposure;
 mod floors;
 mod free_running;
 mod histories;
+mod known;
 mod metrics;
 mod overlap;
 mod split;
 
+#[cfg(feature = "args")]
+pub use args::HistoryArgs;
 pub use cold_start::{ColdStart, ColdStartError};
 pub use cold_start_recall::{ColdStartRecall, RandomGuesses, cold_start_recall};
 pub use evaluate::{
@@ -30,10 +35,11 @@ pub use evaluate::{
 pub use exposure::Exposure;
 pub use floors::{Floor, ItemItem, Popularity};
 pub use histories::{
-    BadRecord, EachRecord, Histories, HistoryColumns, HistoryError, HistoryFormat, HistoryRecord,
-    HistoryRows, MAX_LINE_BYTES, Progress, Skipped, UnknownItems, UserHistories, parse_histories,
-    read_histories,
+    BadRecord, EachRecord, Histories, HistoryColumns, HistoryError, HistoryFormat, HistoryOptions,
+    HistoryRecord, HistoryRows, Layout, MAX_LINE_BYTES, Progress, ReadNotes, RowFilter, Skipped,
+    UnknownItems, UserHistories, parse_histories, read_histories,
 };
+pub use known::KnownHistories;
 pub use metrics::{MetricsAt, RankingMetrics};
 pub use overlap::{Overlap, OverlapAt, overlap};
 pub use split::{HoldOut, Question, Split, evenly_spread};

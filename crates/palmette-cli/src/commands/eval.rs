@@ -8,8 +8,9 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_eval::{
-    ColdStart, EvalOptions, Evaluation, Floor, ItemItem, Popularity, Question, RankingMetrics,
-    Skipped, Split, UnknownItems, ValidShare, evaluate, evaluate_floor, evenly_spread,
+    ColdStart, EvalOptions, Evaluation, Floor, ItemItem, KnownHistories, Popularity, Question,
+    RankingMetrics, Skipped, Split, UnknownItems, ValidShare, evaluate, evaluate_floor,
+    evenly_spread,
 };
 use palmette_recommend::Mode;
 use serde_json::{Value, json};
@@ -28,7 +29,8 @@ use crate::output::{grouped, print, print_json, progress_bar, table};
 /// Leave-one-out: the model is asked for each user's last item (test) after all before it. HR@K is
 /// the share of users whose item is among the first K, which is Recall@K here; NDCG@K weighs a hit
 /// at place r by 1/log2(r + 1). The floors are counted on the same histories that the model is
-/// asked with. Items of the history are not recommended, by none of them, unless --include-seen.
+/// asked with; where rows say the item that came next, a user's rows count as one history, of which a question
+/// sees what came before it. They are left out where such rows name no user. Items of the history are not recommended, by none of them, unless --include-seen.
 ///
 /// Also: coverage@K, the share of the catalog among the first K of anyone asked; Gini@K, how unevenly these fall on the
 /// catalog's items, 0 evenly and 1 all on one; new items, which none of those histories has, among the first K and among
@@ -177,7 +179,9 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         return cold_start::run(&recommender, &view, &cold, share, &questions, &options, &of);
     }
 
-    let asked = evenly_spread(&all, args.users.unwrap_or(all.len()));
+    let places: Vec<usize> = (0..all.len()).collect();
+    let places = evenly_spread(&places, args.users.unwrap_or(all.len()));
+    let asked: Vec<Question<'_>> = places.iter().map(|&place| all[place]).collect();
     if args.overlap {
         let source = recommender.source().clone();
         let unrounded = args.recommender.load_over(source, mode, WeightsArg::F32)?;
@@ -197,25 +201,29 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     bar.finish_and_clear();
     let seconds = start.elapsed().as_secs_f64();
 
-    let known = all.iter().map(|question| question.history);
+    let known = KnownHistories::new(&histories, args.split);
+    let own = |place: usize| known.as_ref().map_or(&[][..], |known| known.own(place));
+    let with_own: Vec<_> = places.iter().map(|&place| (all[place], own(place))).collect();
     let measured = Measured {
         num_histories: histories.items.len(),
         num_questions: all.len(),
         skipped: histories.skipped,
-        spread: Spread::of(&evaluation, items, &asked, known.clone(), &ks),
+        no_floors: known.is_none().then_some(NO_FLOORS),
+        spread: Spread::of(&evaluation, items, &with_own, known.as_ref(), &ks),
         segments: match &args.segment_by {
             Some(by) => segments(by, items, &asked, &evaluation.answers, max_k)?,
             None => Vec::new(),
         },
         seconds,
     };
-    let popularity = Popularity::fit(known.clone(), items.numbers());
-    let item_item = ItemItem::fit(known, items.num_numbers());
-    let mut rows = vec![
-        ("model", evaluation.metrics.clone()),
-        (popularity.name(), evaluate_floor(&popularity, &asked, max_k, args.include_seen, threads)),
-        (item_item.name(), evaluate_floor(&item_item, &asked, max_k, args.include_seen, threads)),
-    ];
+    let mut rows = vec![("model", evaluation.metrics.clone())];
+    if let Some(known) = &known {
+        let seen = args.include_seen;
+        let floor = Popularity::fit(known.histories(), items.numbers());
+        rows.push((floor.name(), evaluate_floor(&floor, &with_own, max_k, seen, threads)));
+        let floor = ItemItem::fit(known.histories(), items.num_numbers());
+        rows.push((floor.name(), evaluate_floor(&floor, &with_own, max_k, seen, threads)));
+    }
     if let (Mode::Draft(_), Some(metrics)) = (mode, &evaluation.unconstrained_metrics) {
         rows.insert(1, ("not verified", metrics.clone()));
     }
@@ -236,8 +244,13 @@ struct Measured {
     skipped: Skipped,
     spread: Spread,
     segments: Vec<Segment>,
+    /// The reason why no floors were counted.
+    no_floors: Option<&'static str>,
     seconds: f64,
 }
+
+/// Rows that overlap, and nothing to tell whose they are.
+const NO_FLOORS: &str = "the rows say the item that came next and name no user, so that one's history may hold another's answer; name the column of users (--user-column)";
 
 /// Names, and what was measured of each.
 pub(crate) type Rows<'a> = [(&'a str, RankingMetrics)];
@@ -295,6 +308,7 @@ fn document(
         "probe_width": mode::probe_width(mode),
         "widths": args.widths,
         "metrics": named.collect::<serde_json::Map<_, _>>(),
+        "no_floors": measured.no_floors,
         "valid": {
             "constrained": valid(evaluation.constrained),
             "unconstrained": evaluation.unconstrained.map(valid),
@@ -317,6 +331,9 @@ fn text(
     let users = evaluation.metrics.questions();
     let percent = |share: ValidShare| format!("{:.2}%", 100.0 * share.share());
     let mut text = metrics_table(ks, rows);
+    if let Some(reason) = measured.no_floors {
+        text += &format!("no floors: {reason}\n");
+    }
     text += &format!(
         "in the catalog: {} of {} generated semantic IDs\n",
         percent(evaluation.constrained),

@@ -6,22 +6,27 @@ use std::path::Path;
 use anyhow::{anyhow, ensure};
 use clap::Args;
 use palmette_eval::{
-    EachRecord, Histories, HistoryFormat, UnknownItems, parse_histories, read_histories,
+    EachRecord, Histories, HistoryArgs, HistoryFormat, HistoryOptions, ReadNotes, UnknownItems,
+    parse_histories, read_histories,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::shard::Shard;
 use crate::fingerprint;
 use crate::input::is_stdin;
+use crate::output::visible;
 use crate::tables::{TableFormat, history_rows_fingerprint, read_history_rows};
 
 /// A file of histories.
 #[derive(Debug, Args)]
 pub(crate) struct HistoriesOptions {
-    /// The file's format: json, jsonl, inter, csv, tsv, sequential, parquet or arrow [default: told by its name]
-    #[arg(long, value_name = "NAME", value_parser = format)]
+    /// The file's format: json, jsonl, inter, csv, tsv, sequential, python, colons, padded, tfrecord, parquet or arrow [default:
+    /// told by its name, or by --layout]
+    #[arg(long, value_name = "NAME", value_parser = format, help_heading = "Histories")]
     histories_format: Option<Format>,
+    #[command(flatten)]
+    args: HistoryArgs,
 }
 
 /// The format of a file of histories.
@@ -40,6 +45,13 @@ fn format(name: &str) -> Result<Format, String> {
     }
 }
 
+/// Tells people what was not read of a file, or may have been meant otherwise.
+fn say(path: &Path, notes: &ReadNotes) {
+    for sentence in notes.sentences() {
+        eprintln!("note: {}: {}", path.display(), visible(&sentence));
+    }
+}
+
 /// `error` or `skip`.
 pub(crate) fn unknown_items(text: &str) -> Result<UnknownItems, String> {
     text.parse()
@@ -50,31 +62,64 @@ impl HistoriesOptions {
         if let Some(format) = self.histories_format {
             return Ok(format);
         }
-        if is_stdin(path) {
+        if is_stdin(path) && self.args.layout.is_none() {
             return Ok(Format::Text(HistoryFormat::JsonLines));
         }
-        let by_name = HistoryFormat::from_path(path).map(Format::Text);
-        by_name.or_else(|| TableFormat::from_path(path).map(Format::Table)).ok_or_else(|| {
+        let table = TableFormat::from_path(path).map(Format::Table);
+        let text = || self.options().ok()?.format_of(path).map(Format::Text);
+        table.or_else(text).ok_or_else(|| {
             anyhow!(
-                "{}: the name tells no format of histories; say --histories-format json, jsonl, inter, csv, tsv, sequential, parquet or arrow",
+                "{}: the name tells no format of histories; say --histories-format json, jsonl, inter, csv, tsv, sequential, parquet or arrow, or --layout",
                 path.display()
             )
         })
     }
 
-    /// Hands on the histories of a file, or of standard input, in order.
+    fn options(&self) -> anyhow::Result<HistoryOptions> {
+        self.args.options().map_err(|reason| anyhow!("--where: {reason}"))
+    }
+
+    /// # Errors
+    /// When an option is given that only a file of histories has a use for.
+    pub(crate) fn check_unused(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.histories_format.is_none() && !self.args.is_given(),
+            "--histories-format, --layout, the options of columns and --where say how --histories is read; give it, or leave them out"
+        );
+        Ok(())
+    }
+
+    /// What decides the histories besides the file, for runs that are gone on with.
+    pub(crate) fn description(&self) -> Value {
+        let HistoryArgs { layout, rows, .. } = &self.args;
+        json!({
+            "format": self.histories_format.map(|format| format!("{format:?}")),
+            "layout": layout.map(|layout| layout.name),
+            "user": self.args.user_column,
+            "item": self.args.item_column,
+            "history": self.args.history_column,
+            "time": self.args.time_column,
+            "target": self.args.target_column,
+            "where": rows.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Hands on the histories of a file, or of standard input, in order. What is not read of it is said on standard error.
     pub(crate) fn read(&self, path: &Path, each: &mut EachRecord<'_>) -> anyhow::Result<()> {
-        match self.format_of(path)? {
+        let options = self.options()?;
+        let notes = match self.format_of(path)? {
             Format::Text(format) if is_stdin(path) => {
-                let input = BufReader::new(std::io::stdin().lock());
-                Ok(parse_histories(Path::new("standard input"), input, 0, format, each)?)
+                let (name, input) = (Path::new("standard input"), std::io::stdin().lock());
+                parse_histories(name, BufReader::new(input), 0, format, &options, each)?
             }
-            Format::Text(format) => Ok(read_histories(path, format, each)?),
+            Format::Text(format) => read_histories(path, format, &options, each)?,
             Format::Table(format) => {
                 ensure!(!is_stdin(path), "a table is read from a file, not from standard input");
-                read_history_rows(path, format, None, each)
+                read_history_rows(path, format, &options, None, each)?
             }
-        }
+        };
+        say(path, &notes);
+        Ok(())
     }
 
     /// Hands on the histories of one part, in order; `None` for all.
@@ -87,7 +132,8 @@ impl HistoriesOptions {
         match (shard, self.format_of(path)?) {
             (None, _) => self.read(path, each),
             (Some(_), Format::Table(format)) if !is_stdin(path) => {
-                read_history_rows(path, format, shard, each)
+                say(path, &read_history_rows(path, format, &self.options()?, shard, each)?);
+                Ok(())
             }
             (Some(shard), _) => self.read(path, &mut shard.deal(each)),
         }
@@ -101,7 +147,7 @@ impl HistoriesOptions {
             return Ok(Value::Null);
         }
         if let (Some(shard), Format::Table(format)) = (shard, self.format_of(path)?)
-            && let Some(part) = history_rows_fingerprint(path, format, shard)?
+            && let Some(part) = history_rows_fingerprint(path, format, &self.options()?, shard)?
         {
             return Ok(part);
         }
@@ -110,7 +156,7 @@ impl HistoriesOptions {
 
     /// All histories of a file.
     pub(crate) fn read_all(&self, path: &Path) -> anyhow::Result<Histories> {
-        let gathered = Histories::gather(|each| self.read(path, each))?;
+        let (gathered, ()) = Histories::gather(|each| self.read(path, each))?;
         gathered.map_err(|reason| anyhow!("{}: {reason}", path.display()))
     }
 }

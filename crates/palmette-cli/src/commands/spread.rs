@@ -1,6 +1,6 @@
 //! Spread of the model's recommendations over the catalog, as `palmette eval` tells it.
 
-use palmette_eval::{Evaluation, Exposure, Question};
+use palmette_eval::{Evaluation, Exposure, KnownHistories, Question};
 use palmette_live::CatalogView;
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 pub(crate) struct Spread {
     at: Vec<SpreadAt>,
     /// The share of questions whose item no history has.
-    new_asked: f64,
+    new_asked: Option<f64>,
 }
 
 struct SpreadAt {
@@ -16,21 +16,19 @@ struct SpreadAt {
     coverage: f64,
     gini: f64,
     /// The share of recommendations that no history has.
-    new: f64,
+    new: Option<f64>,
 }
 
 impl Spread {
-    /// `known` are the histories that the questions are asked after: an item that none of them has is new.
-    pub(crate) fn of<'a>(
+    /// An item is new where none of the `known` histories has it; to a question, none but what its own user did later.
+    /// `None` where it is not known which histories those are.
+    pub(crate) fn of(
         evaluation: &Evaluation,
         view: &CatalogView,
-        questions: &[Question<'_>],
-        known: impl Iterator<Item = &'a [u64]>,
+        questions: &[(Question<'_>, &[u64])],
+        known: Option<&KnownHistories<'_>>,
         ks: &[usize],
     ) -> Self {
-        let mut is_known = vec![false; view.num_numbers() as usize];
-        known.flatten().for_each(|&item| is_known[item as usize] = true);
-        let is_new = |item: u64| !is_known[item as usize];
         let at = |&k: &usize| {
             let lists = evaluation.answers.iter().map(|answer| answer.items.as_slice());
             let exposure = Exposure::of(lists, k, view.num_items());
@@ -38,14 +36,17 @@ impl Spread {
                 k,
                 coverage: exposure.coverage(),
                 gini: exposure.gini(),
-                new: exposure.share(is_new),
+                new: known.map(|known| exposure.share(|item| !known.has(item))),
             }
         };
-        let new_asked = questions.iter().filter(|question| is_new(question.target)).count();
-        Self {
-            at: ks.iter().map(at).collect(),
-            new_asked: new_asked as f64 / questions.len().max(1) as f64,
-        }
+        let new_asked = known.map(|known| {
+            let is_new = |(question, own): &&(Question<'_>, &[u64])| {
+                !known.has_elsewhere(question.target, own)
+                    && !question.history.contains(&question.target)
+            };
+            questions.iter().filter(is_new).count() as f64 / questions.len().max(1) as f64
+        });
+        Self { at: ks.iter().map(at).collect(), new_asked }
     }
 
     pub(crate) fn document(&self) -> Value {
@@ -67,16 +68,18 @@ impl Spread {
         let mut text = String::new();
         for at in &self.at {
             text += &format!(
-                "first {}: {} of the catalog, Gini {:.3}, {} new items\n",
+                "first {}: {} of the catalog, Gini {:.3}",
                 at.k,
                 percent(at.coverage),
-                at.gini,
-                percent(at.new)
+                at.gini
             );
+            text += &at.new.map_or_else(String::new, |new| format!(", {} new items", percent(new)));
+            text += "\n";
         }
-        text + &format!(
-            "new items, which no history has: {} of those asked for\n",
-            percent(self.new_asked)
-        )
+        if let Some(new) = self.new_asked {
+            text +=
+                &format!("new items, which no history has: {} of those asked for\n", percent(new));
+        }
+        text
     }
 }

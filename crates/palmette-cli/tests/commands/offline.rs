@@ -387,6 +387,141 @@ fn what_cannot_be_run_is_said_at_once() {
     assert!(!Path::new(&out).exists());
 }
 
+/// Answers of an earlier night stay where a night has none.
+#[test]
+fn a_run_that_answers_nothing_fails_and_keeps_the_file() {
+    let run = Run::new();
+    let yesterday = "yesterday's answers\n";
+    let out = write(run.dir.path(), "out.jsonl", yesterday);
+    let refused = |name: &str, text: &str, rest: &[&str], words: &[&str]| {
+        let input = write(run.dir.path(), name, text);
+        check_refused(&run.args(&input, &out, rest), words);
+        assert_eq!(std::fs::read_to_string(&out).unwrap(), yesterday, "{name}");
+        for left in ["out.jsonl.partial", "out.jsonl.partial.json", "_out.jsonl.run.json"] {
+            assert!(!Path::new(&run.path(left)).exists(), "{left}");
+        }
+    };
+    // A line of reviews that is taken for one document, users and their items.
+    let review =
+        r#"{"reviewerID": "A1", "asin": "P0060", "overall": 5.0, "unixReviewTime": 1252800000}"#;
+    let none = &[
+        "none of the 4 histories",
+        "\"reviewerID\" has \"A1\", which is no list",
+        "jsonl",
+        "--allow-empty",
+    ];
+    refused("reviews.json", review, &[], none);
+    refused("reviews.json", review, &["--resume"], none);
+    refused("empty.jsonl", "\n", &[], &["empty.jsonl: it has no histories", "--allow-empty"]);
+    let gone = "{\"user\": 1, \"items\": [\"gone\"]}\n";
+    refused("gone.jsonl", gone, &[], &["none of the 1 histories", "\"gone\""]);
+    let where_none = ["--where", "user=7"];
+    refused("gone.jsonl", gone, &where_none, &["it has no histories"]);
+
+    // By its layout the line is read.
+    let review = write(run.dir.path(), "reviews.json", review);
+    let report = run_json(&run.args(&review, &out, &["--layout", "amazon2018"]));
+    assert_eq!((&report["answered"], &report["errors"]), (&1.into(), &0.into()));
+    assert_eq!(records(&out)[0]["user"], "A1");
+    // Where it is asked for the reasons are written.
+    let gone = write(run.dir.path(), "gone.jsonl", gone);
+    let report = run_json(&run.args(&gone, &out, &["--allow-empty"]));
+    assert_eq!((&report["answered"], &report["errors"]), (&0.into(), &1.into()));
+    assert!(records(&out)[0]["error"].as_str().unwrap().contains("gone"));
+    // One that is answered is enough.
+    let one = format!("{}{}", std::fs::read_to_string(&gone).unwrap(), lines(&histories(1)));
+    let one = write(run.dir.path(), "one.jsonl", &one);
+    assert_eq!(run_json(&run.args(&one, &out, &[]))["answered"], 1);
+    // A part may have none of the histories.
+    run_json(&run.args(&one, &out, &["--shard", "4/5"]));
+}
+
+#[test]
+fn options_of_files_go_with_files() {
+    let shop = Shop::get().recommender();
+    let alone = |rest: &[&str], words: &[&str]| {
+        let args = [&["--history", "P0001"], rest].concat();
+        check_refused(&with_recommender("recommend", &shop, &args), words);
+    };
+    alone(&["--out", "o.jsonl"], &["--out o.jsonl goes with --histories"]);
+    alone(&["--allow-empty"], &["--histories"]);
+    alone(&["--time-column", "date"], &["--histories", "leave them out"]);
+    alone(&["--where", "a=b"], &["--histories"]);
+    alone(&["--layout", "netflix"], &["\"netflix\"", "movielens, amazon2018"]);
+    check_refused(&with_recommender("recommend", &shop, &["--out", "o.jsonl"]), &["--histories"]);
+}
+
+/// Columns of other names are told, and what is not read is said once.
+#[test]
+fn columns_are_told_and_what_is_not_read_is_said() {
+    let run = Run::new();
+    let csv = "user_id,item_id,date\n0,P0060,20220408\n0,P0001,20220407\n1,P0002,20220407\n";
+    let input = write(run.dir.path(), "times.csv", csv);
+    let out = run.path("out.jsonl");
+    let noted = |rest: &[&str]| {
+        let output = palmette(&run.args(&input, &out, rest));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        (String::from_utf8(output.stderr).unwrap(), records(&out))
+    };
+    let (said, by_file) = noted(&[]);
+    assert_eq!(said.matches("not read: date").count(), 1, "{said}");
+    let (said, by_time) = noted(&["--time-column", "date"]);
+    assert!(!said.contains("not read") && said.contains("read as dates"), "{said}");
+    let alone = |history: &str| {
+        let rest = [&["--history", history], &NARROW[..]].concat();
+        let answer = run_json(&with_recommender("recommend", &run.recommender, &rest));
+        let ids = answer["items"].as_array().unwrap().iter().map(|item| item["id"].clone());
+        ids.collect::<Value>()
+    };
+    assert_eq!(by_file[0]["items"], alone("P0060,P0001"));
+    assert_eq!(by_time[0]["items"], alone("P0001,P0060"));
+    assert_ne!(by_file[0]["items"], by_time[0]["items"]);
+    let (said, one) = noted(&["--where", "user_id=1"]);
+    assert!(said.contains("2 rows do not match --where"), "{said}");
+    assert_eq!((one.len(), &one[0]["user"]), (1, &"1".into()));
+    // A run that reads otherwise is another run.
+    let args = run.args(&input, &out, &["--resume", "--time-column", "date"]);
+    assert_eq!(run_json(&args)["of_earlier_run"], 0);
+    assert_eq!(run_json(&args)["of_earlier_run"], 2);
+}
+
+/// Floors do not know the answers of rows whose histories hold those of others.
+#[test]
+fn floors_of_rows_that_overlap() {
+    let shop = Shop::get().recommender();
+    let dir = tempfile::tempdir().unwrap();
+    let all = histories(60);
+    let (mut sliding, mut last, mut nameless) = (String::new(), String::new(), String::new());
+    for history in &all {
+        let items = history["items"].as_array().unwrap();
+        for end in 2..items.len() {
+            let user = &history["user"];
+            let row = json!({"user": user, "history": items[..end], "target": items[end]});
+            sliding += &format!("{row}\n");
+            nameless += &format!("{}\n", json!({"history": items[..end], "target": items[end]}));
+            if end + 1 == items.len() {
+                last += &format!("{row}\n");
+            }
+        }
+    }
+    let evaluated = |name: &str, text: &str| {
+        let path = write(dir.path(), name, text);
+        let rest = ["--histories", &path, "--beam-width", "10", "--no-unconstrained"];
+        run_json(&with_recommender("eval", &shop, &rest))
+    };
+    let hit_rate = |document: &Value| document["metrics"]["item-item"]["hit_rate@10"].as_f64();
+    let (sliding, last) = (evaluated("sliding.jsonl", &sliding), evaluated("last.jsonl", &last));
+    let whole = evaluated("whole.jsonl", &lines(&all));
+    // One row a user is what whole histories are; with all rows, an answer is known in nine of ten where they know.
+    assert_eq!(hit_rate(&last), hit_rate(&whole));
+    assert!(hit_rate(&sliding).unwrap() < 0.3, "{sliding}");
+    assert!(last["no_floors"].is_null() && sliding["no_floors"].is_null());
+    let nameless = evaluated("nameless.jsonl", &nameless);
+    assert_eq!(hit_rate(&nameless), None);
+    assert!(nameless["no_floors"].as_str().unwrap().contains("--user-column"), "{nameless}");
+    assert_eq!(nameless["metrics"]["model"], sliding["metrics"]["model"]);
+}
+
 #[test]
 #[cfg(feature = "tables")]
 fn tables_in_and_out() {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// Format of a text file with histories.
+/// Format of a file with histories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistoryFormat {
     /// `{user: [item, …], …}`, or a list of the objects that JSON lines are.
@@ -15,26 +15,45 @@ pub enum HistoryFormat {
     Inter,
     /// Columns between commas, named in the first record: MiniOneRec's rows among others.
     Csv,
-    /// Columns between tabs, named in the first line.
+    /// Columns between tabs, named in the first line. Quotes are characters as others.
     Tsv,
     /// P5's sequential data: a user and its items a line, blanks between.
     Sequential,
+    /// An object a line, as Python prints a dict, or as JSON.
+    Python,
+    /// Columns between `::`, as MovieLens has them.
+    Colons,
+    /// A user, its items up to the first 0 and the item that came next, tabs between, after a line of names: TASTE's.
+    Padded,
+    /// TensorFlow's records of `tf.train.Example`.
+    TfRecord,
 }
 
 impl HistoryFormat {
     /// Every format.
-    pub const ALL: [Self; 6] =
-        [Self::Json, Self::JsonLines, Self::Inter, Self::Csv, Self::Tsv, Self::Sequential];
+    pub const ALL: [Self; 10] = [
+        Self::Json,
+        Self::JsonLines,
+        Self::Inter,
+        Self::Csv,
+        Self::Tsv,
+        Self::Sequential,
+        Self::Python,
+        Self::Colons,
+        Self::Padded,
+        Self::TfRecord,
+    ];
 
-    /// The format that a file name's extension stands for, in either case.
+    /// The format that a file name's extension stands for, in either case and before a `.gz`.
     pub fn from_path(path: &Path) -> Option<Self> {
-        Some(match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+        Some(match ending(path)?.as_str() {
             "json" => Self::Json,
             "jsonl" | "ndjson" => Self::JsonLines,
             "inter" => Self::Inter,
             "csv" => Self::Csv,
             "tsv" => Self::Tsv,
             "txt" => Self::Sequential,
+            "tfrecord" | "tfrecords" => Self::TfRecord,
             _ => return None,
         })
     }
@@ -48,7 +67,25 @@ impl HistoryFormat {
             Self::Csv => "csv",
             Self::Tsv => "tsv",
             Self::Sequential => "sequential",
+            Self::Python => "python",
+            Self::Colons => "colons",
+            Self::Padded => "padded",
+            Self::TfRecord => "tfrecord",
         }
+    }
+
+    /// True where the place in a line, not a name, says what something is.
+    pub(crate) fn has_no_names(self) -> bool {
+        matches!(self, Self::Sequential | Self::Padded)
+    }
+}
+
+/// The extension of a file, in lower case: of what is compressed, that of what it is.
+pub(crate) fn ending(path: &Path) -> Option<String> {
+    let ending = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
+    match ending(path)?.as_str() {
+        "gz" => ending(Path::new(path.file_stem()?)),
+        other => Some(other.to_owned()),
     }
 }
 

@@ -1,12 +1,20 @@
 //! Histories: what users did, oldest first.
 
+mod columns;
 mod format;
+mod input;
+mod layout;
 mod lines;
+mod options;
+mod python;
 mod read;
 mod record;
+mod row_filter;
 mod rows;
+mod tfrecord;
+mod time;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -16,10 +24,14 @@ use palmette_recommend::NamedItem;
 
 use crate::split::{Question, Split};
 
+pub use columns::HistoryColumns;
 pub use format::HistoryFormat;
+pub use layout::Layout;
 pub use lines::MAX_LINE_BYTES;
+pub use options::{HistoryOptions, ReadNotes};
 pub use read::{parse_histories, read_histories};
-pub use record::{BadRecord, HistoryColumns, HistoryRecord};
+pub use record::{BadRecord, HistoryRecord};
+pub use row_filter::RowFilter;
 pub use rows::{EachRecord, HistoryRows, Progress};
 
 /// Histories as read, in the order of the file.
@@ -36,6 +48,8 @@ pub struct UserHistories {
     pub items: Vec<Vec<u64>>,
     /// True where each history is a question: its last item is the one asked for.
     pub are_questions: bool,
+    /// Number of each history's user, those of one user having one; `None` where the source names none.
+    pub users: Vec<Option<u32>>,
     /// Items that the view does not have and that were left out.
     pub skipped: Skipped,
 }
@@ -101,29 +115,39 @@ impl Histories {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_as(path: &Path, format: HistoryFormat) -> Result<Self, HistoryError> {
-        let gathered = Self::gather(|each| read_histories(path, format, each))?;
-        gathered.map_err(|reason| HistoryError::new(path, reason))
+        Self::read_with(path, format, &HistoryOptions::default()).map(|(all, _)| all)
     }
 
-    /// Gathers the records that a reader hands on, up to the first that is wrong: then a sentence about it.
+    /// Reads a text file by options, and what is to be said of it.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_with(
+        path: &Path,
+        format: HistoryFormat,
+        options: &HistoryOptions,
+    ) -> Result<(Self, ReadNotes), HistoryError> {
+        let (all, notes) = Self::gather(|each| read_histories(path, format, options, each))?;
+        Ok((all.map_err(|reason| HistoryError::new(path, reason))?, notes))
+    }
+
+    /// Gathers the records that a reader hands on, up to the first that is wrong: then a sentence about it. With them comes
+    /// what the reader returns.
     ///
     /// # Errors
     /// Those of the reader.
-    pub fn gather<E>(
-        read: impl FnOnce(&mut EachRecord<'_>) -> Result<(), E>,
-    ) -> Result<Result<Self, String>, E> {
+    pub fn gather<T, E>(
+        read: impl FnOnce(&mut EachRecord<'_>) -> Result<T, E>,
+    ) -> Result<(Result<Self, String>, T), E> {
         let (mut all, mut wrong) = (Self::default(), None);
-        read(&mut |record, _| match all.push(record) {
+        let read = read(&mut |record, _| match all.push(record) {
             Ok(()) => ControlFlow::Continue(()),
             Err(reason) => {
                 wrong = Some(reason);
                 ControlFlow::Break(())
             }
         })?;
-        Ok(match wrong {
-            None => Ok(all),
-            Some(reason) => Err(reason),
-        })
+        Ok((wrong.map_or(Ok(all), Err), read))
     }
 
     /// Adds a record as a reader hands it on.
@@ -175,6 +199,7 @@ impl Histories {
     ) -> Result<UserHistories, HistoryError> {
         let are_questions = self.records.first().is_some_and(|record| record.target.is_some());
         let mut bound = UserHistories { are_questions, ..UserHistories::default() };
+        let mut users: HashMap<String, u32> = HashMap::new();
         for (number, record) in (1..).zip(self.records) {
             let find = |item: &NamedItem| match (item.number_in(view), unknown) {
                 (None, UnknownItems::Error) => {
@@ -204,6 +229,9 @@ impl Histories {
                 }
             }
             bound.items.push(items);
+            let next = users.len() as u32;
+            let user = record.user.map(|user| *users.entry(user).or_insert(next));
+            bound.users.push(user);
         }
         Ok(bound)
     }

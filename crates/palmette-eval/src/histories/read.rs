@@ -13,27 +13,34 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::HistoryError;
+use super::columns::HistoryColumns;
 use super::format::HistoryFormat;
+use super::input::{FedLines, decompressed};
 use super::lines::Lines;
-use super::record::{BadRecord, HistoryColumns, HistoryRecord};
+use super::options::{HistoryOptions, ReadNotes};
+use super::python::parse_literal;
+use super::record::{BadRecord, HistoryRecord};
+use super::row_filter::cell_value;
 use super::rows::{EachRecord, HistoryRows, Progress};
+use super::tfrecord;
 
-/// Reads the histories of a file, in order.
+/// Reads the histories of a file, in order; what is to be said of it.
 ///
 /// One record is in memory at a time; where rows are single things that users did, all of them. A record that cannot be
-/// read is handed on as that, and the next one follows.
+/// read is handed on as that, and the next one follows. A file that is gzip is decompressed.
 ///
 /// # Errors
 /// When the file cannot be read, or is so wrong that no records can be told apart.
 pub fn read_histories<'a>(
     path: &Path,
     format: HistoryFormat,
+    options: &HistoryOptions,
     each: &'a mut EachRecord<'a>,
-) -> Result<(), HistoryError> {
+) -> Result<ReadNotes, HistoryError> {
     let cannot = |e| HistoryError::new(path, format!("cannot be read: {e}"));
     let file = File::open(path).map_err(cannot)?;
     let bytes = file.metadata().map_or(0, |about| about.len());
-    parse_histories(path, BufReader::new(file), bytes, format, each)
+    parse_histories(path, BufReader::new(file), bytes, format, options, each)
 }
 
 /// Reads histories from `input`, of so many bytes or 0 where that is not known; `name` is what errors call it.
@@ -45,18 +52,38 @@ pub fn parse_histories<'a>(
     input: impl BufRead,
     bytes: u64,
     format: HistoryFormat,
+    options: &HistoryOptions,
     each: &'a mut EachRecord<'a>,
-) -> Result<(), HistoryError> {
+) -> Result<ReadNotes, HistoryError> {
+    let error = |reason| HistoryError::new(name, reason);
+    options.check(format).map_err(error)?;
+    let (input, is_gzip) = decompressed(input).map_err(|e| error(cannot_read(e)))?;
+    let bytes = if is_gzip { 0 } else { bytes };
+    if format == HistoryFormat::TfRecord {
+        return tf_records(input, bytes, options, HistoryRows::new("record", each)).map_err(error);
+    }
+    let input = BufReader::new(FedLines::new(input));
+    let cells = |delimiter| Cells { delimiter, format, options };
     let read = match format {
-        HistoryFormat::Json => json_document(input, bytes, HistoryRows::new("history", each)),
-        HistoryFormat::JsonLines => json_lines(input, bytes, HistoryRows::new("line", each)),
-        HistoryFormat::Sequential => sequential(input, bytes, each),
-        HistoryFormat::Inter | HistoryFormat::Tsv => {
-            tabbed(input, bytes, HistoryRows::new("line", each))
+        HistoryFormat::Json => {
+            json_document(input, bytes, options, HistoryRows::new("history", each))
         }
-        HistoryFormat::Csv => comma_separated(input, bytes, HistoryRows::new("line", each)),
+        HistoryFormat::JsonLines => {
+            objects(input, bytes, options, json_object, HistoryRows::new("line", each))
+        }
+        HistoryFormat::Python => {
+            objects(input, bytes, options, python_object, HistoryRows::new("line", each))
+        }
+        HistoryFormat::Sequential => sequential(input, bytes, each),
+        HistoryFormat::Padded => padded(input, bytes, each),
+        HistoryFormat::Inter | HistoryFormat::Tsv => {
+            cells("\t").lines(input, bytes, HistoryRows::new("line", each))
+        }
+        HistoryFormat::Colons => cells("::").lines(input, bytes, HistoryRows::new("line", each)),
+        HistoryFormat::Csv => cells(",").records(input, bytes, HistoryRows::new("line", each)),
+        HistoryFormat::TfRecord => unreachable!("read above"),
     };
-    read.map_err(|reason| HistoryError::new(name, reason))
+    read.map_err(error)
 }
 
 fn cannot_read(error: std::io::Error) -> String {
@@ -67,37 +94,95 @@ fn at_line(line: u64, reason: impl fmt::Display) -> String {
     format!("line {line}: {reason}")
 }
 
-fn json_lines(input: impl BufRead, of: u64, mut rows: HistoryRows<'_>) -> Result<(), String> {
+fn json_object(text: &str) -> Result<Map<String, Value>, String> {
+    let no_object =
+        |e| format!("it is no object such as {{\"user\": …, \"items\": [item, …]}}: {e}");
+    serde_json::from_str(text).map_err(no_object)
+}
+
+fn python_object(text: &str) -> Result<Map<String, Value>, String> {
+    serde_json::from_str(text).or_else(|_| match parse_literal(text) {
+        Ok(Value::Object(row)) => Ok(row),
+        Ok(_) => Err("it is no dict of Python, but another literal".to_owned()),
+        Err(reason) => Err(format!("it is neither a dict of Python nor a JSON object: {reason}")),
+    })
+}
+
+/// An object a line.
+fn objects(
+    input: impl BufRead,
+    of: u64,
+    options: &HistoryOptions,
+    parse: fn(&str) -> Result<Map<String, Value>, String>,
+    mut rows: HistoryRows<'_>,
+) -> Result<ReadNotes, String> {
     let mut lines = Lines::new(input);
     while let Some((line, text)) = lines.next_line().map_err(cannot_read)? {
-        let parsed = match text {
+        let row = match text {
             Ok(text) if text.trim().is_empty() => continue,
-            Ok(text) => serde_json::from_str::<Map<String, Value>>(text).map_err(|e| {
-                format!("it is no object such as {{\"user\": …, \"items\": [item, …]}}: {e}")
-            }),
+            Ok(text) => parse(text),
             Err(reason) => Err(reason),
         };
-        let row = parsed.and_then(|row| Ok((columns_of(&row)?, row)));
         let progress = Progress { done: lines.read(), of };
         let flow = match row {
-            Ok((columns, row)) => {
-                rows.push(line, &columns, row, progress).map_err(|bad| bad.to_string())?
+            Ok(row) => {
+                rows.push_object(line, options, row, progress).map_err(|bad| bad.to_string())?
             }
             Err(reason) => rows.push_bad(line, reason, progress),
         };
         if flow.is_break() {
-            return Ok(());
+            return Ok(ReadNotes::default());
         }
     }
-    let _ = rows.finish();
-    Ok(())
+    Ok(rows.finish())
+}
+
+fn tf_records(
+    input: impl BufRead,
+    of: u64,
+    options: &HistoryOptions,
+    mut rows: HistoryRows<'_>,
+) -> Result<ReadNotes, String> {
+    let (mut input, mut number, mut done) = (input, 0, 0);
+    while let Some(bytes) = tfrecord::next_record(&mut input)? {
+        number += 1;
+        done += bytes.len() as u64 + 16;
+        let progress = Progress { done, of };
+        let row = tfrecord::example(&bytes).and_then(|mut row| {
+            let names: Vec<&str> = row.keys().map(String::as_str).collect();
+            let columns = HistoryColumns::find(options, &names, true)?;
+            for (name, value) in &mut row {
+                // A feature is a list of values, and a user one value.
+                if let Value::Array(values) = value
+                    && values.len() <= 1
+                    && !columns.is_list(name)
+                {
+                    *value = values.pop().unwrap_or(Value::Null);
+                }
+            }
+            Ok(row)
+        });
+        let flow = match row {
+            Ok(row) => {
+                rows.push_object(number, options, row, progress).map_err(|bad| bad.to_string())?
+            }
+            Err(reason) => rows.push_bad(number, reason, progress),
+        };
+        if flow.is_break() {
+            return Ok(ReadNotes::default());
+        }
+    }
+    Ok(rows.finish())
 }
 
 /// `user item item …`
-fn sequential(input: impl BufRead, of: u64, each: &mut EachRecord<'_>) -> Result<(), String> {
+fn sequential(
+    input: impl BufRead,
+    of: u64,
+    each: &mut EachRecord<'_>,
+) -> Result<ReadNotes, String> {
     let mut lines = Lines::new(input);
-    loop {
-        let Some((line, text)) = lines.next_line().map_err(cannot_read)? else { return Ok(()) };
+    while let Some((line, text)) = lines.next_line().map_err(cannot_read)? {
         let record = match text {
             Ok(text) => {
                 let mut words = text.split_whitespace().map(str::to_owned);
@@ -108,24 +193,83 @@ fn sequential(input: impl BufRead, of: u64, each: &mut EachRecord<'_>) -> Result
             Err(reason) => Err(BadRecord { place: "line", at: line, user: None, reason }),
         };
         if each(record, Progress { done: lines.read(), of }).is_break() {
-            return Ok(());
+            break;
         }
     }
+    Ok(ReadNotes::default())
+}
+
+/// `user item … 0 … target` between tabs, after a line of names: items end at the first 0, which is padding.
+fn padded(input: impl BufRead, of: u64, each: &mut EachRecord<'_>) -> Result<ReadNotes, String> {
+    let mut lines = Lines::new(input);
+    // The names stand over other numbers of columns than the lines have.
+    lines.next_line().map_err(cannot_read)?;
+    while let Some((line, text)) = lines.next_line().map_err(cannot_read)? {
+        let cells = text.map(|text| text.split('\t').map(str::trim).collect::<Vec<&str>>());
+        let record = match cells.as_deref() {
+            Ok([""]) => continue,
+            Ok([user, items @ .., target]) => {
+                let items = items.iter().take_while(|item| **item != "0");
+                let items = items.map(|&item| item.into()).collect();
+                Ok(HistoryRecord {
+                    user: Some((*user).to_owned()),
+                    items,
+                    target: Some((*target).into()),
+                })
+            }
+            Ok(_) => {
+                Err("a line has a user, its items and the item that came next, tabs between"
+                    .to_owned())
+            }
+            Err(reason) => Err(reason.clone()),
+        };
+        let bad = |reason| BadRecord { place: "line", at: line, user: None, reason };
+        if each(record.map_err(bad), Progress { done: lines.read(), of }).is_break() {
+            break;
+        }
+    }
+    Ok(ReadNotes::default())
 }
 
 /// The columns of a file of cells.
 struct Header {
     names: Vec<String>,
+    uses: Vec<CellUse>,
     columns: HistoryColumns,
+}
+
+/// Meaning of a column's cells.
+enum CellUse {
+    Unread,
+    List,
+    /// An id or a time, as it stands.
+    Text,
+    /// What only a condition asks about.
+    Typed,
 }
 
 impl Header {
     /// Names may be followed by a type, `item_id:token`.
-    fn of<'t>(cells: impl Iterator<Item = &'t str>) -> Result<Self, String> {
+    fn of<'t>(
+        cells: impl Iterator<Item = &'t str>,
+        options: &HistoryOptions,
+    ) -> Result<Self, String> {
         let name = |cell: &str| cell.trim().split(':').next().unwrap_or_default().to_owned();
         let names: Vec<String> = cells.map(name).collect();
-        let columns = HistoryColumns::of(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
-        Ok(Self { names, columns })
+        let columns = options.columns(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let read = columns.names();
+        let cell_use = |name: &String| match read.contains(&name.as_str()) {
+            false => CellUse::Unread,
+            true if columns.is_list(name) => CellUse::List,
+            true if columns.is_only_asked(name) => CellUse::Typed,
+            true => CellUse::Text,
+        };
+        let uses = names.iter().map(cell_use).collect();
+        Ok(Self { names, uses, columns })
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.names.iter().map(String::as_str).collect()
     }
 
     fn row<'t>(
@@ -139,16 +283,14 @@ impl Header {
                 self.names.len()
             ));
         }
-        let used = self.columns.names();
         let mut row = Map::new();
-        for (name, cell) in self.names.iter().zip(cells) {
-            if !used.contains(&name.as_str()) {
-                continue;
-            }
-            let value = match self.columns.is_list(name) {
-                true => list_cell(cell)?,
-                false if cell.is_empty() => Value::Null,
-                false => cell.into(),
+        for ((name, cell_use), cell) in self.names.iter().zip(&self.uses).zip(cells) {
+            let value = match cell_use {
+                CellUse::Unread => continue,
+                CellUse::List => list_cell(cell)?,
+                _ if cell.is_empty() => Value::Null,
+                CellUse::Text => cell.into(),
+                CellUse::Typed => cell_value(cell),
             };
             row.insert(name.clone(), value);
         }
@@ -156,45 +298,108 @@ impl Header {
     }
 }
 
-fn tabbed(input: impl BufRead, of: u64, mut rows: HistoryRows<'_>) -> Result<(), String> {
-    let mut lines = Lines::new(input);
-    let Some((line, first)) = lines.next_line().map_err(cannot_read)? else { return Ok(()) };
-    let header = first.and_then(|first| Header::of(first.split('\t')));
-    let header = header.map_err(|reason| at_line(line, reason))?;
-    while let Some((line, text)) = lines.next_line().map_err(cannot_read)? {
-        let cells: Result<Vec<&str>, String> = text.map(|text| text.split('\t').collect());
-        if cells.as_ref().is_ok_and(|cells| *cells == [""]) {
-            continue;
-        }
-        let row = cells.and_then(|cells| header.row(cells.into_iter()));
-        let progress = Progress { done: lines.read(), of };
-        if push_cells(&mut rows, line, &header, row, progress)?.is_break() {
-            return Ok(());
-        }
-    }
-    let _ = rows.finish();
-    Ok(())
+/// A file of cells with a delimiter between them.
+#[derive(Clone, Copy)]
+struct Cells<'a> {
+    delimiter: &'static str,
+    format: HistoryFormat,
+    options: &'a HistoryOptions,
 }
 
-fn comma_separated(input: impl BufRead, of: u64, mut rows: HistoryRows<'_>) -> Result<(), String> {
-    let read = Cell::new(0);
-    let input = without_mark(Counted { input, read: &read }).map_err(cannot_read)?;
-    let (mut records, mut record) = (Records::new(input), Record::default());
-    let wrong = |problem: palmette_catalog::readers::Problem| match problem.line() {
-        Some(line) => at_line(line, problem),
-        None => problem.to_string(),
-    };
-    let Some(line) = records.next_record(&mut record).map_err(wrong)? else { return Ok(()) };
-    let header = Header::of(record.cells()).map_err(|reason| at_line(line, reason))?;
-    while let Some(line) = records.next_record(&mut record).map_err(wrong)? {
-        let row = header.row(record.cells().collect::<Vec<_>>().into_iter());
-        let progress = Progress { done: read.get(), of };
-        if push_cells(&mut rows, line, &header, row, progress)?.is_break() {
-            return Ok(());
+/// The header of a file, and whether its first line is no header but a row.
+type FirstLine = (Header, bool);
+
+impl Cells<'_> {
+    /// Reads the first line: names of columns, unless a layout knows the file to have none and its names are not there.
+    fn header(&self, first: &[&str]) -> Result<FirstLine, String> {
+        let known = self.options.layout.map_or(&[][..], |layout| layout.header(self.format));
+        let has_names = first.iter().any(|cell| known.contains(&cell.trim()));
+        if has_names || known.len() != first.len() {
+            return Ok((Header::of(first.iter().copied(), self.options)?, false));
+        }
+        // Other names of the same layout, such as those of a conversion.
+        match Header::of(first.iter().copied(), self.options) {
+            Ok(header) => Ok((header, false)),
+            Err(_) => Ok((Header::of(known.iter().copied(), self.options)?, true)),
         }
     }
-    let _ = rows.finish();
-    Ok(())
+
+    /// Lines that are split as they stand: quotes are characters as others.
+    fn lines(
+        &self,
+        input: impl BufRead,
+        of: u64,
+        mut rows: HistoryRows<'_>,
+    ) -> Result<ReadNotes, String> {
+        let mut lines = Lines::new(input);
+        let mut header: Option<Header> = None;
+        while let Some((line, text)) = lines.next_line().map_err(cannot_read)? {
+            let cells: Result<Vec<&str>, String> =
+                text.map(|text| text.split(self.delimiter).collect());
+            if header.is_some() && cells.as_ref().is_ok_and(|cells| *cells == [""]) {
+                continue;
+            }
+            let header = match &header {
+                Some(header) => header,
+                None => {
+                    let first = cells.as_ref().map_err(Clone::clone);
+                    let first = first.and_then(|first| self.header(first));
+                    let (found, is_row) = first.map_err(|reason| at_line(line, reason))?;
+                    rows.note_columns(&found.names(), &found.columns);
+                    let found = header.insert(found);
+                    if !is_row {
+                        continue;
+                    }
+                    &*found
+                }
+            };
+            let row = cells.and_then(|cells| header.row(cells.into_iter()));
+            let progress = Progress { done: lines.read(), of };
+            if push_cells(&mut rows, line, header, row, progress)?.is_break() {
+                return Ok(ReadNotes::default());
+            }
+        }
+        Ok(rows.finish())
+    }
+
+    /// Records as RFC 4180 quotes them.
+    fn records(
+        &self,
+        input: impl BufRead,
+        of: u64,
+        mut rows: HistoryRows<'_>,
+    ) -> Result<ReadNotes, String> {
+        let read = Cell::new(0);
+        let input = without_mark(Counted { input, read: &read }).map_err(cannot_read)?;
+        let (mut records, mut record) = (Records::new(input), Record::default());
+        let wrong = |problem: palmette_catalog::readers::Problem| match problem.line() {
+            Some(line) => at_line(line, problem),
+            None => problem.to_string(),
+        };
+        let mut header: Option<Header> = None;
+        while let Some(line) = records.next_record(&mut record).map_err(wrong)? {
+            let cells: Vec<&str> = record.cells().collect();
+            let header = match &header {
+                Some(header) => header,
+                None => {
+                    let first = self.header(&cells).map_err(|reason| at_line(line, reason));
+                    let (found, is_row) = first?;
+                    rows.note_columns(&found.names(), &found.columns);
+                    let found = header.insert(found);
+                    if !is_row {
+                        continue;
+                    }
+                    &*found
+                }
+            };
+            let row = header.row(cells.into_iter());
+            let progress = Progress { done: read.get(), of };
+            if push_cells(&mut rows, line, header, row, progress)?.is_break() {
+                return Ok(ReadNotes::default());
+            }
+        }
+        Ok(rows.finish())
+    }
 }
 
 fn push_cells(
@@ -220,52 +425,12 @@ fn list_cell(cell: &str) -> Result<Value, String> {
     serde_json::from_str(cell).or_else(|_| python_list(cell))
 }
 
-/// A list of whole numbers and of texts in single or double quotes.
+/// A list as Python prints it.
 fn python_list(cell: &str) -> Result<Value, String> {
-    let bad = || {
-        format!(
-            "{:?} is no list such as [3, 1] or ['a', 'b']",
-            cell.chars().take(80).collect::<String>()
-        )
-    };
-    let inside = cell.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(bad)?;
-    let (mut values, mut rest) = (Vec::new(), inside.trim());
-    while !rest.is_empty() {
-        let (value, after) = match rest.chars().next() {
-            Some(quote @ ('\'' | '"')) => quoted(&rest[1..], quote).ok_or_else(bad)?,
-            _ => {
-                let end = rest.find(',').unwrap_or(rest.len());
-                let number: i64 = rest[..end].trim().parse().map_err(|_| bad())?;
-                (number.into(), &rest[end..])
-            }
-        };
-        values.push(value);
-        rest = after.trim_start();
-        match rest.strip_prefix(',') {
-            Some(after) => rest = after.trim_start(),
-            None if rest.is_empty() => {}
-            None => return Err(bad()),
-        }
-    }
-    Ok(values.into())
-}
-
-/// The text up to the quote that closes it, and what comes after; `None` where none does.
-fn quoted(text: &str, quote: char) -> Option<(Value, &str)> {
-    let mut value = String::new();
-    let mut chars = text.char_indices();
-    while let Some((at, char)) = chars.next() {
-        match char {
-            '\\' => match chars.next()?.1 {
-                kept @ ('\\' | '\'' | '"') => value.push(kept),
-                // Others stand for characters that ids do not have.
-                _ => return None,
-            },
-            _ if char == quote => return Some((value.into(), &text[at + char.len_utf8()..])),
-            _ => value.push(char),
-        }
-    }
-    None
+    parse_literal(cell).map_err(|reason| {
+        let shown: String = cell.chars().take(80).collect();
+        format!("{shown:?} is no list such as [3, 1] or ['a', 'b']: {reason}")
+    })
 }
 
 /// A reader that counts.
@@ -295,22 +460,29 @@ fn without_mark(input: impl Read) -> std::io::Result<impl BufRead> {
 }
 
 /// One document, entry by entry.
-fn json_document(input: impl BufRead, of: u64, rows: HistoryRows<'_>) -> Result<(), String> {
+fn json_document(
+    input: impl BufRead,
+    of: u64,
+    options: &HistoryOptions,
+    rows: HistoryRows<'_>,
+) -> Result<ReadNotes, String> {
     let read = Cell::new(0);
     let input = without_mark(Counted { input, read: &read }).map_err(cannot_read)?;
-    let mut entries = Entries { rows, read: &read, of, at: 0, ended: false };
+    let mut entries = Entries { rows, options, read: &read, of, at: 0, ended: false };
     let mut parser = serde_json::Deserializer::from_reader(input);
     let parsed = parser.deserialize_any(&mut entries).and_then(|()| parser.end());
     match parsed {
-        Err(_) if entries.ended => return Ok(()),
-        parsed => parsed.map_err(|e| format!("is not {{user: [item, …]}}: {e}"))?,
+        Err(_) if entries.ended => Ok(ReadNotes::default()),
+        Err(e) => Err(format!(
+            "is not {{user: [item, …]}}: {e}; a file of an object a line is jsonl (--histories-format)"
+        )),
+        Ok(()) => Ok(entries.rows.finish()),
     }
-    let _ = entries.rows.finish();
-    Ok(())
 }
 
 struct Entries<'a, 'e> {
     rows: HistoryRows<'e>,
+    options: &'a HistoryOptions,
     read: &'a Cell<u64>,
     of: u64,
     at: u64,
@@ -319,18 +491,44 @@ struct Entries<'a, 'e> {
 }
 
 impl Entries<'_, '_> {
-    fn push<E: Error>(&mut self, row: Value) -> Result<(), E> {
+    fn progress(&mut self) -> Progress {
         self.at += 1;
-        let progress = Progress { done: self.read.get(), of: self.of };
-        let row = object(row).and_then(|row| Ok((columns_of(&row)?, row)));
-        let flow = match row {
-            Ok((columns, row)) => {
-                self.rows.push(self.at, &columns, row, progress).map_err(E::custom)?
+        Progress { done: self.read.get(), of: self.of }
+    }
+
+    fn end<E: Error>(&mut self, flow: ControlFlow<()>) -> Result<(), E> {
+        self.ended = flow.is_break();
+        if self.ended { Err(E::custom("no more is wanted")) } else { Ok(()) }
+    }
+
+    fn push<E: Error>(&mut self, row: Value) -> Result<(), E> {
+        let progress = self.progress();
+        let flow = match object(row) {
+            Ok(row) => {
+                self.rows.push_object(self.at, self.options, row, progress).map_err(E::custom)?
             }
             Err(reason) => self.rows.push_bad(self.at, reason, progress),
         };
-        self.ended = flow.is_break();
-        if self.ended { Err(E::custom("no more is wanted")) } else { Ok(()) }
+        self.end(flow)
+    }
+
+    fn push_user<E: Error>(&mut self, user: String, items: Value) -> Result<(), E> {
+        let progress = self.progress();
+        let flow = match items {
+            Value::Array(_) => {
+                let row = [("user".to_owned(), user.into()), ("items".to_owned(), items)];
+                let (row, columns) = (Map::from_iter(row), HistoryColumns::of_users());
+                self.rows.push(self.at, &columns, row, progress).map_err(E::custom)?
+            }
+            other => {
+                let shown: String = other.to_string().chars().take(60).collect();
+                let reason = format!(
+                    "user {user:?} has {shown}, which is no list of items; a file of an object a line is jsonl (--histories-format)"
+                );
+                self.rows.push_bad(self.at, reason, progress)
+            }
+        };
+        self.end(flow)
     }
 }
 
@@ -344,10 +542,6 @@ fn object(row: Value) -> Result<Map<String, Value>, String> {
     }
 }
 
-fn columns_of(row: &Map<String, Value>) -> Result<HistoryColumns, String> {
-    HistoryColumns::of(&row.keys().map(String::as_str).collect::<Vec<_>>())
-}
-
 impl<'de> Visitor<'de> for &mut Entries<'_, '_> {
     type Value = ();
 
@@ -357,8 +551,7 @@ impl<'de> Visitor<'de> for &mut Entries<'_, '_> {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
         while let Some((user, items)) = map.next_entry::<String, Value>()? {
-            let row = [("user".to_owned(), user.into()), ("items".to_owned(), items)];
-            self.push(Value::Object(Map::from_iter(row)))?;
+            self.push_user(user, items)?;
         }
         Ok(())
     }
@@ -391,7 +584,7 @@ mod tests {
         check_list("", Some(json!([])));
         check_list("[]", Some(json!([])));
         check_list("['a',]", Some(json!(["a"])));
-        for bad in ["['a'", "['a' 'b']", "[a]", "['a]", "[1.5x]", "['\\n']", "[,]"] {
+        for bad in ["['a'", "['a' 'b']", "[a]", "['a]", "[1.5x]", "[,]"] {
             check_list(bad, None);
         }
     }

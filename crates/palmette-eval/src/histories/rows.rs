@@ -6,7 +6,10 @@ use std::ops::ControlFlow;
 use palmette_recommend::NamedItem;
 use serde_json::{Map, Value};
 
-use super::record::{BadRecord, Event, HistoryColumns, HistoryRecord, Row, Time, by_time};
+use super::columns::HistoryColumns;
+use super::options::{HistoryOptions, ReadNotes};
+use super::record::{BadRecord, Event, HistoryRecord, Row};
+use super::time::{Time, by_time};
 
 /// Progress of reading a source: bytes, rows of a table, or users of those that were put together; of 0 where that is
 /// not known.
@@ -33,6 +36,9 @@ pub struct HistoryRows<'a> {
     users: HashMap<String, usize>,
     events: Vec<UserEvents>,
     histories: u64,
+    notes: ReadNotes,
+    /// Members of the latest object, and the columns that they are.
+    latest: Option<(Vec<String>, HistoryColumns)>,
 }
 
 /// A user, and each thing that it did, with its time.
@@ -48,7 +54,45 @@ impl<'a> HistoryRows<'a> {
     /// For rows that are counted as `place`: lines or rows.
     pub fn new(place: &'static str, each: &'a mut EachRecord<'a>) -> Self {
         let (users, events) = (HashMap::new(), Vec::new());
-        Self { place, each, users, events, histories: 0 }
+        let notes = ReadNotes::default();
+        Self { place, each, users, events, histories: 0, notes, latest: None }
+    }
+
+    /// Says what is read of these columns, for the notes.
+    pub fn note_columns(&mut self, names: &[&str], columns: &HistoryColumns) {
+        let read = columns.names();
+        self.notes.add_unread(names.iter().copied().filter(|name| !read.contains(name)));
+        self.notes.is_untimed |= columns.is_untimed();
+    }
+
+    /// Reads an object whose members are columns, by options.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(crate) fn push_object(
+        &mut self,
+        at: u64,
+        options: &HistoryOptions,
+        row: Map<String, Value>,
+        progress: Progress,
+    ) -> Result<ControlFlow<()>, BadRecord> {
+        let is_same = |latest: &&(Vec<String>, HistoryColumns)| latest.0.iter().eq(row.keys());
+        let columns = match self.latest.as_ref().filter(is_same) {
+            Some((_, columns)) => columns.clone(),
+            None => {
+                let names: Vec<&str> = row.keys().map(String::as_str).collect();
+                let columns = match HistoryColumns::find(options, &names, true) {
+                    Ok(columns) => columns,
+                    Err(reason) => return Ok(self.push_bad(at, reason, progress)),
+                };
+                self.note_columns(&names, &columns);
+                let members = columns.unread_members(&row);
+                self.notes.add_unread(members.iter().map(String::as_str));
+                self.latest = Some((row.keys().cloned().collect(), columns.clone()));
+                columns
+            }
+        };
+        self.push(at, &columns, row, progress)
     }
 
     /// Reads row number `at`. A history that cannot be read is handed on as that.
@@ -63,16 +107,20 @@ impl<'a> HistoryRows<'a> {
         progress: Progress,
     ) -> Result<ControlFlow<()>, BadRecord> {
         let bad = |user, reason| BadRecord { place: self.place, at, user, reason };
-        match columns.read(row) {
-            Ok(Row::Event(event)) if self.histories == 0 => {
+        match columns.read(row, &mut self.notes.times) {
+            Ok(None) => {
+                self.notes.left_out += 1;
+                Ok(ControlFlow::Continue(()))
+            }
+            Ok(Some(Row::Event(event))) if self.histories == 0 => {
                 self.add(event);
                 Ok(ControlFlow::Continue(()))
             }
-            Ok(Row::History(record)) if self.events.is_empty() => {
+            Ok(Some(Row::History(record))) if self.events.is_empty() => {
                 self.histories += 1;
                 Ok((self.each)(Ok(record), progress))
             }
-            Ok(_) => {
+            Ok(Some(_)) => {
                 let reason =
                     "some rows are whole histories and some are single items; split the file";
                 Err(bad(None, reason.to_owned()))
@@ -104,16 +152,18 @@ impl<'a> HistoryRows<'a> {
         self.events[place].1.push((time, item));
     }
 
-    /// Hands on the histories that end with the source.
-    pub fn finish(self) -> ControlFlow<()> {
+    /// Hands on the histories that end with the source; what is to be said of it.
+    pub fn finish(self) -> ReadNotes {
         let of = self.events.len() as u64;
         for (at, (user, events)) in (1..).zip(self.events) {
             let record = match by_time(events.into_iter()) {
                 Ok(items) => Ok(HistoryRecord { user: Some(user), items, target: None }),
                 Err(reason) => Err(BadRecord { place: "user", at, user: Some(user), reason }),
             };
-            (self.each)(record, Progress { done: at, of })?;
+            if (self.each)(record, Progress { done: at, of }).is_break() {
+                break;
+            }
         }
-        ControlFlow::Continue(())
+        self.notes
     }
 }

@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use palmette_eval::{Histories, HistoryFormat, HistoryRecord, UnknownItems, parse_histories};
+use palmette_eval::{
+    Histories, HistoryFormat, HistoryOptions, HistoryRecord, UnknownItems, parse_histories,
+};
 use palmette_live::CatalogView;
 use palmette_recommend::NamedItem;
 use proptest::prelude::*;
@@ -19,13 +21,15 @@ fn view() -> CatalogView {
 fn read(format: HistoryFormat, text: &str) -> Result<Vec<Result<HistoryRecord, String>>, String> {
     let mut all = Vec::new();
     let bytes = text.len() as u64;
-    parse_histories(Path::new("h"), text.as_bytes(), bytes, format, &mut |record, progress| {
+    let options = HistoryOptions::default();
+    let each = &mut |record: Result<HistoryRecord, _>, progress: palmette_eval::Progress| {
         assert!(progress.done <= progress.of);
-        all.push(record.map_err(|bad| bad.to_string()));
+        all.push(record.map_err(|bad: palmette_eval::BadRecord| bad.to_string()));
         ControlFlow::Continue(())
-    })
-    .map(|()| all)
-    .map_err(|error| error.to_string())
+    };
+    parse_histories(Path::new("h"), text.as_bytes(), bytes, format, &options, each)
+        .map(|_| all)
+        .map_err(|error| error.to_string())
 }
 
 fn record(user: &str, items: &[&str], target: Option<&str>) -> HistoryRecord {
@@ -148,7 +152,8 @@ fn a_reader_that_wants_no_more_ends() {
             count += 1;
             ControlFlow::Break(())
         };
-        parse_histories(Path::new("h"), text.as_bytes(), 0, format, end).unwrap();
+        let options = HistoryOptions::default();
+        parse_histories(Path::new("h"), text.as_bytes(), 0, format, &options, end).unwrap();
         assert_eq!(count, 1, "{format}");
     }
 }

@@ -110,7 +110,7 @@ impl Side {
         let view = self.view.view();
         let find = |id: &u64| view.find(&id.to_string()).unwrap();
         let history: Vec<u64> = history.iter().map(find).collect();
-        let found = floor.recommend(&history, k, false);
+        let found = floor.recommend(&history, &[], k, false);
         found.into_iter().map(|number| view.id(number)).collect()
     }
 
@@ -188,7 +188,7 @@ fn floors_know_the_items_of_the_view_and_no_others() {
         let view = side.view.view();
         let popularity = Popularity::fit(side.histories(), view.numbers());
         assert_eq!(side.ids(&popularity, &[], 3), ["1", "2", "3"]);
-        let mut all = popularity.recommend(&[], 1000, true);
+        let mut all = popularity.recommend(&[], &[], 1000, true);
         all.sort_unstable();
         assert!(
             all.into_iter().eq(view.numbers()),
@@ -197,7 +197,8 @@ fn floors_know_the_items_of_the_view_and_no_others() {
         let item_item = ItemItem::fit(side.histories(), view.num_numbers());
         assert_eq!(side.ids(&item_item, &[5, 1], 5), ["2", "3", "7"]);
         assert_eq!(side.ids(&item_item, &[1, 5], 5), ["7", "2", "3"]);
-        let asked = side.questions();
+        let asked: Vec<_> =
+            side.questions().into_iter().map(|question| (question, &[][..])).collect();
         let metrics = evaluate_floor(&item_item, &asked, 2, false, 2);
         assert_eq!((asked.len(), metrics.questions()), (2, 2));
         assert_eq!(metrics.at(2).hit_rate, 1.0);

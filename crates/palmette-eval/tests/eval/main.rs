@@ -3,5 +3,6 @@
 mod cold_start;
 mod evaluate;
 mod histories;
+mod layouts;
 mod live;
 mod real_histories;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use palmette_catalog::Catalog;
 use palmette_eval::{
-    ColdStart, Histories, HoldOut, Question, Split, UnknownItems, UserHistories, evenly_spread,
+    ColdStart, Histories, HistoryFormat, HoldOut, Question, Skipped, Split, UserHistories,
+    evenly_spread,
 };
 
 use super::run_args::RunArgs;
@@ -17,7 +18,20 @@ use super::run_args::RunArgs;
 pub(crate) fn histories(args: &RunArgs, catalog: &Arc<Catalog>) -> anyhow::Result<UserHistories> {
     let path = &args.histories;
     let view = Arc::clone(catalog).into();
-    let histories = Histories::read(path)?.bind(path, &view, UnknownItems::Error)?;
+    let options = args.histories_args.options().map_err(|reason| anyhow!("--where: {reason}"))?;
+    let format = options.format_of(path).unwrap_or(HistoryFormat::Json);
+    let (histories, notes) = Histories::read_with(path, format, &options)?;
+    for sentence in notes.sentences() {
+        eprintln!("note: {}: {sentence}", path.display());
+    }
+    let histories = histories.bind(path, &view, args.unknown)?;
+    let Skipped { items, histories: of, .. } = histories.skipped;
+    if items > 0 {
+        eprintln!(
+            "note: {}: {items} items of {of} histories are not in the catalog and were left out",
+            path.display()
+        );
+    }
     ensure!(
         !histories.are_questions,
         "{}: its rows are questions with their answers; train on a whole history a user",

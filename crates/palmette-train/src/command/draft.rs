@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use palmette_catalog::Catalog;
 use palmette_eval::ColdStart;
 use palmette_model::Model;
 use palmette_model::draft::{DraftForm, DraftShape};
-use palmette_recommend::{Mode, PromptFormat, Recommender, Verification};
+use palmette_recommend::{Mode, PromptFormat, Recommender, TemplateFile, Verification};
 use palmette_train::{
     ExportDtype, HeadTrainer, HistoryDataset, Layout, Params, TrainOptions, Trainer,
 };
@@ -62,6 +62,7 @@ impl About for Drafting {
 pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
     args.run.check()?;
     let run_args = &args.run;
+    check_prompts(args)?;
     let catalog = Arc::new(Catalog::open(&run_args.catalog)?);
     let histories = data::histories(run_args, &catalog)?;
     let format = PromptFormat::read(&args.model)?;
@@ -109,6 +110,19 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
         latest: "head",
     }
     .report(run_args.json)
+}
+
+/// # Errors
+/// When the model reads prompts of text, which a head is not trained after: what OUT got would have neither the template nor
+/// the tokenizer, and answer prompts of codes.
+fn check_prompts(args: &DraftArgs) -> anyhow::Result<()> {
+    let template = args.model.join(TemplateFile::FILE_NAME);
+    ensure!(
+        !template.exists(),
+        "{}: the model reads prompts of text, and draft heads are trained for prompts of codes alone; serve it without one, by --mode beam",
+        template.display()
+    );
+    Ok(())
 }
 
 /// # Errors

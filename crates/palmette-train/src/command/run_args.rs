@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use palmette_eval::HoldOut;
+use palmette_eval::{HistoryArgs, HoldOut, UnknownItems};
 use palmette_model::draft::DraftHead;
 use palmette_train::{Augmentation, TrainOptions, has_checkpoint};
 
@@ -17,6 +17,11 @@ pub(crate) struct RunArgs {
     /// Histories, a whole one a user: .json, .jsonl, .inter (RecBole), .csv, .tsv, or .txt with a user and its items a line
     #[arg(long, value_name = "FILE")]
     pub(crate) histories: PathBuf,
+    /// Items of histories that the catalog does not have: an error, or left out and counted (skip)
+    ///
+    /// They are left out before anything is held out. Give it as before with --resume.
+    #[arg(long, value_name = "error|skip", value_parser = unknown_items, default_value = "error")]
+    pub(crate) unknown: UnknownItems,
     /// Directory of what is trained, with its log and checkpoint
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
@@ -79,6 +84,13 @@ pub(crate) struct RunArgs {
     /// Print one JSON document instead of text
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) histories_args: HistoryArgs,
+}
+
+fn unknown_items(text: &str) -> Result<UnknownItems, String> {
+    text.parse()
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -431,6 +431,38 @@ fn unusable_data_is_named() {
     assert!(!shop.path("model").exists(), "a refused run leaves something behind");
 }
 
+/// Without unknown items the run is that of histories that never had them; columns have other names in other files.
+#[test]
+fn unknown_items_are_left_out_where_it_is_asked_for() {
+    let clean = walks(5);
+    let shop = Shop::with_histories(&clean);
+    let short = ["--epochs=2", "--validate-every=1"];
+    shop.train("clean", &short);
+    let mut with_unknown = clean.clone();
+    for (user, items) in with_unknown.as_object_mut().unwrap() {
+        items.as_array_mut().unwrap().insert(1, format!("gone-{user}").into());
+    }
+    shop.write_histories(&with_unknown);
+    shop.check_refused("model", &short, 1, &["gone-user-0", "--unknown skip"]);
+    let output = shop.train("skipped", &[&short[..], &["--unknown=skip"]].concat());
+    let said = text(&output.stderr);
+    assert!(said.contains("40 items of 40 histories are not in the catalog"), "{said}");
+    assert_eq!(shop.weights("skipped"), shop.weights("clean"));
+    shop.check_refused("model", &["--unknown=maybe"], 2, &["neither error nor skip"]);
+
+    let mut csv = "who,what,rating\n".to_owned();
+    for (user, items) in clean.as_object().unwrap() {
+        let rows = items.as_array().unwrap().iter();
+        rows.for_each(|item| csv += &format!("{user},{},5\n", item.as_str().unwrap()));
+    }
+    std::fs::write(shop.path("events.csv"), csv).unwrap();
+    let columns = ["--histories=events.csv", "--user-column=who", "--item-column=what"];
+    let output = shop.train("columns", &[&short[..], &columns].concat());
+    let said = text(&output.stderr);
+    assert!(said.contains("not read: rating"), "{said}");
+    assert_eq!(shop.weights("columns"), shop.weights("clean"));
+}
+
 /// Items of the training part of a history, where the last two are held out.
 fn trained(history: &Value) -> &[Value] {
     let items = history.as_array().unwrap();

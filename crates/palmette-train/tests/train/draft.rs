@@ -200,6 +200,22 @@ fn what_cannot_be_trained_is_refused() {
     refused(&["--out=new", "--next-token-weight=-1"], "next_token_weight");
     refused(&["--out=new", "--cold-start=1"], "between 0 and 1");
     refused(&["--out=new", "--resume"], "new holds no checkpoint to go on from");
+    // The same semantic IDs, of things that the model has never heard of.
+    let item = |i: usize| Item {
+        id: format!("other-{i}"),
+        codes: vec![i as u32 / 5, i as u32 % 5],
+        attributes: Map::new(),
+    };
+    let items: Vec<Item> = (0..NUM_ITEMS).map(item).collect();
+    let other = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
+    other.write(&shop.path("other.palm")).unwrap();
+    let histories = json!({"ann": ["other-1", "other-2", "other-3"]});
+    std::fs::write(shop.path("other.json"), histories.to_string()).unwrap();
+    let data = ["--out=new", "--catalog=other.palm", "--histories=other.json"];
+    refused(&data, "the model was trained on another shop");
+    // A model that reads text is not trained as one that reads codes.
+    std::fs::write(shop.path("model").join("prompt_template.json"), "{}").unwrap();
+    refused(&["--out=new"], "model/prompt_template.json: the model reads prompts of text");
     let output = shop.output(&["draft", "--model=none", "--out=new"]);
     assert!(text(&output.stderr).contains("semantic_ids.json"), "{}", text(&output.stderr));
     assert!(!shop.path("new").exists());

@@ -60,9 +60,13 @@ pub(crate) struct RecommendArgs {
     /// Where the answers go, a record a history, in their order: .jsonl, .parquet or .arrow
     ///
     /// A record has the user, ids of the items, scores and codes; one that could not be answered has the reason in `error`.
-    /// The file appears when all are there; until then they are in FILE.partial.
-    #[arg(long, value_name = "FILE", requires = "histories")]
+    /// The file appears when all are there; until then they are in FILE.partial. Where no history could be answered the file
+    /// that is there stays, and the command fails.
+    #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write the file also where no history could be answered, or there are none
+    #[arg(long, requires = "histories")]
+    allow_empty: bool,
     /// Answer one of N parts of the histories, numbered from 0, into a file of its own: OUT-00003-of-00016.parquet
     ///
     /// Each history is in one part, and no answer depends on their number. Parts of a table are runs of rows, of which only
@@ -171,7 +175,14 @@ Examples:
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
     match (&args.histories, &args.out, &args.history) {
         (Some(histories), Some(out), _) => offline::run(args, histories, out),
-        (_, _, Some(history)) => answer_one(args, history),
+        (None, None, Some(history)) => {
+            args.histories_options.check_unused()?;
+            answer_one(args, history)
+        }
+        (_, Some(out), _) => bail!(
+            "--out {} goes with --histories; the answer to one --history is printed: leave out --out, or redirect it",
+            out.display()
+        ),
         _ => bail!("give --history, or --histories with --out"),
     }
 }

@@ -89,6 +89,10 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
     run.bar.finish_and_clear();
     let seconds = run.start.elapsed().as_secs_f64();
     let Run { partial, counts, .. } = run;
+    if let Some(nothing) = nothing_answered(args, &counts) {
+        partial.give_up()?;
+        bail!("{}: {nothing}", histories.display());
+    }
     partial.finish(format, &counts)?;
     report(args, &asked, given, &counts, seconds)
 }
@@ -235,6 +239,28 @@ impl Run<'_> {
     }
 }
 
+/// The reason why these answers are no file to put in place of an earlier one; `None` where some history was answered.
+///
+/// A shard may have no histories, since others have them.
+fn nothing_answered(args: &RecommendArgs, counts: &Counts) -> Option<String> {
+    const WAY_OUT: &str =
+        "no file is written, and one that is there stays; --allow-empty writes it";
+    if args.allow_empty {
+        return None;
+    }
+    match &counts.first_error {
+        Some(first) if counts.errors == counts.histories => Some(format!(
+            "none of the {} histories could be answered; the first: {}; {WAY_OUT}",
+            grouped(counts.histories as u64),
+            visible(first)
+        )),
+        None if counts.histories == 0 && args.shard.is_none() => {
+            Some(format!("it has no histories; {WAY_OUT}"))
+        }
+        _ => None,
+    }
+}
+
 fn record(of: &Waiting, answer: Result<Recommendations, String>) -> Record {
     let (user, skipped) = (of.user.clone(), of.skipped);
     match answer {
@@ -324,6 +350,7 @@ fn description(
     let facts = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "histories": args.histories_options.fingerprint(histories, args.shard)?,
+        "read": args.histories_options.description(),
         "shard": args.shard.map(|shard| shard.to_string()),
         "catalog": catalog,
         "model": fingerprint::of_folder(&args.recommender.model)?,

@@ -261,6 +261,15 @@ impl Partial {
         Ok(())
     }
 
+    /// Removes the answers so far: nothing is to be gone on with, and the file that is there stays.
+    pub(super) fn give_up(self) -> anyhow::Result<()> {
+        for path in [&self.path, &beside(&self.out, ".partial.json")] {
+            std::fs::remove_file(path)
+                .with_context(|| format!("{}: cannot be removed", path.display()))?;
+        }
+        Ok(())
+    }
+
     fn write_record(&self, answers: Value, counts: &Counts) -> anyhow::Result<()> {
         let done = Done { run: self.description.clone(), answers, counts: counts.clone() };
         let text = serde_json::to_vec_pretty(&done)?;
