@@ -212,7 +212,7 @@ fn grid() {
         field(1, &[field(1, name.as_bytes()), field(2, &list)].concat())
     };
     let mut bytes = Vec::new();
-    for (user, items) in [(3, &[7, 5, 9][..]), (4, &[1])] {
+    for (user, items) in [(3, &[7, 5, 9][..]), (4, &[1][..])] {
         let features = [feature("user_id", &[user]), feature("sequence_data", items)].concat();
         let example = field(1, &features);
         bytes.extend((example.len() as u64).to_le_bytes());
@@ -487,7 +487,7 @@ proptest! {
     fn no_input_panics(text in pieces(), bytes in prop::collection::vec(any::<u8>(), 0..60), layout in 0..=Layout::ALL.len()) {
         let layout = Layout::ALL.get(layout);
         let options = HistoryOptions { layout, ..HistoryOptions::default() };
-        for bytes in [&text[..], &bytes] {
+        for bytes in [&text[..], &bytes[..]] {
             for format in HistoryFormat::ALL {
                 let read = read_as(bytes, format, &options);
                 prop_assert!(read.err().is_none_or(|error| !error.is_empty()));

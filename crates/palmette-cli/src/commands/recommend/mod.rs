@@ -62,7 +62,7 @@ pub(crate) struct RecommendArgs {
     /// A record has the user, ids of the items, scores and codes; one that could not be answered has the reason in `error`.
     /// The file appears when all are there; until then they are in FILE.partial. Where no history could be answered the file
     /// that is there stays, and the command fails.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "histories")]
     out: Option<PathBuf>,
     /// Write the file also where no history could be answered, or there are none
     #[arg(long, requires = "histories")]
