@@ -36,7 +36,7 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: LazyLock<[Asset; 11]> = LazyLock::new(|| {
+static ASSETS: LazyLock<[Asset; 12]> = LazyLock::new(|| {
     assets! {
         "index.html": "text/html; charset=utf-8",
         "style.css": "text/css; charset=utf-8",
@@ -49,6 +49,7 @@ static ASSETS: LazyLock<[Asset; 11]> = LazyLock::new(|| {
         "fan.js": "text/javascript; charset=utf-8",
         "results.js": "text/javascript; charset=utf-8",
         "live.js": "text/javascript; charset=utf-8",
+        "texts.js": "text/javascript; charset=utf-8",
     }
 });
 

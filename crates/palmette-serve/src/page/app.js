@@ -5,8 +5,9 @@ import { $, el, milliseconds, number, settled } from "./dom.js";
 import { Fan, drawStages } from "./fan.js";
 import { Items, WORD_PAGES } from "./items.js";
 import { Live } from "./live.js";
-import { Filter, History, readQuestion } from "./question.js";
+import { Excluded, Filter, History, WrongField, readQuestion } from "./question.js";
 import { Results, drawEdits } from "./results.js";
+import { Texts } from "./texts.js";
 
 const FOLLOW_MS = 1000;
 const isWide = matchMedia("(min-width: 900px)");
@@ -17,7 +18,9 @@ const askSoon = settled(200, () => ask());
 const history = new History(items, askSoon);
 const filter = new Filter(items, () => hasAsked && askSoon());
 const fan = new Fan($("fan"), $("fan-note"), lightRows);
-const results = new Results(items, { light, add: (id) => history.add(id), setStock });
+const excluded = new Excluded(items, () => hasAsked && askSoon());
+const results = new Results(items, { light, add: (id) => history.add(id), exclude: (id) => excluded.add(id), setStock });
+const texts = new Texts();
 
 /** Changed stocks: id → the first and the present number. */
 const edits = new Map();
@@ -27,6 +30,9 @@ let isEditable = false;
 let targets = [];
 /** The question that the answer on the page belongs to. */
 let shownQuestion = "";
+/** Items of the pages before this one, and the question that they answer. */
+let passed = [];
+let passedQuestion = "";
 let asking = new AbortController();
 let isAsking = false;
 
@@ -34,10 +40,13 @@ let isAsking = false;
 async function ask({ leastGeneration, focus = false } = {}) {
   let body;
   try {
-    body = readQuestion(history, filter);
-  } catch {
-    $("filter-fold").open = true;
-    $("filter").focus();
+    body = readQuestion(history, filter, excluded);
+  } catch (error) {
+    const field = $(error instanceof WrongField ? error.id : "filter");
+    field.closest("details").open = true;
+    field.focus();
+    showProblem(error instanceof WrongField ? { document: { title: "The question cannot be sent", detail: error.message } } : null);
+    if (error instanceof WrongField) field.setAttribute("aria-invalid", "true");
     return;
   }
   hasAsked = true;
@@ -46,6 +55,10 @@ async function ask({ leastGeneration, focus = false } = {}) {
   const { signal } = asking;
   isAsking = true;
   $("answer").setAttribute("aria-busy", "true");
+  // Another question begins with its first items.
+  if (JSON.stringify(body) !== passedQuestion) passed = [];
+  passedQuestion = JSON.stringify(body);
+  if (passed.length) body.exclude = [...(body.exclude ?? []), ...passed];
   const question = JSON.stringify(body);
   if (leastGeneration !== undefined && body.generation === undefined) body.min_generation = leastGeneration;
   try {
@@ -64,6 +77,13 @@ async function ask({ leastGeneration, focus = false } = {}) {
   }
 }
 
+/** The next items of the same question: those that were shown do not come again. */
+async function askNext() {
+  passed.push(...[...$("results").children].map((row) => row.dataset.id));
+  await ask();
+  $("items-title").focus();
+}
+
 function show(answer, body, question) {
   const isSame = question === shownQuestion;
   shownQuestion = question;
@@ -75,7 +95,9 @@ function show(answer, body, question) {
   fan.draw({ ...answer, levels: answer.levels ?? [] }, items, !isSame);
   drawStages($("stages"), answer.timings_ms);
   $("total").textContent = milliseconds(answer.timings_ms.total);
-  results.show(answer, { isSame, stock: filter.stock, isEditable: isEditable && answer.generation !== null });
+  results.show(answer, { isSame, stock: filter.stock, isEditable: isEditable && answer.generation !== null, before: passed.length });
+  $("next").hidden = !answer.items.length;
+  $("first").hidden = !passed.length;
   drawEdits(edits, items, setStock);
   $("request").textContent = JSON.stringify(body, null, 2);
   const { generation, shortfall, narrowed, beam_width: width } = answer;
@@ -96,7 +118,7 @@ function showProblem(problem) {
   for (const field of document.querySelectorAll("[data-pointer]")) {
     const isWrong = errors.some(({ pointer }) => pointer === field.dataset.pointer);
     field.setAttribute("aria-invalid", String(isWrong));
-    if (isWrong) field.closest("details").open = true;
+    if (isWrong && field.closest("details")) field.closest("details").open = true;
   }
   $("problem").hidden = !problem;
   if (!problem) return;
@@ -139,17 +161,36 @@ async function setStock(id, pieces) {
   }
 }
 
-/** Learns targets, then what the catalog of the chosen one has. */
+/** Shows the part for items or the one for texts. */
+function setView(view) {
+  for (const [name, main] of [["recommend", "recommender"], ["text", "texts"]]) {
+    $(main).hidden = name !== view;
+    $(`view-${name}`).setAttribute("aria-pressed", String(name === view));
+    for (const of of document.querySelectorAll(`[data-of="${name}"]`)) of.hidden = name !== view;
+  }
+  document.querySelector(".skip").hash = view === "text" ? "#text-answer" : "#answer";
+  $("target-field").hidden = view === "text" || !targets.length;
+}
+
+/** Learns targets and text models, then what the catalog of the chosen target has. */
 async function start() {
+  let models = [];
+  let hasTargets = true;
   try {
     targets = await client.targets();
+    hasTargets = targets.length > 0;
+    models = await client.textModels();
   } catch (problem) {
-    targets = [];
     if (!problem.isMissing) return showProblem(problem);
   }
+  if (models.length) texts.show(models);
+  $("views").hidden = !(models.length && hasTargets);
+  const isText = models.length > 0 && (!hasTargets || !$("texts").hidden);
+  setView(isText ? "text" : "recommend");
+  if (!hasTargets && models.length) return;
   const chosen = $("target").value;
   $("target").replaceChildren(...targets.map(({ alias }) => el("option", { value: alias, selected: alias === chosen }, alias)));
-  $("target-field").hidden = !targets.length;
+  $("target-field").hidden = isText || !targets.length;
   await changeTarget();
 }
 
@@ -200,9 +241,15 @@ $("question").addEventListener("submit", (event) => {
   // Where the answer is below the form, it is gone to.
   ask({ focus: !isWide.matches });
 });
-for (const id of ["k", "beam_width", "deadline_ms", "generation"]) {
+for (const id of ["k", "beam_width", "deadline_ms", "generation", "mode", "rules"]) {
   $(id).addEventListener("input", settled(300, () => hasAsked && ask()));
 }
+$("next").addEventListener("click", askNext);
+$("first").addEventListener("click", () => {
+  passed = [];
+  ask();
+});
+for (const view of ["recommend", "text"]) $(`view-${view}`).addEventListener("click", () => setView(view));
 $("target").addEventListener("change", changeTarget);
 $("key").value = client.key.get();
 $("key-form").addEventListener("submit", (event) => {

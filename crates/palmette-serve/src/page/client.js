@@ -36,6 +36,9 @@ async function send(method, path, body, { type = "application/json", signal } = 
   const read = isJson ? JSON.parse(text) : text;
   if (response.ok) return read;
   const { status } = response;
+  // Routes of texts spell errors as OpenAI does.
+  const { message, param } = read?.error ?? {};
+  if (message) throw new Problem({ title: "The request was refused", detail: message, status, errors: param ? [{ pointer: param, detail: message }] : [] });
   throw new Problem(isJson ? read : { title: `Status ${status}`, detail: text.slice(0, 200), status });
 }
 
@@ -43,6 +46,11 @@ const post = (path, body, signal) => send("POST", path, JSON.stringify(body), { 
 const catalogPath = (name) => `/v1/catalogs/${encodeURIComponent(name)}`;
 
 export const recommend = (body, signal) => post("/v1/recommend", body, signal);
+export const chat = (body, signal) => post("/v1/chat/completions", body, signal);
+export const complete = (body, signal) => post("/v1/completions", body, signal);
+export const mask = (body, signal) => post("/v1/masks", body, signal);
+/** Text models; none where the server does not list them. */
+export const textModels = async () => (await send("GET", "/v1/models")).data ?? [];
 export const metrics = () => send("GET", "/metrics");
 export const targets = async () => (await send("GET", "/v1/targets")).targets;
 export const catalog = (name) => send("GET", catalogPath(name));

@@ -40,8 +40,9 @@ export class Live {
       .filter(({ name, labels }) => name === "palmette_http_requests_total" && labels.route?.startsWith("/v1/"))
       .reduce((total, { value }) => total + value, 0);
     const busy = sum("palmette_streams", { state: "busy" });
+    const written = sum("palmette_text_tokens_total", { kind: "text" });
     const before = this.#before;
-    this.#before = { asked, at };
+    this.#before = { asked, at, written };
     const rate = before ? Math.max(0, (1000 * (asked - before.asked)) / (at - before.at)) : null;
     if (rate !== null) this.#rates = [...this.#rates, rate].slice(-SECONDS);
     const ofCatalog = this.catalog ? { catalog: this.catalog } : {};
@@ -52,11 +53,14 @@ export class Live {
       queue: sum("palmette_queue_requests"),
       generation: sum("palmette_catalog_generation", ofCatalog),
       items: sum("palmette_catalog_items", ofCatalog),
+      writing: sum("palmette_text_requests", { state: "writing" }),
+      waiting: sum("palmette_text_requests", { state: "waiting" }),
+      tokens: written === null || !before ? null : number(Math.max(0, (1000 * (written - before.written)) / (at - before.at))),
     });
   }
 
   #show(values) {
-    for (const name of ["rate", "refused", "streams", "queue", "generation", "items"]) {
+    for (const name of ["rate", "refused", "streams", "queue", "generation", "items", "writing", "waiting", "tokens"]) {
       const value = values[name];
       $(`live-${name}`).textContent = value == null ? "–" : typeof value === "number" ? number(value) : value;
     }

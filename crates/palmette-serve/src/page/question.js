@@ -173,6 +173,7 @@ export class Filter {
     const { price, stock, category } = this.#columns;
     const must = [];
     const most = $("price").valueAsNumber;
+    if (price && $("price").validity.badInput) throw new Error("the price is no number");
     if (price && !Number.isNaN(most)) must.push({ range: { [price]: { lt: most } } });
     if (category && $("category").value) must.push({ match: { [category]: $("category").value } });
     if (stock && $("stock").checked) must.push({ range: { [stock]: { gt: 0 } } });
@@ -196,7 +197,7 @@ export class Filter {
     try {
       filter = this.read();
     } catch (error) {
-      show(`Not JSON yet: ${error.message}`, true);
+      show(error instanceof SyntaxError ? `Not JSON yet: ${error.message}` : error.message, true);
       return false;
     }
     if (!filter || !this.items.hasQuery) {
@@ -217,18 +218,83 @@ export class Filter {
   }
 }
 
-/** The body of a request for what the form says. */
-export function readQuestion(history, filter) {
+/** Items that may not come, with the way to let them come again. */
+export class Excluded {
+  #ids = [];
+
+  constructor(items, onchange) {
+    this.items = items;
+    this.onchange = onchange;
+  }
+
+  get ids() {
+    return [...this.#ids];
+  }
+
+  add(id) {
+    if (!this.#ids.includes(id)) this.#set([...this.#ids, id]);
+    $("rules-fold").open = true;
+  }
+
+  #set(ids) {
+    this.#ids = ids;
+    $("excluded-field").hidden = !ids.length;
+    $("excluded").replaceChildren(...ids.map((id) => {
+      const title = this.items.title(id);
+      const again = () => this.#set(this.#ids.filter((other) => other !== id));
+      return el("li", {}, el("button", { type: "button", class: "token", title: id, "aria-label": `Let ${title} come again`, onclick: again }, `${title} ×`));
+    }));
+    this.onchange();
+  }
+}
+
+/** Says at a field of JSON that it is none, or nothing; the value, undefined where the field is empty. Throws where it is none. */
+function readJson(id) {
+  const text = $(id).value.trim();
+  const say = (said) => {
+    $(`${id}-note`).textContent = said;
+    $(`${id}-note`).classList.toggle("wrong", said !== "");
+    $(id).setAttribute("aria-invalid", String(said !== ""));
+  };
+  try {
+    const value = text ? JSON.parse(text) : undefined;
+    say("");
+    return value;
+  } catch (error) {
+    say(`Not JSON yet: ${error.message}`);
+    throw new WrongField(id, $(`${id}-note`).textContent);
+  }
+}
+
+/** A field that cannot be sent. */
+export class WrongField extends Error {
+  constructor(id, message) {
+    super(message);
+    this.id = id;
+  }
+}
+
+/** The number of a field, undefined where it is empty. What is no number is told, and not taken for nothing. */
+function readNumber(id) {
+  const field = $(id);
+  if (field.validity.badInput) throw new WrongField(id, `${field.labels[0].firstChild.data.trim()}: what stands there is no number`);
+  return field.value.trim() === "" ? undefined : Number(field.value);
+}
+
+/** The body of a request for what the form says. Throws where a field cannot be read. */
+export function readQuestion(history, filter, excluded) {
   const value = (id) => $(id).value.trim();
-  const whole = (id) => (value(id) === "" ? undefined : Number(value(id)));
   const generation = value("generation");
   return {
     target: value("target") || undefined,
     history: history.entries,
-    k: whole("k"),
-    beam_width: whole("beam_width"),
-    deadline_ms: whole("deadline_ms"),
+    k: readNumber("k"),
+    beam_width: readNumber("beam_width"),
+    deadline_ms: readNumber("deadline_ms"),
+    mode: value("mode") || undefined,
     generation: /^\d+$/.test(generation) ? Number(generation) : generation || undefined,
     filter: filter.read(),
+    rules: readJson("rules"),
+    exclude: excluded.ids.length ? excluded.ids : undefined,
   };
 }

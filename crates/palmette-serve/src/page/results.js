@@ -23,12 +23,12 @@ export class Results {
   }
 
   /** Shows an answer; `isSame` where it answers the question of the one before. */
-  show(answer, { isSame, stock, isEditable }) {
+  show(answer, { isSame, stock, isEditable, before = 0 }) {
     this.#mark(answer.items, isSame);
     const focused = document.activeElement?.closest?.("[data-id]")?.dataset.id;
     const control = document.activeElement?.dataset?.control;
     const best = Math.max(...answer.items.map(({ score }) => score));
-    $("results").replaceChildren(...answer.items.map((item, rank) => this.#row(item, rank, { best, stock, isEditable })));
+    $("results").replaceChildren(...answer.items.map((item, rank) => this.#row(item, rank, { best, stock, isEditable, before })));
     // The list is new, the place of the keyboard is not.
     if (focused && control) {
       const row = [...$("results").children].find((row) => row.dataset.id === focused);
@@ -65,14 +65,14 @@ export class Results {
     }
   }
 
-  #row(item, rank, { best, stock, isEditable }) {
+  #row(item, rank, { best, stock, isEditable, before }) {
     const { id, score, codes, fields = {} } = item;
     const mark = this.#marks.get(id);
     const title = this.items.title(id);
     const shown = Object.entries(fields).filter(([name]) => !["title", "name", stock].includes(name));
     const text = (value) => (typeof value === "object" ? JSON.stringify(value) : String(value));
     return el("li", { class: `result${mark ? " changed" : ""}`, "data-rank": rank, "data-id": id },
-      el("span", { class: "rank", "aria-hidden": "true" }, `${rank + 1}`),
+      el("span", { class: "rank", "aria-hidden": "true" }, `${before + rank + 1}`),
       el("div", { class: "what" },
         el("p", { class: "title" }, title, item.pinned && el("span", { class: "mark" }, "pinned"), mark && el("span", { class: "mark" }, mark.text)),
         // Texts speak for themselves, numbers need their name.
@@ -85,6 +85,7 @@ export class Results {
           el("span", { class: "mono" }, number(score, 2)))),
       el("div", { class: "actions" },
         stock && this.#stock(item, title, stock, isEditable),
+        el("button", { type: "button", class: "plus", "data-control": "exclude", title: "Exclude", "aria-label": `Exclude ${title}`, onclick: () => this.work.exclude(id) }, "−"),
         el("button", { type: "button", class: "plus", "data-control": "add", title: "Add to the history", "aria-label": `Add ${title} to the history`, onclick: () => this.work.add(id) }, "+")));
   }
 

@@ -86,7 +86,7 @@ async fn the_page_names_no_other_host_and_has_no_script_or_style_within() {
             // The page, its files, routes; and places in a body.
             let routes = ["assets/", "v1/", "openapi.json", "metrics"];
             let is_route = routes.iter().any(|route| rest.starts_with(route));
-            let places = ["", "k", "beam_width", "deadline_ms", "generation"];
+            let places = ["", "k", "beam_width", "deadline_ms", "generation", "mode", "rules"];
             assert!(is_route || places.contains(&&rest[..end]), "{path}: /{}", &rest[..end]);
         }
         // The policy would keep these from doing anything.
