@@ -3,11 +3,12 @@
 use std::sync::LazyLock;
 
 /// Each feature, and whether it is in this build.
-const FEATURES: [(&str, bool); 7] = [
+const FEATURES: [(&str, bool); 8] = [
     ("bench", cfg!(feature = "bench")),
     ("demo", cfg!(feature = "demo")),
     ("encodings", cfg!(feature = "encodings")),
     ("hf-tokenizers", cfg!(feature = "hf-tokenizers")),
+    ("otel", cfg!(feature = "otel")),
     ("postgres", cfg!(feature = "postgres")),
     ("server", cfg!(feature = "server")),
     ("tables", cfg!(feature = "tables")),

@@ -15,6 +15,7 @@ fn the_version_lists_the_features() {
         ("demo", cfg!(feature = "demo")),
         ("encodings", cfg!(feature = "encodings")),
         ("hf-tokenizers", cfg!(feature = "hf-tokenizers")),
+        ("otel", cfg!(feature = "otel")),
         ("postgres", cfg!(feature = "postgres")),
         ("server", cfg!(feature = "server")),
         ("tables", cfg!(feature = "tables")),

@@ -1,5 +1,7 @@
 //! The commands as a user types them; those that need a feature where the build has it.
 
+#[cfg(all(feature = "demo", feature = "server", unix))]
+mod audit;
 #[cfg(feature = "bench")]
 mod bench;
 #[cfg(feature = "bench")]
@@ -12,6 +14,8 @@ mod catalog_plan;
 #[cfg(feature = "demo")]
 mod cli;
 mod command;
+#[cfg(all(feature = "server", feature = "hf-tokenizers"))]
+mod deploy;
 #[cfg(feature = "demo")]
 mod filters;
 mod generate;

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 const CHANGED: usize = 5;
 
 pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
-    log(&args.server)?;
+    let _traces = log(&args.server)?;
     let mut config = args.server.config()?;
     // Nobody waits for a demonstration to end.
     config.drain_delay = Duration::ZERO;

@@ -4,6 +4,8 @@ mod names;
 mod options;
 mod running;
 mod text;
+#[cfg(feature = "otel")]
+mod traces;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use palmette_replicate::ReplicaOptions;
-use palmette_serve::{LogConfig, Server};
+use palmette_serve::{ANY_ORIGIN, LogConfig, Server};
 
 use super::loading::WeightsArg;
 use names::Named;
@@ -98,7 +100,11 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
             || (args.text.serves_some() && args.model.is_empty() && args.catalog.is_empty()),
         "give --model and --catalog, --text, or a --data-dir that has models and catalogs"
     );
-    running::log(&args.options)?;
+    ensure!(
+        args.keys.is_some() || !args.options.origins.iter().any(|origin| origin == ANY_ORIGIN),
+        "--cors '*' without --keys would let any page in a browser that reaches this server do everything; name the origins, or give keys"
+    );
+    let _traces = running::log(&args.options)?;
     check_twice("--model", args.model.iter().map(|model| &model.name))?;
     check_twice("--catalog", args.catalog.iter().map(|catalog| &catalog.name))?;
     let targets = targets(args)?;

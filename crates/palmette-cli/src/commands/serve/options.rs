@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
-use palmette_serve::ServeConfig;
+use palmette_serve::{ANY_ORIGIN, ServeConfig};
 
 use crate::commands::loading::set_threads;
 
@@ -65,6 +65,10 @@ pub(crate) struct ServeOptions {
     /// Status of refusals for want of time: 503 for balancers that ask another server only then
     #[arg(long, value_name = "429|503", default_value_t = 429, value_parser = overload_status)]
     pub(crate) overload_status: u16,
+    /// An origin whose pages may ask from a browser (CORS), such as https://shop.example; may be given several times. * stands for
+    /// all, with --keys
+    #[arg(long = "cors", value_name = "ORIGIN", value_parser = origin)]
+    pub(crate) origins: Vec<String>,
     /// Connections at once; more wait
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) connections: usize,
@@ -83,6 +87,10 @@ pub(crate) struct ServeOptions {
     /// Events in the log: error, warn, info, debug (every request), or as the crate tracing-subscriber has it
     #[arg(long, value_name = "FILTER", env = "PALMETTE_LOG", default_value = "info")]
     pub(crate) log: String,
+    /// Hand a trace of each request to the collector at this address, by OTLP over HTTP: http://127.0.0.1:4318. Clients' traceparent
+    /// headers make them parts of their own. Needs a build with --features otel
+    #[arg(long, value_name = "URL", env = "PALMETTE_OTLP")]
+    pub(crate) otlp: Option<String>,
 }
 
 /// An address of numbers: names are not looked up, since they may mean several.
@@ -90,6 +98,16 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "it is an address and a port in numbers, such as 127.0.0.1:8080, or [::1]:8080".to_owned()
     })
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    let rest = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    let is_host =
+        |rest: &str| !rest.is_empty() && !rest.contains(['/', '?', '#', '*', ',', ' ', '@']);
+    match text == ANY_ORIGIN || rest.is_some_and(is_host) {
+        true => Ok(text.to_owned()),
+        false => Err("it is scheme, host and port, such as https://shop.example or http://localhost:3000, without a path; or *".to_owned()),
+    }
 }
 
 fn overload_status(text: &str) -> Result<u16, String> {
@@ -156,6 +174,7 @@ impl ServeOptions {
             answer_cache: self.answer_cache_mb << 20,
             max_upload: self.max_upload_mb << 20,
             overload_status: self.overload_status,
+            origins: self.origins.clone(),
             max_connections: self.connections,
             read_timeout: Duration::from_secs(self.read_timeout),
             drain_delay: Duration::from_secs(self.drain_delay),

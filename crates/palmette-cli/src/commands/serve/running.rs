@@ -7,9 +7,15 @@ use palmette_serve::Server;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+#[cfg(feature = "otel")]
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry};
 
 use super::options::{ListenOptions, LogFormat, ServeOptions};
+#[cfg(feature = "otel")]
+pub(crate) use super::traces::Traces;
 use crate::output::{print, print_json};
 
 /// A server that takes connections.
@@ -18,22 +24,42 @@ pub(crate) struct Listening {
     pub(crate) address: SocketAddr,
 }
 
-/// Starts the log on standard error.
-pub(crate) fn log(options: &ServeOptions) -> anyhow::Result<()> {
+/// Starts the log on standard error, and traces where they are asked for: they are handed on until what is returned is dropped.
+pub(crate) fn log(options: &ServeOptions) -> anyhow::Result<Option<Traces>> {
     let filter = EnvFilter::try_new(&options.log).with_context(|| {
         format!(
             "--log {}: a level is error, warn, info, debug or trace, such as info,palmette_serve=debug",
             options.log
         )
     })?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let started = match options.log_format {
-        LogFormat::Text => log.with_target(false).try_init(),
-        LogFormat::Json => log.json().flatten_event(true).try_init(),
+    let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let log = match options.log_format {
+        LogFormat::Text => log.with_target(false).boxed(),
+        LogFormat::Json => log.json().flatten_event(true).boxed(),
     };
+    let traces = options.otlp.as_deref().map(Traces::start).transpose()?;
+    let layers = Registry::default().with(log.with_filter(filter));
+    #[cfg(feature = "otel")]
+    let layers = layers.with(traces.as_ref().map(|traces| {
+        // Whatever the log has: a trace without its requests would be none.
+        let requests = LevelFilter::INFO;
+        tracing_opentelemetry::layer().with_tracer(traces.tracer()).with_filter(requests)
+    }));
     // A log that was started before goes on.
-    drop(started);
-    Ok(())
+    drop(layers.try_init());
+    Ok(traces)
+}
+
+/// Traces in a build without them.
+#[cfg(not(feature = "otel"))]
+#[derive(Debug)]
+pub(crate) enum Traces {}
+
+#[cfg(not(feature = "otel"))]
+impl Traces {
+    fn start(_url: &str) -> anyhow::Result<Self> {
+        Err(crate::features::left_out("hands no traces on", "otel"))
+    }
 }
 
 /// Serves until a signal asks to end, then drains; `started` is called once connections are taken. A second signal ends at once.
