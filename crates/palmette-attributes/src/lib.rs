@@ -72,7 +72,7 @@ mod unique_keys;
 
 pub use columns::{
     AttributeError, ColumnConflict, ColumnDescription, ColumnKind, ColumnReader, Columns,
-    ColumnsBuilder, ColumnsMeta, SortKey, UnknownKind, parse_instant,
+    ColumnsBuilder, ColumnsMeta, SortKey, UnknownKind, id_text, parse_instant, whole, whole_number,
 };
 pub use filter::{Filter, FilterError};
 pub use rank_set::{Members, RankSet};

@@ -11,6 +11,7 @@
 //! # Ok::<(), palmette_live::LineError>(())
 //! ```
 
+use palmette_attributes::id_text;
 use palmette_catalog::readers::{Format, Patch, parse_items, parse_patch};
 use serde_json::{Map, Value};
 
@@ -42,11 +43,10 @@ impl Update {
         let object: Map<String, Value> =
             serde_json::from_str(line).map_err(|error| LineError(Kind::NotObject(error)))?;
         if let Some(id) = object.get("delete") {
-            return match id {
+            return match id_text(id).filter(|id| !id.is_empty()) {
                 _ if object.len() > 1 => Err(LineError(Kind::MoreThanDelete)),
-                Value::String(id) if !id.is_empty() => Ok(Self::Delete(id.clone())),
-                Value::Number(id) if id.is_u64() || id.is_i64() => Ok(Self::Delete(id.to_string())),
-                other => Err(LineError(Kind::NotId(other.clone()))),
+                Some(id) => Ok(Self::Delete(id)),
+                None => Err(LineError(Kind::NotId(id.clone()))),
             };
         }
         let refused = |problem: String| LineError(Kind::Item(without_place(&problem).to_owned()));
@@ -96,6 +96,10 @@ mod tests {
     #[test]
     fn ids_may_be_numbers() {
         assert_eq!(Update::from_json_line(r#"{"delete": 7}"#).unwrap(), Update::Delete("7".into()));
+        assert_eq!(
+            Update::from_json_line(r#"{"delete": 7.0}"#).unwrap(),
+            Update::Delete("7".into())
+        );
         let item = Update::from_json_line(r#"{"id": 7, "codes": "<a_1><b_2>"}"#).unwrap();
         assert!(matches!(&item, Update::Upsert(item) if item.id == "7" && item.codes == [1, 2]));
     }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use palmette_attributes::whole;
 use palmette_catalog::readers::parse_codes;
 use palmette_live::CatalogView;
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
 use crate::request::HistoryItem;
 use crate::view::SpelledView;
@@ -73,6 +74,11 @@ impl<'de> Visitor<'de> for Named {
         Ok(number.to_string().into())
     }
 
+    fn visit_f64<E: Error>(self, number: f64) -> Result<NamedItem, E> {
+        let wrong = || E::invalid_type(Unexpected::Float(number), &self);
+        whole(number).map(|number| number.to_string().into()).ok_or_else(wrong)
+    }
+
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<NamedItem, A::Error> {
         let (mut codes, mut tags) = (Vec::new(), String::new());
         while let Some(piece) = list.next_element::<Piece>()? {
@@ -111,14 +117,20 @@ impl<'de> Deserialize<'de> for Piece {
             fn visit_u64<E: Error>(self, code: u64) -> Result<Piece, E> {
                 let code = u32::try_from(code);
                 let out_of_range =
-                    |_| E::invalid_value(serde::de::Unexpected::Other("a larger number"), &self);
+                    |_| E::invalid_value(Unexpected::Other("a larger number"), &self);
                 code.map(Piece::Code).map_err(out_of_range)
+            }
+
+            fn visit_f64<E: Error>(self, code: f64) -> Result<Piece, E> {
+                let number = whole(code).and_then(|code| u32::try_from(code).ok());
+                let wrong = || E::invalid_type(Unexpected::Float(code), &self);
+                number.map(Piece::Code).ok_or_else(wrong)
             }
 
             fn visit_str<E: Error>(self, tag: &str) -> Result<Piece, E> {
                 match tag.starts_with('<') && tag.ends_with('>') {
                     true => Ok(Piece::Tag(tag.to_owned())),
-                    false => Err(E::invalid_value(serde::de::Unexpected::Str(tag), &self)),
+                    false => Err(E::invalid_value(Unexpected::Str(tag), &self)),
                 }
             }
         }
@@ -283,6 +295,10 @@ mod tests {
     fn items_in_json() {
         check("\"P7\"", Ok("P7".into()));
         check("-12", Ok("-12".into()));
+        check("7.0", Ok("7".into()));
+        check("[3.0, 1e0]", Ok(NamedItem::Codes(vec![3, 1])));
+        check("[1.5]", Err("a code: a whole number"));
+        check("1e16", Err("an item: its id"));
         check("[3, 1, 7]", Ok(NamedItem::Codes(vec![3, 1, 7])));
         check("[\"<a_3>\", \"<b_1>\"]", Ok("<a_3><b_1>".into()));
         check("1.5", Err("an item: its id"));

@@ -44,6 +44,8 @@ pub struct ServeConfig {
     pub overload_status: u16,
     /// Time behind a shared log after which a server is not ready.
     pub max_lag: Duration,
+    /// Origins whose pages may ask without keys, beside this server's own, such as `https://shop.example`.
+    pub origins: Vec<String>,
     /// File of keys, a line each: `name scope[,scope] catalogs sha256hex`. Without one every request may do everything.
     pub keys: Option<PathBuf>,
     /// File that gets the scheduler's events and actions, a JSON line each.
@@ -77,6 +79,7 @@ impl Default for ServeConfig {
             drain_grace: Duration::from_secs(30),
             overload_status: 429,
             max_lag: Duration::from_secs(5),
+            origins: Vec::new(),
             keys: None,
             record: None,
         }

@@ -26,6 +26,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::audit;
 use crate::problem::{Kind, Problem};
 use crate::registry::check_name;
 use crate::server::App;
@@ -282,9 +283,10 @@ impl Keys {
         if need == Some(Need::Nothing) {
             return Ok(Arc::new(Grant::Nothing));
         }
-        let grant = self.find(parts).ok_or_else(|| {
+        let (name, grant) = self.find(parts).ok_or_else(|| {
             Problem::new(Kind::Unauthorised, "send a valid key: Authorization: Bearer <key>")
         })?;
+        audit::note(|facts| facts.key = Some(name));
         match need {
             Some(Need::Nothing | Need::Key) => {}
             Some(Need::Scope(scope)) => match &*grant {
@@ -320,8 +322,8 @@ impl Keys {
         }
     }
 
-    /// The key that the request has. Every hash is compared, so that the time says nothing.
-    fn find(&self, parts: &Parts) -> Option<Arc<Grant>> {
+    /// The name and the permissions of the key that the request has. Every hash is compared, so that the time says nothing.
+    fn find(&self, parts: &Parts) -> Option<(String, Arc<Grant>)> {
         let given = parts.headers.get(AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
         let (scheme, key) = given.split_at_checked(7).unwrap_or((b"", b""));
         let is_bearer = scheme.eq_ignore_ascii_case(b"bearer ") && !key.is_empty();
@@ -329,7 +331,7 @@ impl Keys {
         let mut found = None;
         for entry in &**self.entries.load() {
             if bool::from(entry.hash.ct_eq(&hash)) && is_bearer {
-                found = Some(Arc::clone(&entry.grant));
+                found = Some((entry.name.clone(), Arc::clone(&entry.grant)));
             }
         }
         found
@@ -339,9 +341,22 @@ impl Keys {
 /// Lets a request through by its key, and gives its permissions to the task.
 pub(crate) async fn enforce(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
+    note_path(&mut parts).await;
     match app.keys.admit(&mut parts).await {
         Ok(grant) => CURRENT.scope(grant, next.run(Request::from_parts(parts, body))).await,
         Err(problem) => problem.into_response(),
+    }
+}
+
+/// Notes what the path of a request names, for the log.
+async fn note_path(parts: &mut Parts) {
+    let Ok(params) = RawPathParams::from_request_parts(parts, &()).await else { return };
+    for (name, value) in &params {
+        match name {
+            "c" => audit::note(|facts| facts.catalog = Some(value.to_owned())),
+            "alias" => audit::note(|facts| facts.target = Some(value.to_owned())),
+            _ => {}
+        }
     }
 }
 
@@ -377,6 +392,7 @@ const ROUTES: &[(&str, &str, Need)] = &[
     ("POST", "/v1/recommend/stream", RECOMMEND),
     ("POST", "/v1/chat/completions", TEXT),
     ("POST", "/v1/completions", TEXT),
+    ("POST", "/v1/masks", TEXT),
     ("GET", "/v1/targets", Need::Key),
     ("POST", "/v1/targets", ADMIN),
     ("PUT", "/v1/targets/{alias}", ADMIN),
@@ -405,8 +421,29 @@ const ROUTES: &[(&str, &str, Need)] = &[
 /// Need of a route; `None` where the table has it not.
 fn need(method: &str, route: &str) -> Option<Need> {
     let method = if method == "HEAD" { "GET" } else { method };
-    let found = ROUTES.iter().find(|(of, path, _)| (*of, *path) == (method, route));
+    let find = |route: &str| ROUTES.iter().find(|(of, path, _)| (*of, *path) == (method, route));
+    // An item may have the name of the listing.
+    let item =
+        || find("/v1/catalogs/{c}/items/{id}").filter(|_| route == "/v1/catalogs/{c}/items/query");
+    let found = find(route).or_else(item);
     found.map(|(_, _, need)| *need)
+}
+
+/// Whether a request of a route changes something, so that the log says who did it.
+pub(crate) fn is_change(method: &str, route: &str) -> bool {
+    let may_change = matches!(need(method, route), Some(ITEMS | ADMIN));
+    may_change
+        && !matches!(method, "GET" | "HEAD")
+        && !(method == "POST" && route.ends_with("/query"))
+}
+
+/// Scopes that a route needs of a key, none where any key will do; `None` where it needs no key.
+pub(crate) fn scopes(method: &str, route: &str) -> Option<Vec<Scope>> {
+    match need(method, route) {
+        Some(Need::Scope(scope)) => Some(vec![scope]),
+        Some(Need::Key) => Some(Vec::new()),
+        Some(Need::Nothing) | None => None,
+    }
 }
 
 #[cfg(test)]

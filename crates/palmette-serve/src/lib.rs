@@ -15,29 +15,37 @@
 //! - Whatever a client sends is answered by a problem document that names the value, the rule and the way out.
 //!
 //! # Parts
-//! `wire` has the types of bodies, `api` a handler for each route, `registry` the table, `texts` the text models, `engine` scheduler and streams, `answers`
-//! the cache, `writes` the turns of those that change a catalog, `cluster` the log that several servers share, `operations` what goes on after its answer, `keys` the permissions, `problem` the errors, `page` what a
+//! `wire` has the types of bodies, `api` a handler for each route, `registry` the table, `texts` the text models, `engine` scheduler and streams, `json` how their text is read, `answers`
+//! the cache, `writes` the turns of those that change a catalog, `cluster` the log that several servers share, `operations` what goes on after its answer, `keys` the permissions, `problem` the errors, `document` the OpenAPI document, `audit` who did what, `gzip` compressed bodies, `cors` pages of other origins, `page` what a
 //! browser gets at `/`.
 #![forbid(unsafe_code)]
 
 mod answers;
 mod api;
+mod audit;
 mod cluster;
 mod config;
+mod cors;
+mod document;
 mod engine;
+mod gzip;
+mod json;
 mod keys;
 mod operations;
+mod own_paths;
 mod problem;
 mod registry;
 mod request_id;
 mod server;
 mod telemetry;
+mod text_times;
 mod texts;
 pub mod wire;
 mod writes;
 
 pub use cluster::LogConfig;
 pub use config::ServeConfig;
+pub use cors::ANY_ORIGIN;
 pub use keys::{KeysError, NewKey, Scope, UnknownScope};
 pub use problem::{Fault, Problem};
 pub use registry::LoadError;

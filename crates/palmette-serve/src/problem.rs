@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
+use crate::own_paths;
 use crate::request_id;
 
 /// The media type of a problem.
@@ -60,9 +61,11 @@ fn shortened<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error
     serializer.serialize_str(&short(text))
 }
 
+/// A text as clients get it: without paths of this machine, and not too long.
 fn short(text: &str) -> Cow<'_, str> {
+    let text = own_paths::without(text);
     if text.len() <= MOST {
-        return Cow::Borrowed(text);
+        return text;
     }
     // A character has four bytes at most, and 0 is the boundary of any.
     let boundary = |at: usize| (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
@@ -200,6 +203,10 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        if let Cow::Owned(_) = own_paths::without(&self.detail) {
+            // Who runs the server may know the path.
+            tracing::warn!(detail = self.detail, request_id = %self.request_id, "refused");
+        }
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry = self.retry_after_ms.map(|ms| ms.div_ceil(1000).max(1));
         let mut response = (status, Json(&self)).into_response();

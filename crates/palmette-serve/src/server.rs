@@ -26,19 +26,25 @@ use palmette_recommend::Prompts;
 use palmette_text::TextModel;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use utoipa::OpenApi;
+use tracing::Instrument;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answers::Answers;
 use crate::api;
 use crate::api::catalogs::Claims;
+use crate::api::recommend::GENERATION;
 use crate::api::upload::Room;
+use crate::audit::{self, Facts, SharedFacts};
 use crate::cluster::{Cluster, LogConfig};
 use crate::config::ServeConfig;
+use crate::cors;
+use crate::document;
 use crate::engine::Engine;
+use crate::gzip;
 use crate::keys::{self, Keys, KeysError};
 use crate::operations::Operations;
+use crate::own_paths;
 use crate::problem::{Kind, Problem};
 use crate::registry::{self, LoadError, Registry, Table, Target};
 use crate::request_id;
@@ -88,6 +94,14 @@ impl Server {
         let system = |error: std::io::Error| LoadError::System(error.to_string());
         let engine = Engine::start(config.schedule, config.record.as_deref()).map_err(system)?;
         let answers = Answers::new(config.answer_cache);
+        own_paths::hide(&std::env::temp_dir(), "temporary");
+        for (path, name) in [
+            (&config.data_dir, "data-dir"),
+            (&config.keys, "the file of keys"),
+            (&config.record, "the record"),
+        ] {
+            path.iter().for_each(|path| own_paths::hide(path, name));
+        }
         let app = App {
             keys: Keys::open(config.keys.as_deref())?,
             room: Room::new(&config),
@@ -116,6 +130,7 @@ impl Server {
         dir: &Path,
         weights: WeightFormat,
     ) -> Result<(), LoadError> {
+        own_paths::hide(dir, name);
         self.app.load_model(name, dir, weights)
     }
 
@@ -137,6 +152,7 @@ impl Server {
     /// # Errors
     /// When it cannot be opened.
     pub fn open_catalog(&self, name: &str, path: &Path, reads_only: bool) -> Result<(), LoadError> {
+        own_paths::hide(path, name);
         let source = registry::open_source(path, reads_only)?;
         self.app.registry.add_catalog(name, source, Some(path.to_owned())).map(|_| ())
     }
@@ -151,6 +167,7 @@ impl Server {
         source: impl Into<CatalogSource>,
         path: Option<&Path>,
     ) -> Result<(), LoadError> {
+        path.iter().for_each(|path| own_paths::hide(path, name));
         self.app.registry.add_catalog(name, source.into(), path.map(Path::to_owned)).map(|_| ())
     }
 
@@ -177,6 +194,7 @@ impl Server {
         options: &TextOptions,
     ) -> Result<(), LoadError> {
         registry::check_name("text model", name)?;
+        own_paths::hide(dir, name);
         self.app.registry.add_text(ServedText::load(name, dir, options)?)
     }
 
@@ -261,6 +279,12 @@ impl Server {
     /// # Errors
     /// When the log cannot be reached, something of it cannot be loaded, or the data directory is of another one.
     pub fn follow_log(&self, config: LogConfig) -> Result<(), LoadError> {
+        for (name, path) in config.models.iter().chain(&config.catalogs) {
+            own_paths::hide(path, name);
+        }
+        if let Some(path) = config.address.strip_prefix("file://") {
+            own_paths::hide(Path::new(path), "shared-log");
+        }
         let cluster = Cluster::open(&self.app, config)?;
         cluster.apply(&self.app)?;
         if self.app.cluster.set(Arc::clone(&cluster)).is_err() {
@@ -519,37 +543,19 @@ impl App {
     }
 }
 
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "Palmette",
-        description = "Recommendations that are always items of the catalog, under a deadline.",
-        license(name = "Apache-2.0 OR MIT", identifier = "Apache-2.0 OR MIT")
-    ),
-    components(schemas(crate::wire::OpenAiError)),
-    tags(
-        (name = "recommend", description = "Items that follow a history"),
-        (name = "catalogs", description = "Items, generations and catalogs"),
-        (name = "operations", description = "Work that goes on after its request was answered"),
-        (name = "targets", description = "Pairs of model and catalog"),
-        (name = "text", description = "Texts under grammars, as OpenAI's clients ask for them"),
-        (name = "probes", description = "State of the process")
-    )
-)]
-struct Document;
-
 /// The OpenAPI document, made from the types of bodies.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    routes().into_openapi()
+    document::finished(routes().into_openapi())
 }
 
 fn routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(Document::openapi())
+    OpenApiRouter::with_openapi(document::empty())
         .routes(routes!(api::recommend::recommend))
         .routes(routes!(api::batch::batch))
         .routes(routes!(api::batch::lines))
         .routes(routes!(api::text::chat::chat))
         .routes(routes!(api::text::completions::complete))
+        .routes(routes!(api::text::masks::show))
         .routes(routes!(api::targets::list, api::targets::post))
         .routes(routes!(api::targets::put))
         .routes(routes!(api::targets::models, api::targets::load_model))
@@ -576,6 +582,7 @@ fn router(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
     let (router, document) = routes().split_for_parts();
     let router = router
         .merge(api::page::routes())
+        .route("/v1/catalogs/{c}/items/query", api::items::named_query())
         .method_not_allowed_fallback(async |request: Request| {
             let (method, path) = (request.method().clone(), request.uri().path().to_owned());
             Problem::new(
@@ -589,8 +596,11 @@ fn router(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
                 "there is nothing at {path}; /openapi.json has what there is"
             ))
         })
+        .layer(middleware::from_fn(gzip::requests))
         .layer(middleware::from_fn_with_state(Arc::clone(app), keys::enforce))
         .layer(middleware::from_fn_with_state(Arc::clone(app), around))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), cors::around))
+        .layer(middleware::from_fn(gzip::answers))
         .with_state(Arc::clone(app));
     (router, document)
 }
@@ -604,13 +614,16 @@ async fn around(State(_): State<Arc<App>>, mut request: Request, next: Next) -> 
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     // Paths that are no route are not told apart: labels are bounded.
     let route = route.unwrap_or_else(|| "none".to_owned());
+    let facts = SharedFacts::default();
+    let span = telemetry::span(request.headers(), &method, &route, &id);
     let answer = request_id::CURRENT.scope(id.clone(), async {
         let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
         answer.unwrap_or_else(|_| {
             Problem::new(Kind::Internal, "the handler panicked; the log has more").into_response()
         })
     });
-    let mut response = answer.await;
+    let answer = audit::FACTS.scope(Arc::clone(&facts), answer);
+    let mut response = answer.instrument(span.clone()).await;
     if api::text::errors::ROUTES.contains(&route.as_str()) {
         response = api::text::errors::reshaped(response);
     }
@@ -627,13 +640,25 @@ async fn around(State(_): State<Arc<App>>, mut request: Request, next: Next) -> 
     metrics::histogram!("palmette_http_request_duration_seconds", "route" => route.clone())
         .record(took.as_secs_f64());
     let ms = took.as_secs_f64() * 1e3;
-    match status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
-        true => {
-            tracing::warn!(%method, route, status = status.as_u16(), ms, request_id = id, "answered")
+    let is_change = keys::is_change(method.as_str(), &route);
+    span.record("http.response.status_code", status.as_u16());
+    let _in_span = span.entered();
+    let Facts { key, catalog, target, model } = audit::so_far(&facts);
+    let generation = response.headers().get(GENERATION).and_then(|value| value.to_str().ok());
+    let status = status.as_u16();
+    // The span has the id; a line of text for people has it as well.
+    macro_rules! line {
+        ($level:ident, $said:literal) => {
+            tracing::$level!(%method, route, status, ms, request_id = id, key, catalog, target, model, generation, $said)
+        };
+    }
+    match response.status() {
+        of if of.is_server_error() && of != StatusCode::SERVICE_UNAVAILABLE => {
+            line!(warn, "answered")
         }
-        false => {
-            tracing::debug!(%method, route, status = status.as_u16(), ms, request_id = id, "answered")
-        }
+        of if is_change && of.is_success() => line!(info, "changed"),
+        _ if is_change => line!(info, "not changed"),
+        _ => line!(debug, "answered"),
     }
     response
 }

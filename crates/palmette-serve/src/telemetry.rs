@@ -2,8 +2,12 @@
 
 use std::sync::OnceLock;
 
+use axum::http::{HeaderMap, Method};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
+use tracing::Span;
+
+use crate::audit;
 use crate::registry::LoadError;
 
 /// Upper ends of the histograms' buckets, in seconds.
@@ -61,7 +65,20 @@ const GAUGES: [(&str, &str); 15] = [
     ),
 ];
 
-const HISTOGRAMS: [(&str, &str); 7] = [
+/// Upper ends for times of texts, which take longer than anything else.
+const TEXT_BUCKETS: [f64; 18] = [
+    0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.1, 0.2, 0.35, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0,
+    180.0, 600.0,
+];
+/// Histograms of texts.
+const OF_TEXTS: [&str; 4] = [
+    "palmette_text_first_token_seconds",
+    "palmette_text_queue_seconds",
+    "palmette_text_seconds",
+    "palmette_text_token_seconds",
+];
+
+const HISTOGRAMS: [(&str, &str); 11] = [
     ("palmette_batch_requests", "Requests of a batch that a stream was given"),
     ("palmette_batch_tokens", "Tokens of the prompts of such a batch"),
     ("palmette_catalog_apply_seconds", "Time to apply a batch, from its turn to its generation"),
@@ -69,7 +86,51 @@ const HISTOGRAMS: [(&str, &str); 7] = [
     ("palmette_http_request_duration_seconds", "Time from headers to answer, by route"),
     ("palmette_recommend_slack_seconds", "Time left to the deadline when an answer was ready"),
     ("palmette_recommend_stage_seconds", "Time of each stage of a request"),
+    (OF_TEXTS[0], "Time from the request for a text to its first piece"),
+    (OF_TEXTS[1], "Time that a text waited for a place"),
+    (OF_TEXTS[2], "Time from the request for a text to its end"),
+    (OF_TEXTS[3], "Time between two tokens of a text"),
 ];
+
+/// The span of a request, which its lines in the log are in; none where nobody follows it.
+#[cfg(not(feature = "otel"))]
+pub(crate) fn span(headers: &HeaderMap, _: &Method, _: &str, _: &str) -> Span {
+    match audit::trace_id(headers) {
+        Some(trace_id) => tracing::info_span!("request", trace_id),
+        None => Span::none(),
+    }
+}
+
+/// The span of a request, a part of the trace that its client began.
+#[cfg(feature = "otel")]
+pub(crate) fn span(headers: &HeaderMap, method: &Method, route: &str, id: &str) -> Span {
+    use opentelemetry::propagation::TextMapPropagator;
+    use tracing_opentelemetry::OpenTelemetrySpanExt;
+
+    let span = tracing::info_span!(
+        "request", trace_id = audit::trace_id(headers), request_id = id,
+        otel.name = format!("{method} {route}"), otel.kind = "server", http.route = route, http.request.method = %method,
+        http.response.status_code = tracing::field::Empty,
+    );
+    let propagator = opentelemetry_sdk::propagation::TraceContextPropagator::new();
+    // Without a trace of the client's it begins one of its own.
+    _ = span.set_parent(propagator.extract(&Headers(headers)));
+    span
+}
+
+#[cfg(feature = "otel")]
+struct Headers<'a>(&'a HeaderMap);
+
+#[cfg(feature = "otel")]
+impl opentelemetry::propagation::Extractor for Headers<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.to_str().ok()
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(axum::http::HeaderName::as_str).collect()
+    }
+}
 
 /// The recorder of this process: one, however many servers there are.
 ///
@@ -86,7 +147,13 @@ pub(crate) fn recorder() -> Result<PrometheusHandle, LoadError> {
 fn install() -> Result<PrometheusHandle, String> {
     let seconds = Matcher::Suffix("_seconds".to_owned());
     let full = |name: &str| Matcher::Full(name.to_owned());
-    let recorder = PrometheusBuilder::new()
+    let mut builder = PrometheusBuilder::new();
+    for name in OF_TEXTS {
+        builder = builder
+            .set_buckets_for_metric(full(name), &TEXT_BUCKETS)
+            .map_err(|error| error.to_string())?;
+    }
+    let recorder = builder
         .set_buckets_for_metric(seconds, &BUCKETS)
         .and_then(|builder| builder.set_buckets_for_metric(full("palmette_cost_ratio"), &RATIOS))
         .and_then(|builder| {
@@ -103,4 +170,70 @@ fn install() -> Result<PrometheusHandle, String> {
     HISTOGRAMS.iter().for_each(|&(name, text)| metrics::describe_histogram!(name, text));
     metrics::gauge!("palmette_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     Ok(handle)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Names of metrics in a text, histograms by their own name.
+    fn names(text: &str) -> BTreeSet<&str> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let named = words.filter(|word| word.starts_with("palmette_"));
+        let of_histogram = |name: &&str| HISTOGRAMS.iter().any(|(histogram, _)| histogram == name);
+        let base = |name| {
+            let suffixes = ["_bucket", "_sum", "_count"].into_iter();
+            suffixes
+                .filter_map(|suffix| str::strip_suffix(name, suffix))
+                .find(of_histogram)
+                .unwrap_or(name)
+        };
+        named.map(base).collect()
+    }
+
+    #[test]
+    fn boards_and_alerts_ask_for_metrics_that_there_are() {
+        let known = [&COUNTERS[..], &GAUGES, &HISTOGRAMS].concat();
+        let known: BTreeSet<&str> = known.iter().map(|(name, _)| *name).collect();
+        let board = include_str!("../../../deploy/grafana.json");
+        for (file, text) in [
+            ("grafana.json", board),
+            ("alerts.yaml", include_str!("../../../deploy/alerts.yaml")),
+            ("autoscaler.yaml", include_str!("../../../deploy/autoscaler.yaml")),
+        ] {
+            let asked = names(text);
+            assert!(!asked.is_empty(), "{file}");
+            let unknown: Vec<_> = asked.difference(&known).collect();
+            assert!(unknown.is_empty(), "{file} asks for {unknown:?}");
+        }
+        // What is measured is shown.
+        let shown = names(board);
+        let hidden: Vec<_> = known.difference(&shown).collect();
+        assert!(hidden.is_empty(), "grafana.json shows nothing of {hidden:?}");
+        let document: serde_json::Value = serde_json::from_str(board).unwrap();
+        let mut ids = BTreeSet::new();
+        for panel in document["panels"].as_array().unwrap() {
+            assert!(ids.insert(panel["id"].as_u64()), "two panels have the id {}", panel["id"]);
+        }
+        for (name, _) in HISTOGRAMS {
+            let bare = board.split(&format!("{name}_bucket")).count();
+            assert_eq!(
+                bare,
+                board.split(name).count(),
+                "{name} is shown otherwise than by its buckets"
+            );
+        }
+    }
+
+    #[test]
+    fn each_metric_is_described_once() {
+        let mut names: Vec<&str> =
+            [&COUNTERS[..], &GAUGES, &HISTOGRAMS].concat().iter().map(|(name, _)| *name).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
 }

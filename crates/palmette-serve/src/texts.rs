@@ -6,6 +6,7 @@ use std::sync::Arc;
 use palmette_text::engine::{Engine, EngineOptions, EngineStatistics};
 use palmette_text::{TextModel, TextModelOptions, ToolFormat};
 
+use crate::audit;
 use crate::keys;
 use crate::problem::{Kind, Problem};
 use crate::registry::{LoadError, Table, names};
@@ -93,6 +94,7 @@ pub(crate) fn named(table: &Table, name: Option<&str>) -> Result<Arc<ServedText>
             }
         },
     };
+    audit::note(|facts| facts.model = Some(found.name.clone()));
     match keys::permits(&found.name) {
         true => Ok(Arc::clone(found)),
         false => Err(Problem::new(

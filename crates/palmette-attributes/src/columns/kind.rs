@@ -141,11 +141,27 @@ pub(crate) fn is_large_integer(number: &Number) -> bool {
     }
 }
 
+/// The integer that a number without a fraction is, within ±2^53.
+pub fn whole(number: f64) -> Option<i64> {
+    let is_whole = number.fract() == 0.0 && number.abs() <= MAX_EXACT_INTEGER as f64;
+    is_whole.then_some(number as i64)
+}
+
+/// The integer that a JSON value is, as `3` or `3.0`.
+pub fn whole_number(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_f64().and_then(whole))
+}
+
+/// The id that a JSON value is: a text, or the digits of an integer, as `3` or `3.0`.
+pub fn id_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(id) => Some(id.clone()),
+        Value::Number(id) if !id.is_f64() => Some(id.to_string()),
+        value => whole_number(value).map(|id| id.to_string()),
+    }
+}
+
 /// `number` in JSON: as an integer where it is one, within ±2^53.
 pub(crate) fn number_to_json(number: f64) -> Value {
-    if number.fract() == 0.0 && number.abs() <= MAX_EXACT_INTEGER as f64 {
-        Value::from(number as i64)
-    } else {
-        Value::from(number)
-    }
+    whole(number).map_or_else(|| Value::from(number), Value::from)
 }

@@ -22,7 +22,7 @@ pub use builder::{ColumnConflict, ColumnsBuilder};
 pub use column::ColumnDescription;
 use column::{Column, ColumnMeta};
 pub use error::AttributeError;
-pub use kind::{ColumnKind, UnknownKind};
+pub use kind::{ColumnKind, UnknownKind, id_text, whole, whole_number};
 pub use reader::{ColumnReader, SortKey};
 pub use timestamp::parse_instant;
 

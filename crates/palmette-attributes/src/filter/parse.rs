@@ -7,7 +7,7 @@ use super::{
     Bound, Condition, Filter, FilterError, MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES, Number, Scalar,
     Test,
 };
-use crate::columns::kind::is_large_integer;
+use crate::columns::kind::{id_text, is_large_integer, whole_number};
 use crate::shown::shown;
 use crate::unique_keys::parse_unique;
 
@@ -113,8 +113,8 @@ impl Filter {
         };
         let mut parser = Parser::default();
         // A condition alone is a filter too, as engines take queries.
-        let is_condition =
-            object.contains_key("key") || sole(object.keys()).is_some_and(|key| is_condition(key));
+        let is_condition = given(object).any(|(key, _)| key == "key")
+            || sole(given(object)).is_some_and(|(key, _)| is_condition(key));
         if !is_condition {
             return Ok(parser.filter(object, "")?);
         }
@@ -145,13 +145,12 @@ impl Parser {
     fn filter(&mut self, object: &Map<String, Value>, path: &str) -> Result<Filter, Kind> {
         self.deeper(path)?;
         let mut filter = Filter::default();
-        for (key, value) in object {
+        for (key, value) in given(object) {
             let path = join(path, key);
             match &key[..] {
                 "must" | "filter" => filter.must.extend(self.conditions(value, &path)?),
                 "should" => filter.should = self.conditions(value, &path)?,
                 "must_not" => filter.must_not = self.conditions(value, &path)?,
-                "min_should" if value.is_null() => {}
                 "min_should" => filter.must.push(self.min_should(value, &path)?),
                 "exclude" => filter.exclude = self.ids(value, &path)?,
                 key => return Err(unexpected(&path, value, not_offered(key).unwrap_or(FILTER))),
@@ -200,7 +199,7 @@ impl Parser {
     fn bool(&mut self, object: &Map<String, Value>, path: &str) -> Result<Filter, Kind> {
         self.deeper(path)?;
         let (mut filter, mut should, mut min_match) = (Filter::default(), Vec::new(), None);
-        for (key, value) in object {
+        for (key, value) in given(object) {
             let path = join(path, key);
             match &key[..] {
                 "must" | "filter" => filter.must.extend(self.conditions(value, &path)?),
@@ -228,8 +227,8 @@ impl Parser {
     /// Qdrant's.
     fn min_should(&mut self, value: &Value, path: &str) -> Result<Condition, Kind> {
         let wrong = || unexpected(path, value, MIN_SHOULD);
-        let object = value.as_object().filter(|object| object.len() == 2).ok_or_else(wrong)?;
-        let count = object.get("min_count").and_then(Value::as_u64).ok_or_else(wrong)?;
+        let object = value.as_object().filter(|of| given(of).count() == 2).ok_or_else(wrong)?;
+        let count = object.get("min_count").and_then(count_of).ok_or_else(wrong)?;
         let conditions =
             object.get("conditions").filter(|list| list.is_array()).ok_or_else(wrong)?;
         self.deeper(path)?;
@@ -241,12 +240,11 @@ impl Parser {
     fn nested(&mut self, value: &Value, path: &str) -> Result<Condition, Kind> {
         let wrong = || unexpected(path, value, NESTED);
         let object = value.as_object().ok_or_else(wrong)?;
-        let entries = object.iter().filter(|(key, _)| !NO_CONDITIONS.contains(&&key[..]));
-        if entries.count() != 2 {
+        if conditions_of(object).count() != 2 {
             return Err(wrong());
         }
-        let get = |key: &str| object.get(key).ok_or_else(wrong);
-        let is_qdrant = object.contains_key("key");
+        let get = |key: &str| object.get(key).filter(|value| !value.is_null()).ok_or_else(wrong);
+        let is_qdrant = get("key").is_ok();
         let (name, filter) = match is_qdrant {
             true => (get("key")?, "filter"),
             false => (get("path")?, "query"),
@@ -282,9 +280,8 @@ impl Parser {
             return Err(Kind::TooManyConditions { path: path.to_owned() });
         }
         let Value::Object(object) = value else { return Err(unexpected(path, value, CONDITION)) };
-        if let Some((key, value)) = sole(object.iter())
+        if let Some((key, value)) = sole(given(object))
             && key == "min_should"
-            && !value.is_null()
         {
             return self.min_should(value, &join(path, key));
         }
@@ -294,7 +291,7 @@ impl Parser {
         if object.contains_key("key") {
             return self.condition_with_key(object, path);
         }
-        let Some((key, value)) = sole(object.iter()) else {
+        let Some((key, value)) = sole(given(object)) else {
             return Err(unexpected(path, value, CONDITION));
         };
         self.condition_by(key, value, &join(path, key))
@@ -358,7 +355,7 @@ impl Parser {
         path: &str,
     ) -> Result<Condition, Kind> {
         let name = column_name(&object["key"], &join(path, "key"))?;
-        let others = object.iter().filter(|(key, value)| *key != "key" && !value.is_null());
+        let others = given(object).filter(|(key, _)| *key != "key");
         let Some((key, value)) = sole(others) else {
             return Err(unexpected(path, &Value::Object(object.clone()), BESIDE_KEY));
         };
@@ -424,7 +421,7 @@ impl Parser {
     fn range(&mut self, value: &Value, path: &str) -> Result<Test, Kind> {
         let bounds = value.as_object().ok_or_else(|| unexpected(path, value, BOUNDS))?;
         let (mut lower, mut upper) = (None, None);
-        for (key, bound) in conditions_of(bounds).filter(|(_, bound)| !bound.is_null()) {
+        for (key, bound) in conditions_of(bounds) {
             let path = join(path, key);
             let (end, inclusive) = match &key[..] {
                 "gt" => (&mut lower, false),
@@ -471,11 +468,7 @@ impl Parser {
         let values = value.as_array().ok_or_else(|| unexpected(path, value, IDS))?;
         let id = |value: &Value| {
             self.count_value(path)?;
-            match value {
-                Value::String(id) => Ok(id.clone()),
-                Value::Number(id) if !id.is_f64() => Ok(id.to_string()),
-                _ => Err(unexpected(path, value, IDS)),
-            }
+            id_text(value).ok_or_else(|| unexpected(path, value, IDS))
         };
         Ok(in_order(values.iter().map(id).collect::<Result<_, _>>()?))
     }
@@ -489,9 +482,19 @@ impl Parser {
     }
 }
 
+/// The members of an object that are given: null is as if it were not there.
+fn given(object: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+    object.iter().filter(|(_, value)| !value.is_null())
+}
+
+/// A number of things.
+fn count_of(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| whole_number(value)?.try_into().ok())
+}
+
 /// The parameters of a condition that decide what matches.
 fn conditions_of(object: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
-    object.iter().filter(|(key, _)| !NO_CONDITIONS.contains(&&key[..]))
+    given(object).filter(|(key, _)| !NO_CONDITIONS.contains(&&key[..]))
 }
 
 fn at_least(count: usize, mut conditions: Vec<Condition>) -> Condition {
@@ -510,7 +513,7 @@ fn minimum(value: &Value, num: usize, path: &str) -> Result<usize, Kind> {
         }
         None => text.parse().ok(),
     };
-    let count: Option<i64> = value.as_i64().or_else(|| value.as_str().and_then(of_text));
+    let count: Option<i64> = whole_number(value).or_else(|| value.as_str().and_then(of_text));
     let count = count.ok_or_else(wrong)?;
     let is_negative = count < 0 || value.as_str().is_some_and(|text| text.starts_with('-'));
     let count = if is_negative { (num as i64).saturating_add(count).max(0) } else { count };
@@ -522,8 +525,8 @@ fn counts(value: &Value, path: &str) -> Result<Test, Kind> {
     let wrong = || unexpected(path, value, COUNTS);
     let bounds = value.as_object().filter(|bounds| !bounds.is_empty()).ok_or_else(wrong)?;
     let (mut least, mut most) = (0, u64::MAX);
-    for (key, bound) in bounds.iter().filter(|(_, bound)| !bound.is_null()) {
-        let bound = bound.as_u64().ok_or_else(wrong)?;
+    for (key, bound) in given(bounds) {
+        let bound = count_of(bound).ok_or_else(wrong)?;
         match &key[..] {
             "gt" => least = least.max(bound.saturating_add(1)),
             "gte" => least = least.max(bound),

@@ -1,6 +1,6 @@
 //! Rules from JSON; unknown keys are refused with the nearest known one.
 
-use palmette_attributes::{Filter, nearest, parse_unique};
+use palmette_attributes::{Filter, id_text, nearest, parse_unique, whole_number};
 use serde_json::{Map, Value};
 
 use super::error::RulesError;
@@ -86,7 +86,8 @@ impl<'a> At<'a> {
             Ok((*known, At { path, value }))
         };
         // As the document has them, which a map does not say; no rule depends on it.
-        object.iter().map(|(key, value)| entry((key, value))).collect()
+        let given = object.iter().filter(|(_, value)| !value.is_null());
+        given.map(|(key, value)| entry((key, value))).collect()
     }
 
     fn list<T>(
@@ -205,15 +206,11 @@ impl<'a> At<'a> {
     }
 
     fn id(&self) -> Result<String, RulesError> {
-        match self.value {
-            Value::String(id) => Ok(id.clone()),
-            Value::Number(id) if !id.is_f64() => Ok(id.to_string()),
-            _ => Err(self.unexpected("ids are texts or integers")),
-        }
+        id_text(self.value).ok_or_else(|| self.unexpected("ids are texts or integers"))
     }
 
     fn count(&self) -> Result<usize, RulesError> {
-        let count = self.value.as_u64().filter(|&count| count > 0);
+        let count = whole_number(self.value).filter(|&count| count > 0);
         let count = count.and_then(|count| usize::try_from(count).ok());
         count.ok_or_else(|| self.unexpected("it takes a whole number, 1 or more"))
     }
@@ -280,6 +277,12 @@ mod tests {
             rules.valid,
             Some(Valid { from: None, to: Some("until".into()), now: now.clone() })
         );
+        let nulls = Rules::parse(
+            r#"{"at_most": null, "boosts": [{"filter": null, "add": 1.0, "weight": null}], "valid": {"from": null, "to": "until"},
+                "diversity": {"lambda": 0.5, "pool": 30.0}, "must_include": [7.0]}"#,
+        );
+        let given = r#"{"boosts": [{"add": 1}], "valid": {"to": "until"}, "diversity": {"lambda": 0.5, "pool": 30}, "must_include": ["7"]}"#;
+        assert_eq!(nulls, Rules::parse(given));
         // A moment of its own stays.
         assert_eq!(rules.at(Moment::Seconds(9.0)).valid.unwrap().now, now);
         assert!(Rules::parse("{}").unwrap().is_empty());

@@ -38,7 +38,7 @@ const LINES_AT_ONCE: usize = 16;
 ///
 /// Each has a status of its own; they are bulk unless they say otherwise.
 #[utoipa::path(
-    post, path = "/v1/recommend/batch", tag = "recommend", request_body = BatchBody,
+    post, path = "/v1/recommend/batch", operation_id = "recommend_batch", tag = "recommend", request_body = BatchBody,
     responses(
         (status = 200, body = BatchAnswer),
         Batches,
@@ -145,7 +145,10 @@ fn with_defaults(
     }
     let mut request: Map<String, Value> = object(request, most)?;
     for (name, value) in defaults {
-        request.entry(name).or_insert_with(|| value.clone());
+        let given = request.entry(name).or_insert(Value::Null);
+        if given.is_null() {
+            given.clone_from(value);
+        }
     }
     body::parse(Value::Object(request).to_string().as_bytes())
 }
@@ -177,7 +180,7 @@ fn result(answer: Result<RecommendAnswer, Problem>) -> BatchResult {
 /// A line that cannot be answered has its problem in place of the answer, and the stream goes on. Reading waits where answers are not
 /// taken.
 #[utoipa::path(
-    post, path = "/v1/recommend/stream", tag = "recommend",
+    post, path = "/v1/recommend/stream", operation_id = "recommend_stream", tag = "recommend",
     request_body(content = String, content_type = "application/x-ndjson", description = "A request of `/v1/recommend` a line"),
     responses(
         (status = 200, body = String, content_type = "application/x-ndjson", description = "A result of a batch a line"),

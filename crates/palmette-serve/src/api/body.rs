@@ -5,9 +5,11 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
-use serde::de::DeserializeOwned;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
+use crate::json::{Text, Wrong};
 use crate::problem::{Kind, Problem};
 use crate::server::App;
 
@@ -55,31 +57,24 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// Parses a body that is a JSON object.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    // Fields in order, as a list, would be read as an object too.
-    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    if let Some(b'[') = first {
-        return Err(Problem::invalid("", "the body is a list; it must be an object"));
-    }
-    let deserializer = &mut serde_json::Deserializer::from_slice(bytes);
-    let parsed = serde_path_to_error::deserialize(&mut *deserializer).map_err(|error| {
+pub(crate) fn parse<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, Problem> {
+    let text: &RawValue = serde_json::from_slice(bytes)
+        .map_err(|error| Problem::new(Kind::NotJson, error.to_string()))?;
+    read_from(Text(text.get()))
+}
+
+/// Reads a typed value; the problem has the place of what is wrong.
+pub(crate) fn read_from<'de, T: Deserialize<'de>>(
+    json: impl Deserializer<'de, Error = Wrong>,
+) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(json).map_err(|error| {
         let pointer = pointer(error.path());
-        let error = error.into_inner();
-        match error.is_data() {
-            true => Problem::invalid(pointer, without_place(&error.to_string())),
-            false => Problem::new(Kind::NotJson, error.to_string()),
-        }
-    })?;
-    deserializer.end().map_err(|error| Problem::new(Kind::NotJson, error.to_string()))?;
-    Ok(parsed)
+        let detail = error.into_inner().of(&place(&pointer));
+        Problem::invalid(pointer, detail)
+    })
 }
 
-/// The message without "at line …": the pointer says it better.
-pub(crate) fn without_place(message: &str) -> &str {
-    message.rsplit_once(" at line ").map_or(message, |(message, _)| message)
-}
-
-pub(crate) fn pointer(path: &serde_path_to_error::Path) -> String {
+fn pointer(path: &serde_path_to_error::Path) -> String {
     path.iter()
         .map(|segment| match segment {
             Segment::Seq { index } => format!("/{index}"),
@@ -88,4 +83,21 @@ pub(crate) fn pointer(path: &serde_path_to_error::Path) -> String {
             Segment::Unknown => String::new(),
         })
         .collect()
+}
+
+/// A JSON pointer as people name places: `/messages/0/content` is `messages[0].content`.
+pub(crate) fn place(pointer: &str) -> String {
+    let mut named = String::new();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        match part.bytes().all(|byte| byte.is_ascii_digit()) && !part.is_empty() {
+            true => named.extend(["[", &part, "]"]),
+            false if named.is_empty() => named = part,
+            false => named.extend([".", &part]),
+        }
+    }
+    match named.is_empty() {
+        true => "the body".to_owned(),
+        false => named,
+    }
 }

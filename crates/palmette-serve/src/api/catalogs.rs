@@ -144,7 +144,7 @@ pub(crate) fn view_at(
 }
 
 /// Lists the catalogs.
-#[utoipa::path(get, path = "/v1/catalogs", tag = "catalogs", responses((status = 200, body = Catalogs), Lists))]
+#[utoipa::path(get, path = "/v1/catalogs", operation_id = "list_catalogs", tag = "catalogs", responses((status = 200, body = Catalogs), Lists))]
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<Catalogs> {
     let table = app.registry.table();
     let mine = table.catalogs.values().filter(|catalog| keys::permits(&catalog.name));
@@ -153,7 +153,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<Catalogs> {
 
 /// State of a catalog.
 #[utoipa::path(
-    get, path = "/v1/catalogs/{c}", tag = "catalogs",
+    get, path = "/v1/catalogs/{c}", operation_id = "get_catalog", tag = "catalogs",
     params(("c" = String, Path, description = "Name of the catalog")),
     responses((status = 200, body = CatalogEntry), Looks)
 )]
@@ -204,7 +204,7 @@ pub(crate) fn entry(catalog: &ServedCatalog, table: &Table) -> CatalogEntry {
 ///
 /// Requests that were admitted before end on it.
 #[utoipa::path(
-    delete, path = "/v1/catalogs/{c}", tag = "catalogs",
+    delete, path = "/v1/catalogs/{c}", operation_id = "delete_catalog", tag = "catalogs",
     params(("c" = String, Path, description = "Name of the catalog")),
     responses((status = 204, description = "It is gone"), Deletes)
 )]
@@ -377,7 +377,7 @@ impl Exported {
 /// Equal items give equal bytes, whatever the segments. One range of bytes may be asked for, to go on with a download. The file of the
 /// last export is held until another generation is exported.
 #[utoipa::path(
-    get, path = "/v1/catalogs/{c}/export", tag = "catalogs",
+    get, path = "/v1/catalogs/{c}/export", operation_id = "export_catalog", tag = "catalogs",
     params(
         ("c" = String, Path, description = "Name of the catalog"),
         GenerationParam,

@@ -27,7 +27,7 @@ const MAX_KEPT: usize = 64;
 
 /// Lists the generations that are kept.
 #[utoipa::path(
-    get, path = "/v1/catalogs/{c}/generations", tag = "catalogs",
+    get, path = "/v1/catalogs/{c}/generations", operation_id = "list_generations", tag = "catalogs",
     params(("c" = String, Path, description = "Name of the catalog")),
     responses((status = 200, body = Generations), Looks)
 )]
@@ -45,7 +45,7 @@ pub(crate) async fn list(
 
 /// Keeps the newest generation: it can be read by number or name, and gone back to, until it is forgotten.
 #[utoipa::path(
-    post, path = "/v1/catalogs/{c}/generations", tag = "catalogs",
+    post, path = "/v1/catalogs/{c}/generations", operation_id = "keep_generation", tag = "catalogs",
     params(
         ("c" = String, Path, description = "Name of the catalog"),
         ("If-Match" = Option<String>, Header, description = "Generation that the catalog must be at, in quotes"),
@@ -102,7 +102,7 @@ fn check_room(write: &Write) -> Result<(), Problem> {
 
 /// Forgets a generation that is kept, by number or name.
 #[utoipa::path(
-    delete, path = "/v1/catalogs/{c}/generations/{generation}", tag = "catalogs",
+    delete, path = "/v1/catalogs/{c}/generations/{generation}", operation_id = "forget_generation", tag = "catalogs",
     params(
         ("c" = String, Path, description = "Name of the catalog"),
         ("generation" = String, Path, description = "Number or name"),
@@ -143,7 +143,7 @@ fn kept_number(write: &Write, name: Option<&GenerationName>) -> Result<u64, Prob
 
 /// Makes a new generation with the items of one that is kept.
 #[utoipa::path(
-    post, path = "/v1/catalogs/{c}/rollback", tag = "catalogs",
+    post, path = "/v1/catalogs/{c}/rollback", operation_id = "roll_back", tag = "catalogs",
     params(
         ("c" = String, Path, description = "Name of the catalog"),
         ("If-Match" = Option<String>, Header, description = "Generation that the catalog must be at, in quotes"),

@@ -11,6 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::documented::Lists;
+use crate::own_paths;
 use crate::problem::{Kind, Problem};
 use crate::server::App;
 
@@ -53,6 +54,8 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, 
 #[utoipa::path(get, path = "/healthz", tag = "probes", security(()), responses((status = 200, body = Health), (status = 503, body = Health)))]
 pub(crate) async fn healthz(State(app): State<Arc<App>>) -> Response {
     let reasons = app.reasons_not_ready();
+    let reasons: Vec<String> =
+        reasons.iter().map(|reason| own_paths::without(reason).into_owned()).collect();
     let status = match reasons.is_empty() {
         true => StatusCode::OK,
         false => StatusCode::SERVICE_UNAVAILABLE,
@@ -62,7 +65,7 @@ pub(crate) async fn healthz(State(app): State<Arc<App>>) -> Response {
 }
 
 /// Name and version of the server.
-#[utoipa::path(get, path = "/v1/version", tag = "probes", responses((status = 200, body = Version), Lists))]
+#[utoipa::path(get, path = "/v1/version", operation_id = "get_version", tag = "probes", responses((status = 200, body = Version), Lists))]
 pub(crate) async fn version() -> Json<Version> {
     Json(Version { name: "palmette", version: env!("CARGO_PKG_VERSION") })
 }

@@ -8,9 +8,10 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use axum::routing::{self, MethodRouter};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use palmette_attributes::{Filter, SortKey};
+use palmette_attributes::{Filter, SortKey, id_text};
 use palmette_live::{
     Applied, BatchKey, CatalogView, KeyedApplied, LiveCatalog, LiveError, Update, ViewItems,
 };
@@ -50,7 +51,7 @@ const MAX_PAGE: usize = 1000;
 /// With `Idempotency-Key` a repetition of the same body gets the first answer again, after a crash too, while the key is among the
 /// catalog's latest 10,000. With `If-Match` the batch is applied only at that generation.
 #[utoipa::path(
-    post, path = "/v1/catalogs/{c}/items", tag = "catalogs",
+    post, path = "/v1/catalogs/{c}/items", operation_id = "change_items", tag = "catalogs",
     params(
         ("c" = String, Path, description = "Name of the catalog"),
         ("Idempotency-Key" = Option<String>, Header, description = "Name of this batch, 1 to 128 characters"),
@@ -404,11 +405,27 @@ pub(crate) fn failed(error: &LiveError) -> Problem {
     Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000)
 }
 
+/// Routes of the item whose id is `query`: its path is that of the listing, which takes `POST` alone.
+pub(crate) fn named_query() -> MethodRouter<Arc<App>> {
+    const ID: &str = "query";
+    let of = |Path(catalog): Path<String>| Path((catalog, ID.to_owned()));
+    routing::get(move |app: State<Arc<App>>, path: Path<String>, at: Query<GenerationParam>| {
+        get(app, of(path), at)
+    })
+    .put(move |app: State<Arc<App>>, path: Path<String>, headers: HeaderMap, body: Body| {
+        put(app, of(path), headers, body)
+    })
+    .patch(move |app: State<Arc<App>>, path: Path<String>, headers: HeaderMap, body: Body| {
+        patch(app, of(path), headers, body)
+    })
+    .delete(move |app: State<Arc<App>>, path: Path<String>, headers: HeaderMap| {
+        delete(app, of(path), headers)
+    })
+}
+
 /// Reads one item.
-///
-/// The id "query" is written `%71uery` in the path.
 #[utoipa::path(
-    get, path = "/v1/catalogs/{c}/items/{id}", tag = "catalogs",
+    get, path = "/v1/catalogs/{c}/items/{id}", operation_id = "get_item", tag = "catalogs",
     params(
         ("c" = String, Path, description = "Name of the catalog"),
         ("id" = String, Path, description = "The item's id"),
@@ -449,7 +466,7 @@ fn entry(view: &CatalogView, number: u64, fields: Option<&[String]>) -> ItemEntr
 ///
 /// The body is a line of a batch without the id, or an item as `GET` answers.
 #[utoipa::path(
-    put, path = "/v1/catalogs/{c}/items/{id}", tag = "catalogs",
+    put, path = "/v1/catalogs/{c}/items/{id}", operation_id = "put_item", tag = "catalogs",
     params(
         ("c" = String, Path, description = "Name of the catalog"),
         ("id" = String, Path, description = "The item's id"),
@@ -481,7 +498,7 @@ pub(crate) async fn put(
 
 /// Changes attributes of an item: null takes one away.
 #[utoipa::path(
-    patch, path = "/v1/catalogs/{c}/items/{id}", tag = "catalogs",
+    patch, path = "/v1/catalogs/{c}/items/{id}", operation_id = "patch_item", tag = "catalogs",
     params(
         ("c" = String, Path, description = "Name of the catalog"),
         ("id" = String, Path, description = "The item's id"),
@@ -509,7 +526,7 @@ pub(crate) async fn patch(
 
 /// Deletes an item; histories that have it still mean it.
 #[utoipa::path(
-    delete, path = "/v1/catalogs/{c}/items/{id}", tag = "catalogs",
+    delete, path = "/v1/catalogs/{c}/items/{id}", operation_id = "delete_item", tag = "catalogs",
     params(
         ("c" = String, Path, description = "Name of the catalog"),
         ("id" = String, Path, description = "The item's id"),
@@ -573,17 +590,19 @@ fn update_of(
     mut object: Map<String, Value>,
 ) -> Result<Update, Problem> {
     for name in ["id", "item_id"] {
-        match object.shift_remove(name) {
-            Some(Value::String(other)) if other != id => {
-                let detail = format!("the body is of item {other:?}, the path of {id:?}");
-                return Err(Problem::invalid(format!("/{name}"), detail));
-            }
-            None | Some(Value::String(_)) => {}
-            Some(Value::Number(number)) if number.to_string() == id => {}
-            Some(other) => {
-                return Err(Problem::invalid(format!("/{name}"), format!("{other} is no id")));
-            }
-        }
+        let Some(given) = object.shift_remove(name).filter(|given| !given.is_null()) else {
+            continue;
+        };
+        let detail = match id_text(&given) {
+            Some(other) if other == id => continue,
+            Some(other) => format!("the body is of item {other:?}, the path of {id:?}"),
+            None => format!("{name} is {given}; it must be a text or a whole number"),
+        };
+        return Err(Problem::invalid(format!("/{name}"), detail));
+    }
+    // No attribute that null could take away.
+    if object.get("codes").is_some_and(Value::is_null) {
+        object.shift_remove("codes");
     }
     // Items as GET answers have their attributes in an object of this name, unless there is an attribute of this name.
     let schema = live.snapshot();
@@ -612,7 +631,7 @@ fn update_of(
 /// All pages are of one generation, that of the first. A cursor of a generation that is neither the newest nor kept is gone: keep the
 /// generation before a long listing, and name it.
 #[utoipa::path(
-    post, path = "/v1/catalogs/{c}/items/query", tag = "catalogs",
+    post, path = "/v1/catalogs/{c}/items/query", operation_id = "query_items", tag = "catalogs",
     params(("c" = String, Path, description = "Name of the catalog")),
     request_body = ItemQuery,
     responses((status = 200, body = ItemPage), Reads)

@@ -150,7 +150,7 @@ impl Bounds {
 /// target may then be pointed at it. With `Prefer: respond-async` it comes as soon as the body is there, with the path of an
 /// operation that goes on.
 #[utoipa::path(
-    put, path = "/v1/catalogs/{c}", tag = "catalogs",
+    put, path = "/v1/catalogs/{c}", operation_id = "make_catalog", tag = "catalogs",
     params(
         ("c" = String, Path, description = "Name of the new catalog"),
         ("Prefer" = Option<String>, Header, description = "respond-async, for an operation instead of an answer that is waited for"),

@@ -15,7 +15,7 @@ use crate::server::App;
 use crate::wire::{Operation, Operations};
 
 /// Lists the latest operations.
-#[utoipa::path(get, path = "/v1/operations", tag = "operations", responses((status = 200, body = Operations), Lists))]
+#[utoipa::path(get, path = "/v1/operations", operation_id = "list_operations", tag = "operations", responses((status = 200, body = Operations), Lists))]
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<Operations> {
     let all = app.operations.all().into_iter();
     let mine = all.filter(|of| keys::permits(of.catalog()));
@@ -26,7 +26,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<Operations> {
 ///
 /// The latest 64 are remembered while the process runs.
 #[utoipa::path(
-    get, path = "/v1/operations/{id}", tag = "operations",
+    get, path = "/v1/operations/{id}", operation_id = "get_operation", tag = "operations",
     params(("id" = String, Path, description = "Id of the operation")),
     responses((status = 200, body = Operation), Looks)
 )]
@@ -42,7 +42,7 @@ pub(crate) async fn get(
 /// One that is cancelled ends between two items or two stages: it is still running for a moment, then cancelled, or succeeded where
 /// it was about to be.
 #[utoipa::path(
-    delete, path = "/v1/operations/{id}", tag = "operations",
+    delete, path = "/v1/operations/{id}", operation_id = "cancel_operation", tag = "operations",
     params(("id" = String, Path, description = "Id of the operation")),
     responses((status = 204, description = "It was told to stop, or is forgotten"), Looks)
 )]

@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use super::body;
 use super::documented::Recommends;
 use crate::answers::{CachedAnswer, Key};
+use crate::audit;
 use crate::engine::{Outcome, Work};
 use crate::keys;
 use crate::problem::{Kind, Problem};
@@ -93,6 +94,10 @@ pub(crate) async fn answer(
             (target, view)
         }
     };
+    audit::note(|facts| {
+        facts.catalog = Some(target.catalog.name.clone());
+        facts.target = Some(format!("{}:{}", target.model.name, target.catalog.name));
+    });
     let resolved = resolve(app, target, view, asked).await?;
     let key = resolved.key.clone();
     if let Some(kept) = key.as_ref().and_then(|key| app.answers.get(key)) {
@@ -351,6 +356,8 @@ pub(crate) fn start_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
     let (id, grant) = (request_id::current(), keys::current());
+    let span = tracing::Span::current();
+    let work = move || span.in_scope(work);
     let work = || request_id::CURRENT.sync_scope(id, || keys::CURRENT.sync_scope(grant, work));
     tokio::task::spawn_blocking(work)
 }

@@ -14,6 +14,7 @@ use super::body;
 use super::documented::{Lists, Switches};
 use super::extract::Path;
 use super::recommend::blocking;
+use crate::audit;
 use crate::cluster::{ChangeProblem, Cluster, check_pair};
 use crate::keys;
 use crate::problem::{Kind, Problem};
@@ -26,7 +27,7 @@ use crate::wire::{
 };
 
 /// Lists the targets.
-#[utoipa::path(get, path = "/v1/targets", tag = "targets", responses((status = 200, body = Targets), Lists))]
+#[utoipa::path(get, path = "/v1/targets", operation_id = "list_targets", tag = "targets", responses((status = 200, body = Targets), Lists))]
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<Targets> {
     Json(targets(&app.registry.table()))
 }
@@ -42,7 +43,7 @@ fn targets(table: &Table) -> Targets {
 
 /// Points an alias at a pair.
 #[utoipa::path(
-    put, path = "/v1/targets/{alias}", tag = "targets", params(("alias" = String, Path, description = "Name of the target")),
+    put, path = "/v1/targets/{alias}", operation_id = "set_target", tag = "targets", params(("alias" = String, Path, description = "Name of the target")),
     request_body = Pair,
     responses(
         (status = 200, body = Targets),
@@ -64,7 +65,7 @@ pub(crate) async fn put(
 ///
 /// Requests that were admitted before end on the pair that they began with.
 #[utoipa::path(
-    post, path = "/v1/targets", tag = "targets", request_body = TargetChanges,
+    post, path = "/v1/targets", operation_id = "change_targets", tag = "targets", request_body = TargetChanges,
     responses(
         (status = 200, body = Targets),
         Switches,
@@ -84,6 +85,7 @@ async fn change(
     actions: Vec<TargetAction>,
     pointer: impl Fn(usize) -> String + Send + 'static,
 ) -> Result<Json<Targets>, Problem> {
+    audit::note(|facts| facts.target = Some(said(&actions)));
     let app = Arc::clone(app);
     blocking(move || {
         // Opening and measuring a pair takes seconds: before anybody waits for the table.
@@ -129,6 +131,17 @@ async fn change(
     .await?
 }
 
+/// Changes as one line of a log.
+fn said(actions: &[TargetAction]) -> String {
+    let one = |action: &TargetAction| match action {
+        TargetAction::Set(SetTarget { alias, model, catalog }) => {
+            format!("{alias}={model}:{catalog}")
+        }
+        TargetAction::Delete(gone) => format!("-{}", gone.alias),
+    };
+    actions.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
 /// Changes the targets of the table that servers share.
 fn share(
     registry: &mut Registry,
@@ -156,7 +169,7 @@ fn share(
 }
 
 /// Lists the models.
-#[utoipa::path(get, path = "/v1/models", tag = "targets", responses((status = 200, body = Models), Lists))]
+#[utoipa::path(get, path = "/v1/models", operation_id = "list_models", tag = "targets", responses((status = 200, body = Models), Lists))]
 pub(crate) async fn models(State(app): State<Arc<App>>) -> Json<Models> {
     let table = app.registry.table();
     let models = table.models.values().map(|served| entry(served)).collect();
@@ -206,6 +219,7 @@ pub(crate) async fn load_model(
     body: Body,
 ) -> Result<(StatusCode, Json<ModelEntry>), Problem> {
     let LoadModel { name, path } = body::object(&app, &headers, body).await?;
+    audit::note(|facts| facts.model = Some(name.clone()));
     let Some(data) = &app.config.data_dir else {
         return Err(Problem::new(
             Kind::Conflict,

@@ -20,18 +20,12 @@ pub(crate) const MAX_REQUESTS: usize = 1024;
 #[serde(deny_unknown_fields)]
 pub struct BatchBody {
     /// Members for all requests that do not have them.
-    #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Object)]
     pub defaults: Option<Box<RawValue>>,
     /// Requests as `/v1/recommend` takes them, up to 1,024.
     #[serde(deserialize_with = "bounded")]
     #[schema(value_type = Vec<Object>, max_items = 1024)]
     pub requests: Vec<Box<RawValue>>,
-}
-
-/// A value that is there, null too.
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
-    Box::deserialize(deserializer).map(Some)
 }
 
 /// A list that ends with the first request too many.

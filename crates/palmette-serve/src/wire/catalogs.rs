@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::GenerationName;
+use crate::own_paths;
 
 /// List of catalogs.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -62,12 +63,16 @@ impl From<ReplicaStatus> for LogNumbers {
         Self {
             identity: status.identity.to_string(),
             lag_seconds: status.lag.map(|lag| lag.as_secs_f64()),
-            problem: status.problem,
+            problem: status.problem.as_deref().map(without_paths),
             appended: status.appended,
             conflicts: status.conflicts,
             base: status.base,
         }
     }
+}
+
+fn without_paths(text: &str) -> String {
+    own_paths::without(text).into_owned()
 }
 
 /// Kind of a catalog.
@@ -135,7 +140,7 @@ impl From<LiveStatus> for LiveNumbers {
             items_merged: status.items_merged,
             checkpoints_done: status.checkpoints_done,
             waits: status.waits,
-            background_error: status.background_error,
+            background_error: status.background_error.as_deref().map(without_paths),
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::GenerationName;
+use super::filter::Condition;
 
 /// An item.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -52,7 +53,7 @@ impl From<Applied> for ItemsApplied {
 #[serde(deny_unknown_fields)]
 pub struct ItemQuery {
     /// Items to list: a filter; all without it.
-    #[schema(value_type = Option<Object>, example = json!({"must": [{"range": {"price": {"lt": 60}}}]}))]
+    #[schema(value_type = Option<Condition>, example = json!({"must": [{"range": {"price": {"lt": 60}}}]}))]
     pub filter: Option<Box<RawValue>>,
     /// Words of which an item must have all, in any case and as parts of words, in its id or its text attributes `title` and `name`.
     /// A page looks at 50,000 items at most, so it may have few or none and a cursor; it has no `count`.

@@ -2,6 +2,7 @@
 
 mod batch;
 mod catalogs;
+pub mod filter;
 mod items;
 mod operations;
 mod recommend;
@@ -18,7 +19,7 @@ pub use catalogs::{
 pub use items::{ItemEntry, ItemPage, ItemQuery, ItemsApplied};
 pub use operations::{Operation, OperationProgress, OperationState, Operations};
 pub use recommend::{
-    AnsweredItem, Beam, ExplainItems, GenerationName, HistoryEntry, HistoryNote, ModeName,
+    AnsweredItem, Beam, ExplainItems, GenerationName, HistoryEntry, HistoryNote, ItemId, ModeName,
     Priority, RecommendAnswer, RecommendBody, Shortfall, ShortfallReason, TargetName, Timings,
     UnknownItems,
 };
@@ -29,8 +30,8 @@ pub use targets::{
 pub use text::{
     ChatBody, ChatChoice, ChatChunk, ChatCompletion, ChatLogprobs, ChatMembers, ChatMessage,
     ChunkChoice, Completion, CompletionBody, CompletionChoice, CompletionLogprobs,
-    CompletionMembers, Delta, DeltaCall, DeltaFunction, FinishName, FunctionCall, OneOrMany,
-    OpenAiError, OpenAiErrorBody, Prompts, StreamOptions, StructuredOutputs, TextMembers,
-    TextUsage, TokenLogprob, ToolCall,
+    CompletionMembers, Delta, DeltaCall, DeltaFunction, FinishName, FunctionCall, MaskAnswer,
+    MaskBody, MaskMembers, MaskToken, OneOrMany, OpenAiError, OpenAiErrorBody, Prompts,
+    StreamOptions, StructuredOutputs, TextMembers, TextUsage, TokenLogprob, ToolCall,
 };
 pub(crate) use text::{NEUTRAL, WITHOUT_MEANING, members};

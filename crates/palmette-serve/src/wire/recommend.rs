@@ -1,11 +1,16 @@
 //! Bodies of `/v1/recommend`.
 
+use std::fmt;
+
+use palmette_attributes::{id_text, whole_number};
 use palmette_recommend::NamedItem;
-use serde::de::Error;
+use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+
+use super::filter::{Condition, Rules, TextOrNumber};
 
 /// A question: items that follow a history.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -30,13 +35,14 @@ pub struct RecommendBody {
     #[serde(default)]
     pub mode: ModeName,
     /// Items that may be recommended: a filter.
-    #[schema(value_type = Option<Object>, example = json!({"must": [{"range": {"price": {"lt": 60}}}]}))]
+    #[schema(value_type = Option<Condition>, example = json!({"must": [{"range": {"price": {"lt": 60}}}]}))]
     pub filter: Option<Box<RawValue>>,
     /// Rules of the business.
-    #[schema(value_type = Option<Object>, example = json!({"at_most": [{"attribute": "brand", "items": 2}]}))]
+    #[schema(value_type = Option<Rules>, example = json!({"at_most": [{"attribute": "brand", "items": 2}]}))]
     pub rules: Option<Box<RawValue>>,
     /// Ids of items that may not be recommended; unknown ones exclude nothing.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "ids")]
+    #[schema(value_type = Vec<ItemId>)]
     pub exclude: Vec<String>,
     /// Items of the history are not recommended again.
     #[serde(default = "yes")]
@@ -98,8 +104,23 @@ fn yes() -> bool {
 
 /// An item of a history: its id, `{"codes": [0, 5, 16, 2]}`, or these codes as a list.
 #[derive(Clone, Debug, ToSchema)]
-#[schema(value_type = Value, example = json!("P0001"))]
+#[schema(value_type = HistoryForm, example = json!("P0001"))]
 pub struct HistoryEntry(pub NamedItem);
+
+/// An item of a history as clients write it.
+#[derive(Clone, Debug, ToSchema)]
+#[expect(dead_code, reason = "only its schema is of use")]
+#[serde(untagged)]
+enum HistoryForm {
+    /// Its id, or codes spelled as text, `<a_3><b_1>`.
+    Id(String),
+    /// An id of digits.
+    Number(i64),
+    /// Its codes.
+    Codes(Vec<u32>),
+    /// Its codes as an object.
+    Named { codes: Vec<u32> },
+}
 
 impl<'de> Deserialize<'de> for HistoryEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -118,6 +139,40 @@ impl<'de> Deserialize<'de> for HistoryEntry {
     }
 }
 
+/// An item's id: a text, or a whole number, which stands for its digits.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(value_type = TextOrNumber, example = "P0001")]
+pub struct ItemId(pub String);
+
+fn ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(Vec::<ItemId>::deserialize(deserializer)?.into_iter().map(|id| id.0).collect())
+}
+
+impl<'de> Deserialize<'de> for ItemId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let wrong = || {
+            let found = Shown(&value).to_string();
+            D::Error::invalid_type(Unexpected::Other(&found), &"an id: a text or a whole number")
+        };
+        id_text(&value).map(Self).ok_or_else(wrong)
+    }
+}
+
+/// A value in a message, the end left out where it is long.
+struct Shown<'a>(&'a Value);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MOST: usize = 60;
+        let text = self.0.to_string();
+        match text.char_indices().nth(MOST) {
+            Some((end, _)) => write!(f, "{}…", &text[..end]),
+            None => f.write_str(&text),
+        }
+    }
+}
+
 /// Kind of search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -132,13 +187,28 @@ pub enum ModeName {
 }
 
 /// A generation: its number, or the name under which it is kept.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum GenerationName {
     /// By number.
     Number(u64),
     /// By name.
     Name(String),
+}
+
+impl<'de> Deserialize<'de> for GenerationName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let number = || value.as_u64().or_else(|| whole_number(&value)?.try_into().ok());
+        let found = value
+            .as_str()
+            .map(|name| Self::Name(name.to_owned()))
+            .or_else(|| number().map(Self::Number));
+        found.ok_or_else(|| {
+            let (found, wanted) = (Shown(&value).to_string(), "a generation's number or its name");
+            D::Error::invalid_type(Unexpected::Other(&found), &wanted)
+        })
+    }
 }
 
 /// Treatment of unknown items of a history.

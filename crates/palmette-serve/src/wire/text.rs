@@ -83,9 +83,69 @@ pub struct CompletionMembers {
     pub logprobs: Option<usize>,
 }
 
+/// A question about a mask.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+pub struct MaskBody {
+    /// Its own members.
+    #[serde(flatten)]
+    pub mask: MaskMembers,
+    /// Members of texts: those that name a form, and the model.
+    #[serde(flatten)]
+    pub both: TextMembers,
+}
+
+/// Members of a question about a mask that are not a text's.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+pub struct MaskMembers {
+    /// The answer so far.
+    pub text: Option<String>,
+    /// Tools as a chat has them: the mask is that of an answer which may call them.
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub tools: Option<Vec<Value>>,
+    /// As a chat has it.
+    #[schema(value_type = Option<Value>)]
+    pub tool_choice: Option<Value>,
+    /// As a chat has it.
+    pub parallel_tool_calls: Option<bool>,
+    /// Tokens to show at most, the shortest first.
+    #[schema(maximum = 1000, default = 40)]
+    pub show: Option<usize>,
+}
+
+/// The tokens that may follow a text.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct MaskAnswer {
+    /// Name of the model, whose tokens they are.
+    pub model: String,
+    /// Tokens that may follow, end tokens included.
+    pub allowed: usize,
+    /// Tokens of the model.
+    pub num_tokens: usize,
+    /// True where the text may end here.
+    pub may_end: bool,
+    /// Text that must follow, whatever the model says.
+    pub forced: String,
+    /// Some of the tokens that may follow, the shortest first.
+    pub tokens: Vec<MaskToken>,
+    /// Milliseconds that the mask took.
+    pub milliseconds: f64,
+}
+
+/// A token that may follow.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct MaskToken {
+    /// Id of it.
+    pub token: u32,
+    /// Its text; of a special token its name.
+    pub text: String,
+}
+
 /// One prompt or several, as text or as tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "prompt must be a text, a list of texts, a list of tokens, or a list of such lists"
+)]
 pub enum Prompts {
     /// A text.
     Text(String),
@@ -163,7 +223,7 @@ pub struct TextMembers {
 
 /// One text or several.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "it must be a text or a list of texts")]
 pub enum OneOrMany {
     /// One.
     One(String),

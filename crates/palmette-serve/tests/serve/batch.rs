@@ -72,12 +72,17 @@ async fn what_is_no_batch_is_refused() {
         (json!({"requests": vec![json!({}); 1025]}), 422, "/requests"),
         (json!({"requests": 1}), 422, "/requests"),
         (json!({"requests": [], "default": {}}), 422, "/default"),
-        (json!({"requests": [], "defaults": null}), 422, "/defaults"),
         (json!({"requests": [], "defaults": [1]}), 422, "/defaults"),
     ] {
         let (_, at) = shop.post("/v1/recommend/batch", &body).await.problem(status);
         assert_eq!(at, pointer);
     }
+    // What is null is not given, so that a default stands in its place.
+    let body = json!({"defaults": {"target": "shop", "k": 2, "mode": null}, "requests": [{"k": null}, {"k": 1.0}]});
+    let answer = shop.post("/v1/recommend/batch", &body).await.ok();
+    let items = |place: usize| answer["results"][place]["items"].as_array().map(Vec::len);
+    assert_eq!((items(0), items(1)), (Some(2), Some(1)), "{answer}");
+    shop.post("/v1/recommend/batch", &json!({"requests": [], "defaults": null})).await.ok();
     let answer = shop
         .post("/v1/recommend/batch", &json!({"requests": [1, {"k": 1, "target": "shop"}]}))
         .await

@@ -556,7 +556,7 @@ async fn bad_requests_about_items_name_the_value() {
             "/generation",
             "one of them",
         ),
-        (Method::POST, query, r#"{"page": 1}"#, 422, "/page", "unknown field"),
+        (Method::POST, query, r#"{"page": 1}"#, 422, "/page", "there is no member"),
         (Method::POST, "/v1/catalogs/items/rollback", r#"{"to": 7}"#, 410, "", "7"),
         (Method::POST, "/v1/catalogs/items/rollback", r#"{}"#, 422, "", "to"),
         (

@@ -2,6 +2,8 @@
 
 mod batch;
 mod catalogs;
+mod document;
+mod forms;
 mod items;
 mod keys;
 mod load;
@@ -14,3 +16,4 @@ mod sockets;
 mod tables;
 mod targets;
 mod text;
+mod transport;

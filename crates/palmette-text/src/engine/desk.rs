@@ -47,6 +47,7 @@ impl Writing {
 /// A request that waits for a place.
 pub(super) struct Waiting {
     pub(super) writing: Box<Writing>,
+    pub(super) since: Instant,
 }
 
 /// A text that a thread is to make the mask of, by the number of its row.

@@ -26,6 +26,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use palmette_model::{Sequences, SequencesBytes, SequencesError, SequencesOptions};
 
@@ -288,7 +289,7 @@ impl Engine {
         let is_dropped = Arc::clone(text.is_called_off());
         let ticket = Ticket { is_dropped: Arc::clone(&is_dropped) };
         let writing = Writing { text, sink, is_dropped, spent: Spent::default() };
-        self.desk.submit(Waiting { writing: Box::new(writing) })?;
+        self.desk.submit(Waiting { writing: Box::new(writing), since: Instant::now() })?;
         Ok(ticket)
     }
 

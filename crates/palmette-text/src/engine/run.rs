@@ -117,7 +117,8 @@ impl Runner {
             for settled in arrivals.settled {
                 self.take_settled(settled);
             }
-            for Waiting { writing } in arrivals.waiting {
+            for Waiting { mut writing, since } in arrivals.waiting {
+                writing.spent.waited = since.elapsed();
                 match writing.is_dropped() {
                     true => self.desk.count(|counts| counts.cancelled += 1),
                     false => self.admit(writing),

@@ -6,6 +6,8 @@ use std::time::Duration;
 /// Time that the work on a text took. A pass of the model that several texts share counts for each by its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
+    /// Waiting for a place, which is no work.
+    pub waited: Duration,
     /// Reading the prompt.
     pub prompt: Duration,
     /// Passes of the model after that.
@@ -19,7 +21,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// All of it.
+    /// All of the work.
     pub fn total(&self) -> Duration {
         self.prompt + self.passes + self.masks + self.choices
     }
@@ -39,6 +41,7 @@ impl Spent {
 
 impl AddAssign for Spent {
     fn add_assign(&mut self, other: Self) {
+        self.waited += other.waited;
         self.prompt += other.prompt;
         self.passes += other.passes;
         self.masks += other.masks;

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use utoipa::PartialSchema;
 
 use crate::api::body;
+use crate::json::Text;
 use crate::problem::Problem;
 use crate::server::App;
 use crate::wire::{self, NEUTRAL, TextMembers, WITHOUT_MEANING};
@@ -78,12 +79,8 @@ fn shown(value: &RawValue) -> String {
 }
 
 fn typed<T: DeserializeOwned>(members: &Members) -> Result<T, Problem> {
-    let entries = members.iter().map(|(name, value)| (name.as_str(), &**value));
-    let deserializer = MapDeserializer::<_, serde_json::Error>::new(entries);
-    serde_path_to_error::deserialize(deserializer).map_err(|error| {
-        let pointer = body::pointer(error.path());
-        Problem::invalid(pointer, body::without_place(&error.into_inner().to_string()))
-    })
+    let entries = members.iter().map(|(name, value)| (name.as_str(), Text(value.get())));
+    body::read_from(MapDeserializer::new(entries))
 }
 
 #[cfg(test)]
@@ -113,14 +110,14 @@ mod tests {
         for (wrong, pointer, words) in [
             (json!({"messages": [], "max_token": 5}), "/max_token", "no member that is known"),
             (json!({"messages": [], "best_of": 2}), "/best_of", "only 1 is computed"),
-            (json!({"messages": [], "temperature": "hot"}), "/temperature", "invalid type"),
+            (json!({"messages": [], "temperature": "hot"}), "/temperature", "must be a number"),
             (
                 json!({"messages": [], "stream_options": {"x": 1}}),
                 "/stream_options/x",
-                "unknown field",
+                "no member \"x\"",
             ),
-            (json!({"messages": 7}), "/messages", "invalid type"),
-            (json!({}), "", "missing field `messages`"),
+            (json!({"messages": 7}), "/messages", "must be a list"),
+            (json!({}), "", "\"messages\" is missing"),
         ] {
             let problem = read(&wrong).unwrap_err();
             assert_eq!(problem.errors[0].pointer, pointer, "{}", problem.detail);

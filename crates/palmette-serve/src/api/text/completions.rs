@@ -38,7 +38,7 @@ const DEFAULT_TOKENS: usize = 16;
 ///
 /// As OpenAI and vLLM spell it; without a chat template. With `stream` the answer comes in parts, server-sent events, and `[DONE]`.
 #[utoipa::path(
-    post, path = "/v1/completions", tag = "text", request_body = CompletionBody,
+    post, path = "/v1/completions", operation_id = "create_completion", tag = "text", request_body = CompletionBody,
     responses(
         (status = 200, content(
             (Completion = "application/json"),

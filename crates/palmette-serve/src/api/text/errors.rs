@@ -8,11 +8,12 @@ use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 
+use crate::api::body::place;
 use crate::problem::Problem;
 use crate::wire::{OpenAiError, OpenAiErrorBody};
 
 /// Routes whose errors have OpenAI's form.
-pub(crate) const ROUTES: [&str; 2] = ["/v1/chat/completions", "/v1/completions"];
+pub(crate) const ROUTES: [&str; 3] = ["/v1/chat/completions", "/v1/completions", "/v1/masks"];
 
 /// A problem in OpenAI's form; any other answer as it is.
 pub(crate) fn reshaped(mut response: Response) -> Response {
@@ -49,24 +50,10 @@ pub(crate) fn body_of(problem: &Problem, status: StatusCode) -> OpenAiError {
         error: OpenAiErrorBody {
             message: problem.shortened_detail(),
             kind,
-            param: pointer.filter(|pointer| !pointer.is_empty()).map(member),
+            param: pointer.filter(|pointer| !pointer.is_empty()).map(place),
             code: problem.kind.rsplit('/').next().unwrap_or_default(),
         },
     }
-}
-
-/// A JSON pointer as OpenAI names places: `/messages/0/content` is `messages[0].content`.
-fn member(pointer: &str) -> String {
-    let mut named = String::new();
-    for part in pointer.split('/').skip(1) {
-        let part = part.replace("~1", "/").replace("~0", "~");
-        match part.bytes().all(|byte| byte.is_ascii_digit()) && !part.is_empty() {
-            true => named.extend(["[", &part, "]"]),
-            false if named.is_empty() => named = part,
-            false => named.extend([".", &part]),
-        }
-    }
-    named
 }
 
 #[cfg(test)]

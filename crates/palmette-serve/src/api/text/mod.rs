@@ -9,5 +9,6 @@ pub(crate) mod chat;
 pub(crate) mod completions;
 mod constraint;
 pub(crate) mod errors;
+pub(crate) mod masks;
 mod request;
 mod stream;

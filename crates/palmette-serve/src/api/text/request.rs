@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::constraint::Asked;
 use crate::problem::{Kind, Problem};
 use crate::server::App;
+use crate::text_times::TextTimes;
 use crate::texts::ServedText;
 use crate::wire::{OneOrMany, TextMembers};
 
@@ -254,7 +255,11 @@ pub(super) fn submit(
             let mut request = request.clone();
             request.sampler.seed = request.sampler.seed.wrapping_add(number as u64);
             // Who does not listen any more has dropped the ticket, too.
-            let sink = move |update| drop(sender.send((place, update)));
+            let mut times = TextTimes::begin(&served.name);
+            let sink = move |update: Update| {
+                times.see(&update);
+                drop(sender.send((place, update)));
+            };
             let ticket = served.engine.submit_to(&request, Box::new(sink));
             tickets.push(ticket.map_err(|error| not_taken(app, &error))?);
         }
