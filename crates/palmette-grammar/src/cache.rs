@@ -51,7 +51,7 @@ pub struct CompiledGrammar {
     pub constraint: GrammarConstraint,
     /// Parts of the source without effect.
     pub warnings: Vec<Warning>,
-    /// Bytes of the source, and about those of the grammar.
+    /// Bytes of the source and of the grammar, and of what each has.
     source_bytes: usize,
 }
 
@@ -164,6 +164,9 @@ struct Build {
 
 /// `None`: it was given up, so whoever waits tries again.
 type BuildResult = Option<Result<Arc<CompiledGrammar>, CacheError>>;
+
+/// Memory that the smallest grammar takes: first pieces of tables that grow by doubling, and the entry itself.
+const OF_EACH: usize = 16 << 10;
 
 /// Time between two looks of a waiting thread at its flag.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
@@ -328,14 +331,15 @@ impl GrammarCache {
                 _ => CacheError::Source(Arc::new(error)),
             })?;
         let grammar = grammar.with_tokens_of(vocabulary.vocabulary()).map_err(CacheError::Token)?;
-        let symbols: usize = grammar.rules().iter().map(|rule| rule.body.len()).sum();
         let recognizer = Recognizer::new(Arc::new(grammar), &self.limits.recognizer, budget);
         let recognizer = recognizer.map_err(|error| match is_cancelled(&error) {
             true => CacheError::Cancelled,
             false => CacheError::Compile(Arc::new(error)),
         })?;
+        let (given, kept) = (recognizer.source(), recognizer.grammar());
+        let kept = if Arc::ptr_eq(given, kept) { 0 } else { kept.bytes() };
+        let source_bytes = OF_EACH + source.text().len() + given.bytes() + kept;
         let constraint = GrammarConstraint::new(Arc::new(recognizer), Arc::clone(vocabulary));
-        let source_bytes = 4 * source.text().len() + 16 * symbols;
         Ok(CompiledGrammar { constraint, warnings, source_bytes })
     }
 }

@@ -18,6 +18,7 @@ mod char_class;
 pub mod expressions;
 mod fingerprint;
 mod first_bytes;
+mod memory;
 mod multiple;
 pub mod parse;
 pub mod tokens;
@@ -28,6 +29,7 @@ pub use budget::{Asking, Budget, Interrupted};
 pub use byte_set::ByteSet;
 pub use char_class::CharClass;
 pub use fingerprint::fingerprint;
+pub use memory::CountedParts;
 pub use multiple::Multiple;
 pub use tokens::{TokenError, TokenPart, TokenPattern};
 

@@ -114,17 +114,25 @@ fn what_was_not_asked_for_longest_goes_first() {
 #[test]
 fn grammars_that_grow_make_others_go() {
     let vocabulary = vocabulary();
-    let cache = GrammarCache::new(CacheLimits { max_bytes: 80_000, ..CacheLimits::default() });
     let (first, second) = (regex("a+x"), schema("{}"));
-    ask(&cache, &first, &vocabulary);
-    let grown = cache.get(&second, &vocabulary, &never()).unwrap().grammar;
-    assert_eq!(cache.statistics().grammars, 2);
     let limits = palmette_grammar::PrecomputeLimits::default();
-    grown.constraint.precompute(&limits, &never()).unwrap();
-    assert!(grown.bytes() > 80_000, "{}", grown.bytes());
-    cache.trim();
-    let statistics = cache.statistics();
-    assert_eq!((statistics.grammars, statistics.bytes, statistics.evicted), (0, 0, 2));
+    let grow = |cache: &GrammarCache| {
+        ask(cache, &first, &vocabulary);
+        let grown = cache.get(&second, &vocabulary, &never()).unwrap().grammar;
+        let before = cache.statistics();
+        grown.constraint.precompute(&limits, &never()).unwrap();
+        cache.trim();
+        (before, cache.statistics())
+    };
+    let (small, large) = grow(&GrammarCache::new(CacheLimits::default()));
+    assert!(large.bytes > small.bytes && (large.grammars, large.evicted) == (2, 0), "{large:?}");
+    let max_bytes = usize::midpoint(small.bytes, large.bytes);
+    let cache = GrammarCache::new(CacheLimits { max_bytes, ..CacheLimits::default() });
+    let (before, after) = grow(&cache);
+    assert_eq!((before.grammars, before.evicted), (2, 0));
+    assert!(after.evicted > 0 && after.bytes <= max_bytes, "{after:?} of {max_bytes}");
+    cache.clear();
+    assert_eq!((cache.statistics().grammars, cache.statistics().bytes), (0, 0));
 }
 
 #[test]

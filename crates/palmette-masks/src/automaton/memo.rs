@@ -63,6 +63,11 @@ impl Memo {
         self.suffix_sets.of_masks().memory_bytes() + self.masks.memory_bytes()
     }
 
+    /// The memory of the mask in the making, which no limit counts.
+    pub(super) fn scratch_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<u32>() + self.parts.capacity() * size_of::<Part>()
+    }
+
     /// About how much memory it takes, without what grammars over the vocabulary share.
     pub(super) fn all_bytes(&self) -> usize {
         let composed = self.composed.as_ref().map_or(0, ComposedMasks::memory_bytes);

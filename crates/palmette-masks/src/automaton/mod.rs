@@ -76,7 +76,8 @@ impl MaskAutomaton {
 
     /// About how much memory it takes, without what grammars over the vocabulary share.
     pub fn bytes(&self) -> usize {
-        self.memo.read().unwrap_or_else(PoisonError::into_inner).all_bytes()
+        let memo = self.memo.read().unwrap_or_else(PoisonError::into_inner);
+        memo.all_bytes() + memo.scratch_bytes()
     }
 
     /// Sets the bits of the tokens with text that may follow; clears all others.

@@ -7,6 +7,8 @@ mod tokens;
 pub use embed::EmbedError;
 pub use terminal_set::{TerminalSet, ignored_terminals};
 
+use palmette_regex::CountedParts;
+
 use crate::{Regex, Span};
 
 /// A context-free grammar over terminals.
@@ -149,6 +151,21 @@ pub struct DistinctNames {
 }
 
 impl Grammar {
+    /// About how much memory it takes, the expressions of its terminals included.
+    pub fn bytes(&self) -> usize {
+        let mut counted = CountedParts::default();
+        let names = self.nonterminals.iter().map(|nonterminal| nonterminal.name.capacity());
+        let terminals = self
+            .terminals
+            .iter()
+            .map(|terminal| terminal.name.capacity() + counted.bytes_of(&terminal.regex));
+        let bodies = self.rules.iter().map(|rule| rule.body.capacity() * size_of::<Symbol>());
+        names.chain(terminals).chain(bodies).sum::<usize>()
+            + self.terminals.capacity() * size_of::<Terminal>()
+            + self.nonterminals.capacity() * size_of::<Nonterminal>()
+            + self.rules.capacity() * size_of::<Rule>()
+    }
+
     /// All terminals, by id.
     pub fn terminals(&self) -> &[Terminal] {
         &self.terminals

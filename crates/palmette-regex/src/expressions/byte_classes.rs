@@ -87,6 +87,22 @@ impl Partitions {
         partitions
     }
 
+    /// About how much memory they take.
+    pub(super) fn bytes(&self) -> usize {
+        // Entries of tables take a byte more, and parts with counts two numbers.
+        const PARTITION: usize = 2 * size_of::<usize>()
+            + size_of::<ByteClasses>()
+            + 2 * size_of::<Arc<ByteClasses>>()
+            + size_of::<PartitionId>();
+        const JOIN: usize = 3 * size_of::<PartitionId>() + 1;
+        const ARMS: usize = size_of::<(ArmShapes, PartitionId)>() + 1;
+        let classes = self.partitions.iter().map(|one| PARTITION + one.representatives.len());
+        let arms = self.arms.keys().map(|shape| ARMS + size_of_val(&**shape));
+        classes.chain(arms).sum::<usize>()
+            + self.joins.capacity() * JOIN
+            + self.ranges.capacity() * 2 * size_of::<PartitionId>()
+    }
+
     pub(super) fn get(&self, id: PartitionId) -> &Arc<ByteClasses> {
         &self.partitions[id.0 as usize]
     }

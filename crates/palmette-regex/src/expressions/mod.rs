@@ -281,6 +281,7 @@ impl Expressions {
             + self.ids.capacity() * (size_of::<Interned>() + 1)
             + self.derivatives.bytes()
             + self.forwards.bytes()
+            + self.partitions.bytes()
     }
 
     /// The coarsest classes of bytes that none of `exprs` tells apart.
