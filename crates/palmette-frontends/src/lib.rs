@@ -9,9 +9,11 @@
 //! A source that cannot be expressed is refused with its place; nesting has limits, so none is read by unbounded recursion.
 #![forbid(unsafe_code)]
 
+mod free_text;
 pub mod gbnf;
 pub mod json_schema;
 pub mod lark;
+mod named_tokens;
 pub mod regex;
 pub mod structural_tag;
 mod token_references;

@@ -43,6 +43,8 @@ pub(super) struct Compiler<'o> {
     pub(super) nesting: usize,
     work: usize,
     warnings: BTreeMap<JsonId, String>,
+    /// Members that a schema requires and does not allow: what leaves it without a value.
+    pub(super) contradictions: BTreeMap<JsonId, String>,
 }
 
 /// A step of combining schemas in units of the budget.
@@ -81,6 +83,7 @@ impl<'o> Compiler<'o> {
             nesting: 0,
             work: 0,
             warnings: BTreeMap::new(),
+            contradictions: BTreeMap::new(),
         })
     }
 
@@ -428,17 +431,44 @@ impl<'o> Compiler<'o> {
             }
         }
         for at in found {
-            self.warn(at, "no value is valid for this schema".to_owned());
+            let why = self.contradictions.get(&at).map_or(String::new(), |why| format!(": {why}"));
+            self.warn(at, format!("no value is valid for this schema{why}"));
         }
     }
 
-    /// Lists the members of `schema` that no draft knows.
+    /// Why no value is valid for the whole schema, as far as one part says it: itself, or the only one that has none.
+    pub(super) fn why_none(&self, root: JsonId) -> String {
+        if let Some(why) = self.contradictions.get(&root) {
+            return format!(": {why}");
+        }
+        let mut found = self.contradictions.iter();
+        match (found.next(), found.next()) {
+            (Some((&at, why)), None) => format!(": at {:?}, {why}", self.source.pointer(at)),
+            _ => match self.goals.impossible() {
+                Some(name) => format!(": `{name}` is required, and no value of it is allowed"),
+                None => String::new(),
+            },
+        }
+    }
+
+    /// Lists the members of `schema` that no draft knows, or that have no effect where they stand.
     pub(super) fn warn_unknown(&mut self, schema: JsonId) {
+        let Some(object) = self.source.object(schema) else { return };
+        if let (Some(at), None) = (object.get("nullable"), object.get("type"))
+            && matches!(self.source.json(at), Json::Bool(true))
+        {
+            let message = "`nullable` has no effect: it is read beside a `type`; allow null by `anyOf` with {\"type\": \"null\"}";
+            self.warn(at, message.to_owned());
+        }
         let Some(object) = self.source.object(schema) else { return };
         let unknown: Vec<(Arc<str>, JsonId)> =
             object.members().iter().filter(|(name, _)| role(name).is_none()).cloned().collect();
         for (name, value) in unknown {
-            if !name.starts_with("x-") {
+            if &*name == "x-guidance" {
+                let message = "`x-guidance` has no effect: blanks and the order of members are options here (--whitespace, --order; \
+                               `JsonSchemaOptions`)";
+                self.warn(value, message.to_owned());
+            } else if !name.starts_with("x-") {
                 let message = format!("unknown keyword `{name}`: it has no effect");
                 self.warn(value, message);
             }

@@ -5,15 +5,19 @@ use std::{rc::Rc, sync::Arc};
 use hashbrown::{HashMap, HashSet};
 
 use super::{
+    Framing,
     arrays::ArraySet,
     cases::Cases,
     compile::{Compiler, Result},
     error::Kind,
     goals::GoalId,
     json_text::Spelling,
+    number_lengths::lengths,
     number_text,
     numbers::{self, NumberSet},
     objects::ObjectSet,
+    options::Digits,
+    parameters::Frame,
     sharing,
     strings::StringSet,
 };
@@ -40,6 +44,10 @@ pub(super) enum InScope {
 pub(super) struct Emitter<'c, 'o> {
     pub(super) compiler: &'c mut Compiler<'o>,
     pub(super) spelling: Spelling,
+    /// The frame of the parameters at hand, where an object's members are such.
+    pub(super) frame: Option<Frame>,
+    /// The values of parameters, by goal.
+    pub(super) parameter_values: HashMap<GoalId, NonterminalId>,
     /// The terminals.
     builder: GrammarBuilder,
     /// The names of the nonterminals.
@@ -62,17 +70,18 @@ pub(super) struct Emitter<'c, 'o> {
 }
 
 /// The grammar of the values that are valid for the schema.
-pub(super) fn emit(compiler: &mut Compiler<'_>) -> Result<Grammar> {
+pub(super) fn emit(compiler: &mut Compiler<'_>, framing: Framing) -> Result<Grammar> {
     let root = compiler.root();
     let goal = compiler.goal(root)?;
     let mut impossible = HashSet::new();
     loop {
-        let mut emitter = Emitter::new(compiler, std::mem::take(&mut impossible));
+        let mut emitter = Emitter::new(compiler, framing, std::mem::take(&mut impossible));
         let document = emitter.part("document");
-        emitter.document(document, goal)?;
+        emitter.document(document, goal, framing)?;
         let possible = possible(&emitter.rules, emitter.nonterminals.len());
         if !possible[document.index()] {
-            return Err(compiler.source.error(root, Kind::Empty));
+            let why = compiler.why_none(root);
+            return Err(compiler.source.error(root, Kind::Empty(why)));
         }
         // Members that are counted must be possible: rules that wait for one that is not would leave a text stuck.
         let counted = std::mem::take(&mut emitter.counted);
@@ -153,11 +162,13 @@ fn possible(rules: &[Rule], num_nonterminals: usize) -> Vec<bool> {
 }
 
 impl<'c, 'o> Emitter<'c, 'o> {
-    fn new(compiler: &'c mut Compiler<'o>, impossible: HashSet<GoalId>) -> Self {
+    fn new(compiler: &'c mut Compiler<'o>, framing: Framing, impossible: HashSet<GoalId>) -> Self {
         let (whitespace, escapes) = (compiler.options.whitespace, compiler.options.escapes);
         Self {
             compiler,
-            spelling: Spelling::new(whitespace, escapes),
+            spelling: Spelling::new(whitespace, escapes).with_max_blanks(framing.max_blanks),
+            frame: None,
+            parameter_values: HashMap::new(),
             builder: GrammarBuilder::new(),
             nonterminals: Vec::new(),
             rules: Vec::new(),
@@ -176,12 +187,16 @@ impl<'c, 'o> Emitter<'c, 'o> {
 
 impl Emitter<'_, '_> {
     /// The rules of a text whose value meets `goal`, and of all that they mention.
-    fn document(&mut self, head: NonterminalId, goal: GoalId) -> Result<()> {
-        let Some(value) = self.goal(goal)? else { return Ok(()) };
-        self.rule(head, vec![value])?;
-        if let Some(trailing) = self.spelling.trailing() {
-            let trailing = self.pattern("whitespace", trailing, None)?;
-            self.rule(head, vec![value, trailing])?;
+    fn document(&mut self, head: NonterminalId, goal: GoalId, framing: Framing) -> Result<()> {
+        if framing.objects || framing.style.is_some() {
+            self.arguments(head, goal, framing.style)?;
+        } else {
+            let Some(value) = self.goal(goal)? else { return Ok(()) };
+            self.rule(head, vec![value])?;
+            if let Some(trailing) = self.spelling.trailing() {
+                let trailing = self.pattern("whitespace", trailing, None)?;
+                self.rule(head, vec![value, trailing])?;
+            }
         }
         while let Some((head, goal, cases)) = self.open.pop() {
             self.compiler.emit_goal(goal);
@@ -209,7 +224,16 @@ impl Emitter<'_, '_> {
             return Ok(Some(Symbol::Nonterminal(found)));
         }
         let cases = self.compiler.goal_cases(goal)?;
-        let found = match self.values.get(&cases) {
+        let found = self.value_of(goal, cases);
+        if let Symbol::Nonterminal(found) = found {
+            self.goals.insert(goal, found);
+        }
+        Ok(Some(found))
+    }
+
+    /// The symbol for values that are found for `goal`.
+    pub(super) fn value_of(&mut self, goal: GoalId, cases: Rc<Cases>) -> Symbol {
+        Symbol::Nonterminal(match self.values.get(&cases) {
             Some(&known) => known,
             None => {
                 let fresh = self.part("value");
@@ -217,9 +241,15 @@ impl Emitter<'_, '_> {
                 self.open.push((fresh, goal, cases));
                 fresh
             }
-        };
-        self.goals.insert(goal, found);
-        Ok(Some(Symbol::Nonterminal(found)))
+        })
+    }
+
+    /// The symbol for the value of an object's member.
+    pub(super) fn member_value(&mut self, goal: GoalId) -> Result<Option<Symbol>> {
+        match self.frame {
+            Some(frame) => self.parameter_value(goal, frame),
+            None => self.goal(goal),
+        }
     }
 
     /// A new nonterminal, its name numbered.
@@ -282,6 +312,9 @@ impl Emitter<'_, '_> {
 
     /// A comma of an object whose names are remembered, or another.
     pub(super) fn comma_of(&mut self, scope: Option<InScope>) -> Result<Symbol> {
+        if let Some(frame) = self.frame {
+            return Ok(frame.empty);
+        }
         let regex = self.spelling.comma();
         self.pattern(",", regex, scope)
     }
@@ -292,12 +325,18 @@ impl Emitter<'_, '_> {
 
     /// A brace of an object whose names are remembered, or not.
     pub(super) fn brace(&mut self, text: &str, scope: Option<InScope>) -> Result<Symbol> {
+        if let Some(frame) = self.frame {
+            return Ok(frame.empty);
+        }
         let regex = self.spelling.token(Regex::literal(text));
         self.pattern(text, regex, scope)
     }
 
     /// A member's name and the colon.
     pub(super) fn name(&mut self, names: &StringSet, scope: Option<InScope>) -> Result<Symbol> {
+        if let Some(frame) = self.frame {
+            return self.parameter_name(names, frame);
+        }
         let quoted = self.spelling.quoted(&names.regex());
         let regex = self.spelling.name(quoted);
         let name = match names {
@@ -315,7 +354,12 @@ impl Emitter<'_, '_> {
         self.pattern("item", regex, Some(scope))
     }
 
-    fn pattern(&mut self, name: &str, regex: Regex, scope: Option<InScope>) -> Result<Symbol> {
+    pub(super) fn pattern(
+        &mut self,
+        name: &str,
+        regex: Regex,
+        scope: Option<InScope>,
+    ) -> Result<Symbol> {
         self.compiler.tick(size(&regex))?;
         let key = (regex, scope);
         if let Some(&found) = self.terminals.get(&key) {
@@ -385,8 +429,13 @@ impl Emitter<'_, '_> {
     }
 
     fn numbers(&mut self, head: NonterminalId, sets: &[NumberSet]) -> Result<()> {
+        let lengths = match self.compiler.options.digits {
+            Digits::Bounded if !sets.is_empty() => lengths(sets),
+            _ => None,
+        };
         if sets.contains(&NumberSet::any()) {
-            let number = self.token("number", number_text::any_number())?;
+            let number = lengths.unwrap_or_else(number_text::any_number);
+            let number = self.token("number", number)?;
             return self.rule(head, vec![number]);
         }
         let fractions = self.compiler.options.integer_fractions;
@@ -415,6 +464,7 @@ impl Emitter<'_, '_> {
         }
         let regex = Regex::alternate(options);
         if regex != Regex::Never {
+            let regex = Regex::and([regex].into_iter().chain(lengths));
             let number = self.token("number", regex)?;
             self.rule(head, vec![number])?;
         }

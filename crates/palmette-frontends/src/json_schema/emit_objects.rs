@@ -90,7 +90,11 @@ impl Scope {
 impl Emitter<'_, '_> {
     pub(super) fn object(&mut self, head: NonterminalId, object: &ObjectSet) -> Result<()> {
         let Some(plan) = self.plan(object)? else { return Ok(()) };
-        match self.compiler.options.order {
+        let order = match self.frame {
+            Some(_) => self.parameter_order(&plan, self.compiler.options.order)?,
+            None => self.compiler.options.order,
+        };
+        match order {
             PropertyOrder::Any { max_tracked } => {
                 let tracking = self.tracking(&plan, max_tracked.min(20) as usize)?;
                 self.object_in_any_order(head, &plan, &tracking)
@@ -144,7 +148,7 @@ impl Emitter<'_, '_> {
         let mut groups: BTreeMap<Effect, NonterminalId> = BTreeMap::new();
         let mut named: HashMap<(NonterminalId, Symbol), NonterminalId> = HashMap::new();
         for member in &plan.members {
-            let Some(value) = self.goal(member.value)? else { continue };
+            let Some(value) = self.member_value(member.value)? else { continue };
             let turn = member.place.map_or(Turn::Anywhere, |at| turns[at]);
             if scope.open.is_some() {
                 self.counted.push((member.value, value));
@@ -218,7 +222,7 @@ impl Emitter<'_, '_> {
     ) -> Result<()> {
         let counted = scope.is_some();
         let name = self.name(&member.names, scope)?;
-        let Some(value) = self.goal(member.value)? else { return Ok(()) };
+        let Some(value) = self.member_value(member.value)? else { return Ok(()) };
         if counted {
             self.counted.push((member.value, value));
         }

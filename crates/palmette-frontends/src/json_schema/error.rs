@@ -45,14 +45,16 @@ pub(super) enum Kind {
     #[error("`{keyword}` is not supported here: {reason}")]
     Unsupported { keyword: String, reason: String },
     #[error(
-        "`{keyword}` refers to {uri:?}, which is not in this schema; give it in `JsonSchemaOptions::resources` \
-         (nothing is downloaded)"
+        "`{keyword}` refers to {uri:?}, which is not in this schema; give it by its URI: --resource URI=FILE, \
+         `JsonSchemaOptions::resources` (nothing is downloaded)"
     )]
     Unresolved { keyword: String, uri: String },
     #[error("needs more than the limit `{limit}` = {value}{why}")]
     Limit { limit: &'static str, value: usize, why: String },
-    #[error("no value is valid for this schema")]
-    Empty,
+    #[error("no value is valid for this schema{0}")]
+    Empty(String),
+    #[error("arguments of a call are an object, and no object is valid for this schema")]
+    NoObject,
     #[error("this is {what}, no schema; the schema is inside it, at {schema:?}: give that alone")]
     Wrapped { what: &'static str, schema: String },
     #[error(transparent)]
@@ -79,6 +81,21 @@ impl JsonSchemaError {
         self.0.span
     }
 
+    /// The URI of the document that it is about, where that is not the schema itself.
+    pub(crate) fn document(&self) -> Option<&str> {
+        self.0.document.as_deref()
+    }
+
+    /// The problem without its place, in a schema at the pointer `at` of a document.
+    pub(crate) fn message_at(&self, at: &str) -> String {
+        match &self.0.kind {
+            Kind::Wrapped { what, schema } => {
+                Kind::Wrapped { what, schema: format!("{at}{schema}") }.to_string()
+            }
+            kind => kind.to_string(),
+        }
+    }
+
     /// The keyword that is wrong or not supported, where it is one.
     pub fn keyword(&self) -> Option<&str> {
         match &self.0.kind {
@@ -87,7 +104,8 @@ impl JsonSchemaError {
             | Kind::Unresolved { keyword, .. } => Some(keyword),
             Kind::Syntax(_)
             | Kind::Limit { .. }
-            | Kind::Empty
+            | Kind::Empty(_)
+            | Kind::NoObject
             | Kind::Wrapped { .. }
             | Kind::Interrupted(_) => None,
         }
@@ -113,7 +131,7 @@ impl JsonSchemaError {
 
     /// True when the schema is right and no value is valid for it.
     pub fn is_empty(&self) -> bool {
-        matches!(self.0.kind, Kind::Empty)
+        matches!(self.0.kind, Kind::Empty(_) | Kind::NoObject)
     }
 
     /// The JSON pointer to the schema inside, where the document is no schema but a tool definition or a response format.

@@ -1,6 +1,7 @@
 //! Goals: interned sets of claims on a value.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 
@@ -41,12 +42,30 @@ pub(super) struct Goals {
     /// Sorted claims; `None` for [`GoalId::NEVER`].
     goals: Vec<Option<Rc<[Claim]>>>,
     ids: HashMap<Rc<[Claim]>, GoalId>,
+    /// Required members of which no value was allowed, up to two.
+    impossible: Vec<Arc<str>>,
 }
 
 impl Goals {
     pub(super) fn new() -> Self {
         let any: Rc<[Claim]> = Rc::new([]);
-        Self { goals: vec![Some(any.clone()), None], ids: HashMap::from([(any, GoalId::ANY)]) }
+        let (goals, ids) = (vec![Some(any.clone()), None], HashMap::from([(any, GoalId::ANY)]));
+        Self { goals, ids, impossible: Vec::new() }
+    }
+
+    /// Notes that objects were found not to be possible, since this member is required and no value of it is allowed.
+    pub(super) fn note_impossible(&mut self, name: &Arc<str>) {
+        if self.impossible.len() < 2 && !self.impossible.contains(name) {
+            self.impossible.push(Arc::clone(name));
+        }
+    }
+
+    /// The member that was noted, where it is one alone.
+    pub(super) fn impossible(&self) -> Option<&str> {
+        match &self.impossible[..] {
+            [only] => Some(only),
+            _ => None,
+        }
     }
 
     /// The goal with all of these claims.

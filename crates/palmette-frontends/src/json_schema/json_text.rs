@@ -13,6 +13,8 @@ use crate::{CharClass, Regex};
 pub(super) struct Spelling {
     whitespace: Whitespace,
     escapes: Escapes,
+    /// At most so many blanks in a row, whatever the policy.
+    max_blanks: Option<u32>,
     /// Classes of characters that were spelled before. The same few are in most strings of a schema.
     classes: RefCell<HashMap<CharClass, Regex>>,
 }
@@ -20,13 +22,21 @@ pub(super) struct Spelling {
 impl Spelling {
     /// A speller with these choices.
     pub(super) fn new(whitespace: Whitespace, escapes: Escapes) -> Self {
-        Self { whitespace, escapes, classes: RefCell::default() }
+        Self { whitespace, escapes, max_blanks: None, classes: RefCell::default() }
+    }
+
+    /// The same with a limit on blanks in a row.
+    pub(super) fn with_max_blanks(self, max_blanks: Option<u32>) -> Self {
+        Self { max_blanks, ..self }
     }
 
     /// A token of JSON: `core` after what may precede every token.
     ///
     /// Whitespace belongs to the token that it precedes, so that a text is cut in one way only.
     pub(super) fn token(&self, core: Regex) -> Regex {
+        if let Some(max) = self.max_blanks {
+            return Regex::concat([blank().repeat(0, Some(max)), core]);
+        }
         match self.whitespace {
             Whitespace::Bounded => Regex::concat([layout(), core]),
             Whitespace::Flexible => Regex::concat([blanks(), core]),
@@ -36,7 +46,17 @@ impl Spelling {
 
     /// Blanks that may stand after the whole text.
     pub(super) fn trailing(&self) -> Option<Regex> {
-        (self.whitespace == Whitespace::Flexible).then(|| blank().repeat(1, None))
+        (self.whitespace == Whitespace::Flexible).then(|| blank().repeat(1, self.max_blanks))
+    }
+
+    /// Blanks between marks, one at least; where there is to be none in JSON, models still write these.
+    pub(super) fn some_layout(&self) -> Regex {
+        let some = Regex::Class(CharClass::any()).repeat(1, None);
+        match (self.max_blanks, self.whitespace) {
+            (Some(max), _) => blank().repeat(1, Some(max.max(1))),
+            (None, Whitespace::Flexible) => blank().repeat(1, None),
+            (None, _) => Regex::and([layout(), some]),
+        }
     }
 
     pub(super) fn comma(&self) -> Regex {
@@ -62,7 +82,7 @@ impl Spelling {
         Regex::concat([Regex::literal("\""), spelled, Regex::literal("\"")])
     }
 
-    fn spelled(&self, texts: &Regex) -> Regex {
+    pub(super) fn spelled(&self, texts: &Regex) -> Regex {
         let all = |parts: &Arc<[Regex]>| -> Vec<Regex> {
             parts.iter().map(|part| self.spelled(part)).collect()
         };

@@ -26,7 +26,7 @@ pub(super) fn role(name: &str) -> Option<Role> {
 }
 
 /// Sorted by name.
-const KEYWORDS: [(&str, Role); 65] = {
+const KEYWORDS: [(&str, Role); 66] = {
     use Role::*;
     [
         ("$anchor", Core),
@@ -79,6 +79,7 @@ const KEYWORDS: [(&str, Role); 65] = {
         ("minimum", Assertion),
         ("multipleOf", Assertion),
         ("not", Schema),
+        ("nullable", Annotation),
         ("oneOf", Schemas),
         ("pattern", Assertion),
         ("patternProperties", NamedSchemas),

@@ -14,7 +14,7 @@
 //!
 //! - numbers under a condition: without exponent, or with one after a single digit before the point that is not zero
 //!   (`1.25e-7`); where divisibility matters, without exponent (integers alone: with one from 16 up). Integers may be
-//!   spelled `1.0` ([`JsonSchemaOptions::integer_fractions`]);
+//!   spelled `1.0` ([`JsonSchemaOptions::integer_fractions`]). How long they may be: [`Digits`];
 //! - strings: [`Escapes`]; half a surrogate pair is no character;
 //! - objects: [`PropertyOrder`]; a name that comes again is one member, and may come again only where that cannot matter;
 //! - whitespace: [`Whitespace`].
@@ -48,12 +48,16 @@ mod goals;
 mod json_text;
 mod keywords;
 mod matching;
+mod metaschemas;
 mod number_intervals;
+mod number_lengths;
 pub(super) mod number_text;
 mod numbers;
 mod object_plan;
 mod objects;
 mod options;
+mod parameters;
+pub(super) mod quoted;
 mod resources;
 mod schema;
 mod sharing;
@@ -65,8 +69,10 @@ mod wrappers;
 
 pub use error::{JsonSchemaError, Warning};
 pub use options::{
-    Draft, Escapes, Inexpressible, JsonSchemaLimits, JsonSchemaOptions, PropertyOrder, Whitespace,
+    Digits, Draft, Escapes, Inexpressible, JsonSchemaLimits, JsonSchemaOptions, PropertyOrder,
+    Whitespace,
 };
+pub use parameters::{PARAMETER_STYLES, ParameterStyle};
 
 use crate::{Budget, Grammar};
 
@@ -103,8 +109,29 @@ pub fn parse_with_budget(
     options: &JsonSchemaOptions,
     budget: &mut Budget<'_>,
 ) -> Result<(Grammar, Vec<Warning>), JsonSchemaError> {
+    parse_within(schema_text, options, Framing::default(), budget)
+}
+
+/// The text that a schema's values are a part of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Framing {
+    /// Values that are no objects are left out: they are arguments of a call.
+    pub(crate) objects: bool,
+    /// The members of an object are parameters between marks.
+    pub(crate) style: Option<&'static ParameterStyle>,
+    /// At most so many blanks in a row, instead of those of [`Whitespace`].
+    pub(crate) max_blanks: Option<u32>,
+}
+
+/// [`parse_with_budget`] for values within another text.
+pub(crate) fn parse_within(
+    schema_text: &str,
+    options: &JsonSchemaOptions,
+    framing: Framing,
+    budget: &mut Budget<'_>,
+) -> Result<(Grammar, Vec<Warning>), JsonSchemaError> {
     let mut compiler = compile::Compiler::new(schema_text, options, budget.split_off())?;
-    let grammar = emit::emit(&mut compiler);
+    let grammar = emit::emit(&mut compiler, framing);
     budget.join(&compiler.budget);
     Ok((grammar?, compiler.warnings()))
 }

@@ -252,7 +252,7 @@ impl Fraction {
     }
 
     /// Fractions below `0.00…digits` with so many zeros, or (if `within`) the same.
-    fn below(self, (count, digits_of): (u32, &[u8]), within: bool) -> Regex {
+    pub(super) fn below(self, (count, digits_of): (u32, &[u8]), within: bool) -> Regex {
         if digits_of.is_empty() {
             return if within { self.zeros() } else { Regex::Never };
         }

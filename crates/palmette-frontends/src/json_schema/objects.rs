@@ -138,11 +138,14 @@ impl ObjectSet {
             let required = self.required.len() as u64;
             self.min > max || required > max || (max == 0 && !self.exists.is_empty())
         });
-        let impossible = self.members.iter().any(|(name, &goal)| {
+        let impossible = self.members.iter().find(|(name, goal)| {
             self.required.contains(name)
-                && (goal == GoalId::NEVER || self.value(name, goals) == GoalId::NEVER)
+                && (**goal == GoalId::NEVER || self.value(name, goals) == GoalId::NEVER)
         });
-        if too_many || impossible {
+        if let Some((name, _)) = impossible {
+            goals.note_impossible(name);
+        }
+        if too_many || impossible.is_some() {
             return None;
         }
         let members = std::mem::take(&mut self.members);

@@ -15,6 +15,8 @@ pub struct JsonSchemaOptions {
     pub distinct_members: bool,
     /// Whitespace between the tokens of the JSON text.
     pub whitespace: Whitespace,
+    /// Lengths of numbers.
+    pub digits: Digits,
     /// Escapes with which a string may be written.
     pub escapes: Escapes,
     /// True when `1.0` spells an integer, as it does for the standard since draft 6.
@@ -74,6 +76,24 @@ impl Whitespace {
     pub const MAX_BLANKS: u32 = 2;
     /// Spaces and tabs at the start of a line that [`Bounded`](Self::Bounded) allows.
     pub const MAX_INDENTATION: u32 = 40;
+}
+
+/// Lengths of numbers. The standard knows no limit, and readers do: `1e5000` is infinity there, or zero with a minus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Digits {
+    /// Numbers that readers take for what they are, so that a model that is stuck cannot go on writing digits: up to
+    /// [`MAX_DIGITS`](Self::MAX_DIGITS) digits before the point and as many after it, and with an exponent those that are doubles.
+    /// Where bounds or divisors of a schema have more digits, numbers may have them and half as many as that again. Multiples
+    /// of numbers above a thousand (but for powers of ten in them) have any number of digits.
+    Bounded,
+    /// Any number of digits.
+    Any,
+}
+
+impl Digits {
+    /// Digits before the point, and after it, that [`Bounded`](Self::Bounded) allows: those of integers of 128 bits.
+    pub const MAX_DIGITS: u32 = 40;
 }
 
 /// Escapes with which a string may be written.
@@ -148,6 +168,7 @@ impl Default for JsonSchemaOptions {
             order: PropertyOrder::Any { max_tracked: 4 },
             distinct_members: false,
             whitespace: Whitespace::Bounded,
+            digits: Digits::Bounded,
             escapes: Escapes::Needed,
             integer_fractions: true,
             formats: true,

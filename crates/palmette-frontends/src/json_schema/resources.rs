@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 use super::{
     error::{JsonSchemaError, Kind},
     keywords::{Role, role},
+    metaschemas::metaschema,
     options::Draft,
     source::{Json, JsonId, Source},
     uri::{percent_decoded, resolve, split_fragment},
@@ -230,7 +231,9 @@ impl Resources {
         let root = match self.roots.get(uri) {
             Some(&root) => root,
             None => {
-                let Some(text) = self.given.remove(uri) else { return Err(unresolved(source)) };
+                let known = || metaschema(uri).map(str::to_owned);
+                let text = self.given.remove(uri).or_else(known);
+                let text = text.ok_or_else(|| unresolved(source))?;
                 self.add(source, uri, &text, budget)?
             }
         };

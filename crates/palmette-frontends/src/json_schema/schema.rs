@@ -76,7 +76,26 @@ impl Compiler<'_> {
             };
             types = types.or(&one);
         }
+        types.null |= self.is_nullable(schema)?;
         Ok(types)
+    }
+
+    /// Whether `nullable` lets null in beside a type, as in OpenAPI 3.0.
+    fn is_nullable(&mut self, schema: JsonId) -> Result<bool> {
+        let Some(at) = self.get(schema, "nullable") else { return Ok(false) };
+        let nullable = match self.source.json(at) {
+            Json::Bool(nullable) => *nullable,
+            Json::Null => false,
+            _ => return Err(self.invalid(at, "must be true or false".into())),
+        };
+        let listed = self.get(schema, "enum").map(|list| self.source.json(list));
+        if let (true, Some(Json::Array(values))) = (nullable, listed)
+            && !values.iter().any(|&value| matches!(self.source.json(value), Json::Null))
+        {
+            let message = "`nullable` has no effect: `enum` does not list null; add it there";
+            self.warn(at, message.to_owned());
+        }
+        Ok(nullable)
     }
 
     fn numbers(&mut self, schema: JsonId) -> Result<NumberSet> {
@@ -263,8 +282,24 @@ impl Compiler<'_> {
                 set.names.push(goal);
             }
         }
+        self.note_contradiction(schema, &set);
         let possible = set.max.is_none_or(|max| set.min.max(set.required.len() as u64) <= max);
         Ok(possible.then_some(set))
+    }
+
+    /// Notes a member that an object must have and may not: the commonest slip in schemas that list their members.
+    fn note_contradiction(&mut self, schema: JsonId, set: &ObjectSet) {
+        let required = set.required.iter();
+        let never = |name: &&Arc<str>| set.value(name, &mut self.goals) == GoalId::NEVER;
+        let Some(name) = required.clone().find(never).cloned() else { return };
+        let is_declared = |scope: &Rc<Scope>| scope.properties.iter().any(|(at, _)| *at == name);
+        let why = match set.scopes.iter().any(is_declared) {
+            true => "its schema allows no value",
+            false => {
+                "not allowed: `properties` does not declare it, and `additionalProperties` lets no other in"
+            }
+        };
+        self.contradictions.insert(schema, format!("`{name}` is required and {why}"));
     }
 
     /// The members of an object of schemas.

@@ -176,6 +176,12 @@ impl Source {
         Span::locate(&self.document(at).text, offset, offset)
     }
 
+    /// The place of a part of a value's text.
+    pub(crate) fn span_within(&self, at: JsonId, part: Span) -> Span {
+        let offset = self.values[at.0 as usize].offset;
+        Span::locate(&self.document(at).text, offset + part.start, offset + part.end)
+    }
+
     /// A value as it is written.
     pub(crate) fn text(&self, id: JsonId) -> &str {
         let value = &self.values[id.0 as usize];

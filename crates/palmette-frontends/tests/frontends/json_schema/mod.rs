@@ -3,6 +3,8 @@
 mod keywords;
 mod limits;
 mod messages;
+mod number_lengths;
+mod openapi;
 mod random;
 mod repeated_names;
 mod unique_items;
