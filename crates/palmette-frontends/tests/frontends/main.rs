@@ -7,4 +7,6 @@ mod lark_counts;
 mod lark_dialect;
 mod lark_grammars;
 mod naive;
+mod parameters;
 mod structural_tag;
+mod tools;

@@ -1,9 +1,9 @@
 //! Structural tags: the texts that they allow, and messages.
 
 use palmette_frontends::structural_tag::{
-    StructuralTagOptions, TOOL_FORMATS, ToolFormat, is_structural_tag, parse, structural_tag_of,
+    StructuralTagOptions, is_structural_tag, parse, parse_with_budget,
 };
-use palmette_parser::Grammar;
+use palmette_parser::{Budget, Grammar};
 use palmette_testkit::grammar::Machine;
 
 fn read(source: &str) -> Grammar {
@@ -138,7 +138,10 @@ fn errors_name_the_part_and_the_rule() {
     refused("[", "line 1");
     refused(&triggered("").replace("[\"<f=\"]", "[\"<g=\"]"), "no trigger begins this tag");
     refused(&triggered("").replace("[a-z]+", "[a-z"), "/format/tags/1/content");
-    refused(r#"{"type": "json_schema", "json_schema": {"type": "text"}}"#, "in this schema");
+    refused(
+        r#"{"type": "json_schema", "json_schema": {"type": "text"}}"#,
+        "line 1, column 49: at \"/json_schema/type\": `type`",
+    );
     refused(
         r#"{"type": "tag", "begin": "<a>", "content": {"type": "any_text"}}"#,
         "\"end\" is missing",
@@ -153,125 +156,96 @@ fn errors_name_the_part_and_the_rule() {
     refused(&deep, "more than 64 deep");
 }
 
-const TOOLS: &str = r#"[{"type": "function", "function": {"name": "time", "description": "now", "parameters": {"type": "object",
-    "properties": {"zone": {"enum": ["cet"]}}, "required": ["zone"], "additionalProperties": false}}},
-    {"name": "rain", "input_schema": {"type": "object", "properties": {"mm": {"type": "integer"}}, "additionalProperties": false}},
-    {"name": "stop"}]"#;
-
-#[track_caller]
-fn calls(request: &str, format: &str, valid: &[&str], invalid: &[&str]) {
-    let tag = structural_tag_of(request, ToolFormat::named(format).unwrap()).unwrap();
-    check(&tag, valid, invalid);
-}
-
-fn request(more: &str) -> String {
-    format!("{{\"tools\": {TOOLS}{more}}}")
-}
-
-const TIME_CALL: &str =
-    "<tool_call>\n{\"name\": \"time\", \"arguments\": {\"zone\": \"cet\"}}\n</tool_call>";
-const RAIN_CALL: &str =
-    "<tool_call>\n{\"name\": \"rain\", \"arguments\": {\"mm\": 3}}\n</tool_call>";
-
-#[test]
-fn calls_may_stand_in_words() {
-    let both = format!("let me see {TIME_CALL}\n{RAIN_CALL}");
-    let thought = format!("<think>hm</think>{TIME_CALL}");
-    let wrong = TIME_CALL.replace("cet", "utc");
-    let unknown = TIME_CALL.replace("time", "snow");
-    calls(
-        TOOLS,
-        "hermes",
-        &["", "hello", TIME_CALL, &both, &thought],
-        &[&wrong, &unknown, "<tool_call>"],
-    );
+/// The warnings of a document, by pointer.
+fn warned(source: &str) -> Vec<(String, String)> {
+    let options = StructuralTagOptions::default();
+    let read = parse_with_budget(source, &options, &mut Budget::unlimited());
+    let (_, warnings) = read.unwrap_or_else(|error| panic!("{source}\n{error}"));
+    warnings.into_iter().map(|warning| (warning.pointer, warning.message)).collect()
 }
 
 #[test]
-fn a_choice_requires_forbids_or_names_calls() {
-    let both = format!("{TIME_CALL}\n{RAIN_CALL}");
-    calls(
-        &request(", \"tool_choice\": \"required\""),
-        "hermes",
-        &[TIME_CALL, &both],
-        &["", "hello"],
+fn null_is_as_if_a_member_were_absent() {
+    check(
+        r#"{"type": "structural_tag", "x": null, "format": {"type": "sequence", "elements": [
+            {"type": "any_text", "excludes": null, "max_tokens": null, "max_chars": null},
+            {"type": "tag", "begin": "<c>", "end": "</c>", "content": {"type": "json_schema", "json_schema": {"const": null},
+                "style": null, "any_order": null, "max_whitespace_cnt": null, "excludes": []}}]}}"#,
+        &["<c>null</c>", "hi <c>null</c>"],
+        &["hi", "<c></c>"],
     );
-    calls(
-        &request(", \"tool_choice\": {\"type\": \"any\"}, \"parallel_tool_calls\": false"),
-        "hermes",
-        &[RAIN_CALL],
-        &["", &both],
-    );
-    calls(
-        &request(", \"tool_choice\": {\"type\": \"function\", \"function\": {\"name\": \"rain\"}}"),
-        "hermes",
-        &[RAIN_CALL],
-        &[TIME_CALL, "x"],
-    );
-    calls(
-        &request(", \"tool_choice\": {\"type\": \"tool\", \"name\": \"time\"}"),
-        "hermes",
-        &[TIME_CALL],
-        &[RAIN_CALL],
-    );
-    calls(&request(", \"tool_choice\": \"none\""), "hermes", &["words"], &[]);
+    check(&triggered(r#", "at_least_one": null, "excludes": null"#), &["", "hello"], &["<f="]);
+    refused(r#"{"type": "regex", "pattern": null}"#, "\"pattern\" is missing");
 }
 
 #[test]
-fn an_answer_without_a_call_has_the_response_format() {
-    let format = r#", "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "integer"}}}"#;
-    calls(&request(format), "hermes", &["7", TIME_CALL], &["seven", "{}"]);
-    let alone = r#"{"type": "json_schema", "json_schema": {"schema": {"type": "integer"}}}"#;
-    calls(alone, "llama3", &["7"], &["seven"]);
-    calls("{\"response_format\": {\"type\": \"json_object\"}}", "llama3", &["{\"a\": 1}"], &["[]"]);
-}
-
-#[test]
-fn formats_differ_in_the_texts_around_calls() {
-    let arguments = "{\"zone\": \"cet\"}";
-    for (format, call) in [
-        ("llama3", format!("{{\"name\": \"time\", \"parameters\": {arguments}}}")),
-        ("mistral", format!("[TOOL_CALLS]time[ARGS]{arguments}")),
-        (
-            "mistral-list",
-            format!("[TOOL_CALLS] [{{\"name\": \"time\", \"arguments\": {arguments}}}]"),
-        ),
-        (
-            "deepseek",
-            format!(
-                "<think>hm</think><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>time<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
-            ),
-        ),
-        (
-            "harmony",
-            format!(
-                "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary to=functions.time <|constrain|>json<|message|>{arguments}"
-            ),
-        ),
+fn members_that_are_not_read_are_said_by_name() {
+    for (member, meant) in [
+        ("at_least_onee", "at_least_one"),
+        ("atLeastOne", "at_least_one"),
+        ("stop_after_frist", "stop_after_first"),
+        ("exclude", "excludes"),
     ] {
-        let wrong = call.replace("cet", "utc");
-        calls(TOOLS, format, &[&call], &[&wrong]);
-        calls(&request(", \"tool_choice\": \"required\""), format, &[&call], &[&wrong, "words"]);
+        refused(
+            &triggered(&format!(", \"{member}\": true")),
+            &format!(
+                "/format/{member}\": the format \"triggered_tags\" has no member \"{member}\" (did you mean \"{meant}\"?)"
+            ),
+        );
     }
-    calls(TOOLS, "harmony", &["<|channel|>final<|message|>hello"], &["hello"]);
-    assert_eq!(TOOL_FORMATS.len(), 6);
+    refused(
+        r#"{"type": "tag", "begins": "<a>", "begin": "<a>", "content": {"type": "any_text"}, "end": "<b>"}"#,
+        "did you mean \"begin\"?",
+    );
+    refused(r#"{"type": "json_shema", "json_schema": {}}"#, "did you mean \"json_schema\"?");
+    let tag = r#"{"type": "structural_tag", "format": {"type": "tag", "begin": "<a>", "end": "</a>", "temperature": 1,
+        "content": {"type": "json_schema", "json_schema": {"items": {"tipe": "string"}}, "colour": true}}}"#;
+    let found = warned(tag);
+    let pointers: Vec<&str> = found.iter().map(|(pointer, _)| pointer.as_str()).collect();
+    let expected =
+        ["/format/temperature", "/format/content/colour", "/format/content/json_schema/items/tipe"];
+    assert_eq!(pointers, expected, "{found:?}");
+    assert!(found[0].1.contains("\"temperature\" has no effect"), "{found:?}");
 }
 
 #[test]
-fn a_request_that_is_none_says_the_rule() {
-    let refused = |request: &str, rule: &str| {
-        let error = structural_tag_of(request, &TOOL_FORMATS[0]).unwrap_err().to_string();
-        assert!(error.contains(rule), "{request}: {error}");
+fn order_and_blanks_of_a_schema_are_the_tags() {
+    let tag = |more: &str| {
+        format!(
+            r#"{{"type": "json_schema", "json_schema": {{"properties": {{"a": {{"const": 1}}, "b": {{"const": 2}}}},
+                "type": "object", "required": ["a", "b"], "additionalProperties": false}}{more}}}"#
+        )
     };
-    refused("7", "tools are a list");
-    refused("[{\"parameters\": {}}]", "a tool has a \"name\"");
-    refused("[{\"name\": \"a\"}, {\"name\": \"a\"}]", "is there twice");
-    refused(&request(", \"tool_choice\": \"maybe\""), "a choice is");
-    refused(
-        &request(", \"tool_choice\": {\"type\": \"tool\", \"name\": \"snow\"}"),
-        "there are: time, rain, stop",
+    let (straight, turned) = (r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#);
+    check(&tag(""), &[straight, turned], &[]);
+    check(&tag(r#", "any_order": true"#), &[straight, turned], &["{\"a\":1}"]);
+    check(&tag(r#", "any_order": false"#), &[straight], &[turned]);
+    check(
+        &tag(r#", "max_whitespace_cnt": 1"#),
+        &[straight, "{ \"a\": 1,\n\"b\": 2}"],
+        &["{  \"a\":1,\"b\":2}"],
     );
-    refused(&request(", \"response_format\": {\"type\": \"xml\"}"), "\"json_object\"");
-    refused("{\"tools\": [], \"tool_choice\": \"required\"}", "there are no tools");
-    refused("[{\"name\": \"a\\\"b\"}]", "no quotes");
+    refused(&tag(r#", "any_order": "yes""#), "\"any_order\" must be true or false");
+    refused(&tag(r#", "max_whitespace_cnt": -1"#), "must be a whole number");
+    refused(&tag(r#", "excludes": ["x"]"#), "not known in this format");
+    refused(&tag(r#", "max_whitespace": 1"#), "did you mean \"max_whitespace_cnt\"?");
+}
+
+#[test]
+fn a_pattern_dispatches_to_the_format_after_it() {
+    let dispatch = |more: &str| {
+        format!(
+            r##"{{"type": "dispatch", "rules": [["#", {{"type": "regex", "pattern": "[0-9]"}}], ["@", {{"type": "const_string", "value": "me"}}]]{more}}}"##
+        )
+    };
+    check(&dispatch(""), &["", "a #1 b @me", "#1#2"], &["#", "@you"]);
+    check(
+        &dispatch(r#", "loop": false, "excludes": ["!"]"#),
+        &["a", "a #1"],
+        &["#1#2", "!", "#1 b"],
+    );
+    refused(
+        r##"{"type": "dispatch", "rules": ["#"]}"##,
+        "a rule is a list of a text and the format",
+    );
 }
