@@ -179,19 +179,33 @@ class Grammar:
     @staticmethod
     def from_tools(
         request: Any,
-        format: Literal["hermes", "llama3", "mistral", "mistral-list", "deepseek", "harmony"] | str,
+        format: Literal[
+            "hermes",
+            "llama3",
+            "mistral",
+            "mistral-list",
+            "deepseek",
+            "harmony",
+            "qwen_xml",
+            "minimax_xml",
+            "deepseek_xml",
+            "glm_xml",
+        ]
+        | str,
         **options: Unpack[SchemaOptions],
     ) -> Grammar:
         """Answers to a request with tools: tools alone, a list of them, or a request of OpenAI's or Anthropic's interface.
 
-        Of a request are read ``tools``, ``tool_choice``, ``parallel_tool_calls`` and ``response_format``. ``format`` is the way in which
-        the model writes calls: ``hermes`` (Qwen3), ``llama3``, ``mistral``, ``mistral-list``, ``deepseek`` or ``harmony`` (gpt-oss).
+        Of a request are read ``tools``, ``tool_choice``, ``parallel_tool_calls`` and the format of answers without a call
+        (``response_format``, ``text.format``, ``output_config``, ``structured_outputs``). ``format`` is the way in which the model writes
+        calls: ``hermes`` (Qwen3), ``llama3``, ``mistral``, ``mistral-list``, ``deepseek``, ``harmony`` (gpt-oss), ``qwen_xml``
+        (Qwen3-Coder, Qwen3.5), ``minimax_xml``, ``deepseek_xml`` or ``glm_xml``.
         """
     @property
     def text(self) -> str:
-        """The grammar's text: of choices the regular expression, of tools the structural tag that they became."""
+        """The grammar's text: of choices the regular expression, of tools the request."""
     @property
-    def language(self) -> Literal["json_schema", "lark", "gbnf", "regex", "structural_tag"]:
+    def language(self) -> Literal["json_schema", "lark", "gbnf", "regex", "structural_tag", "tools"]:
         """The language it is in."""
     @property
     def options(self) -> dict[str, Any]:

@@ -65,6 +65,9 @@ class SchemaOptions(TypedDict, total=False):
     #: Between the tokens of the JSON text: ``bounded`` (default: up to 2 blanks, or a line break and up to 40, so that a model cannot
     #: go on writing blanks), ``flexible``, ``compact`` (none), ``spaced`` (one after each comma and colon).
     whitespace: Literal["bounded", "flexible", "compact", "spaced"]
+    #: Lengths of numbers: ``bounded`` (default: up to 40 digits before and after the point, exponents of doubles, more where
+    #: bounds or divisors have more, so that a model cannot go on writing digits) or ``any``.
+    digits: Literal["bounded", "any"]
     #: Escapes in strings: in strings of any text all, in others where ``needed`` (default), or ``any`` in all.
     escapes: Literal["needed", "any"]
     #: Policy for what a grammar cannot express in full: ``accept`` (default) enforces what it can and says so in ``notes``, and refuses what would

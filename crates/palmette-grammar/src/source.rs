@@ -40,6 +40,15 @@ pub enum GrammarSource {
         /// Options of its reader.
         options: structural_tag::StructuralTagOptions,
     },
+    /// Tools, or a request with tools, in the format in which a model writes calls.
+    Tools {
+        /// The request.
+        text: String,
+        /// The texts around calls.
+        format: structural_tag::ToolFormat,
+        /// Options of its reader.
+        options: structural_tag::StructuralTagOptions,
+    },
     /// One regular expression for the whole text.
     Regex {
         /// The expression.
@@ -61,7 +70,7 @@ pub enum SourceError {
     /// A JSON Schema.
     #[error(transparent)]
     JsonSchema(#[from] JsonSchemaError),
-    /// A structural tag.
+    /// A structural tag, or tools.
     #[error(transparent)]
     StructuralTag(#[from] structural_tag::StructuralTagError),
     /// A regular expression.
@@ -90,11 +99,12 @@ impl GrammarSource {
             | Self::Gbnf { text, .. }
             | Self::JsonSchema { text, .. }
             | Self::StructuralTag { text, .. }
+            | Self::Tools { text, .. }
             | Self::Regex { text, .. } => text,
         }
     }
 
-    /// Reads it; gives what in it has no effect, too, which only schemas have.
+    /// Reads it; gives what in it has no effect, too.
     ///
     /// # Errors
     /// When the front end refuses it.
@@ -118,6 +128,10 @@ impl GrammarSource {
             Self::Regex { text, options } => regex::parse_with_budget(text, options, budget)?,
             Self::StructuralTag { text, options } => {
                 return Ok(structural_tag::parse_with_budget(text, options, budget)?);
+            }
+            Self::Tools { text, format, options } => {
+                let read = structural_tag::parse_tools_with_budget(text, format, options, budget);
+                return Ok(read?);
             }
             Self::JsonSchema { text, options } => {
                 return Ok(json_schema::parse_with_budget(text, options, budget)?);

@@ -6,7 +6,7 @@ use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
 use palmette_grammar::frontends::lark::LarkOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
 use palmette_grammar::frontends::structural_tag::{
-    StructuralTagError, StructuralTagOptions, ToolFormat, structural_tag_of,
+    StructuralTagError, StructuralTagOptions, ToolFormat, check_tools,
 };
 use serde_json::{Value, json};
 
@@ -67,7 +67,9 @@ pub fn of_response_format(format: &Value) -> Result<Option<GrammarSource>, Respo
 /// # Errors
 /// When the request is none, or chooses a tool that is not there.
 pub fn of_tools(request: &Value, format: &ToolFormat) -> Result<GrammarSource, StructuralTagError> {
-    Ok(structural_tag(structural_tag_of(&request.to_string(), format)?))
+    let text = request.to_string();
+    check_tools(&text, format)?;
+    Ok(GrammarSource::Tools { text, format: *format, options: StructuralTagOptions::default() })
 }
 
 /// Tools, alone or in a request, as a request with this `tool_choice`: `auto`, `none`, `required`, or the name of a tool.
@@ -134,7 +136,9 @@ mod tests {
             let request = with_tool_choice(&given, "required");
             assert_eq!(request, json!({"tools": [tool], "tool_choice": "required"}));
             let source = of_tools(&request, ToolFormat::named("hermes").unwrap()).unwrap();
-            assert!(source.text().contains("tags_with_separator"), "{}", source.text());
+            assert!(
+                matches!(source, GrammarSource::Tools { format, .. } if format.name == "hermes")
+            );
         }
         let named = with_tool_choice(&tool, "later");
         let error = of_tools(&named, ToolFormat::named("hermes").unwrap()).unwrap_err();

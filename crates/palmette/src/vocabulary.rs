@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use palmette_core::TokenId;
 use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
 use palmette_grammar::frontends::structural_tag::{
-    StructuralTagError, StructuralTagOptions, ToolFormat, structural_tag_of,
+    StructuralTagError, StructuralTagOptions, TOOL_FORMATS, ToolFormat,
 };
 use palmette_grammar::frontends::{gbnf::GbnfOptions, lark::LarkOptions, regex::RegexOptions};
 use palmette_grammar::{CacheError, CacheLimits, GrammarCache, GrammarSource, PreparedVocabulary};
@@ -224,7 +224,7 @@ impl Vocabulary {
 
     /// Answers to a request with tools, as OpenAI's and Anthropic's interfaces define them (`tools`, `tool_choice`,
     /// `parallel_tool_calls`, `response_format`), in the text format of a family of models: `hermes` (Qwen3), `llama3`, `mistral`,
-    /// `mistral-list`, `deepseek` or `harmony` (gpt-oss).
+    /// `mistral-list`, `deepseek`, `harmony` (gpt-oss), `qwen_xml` (Qwen3-Coder), `minimax_xml`, `deepseek_xml` or `glm_xml`.
     ///
     /// ```
     /// # #[cfg(feature = "encodings")] {
@@ -240,15 +240,17 @@ impl Vocabulary {
     /// # Errors
     /// When the format is not known, the request is none, or its schemas are refused.
     pub fn tools(&self, request: &str, format: &str) -> Result<CompiledGrammar, GrammarError> {
-        let known = ToolFormat::named(format).ok_or_else(|| StructuralTagError {
+        let names = || TOOL_FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+        let unknown = || StructuralTagError {
             span: None,
             pointer: String::new(),
-            message: format!("{format:?} is no format of tool calls; there are hermes, llama3, mistral, mistral-list, deepseek and harmony"),
+            message: format!("{format:?} is no format of tool calls; there are {}", names()),
             interrupted: None,
-        });
-        let tag = known.and_then(|format| structural_tag_of(request, format));
-        let tag = tag.map_err(|error| CacheError::Source(Arc::new(error.into())))?;
-        self.structural_tag(&tag)
+        };
+        let format = ToolFormat::named(format);
+        let format = *format.ok_or_else(|| CacheError::Source(Arc::new(unknown().into())))?;
+        let (text, options) = (request.to_owned(), StructuralTagOptions::default());
+        self.compile(&GrammarSource::Tools { text, format, options })
     }
 
     /// Texts that a regular expression matches from beginning to end.

@@ -100,6 +100,82 @@ fn check_says_where_a_text_is_refused() {
     assert_eq!(report["texts"][2], json!({"file": short, "accepted": false, "expected": expected}));
 }
 
+/// What editors and `echo` write at the end of a file is told from what is wrong.
+#[test]
+fn a_line_end_that_is_too_much_is_said_so() {
+    let files = Files::new();
+    let schema = files.write("order.json", SCHEMA);
+    let order = r#"{"size": "S", "count": 7}"#;
+    for end in ["\n", "\r\n"] {
+        let text = files.write("text", &format!("{order}{end}"));
+        let check = ["grammar", "check", &schema, "--text", &text];
+        let output = palmette(&check);
+        assert_eq!(output.status.code(), Some(1));
+        let shown = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            shown.contains("expected the end of the text: the line end is all that is too much"),
+            "{shown}"
+        );
+        let report = palmette(&[&check[..], &["--json"]].concat());
+        let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+        assert_eq!(report["texts"][0]["only_line_end"], json!(true));
+    }
+    let text = files.write("text", &format!("{order}\nx"));
+    let shown = palmette(&["grammar", "check", &schema, "--text", &text]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("expected the end of the text\n"), "{shown}");
+    // Where more could have come, both are said.
+    let lark = files.write("sum.lark", LARK);
+    let text = files.write("text", "x = 1;");
+    let shown = palmette(&["grammar", "check", &lark, "--text", &text]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("`+`, or the end of the text"), "{shown}");
+}
+
+#[test]
+fn schemas_that_others_refer_to_are_given_by_uri() {
+    let files = Files::new();
+    let schema = files.write("order.json", r#"{"$ref": "https://shop.example/size.json"}"#);
+    let size = files.write("size.json", r#"{"enum": ["S", "M"]}"#);
+    let text = files.write("text", "\"M\"");
+    let check = ["grammar", "check", &schema, "--text", &text];
+    check_refused(&check, &["https://shop.example/size.json", "--resource URI=FILE"]);
+    let given = format!("https://shop.example/size.json={size}");
+    assert!(run(&[&check[..], &["--resource", &given]].concat()).contains(": in the language"));
+    check_refused(&[&check[..], &["--resource", "size.json"]].concat(), &["URI=FILE"]);
+    check_refused(
+        &[&check[..], &["--resource", &given, "--resource", &given]].concat(),
+        &["twice"],
+    );
+    let known = files.write("meta.json", r#"{"$ref": "http://json-schema.org/draft-07/schema#"}"#);
+    let text = files.write("text", r#"{"type": "object"}"#);
+    assert!(run(&["grammar", "check", &known, "--text", &text]).contains(": in the language"));
+}
+
+#[test]
+fn numbers_are_bounded_unless_asked() {
+    let files = Files::new();
+    let schema = files.write("n.json", r#"{"type": "integer"}"#);
+    let text = files.write("text", &"7".repeat(300));
+    let check = ["grammar", "check", &schema, "--text", &text];
+    check_refused(&check, &["1 of 1 texts are not in the language"]);
+    assert!(run(&[&check[..], &["--digits", "any"]].concat()).contains(": in the language"));
+}
+
+/// A mask that would take minutes and gigabytes ends within its budget, and says what to do.
+#[test]
+fn a_mask_has_a_budget() {
+    let files = Files::new();
+    let grammar = files.write("pairs.lark", "start: e\ne: e e | \"a\" | \"b\"");
+    let vocab = files.vocabulary();
+    let mask = ["grammar", "mask", &grammar, "--vocab", &vocab, "--prefix", "abab"];
+    run(&mask);
+    check_refused(
+        &[&mask[..], &["--mask-steps", "10"]].concat(),
+        &["budget of 10 steps", "less ambiguous", "--mask-steps"],
+    );
+}
+
 /// A schema that can be used is no error, and its warnings are where the output is.
 #[test]
 fn warnings_about_a_schema_are_in_the_document() {
@@ -308,6 +384,19 @@ fn tools_are_read_in_the_format_of_a_model() {
     let check = ["grammar", "check", &tools, "--tools", "llama3", "--text"];
     assert!(run(&[&check[..], &[&call]].concat()).contains("in the language"));
     check_refused(&["grammar", "check", &tools, "--tools", "gpt"], &["hermes, llama3"]);
+    let hosted = files.write("hosted.json", r#"{"tools": [{"type": "web_search"}], "mode": 1}"#);
+    let output = palmette(&["grammar", "check", &hosted, "--tools", "qwen_xml"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("at \"/mode\": \"mode\" has no effect"), "{errors}");
+    assert!(errors.contains("at \"/tools/0\": left out: \"web_search\""), "{errors}");
+    let tag = files.write(
+        "tag.json",
+        r#"{"type": "structural_tag", "format": {"type": "any_text", "max_chrs": 3}}"#,
+    );
+    check_refused(
+        &["grammar", "check", &tag],
+        &["/format/max_chrs", "did you mean \"max_chars\"?"],
+    );
     let grammar = files.write("call.lark", "start: <call> \"a\"");
     run(&["grammar", "check", &grammar]);
     let vocab = files.vocabulary();

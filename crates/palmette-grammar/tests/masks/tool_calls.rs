@@ -7,9 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
-use palmette_grammar::frontends::structural_tag::{
-    StructuralTagOptions, ToolFormat, parse, structural_tag_of,
-};
+use palmette_grammar::frontends::structural_tag::{StructuralTagOptions, ToolFormat, parse_tools};
 use palmette_grammar::{
     Budget, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer, RecognizerLimits,
 };
@@ -76,9 +74,9 @@ fn tokens(vocabulary: &Vocabulary, text: &str) -> Vec<TokenId> {
 
 fn check(vocabulary: &Arc<Vocabulary>, format: &str) {
     let slices = Arc::new(PreparedVocabulary::new(Arc::clone(vocabulary)));
-    let tag =
-        structural_tag_of(REQUEST, ToolFormat::named(format).expect(format)).expect("a request");
-    let grammar = parse(&tag, &StructuralTagOptions::default()).expect("a tag");
+    let format = ToolFormat::named(format).expect(format);
+    let grammar = parse_tools(REQUEST, format, &StructuralTagOptions::default());
+    let grammar = grammar.expect("a request");
     let grammar = grammar.with_tokens_of(vocabulary).expect("its tokens");
     let limits = RecognizerLimits::default();
     let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());

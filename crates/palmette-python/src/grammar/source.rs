@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use palmette_grammar::frontends::gbnf::GbnfOptions;
 use palmette_grammar::frontends::json_schema::{
-    Draft, Escapes, Inexpressible, JsonSchemaOptions, PropertyOrder, Whitespace,
+    Digits, Draft, Escapes, Inexpressible, JsonSchemaOptions, PropertyOrder, Whitespace,
 };
 use palmette_grammar::frontends::lark::LarkOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
 use palmette_grammar::frontends::structural_tag::{
-    StructuralTagOptions, TOOL_FORMATS, ToolFormat, structural_tag_of,
+    StructuralTagOptions, TOOL_FORMATS, ToolFormat, check_tools,
 };
 use palmette_grammar::{GrammarSource, Lexing, SourceError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -49,6 +49,7 @@ const WHITESPACE: [(&str, Whitespace); 4] = [
     ("compact", Whitespace::Compact),
     ("spaced", Whitespace::Spaced),
 ];
+const DIGITS: [(&str, Digits); 2] = [("bounded", Digits::Bounded), ("any", Digits::Any)];
 const ESCAPES: [(&str, Escapes); 2] = [("needed", Escapes::Needed), ("any", Escapes::Any)];
 const ON_PARTIAL: [(&str, Inexpressible); 3] = [
     ("accept", Inexpressible::Approximated),
@@ -90,6 +91,7 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
                 options.order = one_of(&name, &word()?, &orders)?;
             }
             "whitespace" => options.whitespace = one_of(&name, &word()?, &WHITESPACE)?,
+            "digits" => options.digits = one_of(&name, &word()?, &DIGITS)?,
             "escapes" => options.escapes = one_of(&name, &word()?, &ESCAPES)?,
             "on_partial" => options.inexpressible = one_of(&name, &word()?, &ON_PARTIAL)?,
             "draft" => {
@@ -122,7 +124,7 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
             "max_work" => limits.max_work = number()?,
             _ => {
                 return Err(PyTypeError::new_err(format!(
-                    "there is no option {name:?}; there are order, whitespace, escapes, on_partial, draft, formats, \
+                    "there is no option {name:?}; there are order, whitespace, digits, escapes, on_partial, draft, formats, \
                      distinct_members, integer_fractions, resources, max_tracked, max_depth, max_nesting, max_cases, max_states, max_rules \
                      and max_work"
                 )));
@@ -156,6 +158,7 @@ fn shown_options<'py>(
     }
     let whitespace = word(word_of(options.whitespace, &WHITESPACE));
     put("whitespace", options.whitespace != default.whitespace, whitespace)?;
+    put("digits", options.digits != default.digits, word(word_of(options.digits, &DIGITS)))?;
     put("escapes", options.escapes != default.escapes, word(word_of(options.escapes, &ESCAPES)))?;
     let on_partial = word(word_of(options.inexpressible, &ON_PARTIAL));
     put("on_partial", options.inexpressible != default.inexpressible, on_partial)?;
@@ -298,7 +301,8 @@ impl Grammar {
 
     /// Answers to a request with tools: tools alone, a list of them, or a request of OpenAI's or Anthropic's interface
     /// (``tools``, ``tool_choice``, ``parallel_tool_calls``, ``response_format``). ``format`` is the way in which the model writes calls:
-    /// ``hermes`` (Qwen3), ``llama3``, ``mistral``, ``mistral-list``, ``deepseek`` or ``harmony`` (gpt-oss).
+    /// ``hermes`` (Qwen3), ``llama3``, ``mistral``, ``mistral-list``, ``deepseek``, ``harmony`` (gpt-oss), ``qwen_xml`` (Qwen3-Coder,
+    /// Qwen3.5), ``minimax_xml``, ``deepseek_xml`` or ``glm_xml``.
     #[staticmethod]
     #[pyo3(signature = (request, format, **options))]
     fn from_tools(
@@ -310,19 +314,19 @@ impl Grammar {
         let known: Vec<_> = TOOL_FORMATS.iter().map(|format| (format.name, format)).collect();
         let format: &ToolFormat = one_of("format", format, &known)?;
         let options = StructuralTagOptions { json_schema: schema_options(options)? };
-        let request = json_text(request)?;
-        let text = structural_tag_of(&request, format)
-            .map_err(|error| errors::of_source(py, &SourceError::StructuralTag(error), &request))?;
-        Ok(Self { source: GrammarSource::StructuralTag { text, options } })
+        let text = json_text(request)?;
+        check_tools(&text, format)
+            .map_err(|error| errors::of_source(py, &SourceError::StructuralTag(error), &text))?;
+        Ok(Self { source: GrammarSource::Tools { text, format: *format, options } })
     }
 
-    /// The grammar's text: of choices the regular expression, of tools the structural tag that they became.
+    /// The grammar's text: of choices the regular expression, of tools the request.
     #[getter]
     fn text(&self) -> &str {
         self.source.text()
     }
 
-    /// The language it is in: ``json_schema``, ``lark``, ``gbnf``, ``regex`` or ``structural_tag``.
+    /// The language it is in: ``json_schema``, ``lark``, ``gbnf``, ``regex``, ``structural_tag`` or ``tools``.
     #[getter]
     fn language(&self) -> &'static str {
         match &self.source {
@@ -331,6 +335,7 @@ impl Grammar {
             GrammarSource::Gbnf { .. } => "gbnf",
             GrammarSource::Regex { .. } => "regex",
             GrammarSource::StructuralTag { .. } => "structural_tag",
+            GrammarSource::Tools { .. } => "tools",
         }
     }
 
@@ -342,6 +347,11 @@ impl Grammar {
             GrammarSource::JsonSchema { options, .. } => return shown_options(py, options),
             GrammarSource::StructuralTag { options, .. } => {
                 return shown_options(py, &options.json_schema);
+            }
+            GrammarSource::Tools { format, options, .. } => {
+                let shown = shown_options(py, &options.json_schema)?;
+                shown.set_item("format", format.name)?;
+                return Ok(shown);
             }
             GrammarSource::Lark { options, .. } => {
                 if let Some(lexing) = options.lexing {
@@ -413,7 +423,7 @@ impl Grammar {
         options: &Bound<'py, PyDict>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let maker = match language {
-            "json_schema" | "lark" | "gbnf" | "structural_tag" | "regex" => {
+            "json_schema" | "lark" | "gbnf" | "structural_tag" | "regex" | "tools" => {
                 format!("from_{language}")
             }
             _ => return Err(PyValueError::new_err(format!("no language is called {language:?}"))),

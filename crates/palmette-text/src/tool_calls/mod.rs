@@ -16,9 +16,17 @@ pub use reader::{Piece, ToolCallReader};
 /// # Errors
 /// The message lists the names.
 pub fn tool_format_named(name: &str) -> Result<&'static ToolFormat, String> {
-    let names = || TOOL_FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
-    let unknown = || format!("{name:?} is no format of tool calls; there are {}", names());
-    ToolFormat::named(name).ok_or_else(unknown)
+    let read = || TOOL_FORMATS.iter().filter(|format| format.style.is_none());
+    let names = || read().map(|format| format.name).collect::<Vec<_>>().join(", ");
+    match ToolFormat::named(name) {
+        None => Err(format!("{name:?} is no format of tool calls; there are {}", names())),
+        // Which of its arguments are texts shows in the schemas of the tools alone.
+        Some(format) if format.style.is_some() => Err(format!(
+            "{name:?} has grammars, but calls in it are not read from a model's text; there are {}",
+            names()
+        )),
+        Some(format) => Ok(format),
+    }
 }
 
 /// The format in which a model writes calls, by marks in its chat template; `None` where it shows none that is known.
@@ -56,6 +64,8 @@ mod tests {
             error.contains("hermes, llama3, mistral, mistral-list, deepseek, harmony"),
             "{error}"
         );
+        let error = tool_format_named("qwen_xml").unwrap_err();
+        assert!(error.contains("are not read from a model's text"), "{error}");
         let of = |template| tool_format_of_template(template).map(|format| format.name);
         assert_eq!(of("{{ '<tool_call>\\n{\"name\": \"' }} \"arguments\": "), Some("hermes"));
         assert_eq!(of("<tool_call>\n<function={{ name }}> arguments"), None);

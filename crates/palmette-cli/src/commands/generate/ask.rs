@@ -246,20 +246,20 @@ impl Ask {
         ];
         let given: Vec<&str> = shapes.iter().filter(|shape| shape.1).map(|shape| shape.0).collect();
         ensure!(given.len() < 2, "there are {}; a text can be held to one", given.join(" and "));
-        let source = |syntax, text| Some(args.shape.source(syntax, text));
+        let source = |syntax, text| args.shape.source(syntax, text).map(Some);
         let source = match given.first() {
             Some(&"schema") => source(
                 Syntax::JsonSchema,
                 self.schema.as_ref().map(Value::to_string).unwrap_or_default(),
-            ),
-            Some(&"regex") => source(Syntax::Regex, self.regex.clone().unwrap_or_default()),
+            )?,
+            Some(&"regex") => source(Syntax::Regex, self.regex.clone().unwrap_or_default())?,
             Some(&"grammar") => {
                 let syntax = match self.syntax.as_deref() {
                     None | Some("lark") => Syntax::Lark,
                     Some("gbnf") => Syntax::Gbnf,
                     Some(other) => bail!("\"syntax\" is {other:?}; it is lark or gbnf"),
                 };
-                source(syntax, self.grammar.clone().unwrap_or_default())
+                source(syntax, self.grammar.clone().unwrap_or_default())?
             }
             // A grammar of the options goes before the tools of the options.
             None if shape.is_some() => None,
@@ -275,7 +275,7 @@ impl Ask {
                     }
                 };
                 match source_of(&request, format)? {
-                    Some(source) => Some(args.shape.with_options(source)),
+                    Some(source) => Some(args.shape.with_options(source)?),
                     None => return Ok((Constrained::Nothing, Vec::new())),
                 }
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use palmette_grammar::frontends::gbnf::GbnfOptions;
-use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, Whitespace};
+use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
 use palmette_grammar::frontends::lark::LarkOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
 use palmette_grammar::frontends::structural_tag::{StructuralTagOptions, is_structural_tag};
@@ -15,7 +15,7 @@ use palmette_text::{Constrained, TextModel, ToolFormat, sources};
 use serde_json::Value;
 
 use super::text_of;
-use crate::commands::grammar::{Spaces, Syntax};
+use crate::commands::grammar::{Spaces, Syntax, resource, resources};
 
 /// The constraint of a text: at most one of these.
 #[derive(Clone, Debug, Args)]
@@ -55,6 +55,9 @@ pub(super) struct ShapeArgs {
         help_heading = "Under a grammar"
     )]
     whitespace: Spaces,
+    /// A schema that others refer to by its URI, repeatable; nothing is downloaded
+    #[arg(long, value_name = "URI=FILE", value_parser = resource, help_heading = "Under a grammar")]
+    resource: Vec<(String, PathBuf)>,
 }
 
 /// A set that texts must be in.
@@ -83,14 +86,14 @@ impl ShapeArgs {
                     "standard input has no ending that tells how the grammar is written; say --syntax lark, gbnf, json-schema or regex"
                 );
                 let syntax = self.syntax.map_or_else(|| Syntax::of(path), Ok)?;
-                Shape::Source(self.source(syntax, text_of(path)?), path.display().to_string())
+                Shape::Source(self.source(syntax, text_of(path)?)?, path.display().to_string())
             }
             (_, Some(path), _) => {
-                let source = self.source(Syntax::JsonSchema, text_of(path)?);
+                let source = self.source(Syntax::JsonSchema, text_of(path)?)?;
                 Shape::Source(source, path.display().to_string())
             }
             (_, _, Some(pattern)) => {
-                Shape::Source(self.source(Syntax::Regex, pattern.clone()), "--regex".to_owned())
+                Shape::Source(self.source(Syntax::Regex, pattern.clone())?, "--regex".to_owned())
             }
             _ => return Ok(None),
         };
@@ -104,8 +107,8 @@ impl ShapeArgs {
     }
 
     /// The source of a text in a syntax, with the options.
-    pub(super) fn source(&self, syntax: Syntax, text: String) -> GrammarSource {
-        match syntax {
+    pub(super) fn source(&self, syntax: Syntax, text: String) -> anyhow::Result<GrammarSource> {
+        Ok(match syntax {
             Syntax::Lark => GrammarSource::Lark { text, options: LarkOptions::default() },
             Syntax::Gbnf => GrammarSource::Gbnf { text, options: GbnfOptions::default() },
             Syntax::Regex => {
@@ -113,29 +116,33 @@ impl ShapeArgs {
                 GrammarSource::Regex { text, options: RegexOptions::default() }
             }
             Syntax::JsonSchema if is_structural_tag(&text) => {
-                let options = StructuralTagOptions { json_schema: self.json_schema() };
+                let options = StructuralTagOptions { json_schema: self.json_schema()? };
                 GrammarSource::StructuralTag { text, options }
             }
-            Syntax::JsonSchema => GrammarSource::JsonSchema { text, options: self.json_schema() },
-        }
+            Syntax::JsonSchema => GrammarSource::JsonSchema { text, options: self.json_schema()? },
+        })
     }
 
     /// The grammar of tools, or of a response format, with the options.
-    pub(super) fn with_options(&self, source: GrammarSource) -> GrammarSource {
-        let json_schema = self.json_schema();
-        match source {
+    pub(super) fn with_options(&self, source: GrammarSource) -> anyhow::Result<GrammarSource> {
+        let json_schema = self.json_schema()?;
+        Ok(match source {
             GrammarSource::JsonSchema { text, .. } => {
                 GrammarSource::JsonSchema { text, options: json_schema }
             }
             GrammarSource::StructuralTag { text, .. } => {
                 GrammarSource::StructuralTag { text, options: StructuralTagOptions { json_schema } }
             }
+            GrammarSource::Tools { text, format, .. } => {
+                GrammarSource::Tools { text, format, options: StructuralTagOptions { json_schema } }
+            }
             other => other,
-        }
+        })
     }
 
-    fn json_schema(&self) -> JsonSchemaOptions {
-        JsonSchemaOptions { whitespace: Whitespace::from(self.whitespace), ..Default::default() }
+    fn json_schema(&self) -> anyhow::Result<JsonSchemaOptions> {
+        let (whitespace, resources) = (self.whitespace.into(), resources(&self.resource)?);
+        Ok(JsonSchemaOptions { whitespace, resources, ..JsonSchemaOptions::default() })
     }
 
     /// The format that the options name.

@@ -60,6 +60,12 @@ struct Text {
     /// Characters or terminals that could have followed instead.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     expected: Vec<String>,
+    /// Whether the text could have ended there.
+    #[serde(skip)]
+    may_end: bool,
+    /// Whether the text without the line end at its end is in the language.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    only_line_end: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -151,14 +157,21 @@ fn read(recognizer: &Recognizer, file: String, text: &[u8]) -> anyhow::Result<Te
         if next.is_none() {
             let expected = expected(recognizer, position.as_ref(), &mut scratch)?;
             let (unexpected, refused_at) = (unexpected(&text[offset..]), Some(place(text, offset)));
-            return Ok(Text { file, accepted: false, refused_at, unexpected, expected });
+            let may_end = accepts(recognizer, position.as_ref(), &mut scratch)?;
+            let only_line_end = may_end && matches!(&text[offset..], b"\n" | b"\r\n");
+            return Ok(Text {
+                file,
+                accepted: false,
+                refused_at,
+                unexpected,
+                expected,
+                may_end,
+                only_line_end,
+            });
         }
         position = next;
     }
-    let accepted = match &position {
-        Some(position) => recognizer.is_accepting(position, &mut scratch)?,
-        None => false,
-    };
+    let accepted = accepts(recognizer, position.as_ref(), &mut scratch)?;
     let expected = match accepted {
         true => Vec::new(),
         false => expected(recognizer, position.as_ref(), &mut scratch)?,
@@ -169,6 +182,20 @@ fn read(recognizer: &Recognizer, file: String, text: &[u8]) -> anyhow::Result<Te
         refused_at: None,
         unexpected: "end of the text".to_owned(),
         expected,
+        may_end: false,
+        only_line_end: false,
+    })
+}
+
+/// Whether a text may end at a position; at none where the language is empty.
+fn accepts(
+    recognizer: &Recognizer,
+    position: Option<&Position>,
+    scratch: &mut RecognizerScratch,
+) -> anyhow::Result<bool> {
+    Ok(match position {
+        Some(position) => recognizer.is_accepting(position, scratch)?,
+        None => false,
     })
 }
 
@@ -194,9 +221,11 @@ fn unexpected(text: &[u8]) -> String {
     }
 }
 
-/// `a`, `a or b`, `a, b or c`.
-fn alternatives(names: &[String]) -> String {
+/// `a`, `a or b`, `a, b or c`; and the end of the text, where that could be there.
+fn alternatives(names: &[String], may_end: bool) -> String {
     match names {
+        [] if may_end => "the end of the text".to_owned(),
+        names if may_end => format!("{}, or the end of the text", names.join(", ")),
         [] => "nothing: no text is in the language".to_owned(),
         [only] => only.clone(),
         [names @ .., last] => format!("{} or {last}", names.join(", ")),
@@ -231,9 +260,13 @@ fn text(report: &Report) -> String {
                 let place = place.as_ref().map_or_else(String::new, |place| {
                     format!(" at line {}, column {}", place.line, place.column)
                 });
-                let expected = alternatives(&read.expected);
+                let expected = alternatives(&read.expected, read.may_end);
+                let line_end = match read.only_line_end {
+                    true => ": the line end is all that is too much; write the file without it",
+                    false => "",
+                };
                 format!(
-                    "not in the language: unexpected {}{place}; expected {expected}",
+                    "not in the language: unexpected {}{place}; expected {expected}{line_end}",
                     read.unexpected
                 )
             }

@@ -8,9 +8,10 @@ use anyhow::Context;
 use clap::Args;
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_grammar::{
-    GrammarConstraint, GrammarScratch, GrammarState, PreparedVocabulary, RecognizerScratch,
-    TerminalSet,
+    GrammarConstraint, GrammarScratch, GrammarState, Interrupted, MaskBudget, PreparedVocabulary,
+    RecognizerError, RecognizerScratch, TerminalSet,
 };
+use palmette_text::DEFAULT_MASK_STEPS;
 use serde::Serialize;
 
 use super::loading::{GrammarFileArgs, Warning};
@@ -39,6 +40,9 @@ pub(crate) struct MaskArgs {
     /// File with the text so far
     #[arg(long, value_name = "FILE")]
     prefix_file: Option<PathBuf>,
+    /// Work that the mask may take, in steps of some tens of nanoseconds
+    #[arg(long, value_name = "STEPS", default_value_t = DEFAULT_MASK_STEPS)]
+    mask_steps: u64,
     /// Most tokens to show, shortest first
     #[arg(long, value_name = "N", default_value_t = 40)]
     show: usize,
@@ -84,7 +88,7 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
 
     let mut row = vec![0; mask::num_words(constraint.num_tokens())];
     let began = Instant::now();
-    constraint.fill_mask(&state, &mut scratch, &mut row)?;
+    fill(&constraint, &state, &mut scratch, &mut row, args.mask_steps)?;
     let mask_us = began.elapsed().as_secs_f64() * 1e6;
     let forced = constraint.forced_bytes(&state, 1024, &mut scratch)?;
     let [in_progress, next] = terminals(&constraint, &state)?;
@@ -101,6 +105,25 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
         tokens: mask::iter(&row).map(|token| token.0).collect(),
     };
     if args.json { print_json(&report) } else { print(&text(&report, &constraint, args.show)) }
+}
+
+/// Fills a mask within a budget: one of an ambiguous grammar may take minutes and gigabytes.
+fn fill(
+    constraint: &GrammarConstraint,
+    state: &GrammarState,
+    scratch: &mut GrammarScratch,
+    row: &mut [u32],
+    steps: u64,
+) -> anyhow::Result<()> {
+    let budget = MaskBudget { explore: steps, walk: steps, cancelled: None };
+    let filled = constraint.fill_mask_within(state, scratch, row, &budget);
+    filled.map_err(|error| match error {
+        RecognizerError::Interrupted(Interrupted::OutOfBudget { .. }) => anyhow::anyhow!(
+            "the mask takes more than its budget of {steps} steps: make the grammar simpler or less ambiguous (`palmette grammar check` names \
+             its conflicts), or raise --mask-steps"
+        ),
+        other => other.into(),
+    })
 }
 
 /// The names of the terminals in progress, and of those that may come next, in the order of the grammar.

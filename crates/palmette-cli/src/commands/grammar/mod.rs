@@ -12,7 +12,7 @@ mod syntax;
 
 use clap::Subcommand;
 
-pub(crate) use reading::{ReadingArgs, Spaces};
+pub(crate) use reading::{ReadingArgs, Spaces, resource, resources};
 pub(crate) use syntax::Syntax;
 
 #[derive(Debug, Subcommand)]

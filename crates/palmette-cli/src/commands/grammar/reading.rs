@@ -1,15 +1,18 @@
 //! How a grammar is to be read: choices of several commands.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_grammar::frontends::gbnf::GbnfOptions;
 use palmette_grammar::frontends::json_schema::{
-    Escapes, Inexpressible, JsonSchemaOptions, PropertyOrder, Whitespace,
+    Digits, Escapes, Inexpressible, JsonSchemaOptions, PropertyOrder, Whitespace,
 };
 use palmette_grammar::frontends::lark::LarkOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
 use palmette_grammar::frontends::structural_tag::{
-    StructuralTagOptions, TOOL_FORMATS, ToolFormat, is_structural_tag, structural_tag_of,
+    StructuralTagOptions, TOOL_FORMATS, ToolFormat, is_structural_tag,
 };
 use palmette_grammar::{GrammarSource, Lexing};
 
@@ -31,6 +34,9 @@ pub(crate) struct ReadingArgs {
     /// In JSON Schema: what may stand between the tokens of the JSON text
     #[arg(long, value_name = "POLICY", default_value = "bounded", help_heading = "JSON Schema")]
     whitespace: Spaces,
+    /// In JSON Schema: how long numbers may be
+    #[arg(long, value_name = "POLICY", default_value = "bounded", help_heading = "JSON Schema")]
+    digits: NumberLengths,
     /// In JSON Schema: with which escapes a string may be written
     #[arg(long, value_name = "POLICY", default_value = "needed", help_heading = "JSON Schema")]
     escapes: Escaped,
@@ -46,8 +52,11 @@ pub(crate) struct ReadingArgs {
     /// distinct_members=true (no optional member twice, however many there are; masks take longer); max_tracked, and the limits max_depth, max_nesting, max_cases, max_states, max_rules, max_work
     #[arg(long, value_name = "NAME=VALUE", value_parser = schema_option, help_heading = "JSON Schema")]
     option: Vec<SchemaOption>,
+    /// A schema that others refer to by its URI, repeatable; nothing is downloaded. The drafts' own metaschemas are known
+    #[arg(long, value_name = "URI=FILE", value_parser = resource, help_heading = "JSON Schema")]
+    resource: Vec<(String, PathBuf)>,
     /// Read the file as tools, or a request with tools, and allow calls in a format: hermes (Qwen3), llama3, mistral, mistral-list,
-    /// deepseek or harmony (gpt-oss)
+    /// deepseek, harmony (gpt-oss), qwen_xml (Qwen3-Coder, Qwen3.5), minimax_xml, deepseek_xml or glm_xml
     #[arg(long, value_name = "FORMAT", help_heading = "JSON Schema")]
     tools: Option<String>,
 }
@@ -58,6 +67,15 @@ enum Escaped {
     #[default]
     Needed,
     /// Any, such as \u003c for <
+    Any,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
+enum NumberLengths {
+    /// Up to 40 digits before and after the point, and exponents of doubles; more where bounds or divisors have more
+    #[default]
+    Bounded,
+    /// Any number of digits
     Any,
 }
 
@@ -121,10 +139,13 @@ impl ReadingArgs {
             "--lexing is for Lark; this is read as {}",
             syntax.name()
         );
-        let has_option = !self.option.is_empty();
-        for (given, name) in
-            [(self.relax, "--relax"), (self.strict, "--strict"), (has_option, "--option")]
-        {
+        let (has_option, has_resource) = (!self.option.is_empty(), !self.resource.is_empty());
+        for (given, name) in [
+            (self.relax, "--relax"),
+            (self.strict, "--strict"),
+            (has_option, "--option"),
+            (has_resource, "--resource"),
+        ] {
             let read = syntax.name();
             ensure!(
                 !given || syntax == Syntax::JsonSchema,
@@ -149,12 +170,17 @@ impl ReadingArgs {
                 }
                 GrammarSource::Gbnf { text, options }
             }
-            Syntax::JsonSchema if self.tools.is_some() => {
-                self.structural_tag(structural_tag_of(&text, self.tool_format()?)?)
-            }
+            Syntax::JsonSchema if self.tools.is_some() => GrammarSource::Tools {
+                text,
+                format: *self.tool_format()?,
+                options: StructuralTagOptions { json_schema: self.json_schema()? },
+            },
             // No schema has this type.
-            Syntax::JsonSchema if is_structural_tag(&text) => self.structural_tag(text),
-            Syntax::JsonSchema => GrammarSource::JsonSchema { text, options: self.json_schema() },
+            Syntax::JsonSchema if is_structural_tag(&text) => {
+                let options = StructuralTagOptions { json_schema: self.json_schema()? };
+                GrammarSource::StructuralTag { text, options }
+            }
+            Syntax::JsonSchema => GrammarSource::JsonSchema { text, options: self.json_schema()? },
             Syntax::Regex => {
                 let text = text.trim_end_matches(['\n', '\r']).to_owned();
                 GrammarSource::Regex { text, options: RegexOptions::default() }
@@ -169,12 +195,7 @@ impl ReadingArgs {
             .with_context(|| format!("--tools {name} is no format; there are {known}"))
     }
 
-    fn structural_tag(&self, text: String) -> GrammarSource {
-        let options = StructuralTagOptions { json_schema: self.json_schema() };
-        GrammarSource::StructuralTag { text, options }
-    }
-
-    fn json_schema(&self) -> JsonSchemaOptions {
+    fn json_schema(&self) -> anyhow::Result<JsonSchemaOptions> {
         let default = JsonSchemaOptions::default();
         let mut options = JsonSchemaOptions {
             order: match self.order {
@@ -186,6 +207,10 @@ impl ReadingArgs {
                 Escaped::Any => Escapes::Any,
             },
             whitespace: self.whitespace.into(),
+            digits: match self.digits {
+                NumberLengths::Bounded => default.digits,
+                NumberLengths::Any => Digits::Any,
+            },
             inexpressible: match (self.strict, self.relax) {
                 (true, _) => Inexpressible::Refused,
                 (false, true) => Inexpressible::Ignored,
@@ -194,6 +219,25 @@ impl ReadingArgs {
             ..default
         };
         self.option.iter().for_each(|option| option.set(&mut options));
-        options
+        options.resources = resources(&self.resource)?;
+        Ok(options)
     }
+}
+
+/// Reads `URI=FILE`.
+pub(crate) fn resource(text: &str) -> Result<(String, PathBuf), String> {
+    let parts = text.rsplit_once('=').filter(|(uri, file)| !uri.is_empty() && !file.is_empty());
+    let (uri, file) = parts.ok_or("a schema that others refer to is given as URI=FILE")?;
+    Ok((uri.to_owned(), PathBuf::from(file)))
+}
+
+/// The texts of schemas that others refer to, by URI.
+pub(crate) fn resources(given: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut texts = BTreeMap::new();
+    for (uri, path) in given {
+        let named = || format!("--resource {uri}={}", path.display());
+        let text = String::from_utf8(crate::input::read(path)?).with_context(named)?;
+        ensure!(texts.insert(uri.clone(), text).is_none(), "--resource gives {uri} twice");
+    }
+    Ok(texts)
 }
