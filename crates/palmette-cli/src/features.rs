@@ -33,7 +33,7 @@ pub(crate) fn version() -> &'static str {
 
 /// The error of something that needs a feature: what this build does not do, and the way out.
 #[cfg_attr(
-    all(feature = "bench", feature = "demo", feature = "server", feature = "tables"),
+    all(feature = "bench", feature = "demo", feature = "otel", feature = "tables"),
     expect(dead_code, reason = "nothing is missing")
 )]
 pub(crate) fn left_out(lacking: &str, feature: &str) -> anyhow::Error {
