@@ -3,135 +3,26 @@
 //! A body is scanned once, so that its syntax is sound, and then read value by value from its text. Members of typed objects that are
 //! null are left out before anybody asks for them; those of free ones, such as an item's attributes, stay.
 
-use std::collections::BTreeMap;
-use std::fmt::{self, Display};
+mod wrong;
 
-use palmette_attributes::{nearest, whole};
+use std::collections::BTreeMap;
+use std::fmt;
+
+use palmette_attributes::whole;
 use serde::de::value::StringDeserializer;
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error, Expected, IntoDeserializer, MapAccess,
-    SeqAccess, Unexpected, VariantAccess, Visitor,
+    DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess,
+    VariantAccess, Visitor,
 };
 use serde_json::value::RawValue;
+
+pub(crate) use wrong::Wrong;
+use wrong::one_of;
 
 /// Name by which `RawValue` asks for a value's text.
 const RAW: &str = "$serde_json::private::RawValue";
 /// Characters of a value that a message has, at most.
 const MOST_SHOWN: usize = 60;
-/// Names that a message lists, at most.
-const MOST_NAMES: usize = 40;
-
-/// Rule that a value breaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
-    /// Said of the value: its name comes before it.
-    OfValue(String),
-    /// A sentence.
-    Sentence(String),
-}
-
-impl Wrong {
-    /// The rule as a sentence about the value at a place.
-    pub(crate) fn of(self, place: &str) -> String {
-        match self {
-            Self::OfValue(rule) => format!("{place} {rule}"),
-            Self::Sentence(rule) => rule,
-        }
-    }
-
-    /// A message of `serde_json`, whose types have names of their own.
-    fn reworded(message: &str) -> Self {
-        let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
-        let typed = ["invalid type: ", "invalid value: "];
-        let parts =
-            typed.iter().find_map(|begin| message.strip_prefix(begin)?.split_once(", expected "));
-        match parts {
-            Some((found, wanted)) => {
-                Self::OfValue(format!("is {}; it must be {wanted}", value_of(found)))
-            }
-            None => Self::Sentence(message.to_owned()),
-        }
-    }
-}
-
-/// The value within serde's words for one: "integer `7`" is 7.
-fn value_of(found: &str) -> &str {
-    match found.split_once(' ') {
-        Some(("integer" | "boolean", value)) => value.trim_matches('`'),
-        Some(("floating", value)) => value.trim_start_matches("point ").trim_matches('`'),
-        Some(("string", value)) => value,
-        _ => match found {
-            "sequence" => "a list",
-            "map" => "an object",
-            other => other,
-        },
-    }
-}
-
-impl Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OfValue(rule) => write!(f, "it {rule}"),
-            Self::Sentence(rule) => f.write_str(rule),
-        }
-    }
-}
-
-impl std::error::Error for Wrong {}
-
-fn names(names: &[&str]) -> String {
-    match names.len().checked_sub(MOST_NAMES) {
-        Some(more) if more > 0 => format!("{} and {more} more", names[..MOST_NAMES].join(", ")),
-        _ => names.join(", "),
-    }
-}
-
-impl Error for Wrong {
-    fn custom<T: Display>(message: T) -> Self {
-        Self::reworded(&message.to_string())
-    }
-
-    fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
-        Self::reworded(&format!("invalid type: {found}, expected {wanted}"))
-    }
-
-    fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
-        Self::reworded(&format!("invalid value: {found}, expected {wanted}"))
-    }
-
-    fn invalid_length(len: usize, wanted: &dyn Expected) -> Self {
-        Self::OfValue(format!("has {len} elements; it must be {wanted}"))
-    }
-
-    fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
-        let hint = nearest(name, known.iter().copied());
-        let hint = hint.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
-        let there = match known {
-            [] => "there are none".to_owned(),
-            known => format!("there are {}", names(known)),
-        };
-        Self::Sentence(format!("there is no member {name:?} here{hint}; {there}"))
-    }
-
-    fn unknown_variant(name: &str, known: &'static [&'static str]) -> Self {
-        Self::OfValue(format!("is {name:?}; it must be {}", one_of(known)))
-    }
-
-    fn missing_field(name: &'static str) -> Self {
-        Self::Sentence(format!("the member {name:?} is missing"))
-    }
-
-    fn duplicate_field(name: &'static str) -> Self {
-        Self::Sentence(format!("the member {name:?} stands twice; give it once"))
-    }
-}
-
-fn one_of(known: &[&str]) -> String {
-    match known {
-        [only] => (*only).to_owned(),
-        known => format!("one of {}", names(known)),
-    }
-}
 
 /// The text of one value, whose syntax is sound.
 #[derive(Clone, Copy, Debug)]
