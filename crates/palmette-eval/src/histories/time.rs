@@ -20,7 +20,7 @@ pub(crate) enum Time {
 
 /// What the times of a source are, as far as that has to be said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TimeNotes {
+pub(crate) struct TimeNotes {
     dates: Option<(u64, i128)>,
     early: Option<(u64, i128)>,
 }

@@ -53,7 +53,8 @@ impl Tensors {
         let tensor = |(name, shape): (String, Vec<usize>)| {
             let is_norm = shape.len() == 1;
             let mut value = || if is_norm { 1.0 + 0.3 * number(draw) } else { 0.5 * number(draw) };
-            let values = (0..shape.iter().product()).map(|_| value()).collect();
+            let count: usize = shape.iter().product();
+            let values = (0..count).map(|_| value()).collect();
             (name, shape, values)
         };
         Self(shapes.into_iter().map(tensor).collect())
@@ -70,7 +71,7 @@ impl Tensors {
         }
         let mut header = Value::Object(header).to_string().into_bytes();
         header.resize(header.len().next_multiple_of(8), b' ');
-        [&(header.len() as u64).to_le_bytes()[..], &header, &data].concat()
+        [&(header.len() as u64).to_le_bytes()[..], &header[..], &data[..]].concat()
     }
 
     fn get(&self, name: &str) -> Vec<f64> {
