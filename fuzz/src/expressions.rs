@@ -12,10 +12,23 @@ pub fn matches_empty(regex: &Regex) -> bool {
         Regex::Alternate(options) => options.iter().any(matches_empty),
         Regex::Repeat { inner, min, .. } => *min == 0 || matches_empty(inner),
         Regex::Not(inner) => !matches_empty(inner),
+        Regex::Whole(inner) => matches_empty_alone(inner),
     }
 }
 
-/// Whether a lookaround is left anywhere.
+/// Whether the empty text is matched where nothing is beside it.
+fn matches_empty_alone(regex: &Regex) -> bool {
+    match regex {
+        Regex::Look { inner, negated, .. } => matches_empty_alone(inner) != *negated,
+        Regex::Concat(parts) | Regex::And(parts) => parts.iter().all(matches_empty_alone),
+        Regex::Alternate(options) => options.iter().any(matches_empty_alone),
+        Regex::Repeat { inner, min, .. } => *min == 0 || matches_empty_alone(inner),
+        Regex::Not(inner) => !matches_empty_alone(inner),
+        _ => matches_empty(regex),
+    }
+}
+
+/// Whether a lookaround is left anywhere but in a text by itself.
 pub fn has_look(regex: &Regex) -> bool {
     match regex {
         Regex::Look { .. } => true,
@@ -24,6 +37,7 @@ pub fn has_look(regex: &Regex) -> bool {
         | Regex::Literal(_)
         | Regex::Class(_)
         | Regex::Multiple(_)
+        | Regex::Whole(_)
         | Regex::Tokens(_) => false,
         Regex::Repeat { inner, .. } | Regex::Not(inner) => has_look(inner),
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {

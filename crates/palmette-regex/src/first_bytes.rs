@@ -34,6 +34,7 @@ impl Regex {
             Self::Alternate(options) => {
                 options.iter().fold(false, |empty, option| option.add_first_bytes(found) | empty)
             }
+            Self::Whole(inner) => inner.add_first_bytes(found),
             Self::Repeat { inner, min, .. } => inner.add_first_bytes(found) | (*min == 0),
             Self::And(parts) => {
                 let (mut empty, mut common) = (true, (0..=u8::MAX).collect::<ByteSet>());

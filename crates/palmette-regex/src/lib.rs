@@ -72,13 +72,16 @@ pub enum Regex {
     /// Matches the empty text where what follows (or, with `behind`, precedes) does or does not match.
     Look {
         /// Expression that is looked for: for a lookahead a beginning of what follows, to the end of the lexeme and beyond it; for
-        /// a lookbehind an end of the lexeme's text before this place.
+        /// a lookbehind an end of the text before this place, that of earlier lexemes too.
         inner: Arc<Regex>,
         /// True when it looks at what precedes.
         behind: bool,
         /// True when a match forbids.
         negated: bool,
     },
+    /// A text by itself, whatever is beside it: lookarounds within see that text alone. Among them a lookbehind is for all that is before its place, not for
+    /// some end of it.
+    Whole(Arc<Regex>),
     /// One token of a set, whatever its text. It matches no text, and stands alone as a terminal.
     Tokens(TokenPattern),
 }

@@ -26,7 +26,10 @@ impl CountedParts {
                     own => own + parts.iter().map(|part| self.bytes_of(part)).sum::<usize>(),
                 }
             }
-            Regex::Repeat { inner, .. } | Regex::Not(inner) | Regex::Look { inner, .. } => {
+            Regex::Repeat { inner, .. }
+            | Regex::Not(inner)
+            | Regex::Whole(inner)
+            | Regex::Look { inner, .. } => {
                 match self.first(Arc::as_ptr(inner).addr(), size_of::<Regex>()) {
                     0 => 0,
                     own => own + self.bytes_of(inner),

@@ -212,6 +212,14 @@ impl Maker<'_, '_> {
         }
     }
 
+    /// A text by itself, whose lookarounds see nothing beside it.
+    pub(super) fn whole(&mut self, inner: ExprId) -> Made {
+        match self.is_context_free(inner) {
+            true => Ok(inner),
+            false => self.intern(Node::Whole(inner)),
+        }
+    }
+
     /// `min` to `max` times, as often as it goes.
     pub(super) fn repeat(&mut self, inner: ExprId, min: u32, max: Option<u32>) -> Made {
         self.repeated(Repeat { inner, min, max, reluctant: false })

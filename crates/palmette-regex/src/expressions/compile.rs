@@ -36,25 +36,52 @@ impl<E: Into<CompileErrorKind>> From<E> for CompileError {
     }
 }
 
+/// Lexemes that no matcher has picked among yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Unpicked {
+    /// The lexemes.
+    pub expr: ExprId,
+    /// True when their order decides which of them ends a terminal.
+    pub is_ordered: bool,
+}
+
 type Compiled = Result<ExprId, CompileError>;
 
-/// True when the order in which a backtracking matcher tries things is kept.
+/// Fate of the order in which a backtracking matcher tries things.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     Kept,
     Dropped,
+    /// Dropped, within a text by itself.
+    Alone,
+}
+
+impl Order {
+    /// Order within a set.
+    fn of_set(self) -> Self {
+        if self == Self::Alone { self } else { Self::Dropped }
+    }
 }
 
 impl Maker<'_, '_> {
     /// The lexemes of a terminal with this tree.
     pub fn compile(&mut self, regex: &Regex) -> Compiled {
+        let unpicked = self.compile_unpicked(regex)?;
+        Ok(self.picked(unpicked)?)
+    }
+
+    /// The lexemes of a terminal before a backtracking matcher has picked among them, so that lookbehinds at their beginning can still be brought
+    /// forward.
+    pub fn compile_unpicked(&mut self, regex: &Regex) -> Result<Unpicked, CompileError> {
         self.check_depth(regex, 0)?;
-        if is_reluctant(regex) {
-            let ways = self.tree(regex, Order::Kept)?;
-            Ok(self.first(ways)?)
-        } else {
-            self.tree(regex, Order::Dropped)
-        }
+        let is_ordered = is_reluctant(regex);
+        let order = if is_ordered { Order::Kept } else { Order::Dropped };
+        Ok(Unpicked { expr: self.tree(regex, order)?, is_ordered })
+    }
+
+    /// Pick of a backtracking matcher, where there is one to make.
+    pub fn picked(&mut self, of: Unpicked) -> Made {
+        if of.is_ordered { self.first(of.expr) } else { Ok(of.expr) }
     }
 
     fn tree(&mut self, regex: &Regex, order: Order) -> Compiled {
@@ -104,7 +131,7 @@ impl Maker<'_, '_> {
                 let reluctant = *reluctant && order == Order::Kept;
                 self.repeated(Repeat { inner, min: *min, max: *max, reluctant })?
             }
-            Regex::And(_) | Regex::Not(_) if order == Order::Kept => {
+            Regex::And(_) | Regex::Not(_) | Regex::Whole(_) if order == Order::Kept => {
                 let set = self.tree(regex, Order::Dropped)?;
                 self.unordered(set)?
             }
@@ -112,7 +139,7 @@ impl Maker<'_, '_> {
                 refuse_reluctant(parts, "an intersection")?;
                 let mut compiled = vec![self.utf8];
                 for part in parts.iter() {
-                    compiled.push(self.tree(part, Order::Dropped)?);
+                    compiled.push(self.tree(part, order.of_set())?);
                 }
                 if !parts.is_empty() {
                     compiled.remove(0);
@@ -122,19 +149,25 @@ impl Maker<'_, '_> {
             Regex::Not(inner) => {
                 refuse_reluctant(std::slice::from_ref(inner), "a complement")?;
                 let inner = match has_look(inner) {
-                    true => self.tree(inner, Order::Dropped)?,
+                    true => self.tree(inner, order.of_set())?,
                     false => self.open(inner)?,
                 };
                 let others = self.not(inner)?;
                 self.and([self.utf8, others])?
             }
+            Regex::Whole(inner) => {
+                let inner = self.tree(inner, Order::Alone)?;
+                self.whole(inner)?
+            }
             Regex::Look { inner, behind: true, negated } => {
-                let inner = self.tree(inner, Order::Dropped)?;
-                let history = self.concat(ExprId::ALL, inner)?;
+                let mut history = self.tree(inner, order.of_set())?;
+                if order != Order::Alone {
+                    history = self.concat(ExprId::ALL, history)?;
+                }
                 self.behind(history, *negated)?
             }
             Regex::Look { inner, behind: false, negated } => {
-                let inner = self.tree(inner, Order::Dropped)?;
+                let inner = self.tree(inner, order.of_set())?;
                 let seen = self.concat(inner, ExprId::ALL)?;
                 let condition = if *negated { self.not(seen)? } else { seen };
                 self.given(condition, ExprId::EMPTY)?
@@ -257,7 +290,7 @@ impl Maker<'_, '_> {
 fn is_reluctant(regex: &Regex) -> bool {
     match regex {
         Regex::Repeat { reluctant: true, .. } => true,
-        Regex::Look { .. } => false,
+        Regex::Look { .. } | Regex::Whole(_) => false,
         _ => children(regex).iter().any(is_reluctant),
     }
 }
@@ -272,7 +305,11 @@ fn is_open(regex: &Regex) -> bool {
 }
 
 fn has_look(regex: &Regex) -> bool {
-    matches!(regex, Regex::Look { .. }) || children(regex).iter().any(has_look)
+    match regex {
+        Regex::Look { .. } => true,
+        Regex::Whole(_) => false,
+        _ => children(regex).iter().any(has_look),
+    }
 }
 
 fn refuse_reluctant(parts: &[Regex], inside: &'static str) -> Result<(), CompileError> {
@@ -291,8 +328,9 @@ fn children(regex: &Regex) -> &[Regex] {
         | Regex::Multiple(_)
         | Regex::Tokens(_) => &[],
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => parts,
-        Regex::Repeat { inner, .. } | Regex::Not(inner) | Regex::Look { inner, .. } => {
-            std::slice::from_ref(inner)
-        }
+        Regex::Repeat { inner, .. }
+        | Regex::Not(inner)
+        | Regex::Whole(inner)
+        | Regex::Look { inner, .. } => std::slice::from_ref(inner),
     }
 }

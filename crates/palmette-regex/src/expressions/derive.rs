@@ -70,6 +70,10 @@ impl Maker<'_, '_> {
                 let derived = self.derive(inner, byte)?;
                 self.unordered(derived)
             }
+            Node::Whole(inner) => {
+                let derived = self.derive(inner, byte)?;
+                self.whole(derived)
+            }
             Node::Repeat(repeat) => self.derive_repeat(repeat, byte),
             Node::Given { condition, inner } => {
                 let condition = self.derive(condition, byte)?;
@@ -134,7 +138,7 @@ impl Maker<'_, '_> {
     }
 
     /// `of`, which has not begun, after `byte`: its lookbehinds have seen it.
-    fn forward(&mut self, of: ExprId, byte: u8) -> Made {
+    pub(super) fn forward(&mut self, of: ExprId, byte: u8) -> Made {
         if !self.facts(of).behind {
             return Ok(of);
         }
@@ -192,6 +196,7 @@ impl Maker<'_, '_> {
             | Node::Switch(_)
             | Node::Multiple(_)
             | Node::First(_)
+            | Node::Whole(_)
             | Node::Grows(_)
             | Node::Longer(_) => Ok(of),
         }

@@ -35,9 +35,9 @@ impl Maker<'_, '_> {
         // Best first: what may be nearest to an end; among those, who was reached first. What is only counted off, or
         // has parts that do not get in each other's way, is gone through on a straight way then.
         let mut reached_from: HashMap<_, _> = HashMap::from([(start, start)]);
-        let mut queue = BinaryHeap::from([Reverse((self.facts(start).shortest, 0, start, 0))]);
+        let mut queue = BinaryHeap::from([Reverse((self.facts(start).distance, 0, start, 0))]);
         let mut num_reached = 0;
-        while let Some(Reverse((shortest, order, from, tried))) = queue.pop() {
+        while let Some(Reverse((distance, order, from, tried))) = queue.pop() {
             let classes = self.classes([from]);
             for (class, &byte) in classes.representatives().iter().enumerate().skip(tried) {
                 let to = self.derive(from, byte)?;
@@ -51,10 +51,10 @@ impl Maker<'_, '_> {
                     Some(false) => {}
                     None => {
                         num_reached += 1;
-                        let left = self.facts(to).shortest;
+                        let left = self.facts(to).distance;
                         queue.push(Reverse((left, num_reached, to, 0)));
-                        if left < shortest {
-                            queue.push(Reverse((shortest, order, from, class + 1)));
+                        if left < distance {
+                            queue.push(Reverse((distance, order, from, class + 1)));
                             break;
                         }
                     }

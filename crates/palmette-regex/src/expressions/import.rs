@@ -154,6 +154,7 @@ impl Node {
             }
             Self::Not(inner)
             | Self::Unordered(inner)
+            | Self::Whole(inner)
             | Self::Grows(inner)
             | Self::Longer(inner)
             | Self::Repeat(Repeat { inner, .. })
@@ -188,6 +189,7 @@ impl Node {
             Self::Repeat(repeat) => Self::Repeat(Repeat { inner: to(repeat.inner), ..*repeat }),
             &Self::Behind { history, negated } => Self::Behind { history: to(history), negated },
             Self::Unordered(inner) => Self::Unordered(to(*inner)),
+            Self::Whole(inner) => Self::Whole(to(*inner)),
             &Self::Given { condition, inner } => {
                 Self::Given { condition: to(condition), inner: to(inner) }
             }

@@ -95,7 +95,8 @@ impl Maker<'_, '_> {
             plain: true,
             at_end: false,
             reach: 0,
-            shortest: self.shortest_of(node),
+            shortest: self.shortest_of(node, false),
+            distance: self.shortest_of(node, true),
             longest: self.longest_of(node),
             greatest_bound: self.greatest_bound_of(node),
             has_lexemes: None,
@@ -111,7 +112,7 @@ impl Maker<'_, '_> {
             }
             Node::And(parts) => parts.iter().all(|&part| self.facts(part).at_end),
             Node::Not(inner) => !self.facts(*inner).at_end,
-            Node::Unordered(inner) => self.facts(*inner).at_end,
+            Node::Unordered(inner) | Node::Whole(inner) => self.facts(*inner).at_end,
             Node::Repeat(repeat) => repeat.min == 0 || self.facts(repeat.inner).at_end,
             Node::Behind { history, negated } => self.facts(*history).at_end != *negated,
             Node::Given { condition, inner } => {
@@ -173,6 +174,10 @@ impl Maker<'_, '_> {
                 }
                 facts.ahead = true;
             }
+            Node::Whole(inner) => {
+                self.add_part(&mut facts, *inner);
+                (facts.ahead, facts.behind, facts.plain) = (false, false, false);
+            }
             Node::Grows(inner) | Node::Longer(inner) => {
                 self.add_part(&mut facts, *inner);
                 (facts.ahead, facts.plain) = (true, false);
@@ -181,8 +186,12 @@ impl Maker<'_, '_> {
         Ok(facts)
     }
 
-    fn shortest_of(&self, node: &Node) -> u32 {
-        let shortest = |of: &ExprId| self.facts(*of).shortest;
+    /// Bytes of the shortest lexeme, or at least so many; where `in_turn`, parts of intersections are taken one after another.
+    fn shortest_of(&self, node: &Node, in_turn: bool) -> u32 {
+        let shortest = |of: &ExprId| match in_turn {
+            true => self.facts(*of).distance,
+            false => self.facts(*of).shortest,
+        };
         let least = |parts: &[ExprId]| parts.iter().map(shortest).min().unwrap_or(0);
         match node {
             Node::Never => u32::MAX,
@@ -195,9 +204,12 @@ impl Maker<'_, '_> {
             }
             Node::Concat(a, b) => shortest(a).saturating_add(shortest(b)),
             Node::Or(parts) | Node::Ordered(parts) => least(parts),
+            Node::And(parts) if in_turn => parts.iter().map(shortest).fold(0, u32::saturating_add),
             Node::And(parts) => parts.iter().map(shortest).max().unwrap_or(0),
             Node::Repeat(repeat) => shortest(&repeat.inner).saturating_mul(repeat.min),
-            Node::Unordered(inner) | Node::Given { inner, .. } => shortest(inner),
+            Node::Unordered(inner) | Node::Whole(inner) | Node::Given { inner, .. } => {
+                shortest(inner)
+            }
             Node::First(items) => {
                 let of = |item: &Item| match item {
                     Item::Match(_) => 0,
@@ -223,7 +235,9 @@ impl Maker<'_, '_> {
             Node::Repeat(Repeat { inner, max, .. }) => {
                 longest(inner).saturating_mul(max.unwrap_or(UNBOUNDED))
             }
-            Node::Unordered(inner) | Node::Given { inner, .. } => longest(inner),
+            Node::Unordered(inner) | Node::Whole(inner) | Node::Given { inner, .. } => {
+                longest(inner)
+            }
             Node::Not(_)
             | Node::Multiple(_)
             | Node::First(_)
@@ -278,6 +292,9 @@ impl Maker<'_, '_> {
             }
             Node::Not(inner) => self.not(self.null(*inner)),
             Node::Unordered(inner) => Ok(self.null(*inner)),
+            Node::Whole(inner) => {
+                Ok(if self.facts(*inner).at_end { ExprId::ALL } else { ExprId::NEVER })
+            }
             Node::Repeat(repeat) if repeat.min == 0 => Ok(ExprId::ALL),
             Node::Repeat(repeat) => Ok(self.null(repeat.inner)),
             Node::Behind { history, negated: false } => Ok(self.null(*history)),

@@ -19,6 +19,7 @@ mod compile;
 mod conditions;
 mod derive;
 mod emptiness;
+mod histories;
 mod horizon;
 mod import;
 mod maker;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 pub use byte_classes::ByteClasses;
 use byte_classes::{PartitionId, Partitions};
 use class_rows::ClassRows;
-pub use compile::CompileErrorKind;
+pub use compile::{CompileErrorKind, Unpicked};
 pub use conditions::Met;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 pub use import::Front;
@@ -71,6 +72,8 @@ enum Node {
     Behind { history: ExprId, negated: bool },
     /// Longest first: these lexemes; a backtracking matcher tries the longest first, whatever they are made of.
     Unordered(ExprId),
+    /// A text by itself: nothing is before it and nothing follows, as far as its lookarounds see.
+    Whole(ExprId),
     /// Conditioned expression: `inner` where the lexeme and what follows together are in `condition`.
     Given { condition: ExprId, inner: ExprId },
     /// Ordered choice, a backtracking matcher's pick: the first of these parts that matches, now or later.
@@ -122,6 +125,8 @@ struct Facts {
     reach: u32,
     /// No lexeme has fewer bytes. A guess for a search, from below: parts that contradict each other are not looked into.
     shortest: u32,
+    /// Guide for a search: as `shortest`, but that of an intersection's parts together, so that what brings one of them nearer to its end is tried first.
+    distance: u32,
     /// No lexeme has more bytes; [`UNBOUNDED`] where that is not known.
     longest: u32,
     /// No repeat within has a greater bound.

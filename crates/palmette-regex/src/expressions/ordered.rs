@@ -130,6 +130,7 @@ impl Maker<'_, '_> {
             | Node::And(_)
             | Node::Not(_)
             | Node::First(_)
+            | Node::Whole(_)
             | Node::Grows(_)
             | Node::Longer(_) => unreachable!("sets within an ordered whole are marked as such"),
         }

@@ -42,6 +42,11 @@ pub(super) fn by_letter(letter: char, dialect: Dialect, flags: Flags) -> CharCla
     }
 }
 
+/// The blanks of one line: Java's `\h`.
+pub(super) fn horizontal_space() -> CharClass {
+    property("Zs").union(&CharClass::new([('\t', '\t'), ('\u{180E}', '\u{180E}')]))
+}
+
 /// The class of `.`.
 pub(super) fn dot(dialect: Dialect, flags: Flags) -> CharClass {
     let breaks: &[char] = match dialect {

@@ -8,7 +8,7 @@ use super::{
 use crate::CharClass;
 
 /// The kinds of characters that conditions may tell apart.
-const MAX_KINDS: usize = 31;
+pub(super) const MAX_KINDS: usize = 31;
 
 /// Conditions on one character as places; where the character itself follows, in its class.
 pub(super) fn simplify(node: Node) -> Node {

@@ -1,62 +1,13 @@
 //! Reads escapes and classes of the dialects of Python and ECMAScript.
 
-use super::{Dialect, RegexError, classes, reader::Reader};
+use super::{
+    Dialect, RegexError, classes, java,
+    reader::{Member, Reader},
+};
 use crate::CharClass;
 
-/// A member of a class in brackets: one code point (a surrogate may end a range), or a class.
-enum Member {
-    Point(u32),
-    Class(CharClass),
-}
-
 impl Reader<'_> {
-    /// A class in brackets, `[` already read.
-    pub(super) fn class(&mut self, start: usize) -> Result<CharClass, RegexError> {
-        let negated = self.eat('^');
-        let mut class = CharClass::new([]);
-        // In Python a `]` that comes first is a character; in ECMAScript `[]` is empty.
-        let mut first = self.dialect == Dialect::Python;
-        loop {
-            let member_at = self.at;
-            if !first && self.eat(']') {
-                break;
-            }
-            first = false;
-            let low = self.member(start)?;
-            let is_range = self.rest().starts_with('-') && !self.rest().starts_with("-]");
-            if !is_range || self.rest() == "-" {
-                class = class.union(&self.member_class(low));
-                continue;
-            }
-            self.next();
-            let high = self.member(start)?;
-            match (low, high) {
-                (Member::Point(low), Member::Point(high)) if low <= high => {
-                    class = class.union(&self.fold(&points(low, high)));
-                }
-                (Member::Point(_), Member::Point(_)) => {
-                    return Err(
-                        self.error(member_at, "this range ends before it begins; swap its ends")
-                    );
-                }
-                // Where ECMAScript is not strict, the `-` is a character then.
-                (low, high) if self.dialect == Dialect::Ecma => {
-                    for member in [low, Member::Point('-' as u32), high] {
-                        class = class.union(&self.member_class(member));
-                    }
-                }
-                _ => {
-                    return Err(self.error(
-                        member_at,
-                        "a class cannot be an end of a range; write `\\-` for the character",
-                    ));
-                }
-            }
-        }
-        Ok(if negated { class.complement() } else { class })
-    }
-
-    fn member(&mut self, start: usize) -> Result<Member, RegexError> {
+    pub(super) fn member(&mut self, start: usize) -> Result<Member, RegexError> {
         let at = self.at;
         match self.next() {
             None => Err(self.error(
@@ -68,7 +19,7 @@ impl Reader<'_> {
         }
     }
 
-    fn member_class(&self, member: Member) -> CharClass {
+    pub(super) fn member_class(&self, member: Member) -> CharClass {
         match member {
             Member::Point(point) => self.fold(&points(point, point)),
             Member::Class(class) => class,
@@ -105,6 +56,15 @@ impl Reader<'_> {
             'p' | 'P' => return self.property(start, next == 'P').map(Member::Class),
             'b' if in_class => 8,
             'a' if python => 7,
+            // Java's and Perl's, which neither dialect has.
+            'e' => 0x1B,
+            'h' | 'H' => {
+                let class = classes::horizontal_space();
+                let class = if next == 'H' { class.complement() } else { class };
+                return Ok(Member::Class(class));
+            }
+            // Rust's code points in braces, which are an error in Python and strict ECMAScript.
+            'x' | 'u' | 'U' if self.peek() == Some('{') => self.braced(start, next)?,
             'f' => 0xC,
             'n' => 0xA,
             'r' => 0xD,
@@ -119,7 +79,7 @@ impl Reader<'_> {
                     self.error(start, "characters by name are not known here; write `\\uXXXX`")
                 );
             }
-            'c' if !python => match self.next() {
+            'c' => match self.next() {
                 Some(letter) if letter.is_ascii_alphabetic() => letter as u32 % 32,
                 _ => {
                     return Err(self.error(
@@ -174,22 +134,8 @@ impl Reader<'_> {
         Ok(number)
     }
 
-    /// `\uHHHH`, two of them for a character past U+FFFF, or `\u{H…}`.
+    /// `\uHHHH`, or two of them for a character past U+FFFF.
     fn ecma_unicode(&mut self, start: usize) -> Result<u32, RegexError> {
-        if self.eat('{') {
-            let len = self.rest().find('}');
-            let digits = len.map(|len| &self.rest()[..len]);
-            let hex = |digits: &&str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-            let number = digits.filter(hex).and_then(|digits| u32::from_str_radix(digits, 16).ok());
-            let (Some(len), Some(number)) = (len, number) else {
-                return Err(self.error(
-                    start,
-                    "`\\u{` is followed by hexadecimal digits up to 10FFFF and `}`",
-                ));
-            };
-            self.at += len + 1;
-            return Ok(number);
-        }
         let high = self.hex(start, 4)?;
         if (0xD800..0xDC00).contains(&high) && self.rest().starts_with("\\u") {
             let before = self.at;
@@ -202,6 +148,22 @@ impl Reader<'_> {
             self.at = before;
         }
         Ok(high)
+    }
+
+    /// `{H…}` after `\x`, `\u` or `\U`.
+    fn braced(&mut self, start: usize, letter: char) -> Result<u32, RegexError> {
+        self.next();
+        let len = self.rest().find('}');
+        let digits = len.map(|len| self.rest()[..len].trim());
+        let hex = |digits: &&str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = digits.filter(hex).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let (Some(len), Some(number)) = (len, number) else {
+            let message =
+                format!("`\\{letter}{{` is followed by hexadecimal digits up to 10FFFF and `}}`");
+            return Err(self.error(start, &message));
+        };
+        self.at += len + 1;
+        Ok(number)
     }
 
     fn hex(&mut self, start: usize, len: usize) -> Result<u32, RegexError> {
@@ -218,14 +180,22 @@ impl Reader<'_> {
 
     fn property(&mut self, start: usize, negated: bool) -> Result<CharClass, RegexError> {
         let rest = self.rest();
-        let len = rest.find('}').filter(|_| rest.starts_with('{'));
+        let len = match rest.starts_with('{') {
+            true => rest.find('}'),
+            // `\pL`, as in Rust and Java.
+            false => rest.starts_with(|letter: char| letter.is_ascii_uppercase()).then_some(0),
+        };
         let Some(len) = len else {
             return Err(
                 self.error(start, "`\\p` is followed by a property in braces, such as `\\p{L}`")
             );
         };
-        let query = &rest[1..len];
-        let Some(class) = classes::by_property(query) else {
+        let query = if len == 0 { &rest[..1] } else { &rest[1..len] };
+        let (inverse, name) = match query.strip_prefix('^') {
+            Some(name) => (true, name),
+            None => (false, query),
+        };
+        let Some(class) = classes::by_property(name).or_else(|| java::by_property(name)) else {
             let message = format!(
                 "there is no property `{query}`; write such as `\\p{{L}}` or `\\p{{Script=Greek}}`"
             );
@@ -233,12 +203,12 @@ impl Reader<'_> {
         };
         self.at += len + 1;
         let class = self.fold(&class);
-        Ok(if negated { class.complement() } else { class })
+        Ok(if negated != inverse { class.complement() } else { class })
     }
 }
 
 /// The characters from one code point to another: surrogates are none.
-fn points(low: u32, high: u32) -> CharClass {
+pub(super) fn points(low: u32, high: u32) -> CharClass {
     let up = (low..=0xE000).find_map(char::from_u32).or(char::from_u32(low));
     let down = (0xD7FF..=high).rev().find_map(char::from_u32).or(char::from_u32(high));
     CharClass::new(up.zip(down))

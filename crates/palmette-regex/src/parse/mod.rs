@@ -2,8 +2,8 @@
 //!
 //! Three questions can be asked of the same text:
 //!
-//! - [`parse`]: the lexemes of a terminal. What follows a lexeme is seen by lookaheads, which stay in the tree as
-//!   [`Regex::Look`]; what precedes it is not: a lexeme begins where a text would. `^` and `$` at its ends say nothing.
+//! - [`parse`]: the lexemes of a terminal. What precedes and what follows a lexeme is seen by lookarounds, which stay in the tree as
+//!   [`Regex::Look`]. `^` and `$` at its ends say nothing.
 //! - [`parse_text`]: the texts that match from their beginning to their end.
 //! - [`parse_search`]: the texts that contain a match.
 //!
@@ -13,10 +13,12 @@
 //! Steps: `reader` (or `rust`, by crate `regex-syntax`) makes a syntax tree of characters, repetitions and
 //! conditions on places; `places` resolves the conditions.
 
+mod class_sets;
 mod classes;
 mod conditions;
 mod equations;
 mod escapes;
+mod java;
 mod places;
 mod reader;
 pub mod restrict;
@@ -67,6 +69,15 @@ pub struct RegexError {
     /// The reason for which the work stopped, if the budget ran out or it was called off: then nothing need be wrong
     /// with the text.
     pub interrupted: Option<Interrupted>,
+}
+
+/// A note on something that dialects read differently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The place in the text, in bytes.
+    pub offset: usize,
+    /// The construct, its reading here, and how to write what is not meant.
+    pub message: String,
 }
 
 impl RegexError {
@@ -169,9 +180,25 @@ pub fn parse_with_budget(
     reading: Reading,
     budget: &mut Budget<'_>,
 ) -> Result<Regex, RegexError> {
+    parse_noting(source, dialect, flags, reading, (budget, &mut Vec::new()))
+}
+
+/// [`parse_with_budget`], adding notes on what dialects read differently.
+///
+/// # Errors
+/// As [`parse_with_budget`].
+pub fn parse_noting(
+    source: &str,
+    dialect: Dialect,
+    flags: Flags,
+    reading: Reading,
+    (budget, notes): (&mut Budget<'_>, &mut Vec<Note>),
+) -> Result<Regex, RegexError> {
     let tree = match dialect {
         Dialect::Rust => rust::read(source, flags, budget),
-        Dialect::Python | Dialect::Ecma => reader::read(source, dialect, flags, budget),
+        Dialect::Python | Dialect::Ecma => {
+            reader::read(source, dialect, flags, (budget, &mut *notes))
+        }
     };
     resolve(tree?, reading, budget)
 }

@@ -16,7 +16,7 @@ use std::{
 
 use super::{
     Reading, RegexError,
-    conditions::{kinds, simplify},
+    conditions::{MAX_KINDS, kinds, simplify},
     equations::{alternate, solve, then},
     restrict::{is_nullable, non_empty, with_first, with_last},
     syntax::{Node, Place, Side, class_regex, lower_all},
@@ -48,6 +48,20 @@ pub(super) fn resolve(
         let around = |inner| Regex::concat([Regex::anything(), inner, Regex::anything()]);
         return Ok(if reading == Reading::Search { around(plain) } else { plain });
     }
+    match work_in(node.clone(), reading, budget) {
+        // What cannot be worked in is looked at as a text is read.
+        Err(error) if looks && error.interrupted.is_none() => {
+            let around = |inner| Regex::concat([Regex::anything(), inner, Regex::anything()]);
+            let alone = node.lower_alone();
+            let alone = if reading == Reading::Search { around(alone) } else { alone };
+            Ok(Regex::Whole(alone.into()))
+        }
+        texts => texts,
+    }
+}
+
+/// The tree in which conditions are worked in.
+fn work_in(node: Node, reading: Reading, budget: &mut Budget<'_>) -> Result<Regex, RegexError> {
     let resolver = Resolver {
         reading,
         kinds: kinds(&node)?,
@@ -77,13 +91,24 @@ pub(super) fn resolve(
 /// Knowledge at a place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct State {
-    /// The kind of the last character, or [`START`].
+    /// The kind of the last character, [`START`], or [`start_after`] one.
     before: usize,
     /// The kinds of characters that may be next, one bit each; the bit past them: none may.
     after: u32,
 }
 
+/// No character: the text's beginning.
 const START: usize = usize::MAX;
+
+/// Beginning of a lexeme after a character of a kind, which belongs to the text before.
+fn start_after(kind: usize) -> usize {
+    START - 1 - kind
+}
+
+/// Kind of the character before a lexeme, where it begins.
+fn kind_before_start(before: usize) -> Option<usize> {
+    (before != START).then(|| START - 1 - before).filter(|&kind| kind <= MAX_KINDS)
+}
 
 type Outcome<T> = Result<T, RegexError>;
 
@@ -119,8 +144,26 @@ struct Resolver<'b> {
 
 impl Resolver<'_> {
     fn resolve(&self, whole: &Node) -> Outcome<Regex> {
-        let start = State { before: START, after: self.any_next() };
-        self.prepare(whole, self.after())?.texts(start)
+        let after = self.any_next();
+        let texts = self.prepare(whole, self.after())?;
+        let at_start = texts.texts(State { before: START, after })?;
+        if self.reading != Reading::Lexeme {
+            return Ok(at_start);
+        }
+        // A lexeme begins within a text: what is before it is looked at where it matters.
+        let mut groups = vec![(at_start, self.end_bit())];
+        for kind in 0..self.kinds.len() {
+            let texts = texts.texts(State { before: start_after(kind), after })?;
+            match groups.iter_mut().find(|(known, _)| *known == texts) {
+                Some((_, bits)) => *bits |= 1 << kind,
+                None => groups.push((texts, 1 << kind)),
+            }
+        }
+        groups.retain(|(texts, _)| *texts != Regex::Never);
+        let options = groups
+            .into_iter()
+            .map(|(texts, bits)| then(self.look(bits, bits & self.end_bit() != 0, true), texts));
+        Ok(alternate(options))
     }
 
     fn any_next(&self) -> u32 {
@@ -368,9 +411,11 @@ impl Resolver<'_> {
     fn place_then(&self, places: &[Place], state: State, rest: &Rest<'_>) -> Outcome<Regex> {
         let mut after = 0;
         for place in places {
-            let fits = match state.before {
-                START => place.before.border,
-                kind => self.bits(&place.before) >> kind & 1 == 1,
+            let fits = match (state.before, kind_before_start(state.before)) {
+                (START, _) => place.before.border,
+                // `^` and `\A` say nothing where a lexeme begins.
+                (_, Some(_)) if place.before.is_text_start() => true,
+                (_, Some(kind)) | (kind, None) => self.bits(&place.before) >> kind & 1 == 1,
             };
             if fits {
                 after |= self.bits(&place.after);

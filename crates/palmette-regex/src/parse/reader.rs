@@ -1,7 +1,7 @@
 //! Reads the structure of the dialects of Python and ECMAScript: sequences, groups, quantifiers.
 
 use super::{
-    Dialect, Flags, RegexError, classes,
+    Dialect, Flags, Note, RegexError, classes,
     syntax::{MAX_NESTING, Node},
 };
 use crate::{Budget, CharClass};
@@ -13,7 +13,7 @@ pub(super) fn read(
     source: &str,
     dialect: Dialect,
     flags: Flags,
-    budget: &mut Budget<'_>,
+    (budget, notes): (&mut Budget<'_>, &mut Vec<Note>),
 ) -> Result<Node, RegexError> {
     if source.len() > MAX_LEN {
         let message = format!("{} bytes; at most {MAX_LEN} are read", source.len());
@@ -23,9 +23,20 @@ pub(super) fn read(
         let message = "flags x and a are Python's; ECMAScript has i, m and s";
         return Err(RegexError::new(0, message));
     }
-    let mut reader = Reader { source, at: 0, dialect, flags, depth: 0, budget: budget.split_off() };
+    let (depth, budget_left) = (0, budget.split_off());
+    let mut reader = Reader {
+        source,
+        at: 0,
+        dialect,
+        flags,
+        depth,
+        set_depth: 0,
+        budget: budget_left,
+        notes: Vec::new(),
+    };
     let node = reader.whole();
     budget.join(&reader.budget);
+    notes.append(&mut reader.notes);
     node
 }
 
@@ -35,7 +46,16 @@ pub(super) struct Reader<'a> {
     pub(super) dialect: Dialect,
     pub(super) flags: Flags,
     depth: usize,
+    /// Depth of nested classes in brackets.
+    pub(super) set_depth: usize,
     budget: Budget<'a>,
+    notes: Vec<Note>,
+}
+
+/// A member of a class in brackets: one code point (a surrogate may end a range), or a class.
+pub(super) enum Member {
+    Point(u32),
+    Class(CharClass),
 }
 
 /// Atom: what may stand before a quantifier.
@@ -52,7 +72,6 @@ const UNITS_PER_ATOM: u64 = 16;
 
 impl<'a> Reader<'a> {
     fn whole(&mut self) -> Result<Node, RegexError> {
-        self.leading_flags()?;
         let node = self.alternatives()?;
         match self.peek() {
             None => Ok(node),
@@ -62,20 +81,23 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Python's `(?i)` at the beginning.
-    fn leading_flags(&mut self) -> Result<(), RegexError> {
-        while self.dialect == Dialect::Python && self.rest().starts_with("(?") {
-            let letters = &self.rest()[2..];
-            let len = letters.bytes().take_while(u8::is_ascii_alphabetic).count();
-            if len == 0 || letters.as_bytes().get(len) != Some(&b')') {
-                break;
-            }
-            for (offset, letter) in letters[..len].char_indices() {
-                self.flags.set(letter, true, self.at + 2 + offset)?;
-            }
-            self.at += len + 3;
+    /// `(?i)` and `(?i-s)`: flags for what follows in the group, as in Rust and Java; Python has them at the beginning only, ECMAScript not at all.
+    fn flags_for_the_rest(&mut self) -> Result<bool, RegexError> {
+        let Some(letters) = self.rest().strip_prefix("(?") else { return Ok(false) };
+        let is_flag = |c: &char| c.is_ascii_alphabetic() || *c == '-';
+        let len = letters.chars().take_while(is_flag).count();
+        if len == 0 || letters.as_bytes().get(len) != Some(&b')') {
+            return Ok(false);
         }
-        Ok(())
+        let (mut to, begin) = (true, self.at + 2);
+        for (offset, letter) in letters[..len].char_indices() {
+            match letter {
+                '-' => to = false,
+                _ => self.flags.set(letter, to, begin + offset)?,
+            }
+        }
+        self.at = begin + len + 1;
+        Ok(true)
     }
 
     fn alternatives(&mut self) -> Result<Node, RegexError> {
@@ -120,11 +142,30 @@ impl<'a> Reader<'a> {
                 self.at += len + 1;
                 continue;
             }
+            if self.flags_for_the_rest()? {
+                last = None;
+                continue;
+            }
+            if let Some(quoted) = self.quoted() {
+                last = (!quoted.is_empty()).then_some(Atom::Repeatable);
+                parts.extend(quoted);
+                continue;
+            }
             let (node, kind) = self.atom()?;
             parts.push(node);
             last = Some(kind);
         }
         Ok(if parts.len() == 1 { parts.remove(0) } else { Node::Concat(parts) })
+    }
+
+    /// Characters between `\Q` and `\E`, as in Java.
+    fn quoted(&mut self) -> Option<Vec<Node>> {
+        let quoted = self.rest().strip_prefix("\\Q")?;
+        let len = quoted.find("\\E").unwrap_or(quoted.len());
+        let nodes = quoted[..len].chars().map(|c| Node::Class(self.fold(&CharClass::single(c))));
+        let nodes = nodes.collect();
+        self.at = (self.at + 2 + len + 2).min(self.source.len());
+        Some(nodes)
     }
 
     fn check_repeatable(&self, kind: Atom, start: usize) -> Result<(), RegexError> {
@@ -167,12 +208,15 @@ impl<'a> Reader<'a> {
 
     fn escape(&mut self, start: usize) -> Result<(Node, Atom), RegexError> {
         let word = || classes::by_letter('w', self.dialect, self.flags);
-        let python = self.dialect == Dialect::Python;
         let place = match self.peek() {
             Some('b') => Node::word_boundary(&word(), false),
             Some('B') => Node::word_boundary(&word(), true),
-            Some('A') if python => Node::start(false),
-            Some('Z' | 'z') if python => Node::end(false),
+            Some('A') => Node::start(false),
+            Some('Z' | 'z') => Node::end(false),
+            Some('R') => {
+                self.next();
+                return Ok((line_end(), Atom::Repeatable));
+            }
             _ => {
                 let class = self.escaped_class(start, false)?;
                 return Ok((Node::Class(class), Atom::Repeatable));
@@ -240,15 +284,15 @@ impl<'a> Reader<'a> {
                 "an atomic group does not backtrack, which no finite automaton does; write `(?:…)`",
             ));
         }
-        if python && self.rest().starts_with("P=") {
+        if self.rest().starts_with("P=") {
             return Err(self.backreference(start));
         }
         if python && self.rest().starts_with('(') {
             return Err(self.error(start, "a group that depends on another having matched is not regular; write both cases out"));
         }
-        if self.rest().starts_with(if python { "P<" } else { "<" }) {
+        if self.rest().starts_with("P<") || self.rest().starts_with('<') {
             let len = self.rest().find('>');
-            let name_at = self.at + if python { 2 } else { 1 };
+            let name_at = self.at + if self.rest().starts_with('P') { 2 } else { 1 };
             let name = len.map(|len| &self.source[name_at..self.at + len]);
             let word = |c: char| c == '_' || c == '$' || c.is_alphanumeric();
             let sound = |name: &&str| {
@@ -273,16 +317,20 @@ impl<'a> Reader<'a> {
             match self.next() {
                 Some(':') if any => return Ok(()),
                 Some('-') if to => to = false,
-                Some(')') if any => return Err(self.error(start, "flags for all that follows stand only at the beginning, in Python; write `(?i:…)` around what they are for")),
                 Some(letter) if letter.is_ascii_alphabetic() => {
-                    let known = self.dialect == Dialect::Python || "ims".contains(letter);
+                    let known = self.dialect == Dialect::Python || "imsxu".contains(letter);
                     if !known {
-                        return Err(self.error(start, "ECMAScript has no such group; it has `(?:…)`, `(?<name>…)`, `(?=…)`, `(?!…)`, `(?<=…)`, `(?<!…)` and the flags i, m and s"));
+                        return Err(self.error(start, "ECMAScript has no such group; it has `(?:…)`, `(?<name>…)`, `(?=…)`, `(?!…)`, `(?<=…)`, `(?<!…)` and the flags i, m, s and x"));
                     }
                     self.flags.set(letter, to, offset)?;
                     any = true;
                 }
-                _ => return Err(self.error(start, "no group begins like this; write `(?:…)`, or `\\(` for the character")),
+                _ => {
+                    return Err(self.error(
+                        start,
+                        "no group begins like this; write `(?:…)`, or `\\(` for the character",
+                    ));
+                }
             }
         }
     }
@@ -359,6 +407,24 @@ impl<'a> Reader<'a> {
         self.error(start, "a backreference repeats what a group matched, which is not regular; write the group's expression again")
     }
 
+    /// A nested class in brackets begins.
+    pub(super) fn nest(&mut self, start: usize) -> Result<(), RegexError> {
+        self.set_depth += 1;
+        if self.set_depth > MAX_NESTING {
+            let message = format!("classes nest deeper than {MAX_NESTING}; nest them less");
+            return Err(self.error(start, &message));
+        }
+        Ok(())
+    }
+
+    pub(super) fn unnest(&mut self) {
+        self.set_depth -= 1;
+    }
+
+    pub(super) fn note(&mut self, offset: usize, message: String) {
+        self.notes.push(Note { offset, message });
+    }
+
     pub(super) fn fold(&self, class: &CharClass) -> CharClass {
         classes::fold(class, self.dialect, self.flags)
     }
@@ -396,4 +462,11 @@ impl<'a> Reader<'a> {
         }
         found
     }
+}
+
+/// `\R`: an end of a line.
+fn line_end() -> Node {
+    let both = ['\r', '\n'].map(|c| Node::Class(CharClass::single(c)));
+    let one = CharClass::new([('\n', '\r'), ('\u{85}', '\u{85}'), ('\u{2028}', '\u{2029}')]);
+    Node::Alternate(vec![Node::Concat(both.into()), Node::Class(one)])
 }

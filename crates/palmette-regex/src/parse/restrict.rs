@@ -13,6 +13,19 @@ pub fn is_nullable(regex: &Regex) -> bool {
         Regex::Alternate(options) => options.iter().any(is_nullable),
         Regex::Repeat { inner, min, .. } => *min == 0 || is_nullable(inner),
         Regex::Not(inner) => !is_nullable(inner),
+        Regex::Whole(inner) => matches_nothing_alone(inner),
+    }
+}
+
+/// True when the empty text is matched where nothing is beside it.
+fn matches_nothing_alone(regex: &Regex) -> bool {
+    match regex {
+        Regex::Look { inner, negated, .. } => matches_nothing_alone(inner) != *negated,
+        Regex::Concat(parts) | Regex::And(parts) => parts.iter().all(matches_nothing_alone),
+        Regex::Alternate(options) => options.iter().any(matches_nothing_alone),
+        Regex::Repeat { inner, min, .. } => *min == 0 || matches_nothing_alone(inner),
+        Regex::Not(inner) => !matches_nothing_alone(inner),
+        _ => is_nullable(regex),
     }
 }
 
@@ -31,7 +44,7 @@ pub fn non_empty(regex: &Regex) -> Regex {
                 Regex::concat([non_empty(&parts[first])].into_iter().chain(rest))
             }))
         }
-        Regex::And(_) | Regex::Not(_) | Regex::Multiple(_) => {
+        Regex::And(_) | Regex::Not(_) | Regex::Multiple(_) | Regex::Whole(_) => {
             Regex::and([regex.clone(), Regex::Class(CharClass::any()).repeat(1, None)])
         }
         _ => Regex::Never,
@@ -96,7 +109,11 @@ fn restrict(
             let max = max.map(|max| max.saturating_sub(1));
             beside(restricted, vec![unit.repeat(min, max)])
         }
-        Regex::And(_) | Regex::Not(_) | Regex::Multiple(_) | Regex::Look { .. } => {
+        Regex::And(_)
+        | Regex::Not(_)
+        | Regex::Multiple(_)
+        | Regex::Whole(_)
+        | Regex::Look { .. } => {
             Regex::and([regex.clone(), beside(class_regex(class), vec![Regex::anything()])])
         }
     }

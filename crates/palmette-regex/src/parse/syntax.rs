@@ -126,7 +126,48 @@ impl Node {
     }
 }
 
+impl Node {
+    /// The tree of a node within a text by itself, where lookarounds and conditions on places stay: each looks at all of the text on its side.
+    pub(super) fn lower_alone(&self) -> Regex {
+        match self {
+            Self::Class(class) => class_regex(class),
+            Self::Concat(parts) => Regex::concat(parts.iter().map(Self::lower_alone)),
+            Self::Alternate(options) => Regex::alternate(options.iter().map(Self::lower_alone)),
+            Self::Repeat { inner, min, max, .. } => inner.lower_alone().repeat(*min, *max),
+            Self::Look { inner, behind, negated, .. } => {
+                let sought = inner.lower_alone();
+                let inner =
+                    if *behind { Regex::concat([Regex::anything(), sought]) } else { sought };
+                Regex::Look { inner: inner.into(), behind: *behind, negated: *negated }
+            }
+            Self::Place(places) => Regex::alternate(
+                places
+                    .iter()
+                    .map(|place| Regex::concat([place.before.look(true), place.after.look(false)])),
+            ),
+        }
+    }
+}
+
 impl Side {
+    /// A look at this side of a place, within a text by itself.
+    fn look(&self, behind: bool) -> Regex {
+        if self.is_free() {
+            return Regex::Empty;
+        }
+        let class = class_regex(&self.class);
+        let (inner, negated) = match (behind, self.border) {
+            (true, true) => {
+                let last = Regex::concat([Regex::anything(), class]);
+                (Regex::alternate([Regex::Empty, last]), false)
+            }
+            (true, false) => (Regex::concat([Regex::anything(), class]), false),
+            (false, true) => (class_regex(&self.class.complement()), true),
+            (false, false) => (class, false),
+        };
+        Regex::Look { inner: inner.into(), behind, negated }
+    }
+
     /// Anything.
     pub(super) fn free() -> Self {
         Self { class: CharClass::any(), border: true }
@@ -134,6 +175,11 @@ impl Side {
 
     pub(super) fn complement(&self) -> Self {
         Self { class: self.class.complement(), border: !self.border }
+    }
+
+    /// True when it is the side before a text.
+    pub(super) fn is_text_start(&self) -> bool {
+        self.border && self.class.is_empty()
     }
 
     pub(super) fn is_free(&self) -> bool {

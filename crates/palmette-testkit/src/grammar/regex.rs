@@ -8,9 +8,9 @@ use palmette_parser::Regex;
 /// Where a match of `regex` that begins at `from` may end, in the order in which a backtracking matcher tries them;
 /// each once.
 ///
-/// Lookaheads see all of `text`, lookbehinds what comes after `from`.
+/// Lookarounds see all of `text`.
 pub fn ends(regex: &Regex, text: &[char], from: usize) -> Vec<usize> {
-    Match { text, from, known: RefCell::default() }.ends(regex, from)
+    Match { text, alone: None, known: RefCell::default() }.ends(regex, from)
 }
 
 /// True when `regex` matches `text` whole.
@@ -21,8 +21,8 @@ pub fn matches(regex: &Regex, text: &str) -> bool {
 
 struct Match<'a> {
     text: &'a [char],
-    /// Where the lexeme begins.
-    from: usize,
+    /// The beginning of a text by itself, within one.
+    alone: Option<usize>,
     /// Where repetitions end, by what is repeated, how often, and from where: those of repetitions are tried again and again.
     known: RefCell<HashMap<Repetition, Vec<usize>>>,
 }
@@ -73,9 +73,19 @@ impl Match<'_> {
                 let matched = self.ends(inner, at);
                 (at..=self.text.len()).rev().filter(|end| !matched.contains(end)).collect()
             }
+            Regex::Whole(inner) => {
+                let alone = |end: usize| Match {
+                    text: &self.text[..end],
+                    alone: Some(at),
+                    known: RefCell::default(),
+                };
+                let ends = (at..=self.text.len()).rev();
+                ends.filter(|&end| alone(end).ends(inner, at).contains(&end)).collect()
+            }
             Regex::Look { inner, behind, negated } => {
                 let found = if *behind {
-                    (self.from..=at).any(|start| self.ends(inner, start).contains(&at))
+                    let mut starts = self.alone.map_or(0..=at, |start| start..=start);
+                    starts.any(|start| self.ends(inner, start).contains(&at))
                 } else {
                     !self.ends(inner, at).is_empty()
                 };
@@ -143,6 +153,7 @@ pub fn may_begin(regex: &Regex, beginning: &[char], alphabet: &[char]) -> bool {
 fn without_looks(regex: &Regex) -> Option<Regex> {
     Some(match regex {
         Regex::Look { .. } => Regex::Empty,
+        Regex::Whole(_) => return None,
         Regex::Not(inner) if has_look(inner) => return None,
         Regex::Concat(parts) => Regex::concat(each_without_looks(parts)?),
         Regex::Alternate(parts) => Regex::alternate(each_without_looks(parts)?),
@@ -159,7 +170,7 @@ fn each_without_looks(parts: &[Regex]) -> Option<Vec<Regex>> {
 /// Whether a lookaround is in it.
 pub(super) fn has_look(regex: &Regex) -> bool {
     match regex {
-        Regex::Look { .. } => true,
+        Regex::Look { .. } | Regex::Whole(_) => true,
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
             parts.iter().any(has_look)
         }
@@ -205,6 +216,7 @@ fn derivative(regex: &Regex, next: char) -> Regex {
         }
         Regex::And(parts) => Regex::and(once_each(parts.iter().map(|part| derivative(part, next)))),
         Regex::Not(inner) => Regex::complement(derivative(inner, next)),
+        Regex::Whole(_) => unreachable!("a text by itself counts as one with lookarounds"),
     }
 }
 
@@ -228,6 +240,7 @@ fn nullable(regex: &Regex) -> bool {
         Regex::Alternate(options) => options.iter().any(nullable),
         Regex::Repeat { inner, min, .. } => *min == 0 || nullable(inner),
         Regex::Not(inner) => !nullable(inner),
+        Regex::Whole(_) => unreachable!("a text by itself counts as one with lookarounds"),
     }
 }
 

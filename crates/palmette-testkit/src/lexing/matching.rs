@@ -23,7 +23,7 @@ fn is_reluctant(regex: &Regex) -> bool {
         | Regex::Class(_)
         | Regex::Multiple(_)
         | Regex::Tokens(_) => false,
-        Regex::Look { .. } => false,
+        Regex::Look { .. } | Regex::Whole(_) => false,
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
             parts.iter().any(is_reluctant)
         }

@@ -1,0 +1,63 @@
+//! Properties that Java has and Unicode's tables do not: POSIX names, methods of `Character`, blocks.
+
+use super::{class_sets::posix, classes};
+use crate::CharClass;
+
+/// Blocks that expressions ask for, by their names without blanks and hyphens.
+const BLOCKS: [(&str, (char, char)); 24] = [
+    ("basiclatin", ('\0', '\u{7F}')),
+    ("latin1supplement", ('\u{80}', '\u{FF}')),
+    ("latinextendeda", ('\u{100}', '\u{17F}')),
+    ("latinextendedb", ('\u{180}', '\u{24F}')),
+    ("ipaextensions", ('\u{250}', '\u{2AF}')),
+    ("combiningdiacriticalmarks", ('\u{300}', '\u{36F}')),
+    ("greek", ('\u{370}', '\u{3FF}')),
+    ("greekandcoptic", ('\u{370}', '\u{3FF}')),
+    ("cyrillic", ('\u{400}', '\u{4FF}')),
+    ("armenian", ('\u{530}', '\u{58F}')),
+    ("hebrew", ('\u{590}', '\u{5FF}')),
+    ("arabic", ('\u{600}', '\u{6FF}')),
+    ("devanagari", ('\u{900}', '\u{97F}')),
+    ("thai", ('\u{E00}', '\u{E7F}')),
+    ("hanguljamo", ('\u{1100}', '\u{11FF}')),
+    ("generalpunctuation", ('\u{2000}', '\u{206F}')),
+    ("currencysymbols", ('\u{20A0}', '\u{20CF}')),
+    ("letterlikesymbols", ('\u{2100}', '\u{214F}')),
+    ("hiragana", ('\u{3040}', '\u{309F}')),
+    ("katakana", ('\u{30A0}', '\u{30FF}')),
+    ("cjkunifiedideographs", ('\u{4E00}', '\u{9FFF}')),
+    ("hangulsyllables", ('\u{AC00}', '\u{D7AF}')),
+    ("halfwidthandfullwidthforms", ('\u{FF00}', '\u{FFEF}')),
+    ("cjksymbolsandpunctuation", ('\u{3000}', '\u{303F}')),
+];
+
+/// Methods of `Character`, `\p{javaLowerCase}`, and the properties that they ask for.
+const METHODS: [(&str, &[&str]); 11] = [
+    ("javaLowerCase", &["Lowercase"]),
+    ("javaUpperCase", &["Uppercase"]),
+    ("javaTitleCase", &["Lt"]),
+    ("javaAlphabetic", &["Alphabetic"]),
+    ("javaIdeographic", &["Ideographic"]),
+    ("javaLetter", &["L"]),
+    ("javaDigit", &["Nd"]),
+    ("javaLetterOrDigit", &["L", "Nd"]),
+    ("javaDefined", &["Assigned"]),
+    ("javaISOControl", &["Cc"]),
+    ("javaSpaceChar", &["Z"]),
+];
+
+/// Class of `\p{query}` in Java, where Unicode has no such property: `Print`, `Graph`, `javaLetter`, `InGreek`.
+pub(super) fn by_property(query: &str) -> Option<CharClass> {
+    if let Some((_, properties)) = METHODS.iter().find(|(name, _)| *name == query) {
+        let classes = properties.iter().filter_map(|name| classes::by_property(name));
+        return classes.reduce(|all, class| all.union(&class));
+    }
+    let folded = query.to_ascii_lowercase();
+    if let Some(class) = posix(&folded).filter(|_| folded != "word") {
+        return Some(class);
+    }
+    let name: String = folded.chars().filter(char::is_ascii_alphanumeric).collect();
+    let name = ["in", "block", "blk", "is"].iter().find_map(|prefix| name.strip_prefix(prefix))?;
+    let (_, range) = BLOCKS.iter().find(|(known, _)| *known == name)?;
+    Some(CharClass::new([*range]))
+}
