@@ -104,7 +104,7 @@ impl GrammarSource {
         }
     }
 
-    /// Reads it; gives what in it has no effect, too.
+    /// Reads it; gives warnings, too: what in it has no effect, and what dialects read differently.
     ///
     /// # Errors
     /// When the front end refuses it.
@@ -125,7 +125,9 @@ impl GrammarSource {
                 return Ok(lark::parse_with_budget(text, options, budget)?);
             }
             Self::Gbnf { text, options } => gbnf::parse_with_budget(text, options, budget)?,
-            Self::Regex { text, options } => regex::parse_with_budget(text, options, budget)?,
+            Self::Regex { text, options } => {
+                return Ok(regex::parse_with_warnings(text, options, budget)?);
+            }
             Self::StructuralTag { text, options } => {
                 return Ok(structural_tag::parse_with_budget(text, options, budget)?);
             }

@@ -72,8 +72,12 @@ impl GrammarScratch {
 impl GrammarConstraint {
     /// A grammar over a vocabulary. Grammars over the same vocabulary share `vocabulary`.
     ///
-    /// Masks come from a [`MaskAutomaton`].
+    /// Masks come from a [`MaskAutomaton`]; where lexemes depend on the text before them, the vocabulary is walked for each, since the automaton reads
+    /// what remains of a lexeme and the stack alone.
     pub fn new(recognizer: Arc<Recognizer>, vocabulary: Arc<PreparedVocabulary>) -> Self {
+        if !recognizer.lexer().looking_back().is_empty() {
+            return Self::by_walking(recognizer, vocabulary);
+        }
         let vocabulary = vocabulary.for_grammar(recognizer.grammar());
         let automaton = MaskAutomaton::new(Arc::clone(&vocabulary));
         Self::with_automaton(recognizer, vocabulary, Some(Arc::new(automaton)))

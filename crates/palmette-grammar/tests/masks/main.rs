@@ -8,6 +8,7 @@ mod distinct_names;
 mod engines;
 mod hostile;
 mod language_masks;
+mod looking_back;
 mod real_terminals;
 mod residuals;
 mod token_terminals;

@@ -33,7 +33,7 @@ const CRATES: &[(&str, Layers)] = &[
         &[
             ("token_references", &[]),
             ("json_schema", &[]),
-            ("regex", &[]),
+            ("regex", &["json_schema"]),
             ("gbnf", &["token_references"]),
             ("lark", &["token_references", "json_schema"]),
             ("structural_tag", &["json_schema", "gbnf", "regex"]),

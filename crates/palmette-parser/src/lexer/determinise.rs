@@ -8,7 +8,10 @@ use palmette_regex::{ByteSet, fingerprint};
 
 use super::{
     Deciding, Demand, Ends, Guards, LexemeEnd, LexerError, LexerLimits, LexerState, Remainders,
-    State, UNKNOWN, error::Kind, rivalry::Rivalry,
+    State, UNKNOWN,
+    error::Kind,
+    history::{Histories, HistoryId},
+    rivalry::Rivalry,
 };
 use crate::{Budget, Grammar, Lexing, TerminalId, TerminalKind, TerminalSet};
 
@@ -30,11 +33,12 @@ pub(super) struct Determiniser {
     /// Free terminals, which do not compete.
     free: TerminalSet,
     lexing: Lexing,
-    /// Expression of each terminal, where a lexeme begins.
+    /// Expression of each terminal, where a text begins; where any lexeme does, but for those that look at the text before.
     whole: Box<[Live]>,
+    histories: Histories,
     ids: HashMap<Meaning, LexerState>,
-    /// States at which any lexeme begins, by their condition.
-    begun: HashMap<ExprId, LexerState>,
+    /// States at which any lexeme begins, by their condition and the text before.
+    begun: HashMap<(ExprId, HistoryId), LexerState>,
     meanings: Vec<Meaning>,
     /// Found when a lexeme first begins under a condition.
     beginnings: Vec<Beginning>,
@@ -71,9 +75,11 @@ struct Meaning {
     live: Box<[Live]>,
     /// Guards: further demands on the text after the lexemes of some of these, by terminal.
     guards: Box<[Live]>,
+    /// The text up to here, as far as lexemes that begin next look at it.
+    history: HistoryId,
 }
 
-type Live = (TerminalId, ExprId);
+pub(super) type Live = (TerminalId, ExprId);
 
 /// Priority, then literals before patterns: higher wins.
 type Rank = (i32, bool);
@@ -93,20 +99,25 @@ impl Determiniser {
             max_nesting: limits.max_nesting,
             max_visited: limits.max_visited,
         })?;
-        let mut whole = Vec::with_capacity(used.len());
+        let (mut whole, mut unpicked) = (Vec::with_capacity(used.len()), Vec::new());
         for &id in used {
             let terminal = &grammar.terminals()[id.index()];
             let name = || terminal.name.clone();
+            let lexemes = expressions
+                .making(budget)
+                .compile_unpicked(&terminal.regex)
+                .map_err(|error| Kind::Terminal { name: name(), why: error.0 })?;
             let compiled = expressions
                 .making(budget)
-                .compile(&terminal.regex)
-                .map_err(|error| Kind::Terminal { name: name(), why: error.0 })?;
+                .picked(lexemes)
+                .map_err(|error| Kind::Terminal { name: name(), why: error.into() })?;
             let null = expressions.null(compiled);
             if expressions.making(budget).can_hold(null)? {
                 return Err(Kind::EmptyTerminal { name: name() }.into());
             }
             if compiled != ExprId::NEVER {
                 whole.push((id, compiled));
+                unpicked.push((id, lexemes));
             }
         }
         let rank = |terminal: &crate::Terminal| {
@@ -120,6 +131,7 @@ impl Determiniser {
             free: free_terminals(grammar),
             lexing: grammar.lexing(),
             whole: whole.into(),
+            histories: Histories::default(),
             ids: HashMap::new(),
             begun: HashMap::new(),
             meanings: Vec::new(),
@@ -129,6 +141,7 @@ impl Determiniser {
             max_states: limits.max_states,
             list_bytes: 0,
         };
+        made.histories = Histories::new(&mut made.expressions, &unpicked, budget)?;
         if made.lexing.competes() {
             made.find_shadowed(grammar, budget)?;
         }
@@ -164,7 +177,16 @@ impl Determiniser {
         states: &boxcar::Vec<State>,
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
-        self.begin(states, ExprId::ALL, budget)
+        self.begin(states, ExprId::ALL, HistoryId::default(), budget)
+    }
+
+    /// The terminals that look at the text before their lexemes.
+    pub(super) fn looking_back(&self) -> TerminalSet {
+        let mut found = TerminalSet::new(self.ranks.len());
+        for terminal in self.histories.terminals() {
+            found.insert(terminal);
+        }
+        found
     }
 
     /// A state in which no byte was read, without what is left of other terminals than these.
@@ -235,7 +257,7 @@ impl Determiniser {
         byte: u8,
         budget: &mut Budget<'_>,
     ) -> Result<Found, LexerError> {
-        let Meaning { competes, pending, live, guards, .. } =
+        let Meaning { competes, pending, live, guards, history, .. } =
             self.meanings[from.0 as usize].clone();
         let pending = match pending {
             ExprId::ALL => pending,
@@ -255,7 +277,9 @@ impl Determiniser {
             true => guards,
             false => guards.iter().copied().filter(|&(of, _)| find(&left, of).is_some()).collect(),
         };
-        let to = Meaning { fresh: false, competes, pending, live: left.into(), guards };
+        let history = self.histories.after(&mut self.expressions, history, byte, budget)?;
+        let live = left.into();
+        let to = Meaning { fresh: false, competes, pending, live, guards, history };
         if let Some(&known) = self.ids.get(&to) {
             return Ok(Found::State(known));
         }
@@ -273,7 +297,7 @@ impl Determiniser {
         state: LexerState,
         budget: &mut Budget<'_>,
     ) -> Result<Ends, LexerError> {
-        let Meaning { competes, pending, live, guards, .. } =
+        let Meaning { competes, pending, live, guards, history, .. } =
             self.meanings[state.0 as usize].clone();
         let num_terminals = self.ranks.len();
         let mut found = Ends { matched: TerminalSet::new(num_terminals), ends: [].into() };
@@ -305,7 +329,10 @@ impl Determiniser {
         let mut ends = Vec::with_capacity(by_condition.len());
         for (condition, terminals) in by_condition {
             found.matched.union_with(&terminals);
-            ends.push(LexemeEnd { terminals, next: self.begin(states, condition, budget)? });
+            ends.push(LexemeEnd {
+                terminals,
+                next: self.begin(states, condition, history, budget)?,
+            });
         }
         ends.sort_by_key(|end| end.terminals.iter().next());
         found.ends = ends.into();
@@ -320,7 +347,7 @@ impl Determiniser {
         num_bytes: u32,
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
-        let Meaning { fresh, competes, pending, live, guards } =
+        let Meaning { fresh, competes, pending, live, guards, history } =
             self.meanings[state.0 as usize].clone();
         // What else competes, or is asked of what follows, could tell counts apart however far they are.
         let is_alone = pending == ExprId::ALL && guards.is_empty() && (!competes || live.len() < 2);
@@ -343,18 +370,21 @@ impl Determiniser {
             }
             alike.push((terminal, within));
         }
-        self.find(states, Meaning { fresh, competes, pending, live: alike.into(), guards }, budget)
+        let live = alike.into();
+        self.find(states, Meaning { fresh, competes, pending, live, guards, history }, budget)
     }
 
     /// Fingerprint of a state's meaning.
     pub(super) fn fingerprint(&mut self, state: LexerState) -> u128 {
-        let Self { expressions, fingerprints, meanings, .. } = self;
-        let Meaning { fresh, competes, pending, live, guards } = &meanings[state.0 as usize];
+        let Self { expressions, fingerprints, meanings, histories, .. } = self;
+        let Meaning { fresh, competes, pending, live, guards, history } =
+            &meanings[state.0 as usize];
         let mut of = |expr| expressions.fingerprint(expr, fingerprints);
         let pending = of(*pending);
         let [live, guards] = [live, guards]
             .map(|list| list.iter().map(|&(one, expr)| (one, of(expr))).collect::<Vec<_>>());
-        fingerprint(&(fresh, competes, pending, live, guards))
+        let seen: Vec<_> = histories.expressions(*history).map(&mut of).collect();
+        fingerprint(&(fresh, competes, pending, live, guards, seen))
     }
 
     /// Residuals of a state's terminals.
@@ -519,27 +549,31 @@ impl Determiniser {
         self.whole[at.expect("only terminals that match something are live")]
     }
 
-    /// The state at which a lexeme begins, given the condition that is on the text from here.
+    /// The state at which a lexeme begins, given the condition that is on the text from here, and the text before.
     fn begin(
         &mut self,
         states: &boxcar::Vec<State>,
         pending: ExprId,
+        history: HistoryId,
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
         // PERF: of a thousand terminals a look-up by what the state means reads 8 KB, and each end of a lexeme asks for one.
-        if let Some(&known) = self.begun.get(&pending) {
+        if let Some(&known) = self.begun.get(&(pending, history)) {
             return Ok(known);
         }
-        let (competes, live) = (self.lexing.competes(), self.whole.clone());
-        let meaning = Meaning { fresh: true, competes, pending, live, guards: [].into() };
+        let competes = self.lexing.competes();
+        let (expressions, whole) = (&mut self.expressions, &self.whole);
+        let live = self.histories.whole(expressions, whole, history, budget)?;
+        let meaning = Meaning { fresh: true, competes, pending, live, guards: [].into(), history };
         let possible = match (pending, self.lexing) {
             (ExprId::ALL, _) => self.viable_terminals(&meaning, budget)?,
             // Lexemes begin in states for fewer terminals, made of this one.
             (_, Lexing::Contextual) => self.all_terminals(),
+            _ if !self.histories.is_empty() => self.viable_terminals(&meaning, budget)?,
             _ => self.possible_under(pending, budget)?,
         };
         let state = self.add(states, meaning, possible)?;
-        self.begun.insert(pending, state);
+        self.begun.insert((pending, history), state);
         Ok(state)
     }
 
@@ -568,6 +602,7 @@ impl Determiniser {
             return Err(Kind::States(self.max_states).into());
         }
         let exprs = meaning.live.iter().map(|&(_, expr)| expr).chain([meaning.pending]);
+        let exprs = exprs.chain(self.histories.expressions(meaning.history));
         let classes = self.expressions.classes(exprs);
         let row: Box<[_]> = classes.representatives().iter().map(|_| UNKNOWN.into()).collect();
         self.list_bytes += size_of_val(&*row) + 2 * size_of_val(&*meaning.live);
@@ -808,7 +843,7 @@ impl Determiniser {
         Ok(self.expressions.making(budget).not(grows)?)
     }
 
-    /// Finds the terminals each of whose texts a terminal that is ranked higher matches as well.
+    /// Finds the terminals each of whose texts, by itself, a terminal that is ranked higher matches as well.
     fn find_shadowed(
         &mut self,
         grammar: &Grammar,

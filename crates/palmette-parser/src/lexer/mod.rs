@@ -36,6 +36,7 @@
 
 mod determinise;
 mod error;
+mod history;
 mod rivalry;
 
 use std::{
@@ -68,6 +69,7 @@ const FIRST_STATE: u32 = 2;
 pub struct Lexer {
     start: LexerState,
     shadowed: TerminalSet,
+    looking_back: TerminalSet,
     states: boxcar::Vec<State>,
     determiniser: Mutex<Determiniser>,
     max_step_work: u64,
@@ -218,9 +220,10 @@ impl Lexer {
         let mut determiniser = Determiniser::new(grammar, &used, limits, budget)?;
         let states = boxcar::Vec::new();
         let shadowed = determiniser.shadowed().clone();
+        let looking_back = determiniser.looking_back();
         let start = determiniser.start(&states, budget)?;
         let (max_step_work, determiniser) = (limits.max_step_work, Mutex::new(determiniser));
-        Ok(Self { start, shadowed, states, determiniser, max_step_work })
+        Ok(Self { start, shadowed, looking_back, states, determiniser, max_step_work })
     }
 
     /// The state before the first lexeme.
@@ -462,6 +465,11 @@ impl Lexer {
     /// kept beside these. Empty with [`Lexing::Any`](crate::Lexing::Any).
     pub fn shadowed(&self) -> &TerminalSet {
         &self.shadowed
+    }
+
+    /// Terminals whose lexemes depend on the text before them: those with a lookbehind or a word boundary at their beginning.
+    pub fn looking_back(&self) -> &TerminalSet {
+        &self.looking_back
     }
 
     /// True once half of the states that the limits allow are there.

@@ -96,16 +96,22 @@ impl Recognizer {
         if grammar.indentation().is_some() && grammar.lexing() == Lexing::Contextual {
             return Err(CompileError::ContextualBlocks);
         }
-        let mut lexer = Lexer::with_budget(&grammar, &limits.lexer, budget)?;
         let source = Arc::clone(&grammar);
-        let mut grammar = spelled(grammar, lexer.viable_terminals(lexer.start()));
+        let grammar = crate::rules::merge_interchangeable(grammar, budget)?;
+        let mut lexer = Lexer::with_budget(&grammar, &limits.lexer, budget)?;
+        let mut possible = lexer.viable_terminals(lexer.start()).clone();
+        possible.union_with(lexer.looking_back());
+        let mut grammar = spelled(grammar, &possible);
         let mut parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
         let layer = Layer::new(&grammar);
         let names = NameLayer::new(&grammar);
         let mark = Arc::default();
         let mut beginnings = Beginnings::new(&grammar, &parser, &layer.ignored);
         let mut dead_ends = DeadEnds::NONE;
-        if let Beginnings::Contextual(contexts) = &beginnings {
+        // What the text before a lexeme decides, neither proof follows.
+        if !lexer.looking_back().is_empty() {
+            dead_ends.are_excluded = false;
+        } else if let Beginnings::Contextual(contexts) = &beginnings {
             let uncut = grammar.with_lexing(Lexing::Any);
             let free = Lexer::with_budget(&uncut, &limits.lexer, budget)?;
             let both = (&lexer, &free);
@@ -141,7 +147,8 @@ impl Recognizer {
         Ok(recognizer)
     }
 
-    /// The grammar, without rules that no text fits: those with a terminal that matches nothing or is ignored. Where
+    /// The grammar, without rules that no text fits: those with a terminal that matches nothing or is ignored. Many terminals that stand
+    /// in the same places are one. Where
     /// competition between terminals is proven to be vacuous, its lexing is [`Lexing::Any`].
     pub fn grammar(&self) -> &Arc<Grammar> {
         &self.grammar
