@@ -201,7 +201,10 @@ impl Compiler<'_> {
         match part {
             Part::All(schemas) => {
                 let goals = self.goals_of(schemas, false)?;
-                self.together(&goals)
+                self.is_joint = true;
+                let cases = self.together(&goals);
+                self.is_joint = false;
+                cases
             }
             Part::Any(schemas) => match self.constants(schemas) {
                 Some(values) => self.constant_cases(schemas, &values),
@@ -355,6 +358,21 @@ impl Compiler<'_> {
     fn together(&mut self, goals: &[GoalId]) -> Result<Cases> {
         let goal = self.goals.all_of(goals.iter().copied());
         Ok(Cases::clone(&*self.goal_cases(goal)?))
+    }
+
+    /// The values that meet one of some goals, or none of them.
+    pub(super) fn choice_cases(&mut self, place: u32, denied: bool) -> Result<Cases> {
+        let goals = self.goals.choice(place);
+        if !denied {
+            return self.either(&goals);
+        }
+        let mut cases = Cases::all();
+        for &goal in &*goals {
+            let opposite = self.opposite(goal);
+            let fails = self.goal_cases(opposite)?;
+            cases = self.meet(&cases, &fails)?;
+        }
+        Ok(cases)
     }
 
     fn either(&mut self, goals: &[GoalId]) -> Result<Cases> {

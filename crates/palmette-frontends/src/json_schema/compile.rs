@@ -9,6 +9,7 @@ use super::{
     cases::{Cases, without_parts},
     dynamic_scope::{ScopeId, Scopes},
     error::{JsonSchemaError, Kind, Warning},
+    exclusion::Exclusions,
     goals::{About, Claim, GoalId, Goals},
     keywords::{Role, role},
     objects::ObjectSet,
@@ -37,7 +38,12 @@ pub(super) struct Compiler<'o> {
     claim_cases: HashMap<Claim, Rc<Cases>>,
     goal_cases: HashMap<GoalId, Rc<Cases>>,
     /// Claims whose cases are being found, outermost first.
-    open: Vec<Claim>,
+    open: Vec<OpenClaim>,
+    /// True while the claims of `allOf` and references are worked out, which must all hold.
+    pub(super) is_joint: bool,
+    /// The outermost open claim that was come back to, where what is worked out depends on it.
+    came_back_to: Option<usize>,
+    pub(super) exclusions: Exclusions,
     /// Number of values deep that it is being asked whether a goal is empty.
     probing: usize,
     pub(super) nesting: usize,
@@ -47,8 +53,19 @@ pub(super) struct Compiler<'o> {
     pub(super) contradictions: BTreeMap<JsonId, String>,
 }
 
+/// A claim that is being worked out.
+#[derive(Clone, Copy, Debug)]
+struct OpenClaim {
+    claim: Claim,
+    /// True when the one before asks for it and for more, whatever the value is.
+    together: bool,
+}
+
 /// A step of combining schemas in units of the budget.
 const UNITS_PER_STEP: usize = 32;
+
+/// Warning about a schema that asks for itself.
+const ADDS_NOTHING: &str = "this schema refers to itself without a member or an item in between; that it must hold adds nothing to it";
 
 /// Number of values deep that [`Compiler::is_empty`] looks.
 const MAX_PROBING: usize = 3;
@@ -79,6 +96,9 @@ impl<'o> Compiler<'o> {
             claim_cases: HashMap::new(),
             goal_cases: HashMap::new(),
             open: Vec::new(),
+            is_joint: false,
+            came_back_to: None,
+            exclusions: Exclusions::new(),
             probing: 0,
             nesting: 0,
             work: 0,
@@ -118,10 +138,10 @@ impl<'o> Compiler<'o> {
     }
 
     fn claim_goal(&mut self, mut schema: JsonId, mut denied: bool) -> Result<GoalId> {
-        let mut scope = self.scope;
+        let (asked, mut scope) = (schema, self.scope);
         // What only refers to another schema is that schema; that way, unions and intersections are made once.
         // Chains of references are followed however long they are; one that comes back to itself has no meaning.
-        let mut seen = HashSet::new();
+        let (mut seen, mut is_opposed) = (HashSet::new(), false);
         while seen.insert((schema, denied)) {
             scope = self.entered(scope, schema);
             let object = match self.source.json(schema) {
@@ -152,6 +172,7 @@ impl<'o> Compiler<'o> {
                     self.warn_unknown(schema);
                     schema = value;
                     denied = !denied;
+                    is_opposed = true;
                 }
                 _ => {
                     return Ok(self
@@ -160,7 +181,12 @@ impl<'o> Compiler<'o> {
                 }
             }
         }
-        Err(self.looping(schema))
+        // A whole schema that says nothing else is a mistake.
+        if is_opposed || asked == self.root {
+            return Err(self.looping(schema));
+        }
+        self.warn(schema, ADDS_NOTHING.to_owned());
+        Ok(if denied { GoalId::NEVER } else { GoalId::ANY })
     }
 
     /// The schema that the reference at `keyword` means.
@@ -191,7 +217,9 @@ impl<'o> Compiler<'o> {
             });
         }
         let cases = cases.unwrap_or_else(|| Rc::new(Cases::all()));
-        self.goal_cases.insert(goal, cases.clone());
+        if self.came_back_to.is_none() {
+            self.goal_cases.insert(goal, cases.clone());
+        }
         Ok(cases)
     }
 
@@ -199,16 +227,25 @@ impl<'o> Compiler<'o> {
         if let Some(found) = self.claim_cases.get(&claim) {
             return Ok(found.clone());
         }
-        let (About::Schema(at, _) | About::Value(at)) = claim.about;
-        if self.open.contains(&claim) {
-            return Err(self.looping(at));
+        let (About::Schema(at, _) | About::Value(at) | About::Either(_, at)) = claim.about;
+        if let Some(place) = self.open.iter().position(|open| open.claim == claim) {
+            let within = self.open[place + 1..].iter().all(|open| open.together);
+            if !(within && self.is_joint) || claim.denied {
+                return Err(self.looping(at));
+            }
+            // That a schema holds if it holds, and more does, says no more than that.
+            self.warn(at, ADDS_NOTHING.to_owned());
+            self.came_back_to = Some(self.came_back_to.map_or(place, |known| known.min(place)));
+            return Ok(Rc::new(Cases::all()));
         }
         self.nesting += 1;
         if self.nesting > self.options.limits.max_nesting {
             let why = ": so many schemas refer to one another on the same value".to_owned();
             return Err(self.over(at, "max_nesting", self.options.limits.max_nesting, why));
         }
-        self.open.push(claim);
+        let place = self.open.len();
+        let together = std::mem::take(&mut self.is_joint);
+        self.open.push(OpenClaim { claim, together });
         let outer = self.scope;
         let cases = match (claim.about, claim.denied) {
             (About::Schema(schema, scope), denied) => {
@@ -216,12 +253,20 @@ impl<'o> Compiler<'o> {
                 if denied { self.denied_schema_cases(schema) } else { self.schema_cases(schema) }
             }
             (About::Value(value), denied) => self.value_cases(value, denied),
+            (About::Either(place, _), denied) => self.choice_cases(place, denied),
         }?;
         self.scope = outer;
         self.open.pop();
+        self.is_joint = together;
         self.nesting -= 1;
         let cases = Rc::new(cases);
-        self.claim_cases.insert(claim, cases.clone());
+        if self.came_back_to == Some(place) {
+            self.came_back_to = None;
+        }
+        // What was found on the way to an open claim holds within that claim alone.
+        if self.came_back_to.is_none() {
+            self.claim_cases.insert(claim, cases.clone());
+        }
         Ok(cases)
     }
 
@@ -234,6 +279,10 @@ impl<'o> Compiler<'o> {
             .max(products(one.objects.len(), other.objects.len()));
         self.spend(size)?;
         let mut met = one.and(other, &mut self.goals);
+        if met.strings != one.strings && met.strings != other.strings {
+            let exclusions = &mut self.exclusions;
+            met.strings.retain(|set| exclusions.may_be(set));
+        }
         if met.objects.len() > 1 || one.objects.len() > 1 || other.objects.len() > 1 {
             met.objects = self.possible(met.objects, Self::is_empty_object);
             self.spend(met.objects.len() * met.objects.len() / 8)?;
@@ -300,11 +349,14 @@ impl<'o> Compiler<'o> {
         // Values within a value: a schema that is open outside may come again here.
         let open = std::mem::take(&mut self.open);
         let (nesting, scope) = (self.nesting, self.scope);
+        let together = std::mem::take(&mut self.is_joint);
+        let came_back_to = self.came_back_to.take();
         self.probing += 1;
         let cases = self.goal_cases(goal);
         let empty = cases.is_ok_and(|cases| self.is_empty_union(&cases));
         self.probing -= 1;
         (self.nesting, self.scope) = (nesting, scope);
+        (self.is_joint, self.came_back_to) = (together, came_back_to);
         self.open = open;
         empty
     }
@@ -343,8 +395,11 @@ impl<'o> Compiler<'o> {
     /// The place at which the compiler is, for messages.
     pub(super) fn place(&self) -> JsonId {
         let emitting = self.goals.claims(self.emitting).and_then(|claims| claims.first());
-        match self.open.last().or(emitting) {
-            Some(Claim { about: About::Schema(at, _) | About::Value(at), .. }) => *at,
+        match self.open.last().map(|open| &open.claim).or(emitting) {
+            Some(Claim {
+                about: About::Schema(at, _) | About::Value(at) | About::Either(_, at),
+                ..
+            }) => *at,
             None => self.root,
         }
     }

@@ -482,8 +482,9 @@ fn size(regex: &Regex) -> usize {
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
             1 + parts.iter().map(size).sum::<usize>()
         }
-        Regex::Repeat { inner, .. } | Regex::Not(inner) | Regex::Look { inner, .. } => {
-            1 + size(inner)
-        }
+        Regex::Repeat { inner, .. }
+        | Regex::Not(inner)
+        | Regex::Whole(inner)
+        | Regex::Look { inner, .. } => 1 + size(inner),
     }
 }

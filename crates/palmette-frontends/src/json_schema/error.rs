@@ -18,10 +18,10 @@ struct Inner {
     kind: Kind,
 }
 
-/// A statement of a schema that has no effect.
+/// A remark on a schema or grammar: a statement without effect, or one that dialects read differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// The place as a JSON pointer.
+    /// The place as a JSON pointer; empty for the whole, and in grammars that are no JSON.
     pub pointer: String,
     /// Place in the source text.
     pub span: Span,
@@ -31,8 +31,10 @@ pub struct Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.pointer.is_empty() { "the schema" } else { &self.pointer };
-        write!(f, "{place}: {}", self.message)
+        match &*self.pointer {
+            "" => write!(f, "{}: {}", self.span, self.message),
+            pointer => write!(f, "{pointer}: {}", self.message),
+        }
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) enum About {
     Schema(JsonId, ScopeId),
     /// The value is this one.
     Value(JsonId),
+    /// The value meets one of several goals, by their place in [`Goals`]; asked at a place of the schema.
+    Either(u32, JsonId),
 }
 
 /// A place in [`Goals`]: the values for which all of some claims hold.
@@ -44,13 +46,15 @@ pub(super) struct Goals {
     ids: HashMap<Rc<[Claim]>, GoalId>,
     /// Required members of which no value was allowed, up to two.
     impossible: Vec<Arc<str>>,
+    /// Goals of which one must be met, each list once.
+    choices: Vec<Rc<[GoalId]>>,
 }
 
 impl Goals {
     pub(super) fn new() -> Self {
         let any: Rc<[Claim]> = Rc::new([]);
         let (goals, ids) = (vec![Some(any.clone()), None], HashMap::from([(any, GoalId::ANY)]));
-        Self { goals, ids, impossible: Vec::new() }
+        Self { goals, ids, impossible: Vec::new(), choices: Vec::new() }
     }
 
     /// Notes that objects were found not to be possible, since this member is required and no value of it is allowed.
@@ -83,6 +87,35 @@ impl Goals {
         self.goals.push(Some(claims.clone()));
         self.ids.insert(claims, id);
         id
+    }
+
+    /// The goal of meeting one of some goals, as a place of the schema asks.
+    pub(super) fn either(&mut self, options: &[GoalId], at: JsonId) -> GoalId {
+        if options.contains(&GoalId::ANY) {
+            return GoalId::ANY;
+        }
+        let mut options: Vec<_> =
+            options.iter().copied().filter(|&option| option != GoalId::NEVER).collect();
+        options.sort_unstable();
+        options.dedup();
+        match options[..] {
+            [] => GoalId::NEVER,
+            [only] => only,
+            _ => {
+                let known = self.choices.iter().position(|known| **known == *options);
+                let place = known.unwrap_or_else(|| {
+                    self.choices.push(options.into());
+                    self.choices.len() - 1
+                });
+                let about = About::Either(place as u32, at);
+                self.add(vec![Claim { about, denied: false }])
+            }
+        }
+    }
+
+    /// The goals of which one must be met.
+    pub(super) fn choice(&self, place: u32) -> Rc<[GoalId]> {
+        Rc::clone(&self.choices[place as usize])
     }
 
     /// The goal that asks for all that `parts` ask for.

@@ -101,6 +101,7 @@ impl Spelling {
                 let any = self.class(&CharClass::any()).repeat(0, None);
                 Regex::and([any, Regex::complement(self.spelled_open(inner))])
             }
+            Regex::Whole(inner) => Regex::Whole(Arc::new(self.spelled(inner))),
             Regex::Look { inner, behind, negated } => Regex::Look {
                 inner: Arc::new(self.spelled(inner)),
                 behind: *behind,

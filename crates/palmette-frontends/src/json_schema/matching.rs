@@ -10,11 +10,13 @@ use crate::{Multiple, Regex};
 /// names and literals of a schema.
 pub(super) fn matches(regex: &Regex, text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
-    Matcher { text: &text }.ends(regex, &BTreeSet::from([0])).contains(&text.len())
+    Matcher { text: &text, alone: None }.ends(regex, &BTreeSet::from([0])).contains(&text.len())
 }
 
 struct Matcher<'a> {
     text: &'a [char],
+    /// The beginning of a text by itself, within one.
+    alone: Option<usize>,
 }
 
 impl Matcher<'_> {
@@ -57,10 +59,18 @@ impl Matcher<'_> {
                 let ends = self.ends(inner, &BTreeSet::from([at]));
                 (at..=self.text.len()).filter(|end| !ends.contains(end)).collect()
             }),
+            Regex::Whole(inner) => self.each(starts, |at| {
+                let within = |end: usize| Matcher { text: &self.text[..end], alone: Some(at) };
+                let start = BTreeSet::from([at]);
+                let ends = (at..=self.text.len())
+                    .filter(|&end| within(end).ends(inner, &start).contains(&end));
+                ends.collect()
+            }),
             Regex::Look { inner, behind, negated } => {
                 let seen = |at: usize| {
                     if *behind {
-                        self.ends(inner, &(0..=at).collect()).contains(&at)
+                        let from = self.alone.map_or((0..=at).collect(), |start| [start].into());
+                        self.ends(inner, &from).contains(&at)
                     } else {
                         !self.ends(inner, &BTreeSet::from([at])).is_empty()
                     }

@@ -42,6 +42,7 @@ mod emit_arrays;
 mod emit_objects;
 mod enumeration;
 mod error;
+mod exclusion;
 mod few_texts;
 mod formats;
 mod goals;

@@ -12,6 +12,9 @@ use super::{
 };
 use crate::Regex;
 
+/// Classes of names, by the patterns that they match, in an object.
+const MAX_CLASSES: usize = 1 << 10;
+
 /// A member that an object may have.
 pub(super) struct Member {
     pub(super) names: StringSet,
@@ -217,8 +220,21 @@ impl Emitter<'_, '_> {
                     }
                 }
             }
+            let exclusions = &mut self.compiler.exclusions;
+            split.retain(|(names, _)| exclusions.may_be(names));
+            if split.len() > MAX_CLASSES {
+                split.retain(|(names, _)| exclusions.may_be_at_once(names));
+            }
             classes = split;
-            self.within_states(classes.len(), 1 << 10)?;
+            if classes.len() > MAX_CLASSES {
+                let why = ": the patterns of names overlap in more ways; write patterns that exclude one another, or fewer".to_owned();
+                return Err(self.compiler.over(
+                    self.compiler.place(),
+                    "max_states",
+                    MAX_CLASSES,
+                    why,
+                ));
+            }
         }
         let mut members = Vec::new();
         for (names, matched) in classes {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, rc::Rc, sync::Arc};
 
-use palmette_regex::parse::{Dialect, Flags, Reading, RegexError, parse_with_budget};
+use palmette_regex::parse::{Dialect, Flags, Reading, RegexError, parse_noting};
 
 use super::{
     arrays::{ArraySet, Count},
@@ -337,18 +337,22 @@ impl Compiler<'_> {
     /// A pattern of ECMA-262, as the standard has it; what is none, such as `(?i)` or `\\A…\\Z`, is read as Python's and then Rust's,
     /// whose patterns Pydantic and others export as they are.
     pub(super) fn pattern(&mut self, at: JsonId, text: &str) -> Result<Regex> {
-        let (flags, budget) = (Flags::default(), &mut self.budget);
-        let mut read = |dialect| parse_with_budget(text, dialect, flags, Reading::Search, budget);
-        let first = match read(Dialect::Ecma) {
-            Err(error) if error.interrupted.is_none() => error,
-            read => return self.pattern_or(at, text, read),
-        };
-        let others = [Dialect::Python, Dialect::Rust].into_iter().map(read);
-        let other = others.into_iter().find(|read| match read {
-            Ok(_) => true,
-            Err(error) => error.interrupted.is_some(),
-        });
-        self.pattern_or(at, text, other.unwrap_or(Err(first)))
+        let (flags, mut first) = (Flags::default(), None);
+        for dialect in [Dialect::Ecma, Dialect::Python, Dialect::Rust] {
+            let mut notes = Vec::new();
+            let into = (&mut self.budget, &mut notes);
+            match parse_noting(text, dialect, flags, Reading::Search, into) {
+                Err(error) if error.interrupted.is_none() => _ = first.get_or_insert(error),
+                read => {
+                    for note in notes {
+                        self.warn(at, format!("the pattern {text:?}: {}", note.message));
+                    }
+                    return self.pattern_or(at, text, read);
+                }
+            }
+        }
+        let first = first.expect("each dialect has refused it");
+        self.pattern_or(at, text, Err(first))
     }
 
     fn pattern_or(

@@ -102,6 +102,8 @@ impl Source {
         max_depth: usize,
         budget: &mut Budget<'_>,
     ) -> Result<JsonId, JsonSchemaError> {
+        // A byte order mark, as files from Windows begin.
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         let root = JsonId(self.values.len() as u32);
         self.documents.push(Document { uri: uri.clone(), text: text.into(), root });
         let mut reader = Reader { text, at: 0, depth: 0, max_depth, source: self, budget };

@@ -339,17 +339,14 @@ impl Compiler<'_> {
     /// The arrays whose items that are not seen meet `goal`.
     fn rest_of_items(&mut self, at: JsonId, seen: &Seen, goal: GoalId) -> Result<Cases> {
         let prefix = vec![GoalId::ANY; seen.items];
-        let rest = match self.asked_of_items(at, seen, goal)? {
-            Some((rest, _)) => rest,
-            None => GoalId::ANY,
-        };
+        let rest = self.asked_of_items(at, seen, goal).map_or(GoalId::ANY, |(rest, _)| rest);
         let set = ArraySet { prefix, rest, ..ArraySet::any() }.normalised();
         Ok(set.map_or_else(Cases::none, Cases::array))
     }
 
     /// The arrays with an item that is not seen and does not meet `goal`.
     fn wrong_items(&mut self, at: JsonId, seen: &Seen, goal: GoalId) -> Result<Cases> {
-        let Some((opposite, wrong)) = self.asked_of_items(at, seen, goal)? else {
+        let Some((opposite, wrong)) = self.asked_of_items(at, seen, goal) else {
             return Ok(Cases::none());
         };
         let from = seen.items as u64;
@@ -364,17 +361,15 @@ impl Compiler<'_> {
         at: JsonId,
         seen: &Seen,
         goal: GoalId,
-    ) -> Result<Option<(GoalId, GoalId)>> {
-        match seen.kinds[..] {
-            _ if seen.all => Ok(None),
-            [] => Ok(Some((goal, self.opposite(goal)))),
-            [(kind, opposite)] if goal == GoalId::NEVER => Ok(Some((kind, opposite))),
-            _ => {
-                let reason = "beside `contains` it can be false or true only, and beside one `contains` only; say it \
-                              with items";
-                Err(self.unsupported(at, reason))
-            }
+    ) -> Option<(GoalId, GoalId)> {
+        if seen.all {
+            return None;
         }
+        let (kinds, opposites): (Vec<_>, Vec<_>) = seen.kinds.iter().copied().unzip();
+        let options: Vec<GoalId> = kinds.into_iter().chain([goal]).collect();
+        let either = self.goals.either(&options, at);
+        let opposites = opposites.into_iter().chain([self.opposite(goal)]);
+        Some((either, self.goals.all_of(opposites)))
     }
 }
 
