@@ -3,10 +3,11 @@
 pub use palmette_regex::parse::{Dialect, Flags, RegexError};
 
 use palmette_regex::parse::{
-    Reading, parse_with_budget as text_with_budget,
+    Note, Reading, parse_noting,
     restrict::{is_nullable, non_empty},
 };
 
+use crate::json_schema::Warning;
 use crate::{Budget, Grammar, GrammarBuilder, Lexing, Regex, Span, Symbol, Terminal, TerminalKind};
 
 /// Options of [`parse`]; the default is the crate `regex`'s dialect without flags.
@@ -53,7 +54,26 @@ pub fn parse_with_budget(
     options: &RegexOptions,
     budget: &mut Budget<'_>,
 ) -> Result<Grammar, RegexError> {
-    let regex = read(source, options, budget)?;
+    parse_with_warnings(source, options, budget).map(|(grammar, _)| grammar)
+}
+
+/// [`parse_with_budget`], with what dialects read differently.
+///
+/// # Errors
+/// As [`parse_with_budget`].
+pub fn parse_with_warnings(
+    source: &str,
+    options: &RegexOptions,
+    budget: &mut Budget<'_>,
+) -> Result<(Grammar, Vec<Warning>), RegexError> {
+    // A byte order mark, as files from Windows begin.
+    let source = source.strip_prefix('\u{FEFF}').unwrap_or(source);
+    let mut notes = Vec::new();
+    let regex = read(source, options, (budget, &mut notes))?;
+    let warning = |note: Note| {
+        let span = Span::locate(source, note.offset, source.len());
+        Warning { pointer: String::new(), span, message: note.message }
+    };
     let mut builder = GrammarBuilder::new();
     let span = Some(Span::locate(source, 0, source.len()));
     let root = builder.nonterminal("root", span);
@@ -68,18 +88,18 @@ pub fn parse_with_budget(
         span,
     });
     builder.rule(root, [Symbol::Terminal(terminal)]);
-    Ok(builder.build(root, Lexing::Any))
+    Ok((builder.build(root, Lexing::Any), notes.into_iter().map(warning).collect()))
 }
 
 /// The expression, in its dialect, or in Python's where the crate `regex` refuses it; the error then is of the latter, which has a way out.
 fn read(
     source: &str,
     &RegexOptions { dialect, flags }: &RegexOptions,
-    budget: &mut Budget<'_>,
+    (budget, notes): (&mut Budget<'_>, &mut Vec<Note>),
 ) -> Result<Regex, RegexError> {
-    match text_with_budget(source, dialect, flags, Reading::Text, budget) {
+    match parse_noting(source, dialect, flags, Reading::Text, (&mut *budget, &mut *notes)) {
         Err(error) if dialect == Dialect::Rust && error.interrupted.is_none() => {
-            text_with_budget(source, Dialect::Python, flags, Reading::Text, budget)
+            parse_noting(source, Dialect::Python, flags, Reading::Text, (budget, notes))
         }
         read => read,
     }

@@ -80,6 +80,8 @@ pub fn parse_with_budget(
     options: &GbnfOptions,
     budget: &mut Budget<'_>,
 ) -> Result<Grammar, GbnfError> {
+    // A byte order mark, as files from Windows begin.
+    let source = source.strip_prefix('\u{FEFF}').unwrap_or(source);
     let rules = reader::read(source, budget)?;
     build::build(source, &rules, &options.root, budget)
 }

@@ -1,8 +1,8 @@
 //! The grammar of what the start rule reaches.
 
 use super::{
-    IndentationNames, LarkIndentation, LarkOptions, definitions::Definitions, error::Problems,
-    lower::Draft, terminals::Terminals,
+    LarkOptions, blocks, definitions::Definitions, error::Problems, lower::Draft,
+    terminals::Terminals,
 };
 use crate::{
     Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Regex, Symbol, Terminal,
@@ -80,7 +80,7 @@ pub(super) fn grammar(
         // What matches nothing but the empty text is nothing to ignore.
         kept[index] = terminals.drafts[index].regex != Regex::Never;
     }
-    let blocks = blocks(options, terminals, problems)?;
+    let blocks = blocks::find(options, terminals, &rules, problems)?;
     let lexing = lexing(options, blocks.is_some(), problems)?;
     if let Some(blocks) = &blocks {
         for index in [blocks.newline, blocks.indent, blocks.dedent] {
@@ -208,64 +208,4 @@ fn reach(start: NonterminalId, rules: &[Draft], num_terminals: usize) -> (Vec<bo
         }
     }
     (reached, terminals)
-}
-
-/// The terminals of blocks, by place.
-struct Blocks {
-    newline: usize,
-    indent: usize,
-    dedent: usize,
-    open: Vec<usize>,
-    close: Vec<usize>,
-    tab_width: u32,
-}
-
-/// The outer `None`: problems were found.
-fn blocks(
-    options: &LarkOptions,
-    terminals: &Terminals,
-    problems: &mut Problems<'_>,
-) -> Option<Option<Blocks>> {
-    let python = IndentationNames::python();
-    let kind = |name: &str| terminals.named(name).map(|index| terminals.drafts[index].kind);
-    let names = match &options.indentation {
-        LarkIndentation::None => return Some(None),
-        LarkIndentation::Named(names) => names,
-        LarkIndentation::Detect => {
-            let declared = [&python.indent, &python.dedent];
-            let found = declared.iter().all(|name| kind(name) == Some(TerminalKind::Declared))
-                && kind(&python.newline).is_some_and(|kind| kind != TerminalKind::Declared);
-            if !found {
-                return Some(None);
-            }
-            &python
-        }
-    };
-    let mut sound = true;
-    for (name, is_declared) in
-        [(&names.newline, false), (&names.indent, true), (&names.dedent, true)]
-    {
-        if kind(name).map(|kind| kind == TerminalKind::Declared) != Some(is_declared) {
-            let rule =
-                if is_declared { "say %declare for it" } else { "define it as the end of a line" };
-            problems.add_general(format!("blocks by indentation need terminal `{name}`: {rule}"));
-            sound = false;
-        }
-    }
-    if !sound {
-        return None;
-    }
-    let pairs = names.brackets.iter();
-    let pairs = pairs.filter_map(|(open, close)| {
-        Some((terminals.with_text(open)?, terminals.with_text(close)?))
-    });
-    let (open, close) = pairs.unzip();
-    Some(Some(Blocks {
-        newline: terminals.named(&names.newline)?,
-        indent: terminals.named(&names.indent)?,
-        dedent: terminals.named(&names.dedent)?,
-        open,
-        close,
-        tab_width: names.tab_width,
-    }))
 }

@@ -1,5 +1,7 @@
 //! Splits the empty text off a terminal.
 
+use palmette_regex::parse::restrict::is_nullable;
+
 use crate::{CharClass, Regex};
 
 /// True when a regular expression matches the empty text.
@@ -26,6 +28,8 @@ pub(super) fn emptiness(regex: &Regex) -> Emptiness {
         }
         Regex::Repeat { min: 0, .. } => Emptiness::Always,
         Regex::Repeat { inner, .. } => emptiness(inner),
+        Regex::Whole(_) if is_nullable(regex) => Emptiness::Always,
+        Regex::Whole(_) => Emptiness::Never,
         Regex::Not(inner) => match emptiness(inner) {
             Emptiness::Never => Emptiness::Always,
             Emptiness::Sometimes => Emptiness::Sometimes,
@@ -63,7 +67,7 @@ pub(super) fn non_empty(regex: &Regex) -> Regex {
             };
             Regex::alternate((0..parts.len()).map(from))
         }
-        Regex::And(_) | Regex::Not(_) => {
+        Regex::And(_) | Regex::Not(_) | Regex::Whole(_) => {
             Regex::and([regex.clone(), Regex::Class(CharClass::any()).repeat(1, None)])
         }
         _ => Regex::Never,

@@ -114,7 +114,7 @@ impl<'a> Source<'a> {
 pub(super) struct Problems<'a> {
     pub(super) source: Source<'a>,
     pub(super) budget: Budget<'a>,
-    /// Warnings of grammars within this one.
+    /// Warnings of this grammar and of those within it.
     pub(super) warnings: Vec<Warning>,
     /// Grammars around this one.
     pub(super) nested: u32,
@@ -151,6 +151,12 @@ impl<'a> Problems<'a> {
     pub(super) fn add(&mut self, at: &Range<usize>, message: impl Into<String>) {
         let (span, line) = (self.source.span(at), self.source.line(at.start));
         self.push(LarkProblem { message: message.into(), span: Some(span), line });
+    }
+
+    /// Adds a warning at a place: what is read, but perhaps not as it was meant.
+    pub(super) fn warn(&mut self, at: &Range<usize>, message: impl Into<String>) {
+        let span = self.source.span(at);
+        self.warnings.push(Warning { pointer: String::new(), span, message: message.into() });
     }
 
     /// A problem of the whole grammar.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use palmette_regex::parse::{Dialect, Flags, Reading, RegexError, parse_with_budget};
+use palmette_regex::parse::{Dialect, Flags, Note, Reading, RegexError, parse_noting};
 
 use super::{error::Problems, syntax::Expr};
 use crate::Regex;
@@ -16,7 +16,7 @@ pub(super) fn text(range: &Range<usize>, problems: &mut Problems<'_>) -> Option<
     let regex = if ignore_case {
         let ignore_case = Flags { ignore_case: true, ..Flags::default() };
         match read(&escaped(&text), ignore_case, problems)? {
-            Ok(regex) => regex,
+            Ok((regex, _)) => regex,
             Err(error) => {
                 problems.add(range, error.message);
                 return None;
@@ -55,7 +55,16 @@ pub(super) fn pattern(range: &Range<usize>, problems: &mut Problems<'_>) -> Opti
         Err(error) => Err((close + 1, error)),
     };
     match read {
-        Ok(regex) => Some(Expr::Regex { regex, range: range.clone() }),
+        Ok((regex, notes)) => {
+            for note in notes {
+                let at = (range.start + 1 + note.offset).min(range.end);
+                problems.warn(
+                    &(at..range.end),
+                    format!("in this regular expression: {}", note.message),
+                );
+            }
+            Some(Expr::Regex { regex, range: range.clone() })
+        }
         Err((from, error)) => {
             let at = (range.start + from + error.offset).min(range.end);
             let end = problems.source.text[at..range.end].chars().next().map_or(0, char::len_utf8);
@@ -65,19 +74,20 @@ pub(super) fn pattern(range: &Range<usize>, problems: &mut Problems<'_>) -> Opti
     }
 }
 
-/// A regular expression; `None` when the budget is used up.
+/// A regular expression, and notes on it; `None` when the budget is used up.
 fn read(
     source: &str,
     flags: Flags,
     problems: &mut Problems<'_>,
-) -> Option<Result<Regex, RegexError>> {
-    let (dialect, budget) = (Dialect::Python, &mut problems.budget);
-    let read = parse_with_budget(source, dialect, flags, Reading::Lexeme, budget);
+) -> Option<Result<(Regex, Vec<Note>), RegexError>> {
+    let (dialect, mut notes) = (Dialect::Python, Vec::new());
+    let into = (&mut problems.budget, &mut notes);
+    let read = parse_noting(source, dialect, flags, Reading::Lexeme, into);
     if let Err(RegexError { interrupted: Some(why), .. }) = read {
         problems.interrupt(why);
         return None;
     }
-    Some(read)
+    Some(read.map(|regex| (regex, notes)))
 }
 
 /// Meaning of a text in quotes, and whether `i` follows it.

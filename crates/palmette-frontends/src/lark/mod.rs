@@ -26,6 +26,7 @@
 
 mod assemble;
 mod attributes;
+mod blocks;
 mod definitions;
 mod embedded;
 mod emptiness;
@@ -69,7 +70,8 @@ pub struct LarkOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LarkIndentation {
-    /// Python's, if the grammar declares `_INDENT` and `_DEDENT` and defines `_NEWLINE`; otherwise none.
+    /// Python's, if the grammar declares `_INDENT` and `_DEDENT`; otherwise none. Lines end by `_NEWLINE`, or where there is none by the terminal that
+    /// stands before `_INDENT`.
     #[default]
     Detect,
     /// None.

@@ -296,9 +296,10 @@ fn measure(regex: &Regex) -> (u32, u64) {
         Regex::Concat(parts) | Regex::Alternate(parts) | Regex::And(parts) => {
             parts.iter().map(measure).fold((0, 0), |all, part| (all.0.max(part.0), all.1 + part.1))
         }
-        Regex::Repeat { inner, .. } | Regex::Not(inner) | Regex::Look { inner, .. } => {
-            measure(inner)
-        }
+        Regex::Repeat { inner, .. }
+        | Regex::Not(inner)
+        | Regex::Whole(inner)
+        | Regex::Look { inner, .. } => measure(inner),
     };
     (inner.0 + 1, inner.1 + 1)
 }

@@ -267,3 +267,10 @@ proptest! {
         }
     }
 }
+
+/// Files from Windows begin so.
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    assert_eq!(grammar("\u{FEFF}root ::= \"a\""), grammar("root ::= \"a\""));
+    assert!(parse("\u{FEFF}\u{FEFF}root ::= \"a\"", &GbnfOptions::default()).is_err());
+}

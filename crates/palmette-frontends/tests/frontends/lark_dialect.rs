@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use palmette_frontends::lark::{LarkError, LarkIndentation, LarkLimits, LarkOptions, parse};
-use palmette_parser::{Grammar, Lexing, Regex, Symbol, TerminalKind};
+use palmette_frontends::lark::{
+    LarkError, LarkIndentation, LarkLimits, LarkOptions, parse, parse_with_budget,
+};
+use palmette_parser::{Budget, Grammar, Lexing, Regex, Symbol, TerminalKind};
 use proptest::prelude::*;
 
 fn read(source: &str) -> Grammar {
@@ -286,5 +288,56 @@ proptest! {
             prop_assert!(!error.problems().is_empty());
             prop_assert!(!error.to_string().is_empty());
         }
+    }
+}
+
+/// Lark's own example of blocks and gdtoolkit's GDScript call the end of a line `_NL`.
+#[test]
+fn lines_end_by_the_terminal_before_a_block() {
+    let newline = |source: &str| {
+        let grammar = read(source);
+        let blocks = grammar.indentation().map(|blocks| blocks.newline);
+        blocks.map(|newline| grammar.terminals()[newline.index()].name.clone())
+    };
+    let end = r"/(\r?\n[\t ]*)+/";
+    let tree = format!(
+        "?start: _NL* tree\ntree: NAME _NL [_INDENT tree+ _DEDENT]\nNAME: /[a-z]+/\n\
+         %declare _INDENT _DEDENT\n%ignore / +/\n_NL: {end}"
+    );
+    assert_eq!(newline(&tree).as_deref(), Some("_NL"));
+    let bare = tree.replace("_INDENT", "INDENT").replace("_DEDENT", "DEDENT");
+    assert_eq!(newline(&bare).as_deref(), Some("_NL"));
+    // The end of a line in a rule of its own, what may be empty between, and a comment before it.
+    let apart = format!(
+        "start: (head block)+\nhead: NAME \":\" end\nend: COMMENT? _EOL nothing\nnothing: \"x\"?\n\
+         block: _INDENT NAME _EOL _DEDENT\nNAME: /[a-z]+/\nCOMMENT: /#[^\\n]*/\n\
+         %declare _INDENT _DEDENT\n_EOL: {end}"
+    );
+    assert_eq!(newline(&apart).as_deref(), Some("_EOL"));
+    let unused = format!("start: NAME _NL\nNAME: /[a-z]+/\n%declare _INDENT _DEDENT\n_NL: {end}");
+    assert_eq!(newline(&unused), None);
+    let two = format!("{tree}\n_OTHER: /\\n/").replace("NAME _NL [", "NAME (_NL | _OTHER) [");
+    check_error(&two, &["`_INDENT` begins a block", "_NL, _OTHER stand before it", "`_NEWLINE`"]);
+    check_error(
+        &tree.replace("NAME _NL [", "NAME ["),
+        &["`_INDENT` begins a block", "no terminal", "`_NEWLINE`"],
+    );
+}
+
+#[test]
+fn what_dialects_read_differently_is_a_warning() {
+    let warnings = |source: &str| {
+        let read = parse_with_budget(source, &LarkOptions::default(), &mut Budget::unlimited());
+        let (_, warnings) = read.unwrap_or_else(|error| panic!("{source}\n{error}"));
+        warnings.into_iter().map(|warning| warning.to_string()).collect::<Vec<_>>()
+    };
+    let set = warnings("start: A /[a-z&&[^aeiou]]+/\nA: \"a\"");
+    assert_eq!(set.len(), 1, "{set:?}");
+    assert!(set[0].starts_with("line 1, column 15: "), "{set:?}");
+    assert!(set[0].contains("`&&` in a class is an operation on sets"), "{set:?}");
+    assert!(warnings("start: /[[:alpha:]]/")[0].contains("POSIX"));
+    assert!(warnings("start: /[0-9--4]/")[0].contains("as Python does"));
+    for quiet in [r"start: /[^[\]]+/", "start: /[&|]/", r"start: /\p{Lu}\x{41}(?<n>a)/"] {
+        assert_eq!(warnings(quiet), [""; 0], "{quiet}");
     }
 }
