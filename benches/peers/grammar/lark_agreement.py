@@ -13,6 +13,9 @@ sentence, is left out of the second comparison.
 With `--walks N`, masks write N texts for each grammar that both read, one character after another: at each place the text may end or
 something may follow, and lark reads what is written. A text that did not come to an end is counted as *open*.
 
+With `--looking-back`, terminals with lookbehinds and word boundaries at their beginning are among the others; dead ends are not looked for in
+such grammars.
+
 Prints each disagreement that is not explained so, and the counts. The exit status is 1 if there is one.
 """
 
@@ -38,6 +41,14 @@ TERMINALS = {
     "VALUE": (r"/[^;=\n]+/", ["a", "0 b", "- a"]),
     "STRING": (r"/\"[^\"]*\"/", ['"a"', '""']),
     "SPACES": (r"/ +/", [" ", "  "]),
+}
+# Those that look at the text before their lexemes, taken in by --looking-back.
+LOOKING_BACK = {
+    "KEYWORD": (r"/\bif\b/", ["if"]),
+    "AFTER": (r"/(?<=[=:;])[a-z]+/", ["a", "end"]),
+    "END": (r"/(?<![a-z])end/", ["end"]),
+    "WITHIN": (r"/\B[0-9]+/", ["0", "90"]),
+    "PAIR": (r"/(?<=- |if)[a-z]/", ["a"]),
 }
 MARKS = [":", "=", ";", "<", ">", "- ", "if", "end", "\n", "(", ")", "a", "0"]
 LETTERS = list("ab0 9:=;<>-\"()\n") + ["if", "end"]
@@ -221,8 +232,11 @@ def main():
     parser.add_argument("--grammars", type=int, default=300)
     parser.add_argument("--texts", type=int, default=60, help="texts of each grammar")
     parser.add_argument("--walks", type=int, default=0, help="texts of each grammar that masks write")
+    parser.add_argument("--looking-back", action="store_true", help="with terminals that look at the text before them")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    if arguments.looking_back:
+        TERMINALS.update(LOOKING_BACK)
     counts = dict.fromkeys(["refused", "any", "accepted", "contextual", "cut otherwise", "unproductive", "not LALR(1)", "lark failed", "written", "open", "wrong"], 0)
     rng, conflicts = random.Random(arguments.seed), Conflicts()
     for _ in range(arguments.grammars):
@@ -271,6 +285,8 @@ def main():
             text, ended = found
             counts["written"] += 1
             counts["open"] += ended is False
+            if ended is None and arguments.looking_back:
+                continue
             if ended is None:
                 counts["wrong"] += 1
                 print(f"written: stuck after {text!r} of\n{source}")

@@ -157,7 +157,7 @@ impl From<json_schema::Warning> for Warning {
             message: warning.message,
             line: Some(warning.span.line),
             column: Some(warning.span.column),
-            pointer: Some(warning.pointer),
+            pointer: Some(warning.pointer).filter(|pointer| !pointer.is_empty()),
         }
     }
 }
@@ -165,7 +165,8 @@ impl From<json_schema::Warning> for Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let (Some(line), Some(column)) = (self.line, self.column) {
-            write!(f, "line {line}, column {column}, ")?;
+            let end = if self.pointer.is_some() { "," } else { ":" };
+            write!(f, "line {line}, column {column}{end} ")?;
         }
         if let Some(pointer) = &self.pointer {
             write!(f, "at {pointer:?}: ")?;
