@@ -122,7 +122,8 @@ pub(super) fn request(members: &Members<'_>, root: JsonId, format: &ToolFormat) 
     let tools = reader.tools()?;
     let choice = reader.choice()?;
     let parallel = reader.parallel()?;
-    let answer = answer(members, root)?;
+    // A tool alone asks for no format; its own `format` is that of its input.
+    let answer = if reader.is_tool() { None } else { answer(members, root)? };
     let called = match choice.mode {
         Mode::None => Vec::new(),
         Mode::Auto | Mode::Required => reader.called(&tools, choice.only.as_deref())?,
@@ -146,8 +147,8 @@ impl Request<'_, '_> {
         let (members, root) = (self.members, self.root);
         let listed = match members.json.json(root) {
             Json::Array(tools) => tools.clone(),
-            Json::Object(_) if is_format(members, root) => Vec::new(),
             Json::Object(_) if self.is_tool() => vec![root],
+            Json::Object(_) if is_format(members, root) => Vec::new(),
             Json::Object(_) => {
                 let known = [
                     &["tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"],
@@ -168,11 +169,9 @@ impl Request<'_, '_> {
         Ok(tools)
     }
 
-    /// Whether the document is one definition of a tool.
+    /// Whether the document is one definition of a tool: an object that is no request and no format of answers.
     fn is_tool(&self) -> bool {
-        let has = |name: &&str| self.members.get(self.root, name).is_some();
-        let of_requests = ["tools", "functions", "messages", "input", "model", "prompt"];
-        let named = [
+        const NAMED: [&str; 6] = [
             "name",
             "function",
             "custom",
@@ -180,11 +179,16 @@ impl Request<'_, '_> {
             "functionDeclarations",
             "function_declarations",
         ];
-        !of_requests.iter().any(|name| has(name))
-            && (named.iter().any(|name| has(name))
-                || !answer::READ.iter().any(|name| has(name))
-                    && !has(&"tool_choice")
-                    && !has(&"parallel_tool_calls"))
+        const OF_REQUESTS: [&str; 6] =
+            ["tools", "functions", "messages", "input", "model", "prompt"];
+        let (members, root) = (self.members, self.root);
+        let has = |name: &&str| members.get(root, name).is_some();
+        let is_object = members.json.object(root).is_some();
+        if !is_object || is_format(members, root) || OF_REQUESTS.iter().any(has) {
+            return false;
+        }
+        let asks = answer::READ.iter().chain(&["tool_choice", "parallel_tool_calls"]).any(has);
+        NAMED.iter().any(has) || !asks
     }
 
     /// Whether several calls may stand in an answer.

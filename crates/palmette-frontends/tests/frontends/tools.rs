@@ -354,6 +354,9 @@ fn the_input_of_a_custom_tool_is_a_text_of_its_grammar() {
         &[&call("say", "{\"input\": \"a\\nb\"}")],
         &[&call("say", "{}"), &call("say", "\"a\"")],
     );
+    // A tool alone, whose format is no answer's.
+    let alone = format!(r#"{{"type": "custom", "name": "calc", "format": {CALC}}}"#);
+    calls(&alone, "hermes", &["hi", &call("calc", "{\"input\": \"1+2\"}")], &[&call("calc", "{}")]);
     // Anthropic's custom tools are functions.
     calls(
         r#"[{"type": "custom", "name": "f", "input_schema": {"type": "object"}}]"#,
