@@ -2,12 +2,13 @@
 //! to refuse it.
 
 #[cfg(feature = "tables")]
-pub(crate) use built_in::read_input_into;
+pub(crate) use built_in::{read_attributes, read_input_into};
 #[cfg(feature = "tables")]
 pub(crate) use histories::{history_rows_fingerprint, read_history_rows};
 #[cfg(not(feature = "tables"))]
 pub(crate) use left_out::{
-    Answer, AnswerWriter, TableFormat, history_rows_fingerprint, read_history_rows, read_input_into,
+    Answer, AnswerWriter, TableFormat, history_rows_fingerprint, read_attributes,
+    read_history_rows, read_input_into,
 };
 #[cfg(feature = "tables")]
 pub(crate) use palmette_tables::{Answer, AnswerWriter, TableFormat};
@@ -114,9 +115,13 @@ mod histories {
 
 #[cfg(feature = "tables")]
 mod built_in {
-    use anyhow::Context;
-    use palmette_catalog::readers::{ItemSink, ReadSummary, SourceOptions};
-    use palmette_tables::{TableFormat, read_file_into};
+    use std::ops::ControlFlow;
+
+    use anyhow::{Context, anyhow};
+    use palmette_catalog::readers::{
+        AttributeReport, AttributeSink, ItemSink, Place, ReadSummary, SourceItems, SourceOptions,
+    };
+    use palmette_tables::{TableFormat, TableRows, read_file_into};
 
     use crate::commands::catalog::with_way_out;
     use crate::input::Input;
@@ -134,6 +139,35 @@ mod built_in {
         read_file_into(&name, file, format, options, sink, progress)
             .map_err(|error| with_way_out(error.missing_role(), error.into()))
     }
+
+    /// Adds the attributes in a table to items.
+    pub(crate) fn read_attributes(
+        input: Input,
+        format: TableFormat,
+        options: &SourceOptions,
+        source: &mut SourceItems,
+    ) -> anyhow::Result<AttributeReport> {
+        let name = input.name.clone();
+        let file = input.into_file().with_context(|| name.display().to_string())?;
+        let rows = TableRows::of(&name, file, format)?;
+        let columns = rows.column_names().into_iter().map(str::to_owned);
+        let columns: Vec<String> = columns.filter(|of| !options.left_out.contains(of)).collect();
+        let (num_rows, mut wrong) = (rows.num_rows(), None);
+        let mut sink = AttributeSink::new(source, options, Place::Row);
+        rows.read(&columns, 0..num_rows, &mut |row| match sink.push(row.number, row.values) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(problem) => {
+                let line = problem.line().unwrap_or(row.number);
+                let error = anyhow!("{}, row {line}: {problem}", name.display());
+                wrong = Some(with_way_out(problem.missing_role(), error));
+                ControlFlow::Break(())
+            }
+        })?;
+        match wrong {
+            Some(error) => Err(error),
+            None => Ok(sink.finish().add_to(source)),
+        }
+    }
 }
 
 #[cfg(not(feature = "tables"))]
@@ -143,7 +177,9 @@ mod left_out {
     use std::path::Path;
     use std::str::FromStr;
 
-    use palmette_catalog::readers::{ItemSink, ReadSummary, SourceOptions};
+    use palmette_catalog::readers::{
+        AttributeReport, ItemSink, ReadSummary, SourceItems, SourceOptions,
+    };
     use palmette_eval::{EachRecord, HistoryOptions, ReadNotes};
     use serde_json::Value;
 
@@ -208,6 +244,16 @@ mod left_out {
         _sink: &mut impl ItemSink,
         _progress: &mut dyn FnMut(u64, u64),
     ) -> anyhow::Result<ReadSummary> {
+        let name = input.name.display().to_string();
+        Err(left_out("reads no Parquet or Arrow", "tables").context(name))
+    }
+
+    pub(crate) fn read_attributes(
+        input: Input,
+        _format: TableFormat,
+        _options: &SourceOptions,
+        _source: &mut SourceItems,
+    ) -> anyhow::Result<AttributeReport> {
         let name = input.name.display().to_string();
         Err(left_out("reads no Parquet or Arrow", "tables").context(name))
     }

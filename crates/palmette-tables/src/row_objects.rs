@@ -1,6 +1,7 @@
 //! Rows of any table as JSON objects.
 
 use std::fmt;
+use std::fs::File;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
@@ -44,6 +45,15 @@ impl TableRows {
     pub fn open(path: &Path, format: TableFormat) -> Result<Self, TableError> {
         let table = Table::open(path, format).map_err(|fault| TableError::new(path, fault))?;
         Ok(Self { path: path.to_owned(), table })
+    }
+
+    /// Opens a file that was opened before, from its first byte on; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not of `format`.
+    pub fn of(name: &Path, file: File, format: TableFormat) -> Result<Self, TableError> {
+        let table = Table::of(file, format).map_err(|fault| TableError::new(name, fault))?;
+        Ok(Self { path: name.to_owned(), table })
     }
 
     /// The names of all columns.

@@ -8,7 +8,7 @@ use crate::codes::{CodesColumn, ElementCodes, Elements, Numbers, code_column, co
 use crate::error::{Fault, Kind};
 use crate::layout::Layout;
 use crate::scalars::ids;
-use crate::values::values;
+use crate::values::{BadValue, values};
 
 /// Pushes the items of `batch`; `first_row` is the number of its first row.
 pub(crate) fn push_rows<S: ItemSink>(
@@ -26,7 +26,10 @@ pub(crate) fn push_rows<S: ItemSink>(
     let attributes = layout
         .attributes
         .iter()
-        .map(|&index| Ok((name(index), values(column(index))?)))
+        .map(|&index| {
+            let is_float = column(index).data_type().is_floating();
+            Ok((name(index), is_float, values(column(index))?))
+        })
         .collect::<Result<Vec<_>, Kind>>()?;
 
     for index in 0..batch.num_rows() {
@@ -37,12 +40,14 @@ pub(crate) fn push_rows<S: ItemSink>(
         let id = read_id(index);
         codes.read(index, row, &id, layout, sink)?;
         let mut object = Map::with_capacity(attributes.len());
-        for (name, values) in &attributes {
+        for (name, is_float, values) in &attributes {
             match values(index) {
                 Ok(Value::Null) => {}
                 Ok(value) => {
                     object.insert((*name).to_owned(), value);
                 }
+                // Not within a list, of which the others would be lost.
+                Err(BadValue::NotFinite(value)) if *is_float && sink.means_none(value) => {}
                 Err(bad) => return Err(Fault::at(row, name, bad.of_item(&id))),
             }
         }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use super::cells::Cells;
 use super::codes::{BadCode, code_in_range, parse_code, read_plain_codes, split_codes};
 use super::error::{Kind, Problem, shorten};
 use super::{ItemSink, ReadSummary, SourceOptions};
@@ -44,6 +45,8 @@ pub struct CheckedSink<'s, S> {
     prefixes: Vec<(String, u64)>,
     /// As in [`SourceOptions::packed`].
     packed: Vec<u32>,
+    cells: Cells,
+    notes: Vec<String>,
 }
 
 /// What a source counts its items by.
@@ -75,12 +78,29 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
             has_prefixes: None,
             prefixes: Vec::new(),
             packed: Vec::new(),
+            cells: Cells::default(),
+            notes: Vec::new(),
         }
     }
 
     /// The same, for a source whose semantic IDs are as `options` say.
     pub fn with_options(self, options: &SourceOptions) -> CheckedSink<'s, S> {
-        CheckedSink { packed: options.packed.clone(), ..self }
+        CheckedSink { packed: options.packed.clone(), cells: Cells::new(&options.cells), ..self }
+    }
+
+    /// True of numbers that JSON does not have where their names mean a missing value.
+    pub fn means_none(&self, number: f64) -> bool {
+        self.cells.is_null_number(number)
+    }
+
+    /// How values are read.
+    pub(super) fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    /// Has the summary say something about the source that is no error.
+    pub(super) fn note(&mut self, note: String) {
+        self.notes.push(note);
     }
 
     /// True where a semantic ID is one number, of which [`codes_from_text`](Self::codes_from_text) and
@@ -141,7 +161,7 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         self.check_plain(line, item)
     }
 
-    /// Passes on the item whose codes were read last.
+    /// Passes on the item whose codes were read last, its attributes read by their declared kinds.
     ///
     /// # Errors
     /// When the ID is empty, there are no codes, or the sink refuses the item.
@@ -149,7 +169,7 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         &mut self,
         line: u64,
         id: String,
-        attributes: Map<String, Value>,
+        mut attributes: Map<String, Value>,
     ) -> Result<(), Problem> {
         if id.is_empty() {
             return Err(Problem::at(line, Kind::EmptyId));
@@ -157,6 +177,7 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         if self.codes.is_empty() {
             return Err(Problem::at(line, Kind::EmptyCodes { item: id }));
         }
+        self.cells.read(|| format!("{} {line}", self.place), line, &id, &mut attributes)?;
         self.sink.push(line, id, &self.codes, attributes).map_err(Problem::refused)?;
         self.num_items += 1;
         self.codes.clear();
@@ -167,7 +188,8 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
     pub fn finish(self) -> ReadSummary {
         let prefixes = self.prefixes.into_iter().map(|(prefix, _)| prefix);
         let level_prefixes = Some(prefixes.collect::<Vec<_>>()).filter(|all| !all.is_empty());
-        ReadSummary { num_items: self.num_items, level_prefixes }
+        let notes = self.notes.into_iter().chain(self.cells.notes()).collect();
+        ReadSummary { num_items: self.num_items, level_prefixes, notes }
     }
 
     /// `value` is a list of codes, each a number or text, or one text.

@@ -51,22 +51,47 @@ impl Record {
     }
 }
 
-/// Comma-separated records, one in memory at a time.
+/// Records of separated cells, one in memory at a time.
 #[derive(Debug)]
 pub struct Records<R> {
     lines: Lines<R>,
-    separator: char,
+    dialect: Dialect,
+}
+
+/// How the cells of a line are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    /// Stands between cells.
+    pub separator: char,
+    /// Whether a cell may stand in quotes; without them a quote is a character as any other.
+    pub has_quotes: bool,
+}
+
+impl Dialect {
+    /// Cells between commas, where need be in quotes.
+    pub const COMMAS: Dialect = Dialect { separator: ',', has_quotes: true };
+    /// Cells between tabs, as they stand.
+    pub const TABS: Dialect = Dialect { separator: '\t', has_quotes: false };
 }
 
 impl<R: BufRead> Records<R> {
-    /// The records of a text.
+    /// The comma-separated records of a text.
     pub fn new(input: R) -> Records<R> {
-        Records::of_lines(Lines::new(input), ',')
+        Records::in_dialect(input, Dialect::COMMAS)
+    }
+
+    /// The records of a text.
+    pub fn in_dialect(input: R, dialect: Dialect) -> Records<R> {
+        Records::of_lines(Lines::new(input), dialect)
     }
 
     /// The records that `lines` still has.
-    pub(super) fn of_lines(lines: Lines<R>, separator: char) -> Records<R> {
-        Records { lines, separator }
+    pub(super) fn of_lines(lines: Lines<R>, dialect: Dialect) -> Records<R> {
+        Records { lines, dialect }
+    }
+
+    pub(super) fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// Replaces `record` by the next one that is not an empty line, and returns the line
@@ -77,7 +102,7 @@ impl<R: BufRead> Records<R> {
     /// When the input cannot be read, a quote is not closed, or text stands after one that is.
     pub fn next_record(&mut self, record: &mut Record) -> Result<Option<u64>, Problem> {
         record.clear();
-        let separator = self.separator;
+        let Dialect { separator, has_quotes } = self.dialect;
         let mut start = None;
         // The line of the opening quote of the cell being read.
         let mut quoted: Option<u64> = None;
@@ -106,7 +131,7 @@ impl<R: BufRead> Records<R> {
                         None if without_end(after).is_empty() => return Ok(Some(start)),
                         None => return Err(Problem::at(line, Kind::TextAfterQuote)),
                     }
-                } else if let Some(after) = rest.strip_prefix('"') {
+                } else if let Some(after) = rest.strip_prefix('"').filter(|_| has_quotes) {
                     quoted = Some(line);
                     rest = after;
                 } else if let Some((cell, after)) = rest.split_once(separator) {
@@ -150,6 +175,17 @@ mod tests {
             .into_iter()
             .collect();
         assert_eq!(records(text), expected);
+    }
+
+    #[test]
+    fn without_quotes_cells_are_as_they_stand() {
+        let text = "a\t\"b\nc\td\"\r\n\"\"\t\n";
+        let mut records = Records::in_dialect(text.as_bytes(), Dialect::TABS);
+        let (mut all, mut record) = (Vec::new(), Record::default());
+        while records.next_record(&mut record).expect("well-formed").is_some() {
+            all.push(record.cells().map(str::to_owned).collect::<Vec<_>>());
+        }
+        assert_eq!(all, [["a", "\"b"], ["c", "d\""], ["\"\"", ""]]);
     }
 
     proptest! {

@@ -2,20 +2,20 @@
 
 use std::io::BufRead;
 
-use serde_json::{Map, Number, Value};
+use serde_json::Map;
 
-use super::csv_records::{Record, Records};
+use super::csv_records::{Dialect, Record, Records};
 use super::error::{Kind, Problem};
 use super::lines::Lines;
 use super::{CheckedSink, CodeColumns, ItemColumns, ItemSink, SourceOptions};
 
 pub(super) fn read<S: ItemSink>(
     input: impl BufRead,
-    separator: char,
+    dialect: Dialect,
     options: &SourceOptions,
     sink: &mut CheckedSink<'_, S>,
 ) -> Result<(), Problem> {
-    let mut records = Records::of_lines(Lines::new(input), separator);
+    let mut records = Records::of_lines(Lines::new(input), dialect);
     let mut record = Record::default();
     let Some(header_line) = records.next_record(&mut record)? else { return Ok(()) };
     let names = record.cells().map(str::to_owned).collect();
@@ -30,14 +30,13 @@ pub(super) fn read_rows<S: ItemSink>(
     options: &SourceOptions,
     sink: &mut CheckedSink<'_, S>,
 ) -> Result<(), Problem> {
+    check_quotes(&records, header_line, &names)?;
     let columns =
         ItemColumns::from_names(&names, options).map_err(|error| error.on_line(header_line))?;
+    let kinds: Vec<_> = names.iter().map(|name| sink.cells().kind(name)).collect();
     let mut record = Record::default();
     while let Some(line) = records.next_record(&mut record)? {
-        if record.len() != names.len() {
-            let (found, expected) = (record.len(), names.len());
-            return Err(Problem::at(line, Kind::CellCount { found, expected }));
-        }
+        check_count(line, &record, &names)?;
         let id = record.cell(columns.id);
         match &columns.codes {
             CodeColumns::Whole(column) => sink.codes_from_text(line, id, record.cell(*column))?,
@@ -55,9 +54,11 @@ pub(super) fn read_rows<S: ItemSink>(
         };
         let mut attributes = Map::with_capacity(columns.attributes.len());
         for &column in &columns.attributes {
-            let cell = record.cell(column);
-            if !cell.is_empty() {
-                attributes.insert(names[column].clone(), attribute(cell));
+            let value = sink.cells().of_text(record.cell(column), kinds[column]);
+            let value = value
+                .map_err(|problem| bad_cell(line, id, &names[column], &record, column, problem))?;
+            if let Some(value) = value {
+                attributes.insert(names[column].clone(), value);
             }
         }
         sink.push(line, id.to_owned(), attributes)?;
@@ -65,73 +66,45 @@ pub(super) fn read_rows<S: ItemSink>(
     Ok(())
 }
 
+/// Refuses a header of quoted names where quotes are characters as any other.
+pub(super) fn check_quotes(
+    records: &Records<impl BufRead>,
+    header_line: u64,
+    names: &[String],
+) -> Result<(), Problem> {
+    match names.iter().find(|name| name.len() > 1 && name.starts_with('"') && name.ends_with('"')) {
+        Some(name) if !records.dialect().has_quotes => {
+            Err(Problem::at(header_line, Kind::QuotedNames { name: name.clone() }))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a row that has not a cell for each column.
+pub(super) fn check_count(line: u64, record: &Record, names: &[String]) -> Result<(), Problem> {
+    let (found, expected) = (record.len(), names.len());
+    match found == expected {
+        true => Ok(()),
+        false => Err(Problem::at(line, Kind::CellCount { found, expected })),
+    }
+}
+
+/// A cell that cannot be read as its column was declared.
+pub(super) fn bad_cell(
+    line: u64,
+    id: &str,
+    name: &str,
+    record: &Record,
+    column: usize,
+    problem: String,
+) -> Problem {
+    let (item, name, value) = (id.to_owned(), name.to_owned(), record.cell(column).to_owned());
+    Problem::at(line, Kind::Cell { item, name, value, problem })
+}
+
 /// The columns up to the last whose cell is filled.
 fn without_trailing_empty<'c>(record: &Record, columns: &'c [usize]) -> &'c [usize] {
     let is_filled = |&column: &usize| !record.cell(column).trim().is_empty();
     let len = columns.iter().rposition(is_filled).map_or(0, |last| last + 1);
     &columns[..len]
-}
-
-/// A number or truth value only where it prints back as `cell`, up to zeros that end a decimal
-/// fraction: `1.50` is a price, `007` a name.
-fn attribute(cell: &str) -> Value {
-    match cell {
-        "true" => return Value::Bool(true),
-        "false" => return Value::Bool(false),
-        _ => {}
-    }
-    // Every number that prints back starts so; most texts do not.
-    if !cell.starts_with(|first: char| first.is_ascii_digit() || first == '-') {
-        return Value::String(cell.to_owned());
-    }
-    let number = (cell.parse::<u64>().ok().map(Number::from))
-        .or_else(|| cell.parse::<i64>().ok().map(Number::from))
-        .or_else(|| cell.parse::<f64>().ok().and_then(Number::from_f64));
-    match number {
-        Some(number) if number.to_string() == without_ending_zeros(cell) => Value::Number(number),
-        _ => Value::String(cell.to_owned()),
-    }
-}
-
-/// `19.90` as `19.9`, `2.00` as `2.0`; other texts as they are.
-fn without_ending_zeros(cell: &str) -> &str {
-    match cell.split_once('.') {
-        Some((whole, fraction)) if fraction.len() > 1 => {
-            let kept = fraction.trim_end_matches('0').len().max(1);
-            &cell[..whole.len() + 1 + kept]
-        }
-        _ => cell,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_print_back_as_they_were() {
-        for number in ["0", "-3", "18446744073709551615", "19.99", "1.0", "-0.5"] {
-            assert!(attribute(number).is_number(), "{number}");
-            assert_eq!(attribute(number).to_string(), number);
-        }
-        assert_eq!(attribute("1.50"), Value::from(1.5));
-        assert_eq!(attribute("20.00"), Value::from(20.0));
-        for text in [
-            "007",
-            "+1",
-            "-0",
-            ".5",
-            "1.",
-            "NaN",
-            "inf",
-            "1e999",
-            "1,5",
-            " 1",
-            "True",
-            "123456789012345678901234567890",
-            "0.1000000000000000055",
-        ] {
-            assert_eq!(attribute(text), Value::String(text.to_owned()));
-        }
-    }
 }

@@ -126,7 +126,7 @@ impl Problem {
         });
         let mut problem = Problem::json(line, error);
         if let (Some(number), Kind::Json { message }) = (number, &mut *problem.kind) {
-            message.push_str(&format!(": {number} is no JSON; write null where there is no value"));
+            message.push_str(&format!(": {number} is no JSON; write null where there is no value, or name {number} as a text that means none"));
         }
         problem
     }
@@ -172,8 +172,8 @@ pub(super) enum Kind {
     #[error("cannot be read: {0}")]
     Io(io::Error),
     #[error(
-        "attributes are read from JSON, {{\"item ID\": {{\"title\": …}}, …}}, or from JSON lines with \
-         item_id, in a file named .jsonl or .ndjson; this name stands for {format}"
+        "attributes are read from JSON, {{\"item ID\": {{\"title\": …}}, …}}, from objects with item_id, a line each or in a list, \
+         or from tables with that column; {format} holds none"
     )]
     NotAttributes { format: Format },
     #[error("{0}")]
@@ -259,6 +259,13 @@ pub(super) enum Kind {
         shorten(.item)
     )]
     NotPacked { item: String, value: String, limit: u128 },
+    #[error("item {}: attribute {name:?} {problem}: {}", shorten(.item), shorten(.value))]
+    Cell { item: String, name: String, value: String, problem: String },
+    #[error(
+        "the column name {name} is quoted; in tab-separated files quotes are characters as any other, unless \
+         quoted cells are asked for"
+    )]
+    QuotedNames { name: String },
     #[error("{0}")]
     Npy(String),
     #[error("column code_{missing} is missing: code columns are numbered from 0 without gaps")]

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+use super::bare_words::BareWords;
 use super::{ItemColumns, SourceOptions, parse_codes};
 
 /// How a source spells its items.
@@ -66,14 +67,41 @@ impl Format {
         }
     }
 
+    /// The format of an input of attributes that the first bytes show: `JsonLines`, `IndexJson`, `Csv` or `Tsv`; `None` where they
+    /// leave a doubt.
+    pub fn detect_attributes(head: &[u8], options: &SourceOptions) -> Option<Format> {
+        let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+        let line = first_line(head);
+        let has_id = |names: &[&str]| {
+            let ids = options.id_names_among(|name| names.contains(&name));
+            ids.iter().any(|id| names.contains(id))
+        };
+        match head.first()? {
+            b'[' => Some(Format::JsonLines),
+            b'{' => match json_line(&line, options) {
+                Some(Value::Object(object))
+                    if has_id(&object.keys().map(String::as_str).collect::<Vec<_>>()) =>
+                {
+                    Some(Format::JsonLines)
+                }
+                _ => Some(Format::IndexJson),
+            },
+            _ => [('\t', Format::Tsv), (',', Format::Csv)].into_iter().find_map(
+                |(separator, format)| {
+                    let names: Vec<&str> =
+                        line.split(separator).map(|name| name.trim_matches('"')).collect();
+                    (names.len() > 1 && has_id(&names)).then_some(format)
+                },
+            ),
+        }
+    }
+
     /// The format that the first bytes of an input show, for inputs whose names tell none; `None`
     /// where they leave a doubt. An object of JSON is an item where its line is a whole object with
     /// fields for ID and codes, else an index.
     pub fn detect(head: &[u8], options: &SourceOptions) -> Option<Format> {
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
-        let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        let line = String::from_utf8_lossy(line);
-        let line = line.trim_end();
+        let line = &first_line(head);
         match head.first()? {
             0x93 if head.starts_with(b"\x93NUMPY") => Some(Format::Npy),
             b'[' if !line.contains('\t') => Some(Format::JsonLines),
@@ -98,12 +126,24 @@ impl Format {
 
 /// True of lines that are an object with an ID, text or a number, and codes.
 fn is_item(line: &str, options: &SourceOptions) -> bool {
-    let Ok(Value::Object(object)) = serde_json::from_str(line) else { return false };
-    let id = options.id_names().into_iter().find_map(|name| object.get(name));
+    let Some(Value::Object(object)) = json_line(line, options) else { return false };
+    let ids = options.id_names_among(|name| object.contains_key(name));
+    let id = ids.into_iter().find_map(|name| object.get(name));
     let mut codes = options.codes_names();
     codes.extend(options.level_names().into_iter().flatten().map(String::as_str));
     id.is_some_and(|id| id.is_string() || id.is_number())
         && codes.into_iter().any(|name| object.contains_key(name))
+}
+
+/// The first line of an input, as far as it is text.
+fn first_line(head: &[u8]) -> String {
+    let line = head.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
+    String::from_utf8_lossy(line).trim_end().to_owned()
+}
+
+/// A line as JSON, with the bare words in it that mean none.
+fn json_line(line: &str, options: &SourceOptions) -> Option<Value> {
+    serde_json::from_reader(BareWords::new(line.as_bytes(), &options.cells.nulls)).ok()
 }
 
 /// The format of a table or of info text that begins with this line.

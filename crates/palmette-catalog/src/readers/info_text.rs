@@ -5,7 +5,7 @@ use std::io::BufRead;
 use serde_json::Map;
 
 use super::codes::parse_codes;
-use super::csv_records::Records;
+use super::csv_records::{Dialect, Record, Records};
 use super::csv_table;
 use super::error::{Kind, Problem};
 use super::lines::{Lines, without_end};
@@ -24,13 +24,8 @@ pub(super) fn read<S: ItemSink>(
             continue;
         }
         if is_first && let Some(names) = header(text, options) {
-            return csv_table::read_rows(
-                Records::of_lines(lines, '\t'),
-                line,
-                names,
-                options,
-                sink,
-            );
+            let records = Records::of_lines(lines, tabs(options));
+            return csv_table::read_rows(records, line, names, options, sink);
         }
         is_first = false;
         let mut fields = text.split('\t');
@@ -53,9 +48,20 @@ pub(super) fn read<S: ItemSink>(
 /// The names in a first line that is a table's header: no codes come first, and a column is named
 /// as IDs or codes are.
 fn header(text: &str, options: &SourceOptions) -> Option<Vec<String>> {
-    let names: Vec<String> = text.split('\t').map(str::to_owned).collect();
+    let mut record = Record::default();
+    let mut records = Records::in_dialect(text.as_bytes(), tabs(options));
+    records.next_record(&mut record).ok()??;
+    let names: Vec<String> = record.cells().map(str::to_owned).collect();
     let is_header = names.len() > 1
         && parse_codes(&names[0]).is_err()
-        && names.iter().any(|name| options.is_known(name) || name == "code_0");
+        && names.iter().any(|name| {
+            let name = name.trim_matches('"');
+            options.is_known(name) || name == "code_0"
+        });
     is_header.then_some(names)
+}
+
+/// The dialect of tab-separated text.
+pub(super) fn tabs(options: &SourceOptions) -> Dialect {
+    Dialect { has_quotes: options.quoted_tabs, ..Dialect::TABS }
 }

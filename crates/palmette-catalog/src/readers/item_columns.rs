@@ -50,7 +50,8 @@ fn find(columns: &[String], options: &SourceOptions) -> Result<ItemColumns, Kind
     if let Some(name) = columns.iter().find(|name| !names.insert(name.as_str())) {
         return Err(Kind::DuplicateColumn { name: name.clone() });
     }
-    let Some(id) = find_column(columns, &options.id_names())? else {
+    let id_names = options.id_names_among(|name| columns.iter().any(|column| column == name));
+    let Some(id) = find_column(columns, &id_names)? else {
         return Err(Kind::missing_id(options, columns));
     };
     let codes = match options.codes_columns.is_empty() {
@@ -60,7 +61,8 @@ fn find(columns: &[String], options: &SourceOptions) -> Result<ItemColumns, Kind
     if codes.contains(id) {
         return Err(Kind::IdAndCodes { name: columns[id].clone() });
     }
-    if let Some(name) = options.left_out.iter().find(|&name| !columns.contains(name)) {
+    let mut absent = options.left_out.iter().filter(|&name| !columns.contains(name));
+    if let Some(name) = absent.next().filter(|_| !options.is_one_of_two) {
         return Err(Kind::NotLeftOut { name: name.clone(), found: columns.to_vec() });
     }
     let is_attribute = |&column: &usize| {
@@ -101,7 +103,7 @@ fn named_code_columns(columns: &[String], options: &SourceOptions) -> Result<Cod
     })
 }
 
-fn find_column(columns: &[String], names: &[&str]) -> Result<Option<usize>, Kind> {
+pub(super) fn find_column(columns: &[String], names: &[&str]) -> Result<Option<usize>, Kind> {
     let mut found = (0..columns.len()).filter(|&column| names.contains(&columns[column].as_str()));
     match (found.next(), found.next()) {
         (Some(first), Some(second)) => {

@@ -63,7 +63,8 @@ fn push_object<S: ItemSink>(
     sink: &mut CheckedSink<'_, S>,
 ) -> Result<(), Problem> {
     let missing_id = |found: &[String]| Kind::missing_id(options, found);
-    let id = id_from_json(line, take_field(line, &mut object, &options.id_names(), missing_id)?)?;
+    let names = options.id_names_among(|name| object.contains_key(name));
+    let id = id_from_json(line, take_field(line, &mut object, &names, missing_id)?)?;
     let codes = match options.level_names() {
         Some(names) => take_levels(line, &id, &mut object, names)?,
         None => {

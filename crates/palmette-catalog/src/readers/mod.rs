@@ -6,7 +6,7 @@
 //! nothing is sorted or dropped: what cannot be kept is a [`ReadError`] that names the line. A
 //! source without items is legal and gives no items.
 //!
-//! Every format may start with a byte order mark and may end its lines with `\n` or `\r\n`.
+//! Every format may start with a byte order mark and may end its lines with `\n` or `\r\n`, or all of them with `\r`.
 //! Sources are streamed: besides what the sink keeps, one item is in memory.
 //!
 //! A reader of another format finds its columns with [`ItemColumns`] and hands its items to a
@@ -31,6 +31,8 @@
 //! ```
 
 mod attributes;
+mod bare_words;
+mod cells;
 mod checked_sink;
 mod codes;
 mod csv_records;
@@ -57,13 +59,17 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use crate::item::Item;
+use bare_words::BareWords;
 use sink::DistinctItems;
 use utf8::Utf8Reader;
 
-pub use attributes::{AttributeReport, read_attributes};
+pub use attributes::{
+    AttributeReport, AttributeSink, FoundAttributes, parse_attributes, read_attributes,
+};
+pub use cells::CellOptions;
 pub use checked_sink::{CheckedSink, Place};
 pub use codes::{CodesError, parse_codes};
-pub use csv_records::{Record, Records};
+pub use csv_records::{Dialect, Record, Records};
 pub use error::{Problem, ReadError, Role};
 pub use format::{Format, UnknownFormat};
 pub use item_columns::{CodeColumns, ItemColumns};
@@ -172,7 +178,18 @@ fn pass_items(
         npy::read(reader, &mut sink)?;
         return Ok(sink.finish());
     }
-    let mut input = Utf8Reader::new(reader);
+    let input = Utf8Reader::new(reader);
+    match format {
+        Format::InfoText => {
+            return info_text::read(input, options, &mut sink).map(|()| sink.finish());
+        }
+        Format::Csv | Format::Tsv => {
+            let dialect = dialect(format, options);
+            return csv_table::read(input, dialect, options, &mut sink).map(|()| sink.finish());
+        }
+        _ => {}
+    }
+    let mut input = BareWords::new(input, &options.cells.nulls);
     let is_list = json::begins_with_list(&mut input)?;
     match format {
         Format::IndexJson | Format::JsonLines if is_list => {
@@ -180,11 +197,16 @@ fn pass_items(
         }
         Format::IndexJson => index_json::read(input, &mut sink)?,
         Format::InverseJson => inverse_json::read(input, options, &mut sink)?,
-        Format::InfoText => info_text::read(input, options, &mut sink)?,
         Format::JsonLines => json_lines::read(input, options, &mut sink)?,
-        Format::Csv => csv_table::read(input, ',', options, &mut sink)?,
-        Format::Tsv => csv_table::read(input, '\t', options, &mut sink)?,
-        Format::Npy => unreachable!("read above"),
+        _ => unreachable!("read above"),
     }
     Ok(sink.finish())
+}
+
+/// How the cells of a format of separated text are told apart.
+fn dialect(format: Format, options: &SourceOptions) -> Dialect {
+    match format {
+        Format::Csv => Dialect::COMMAS,
+        _ => info_text::tabs(options),
+    }
 }

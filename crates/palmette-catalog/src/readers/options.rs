@@ -1,4 +1,6 @@
-//! Field names and packings that a source has of its own.
+//! Field names, packings and spellings that a source has of its own.
+
+use super::CellOptions;
 
 /// Names and spellings of a source that are not the usual ones.
 ///
@@ -16,6 +18,14 @@ pub struct SourceOptions {
     pub packed: Vec<u32>,
     /// Fields or columns that are not read.
     pub left_out: Vec<String>,
+    /// How values are spelled, and of what kinds they are.
+    pub cells: CellOptions,
+    /// Whether cells of tab-separated text may stand in quotes, as those of comma-separated text; without it a quote is a
+    /// character as any other.
+    pub quoted_tabs: bool,
+    /// True where a second file is read by the same options: `id_column` and `left_out` may be names of that one alone, and the
+    /// ID then has one of the usual names.
+    pub is_one_of_two: bool,
 }
 
 /// The usual names of an item's ID, the first of which errors suggest.
@@ -29,6 +39,14 @@ impl SourceOptions {
         match &self.id_column {
             Some(name) => vec![name],
             None => ID_NAMES.to_vec(),
+        }
+    }
+
+    /// The names that an item's ID may have where `is_there` tells of each name whether it is one of a field.
+    pub(super) fn id_names_among(&self, is_there: impl Fn(&str) -> bool) -> Vec<&str> {
+        match &self.id_column {
+            Some(name) if self.is_one_of_two && !is_there(name) => ID_NAMES.to_vec(),
+            _ => self.id_names(),
         }
     }
 
@@ -49,6 +67,7 @@ impl SourceOptions {
     /// True of names of an ID or of codes.
     pub(super) fn is_known(&self, name: &str) -> bool {
         self.id_names().contains(&name)
+            || self.is_one_of_two && ID_NAMES.contains(&name)
             || self.codes_names().contains(&name)
             || self.codes_columns.iter().any(|column| column == name)
     }

@@ -1,4 +1,4 @@
-//! Lets only UTF-8 through, so that the parsers behind it need not ask.
+//! Lets only UTF-8 through, with lines that end in a line feed, so that the parsers behind it need not ask.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
@@ -11,7 +11,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const HEAD_BYTES: usize = 16;
 
 /// Passes `inner` on without a leading byte order mark; at the first byte that is not UTF-8, after
-/// all bytes before it have been passed on, fails with a [`NotUtf8`].
+/// all bytes before it have been passed on, fails with a [`NotUtf8`]. Where the first line ends in a carriage return alone, as
+/// old programs of the Macintosh and some exports end them, line feeds take the place of all carriage returns.
 pub(super) struct Utf8Reader<R> {
     inner: R,
     /// `buffer[start..valid_end]` is to be passed on; `buffer[valid_end..end]` is the beginning of
@@ -23,6 +24,33 @@ pub(super) struct Utf8Reader<R> {
     /// Line ends in everything up to `valid_end`.
     newlines: u64,
     past_mark: bool,
+    line_ends: LineEnds,
+}
+
+/// Ends of the lines of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineEnds {
+    /// No line has ended yet.
+    Unknown,
+    /// Line feeds, with carriage returns before them or without.
+    Feeds,
+    /// Carriage returns alone.
+    Returns,
+}
+
+impl LineEnds {
+    /// Learns from the next bytes how lines end, and makes line feeds of carriage returns that end one.
+    fn pass(&mut self, bytes: &mut [u8]) {
+        if *self == Self::Unknown
+            && let Some(at) = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'))
+        {
+            let is_alone = bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n');
+            *self = if is_alone { Self::Returns } else { Self::Feeds };
+        }
+        if *self == Self::Returns {
+            bytes.iter_mut().filter(|byte| **byte == b'\r').for_each(|byte| *byte = b'\n');
+        }
+    }
 }
 
 impl<R: Read> Utf8Reader<R> {
@@ -35,6 +63,7 @@ impl<R: Read> Utf8Reader<R> {
             end: 0,
             newlines: 0,
             past_mark: false,
+            line_ends: LineEnds::Unknown,
         }
     }
 
@@ -61,7 +90,7 @@ impl<R: Read> Utf8Reader<R> {
                     self.end -= BYTE_ORDER_MARK.len();
                 }
             }
-            let (valid_end, broken) = match std::str::from_utf8(&self.buffer[..self.end]) {
+            let (mut valid_end, broken) = match std::str::from_utf8(&self.buffer[..self.end]) {
                 Ok(_) => (self.end, false),
                 // The end of the buffer may cut a character in two, the end of the input not.
                 Err(error) => (error.valid_up_to(), error.error_len().is_some() || count == 0),
@@ -70,6 +99,17 @@ impl<R: Read> Utf8Reader<R> {
                 let found = Encoding::of_broken(&self.buffer[..self.end]);
                 return Err(NotUtf8 { line: self.newlines + 1, found }.into());
             }
+            // What follows the first carriage return tells what it is, so that it waits for it.
+            let is_first_return = || {
+                let valid = &self.buffer[..valid_end];
+                self.line_ends == LineEnds::Unknown
+                    && valid.ends_with(b"\r")
+                    && !valid[..valid_end - 1].iter().any(|byte| matches!(byte, b'\r' | b'\n'))
+            };
+            if count > 0 && !broken && valid_end == self.end && valid_end > 0 && is_first_return() {
+                valid_end -= 1;
+            }
+            self.line_ends.pass(&mut self.buffer[..valid_end]);
             self.valid_end = valid_end;
             let newlines = self.buffer[..valid_end].iter().filter(|&&byte| byte == b'\n').count();
             self.newlines += newlines as u64;
@@ -167,6 +207,17 @@ mod tests {
         check(b"\xe2\x82", (b"", Some(1)));
         check(b"\xef\xbb", (b"", Some(1)));
         check(b"a\n\xe2\x82\n", (b"a\n", Some(2)));
+    }
+
+    #[test]
+    fn carriage_returns_alone_end_lines_where_the_first_does() {
+        check(b"a\rb\r\rc", (b"a\nb\n\nc", None));
+        check(b"a\r", (b"a\n", None));
+        check(b"\r", (b"\n", None));
+        check(b"a\rb\r\xffc", (b"a\nb\n", Some(3)));
+        check(b"a\r\nb\rc\n", (b"a\r\nb\rc\n", None));
+        check(b"a\nb\rc\r", (b"a\nb\rc\r", None));
+        check("é\ré\r".as_bytes(), ("é\né\n".as_bytes(), None));
     }
 
     #[test]

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use palmette_catalog::index::MAX_CODE;
 use palmette_catalog::readers::{
-    AttributeReport, Format, ItemSink, ReadError, SourceItems, SourceOptions, parse_into,
-    parse_items, read_attributes, read_items,
+    AttributeReport, CellOptions, Format, ItemSink, ReadError, SourceItems, SourceOptions,
+    parse_into, parse_items, read_attributes, read_items,
 };
-use palmette_catalog::{BuildError, Item};
+use palmette_catalog::{BuildError, ColumnKind, Item};
 use palmette_testkit::data::unpacked;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -370,17 +370,90 @@ fn maps_from_semantic_ids() {
 
 #[test]
 fn tables_separated_by_tabs() {
-    let table = "item_id\tcodes\ttitle\tprice\nx\t1-2\t\"a\tb\"\t1.5\ny\t3,4\t\t\n";
-    let expected = "2: x [1, 2] {\"title\":\"a\\tb\",\"price\":1.5}\n3: y [3, 4] {}\n";
+    let table = "item_id\tcodes\ttitle\tprice\nx\t1-2\t\"a\t1.5\ny\t3,4\tb\"\t\n";
+    let expected =
+        "2: x [1, 2] {\"title\":\"\\\"a\",\"price\":1.5}\n3: y [3, 4] {\"title\":\"b\\\"\"}\n";
     check(Format::Tsv, table, expected);
     // By its header, a table is told from info text.
     check(Format::InfoText, table, expected);
+    // A quote is a character as any other, unless quoted cells are asked for.
+    let quoted = SourceOptions { quoted_tabs: true, ..usual() };
+    let table = "\"item_id\"\tcodes\ttitle\nx\t1-2\t\"a\tb\"\n";
+    for format in [Format::Tsv, Format::InfoText] {
+        check_with(&quoted, format, table, "2: x [1, 2] {\"title\":\"a\\tb\"}\n");
+        check(
+            format,
+            table,
+            ", line 1: the column name \"item_id\" is quoted; in tab-separated files quotes are characters as any \
+             other, unless quoted cells are asked for",
+        );
+    }
     check(Format::InfoText, "title\tcode_0\tid\nt\t5\tz\n", "2: z [5] {\"title\":\"t\"}\n");
     check(Format::InfoText, "7\tid\tx\n", "1: x [7] {\"title\":\"id\"}\n");
     check(
         Format::InfoText,
         "asin\tcodes\tt\n",
         ", line 1: no field \"item_id\" or \"id\"; the fields are \"asin\", \"codes\", \"t\"",
+    );
+}
+
+#[test]
+fn lines_that_end_in_carriage_returns_alone() {
+    check(
+        Format::Csv,
+        "id,codes,t\rx,1-2,a\r\ry,3,\"b\rc\"\r",
+        "2: x [1, 2] {\"t\":\"a\"}\n4: y [3] {\"t\":\"b\\nc\"}\n",
+    );
+    check(
+        Format::InfoText,
+        "1\tt\tx\r2\tu\ty\r",
+        "1: x [1] {\"title\":\"t\"}\n2: y [2] {\"title\":\"u\"}\n",
+    );
+    check(
+        Format::JsonLines,
+        "{\"id\":\"x\",\"codes\":[1]}\r{\"id\":\"y\",\"codes\":[2]}",
+        "1: x [1] {}\n2: y [2] {}\n",
+    );
+    check(Format::Csv, "id,codes\rx,1\ry\r", ", line 3: 1 cells, but the header has 2");
+}
+
+#[test]
+fn cells_are_read_by_declared_kinds() {
+    let kinds = [
+        ("zip", ColumnKind::Keyword),
+        ("flag", ColumnKind::Boolean),
+        ("tags", ColumnKind::Keywords),
+        ("more", ColumnKind::Json),
+        ("price", ColumnKind::Number),
+    ];
+    let options = SourceOptions {
+        cells: CellOptions {
+            kinds: kinds.map(|(name, kind)| (name.to_owned(), kind)).to_vec(),
+            nulls: vec!["NaN".to_owned(), "null".to_owned()],
+            list_separator: Some("|".to_owned()),
+            ..CellOptions::default()
+        },
+        ..usual()
+    };
+    let expected = r#""zip":"90210","flag":true,"tags":["a","b"],"more":{"k":1}"#;
+    check_with(
+        &options,
+        Format::Csv,
+        "id,codes,zip,flag,tags,more,price\nx,1,90210,True,a|b,\"{\"\"k\"\":1}\",NaN\n",
+        &format!("2: x [1] {{{expected}}}\n"),
+    );
+    let item = r#"{"id":"x","codes":[1],"zip":90210,"flag":1,"tags":["a",null,"b"],"more":{"k":1},"price":NaN}"#;
+    for (format, text) in
+        [(Format::JsonLines, item.to_owned()), (Format::JsonLines, format!("[{item}]"))]
+    {
+        check_with(&options, format, &text, &format!("1: x [1] {{{expected},\"price\":null}}\n"));
+    }
+    check_with(
+        &options,
+        Format::Csv,
+        "id,codes,more\nx,1,{1}\n",
+        ", line 2: item \"x\": attribute \"more\" is no JSON, as which the attribute was declared: key must be a string at \
+         line 1 column 2: \"{1}\"",
     );
 }
 
@@ -687,6 +760,7 @@ fn attributes_are_merged_by_id() {
             "a.jsonl",
             "{\"id\": 1, \"b\": 1}\n{\"item_id\": \"9\"}\n{\"title\": \"new\", \"id\": \"0\", \"b\": null}",
         ),
+        ("a.json", r#"[{"id": 1, "b": 1}, {"id": 9}, {"title": "new", "id": 0, "b": null}]"#),
     ] {
         let (source, report) = with_attributes(name, content, 8);
         let strings = |ids: &[&str]| ids.iter().map(|&id| id.to_owned()).collect();
@@ -696,6 +770,7 @@ fn attributes_are_merged_by_id() {
             num_unknown: 1,
             unknown: strings(&["9"]),
             num_replaced: 1,
+            notes: Vec::new(),
         };
         assert_eq!(report, Ok(expected));
         assert_eq!(source.items[0].title(), Some("new"));
@@ -726,11 +801,22 @@ fn attribute_errors_change_nothing() {
             ", line 2: no field \"item_id\" or \"id\"; the fields are \"title\"",
         ),
         (
-            "a.csv",
+            "a.npy",
             "item_id,title\n0,new\n",
-            ": attributes are read from JSON, {\"item ID\": {\"title\": …}, …}, or from JSON lines with \
-             item_id, in a file named .jsonl or .ndjson; this name stands for csv",
+            ": attributes are read from JSON, {\"item ID\": {\"title\": …}, …}, from objects with item_id, a line each or \
+             in a list, or from tables with that column; npy holds none",
         ),
+        (
+            "a.csv",
+            "item_id,title\n0,new\n0,\n",
+            ", line 3: item ID \"0\" appears twice, first at line 2",
+        ),
+        (
+            "a.csv",
+            "asin,title\n",
+            ", line 1: no field \"item_id\" or \"id\"; the fields are \"asin\", \"title\"",
+        ),
+        ("a.tsv", "id\ttitle\n0\n", ", line 2: 1 cells, but the header has 2"),
     ] {
         let (source, report) = with_attributes(name, content, 1);
         assert_eq!(report, Err(expected.to_owned()));
@@ -861,7 +947,14 @@ fn write_items(items: &[Item], format: Format, way: usize) -> (String, bool) {
         Format::Npy => unreachable!("no text"),
         Format::Csv | Format::Tsv => {
             let separator = if format == Format::Csv { b',' } else { b'\t' };
-            let mut writer = csv::WriterBuilder::new().delimiter(separator).from_writer(Vec::new());
+            let quotes = match format {
+                Format::Csv => csv::QuoteStyle::Necessary,
+                _ => csv::QuoteStyle::Never,
+            };
+            let mut writer = csv::WriterBuilder::new()
+                .delimiter(separator)
+                .quote_style(quotes)
+                .from_writer(Vec::new());
             if way == 2 {
                 writer
                     .write_record(["id", "code_0", "code_1", "code_2", "code_3", "title"])

@@ -432,5 +432,5 @@ fn columns(
             Err(_) => codes.extract::<Vec<String>>()?,
         },
     };
-    Ok(SourceOptions { id_column, codes_columns, packed: Vec::new(), left_out })
+    Ok(SourceOptions { id_column, codes_columns, left_out, ..SourceOptions::default() })
 }

@@ -8,10 +8,10 @@ use arrow_array::builder::{ListBuilder, StringBuilder, StringDictionaryBuilder, 
 use arrow_array::types::*;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields};
-use palmette_catalog::BuildError;
 use palmette_catalog::readers::{
     Format, ItemSink, ReadSummary, SourceItems, SourceOptions, parse_items,
 };
+use palmette_catalog::{BuildError, ColumnKind, Item};
 use palmette_tables::{TableError, TableFormat, read_file_into, read_into};
 use serde_json::{Map, Value, json};
 
@@ -124,21 +124,11 @@ fn options_say_what_columns_are() {
         codes_columns: vec!["sid_number".into()],
         packed: vec![300, 20, 10],
         left_out: vec!["photo".into()],
+        ..SourceOptions::default()
     };
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("items.parquet");
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
-    let file = std::fs::File::create(&path).unwrap();
-    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
-    writer.close().unwrap();
-
-    let read = |options: &SourceOptions| {
-        let (mut items, file) = (SourceItems::default(), std::fs::File::open(&path).unwrap());
-        let (name, format) = (Path::new("in"), TableFormat::Parquet);
-        let result = read_file_into(name, file, format, options, &mut items, &mut |_, _| ());
-        result.map(|_| items.items).map_err(|error| error.to_string())
-    };
+    let path = parquet(&folder, columns);
+    let read = |options: &SourceOptions| read_parquet(&path, options);
     let items = read(&options).unwrap();
     assert_eq!(items[0].codes, [210, 13, 7]);
     assert_eq!(items[1].codes, [299, 19, 9]);
@@ -148,6 +138,44 @@ fn options_say_what_columns_are() {
         read(&misspelled).unwrap_err(),
         "in: no field \"foto\", which is to be left out; the fields are \"pid\", \"sid_number\", \"photo\""
     );
+}
+
+/// Writes columns to a file.
+fn parquet(folder: &tempfile::TempDir, columns: Vec<(&str, ArrayRef)>) -> std::path::PathBuf {
+    let path = folder.path().join("items.parquet");
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    path
+}
+
+fn read_parquet(path: &Path, options: &SourceOptions) -> Result<Vec<Item>, String> {
+    let (mut items, file) = (SourceItems::default(), std::fs::File::open(path).unwrap());
+    let (name, format) = (Path::new("in"), TableFormat::Parquet);
+    let result = read_file_into(name, file, format, options, &mut items, &mut |_, _| ());
+    result.map(|_| items.items).map_err(|error| error.to_string())
+}
+
+#[test]
+fn values_are_read_by_declared_kinds() {
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", texts(&["a", "b"])),
+        ("codes", texts(&["1-2", "1-3"])),
+        ("zip", Arc::new(Int64Array::from(vec![90_210, 1]))),
+        ("brand", texts(&["Acme", "N/A"])),
+        ("price", Arc::new(Float64Array::from(vec![f64::NAN, 2.5]))),
+    ];
+    let mut options = SourceOptions::default();
+    options.cells.kinds = vec![("zip".to_owned(), ColumnKind::Keyword)];
+    let folder = tempfile::tempdir().unwrap();
+    let path = parquet(&folder, columns);
+    assert!(read_parquet(&path, &options).unwrap_err().contains("NaN"));
+    options.cells.nulls = vec!["N/A".to_owned(), "NaN".to_owned()];
+    let items = read_parquet(&path, &options).unwrap();
+    assert_eq!(json!(items[0].attributes), json!({"zip": "90210", "brand": "Acme"}));
+    assert_eq!(json!(items[1].attributes), json!({"zip": "1", "price": 2.5}));
 }
 
 #[track_caller]

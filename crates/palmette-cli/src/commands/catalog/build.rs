@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
 use indicatif::ProgressBar;
-use palmette_catalog::readers::{self, AttributeReport, SourceItems};
+use palmette_catalog::readers::{AttributeReport, SourceItems, SourceOptions};
 use palmette_catalog::{
     BuildError, BuildOptions, BuildStage, Catalog, CatalogBuilder, ColumnKind, UnknownKind,
 };
@@ -35,8 +35,8 @@ pub(crate) struct BuildArgs {
     /// Catalog to write, such as shop.palm; a file of that name is replaced
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
-    /// More attributes: {"item id": {"title": …, …}, …} as JSON, or JSON lines with item_id; all items
-    /// are then in memory at once
+    /// More attributes, in a file that is read as those of items are, or {"item id": {"title": …, …}, …} as JSON; all items are
+    /// then in memory at once
     #[arg(long, value_name = "FILE")]
     attributes: Option<PathBuf>,
     /// Of what kind an attribute is, such as published=timestamp; once for each. Kinds: keyword,
@@ -63,13 +63,16 @@ pub(crate) struct BuildArgs {
     /// Threads that sort and index; the result does not depend on it [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Replace a catalog that is there even where the files hold no items
+    #[arg(long)]
+    allow_empty: bool,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
 }
 
 /// `name=kind`.
-fn column(text: &str) -> Result<(String, ColumnKind), String> {
+pub(super) fn column(text: &str) -> Result<(String, ColumnKind), String> {
     let (name, kind) = text.rsplit_once('=').ok_or("write NAME=KIND, such as price=number")?;
     if name.is_empty() {
         return Err(
@@ -94,10 +97,11 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
     let bar = reading_bar(args.sources.bytes(), args.json);
     bar.set_message("reading items");
     let mut builder = CatalogBuilder::new(options(args)).map_err(|e| at_fault(e, None))?;
+    let source_options = args.sources.options(&args.column, args.attributes.is_some())?;
     let (sources, report) = match &args.attributes {
-        None => (args.sources.read(&mut builder, &bar)?, None),
+        None => (args.sources.read(&source_options, &mut builder, &bar)?, None),
         Some(path) => {
-            let (sources, report) = merge(args, path, &mut builder, &bar)?;
+            let (sources, report) = merge(args, &source_options, path, &mut builder, &bar)?;
             (sources, Some((path, report)))
         }
     };
@@ -110,8 +114,7 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
     }
     let catalog = finish(builder, &sources, &bar)?;
     bar.set_message("writing");
-    make_parent(&args.out)?;
-    catalog.write(&args.out)?;
+    replace(&args.out, &catalog, args.allow_empty)?;
     bar.finish_and_clear();
 
     let file_bytes = std::fs::metadata(&args.out).map_or(0, |meta| meta.len() as usize);
@@ -155,17 +158,32 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
     ))
 }
 
+/// Writes a catalog; one without items takes no other's place unless that is asked for.
+pub(super) fn replace(out: &Path, catalog: &Catalog, allow_empty: bool) -> anyhow::Result<()> {
+    if catalog.num_items() == 0 {
+        ensure!(
+            allow_empty || !out.exists(),
+            "there are no items, and {} would be replaced; --allow-empty asks for that",
+            out.display()
+        );
+        eprintln!("note: there are no items; {} is an empty catalog", out.display());
+    }
+    make_parent(out)?;
+    Ok(catalog.write(out)?)
+}
+
 /// Reads all items, adds the attributes of a second file, and hands them to the builder.
 fn merge(
     args: &BuildArgs,
+    options: &SourceOptions,
     attributes: &Path,
     builder: &mut CatalogBuilder,
     bar: &ProgressBar,
 ) -> anyhow::Result<(Sources, AttributeReport)> {
     let mut source = SourceItems::default();
-    let sources = args.sources.read(&mut source, bar)?;
+    let sources = args.sources.read(options, &mut source, bar)?;
     bar.set_message("reading attributes");
-    let report = readers::read_attributes(attributes, &mut source)?;
+    let report = args.sources.read_attributes(attributes, options, &mut source, bar)?;
     let SourceItems { items, lines, .. } = source;
     builder.push_all(items, &lines).map_err(|e| at_fault(e, Some(&sources)))?;
     Ok((sources, report))

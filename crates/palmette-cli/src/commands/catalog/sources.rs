@@ -7,11 +7,15 @@ use std::str::FromStr;
 use anyhow::{bail, ensure};
 use clap::Args;
 use indicatif::ProgressBar;
-use palmette_catalog::BuildError;
-use palmette_catalog::readers::{self, Format, ItemSink, ReadSummary, Role, SourceOptions};
+use palmette_catalog::readers::{
+    self, AttributeReport, CellOptions, Format, ItemSink, ReadSummary, Role, SourceItems,
+    SourceOptions,
+};
+use palmette_catalog::{BuildError, ColumnKind};
 use serde_json::{Map, Value};
 
 use crate::input::{Input, is_stdin};
+use crate::output::visible;
 use crate::tables::{self, TableFormat};
 
 #[derive(Debug, Args)]
@@ -36,6 +40,22 @@ pub(super) struct SourceArgs {
     /// Fields or columns that are not read
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     leave_out: Vec<String>,
+    /// Text that means a missing value, such as NA; once for each. NaN and Infinity are then taken where JSON has them bare,
+    /// and null where it stands in a list
+    #[arg(long = "null", value_name = "TEXT")]
+    nulls: Vec<String>,
+    /// What parts the texts of a list in a cell, such as |, where the attribute is declared keywords
+    #[arg(long, value_name = "TEXT")]
+    list_separator: Option<String>,
+    /// What stands before the fraction of a number in a cell, such as a comma [default: a point]
+    #[arg(long, value_name = "CHAR")]
+    decimal: Option<char>,
+    /// What parts the thousands of a number in a cell, such as a comma [default: nothing]
+    #[arg(long, value_name = "CHAR")]
+    thousands: Option<char>,
+    /// Cells of tab-separated files may stand in quotes; without it a quote is a character as any other
+    #[arg(long)]
+    quotes: bool,
 }
 
 /// Any format that items are read from.
@@ -88,18 +108,48 @@ impl SourceArgs {
         self.items.iter().map(size).sum()
     }
 
-    fn options(&self) -> SourceOptions {
-        SourceOptions {
+    /// How the files are read whose attributes have these kinds; `is_one_of_two` where attributes stand in a file of their own.
+    pub(super) fn options(
+        &self,
+        kinds: &[(String, ColumnKind)],
+        is_one_of_two: bool,
+    ) -> anyhow::Result<SourceOptions> {
+        let decimal = self.decimal.unwrap_or('.');
+        for (option, mark) in [("--decimal", self.decimal), ("--thousands", self.thousands)] {
+            let is_part = |mark: char| mark.is_ascii_alphanumeric() || matches!(mark, '-' | '+');
+            if let Some(mark) = mark.filter(|&mark| is_part(mark)) {
+                bail!("{option} {mark:?} is part of numbers; name another character");
+            }
+        }
+        ensure!(
+            self.thousands != Some(decimal),
+            "--thousands {decimal:?} is what stands before the fraction; name another, or --decimal"
+        );
+        ensure!(
+            self.list_separator.as_deref() != Some(""),
+            "--list-separator is empty; name what parts the texts of a list, such as |"
+        );
+        Ok(SourceOptions {
+            cells: CellOptions {
+                kinds: kinds.to_vec(),
+                nulls: self.nulls.clone(),
+                list_separator: self.list_separator.clone(),
+                decimal: self.decimal,
+                thousands: self.thousands,
+            },
+            quoted_tabs: self.quotes,
+            is_one_of_two,
             id_column: self.id_column.clone(),
             codes_columns: self.codes_column.clone(),
             packed: self.packed.clone(),
             left_out: self.leave_out.clone(),
-        }
+        })
     }
 
     /// Reads all files into a sink, in order; lines are counted on from file to file.
     pub(super) fn read(
         &self,
+        options: &SourceOptions,
         sink: &mut impl ItemSink,
         bar: &ProgressBar,
     ) -> anyhow::Result<Sources> {
@@ -113,7 +163,8 @@ impl SourceArgs {
             );
             sink.lines_before = sink.last_line;
             sources.files.push((path.clone(), sink.lines_before));
-            let summary = self.read_one(path, &mut sink, bar)?;
+            let summary = self.read_one(path, options, &mut sink, bar)?;
+            tell_notes(path, &summary.notes);
             sources.add(path, summary)?;
         }
         Ok(sources)
@@ -122,21 +173,19 @@ impl SourceArgs {
     fn read_one(
         &self,
         path: &Path,
+        options: &SourceOptions,
         sink: &mut impl ItemSink,
         bar: &ProgressBar,
     ) -> anyhow::Result<ReadSummary> {
-        let watched = bar.clone();
-        let input = Input::open(path, |file| Box::new(watched.wrap_read(file)))
-            .map_err(|error| anyhow::anyhow!("{}: cannot be read: {error}", path.display()))?;
-        let options = self.options();
-        match self.format_of(&input, &options)? {
+        let input = open(path, bar)?;
+        match self.format_of(&input, options)? {
             ItemFormat::Text(format) => {
                 if let Format::Npy = format {
                     let name = input.name.display();
                     eprintln!("note: {name} has no ids; items are named by their rows, from 0");
                 }
                 let name = input.name.clone();
-                readers::parse_into(&name, input.reader(), format, &options, sink)
+                readers::parse_into(&name, input.reader(), format, options, sink)
                     .map_err(|error| with_way_out(error.missing_role(), error.into()))
             }
             ItemFormat::Table(format) => {
@@ -145,9 +194,46 @@ impl SourceArgs {
                     let share = rows as f64 / of.max(1) as f64;
                     bar.set_position(start + ((bytes.saturating_sub(start)) as f64 * share) as u64);
                 };
-                tables::read_input_into(input, format, &options, sink, &mut progress)
+                tables::read_input_into(input, format, options, sink, &mut progress)
             }
         }
+    }
+
+    /// Reads the attributes of items that were read, as items are read: by name or first bytes, decompressed, by the same
+    /// options.
+    pub(super) fn read_attributes(
+        &self,
+        path: &Path,
+        options: &SourceOptions,
+        source: &mut SourceItems,
+        bar: &ProgressBar,
+    ) -> anyhow::Result<AttributeReport> {
+        ensure!(
+            !is_stdin(path) || !self.items.iter().any(|path| is_stdin(path)),
+            "standard input is the items' already; give the attributes as a file"
+        );
+        let input = open(path, bar)?;
+        let name = input.plain_name();
+        let table = TableFormat::detect(&input.head).or_else(|| TableFormat::from_path(&name));
+        let report = if let Some(format) = table {
+            tables::read_attributes(input, format, options, source)?
+        } else {
+            let shown = Format::detect_attributes(&input.head, options);
+            let format = match (Format::from_path(&name), shown) {
+                // Objects, a line each or in a list, stand in files of either name.
+                (Some(Format::IndexJson) | None, Some(shown)) => shown,
+                (Some(named), _) => named,
+                (None, None) => match readers::not_text(&input.head) {
+                    Some(what) => bail!("{}: {what}", input.name.display()),
+                    None => Format::IndexJson,
+                },
+            };
+            let name = input.name.clone();
+            readers::parse_attributes(&name, input.reader(), format, options, source)
+                .map_err(|error| with_way_out(error.missing_role(), error.into()))?
+        };
+        tell_notes(path, &report.notes);
+        Ok(report)
     }
 
     fn format_of(&self, input: &Input, options: &SourceOptions) -> anyhow::Result<ItemFormat> {
@@ -171,6 +257,20 @@ impl SourceArgs {
                 format_names()
             ),
         }
+    }
+}
+
+/// Opens a file, watched by a progress bar.
+fn open(path: &Path, bar: &ProgressBar) -> anyhow::Result<Input> {
+    let watched = bar.clone();
+    Input::open(path, |file| Box::new(watched.wrap_read(file)))
+        .map_err(|error| anyhow::anyhow!("{}: cannot be read: {error}", path.display()))
+}
+
+/// Says what is worth knowing of a file and is no error.
+fn tell_notes(path: &Path, notes: &[String]) {
+    for note in notes {
+        eprintln!("note: {}, {}", path.display(), visible(note));
     }
 }
 

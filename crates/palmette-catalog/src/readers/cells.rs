@@ -1,0 +1,504 @@
+//! Values as their declared kinds read them, and values that mean none.
+
+use serde_json::{Map, Number, Value};
+
+use super::error::{Kind, Problem};
+use crate::ColumnKind;
+
+/// How a source spells values, and of what kinds they are meant to be.
+///
+/// The default is as values look: numbers with a point, nothing but an empty cell or null for a missing value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CellOptions {
+    /// Kinds of attributes. A cell is read as its attribute's kind says: `90210` is a text where that is a keyword.
+    pub kinds: Vec<(String, ColumnKind)>,
+    /// Texts that mean a missing value, such as `NA`; `NaN` and `Infinity` also where JSON has them bare, `null` also where
+    /// it stands in a list.
+    pub nulls: Vec<String>,
+    /// What parts the texts of a list in a cell, such as `|`.
+    pub list_separator: Option<String>,
+    /// What stands before the fraction of a number; a point unless given.
+    pub decimal: Option<char>,
+    /// What parts the thousands of a number; nothing unless given.
+    pub thousands: Option<char>,
+}
+
+/// The present year's timestamps lie far behind this one: a whole number below it is mostly none.
+const YEAR_1971: f64 = 31_536_000.0;
+
+/// Reader of the values of one source.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cells {
+    options: CellOptions,
+    doubts: Vec<Doubt>,
+}
+
+/// A whole number in the place of a point in time that may not be meant so.
+#[derive(Clone, Debug)]
+struct Doubt {
+    name: String,
+    is_date: bool,
+    place: String,
+    value: String,
+    count: u64,
+}
+
+impl Cells {
+    pub(super) fn new(options: &CellOptions) -> Cells {
+        Cells { options: options.clone(), doubts: Vec::new() }
+    }
+
+    /// The kind that an attribute was declared.
+    pub(super) fn kind(&self, name: &str) -> Option<ColumnKind> {
+        self.options.kinds.iter().find(|(other, _)| other == name).map(|&(_, kind)| kind)
+    }
+
+    /// The value of a cell of text; `None` where it means none. What was declared is read by its kind when the
+    /// attributes of its item are [`read`](Self::read).
+    pub(super) fn of_text(
+        &self,
+        cell: &str,
+        kind: Option<ColumnKind>,
+    ) -> Result<Option<Value>, String> {
+        if cell.is_empty() || self.is_null(cell) {
+            return Ok(None);
+        }
+        match kind {
+            None => Ok(Some(self.inferred(cell))),
+            Some(ColumnKind::Json) if cell.trim_start().starts_with(['{', '[', '"']) => {
+                let value: Result<Value, _> = serde_json::from_str(cell);
+                value.map(|value| Some(value).filter(|value| !value.is_null())).map_err(|error| {
+                    format!("is no JSON, as which the attribute was declared: {error}")
+                })
+            }
+            Some(ColumnKind::Json) => Ok(Some(self.inferred(cell))),
+            Some(_) => Ok(Some(Value::from(cell))),
+        }
+    }
+
+    /// Reads the attributes of an item by their kinds, and takes out those that mean none.
+    pub(super) fn read(
+        &mut self,
+        place: impl Fn() -> String,
+        line: u64,
+        item: &str,
+        attributes: &mut Map<String, Value>,
+    ) -> Result<(), Problem> {
+        if !self.options.nulls.is_empty() {
+            attributes.retain(|_, value| !self.is_null_value(value));
+            attributes.values_mut().for_each(|value| self.without_nulls(value));
+        }
+        for at in 0..self.options.kinds.len() {
+            let (name, kind) = &self.options.kinds[at];
+            let (Some(value), kind) = (attributes.get_mut(name), *kind) else { continue };
+            let read = self.of_kind(kind, value.take());
+            *value = read.map_err(|(value, problem)| {
+                let (item, name) = (item.to_owned(), name.clone());
+                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                Problem::at(line, Kind::Cell { item, name, value, problem })
+            })?;
+            if kind == ColumnKind::Timestamp {
+                let (value, name) = (value.take(), name.clone());
+                attributes[&name] =
+                    self.moment(&name, value, || format!("{} (item {item:?})", place()));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be said of the source when it is read.
+    pub(super) fn notes(self) -> impl Iterator<Item = String> {
+        self.doubts.into_iter().map(|Doubt { name, is_date, place, value, count }| {
+            let more = if count > 1 { format!(", and {} more are so", count - 1) } else { String::new() };
+            match is_date {
+                true => format!(
+                    "{place}: the timestamp {name:?} is {value}, which is read as the date that its digits write{more}"
+                ),
+                false => format!(
+                    "{place}: the timestamp {name:?} is {value}, which as seconds since 1970 lies before 1971{more}; \
+                     give seconds, or dates such as 2026-11-21"
+                ),
+            }
+        })
+    }
+
+    fn is_null(&self, text: &str) -> bool {
+        self.options.nulls.iter().any(|null| null == text)
+    }
+
+    /// True of numbers that JSON does not have where their names mean a missing value.
+    pub(super) fn is_null_number(&self, number: f64) -> bool {
+        let name = match number {
+            _ if number.is_nan() => "NaN",
+            f64::INFINITY => "Infinity",
+            f64::NEG_INFINITY => "-Infinity",
+            _ => return false,
+        };
+        self.is_null(name) || self.is_null(name.trim_start_matches('-'))
+    }
+
+    fn is_null_value(&self, value: &Value) -> bool {
+        value.as_str().is_some_and(|text| self.is_null(text))
+    }
+
+    /// Takes the elements out of lists that mean none.
+    fn without_nulls(&self, value: &mut Value) {
+        if let Value::Array(elements) = value {
+            let drops_null = self.is_null("null");
+            elements.retain(|element| {
+                !(self.is_null_value(element) || drops_null && element.is_null())
+            });
+        }
+    }
+
+    /// A number or truth value only where it prints back as `cell`, up to zeros that end a decimal
+    /// fraction: `1.50` is a price, `007` a name.
+    pub(super) fn inferred(&self, cell: &str) -> Value {
+        match cell {
+            "true" => return Value::Bool(true),
+            "false" => return Value::Bool(false),
+            _ => {}
+        }
+        // Every number that prints back starts so; most texts do not.
+        if !cell.starts_with(|first: char| first.is_ascii_digit() || first == '-') {
+            return Value::from(cell);
+        }
+        let number = self.plain_number(cell).and_then(|plain| {
+            let number = parse_number(&plain)?;
+            (number.to_string() == without_ending_zeros(&plain)).then_some(number)
+        });
+        number.map_or_else(|| Value::from(cell), Value::Number)
+    }
+
+    /// A value of a kind, as far as it can be read as one; the rest is refused, with its reason, by whoever takes it.
+    /// The error is a value that no builder would explain, with what is wrong.
+    fn of_kind(&self, kind: ColumnKind, value: Value) -> Result<Value, (Value, String)> {
+        Ok(match (kind, value) {
+            (ColumnKind::Keyword, value @ (Value::Number(_) | Value::Bool(_))) => as_text(value),
+            (ColumnKind::Keywords, Value::Array(elements)) => {
+                elements.into_iter().map(as_text).collect()
+            }
+            (ColumnKind::Keywords, Value::String(text)) => return self.list(text),
+            (ColumnKind::Number, Value::String(text)) => {
+                let number = self.plain_number(text.trim()).and_then(|plain| parse_number(&plain));
+                number.map_or(Value::String(text), Value::Number)
+            }
+            (ColumnKind::Boolean, Value::String(text)) => {
+                truth(&text).map_or(Value::String(text), Value::Bool)
+            }
+            (ColumnKind::Boolean, Value::Number(number)) => match number.as_f64() {
+                Some(0.0) => Value::Bool(false),
+                Some(1.0) => Value::Bool(true),
+                _ => Value::Number(number),
+            },
+            (_, value) => value,
+        })
+    }
+
+    fn list(&self, text: String) -> Result<Value, (Value, String)> {
+        if text.trim_start().starts_with('[') {
+            return match serde_json::from_str::<Vec<Value>>(&text) {
+                Ok(mut elements) => {
+                    elements.retain(|element| !element.is_null() || !self.is_null("null"));
+                    Ok(elements.into_iter().map(as_text).collect())
+                }
+                Err(error) => {
+                    Err((Value::from(text), format!("is no list as JSON writes it: {error}")))
+                }
+            };
+        }
+        let Some(separator) = &self.options.list_separator else {
+            let problem = "was declared keywords, lists of text; say what parts the texts of a cell (a list separator), or \
+                write lists as JSON";
+            return Err((Value::from(text), problem.to_owned()));
+        };
+        let elements = text.split(separator.as_str()).map(str::trim);
+        Ok(elements
+            .filter(|text| !text.is_empty() && !self.is_null(text))
+            .map(Value::from)
+            .collect())
+    }
+
+    /// A point in time: digits that write a date are one, and whole numbers that can hardly be seconds are taken down.
+    fn moment(&mut self, name: &str, value: Value, place: impl Fn() -> String) -> Value {
+        let number = match &value {
+            Value::Number(number) => number.as_f64(),
+            Value::String(text) => {
+                let is_number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+                let text = text.trim();
+                text.bytes().all(is_number).then(|| text.parse().ok()).flatten()
+            }
+            _ => None,
+        };
+        let Some(seconds) = number else { return value };
+        let date = date_of_digits(seconds);
+        if seconds.fract() == 0.0 && (date.is_some() || seconds < YEAR_1971) {
+            self.doubt(name, date.is_some(), value.to_string(), place);
+        }
+        match (date, value) {
+            (Some(date), _) => Value::from(date),
+            (None, Value::String(_)) => {
+                parse_number(&seconds.to_string()).map_or(Value::Null, Value::Number)
+            }
+            (None, value) => value,
+        }
+    }
+
+    fn doubt(&mut self, name: &str, is_date: bool, value: String, place: impl Fn() -> String) {
+        let known =
+            self.doubts.iter_mut().find(|doubt| doubt.name == name && doubt.is_date == is_date);
+        match known {
+            Some(doubt) => doubt.count += 1,
+            None => {
+                let (name, place) = (name.to_owned(), place());
+                self.doubts.push(Doubt { name, is_date, place, value, count: 1 });
+            }
+        }
+    }
+
+    /// A number as Rust and JSON write it; `None` where the text is none in the source's spelling.
+    fn plain_number(&self, text: &str) -> Option<String> {
+        let (decimal, thousands) = (self.options.decimal.unwrap_or('.'), self.options.thousands);
+        if decimal == '.' && thousands.is_none() {
+            return is_number(text).then(|| text.to_owned());
+        }
+        let (number, exponent) = match text.find(['e', 'E']) {
+            Some(at) => text.split_at(at),
+            None => (text, ""),
+        };
+        let (whole, fraction) = match number.split_once(decimal) {
+            Some((whole, fraction)) => (whole, Some(fraction)),
+            None => (number, None),
+        };
+        let whole = match thousands.filter(|&mark| whole.contains(mark)) {
+            Some(mark) => ungrouped(whole, mark)?,
+            None => whole.to_owned(),
+        };
+        let point = fraction.map_or_else(String::new, |fraction| format!(".{fraction}"));
+        let plain = format!("{whole}{point}{exponent}");
+        is_number(&plain).then_some(plain)
+    }
+}
+
+/// True of numbers as programs write them, with an exponent or without; not of `NaN` and `inf`.
+fn is_number(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+        && text.parse::<f64>().is_ok_and(f64::is_finite)
+}
+
+/// `1.234.567` without its marks; `None` where they do not part groups of three digits.
+fn ungrouped(whole: &str, mark: char) -> Option<String> {
+    let digits = whole.strip_prefix(['-', '+']).unwrap_or(whole);
+    let mut groups = digits.split(mark);
+    let is_digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+    let first = groups.next()?;
+    let is_sound = (1..=3).contains(&first.len())
+        && is_digits(first)
+        && groups.all(|group| group.len() == 3 && is_digits(group));
+    is_sound.then(|| whole.chars().filter(|&char| char != mark).collect())
+}
+
+fn parse_number(plain: &str) -> Option<Number> {
+    let plain = plain.strip_prefix('+').unwrap_or(plain);
+    (plain.parse::<u64>().ok().map(Number::from))
+        .or_else(|| plain.parse::<i64>().ok().map(Number::from))
+        .or_else(|| plain.parse::<f64>().ok().and_then(Number::from_f64))
+}
+
+/// `19.90` as `19.9`, `2.00` as `2.0`; other texts as they are.
+fn without_ending_zeros(cell: &str) -> &str {
+    match cell.split_once('.') {
+        Some((whole, fraction)) if fraction.len() > 1 => {
+            let kept = fraction.trim_end_matches('0').len().max(1);
+            &cell[..whole.len() + 1 + kept]
+        }
+        _ => cell,
+    }
+}
+
+/// A truth value as programs and people write it.
+fn truth(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "t" | "yes" | "y" | "1" | "1.0" => Some(true),
+        "false" | "f" | "no" | "n" | "0" | "0.0" => Some(false),
+        _ => None,
+    }
+}
+
+/// A number or truth value as text; others as they are.
+fn as_text(value: Value) -> Value {
+    match value {
+        Value::Number(number) => Value::from(number.to_string()),
+        Value::Bool(value) => Value::from(value.to_string()),
+        value => value,
+    }
+}
+
+/// `2018-07-07` of 20180707; `None` of numbers whose digits are no date of the years 1900 to 2099.
+fn date_of_digits(number: f64) -> Option<String> {
+    if number.fract() != 0.0 || !(19_000_101.0..=20_991_231.0).contains(&number) {
+        return None;
+    }
+    let number = number as u32;
+    let (year, month, day) = (number / 10_000, number / 100 % 100, number % 100);
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let days = match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    (1..=days).contains(&day).then(|| format!("{year}-{month:02}-{day:02}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn cells(options: CellOptions) -> Cells {
+        Cells::new(&options)
+    }
+
+    /// A cell of a declared kind, as it comes out; an error is what it would be refused with.
+    #[track_caller]
+    fn check(options: &CellOptions, kind: ColumnKind, cell: &str, expected: Value) {
+        let options = CellOptions { kinds: vec![("x".to_owned(), kind)], ..options.clone() };
+        let mut cells = cells(options);
+        let read = cells.of_text(cell, Some(kind)).map(|value| {
+            let mut row: Map<String, Value> =
+                value.map(|value| ("x".to_owned(), value)).into_iter().collect();
+            let read = cells.read(|| "line 1".to_owned(), 1, "i", &mut row);
+            read.map(|()| row.shift_remove("x").unwrap_or_default()).map_err(|e| e.to_string())
+        });
+        let read = read.and_then(|read| read).unwrap_or_else(Value::from);
+        match expected.as_str().and_then(|text| text.strip_prefix("error: ")) {
+            Some(words) => {
+                assert!(read.as_str().is_some_and(|text| text.contains(words)), "{read}")
+            }
+            None => assert_eq!(read, expected, "{kind} {cell:?}"),
+        }
+    }
+
+    #[test]
+    fn a_declared_kind_reads_the_cell() {
+        let plain = CellOptions::default();
+        check(&plain, ColumnKind::Keyword, "90210", json!("90210"));
+        check(&plain, ColumnKind::Keyword, "1.50", json!("1.50"));
+        check(&plain, ColumnKind::Keyword, "true", json!("true"));
+        check(&plain, ColumnKind::Number, "1e-05", json!(1e-5));
+        check(&plain, ColumnKind::Number, "007", json!(7));
+        check(&plain, ColumnKind::Number, "+1.50", json!(1.5));
+        check(&plain, ColumnKind::Number, " .5 ", json!(0.5));
+        for text in ["NaN", "inf", "1,5", "1e999", "", "--1"] {
+            let expected = if text.is_empty() { Value::Null } else { json!(text) };
+            check(&plain, ColumnKind::Number, text, expected);
+        }
+        for (text, value) in [("True", true), ("FALSE", false), ("1", true), ("no", false)] {
+            check(&plain, ColumnKind::Boolean, text, json!(value));
+        }
+        check(&plain, ColumnKind::Boolean, "2", json!("2"));
+        check(&plain, ColumnKind::Json, r#"{"genre": ["fiction"]}"#, json!({"genre": ["fiction"]}));
+        check(&plain, ColumnKind::Json, "12", json!(12));
+        check(&plain, ColumnKind::Json, "word", json!("word"));
+        check(&plain, ColumnKind::Json, "{'a': 1}", json!("error: is no JSON"));
+        check(&plain, ColumnKind::Keywords, r#"["a", 1]"#, json!(["a", "1"]));
+        check(&plain, ColumnKind::Keywords, "['a']", json!("error: is no list as JSON writes it"));
+        check(&plain, ColumnKind::Keywords, "a|b", json!("error: a list separator"));
+        let bars = CellOptions { list_separator: Some("|".to_owned()), ..plain.clone() };
+        check(&bars, ColumnKind::Keywords, "computer | science|", json!(["computer", "science"]));
+        check(&bars, ColumnKind::Keywords, "one", json!(["one"]));
+        check(&bars, ColumnKind::Keywords, r#"["a|b"]"#, json!(["a|b"]));
+    }
+
+    #[test]
+    fn numbers_are_spelled_as_the_source_says() {
+        let german =
+            CellOptions { decimal: Some(','), thousands: Some('.'), ..CellOptions::default() };
+        check(&german, ColumnKind::Number, "1.234,56", json!(1234.56));
+        check(&german, ColumnKind::Number, "-1.234.567", json!(-1_234_567));
+        check(&german, ColumnKind::Number, "0,5e3", json!(500.0));
+        check(&german, ColumnKind::Number, "12.34", json!("12.34"));
+        check(&german, ColumnKind::Number, "1,234.5", json!("1,234.5"));
+        let german = cells(german);
+        assert_eq!(german.inferred("19,90"), json!(19.9));
+        assert_eq!(german.inferred("1.000"), json!(1000));
+        assert_eq!(german.inferred("19.90"), json!("19.90"));
+        let english = cells(CellOptions { thousands: Some(','), ..CellOptions::default() });
+        assert_eq!(english.inferred("1,234.50"), json!(1234.5));
+        assert_eq!(english.inferred("1,2"), json!("1,2"));
+    }
+
+    #[test]
+    fn undeclared_numbers_print_back_as_they_were() {
+        let plain = Cells::default();
+        for number in ["0", "-3", "18446744073709551615", "19.99", "1.0", "-0.5"] {
+            assert!(plain.inferred(number).is_number(), "{number}");
+            assert_eq!(plain.inferred(number).to_string(), number);
+        }
+        assert_eq!(plain.inferred("1.50"), json!(1.5));
+        assert_eq!(plain.inferred("20.00"), json!(20.0));
+        for text in [
+            "007",
+            "+1",
+            "-0",
+            ".5",
+            "1.",
+            "NaN",
+            "inf",
+            "1e999",
+            "1,5",
+            " 1",
+            "True",
+            "123456789012345678901234567890",
+            "0.1000000000000000055",
+        ] {
+            assert_eq!(plain.inferred(text), json!(text));
+        }
+    }
+
+    #[test]
+    fn what_means_none_is_none() {
+        let options = CellOptions {
+            nulls: vec!["NA".to_owned(), "null".to_owned()],
+            ..CellOptions::default()
+        };
+        let mut cells = cells(options);
+        assert_eq!(cells.of_text("NA", None), Ok(None));
+        let row = json!({"a": "NA", "b": ["x", null, "NA"], "c": "Na", "d": null});
+        let mut row = row.as_object().unwrap().clone();
+        cells.read(|| unreachable!(), 1, "i", &mut row).unwrap();
+        assert_eq!(Value::from(row), json!({"b": ["x"], "c": "Na", "d": null}));
+    }
+
+    #[test]
+    fn whole_numbers_that_are_hardly_times_are_said() {
+        let kinds = vec![("at".to_owned(), ColumnKind::Timestamp)];
+        let mut cells = cells(CellOptions { kinds, ..CellOptions::default() });
+        let mut read = |line: u64, value: Value| {
+            let mut row = Map::from_iter([("at".to_owned(), value)]);
+            cells.read(|| format!("line {line}"), line, "i", &mut row).unwrap();
+            row["at"].clone()
+        };
+        assert_eq!(read(1, json!("20180707")), json!("2018-07-07"));
+        assert_eq!(read(2, json!(20260101)), json!("2026-01-01"));
+        assert_eq!(read(3, json!(20261301)), json!(20261301));
+        assert_eq!(read(4, json!(2018)), json!(2018));
+        assert_eq!(read(5, json!("1667260800")), json!(1_667_260_800));
+        assert_eq!(read(6, json!(1_667_260_800.5)), json!(1_667_260_800.5));
+        assert_eq!(read(7, json!("2026-11-21")), json!("2026-11-21"));
+        let notes: Vec<String> = cells.notes().collect();
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(notes[0].starts_with(
+            "line 1 (item \"i\"): the timestamp \"at\" is \"20180707\", which is read as the date"
+        ));
+        assert!(notes[0].ends_with("and 1 more are so"), "{}", notes[0]);
+        assert!(
+            notes[1].contains("is 20261301, which as seconds since 1970 lies before 1971"),
+            "{}",
+            notes[1]
+        );
+    }
+}
