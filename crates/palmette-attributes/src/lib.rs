@@ -74,7 +74,7 @@ pub use columns::{
     AttributeError, ColumnConflict, ColumnDescription, ColumnKind, ColumnReader, Columns,
     ColumnsBuilder, ColumnsMeta, SortKey, UnknownKind, id_text, parse_instant, whole, whole_number,
 };
-pub use filter::{Filter, FilterError};
+pub use filter::{Filter, FilterError, Moment, NoMoment};
 pub use rank_set::{Members, RankSet};
 pub use shown::nearest;
 pub use unique_keys::parse_unique;

@@ -1,7 +1,8 @@
 //! A catalog that changes while it is read: a write-ahead log, immutable segments, generations.
 //!
 //! A live catalog is a directory. What it holds at a **generation** is a list of items: an upsert removes
-//! the item with its id, if there is one, and appends the new one; a delete removes. Decoding over a
+//! the item with its id, if there is one, and appends the new one; a patch changes attributes of an item in its place; a delete
+//! removes. Decoding over a
 //! [`Snapshot`] equals decoding over a [`Catalog`](palmette_catalog::Catalog) built from that list: masks,
 //! results, their order and their scores. Items that share a semantic ID come in the order of the list.
 //!

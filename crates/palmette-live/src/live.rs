@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use palmette_attributes::Filter;
+use palmette_attributes::{Filter, Moment, nearest};
 use palmette_catalog::ColumnKind;
 
 use crate::background;
@@ -148,6 +148,40 @@ impl LiveCatalog {
             return Ok(Applied { generation: writer.state.generation, ..Applied::default() });
         }
         self.apply_checked(&mut writer, &updates, &[], None)
+    }
+
+    /// Deletes the items that are over at a moment, by an attribute that is a timestamp, as one batch.
+    ///
+    /// # Errors
+    /// As [`check_expiry`](Self::check_expiry) and [`apply`](Self::apply).
+    pub fn expire(&self, attribute: &str, now: &Moment) -> Result<Applied, LiveError> {
+        self.check_expiry(attribute)?;
+        let over = Filter::over_at(attribute, now);
+        self.delete_where(&over.map_err(|e| LiveError::from(Kind::Options(e.to_string())))?)
+    }
+
+    /// Checks that items can expire by an attribute. What can be compared is not yet a time: every price lies below the
+    /// seconds since 1970.
+    ///
+    /// # Errors
+    /// When the attribute is none, or no timestamp.
+    pub fn check_expiry(&self, attribute: &str) -> Result<(), LiveError> {
+        let schema = self.shared.lock().state.schema.clone();
+        let what = match schema.kind_of(attribute) {
+            Some(ColumnKind::Timestamp) => return Ok(()),
+            Some(kind) => format!("is {kind}"),
+            None => {
+                let names = schema.columns.iter().map(|(name, _)| name.as_str());
+                let near = nearest(attribute, names);
+                let near = near.map_or_else(String::new, |n| format!(" (did you mean {n:?}?)"));
+                format!("is one that no item has{near}")
+            }
+        };
+        Err(Kind::Options(format!(
+            "items expire by a timestamp, and the attribute {attribute:?} {what}; declare it when the catalog is made, \
+             --column {attribute}=timestamp"
+        ))
+        .into())
     }
 
     /// Widens the codebooks, so that later items may have larger codes or more levels; returns the new generation. A model that

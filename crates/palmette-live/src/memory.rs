@@ -12,9 +12,11 @@ use crate::segment::Segment;
 /// Items in the order in which they were upserted, found by id.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    items: BTreeMap<u64, Item>,
-    places: HashMap<String, u64>,
-    next_place: u64,
+    items: BTreeMap<i64, Item>,
+    places: HashMap<String, i64>,
+    next_place: i64,
+    /// One after the place of the next item that is put before all others.
+    first_place: i64,
     /// Codes of the items that were deleted from here, by id.
     departed: BTreeMap<String, Vec<u32>>,
 }
@@ -64,6 +66,22 @@ impl Memory {
         self.places.insert(item.id.clone(), self.next_place);
         self.items.insert(self.next_place, item.clone());
         self.next_place += 1;
+    }
+
+    /// Puts this item in the place of the one with its id; whether there is one.
+    pub(crate) fn replace(&mut self, item: &Item) -> bool {
+        let place = self.places.get(&item.id).and_then(|place| self.items.get_mut(place));
+        place.map(|old| *old = item.clone()).is_some()
+    }
+
+    /// Puts items before all others, in their order. None of them is here.
+    pub(crate) fn prepend(&mut self, items: &[Item]) {
+        for item in items.iter().rev() {
+            self.departed.remove(&item.id);
+            self.first_place -= 1;
+            self.places.insert(item.id.clone(), self.first_place);
+            self.items.insert(self.first_place, item.clone());
+        }
     }
 
     /// Takes out the item with this id.

@@ -235,9 +235,9 @@ fn check_update<'a>(
     Ok(())
 }
 
-/// Whether a filter fits the attributes.
+/// Whether a filter fits the attributes, whatever fields there are within them.
 pub(crate) fn check_filter(columns: &Columns, filter: &Filter) -> Result<(), FilterError> {
-    columns.select(filter, &|_| None).map(|_| ())
+    columns.select_among(filter, &|_| None, &|name| columns.reader(name).is_some()).map(|_| ())
 }
 
 /// What the dense levels of a segment may take: more than by default, since every beam looks into every segment,

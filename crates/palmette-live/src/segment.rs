@@ -187,9 +187,12 @@ impl SegmentView {
 
     /// The rank of an item that is there.
     pub(crate) fn find(&self, id: &str) -> Option<u64> {
-        let rank = self.segment.catalog.rank_of(id)?;
-        let is_live = self.live.as_ref().is_none_or(|live| live.ranks().contains(rank));
-        is_live.then_some(rank)
+        self.segment.catalog.rank_of(id).filter(|&rank| self.has(rank))
+    }
+
+    /// Whether the item of a rank is there.
+    pub(crate) fn has(&self, rank: u64) -> bool {
+        self.live.as_ref().is_none_or(|live| live.ranks().contains(rank))
     }
 
     /// The codes of an item that is not there any more, by its latest version here.

@@ -170,7 +170,7 @@ impl Snapshot {
     ///
     /// An attribute that no item of a segment has is missing there. An attribute stays known when the last
     /// item that had it is gone: the filter then matches nothing, where a catalog built of the items that
-    /// are left would not know it.
+    /// are left would not know it. A field within an attribute is known while an item has it.
     ///
     /// # Errors
     /// When the filter names an attribute that no item ever had, or asks of one what its kind cannot
@@ -190,6 +190,7 @@ impl Snapshot {
     ) -> Result<SnapshotItems, FilterError> {
         check_filter(&self.columns, filter)?;
         let is_known = |name: &str| self.schema.kind_of(name).is_some();
+        self.check_fields(filter, &is_known)?;
         let kept = filter.without_excluded();
         let mut sets = Vec::with_capacity(self.segments.len());
         for view in &self.segments {
@@ -203,6 +204,28 @@ impl Snapshot {
             });
         }
         Ok(SnapshotItems { sets })
+    }
+
+    /// Refuses names of fields within attributes that no item has; the sets of those that have one are kept as a filter's.
+    fn check_fields(
+        &self,
+        filter: &Filter,
+        is_known: &dyn Fn(&str) -> bool,
+    ) -> Result<(), FilterError> {
+        for name in filter.names() {
+            if !self.columns.is_field(name) {
+                continue;
+            }
+            let (having, mut look_ups) = (Filter::has_field(name), FilterLookUps::default());
+            let is_there = |view: &SegmentView| {
+                let items = view.segment.filters.items(view, &having, is_known, &mut look_ups);
+                items.is_ok_and(|items| items.len() > 0)
+            };
+            if !self.segments.iter().any(is_there) {
+                return Err(self.columns.unknown_name(name));
+            }
+        }
+        Ok(())
     }
 
     /// Items chosen by a set of ranks for each segment; those that are not there are left out.

@@ -178,7 +178,7 @@ impl State {
         self.schema = Arc::new(schema);
     }
 
-    /// Changes attributes of an item that is there; whether any changed.
+    /// Changes attributes of an item that is there, which keeps its place among those that share its codes; whether any changed.
     fn patch(&mut self, id: &str, attributes: &Map<String, Value>) -> bool {
         let Some(found) = self.item(id) else { return false };
         let mut item = found.clone();
@@ -191,9 +191,43 @@ impl State {
         if item == found {
             return false;
         }
-        self.remove(id);
-        self.memory.upsert(&item);
+        if !self.memory.replace(&item) {
+            // Those of its codes that come after it go with it, and before all that are in the memory segment already.
+            let mut moved = self.sealed_after(id);
+            for other in std::iter::once(&item).chain(&moved) {
+                self.clear(&other.id);
+            }
+            moved.insert(0, item);
+            self.memory.prepend(&moved);
+        }
         true
+    }
+
+    /// The items of the immutable segments that share the codes of one there and come after it, in their order.
+    fn sealed_after(&self, id: &str) -> Vec<Item> {
+        let mut after = Vec::new();
+        let mut codes = None;
+        for view in &self.sealed {
+            let catalog = view.segment().catalog();
+            let first = match &codes {
+                Some(_) => 0,
+                None => match view.find(id) {
+                    Some(rank) => {
+                        codes = Some(catalog.codes(rank));
+                        rank + 1
+                    }
+                    None => continue,
+                },
+            };
+            let ranks = codes.iter().flat_map(|codes| catalog.find(codes));
+            let ranks = ranks.filter(|&rank| rank >= first && view.has(rank));
+            after.extend(ranks.map(|rank| Item {
+                id: catalog.id(rank).to_owned(),
+                codes: catalog.codes(rank),
+                attributes: catalog.attributes(rank),
+            }));
+        }
+        after
     }
 
     /// The item with this id.

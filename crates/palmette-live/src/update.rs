@@ -10,7 +10,7 @@ pub enum Update {
     /// Removes the item with this id, if there is one, and appends this one.
     Upsert(Item),
     /// Changes attributes of the item with this id, which must be there; null takes one away. Applied again it changes nothing.
-    /// Where it changes something the item is appended, as by an upsert.
+    /// The item keeps its place among those that share its codes.
     Patch {
         /// The item's id.
         id: String,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::codes::{Codes, CodesMeta};
 use super::dictionary::{Dictionary, DictionaryMeta};
+use super::fields::FieldCache;
 use super::kind::{ColumnKind, ValueKind};
 
 /// One attribute of all items: a dictionary of its values and a code for each rank.
@@ -16,6 +17,7 @@ pub(crate) struct Column {
     pub(crate) num_missing: u64,
     /// The first two kinds of value that made this a column of JSON.
     pub(crate) clash: Option<(ValueKind, ValueKind)>,
+    pub(crate) fields: FieldCache,
 }
 
 impl Column {
@@ -58,6 +60,7 @@ impl Column {
             dictionary,
             num_missing: meta.num_missing,
             clash: meta.clash,
+            fields: FieldCache::default(),
         })
     }
 

@@ -9,6 +9,7 @@ use super::builder::{ColumnBuilder, TEXT_MARK};
 use super::codes::{Codes, GrowingCodes};
 use super::column::Column;
 use super::dictionary::Dictionary;
+use super::fields::FieldCache;
 use super::interner::Interner;
 use super::kind::ColumnKind;
 use super::lists::Lists;
@@ -36,7 +37,7 @@ pub(super) fn column(column: ColumnBuilder, order: Option<&[u32]>, num_ranks: us
         code => places[code as usize - 1] + 1,
     });
     let clash = clash.filter(|_| declared.is_none());
-    Column { name, dictionary, codes, num_missing, clash }
+    Column { name, dictionary, codes, num_missing, clash, fields: FieldCache::default() }
 }
 
 /// The values that a rank has, in ascending order of their numbers, and how many ranks have none.

@@ -5,6 +5,7 @@ pub(crate) mod codes;
 pub(crate) mod column;
 pub(crate) mod dictionary;
 mod error;
+pub(crate) mod fields;
 mod freeze;
 mod interner;
 pub(crate) mod kind;
@@ -17,6 +18,9 @@ pub(crate) mod timestamp;
 use palmette_storage::{SectionsIn, SectionsOut};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::filter::{FilterError, FilterErrorKind, split_path};
+use crate::shown::{nearest, shown_names};
 
 pub use builder::{ColumnConflict, ColumnsBuilder};
 pub use column::ColumnDescription;
@@ -122,6 +126,34 @@ impl Columns {
             column.check().map_err(|error| problem(&error))?;
         }
         Ok(())
+    }
+
+    /// Whether a name is that of a field within a column that holds JSON, such as `variants.color`.
+    pub fn is_field(&self, name: &str) -> bool {
+        let found = split_path(name, |name| self.column(name).is_some());
+        found.is_some_and(|(column, fields)| {
+            let column = self.column(column).expect("it was found");
+            !fields.is_empty() && column.dictionary.kind() == ColumnKind::Json
+        })
+    }
+
+    /// The error of a filter that names an attribute, or a field within one, that no item has.
+    pub fn unknown_name(&self, name: &str) -> FilterError {
+        let names = || self.columns().map(|column| column.name);
+        let of_column = split_path(name, |name| self.column(name).is_some())
+            .and_then(|(column, _)| self.column(column))
+            .filter(|column| column.dictionary.kind() != ColumnKind::Json);
+        if let Some(column) = of_column {
+            let (name, column, kind) =
+                (name.to_owned(), column.name.clone(), column.dictionary.kind());
+            return FilterErrorKind::NoFields { name, column, kind }.into();
+        }
+        if name == "_id" {
+            return FilterErrorKind::IdAsAttribute.into();
+        }
+        let nearest = nearest(name, names()).map(str::to_owned);
+        let (column, columns) = (name.to_owned(), shown_names(names()));
+        FilterErrorKind::UnknownColumn { column, nearest, columns }.into()
     }
 
     pub(crate) fn column(&self, name: &str) -> Option<&Column> {

@@ -31,6 +31,14 @@ pub(crate) enum Kind {
     TooManyValues { path: String },
     #[error("no item has the attribute {column:?}{}; {columns}", did_you_mean(.nearest))]
     UnknownColumn { column: String, nearest: Option<String>, columns: String },
+    #[error(
+        "no item has the attribute {name:?}: {column:?} is {kind} and has no fields; write {column:?}"
+    )]
+    NoFields { name: String, column: String, kind: ColumnKind },
+    #[error(
+        "no item has the attribute \"_id\"; ids are asked for by {{\"ids\": [\"P1\", \"P2\"]}}"
+    )]
+    IdAsAttribute,
     #[error("{condition} does not fit the attribute {column:?}, which is {kind}{why}; {way_out}")]
     Unfit {
         condition: String,
@@ -44,7 +52,10 @@ pub(crate) enum Kind {
 impl FilterError {
     /// Whether the filter names an attribute that no item has.
     pub fn is_unknown_column(&self) -> bool {
-        matches!(self.kind, Kind::UnknownColumn { .. })
+        matches!(
+            self.kind,
+            Kind::UnknownColumn { .. } | Kind::NoFields { .. } | Kind::IdAsAttribute
+        )
     }
 
     /// Whether the filter asks something of an attribute that its kind cannot answer.

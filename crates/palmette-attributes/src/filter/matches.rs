@@ -84,8 +84,9 @@ impl Test {
             }),
             Self::Count { least, most } => {
                 let is_within = |count: u64| (*least..=*most).contains(&count);
-                values.is_empty() && is_within(0) || values.iter().any(|v| is_within(count(v)))
+                values.iter().any(|value| count(value).is_some_and(is_within))
             }
+            Self::Present => !values.is_empty(),
             Self::Nested(filter) => any_element(&|element| match element {
                 Value::Object(fields) => filter.matches(id, fields, &|_| None),
                 _ => false,
@@ -103,7 +104,7 @@ fn any_element(value: &Value, test: &dyn Fn(&Value) -> bool) -> bool {
     }
 }
 
-fn has_leaf(value: &Value) -> bool {
+pub(crate) fn has_leaf(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Array(elements) => elements.iter().any(has_leaf),
@@ -112,17 +113,13 @@ fn has_leaf(value: &Value) -> bool {
     }
 }
 
-fn count(value: &Value) -> u64 {
+/// The number of elements, 1 of what is no list; null is no value and has none.
+fn count(value: &Value) -> Option<u64> {
     match value {
-        Value::Null => 0,
-        Value::Array(elements) => elements.len() as u64,
-        _ => 1,
+        Value::Null => None,
+        Value::Array(elements) => Some(elements.len() as u64),
+        _ => Some(1),
     }
-}
-
-/// True where a value or an element of it is an integer that is never compared.
-pub(crate) fn is_large(value: &Value) -> bool {
-    any_element(value, &|element| matches!(element, Value::Number(n) if is_large_integer(n)))
 }
 
 /// How an attribute compares with a value; `None` when they cannot be compared.

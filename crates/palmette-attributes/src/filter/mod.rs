@@ -2,6 +2,7 @@
 
 mod error;
 mod matches;
+mod moment;
 mod number;
 mod parse;
 mod path;
@@ -9,9 +10,10 @@ mod write;
 
 pub use error::FilterError;
 pub(crate) use error::Kind as FilterErrorKind;
-pub(crate) use matches::is_large;
+pub(crate) use matches::has_leaf;
+pub use moment::{Moment, NoMoment};
 pub(crate) use number::Number;
-pub(crate) use path::{split_path, values_at};
+pub(crate) use path::{WHOLE_TEXT, split_path, values_at};
 
 /// How deep filters may nest.
 const MAX_DEPTH: usize = 16;
@@ -40,7 +42,7 @@ const MAX_VALUES: usize = 65_536;
 /// | `{"ids": ["P1", "P2"]}` | the id is one of these |
 /// | `{"exists": "brand"}` | the item has a value there, other than null and `[]` |
 /// | `{"is_empty": {"key": "brand"}}` | it has none, or `[]` |
-/// | `{"key": "tags", "values_count": {"gte": 2}}` | so many elements are in the list; another value is one |
+/// | `{"key": "tags", "values_count": {"gte": 2}}` | it is there with so many elements in the list; another value is one |
 /// | `{"nested": {"key": "variants", "filter": {…}}}` | an object there matches the filter, whose names are those of its fields |
 /// | `{"must_not": {"exists": "brand"}}` | a filter within the filter matches |
 ///
@@ -48,7 +50,7 @@ const MAX_VALUES: usize = 65_536;
 /// `variants.color`, is a field within an attribute, looked up in every element of lists on the way
 /// (`variants[].color` too). A `range` takes numbers for numbers, text for text, which is compared
 /// byte by byte, and for a timestamp column RFC 3339 text or seconds since 1970 (so does `match`). A
-/// missing attribute matches nothing.
+/// missing attribute matches nothing. A text has the field `keyword`, which is the text: `title.keyword` is `title`.
 ///
 /// Elasticsearch's `bool` (with `minimum_should_match`; beside `must` or `filter` its `should` only
 /// ranks, and is no condition), `term`, `terms`, `constant_score`, `match_all`, `match_none`,
@@ -92,8 +94,10 @@ pub(crate) enum Test {
     Exists,
     /// There is no value, or null, or a list without elements.
     Empty,
-    /// A list has between so many elements; another value counts as one, null or none as zero.
+    /// A list has between so many elements; another value counts as one. Null is no value.
     Count { least: u64, most: u64 },
+    /// There is anything, be it null. Never parsed: tells fields that there are from those that no item has.
+    Present,
     /// An object matches the filter, whose paths begin in it.
     Nested(Box<Filter>),
 }
@@ -132,8 +136,36 @@ impl Filter {
         Self { must, ..Self::default() }
     }
 
+    /// The items that have anything, be it null, at a path such as `variants.color`.
+    pub fn has_field(path: &str) -> Self {
+        let must = vec![Condition::Field { path: path.to_owned(), test: Test::Present }];
+        Self { must, ..Self::default() }
+    }
+
+    /// The names that the filter's conditions begin with, attributes and fields within them.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        gather_names(self, &mut names);
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Whether every item matches, whatever it is.
     pub fn is_match_all(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+fn gather_names<'f>(filter: &'f Filter, names: &mut Vec<&'f str>) {
+    let mut conditions: Vec<&Condition> =
+        filter.must.iter().chain(&filter.should).chain(&filter.must_not).collect();
+    while let Some(condition) = conditions.pop() {
+        match condition {
+            Condition::Field { path, .. } => names.push(path),
+            Condition::Ids(_) => {}
+            Condition::AtLeast { conditions: inner, .. } => conditions.extend(inner),
+            Condition::Filter(inner) => gather_names(inner, names),
+        }
     }
 }

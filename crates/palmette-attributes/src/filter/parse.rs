@@ -210,9 +210,12 @@ impl Parser {
                 key => return Err(unexpected(&path, value, not_offered(key).unwrap_or(FILTER))),
             }
         }
+        let is_empty = should.is_empty() && filter == Filter::default();
         match min_match {
             Some((value, path)) => match minimum(value, should.len(), &path)? {
                 0 => {}
+                // Without clauses all match, however many should.
+                _ if is_empty => {}
                 count => filter.must.push(at_least(count, should)),
             },
             // Beside other conditions these only rank.

@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// The field of a text that is the text itself, as Elasticsearch names it in its usual mapping: `title.keyword`.
+pub(crate) const WHOLE_TEXT: &str = "keyword";
+
 /// The column that a name begins with, the longest there is, and the fields within its values.
 /// `None` where there is no such column. `[]` after a name, for the elements of a list, is passed
 /// over: lists are gone through anyway.
@@ -41,6 +44,7 @@ fn gather<'v>(value: &'v Value, path: &[&str], found: &mut Vec<&'v Value>) {
         (Some((field, rest)), Value::Object(fields)) => {
             fields.get(*field).into_iter().for_each(|value| gather(value, rest, found));
         }
+        (Some((&WHOLE_TEXT, [])), Value::String(_)) => found.push(value),
         _ => {}
     }
 }

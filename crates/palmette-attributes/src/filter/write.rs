@@ -65,6 +65,7 @@ impl Test {
             Self::Count { least, most } => {
                 json!({"key": path, "values_count": {"gte": least, "lte": most}})
             }
+            Self::Present => json!({"present": path}),
             Self::Nested(filter) => json!({"nested": {"key": path, "filter": filter.to_json()}}),
         }
     }

@@ -1,21 +1,16 @@
 //! From conditions on values to conditions on codes.
 
-use serde_json::Value;
-
 use super::Ids;
 use super::code_set::CodeSet;
 use super::plan::{Plan, Step};
+use super::unfit::{wrong_kind, wrong_kind_of_column};
+use super::within_json::within_json;
+use crate::columns::Columns;
 use crate::columns::column::Column;
 use crate::columns::dictionary::Dictionary;
 use crate::columns::lists::Lists;
-use crate::columns::texts::Texts;
-use crate::columns::{ColumnKind, Columns};
-use crate::filter::{
-    Bound, Condition, Filter, FilterError, FilterErrorKind, Scalar, Test, is_large, split_path,
-    values_at,
-};
+use crate::filter::{Bound, Condition, Filter, FilterError, Scalar, Test, WHOLE_TEXT, split_path};
 use crate::rank_set::RankSet;
-use crate::shown::{nearest, shown, shown_names};
 
 /// Looks every value of a filter up, once.
 pub(super) struct Compiler<'a> {
@@ -71,6 +66,9 @@ impl<'a> Compiler<'a> {
                 }
                 found.set
             }
+            Dictionary::Keyword(_) | Dictionary::Keywords(_) if fields == [WHOLE_TEXT] => {
+                of_column(column, test)?
+            }
             _ if !fields.is_empty() => return Err(self.unknown(path)),
             _ => of_column(column, test)?,
         };
@@ -95,10 +93,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn unknown(&self, name: &str) -> FilterError {
-        let names = || self.columns.columns().map(|column| column.name);
-        let nearest = nearest(name, names()).map(str::to_owned);
-        let (column, columns) = (name.to_owned(), shown_names(names()));
-        FilterErrorKind::UnknownColumn { column, nearest, columns }.into()
+        self.columns.unknown_name(name)
     }
 }
 
@@ -122,49 +117,12 @@ fn of_column(column: &Column, test: &Test) -> Result<CodeSet, FilterError> {
             _ => CodeSet::run(1, len),
         },
         Test::Empty => of_lengths(&|length| length == 0),
-        Test::Count { least, most } => of_lengths(&|length| (*least..=*most).contains(&length)),
+        Test::Count { least, most } => CodeSet::from_ascending(
+            (1..=len).filter(|&code| (*least..=*most).contains(&length(code))),
+        ),
+        Test::Present => CodeSet::run(1, len),
         Test::Nested(_) => return Err(wrong_kind_of_column(column, "nested")),
     })
-}
-
-/// The codes of JSON values of which a test holds, and whether any of them has the path.
-struct WithinJson {
-    set: CodeSet,
-    is_path: bool,
-}
-
-/// Asks each distinct value of a column of JSON.
-///
-/// Cost: parses all distinct values.
-fn within_json(
-    column: &Column,
-    texts: &Texts,
-    fields: &[&str],
-    test: &Test,
-) -> Result<WithinJson, FilterError> {
-    let (name, compares) = match test {
-        Test::Any(_) | Test::Except(_) => ("match", true),
-        Test::Range { .. } => ("range", true),
-        Test::Nested(_) => ("nested", false),
-        Test::Exists | Test::Empty | Test::Count { .. } => ("", false),
-    };
-    if column.clash.is_some() && !name.is_empty() {
-        return Err(wrong_kind_of_column(column, name));
-    }
-    let mut codes = Vec::new();
-    codes.extend(test.holds("", &[], None).then_some(0));
-    let mut is_path = false;
-    for at in 0..texts.len() {
-        // Only a damaged file holds text that is no JSON.
-        let value: Value = serde_json::from_str(texts.get(at)).unwrap_or_default();
-        let values = values_at(&value, fields);
-        is_path |= !values.is_empty();
-        if compares && values.iter().any(|value| is_large(value)) {
-            return Err(large_integers(column, name));
-        }
-        codes.extend(test.holds("", &values, None).then_some(at as u32 + 1));
-    }
-    Ok(WithinJson { set: CodeSet::from_ascending(codes), is_path })
 }
 
 /// The codes of values that are none of these; of lists, those with an element that is none.
@@ -284,62 +242,4 @@ fn num_before(column: &Column, bound: &Bound, or_equal: bool) -> Result<usize, F
         }
         _ => Err(wrong_kind_of_column(column, "range")),
     }
-}
-
-/// The value is not one that such a column is compared with.
-fn wrong_kind(column: &Column, condition: &str, value: &Scalar) -> FilterError {
-    let kind = column.dictionary.kind();
-    let way_out = match kind {
-        ColumnKind::Keyword => "compare it with text, in quotes",
-        ColumnKind::Number => "compare it with a number, without quotes",
-        ColumnKind::Boolean => "compare it with true or false, without quotes",
-        ColumnKind::Timestamp => {
-            "compare it with a date (2026-11-21) or date and time (2026-11-21T09:30:00Z) or seconds \
-            since 1970, within the years 0 to 9999"
-        }
-        ColumnKind::Keywords => "compare it with one of the texts in its lists",
-        ColumnKind::Json => "ask only whether it exists",
-    };
-    FilterErrorKind::Unfit {
-        condition: format!("{condition} with {}", shown(&value.to_json())),
-        column: column.name.clone(),
-        kind,
-        why: String::new(),
-        way_out,
-    }
-    .into()
-}
-
-/// Such a column has no such condition.
-fn wrong_kind_of_column(column: &Column, condition: &str) -> FilterError {
-    let kind = column.dictionary.kind();
-    let why = column.clash.map(|(a, b)| format!(" since it holds {a} and {b}"));
-    let way_out = match kind {
-        ColumnKind::Json => {
-            "only whether it exists or is empty can be asked of it; give it the same kind of value for \
-            all items, or declare it json, to compare each value by its own kind"
-        }
-        _ if condition == "nested" => "it asks for fields of objects, and there are none",
-        _ => "use match",
-    };
-    FilterErrorKind::Unfit {
-        condition: condition.to_owned(),
-        column: column.name.clone(),
-        kind,
-        why: why.unwrap_or_default(),
-        way_out,
-    }
-    .into()
-}
-
-/// Values that are asked for hold integers that lose digits where they are compared.
-fn large_integers(column: &Column, condition: &str) -> FilterError {
-    FilterErrorKind::Unfit {
-        condition: condition.to_owned(),
-        column: column.name.clone(),
-        kind: column.dictionary.kind(),
-        why: " since it holds integers outside ±2^53".to_owned(),
-        way_out: "they would lose digits where they are compared; give them as text",
-    }
-    .into()
 }

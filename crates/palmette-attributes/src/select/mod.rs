@@ -8,6 +8,8 @@ mod code_set;
 mod compile;
 mod plan;
 mod scan;
+mod unfit;
+mod within_json;
 
 use std::sync::Arc;
 

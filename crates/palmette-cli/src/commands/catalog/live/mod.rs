@@ -8,12 +8,14 @@ mod updates;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::ensure;
 use clap::{Args, Subcommand};
-use palmette_catalog::Catalog;
+use palmette_catalog::{Catalog, ColumnKind};
 use palmette_live::{LiveCatalog, LiveOptions, LiveReader, LiveStatus, ReaderOptions, Schema};
 use palmette_recommend::Prompts;
 use serde_json::json;
 
+use crate::commands::catalog::build::column;
 use crate::output::{bytes, grouped, print, print_json, table, visible};
 
 #[derive(Debug, Subcommand)]
@@ -63,9 +65,15 @@ pub(crate) struct InitArgs {
     /// Size of each level's codebook, as 256,256,256, where it is not the catalog's
     #[arg(long, value_name = "SIZES", value_delimiter = ',', conflicts_with = "model")]
     codes_per_level: Option<Vec<u32>>,
-    /// Take the codebook sizes of this model, so that no item comes in that it cannot spell
+    /// Take the codebook sizes of this model, so that no item comes in that it cannot spell; IDs may be shorter where it
+    /// has a token that ends them
     #[arg(long, value_name = "DIR")]
     model: Option<PathBuf>,
+    /// Of what kind an attribute is that items will have, such as valid_to=timestamp; once for each. Kinds: keyword,
+    /// number, boolean, timestamp, keywords (lists of text), json (anything)
+    /// [default: that of its first value, which is never a timestamp]
+    #[arg(long, value_name = "NAME=KIND", value_parser = column)]
+    column: Vec<(String, ColumnKind)>,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
@@ -125,8 +133,8 @@ pub(super) fn run(command: &LiveCommand) -> anyhow::Result<()> {
         LiveCommand::Status(args) => show(&reader(&args.dir)?.status(), args.json),
         LiveCommand::Expire(args) => expire::run(args),
         LiveCommand::Widen(args) => {
-            let sizes = codebook_sizes(args.codes_per_level.as_deref(), args.model.as_deref())?;
-            let sizes = sizes.unwrap_or_default();
+            let codebooks = codebooks(args.codes_per_level.as_deref(), args.model.as_deref())?;
+            let sizes = codebooks.map(|codebooks| codebooks.sizes).unwrap_or_default();
             let generation = open(&args.dir)?.widen(&sizes)?;
             let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
             let text = format!("generation {generation}: codebooks of {}", sizes.join(", "));
@@ -160,31 +168,79 @@ pub(super) fn run(command: &LiveCommand) -> anyhow::Result<()> {
 
 fn init(args: &InitArgs) -> anyhow::Result<()> {
     let initial = args.from.as_deref().map(Catalog::open).transpose()?;
-    let sizes = codebook_sizes(args.codes_per_level.as_deref(), args.model.as_deref())?;
-    let schema = sizes.map(|sizes| {
-        let of_initial = initial.as_ref().map(Schema::of_catalog).unwrap_or_default();
-        // What the model spells has as many codes as it has levels.
-        let num_levels = args.model.as_ref().map(|_| sizes.len()).or(of_initial.num_levels);
-        Schema { codes_per_level: Some(sizes), num_levels, ..of_initial }
-    });
-    if initial.is_none() && schema.is_none() {
+    let codebooks = codebooks(args.codes_per_level.as_deref(), args.model.as_deref())?;
+    if initial.is_none() && codebooks.is_none() {
         eprintln!(
             "note: any codes are taken; --codes-per-level or --model bind them to what a model can spell"
         );
     }
-    let live = LiveCatalog::create(&args.dir, initial, schema, LiveOptions::default())?;
+    let mut schema = initial.as_ref().map(Schema::of_catalog).unwrap_or_default();
+    if let Some(Codebooks { sizes, lengths }) = codebooks {
+        schema.num_levels = match lengths {
+            Lengths::AsCatalog => schema.num_levels,
+            Lengths::Whole => Some(sizes.len()),
+            Lengths::Any => None,
+        };
+        schema.codes_per_level = Some(sizes);
+    }
+    // First, so that a kind that is not the catalog's is refused.
+    schema.columns = declared(&args.column, schema.columns)?;
+    let live = LiveCatalog::create(&args.dir, initial, Some(schema), LiveOptions::default())?;
     show(&live.status(), args.json)
 }
 
-/// Codebook sizes as given, or those that a model spells.
-fn codebook_sizes(given: Option<&[u32]>, model: Option<&Path>) -> anyhow::Result<Option<Vec<u32>>> {
+/// The declared attributes, each once, and those of `others` that are not declared.
+fn declared(
+    given: &[(String, ColumnKind)],
+    others: Vec<(String, ColumnKind)>,
+) -> anyhow::Result<Vec<(String, ColumnKind)>> {
+    let mut columns: Vec<(String, ColumnKind)> = Vec::new();
+    for (name, kind) in given {
+        match columns.iter().find(|(other, _)| other == name) {
+            Some((_, other)) => {
+                ensure!(
+                    other == kind,
+                    "--column declares {name:?} {other} and {kind}; declare it once"
+                );
+            }
+            None => columns.push((name.clone(), *kind)),
+        }
+    }
+    let is_new = |(name, _): &(String, ColumnKind)| given.iter().all(|(other, _)| other != name);
+    columns.extend(others.into_iter().filter(is_new));
+    Ok(columns)
+}
+
+/// Codebook sizes, and how many codes an ID may have under them.
+struct Codebooks {
+    sizes: Vec<u32>,
+    lengths: Lengths,
+}
+
+/// Number of codes of an ID.
+enum Lengths {
+    /// As in the catalog that is given.
+    AsCatalog,
+    /// One for each level.
+    Whole,
+    /// Any up to one for each level.
+    Any,
+}
+
+/// Codebook sizes as given, or those that a model spells: without a token that ends IDs it spells whole ones alone.
+fn codebooks(given: Option<&[u32]>, model: Option<&Path>) -> anyhow::Result<Option<Codebooks>> {
     let of_model = |model: &Path| {
         let prompts = Prompts::read(model, None)?;
-        anyhow::Ok(prompts.format().levels.iter().map(|level| level.num_codes()).collect())
+        let format = prompts.format();
+        let sizes = format.levels.iter().map(|level| level.num_codes()).collect();
+        let lengths = if format.end_tokens.is_empty() { Lengths::Whole } else { Lengths::Any };
+        anyhow::Ok(Codebooks { sizes, lengths })
     };
     match model {
         Some(model) => of_model(model).map(Some),
-        None => Ok(given.map(<[u32]>::to_vec)),
+        None => {
+            Ok(given.map(|sizes| Codebooks { sizes: sizes.to_vec(), lengths: Lengths::AsCatalog }))
+        }
     }
 }
 
