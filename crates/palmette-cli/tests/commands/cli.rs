@@ -313,6 +313,33 @@ fn catalogs_are_built_from_every_format_and_looked_into() {
 }
 
 #[test]
+fn ids_may_be_shorter_where_the_model_has_an_end() {
+    let shop = Shop::get();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let format = std::fs::read_to_string(shop.path("model") + "/semantic_ids.json").unwrap();
+    let mut format: Value = serde_json::from_str(&format).unwrap();
+    format["end_tokens"] = json!([0]);
+    let ending = path("ending");
+    std::fs::create_dir(&ending).unwrap();
+    write(ending.as_ref(), "semantic_ids.json", &format.to_string());
+    let updates = write(dir.path(), "updates.jsonl", "{\"item_id\": \"A\", \"codes\": [1, 2]}\n");
+    for (live, model) in [("whole", shop.path("model")), ("any", ending)] {
+        for from in [None, Some(shop.path("shop.palm"))] {
+            let dir = path(&format!("{live}-{}", from.is_some()));
+            let from = from.iter().flat_map(|from| ["--from", from]);
+            let args = ["catalog", "live", "init", &dir, "--model", &model].into_iter().chain(from);
+            run(&args.collect::<Vec<_>>());
+            let apply = ["catalog", "live", "apply", &dir, &updates];
+            match live {
+                "any" => assert_eq!(run_json(&apply)["upserted"], 1),
+                _ => check_refused(&apply, &["\"A\"", "has 2 codes"]),
+            }
+        }
+    }
+}
+
+#[test]
 fn attributes_join_by_id() {
     let dir = tempfile::tempdir().unwrap();
     let items = write(dir.path(), "a.json", r#"{"7": [1], "8": [2]}"#);
@@ -335,7 +362,10 @@ fn attributes_join_by_id() {
     assert!(notes.contains("t.json replaced 1 values"), "{notes}");
     let table = write(dir.path(), "t.csv", "item_id,title\n7,Tent\n");
     let args = ["catalog", "build", &titled, "--attributes", &table, "--out", out];
-    check_refused(&args, &["t.csv", "attributes are read from JSON", "JSON lines"]);
+    let built = run_json(&args);
+    assert_eq!(built["attributes"]["items_without"], 0);
+    let item = run_json(&["catalog", "inspect", out, "--item", "7"]);
+    assert_eq!(item["attributes"]["title"], "Tent");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod bench_grammar;
 mod bench_recommend;
 #[cfg(feature = "tables")]
 mod catalog_build;
+mod catalog_files;
 mod catalog_plan;
 #[cfg(feature = "demo")]
 mod cli;
