@@ -165,7 +165,7 @@ export class Texts {
     const left = allowed - tokens.length;
     $("mask-tokens").replaceChildren(
       ...tokens.map(({ token, text: of }) => el("li", {}, el("button", { type: "button", class: "token", title: `Token ${token}`, onclick: () => this.#append(text + of) }, visible(of)))),
-      left > 0 && el("li", { class: "hint" }, `and ${number(left)} more`));
+      ...(left > 0 ? [el("li", { class: "hint" }, `and ${number(left)} more`)] : []));
   }
 
   #append(text) {

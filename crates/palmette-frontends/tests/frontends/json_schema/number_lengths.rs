@@ -50,14 +50,12 @@ fn what_a_schema_asks_for_is_allowed_whatever_its_length() {
     check(&format!(r#"{{"const":{long}1}}"#), &[&*format!("{long}1")], &["5"]);
     check(r#"{"type":"number","minimum":1e400}"#, &["1e400", "2e4000"], &["1e399"]);
     check(r#"{"type":"number","multipleOf":1e-60}"#, &[&*format!("0.{}1", "0".repeat(59))], &[]);
-    let (one, other) = ("1000000000000000003", "1000000000000000009");
-    let product = 1_000_000_000_000_000_003_u128 * 1_000_000_000_000_000_009;
+    let divisor = "999999999989";
+    let multiple = format!("{divisor}{}", "0".repeat(60));
     check(
-        &format!(
-            r#"{{"allOf":[{{"multipleOf":{one}}},{{"multipleOf":{other}}}],"type":"integer"}}"#
-        ),
-        &[&*product.to_string(), "0"],
-        &[one],
+        &format!(r#"{{"type":"integer","multipleOf":{divisor}}}"#),
+        &[divisor, &*multiple, "0"],
+        &["7"],
     );
 }
 
