@@ -20,8 +20,8 @@ const KEY: &str = "key";
     ),
     // Those of filters contain one another, so that the macros do not follow them.
     components(schemas(
-        crate::wire::OpenAiError, filter::Condition, filter::Conditions, filter::Filter, filter::MinShould, filter::Nested,
-        filter::NestedCondition
+        crate::wire::HistoryForm, crate::wire::OpenAiError, filter::Condition, filter::Conditions, filter::Filter, filter::MinShould, filter::Nested,
+        filter::NestedCondition, filter::TextOrNumber
     )),
     tags(
         (name = "recommend", description = "Items that follow a history"),

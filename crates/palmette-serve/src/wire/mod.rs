@@ -19,9 +19,9 @@ pub use catalogs::{
 pub use items::{ItemEntry, ItemPage, ItemQuery, ItemsApplied};
 pub use operations::{Operation, OperationProgress, OperationState, Operations};
 pub use recommend::{
-    AnsweredItem, Beam, ExplainItems, GenerationName, HistoryEntry, HistoryNote, ItemId, ModeName,
-    Priority, RecommendAnswer, RecommendBody, Shortfall, ShortfallReason, TargetName, Timings,
-    UnknownItems,
+    AnsweredItem, Beam, ExplainItems, GenerationName, HistoryEntry, HistoryForm, HistoryNote,
+    ItemId, ModeName, Priority, RecommendAnswer, RecommendBody, Shortfall, ShortfallReason,
+    TargetName, Timings, UnknownItems,
 };
 pub use targets::{
     DeleteTarget, LoadModel, ModelEntry, Models, Pair, SetTarget, TargetAction, TargetChanges,

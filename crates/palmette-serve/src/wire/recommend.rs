@@ -109,9 +109,8 @@ pub struct HistoryEntry(pub NamedItem);
 
 /// An item of a history as clients write it.
 #[derive(Clone, Debug, ToSchema)]
-#[expect(dead_code, reason = "only its schema is of use")]
 #[serde(untagged)]
-enum HistoryForm {
+pub enum HistoryForm {
     /// Its id, or codes spelled as text, `<a_3><b_1>`.
     Id(String),
     /// An id of digits.
@@ -119,7 +118,10 @@ enum HistoryForm {
     /// Its codes.
     Codes(Vec<u32>),
     /// Its codes as an object.
-    Named { codes: Vec<u32> },
+    Named {
+        /// The codes.
+        codes: Vec<u32>,
+    },
 }
 
 impl<'de> Deserialize<'de> for HistoryEntry {
