@@ -217,7 +217,11 @@ fn filters_that_do_not_fit_are_errors_with_a_way_out() {
     );
     check(
         json!({"match": {"brand.name": "x"}}),
-        "no item has the attribute \"brand.name\"; there are brand, price, new, tags, since, mixed",
+        "no item has the attribute \"brand.name\": \"brand\" is keyword and has no fields; write \"brand\"",
+    );
+    check(
+        json!({"term": {"_id": "x"}}),
+        "no item has the attribute \"_id\"; ids are asked for by {\"ids\": [\"P1\", \"P2\"]}",
     );
     check(
         json!({"range": {"since": {"gt": "yesterday"}}}),

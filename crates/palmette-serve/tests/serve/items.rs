@@ -105,7 +105,8 @@ fn applied(items: &[Item], changes: &[Change]) -> Option<(Vec<Item>, BTreeMap<&'
                         count("unchanged");
                     }
                     false => {
-                        items.push(new);
+                        // It keeps its place among those of its codes.
+                        items.insert(place.unwrap(), new);
                         count("patched");
                     }
                 }
