@@ -35,7 +35,7 @@ fn word() -> impl Strategy<Value = Regex> {
     prop::sample::select(vec![
         class("a"),
         class("a").repeat(1, None),
-        Regex::concat([class("b\t").repeat(0, None), behind, class("a")]),
+        Regex::concat([class("b\t").repeat(1, None), behind, class("a")]),
         Regex::concat([class("a"), class("a\n ").repeat(0, Some(2))]),
     ])
 }
