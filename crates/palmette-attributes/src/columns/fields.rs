@@ -16,8 +16,9 @@ use super::spans::{Spans, SpansBuilder};
 use super::texts::Texts;
 use crate::filter::{Number, Scalar, WHOLE_TEXT, has_leaf};
 
-/// Fields of a column that are kept.
+/// Fields of a column that are kept, and the bytes that they take together; the one asked for last is kept whatever it takes.
 const MAX_FIELDS: usize = 32;
+const MAX_BYTES: usize = 256 << 20;
 /// Values that are parsed in one piece.
 const PIECE: usize = 4096;
 
@@ -99,6 +100,19 @@ impl FieldColumn {
             facts: all_facts,
             has_large_integers,
         }
+    }
+
+    /// Bytes in memory, about.
+    fn bytes(&self) -> usize {
+        let leaf = |leaf: &Scalar| match leaf {
+            Scalar::Text(text) => text.len(),
+            _ => 0,
+        };
+        let leaves = self.leaves.len() * size_of::<Scalar>();
+        let texts: usize = self.leaves.iter().map(leaf).sum();
+        let numbers = 4 * (self.members.len() + self.counts.len());
+        let spans = self.member_spans.bytes() + self.count_spans.bytes();
+        leaves + texts + numbers + spans + self.facts.len()
     }
 
     /// Whether any value has the path.
@@ -356,7 +370,15 @@ impl Visitor<'_> for IsKey<'_> {
 
 /// The fields of a column that were asked for last; a copy of the column begins with the same.
 #[derive(Default)]
-pub(crate) struct FieldCache(Mutex<Vec<(String, Arc<FieldColumn>)>>);
+pub(crate) struct FieldCache(Mutex<Vec<Kept>>);
+
+/// A field that is kept; what was asked for last stands last.
+#[derive(Clone)]
+struct Kept {
+    path: String,
+    bytes: usize,
+    field: Arc<FieldColumn>,
+}
 
 impl FieldCache {
     /// The field at a path, from the cache or parsed now.
@@ -367,21 +389,23 @@ impl FieldCache {
         }
         // Parsed without the lock, so that others need not wait; two may parse the same.
         let field = Arc::new(FieldColumn::new(texts, path));
+        let kept = Kept { path: name, bytes: field.bytes(), field: field.clone() };
         let mut fields = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        fields.retain(|(other, _)| *other != name);
-        if fields.len() == MAX_FIELDS {
-            fields.remove(0);
+        fields.retain(|other| other.path != kept.path);
+        fields.push(kept);
+        let mut bytes: usize = fields.iter().map(|kept| kept.bytes).sum();
+        while fields.len() > MAX_FIELDS || bytes > MAX_BYTES && fields.len() > 1 {
+            bytes -= fields.remove(0).bytes;
         }
-        fields.push((name, field.clone()));
         field
     }
 
     /// Finds a field and makes it the one that was used last.
-    fn find(&self, name: &str) -> Option<Arc<FieldColumn>> {
+    fn find(&self, path: &str) -> Option<Arc<FieldColumn>> {
         let mut fields = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = fields.iter().position(|(other, _)| other == name)?;
+        let place = fields.iter().position(|kept| kept.path == path)?;
         let found = fields.remove(place);
-        let field = found.1.clone();
+        let field = found.field.clone();
         fields.push(found);
         Some(field)
     }
