@@ -79,6 +79,7 @@ class SchemaOptions(TypedDict, total=False):
     formats: bool
     #: No declared member twice, however many an object has; masks take longer; default ``False``.
     distinct_members: bool
+    closed_objects: bool
     #: ``1.0`` spells an integer; default ``True``.
     integer_fractions: bool
     #: Schemas that may be referred to, by URI: nothing is downloaded.

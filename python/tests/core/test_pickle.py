@@ -47,6 +47,7 @@ def test_a_vocabulary_keeps_its_tokenizer(tmp_path):
             formats=False,
             integer_fractions=False,
             distinct_members=True,
+            closed_objects=True,
             resources={"u:x": {"const": 1}},
             max_cases=77,
         ),

@@ -223,6 +223,27 @@ impl<'o> Compiler<'o> {
         Ok(cases)
     }
 
+    /// The cases of a value that stands by itself, its objects [closed](ObjectSet::closed) where that is asked for.
+    ///
+    /// Claims on the same value are combined before: an object is closed as a whole, never a branch of its schema alone.
+    pub(super) fn value_cases_closed(&mut self, goal: GoalId) -> Result<Rc<Cases>> {
+        let cases = self.goal_cases(goal)?;
+        if !self.options.closed_objects || cases.objects.is_empty() {
+            return Ok(cases);
+        }
+        let mut objects: Vec<Rc<ObjectSet>> = Vec::with_capacity(cases.objects.len());
+        for object in &cases.objects {
+            self.spend(1)?;
+            let closed = object.closed(&mut self.goals).map(Rc::new);
+            objects.extend(closed.filter(|closed| !self.is_empty_object(closed)));
+        }
+        // No object is what nobody means: then members are free.
+        if objects.is_empty() {
+            return Ok(cases);
+        }
+        Ok(Rc::new(Cases { objects, ..Cases::clone(&cases) }))
+    }
+
     fn claim_cases(&mut self, claim: Claim) -> Result<Rc<Cases>> {
         if let Some(found) = self.claim_cases.get(&claim) {
             return Ok(found.clone());

@@ -223,7 +223,7 @@ impl Emitter<'_, '_> {
         if let Some(&found) = self.goals.get(&goal) {
             return Ok(Some(Symbol::Nonterminal(found)));
         }
-        let cases = self.compiler.goal_cases(goal)?;
+        let cases = self.compiler.value_cases_closed(goal)?;
         let found = self.value_of(goal, cases);
         if let Symbol::Nonterminal(found) = found {
             self.goals.insert(goal, found);

@@ -39,6 +39,19 @@ pub(super) struct Scope {
     pub(super) patterns: Vec<(Texts, GoalId)>,
     /// Goal of members that are neither declared nor match a pattern.
     pub(super) others: GoalId,
+    /// What it means for the closure of objects, where that is asked for.
+    pub(super) closing: Closing,
+}
+
+/// The part of a schema in what closes an object ([`closed_objects`](super::JsonSchemaOptions::closed_objects)).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Closing {
+    /// It has `properties`.
+    pub(super) declares: bool,
+    /// It says itself what other members may be.
+    pub(super) says: bool,
+    /// Names that it requires, which are no inventions, declared or not.
+    pub(super) required: Vec<Arc<str>>,
 }
 
 /// The demand that some member has a name of `names` and a value that meets `goal`.
@@ -211,6 +224,42 @@ impl ObjectSet {
                 goals.implies(own, goal)
             })
             && other.scopes.iter().all(has_scope)
+            // Closed, the narrower set may have names that the other one has not.
+            && (!other.is_to_be_closed() || self.known_names() == other.known_names())
+    }
+
+    /// True where its schemas declare members and say nothing of others.
+    pub(super) fn is_to_be_closed(&self) -> bool {
+        let closing = || self.scopes.iter().map(|scope| &scope.closing);
+        closing().any(|closing| closing.declares) && !closing().any(|closing| closing.says)
+    }
+
+    /// The names that its schemas know, and the patterns; `None` where it is not to be closed.
+    fn known_names(&self) -> Option<(BTreeSet<&Arc<str>>, Vec<&Texts>)> {
+        let names = self.scopes.iter().flat_map(|scope| {
+            let declared = scope.properties.iter().map(|(name, _)| name);
+            declared.chain(&scope.closing.required)
+        });
+        let patterns = self.scopes.iter().flat_map(|scope| &scope.patterns);
+        let known = || (names.collect(), patterns.map(|(pattern, _)| pattern).collect());
+        self.is_to_be_closed().then(known)
+    }
+
+    /// The set without members that its schemas do not know, where it is to be closed; `None` when there is plainly none.
+    pub(super) fn closed(&self, goals: &mut Goals) -> Option<Self> {
+        let mut set = self.clone();
+        // What only tells of closing is done with.
+        set.scopes.retain(|scope| !scope.is_silent());
+        let Some((names, patterns)) = self.known_names() else { return Some(set) };
+        if patterns.is_empty() && set.min > names.len() as u64 {
+            return None;
+        }
+        let properties = names.into_iter().map(|name| (Arc::clone(name), GoalId::ANY)).collect();
+        let patterns = patterns.into_iter().map(|names| (names.clone(), GoalId::ANY)).collect();
+        let closing = Closing::default();
+        // The last one: the order of the members is that of the schemas.
+        set.scopes.push(Rc::new(Scope { properties, patterns, others: GoalId::NEVER, closing }));
+        set.normalised(goals)
     }
 
     /// A digest of what it says.
@@ -257,6 +306,11 @@ impl ObjectSet {
 }
 
 impl Scope {
+    /// True when it asks nothing of any member.
+    fn is_silent(&self) -> bool {
+        self.properties.is_empty() && self.patterns.is_empty() && self.others == GoalId::ANY
+    }
+
     /// True when there may be no member that is not declared.
     fn is_closed(&self) -> bool {
         self.others == GoalId::NEVER && self.patterns.is_empty()

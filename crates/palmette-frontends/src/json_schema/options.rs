@@ -13,6 +13,14 @@ pub struct JsonSchemaOptions {
     /// set of names that were there has lexer states of its own: over JSONSchemaBench the median mask costs 1.1 times as much, the
     /// 99th percentile 3 times.
     pub distinct_members: bool,
+    /// Closure of objects: where a schema has `properties` and says nothing of other members (`additionalProperties`,
+    /// `unevaluatedProperties`), there are none. Off, they are free, as the standard has it; but who writes such a schema for a model
+    /// mostly means those members alone, and a model that may invent others does not come to an end.
+    ///
+    /// It is the whole of what holds for a value that is closed: the names of `allOf`, `$ref` and of the branches that hold count
+    /// together, with those that are required and match `patternProperties`. A branch of `anyOf` without `properties` stays open, and
+    /// where no object would be left, all do.
+    pub closed_objects: bool,
     /// Whitespace between the tokens of the JSON text.
     pub whitespace: Whitespace,
     /// Lengths of numbers.
@@ -61,7 +69,7 @@ pub enum PropertyOrder {
 #[serde(rename_all = "snake_case")]
 pub enum Whitespace {
     /// Blanks that programs and people lay JSON out with, and no more, so that a model that is stuck cannot go on writing them: before each token up to
-    /// [`MAX_BLANKS`](Self::MAX_BLANKS) spaces and tabs, or a line break and up to [`MAX_INDENTATION`](Self::MAX_INDENTATION); none at the end.
+    /// [`MAX_BLANKS`](Self::MAX_BLANKS) space or tab, or a line break and up to [`MAX_INDENTATION`](Self::MAX_INDENTATION); none at the end.
     Bounded,
     /// Any JSON whitespace, any amount, before each token and at the end.
     Flexible,
@@ -72,8 +80,8 @@ pub enum Whitespace {
 }
 
 impl Whitespace {
-    /// Spaces and tabs in a row, within a line, that [`Bounded`](Self::Bounded) allows.
-    pub const MAX_BLANKS: u32 = 2;
+    /// Spaces or tabs in a row, within a line, that [`Bounded`](Self::Bounded) allows.
+    pub const MAX_BLANKS: u32 = 1;
     /// Spaces and tabs at the start of a line that [`Bounded`](Self::Bounded) allows.
     pub const MAX_INDENTATION: u32 = 40;
 }
@@ -167,6 +175,7 @@ impl Default for JsonSchemaOptions {
         Self {
             order: PropertyOrder::Any { max_tracked: 4 },
             distinct_members: false,
+            closed_objects: false,
             whitespace: Whitespace::Bounded,
             digits: Digits::Bounded,
             escapes: Escapes::Needed,

@@ -154,7 +154,7 @@ impl Emitter<'_, '_> {
         }
         let head = self.part("parameter");
         self.parameter_values.insert(goal, head);
-        let cases = self.compiler.goal_cases(goal)?;
+        let cases = self.compiler.value_cases_closed(goal)?;
         let style = frame.style;
         if !cases.strings.is_empty() {
             let texts = Regex::alternate(cases.strings.iter().map(StringSet::regex));
@@ -223,7 +223,7 @@ impl Emitter<'_, '_> {
         goal: GoalId,
         style: Option<&'static ParameterStyle>,
     ) -> Result<()> {
-        let cases = self.compiler.goal_cases(goal)?;
+        let cases = self.compiler.value_cases_closed(goal)?;
         if cases.len() > 0 && cases.objects.is_empty() {
             let root = self.compiler.root();
             return Err(self.compiler.source.error(root, Kind::NoObject));

@@ -13,7 +13,7 @@ use super::{
     formats,
     goals::GoalId,
     numbers::{NumberSet, Property},
-    objects::{ObjectSet, Scope},
+    objects::{Closing, ObjectSet, Scope},
     options::{Draft, Inexpressible},
     source::{Json, JsonId},
     strings::{StringSet, Texts},
@@ -252,7 +252,12 @@ impl Compiler<'_> {
 
     fn object(&mut self, schema: JsonId) -> Result<Option<ObjectSet>> {
         let mut set = ObjectSet::any();
-        let mut scope = Scope { properties: Vec::new(), patterns: Vec::new(), others: GoalId::ANY };
+        let mut scope = Scope {
+            properties: Vec::new(),
+            patterns: Vec::new(),
+            others: GoalId::ANY,
+            closing: self.closing(schema)?,
+        };
         for (name, at) in self.named(schema, "properties")? {
             scope.properties.push((name, self.goal(at)?));
         }
@@ -264,7 +269,7 @@ impl Compiler<'_> {
             scope.others = self.goal(at)?;
         }
         let says = !scope.properties.is_empty() || !scope.patterns.is_empty();
-        if says || scope.others != GoalId::ANY {
+        if says || scope.others != GoalId::ANY || scope.closing != Closing::default() {
             set.scopes.push(Rc::new(scope));
         }
         if let Some(at) = self.get(schema, "required") {
@@ -300,6 +305,19 @@ impl Compiler<'_> {
             }
         };
         self.contradictions.insert(schema, format!("`{name}` is required and {why}"));
+    }
+
+    /// What a schema means for the closure of objects; nothing where they are not closed.
+    fn closing(&self, schema: JsonId) -> Result<Closing> {
+        let there = |keyword| self.get(schema, keyword);
+        if !self.options.closed_objects {
+            return Ok(Closing::default());
+        }
+        Ok(Closing {
+            declares: there("properties").is_some(),
+            says: there("additionalProperties").or(there("unevaluatedProperties")).is_some(),
+            required: there("required").map_or(Ok(Vec::new()), |at| self.names(at))?,
+        })
     }
 
     /// The members of an object of schemas.
@@ -449,7 +467,8 @@ impl Compiler<'_> {
                     .map(|(name, value)| (name, self.value_goal(value, false)))
                     .collect();
                 let (patterns, others) = (Vec::new(), GoalId::NEVER);
-                set.scopes.push(Rc::new(Scope { properties, patterns, others }));
+                let closing = Closing::default();
+                set.scopes.push(Rc::new(Scope { properties, patterns, others, closing }));
                 Cases::object(set)
             }
         })

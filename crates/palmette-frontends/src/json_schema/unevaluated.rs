@@ -15,7 +15,7 @@ use super::{
     combine::Part,
     compile::{Compiler, Result},
     goals::GoalId,
-    objects::{ObjectSet, Scope},
+    objects::{Closing, ObjectSet, Scope},
     options::Draft,
     source::JsonId,
     strings::Texts,
@@ -414,6 +414,7 @@ impl Seen {
             properties: self.names.iter().map(|name| (name.clone(), GoalId::ANY)).collect(),
             patterns: self.patterns.iter().map(|names| (names.clone(), GoalId::ANY)).collect(),
             others: if self.all { GoalId::ANY } else { others },
+            closing: Closing::default(),
         }
     }
 

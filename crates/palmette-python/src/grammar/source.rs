@@ -100,6 +100,7 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
             }
             "formats" => options.formats = truth()?,
             "distinct_members" => options.distinct_members = truth()?,
+            "closed_objects" => options.closed_objects = truth()?,
             "integer_fractions" => options.integer_fractions = truth()?,
             "resources" => {
                 if value.is_none() {
@@ -125,7 +126,7 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
             _ => {
                 return Err(PyTypeError::new_err(format!(
                     "there is no option {name:?}; there are order, whitespace, digits, escapes, on_partial, draft, formats, \
-                     distinct_members, integer_fractions, resources, max_tracked, max_depth, max_nesting, max_cases, max_states, max_rules \
+                     distinct_members, closed_objects, integer_fractions, resources, max_tracked, max_depth, max_nesting, max_cases, max_states, max_rules \
                      and max_work"
                 )));
             }
@@ -166,6 +167,8 @@ fn shown_options<'py>(
     put("formats", options.formats != default.formats, truth(options.formats))?;
     let distinct = options.distinct_members;
     put("distinct_members", distinct != default.distinct_members, truth(distinct))?;
+    let closed = options.closed_objects;
+    put("closed_objects", closed != default.closed_objects, truth(closed))?;
     let fractions = options.integer_fractions;
     put("integer_fractions", fractions != default.integer_fractions, truth(fractions))?;
     if !options.resources.is_empty() {

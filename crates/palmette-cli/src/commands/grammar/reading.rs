@@ -49,7 +49,7 @@ pub(crate) struct ReadingArgs {
     #[arg(long, conflicts_with = "relax", help_heading = "JSON Schema")]
     strict: bool,
     /// Rarer options, repeatable: draft=4|6|7|2019-09|2020-12 of schemas that name none; formats=false, integer_fractions=false;
-    /// distinct_members=true (no optional member twice, however many there are; masks take longer); max_tracked, and the limits max_depth, max_nesting, max_cases, max_states, max_rules, max_work
+    /// closed_objects=true (no members beside the declared ones, unless the schema says what they may be); distinct_members=true (no optional member twice, however many there are; masks take longer); max_tracked, and the limits max_depth, max_nesting, max_cases, max_states, max_rules, max_work
     #[arg(long, value_name = "NAME=VALUE", value_parser = schema_option, help_heading = "JSON Schema")]
     option: Vec<SchemaOption>,
     /// A schema that others refer to by its URI, repeatable; nothing is downloaded. The drafts' own metaschemas are known

@@ -7,6 +7,7 @@ use palmette_grammar::frontends::json_schema::{Draft, JsonSchemaOptions, Propert
 pub(crate) enum SchemaOption {
     Formats(bool),
     DistinctMembers(bool),
+    ClosedObjects(bool),
     IntegerFractions(bool),
     Draft(Draft),
     MaxTracked(u32),
@@ -46,6 +47,7 @@ pub(crate) fn schema_option(text: &str) -> Result<SchemaOption, String> {
     match name {
         "formats" => truth().map(SchemaOption::Formats),
         "distinct_members" => truth().map(SchemaOption::DistinctMembers),
+        "closed_objects" => truth().map(SchemaOption::ClosedObjects),
         "integer_fractions" => truth().map(SchemaOption::IntegerFractions),
         "max_tracked" => match value.parse() {
             Ok(count) => Ok(SchemaOption::MaxTracked(count)),
@@ -63,7 +65,7 @@ pub(crate) fn schema_option(text: &str) -> Result<SchemaOption, String> {
             let limit = limit.ok_or_else(|| {
                 let limits = LIMITS.map(|(limit, _)| limit).join(", ");
                 format!(
-                    "there is no option {name:?}; there are draft, formats, distinct_members, integer_fractions, max_tracked, {limits}"
+                    "there is no option {name:?}; there are draft, formats, distinct_members, closed_objects, integer_fractions, max_tracked, {limits}"
                 )
             })?;
             number().map(|number| SchemaOption::Limit(limit.1, number))
@@ -78,6 +80,7 @@ impl SchemaOption {
         match self {
             Self::Formats(formats) => options.formats = formats,
             Self::DistinctMembers(distinct) => options.distinct_members = distinct,
+            Self::ClosedObjects(closed) => options.closed_objects = closed,
             Self::IntegerFractions(fractions) => options.integer_fractions = fractions,
             Self::Draft(draft) => options.draft = draft,
             Self::MaxTracked(max_tracked) => {

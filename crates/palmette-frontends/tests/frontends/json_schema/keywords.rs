@@ -60,10 +60,10 @@ fn whitespace_is_bounded_by_default() {
         "{ \"a\" : [ 1 , 2 ] }",
         "{\n  \"a\": [\n    1,\n    2\n  ]\n}",
         "{\n\t\"a\": {}\n}",
-        "\n{\"a\":  1}",
+        "\n{\"a\":\t1}",
         &deep,
     ];
-    let long = format!("{{{}\"a\":1}}", " ".repeat(3));
+    let long = format!("{{{}\"a\":1}}", " ".repeat(2));
     let far = format!("{{\n{}\"a\":1}}", " ".repeat(41));
     let outside =
         ["\n\n{}", "{}\n", "{} ", "{\n\n\"a\":1}", "{ \n\"a\":1}", "{\r\"a\":1}", &long, &far];

@@ -1,5 +1,6 @@
 //! Languages of JSON Schemas.
 
+mod closed;
 mod keywords;
 mod limits;
 mod messages;
