@@ -66,6 +66,13 @@ pub trait AnyConstraint: Send + Sync {
         state: &AnyState,
         scratch: &mut AnyScratch,
     ) -> Result<Option<TokenId>, AnyError>;
+    #[doc(hidden)]
+    fn erased_forced_stretch(
+        &self,
+        state: &AnyState,
+        scratch: &mut AnyScratch,
+        mask: &mut [u32],
+    ) -> Result<Vec<TokenId>, AnyError>;
 }
 
 /// A position in an erased constraint: a box around the constraint's own state.
@@ -261,6 +268,15 @@ where
     ) -> Result<Option<TokenId>, AnyError> {
         self.forced_token(state.of(), scratch.of()).map_err(AnyError::new)
     }
+
+    fn erased_forced_stretch(
+        &self,
+        state: &AnyState,
+        scratch: &mut AnyScratch,
+        mask: &mut [u32],
+    ) -> Result<Vec<TokenId>, AnyError> {
+        self.forced_stretch(state.of(), scratch.of(), mask).map_err(AnyError::new)
+    }
 }
 
 impl Constraint for dyn AnyConstraint + '_ {
@@ -317,6 +333,15 @@ impl Constraint for dyn AnyConstraint + '_ {
         scratch: &mut AnyScratch,
     ) -> Result<Option<TokenId>, AnyError> {
         self.erased_forced_token(state, scratch)
+    }
+
+    fn forced_stretch(
+        &self,
+        state: &AnyState,
+        scratch: &mut AnyScratch,
+        mask: &mut [u32],
+    ) -> Result<Vec<TokenId>, AnyError> {
+        self.erased_forced_stretch(state, scratch, mask)
     }
 }
 

@@ -172,6 +172,24 @@ pub trait Constraint {
         })?;
         Ok(only.filter(|_| count == 1))
     }
+
+    /// Tokens to commit without a choice, where the set leaves one way on and only the cut of it into tokens is open: the cut that a
+    /// tokenizer makes. None where there is a choice.
+    ///
+    /// `mask` is that of `state`. Where the way on ends within a token, cuts of it that no tokenizer makes may be taken out of the mask; every
+    /// member that was reachable still is, by other tokens.
+    ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded.
+    fn forced_stretch(
+        &self,
+        state: &Self::State,
+        scratch: &mut Self::Scratch,
+        mask: &mut [u32],
+    ) -> Result<Vec<TokenId>, Self::Error> {
+        let _ = (state, scratch, mask);
+        Ok(Vec::new())
+    }
 }
 
 /// A token that a constraint refused, or could not judge; the state is unchanged.

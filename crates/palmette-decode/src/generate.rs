@@ -34,7 +34,7 @@ impl GenerateOptions {
 pub struct NewToken<'a> {
     /// The token.
     pub token: TokenId,
-    /// True for the only allowed token, for which no logits were asked.
+    /// True for a token that was no choice, for which no logits were asked.
     pub is_forced: bool,
     /// Logits that it was drawn from, as the source gave them; none of a forced token. Shape: `[V]`.
     pub logits: &'a [f32],
@@ -70,8 +70,8 @@ pub struct Generated {
 
 /// Writes one sequence of a constraint's set: the buffers of a generation, made once and reused.
 ///
-/// At each step the constraint's mask is filled. Where it allows one token that token is committed without a pass of the
-/// model; the source reads it with the next token that is chosen ([`LogitsSource::append`]).
+/// At each step the constraint's mask is filled. Where it allows one token, or one [way on](Constraint::forced_stretch), this is committed
+/// without a pass of the model; the source reads it with the next token that is chosen ([`LogitsSource::append`]).
 ///
 /// [`run`](Self::run) drives a source to the end. [`start`](Self::start), [`settle`](Self::settle),
 /// [`take_unread`](Self::take_unread) and [`choose`](Self::choose) are the same steps one by one, for a caller whose model
@@ -138,7 +138,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
         &self.tokens[self.options.context.len()..]
     }
 
-    /// Tokens of the latest generation that were the only allowed ones.
+    /// Tokens of the latest generation that were no choice.
     pub fn forced(&self) -> usize {
         self.forced
     }
@@ -181,6 +181,14 @@ impl<C: Constraint + ?Sized> Generator<C> {
             let filled = constraint.fill_mask(state, &mut self.scratch, &mut self.mask);
             filled.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
             self.hold_back_stops(step);
+            let state = self.state.as_ref().expect(NOT_STARTED);
+            let stretch = constraint.forced_stretch(state, &mut self.scratch, &mut self.mask);
+            let stretch = stretch
+                .map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
+            if !stretch.is_empty() {
+                self.commit_stretch(constraint, &stretch, on_token)?;
+                continue;
+            }
             let first_two = {
                 let mut allowed = mask::iter(&self.mask);
                 (allowed.next(), allowed.next())
@@ -243,6 +251,25 @@ impl<C: Constraint + ?Sized> Generator<C> {
         for &token in stops.iter().filter(|token| token.index() < tokens) {
             mask::remove(&mut self.mask, token);
         }
+    }
+
+    /// Commits tokens that are no choice, as many as there may be.
+    fn commit_stretch(
+        &mut self,
+        constraint: &C,
+        stretch: &[TokenId],
+        on_token: &mut OnToken<'_>,
+    ) -> Result<(), DecodeError> {
+        for &token in stretch {
+            if self.tokens().len() >= self.options.max_tokens {
+                self.finish = Some(Finish::MaxTokens);
+            }
+            if self.finish.is_some() {
+                break;
+            }
+            self.commit(constraint, token, None, on_token)?;
+        }
+        Ok(())
     }
 
     fn commit(

@@ -114,6 +114,11 @@ pub enum CacheError {
     /// The flag of this question was set.
     #[error("the compilation was cancelled")]
     Cancelled,
+    /// Grammar of the empty language, for who wants to write a text of it.
+    #[error(
+        "no text is left: nothing fits this grammar, so that no answer could; look for a condition that nothing meets, or a rule that never ends"
+    )]
+    NoText,
 }
 
 /// Counters of a [`GrammarCache`]: its work so far and its contents.

@@ -1,5 +1,6 @@
 //! Several sequences in one pass: keys and values in pages, rows of all sequences side by side.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use palmette_core::TokenId;
@@ -405,7 +406,8 @@ impl Sequences {
         if rows > 0 {
             let threads = threads_for(&self.model, rows, self.workspaces.len());
             self.run_layers(rows, threads);
-            self.run_head(threads);
+            let wanted = self.take_last_rows();
+            self.run_head(wanted, threads);
         }
         Ok(())
     }
@@ -415,6 +417,21 @@ impl Sequences {
         let vocab = self.model.config.vocab_size;
         let row = self.runs.get(place)?.logits?;
         Some(&self.logits[row * vocab..(row + 1) * vocab])
+    }
+
+    /// The logits after some rows of a stretch of the latest pass, `[rows, V]`, the stretch by its place there. Those of other stretches are gone
+    /// then; `None` where there are no such rows, or more than sequences were planned.
+    pub fn logits_of_rows(&mut self, place: usize, rows: Range<usize>) -> Option<&[f32]> {
+        let run = *self.runs.get(place)?;
+        if rows.end > run.rows || rows.len() > self.options.max_sequences {
+            return None;
+        }
+        let (d, vocab) = (self.model.config.hidden_size, self.model.config.vocab_size);
+        let (first, count) = (run.start + rows.start, rows.len());
+        self.last[..count * d].copy_from_slice(&self.hidden[first * d..][..count * d]);
+        self.runs.iter_mut().for_each(|run| run.logits = None);
+        self.run_head(count, threads_for(&self.model, count, self.workspaces.len()));
+        Some(&self.logits[..count * vocab])
     }
 
     fn slot(&self, sequence: SequenceId) -> Result<usize, SequencesError> {
@@ -523,16 +540,22 @@ impl Sequences {
         }
     }
 
-    /// Computes the logits that are wanted.
-    fn run_head(&mut self, threads: usize) {
-        let model = &*self.model;
-        let (d, vocab) = (model.config.hidden_size, model.config.vocab_size);
+    /// Gathers the rows whose logits are wanted; their number.
+    fn take_last_rows(&mut self) -> usize {
+        let d = self.model.config.hidden_size;
         let mut rows = 0;
         for run in self.runs.iter().filter(|run| run.logits.is_some()) {
             let last = (run.start + run.rows - 1) * d;
             self.last[rows * d..][..d].copy_from_slice(&self.hidden[last..][..d]);
             rows += 1;
         }
+        rows
+    }
+
+    /// Computes the logits of the rows that were gathered.
+    fn run_head(&mut self, rows: usize, threads: usize) {
+        let model = &*self.model;
+        let (d, vocab) = (model.config.hidden_size, model.config.vocab_size);
         if rows == 0 {
             return;
         }

@@ -189,7 +189,7 @@ pub(crate) fn of_bytes(py: Python<'_>, error: &CommitBytesError, position: usize
 pub(crate) fn of_compilation(py: Python<'_>, error: &CacheError, text: &str) -> PyErr {
     match error {
         CacheError::Source(error) => of_source(py, error, text),
-        CacheError::Token(error) => GrammarError::new_err(error.to_string()),
+        CacheError::Token(_) | CacheError::NoText => GrammarError::new_err(error.to_string()),
         CacheError::Compile(error) => of_compile(py, error),
         CacheError::Cancelled => called_off(),
     }

@@ -122,6 +122,18 @@ impl ChatTemplate {
         self.env.templates().map(|(_, template)| template.source().to_owned()).collect()
     }
 
+    /// Whether a word stands in the templates, such as the name of a variable or a role: one that does not is not read.
+    pub fn mentions(&self, word: &str) -> bool {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        let stands = |source: &str| {
+            source.match_indices(word).any(|(at, _)| {
+                let (before, after) = (&source[..at], &source[at + word.len()..]);
+                !before.ends_with(is_part) && !after.starts_with(is_part)
+            })
+        };
+        self.env.templates().any(|(_, template)| stands(template.source()))
+    }
+
     /// The text of a conversation. Its special tokens stand in it as text: it is to be tokenized without others being added.
     ///
     /// # Errors

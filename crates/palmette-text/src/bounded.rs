@@ -1,12 +1,14 @@
-//! A grammar whose masks have a budget, and are called off with the text.
+//! A grammar whose masks have a budget and are called off with the text, and whose forced text is cut as the tokenizer does.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use palmette_core::{CommitError, Constraint, RollbackError, TokenId};
+use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
 use palmette_grammar::{
     GrammarConstraint, GrammarScratch, GrammarState, Interrupted, MaskBudget, RecognizerError,
 };
+
+use crate::model::TextModel;
 
 /// The texts of a grammar, each of whose masks takes at most so much work: a request of a stranger cannot hold a thread for ever.
 ///
@@ -19,6 +21,31 @@ pub(crate) struct BoundedGrammar {
     pub(crate) mask_steps: u64,
     /// Set when nobody wants the text any more.
     pub(crate) is_called_off: Arc<AtomicBool>,
+    /// The model, whose tokenizer cuts forced text.
+    pub(crate) model: TextModel,
+}
+
+/// Bytes of forced text that are cut at once. What is longer goes on after them.
+const MAX_STRETCH: usize = 1024;
+
+impl BoundedGrammar {
+    /// Whether all allowed tokens begin with the same byte of text, as they do wherever text is forced.
+    fn begins_alike(&self, allowed: &[u32]) -> bool {
+        let vocabulary = self.grammar.vocabulary();
+        let mut first = None;
+        mask::iter(allowed).all(|token| {
+            let byte = vocabulary.text(token).first().copied();
+            byte.is_some()
+                && *first.get_or_insert(byte) == byte
+                && !self.grammar.ends().contains(&token)
+        })
+    }
+
+    /// The cut of a text into tokens; none where the tokenizer has no cut of it alone.
+    fn cut(&self, bytes: &[u8]) -> Vec<TokenId> {
+        let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        self.model.tokenizer().encode(text).unwrap_or_default()
+    }
 }
 
 /// A mask that was not found.
@@ -62,6 +89,35 @@ impl Constraint for BoundedGrammar {
             }
             other => other.into(),
         })
+    }
+
+    /// The last token of a stretch is left to the model where a longer one begins so: what follows may belong to it, as in a choice of names.
+    fn forced_stretch(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+        allowed: &mut [u32],
+    ) -> Result<Vec<TokenId>, MaskError> {
+        if !self.begins_alike(allowed) {
+            return Ok(Vec::new());
+        }
+        let forced = self.grammar.forced_bytes(state, MAX_STRETCH, scratch)?;
+        let mut tokens = self.cut(&forced);
+        if tokens.len() > 1 {
+            tokens.pop();
+            return Ok(tokens);
+        }
+        let Some(&last) = tokens.first() else { return Ok(tokens) };
+        let vocabulary = self.grammar.vocabulary();
+        let len = vocabulary.text(last).len();
+        let goes_beyond = |token: TokenId| vocabulary.text(token).len() > len;
+        if !mask::iter(allowed).any(goes_beyond) || !mask::contains(allowed, last) {
+            return Ok(tokens);
+        }
+        let shorter = |&token: &TokenId| vocabulary.text(token).len() < len;
+        let parts: Vec<TokenId> = mask::iter(allowed).filter(shorter).collect();
+        parts.into_iter().for_each(|part| mask::remove(allowed, part));
+        Ok(Vec::new())
     }
 
     fn successors(

@@ -98,6 +98,9 @@ pub enum RequestError {
         /// Tokens of the vocabulary.
         num_tokens: usize,
     },
+    /// Likelihoods of a prompt are asked of a session, which keeps the last logits alone.
+    #[error("log-probabilities of a prompt come from an engine; leave prompt_logprobs out")]
+    PromptLogprobs,
     /// A sampler's option outside its range.
     #[error(transparent)]
     Sampler(#[from] SamplerOptionError),
@@ -116,6 +119,10 @@ pub(crate) enum TextErrorKind {
     Decode(#[from] DecodeError),
     #[error(transparent)]
     Session(#[from] SessionError),
+    #[error(
+        "no token of the model goes on with the text, and it is not whole: the vocabulary spells no text of the grammar that begins so"
+    )]
+    Stuck,
 }
 
 impl TextError {

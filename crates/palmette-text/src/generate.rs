@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use palmette_decode::{LogitsSource, Stage};
 use palmette_model::{Session, SessionOptions};
 
-use crate::error::TextError;
+use crate::error::{RequestError, TextError};
 use crate::model::TextModel;
 use crate::request::TextRequest;
 use crate::sequence::{Ended, TextEvent, TextSequence};
@@ -53,6 +53,9 @@ impl TextSession {
         request: &TextRequest,
         events: &mut dyn FnMut(TextEvent) -> ControlFlow<()>,
     ) -> Result<Ended, TextError> {
+        if request.prompt_logprobs.is_some() {
+            return Err(RequestError::PromptLogprobs.into());
+        }
         let mut sequence = TextSequence::new(&self.model, request)?;
         let mut stage = Stage::Prefill;
         let mut cancelled = false;

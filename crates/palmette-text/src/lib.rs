@@ -64,6 +64,7 @@ pub use error::{OpenError, RequestError, TextError};
 pub use generate::{TextSession, generate};
 pub use model::{DEFAULT_MASK_STEPS, TextModel, TextModelOptions};
 pub use palmette_decode::{LogProbabilities, SamplerOptions, Stage};
+pub use palmette_grammar::frontends::json_schema::Whitespace;
 pub use palmette_grammar::frontends::structural_tag::ToolFormat;
 pub use palmette_template::{ChatTemplate, TemplateError};
 pub use request::{Constrained, SpecialText, TextRequest};

@@ -172,6 +172,20 @@ impl TextModel {
         self.chat.tool_format
     }
 
+    /// A format of calls as this model writes it: without reasoning, where neither its chat template nor its vocabulary knows the marks of
+    /// that. A model that never learned them would think its tokens away in a thought that it does not end.
+    pub fn spoken(&self, format: &ToolFormat) -> ToolFormat {
+        let template = self.chat.template.as_ref().ok().map(ChatTemplate::source);
+        let knows = |mark: &str| {
+            template.as_ref().is_some_and(|source| source.contains(mark.trim()))
+                || self
+                    .special_names()
+                    .values()
+                    .any(|name| !name.is_empty() && mark.contains(name.as_str()))
+        };
+        ToolFormat { reasoning: format.reasoning.filter(|(begin, _)| knows(begin)), ..*format }
+    }
+
     /// The prompt of a conversation, as text, for [`encode_prompt`](Self::encode_prompt). `now` is the time in seconds since 1970, for templates that
     /// print the date.
     ///
@@ -268,7 +282,7 @@ impl TextModel {
     /// wait for it.
     ///
     /// # Errors
-    /// When the grammar cannot be read, or exceeds a limit.
+    /// When the grammar cannot be read, exceeds a limit, or is one that no text fits.
     pub fn compile(&self, source: &GrammarSource) -> Result<Arc<CompiledGrammar>, CacheError> {
         self.compile_unless(source, &AtomicBool::new(false))
     }
@@ -282,7 +296,12 @@ impl TextModel {
         source: &GrammarSource,
         cancelled: &AtomicBool,
     ) -> Result<Arc<CompiledGrammar>, CacheError> {
-        Ok(self.shared.grammars.get(source, &self.shared.slices, cancelled)?.grammar)
+        let grammar = self.shared.grammars.get(source, &self.shared.slices, cancelled)?.grammar;
+        // A text of it would end before its first token, as if it were there.
+        match grammar.constraint.recognizer().start() {
+            Some(_) => Ok(grammar),
+            None => Err(CacheError::NoText),
+        }
     }
 }
 

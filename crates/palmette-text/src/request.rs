@@ -33,6 +33,9 @@ pub struct TextRequest {
     pub stop_tokens: Vec<TokenId>,
     /// Log-probabilities for each token, and how many of the most likely ones beside it.
     pub logprobs: Option<usize>,
+    /// The same for the tokens of the prompt, each after those before it, without constraint; an [`Engine`](crate::engine::Engine) tells them
+    /// before the text. Then there may be no text at all.
+    pub prompt_logprobs: Option<usize>,
     /// Special tokens that are text.
     pub special: SpecialText,
 }
@@ -50,6 +53,7 @@ impl TextRequest {
             stop: Vec::new(),
             stop_tokens: Vec::new(),
             logprobs: None,
+            prompt_logprobs: None,
             special: SpecialText::Hidden,
         }
     }
@@ -83,8 +87,8 @@ impl TextRequest {
         }
         match () {
             () if tokens == 0 => Err(RequestError::EmptyPrompt),
-            () if max_tokens == 0 => Err(RequestError::NoTokens),
-            () if tokens >= context_length => {
+            () if max_tokens == 0 && self.prompt_logprobs.is_none() => Err(RequestError::NoTokens),
+            () if tokens + max_tokens.min(1) > context_length => {
                 Err(RequestError::PromptTooLong { tokens, context_length })
             }
             () if max_tokens > context_length - tokens => {

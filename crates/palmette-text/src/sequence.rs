@@ -12,7 +12,7 @@ use palmette_decode::{
 
 use crate::bounded::BoundedGrammar;
 use crate::detokenize::Detokenizer;
-use crate::error::{RequestError, TextError};
+use crate::error::{RequestError, TextError, TextErrorKind};
 use crate::model::TextModel;
 use crate::request::{Constrained, TextRequest};
 
@@ -42,7 +42,7 @@ pub struct TextPiece {
 pub struct TextToken {
     /// The token.
     pub token: TokenId,
-    /// True for the only allowed token, which took no pass of the model.
+    /// True for a token that was no choice, and took no pass of the model.
     pub is_forced: bool,
     /// Its log-probability among the allowed tokens, and those of the likeliest; where they were asked for.
     pub logprobs: Option<LogProbabilities>,
@@ -81,7 +81,7 @@ pub struct Usage {
     pub prompt_tokens: usize,
     /// Those of the text, with the one that ended it.
     pub completion_tokens: usize,
-    /// Those of the text that were the only allowed ones.
+    /// Those of the text that were no choice.
     pub forced_tokens: usize,
 }
 
@@ -99,6 +99,7 @@ pub struct TextSequence {
     prompt: Vec<TokenId>,
     prompt_is_read: bool,
     prompt_tokens: usize,
+    prompt_logprobs: Option<usize>,
     writer: Writer,
     /// Logits as long as the vocabulary, where the model's are not.
     row: Vec<f32>,
@@ -135,7 +136,8 @@ impl TextSequence {
             Constrained::Grammar(grammar) => {
                 let (grammar, mask_steps) = (grammar.clone(), model.mask_steps());
                 let is_called_off = Arc::clone(&is_called_off);
-                (Arc::new(BoundedGrammar { grammar, mask_steps, is_called_off }), true)
+                let model = model.clone();
+                (Arc::new(BoundedGrammar { grammar, mask_steps, is_called_off, model }), true)
             }
             Constrained::By(constraint) => (Arc::clone(constraint), true),
             // One more than may be generated: the length is the generator's to say.
@@ -171,6 +173,7 @@ impl TextSequence {
             prompt: request.prompt.clone(),
             prompt_is_read: false,
             prompt_tokens: request.prompt.len(),
+            prompt_logprobs: request.prompt_logprobs,
             writer,
             row: Vec::new(),
             ended: None,
@@ -251,6 +254,11 @@ impl TextSequence {
         &self.is_called_off
     }
 
+    /// The likeliest tokens to tell at each place of the prompt; `None` where its likelihoods are not wanted.
+    pub fn prompt_logprobs(&self) -> Option<usize> {
+        self.prompt_logprobs
+    }
+
     /// The tokens of the text so far.
     pub fn tokens(&self) -> &[TokenId] {
         self.generator.tokens()
@@ -275,6 +283,9 @@ impl TextSequence {
             forced_tokens: self.generator.forced(),
         };
         let is_complete = !self.is_constrained || self.generator.is_accepting(&*self.constraint)?;
+        if reason == FinishReason::Complete && !is_complete {
+            return Err(TextErrorKind::Stuck.into());
+        }
         Ok(Ended { reason, is_complete, usage })
     }
 }

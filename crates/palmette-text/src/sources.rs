@@ -2,13 +2,66 @@
 
 use palmette_grammar::GrammarSource;
 use palmette_grammar::frontends::gbnf::GbnfOptions;
-use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
+use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, PropertyOrder, Whitespace};
 use palmette_grammar::frontends::lark::LarkOptions;
-use palmette_grammar::frontends::regex::RegexOptions;
+use palmette_grammar::frontends::regex::{Flags, RegexOptions};
 use palmette_grammar::frontends::structural_tag::{
     StructuralTagError, StructuralTagOptions, ToolFormat, check_tools,
 };
 use serde_json::{Value, json};
+
+/// Form of the JSON that answers and calls are written in, as who asks a model means it.
+///
+/// The standard's reading of a schema is another: members that are not declared are free, and all come in any order. A model that may
+/// invent members mostly does not come to an end, and one that may answer before it has reasoned does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JsonForm {
+    /// Objects with `properties` have no other members, unless their schema says what others may be.
+    pub closed_objects: bool,
+    /// Members come in the order in which the schema declares them.
+    pub in_order: bool,
+    /// Whitespace between the tokens of the JSON text.
+    pub whitespace: Whitespace,
+}
+
+impl Default for JsonForm {
+    fn default() -> Self {
+        Self { closed_objects: true, in_order: true, whitespace: Whitespace::Bounded }
+    }
+}
+
+impl JsonForm {
+    /// The options of a schema's grammar.
+    pub fn options(self) -> JsonSchemaOptions {
+        let free = JsonSchemaOptions::default();
+        JsonSchemaOptions {
+            closed_objects: self.closed_objects,
+            order: if self.in_order { PropertyOrder::Schema } else { free.order },
+            whitespace: self.whitespace,
+            ..free
+        }
+    }
+
+    /// The grammar of a JSON Schema.
+    pub fn json_schema(self, text: impl Into<String>) -> GrammarSource {
+        GrammarSource::JsonSchema { text: text.into(), options: self.options() }
+    }
+
+    /// The grammar of a structural tag.
+    pub fn structural_tag(self, text: impl Into<String>) -> GrammarSource {
+        let options = StructuralTagOptions { json_schema: self.options() };
+        GrammarSource::StructuralTag { text: text.into(), options }
+    }
+}
+
+/// The grammar of a regular expression of a request, whose `\d` is 0 to 9: a reader of numbers takes no Tamil digits.
+pub fn regex(text: impl Into<String>) -> GrammarSource {
+    let flags = Flags { ascii_digits: true, ..Flags::default() };
+    GrammarSource::Regex {
+        text: text.into(),
+        options: RegexOptions { flags, ..RegexOptions::default() },
+    }
+}
 
 /// A response format that is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +79,10 @@ pub struct ResponseFormatError {
 ///
 /// # Errors
 /// When it is none of these; the schema or grammar itself is read when it is compiled.
-pub fn of_response_format(format: &Value) -> Result<Option<GrammarSource>, ResponseFormatError> {
+pub fn of_response_format(
+    format: &Value,
+    form: JsonForm,
+) -> Result<Option<GrammarSource>, ResponseFormatError> {
     if format.is_null() {
         return Ok(None);
     }
@@ -38,7 +94,7 @@ pub fn of_response_format(format: &Value) -> Result<Option<GrammarSource>, Respo
     let kind = format["type"].as_str().unwrap_or_default();
     Ok(Some(match kind {
         "text" => return Ok(None),
-        "json_object" => json_schema(json!({"type": "object"})),
+        "json_object" => form.json_schema(r#"{"type":"object"}"#),
         "json_schema" => {
             let schema = [&format["json_schema"]["schema"], &format["schema"]];
             let schema =
@@ -46,12 +102,10 @@ pub fn of_response_format(format: &Value) -> Result<Option<GrammarSource>, Respo
             let schema = schema.ok_or_else(|| {
                 refused("/json_schema/schema", "a JSON Schema is missing here".to_owned())
             })?;
-            json_schema(schema.clone())
+            form.json_schema(schema.to_string())
         }
-        "structural_tag" => structural_tag(format.to_string()),
-        "regex" => {
-            GrammarSource::Regex { text: text("pattern")?, options: RegexOptions::default() }
-        }
+        "structural_tag" => form.structural_tag(format.to_string()),
+        "regex" => regex(text("pattern")?),
         "lark" => GrammarSource::Lark { text: text("grammar")?, options: LarkOptions::default() },
         "gbnf" => GrammarSource::Gbnf { text: text("grammar")?, options: GbnfOptions::default() },
         _ => {
@@ -66,10 +120,15 @@ pub fn of_response_format(format: &Value) -> Result<Option<GrammarSource>, Respo
 ///
 /// # Errors
 /// When the request is none, or chooses a tool that is not there.
-pub fn of_tools(request: &Value, format: &ToolFormat) -> Result<GrammarSource, StructuralTagError> {
+pub fn of_tools(
+    request: &Value,
+    format: &ToolFormat,
+    form: JsonForm,
+) -> Result<GrammarSource, StructuralTagError> {
     let text = request.to_string();
     check_tools(&text, format)?;
-    Ok(GrammarSource::Tools { text, format: *format, options: StructuralTagOptions::default() })
+    let options = StructuralTagOptions { json_schema: form.options() };
+    Ok(GrammarSource::Tools { text, format: *format, options })
 }
 
 /// Tools, alone or in a request, as a request with this `tool_choice`: `auto`, `none`, `required`, or the name of a tool.
@@ -87,13 +146,9 @@ pub fn with_tool_choice(tools: &Value, choice: &str) -> Value {
     request
 }
 
-/// The grammar of a JSON Schema.
+/// The grammar of a JSON Schema in the default [form](JsonForm).
 pub fn json_schema(schema: Value) -> GrammarSource {
-    GrammarSource::JsonSchema { text: schema.to_string(), options: JsonSchemaOptions::default() }
-}
-
-fn structural_tag(text: String) -> GrammarSource {
-    GrammarSource::StructuralTag { text, options: StructuralTagOptions::default() }
+    JsonForm::default().json_schema(schema.to_string())
 }
 
 #[cfg(test)]
@@ -102,7 +157,7 @@ mod tests {
 
     #[test]
     fn response_formats_are_read_and_refused_by_name() {
-        let read = |format: Value| of_response_format(&format);
+        let read = |format: Value| of_response_format(&format, JsonForm::default());
         assert_eq!(read(json!({"type": "text"})), Ok(None));
         assert_eq!(read(Value::Null), Ok(None));
         let object = json_schema(json!({"type": "object"}));
@@ -135,13 +190,15 @@ mod tests {
         {
             let request = with_tool_choice(&given, "required");
             assert_eq!(request, json!({"tools": [tool], "tool_choice": "required"}));
-            let source = of_tools(&request, ToolFormat::named("hermes").unwrap()).unwrap();
+            let hermes = ToolFormat::named("hermes").unwrap();
+            let source = of_tools(&request, hermes, JsonForm::default()).unwrap();
             assert!(
                 matches!(source, GrammarSource::Tools { format, .. } if format.name == "hermes")
             );
         }
         let named = with_tool_choice(&tool, "later");
-        let error = of_tools(&named, ToolFormat::named("hermes").unwrap()).unwrap_err();
+        let hermes = ToolFormat::named("hermes").unwrap();
+        let error = of_tools(&named, hermes, JsonForm::default()).unwrap_err();
         assert!(error.to_string().contains("\"later\" is not there"), "{error}");
     }
 }

@@ -28,8 +28,8 @@ pub(super) fn perl_word() -> CharClass {
 pub(super) fn by_letter(letter: char, dialect: Dialect, flags: Flags) -> CharClass {
     let unicode = dialect == Dialect::Python && !flags.ascii;
     match (letter, unicode) {
-        ('d', true) => UNICODE_DIGIT.clone(),
-        ('d', false) => CharClass::new([('0', '9')]),
+        ('d', true) if !flags.ascii_digits => UNICODE_DIGIT.clone(),
+        ('d', _) => CharClass::new([('0', '9')]),
         ('w', true) => UNICODE_WORD.clone(),
         ('w', false) => {
             let word = CharClass::new([('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')]);

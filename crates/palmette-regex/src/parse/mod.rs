@@ -56,6 +56,8 @@ pub struct Flags {
     pub verbose: bool,
     /// `a`: `\w`, `\d`, `\s`, `\b` and `i` know ASCII only (Python).
     pub ascii: bool,
+    /// `\d` is 0 to 9 in dialects where it is every digit of Unicode: for texts that programs read as numbers.
+    pub ascii_digits: bool,
 }
 
 /// Error of a text that is no regular expression that can be used here.

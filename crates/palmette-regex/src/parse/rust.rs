@@ -26,14 +26,23 @@ pub(super) fn read(
         let message = "flag a is Python's; write (?-u) where ASCII is meant";
         return Err(RegexError::new(0, message));
     }
-    let parsed = ParserBuilder::new()
-        .case_insensitive(flags.ignore_case)
-        .multi_line(flags.multi_line)
-        .dot_matches_new_line(flags.dot_all)
-        .ignore_whitespace(flags.verbose)
-        .nest_limit(MAX_NESTING as u32)
-        .build()
-        .parse(source);
+    let parse = |source: &str| {
+        ParserBuilder::new()
+            .case_insensitive(flags.ignore_case)
+            .multi_line(flags.multi_line)
+            .dot_matches_new_line(flags.dot_all)
+            .ignore_whitespace(flags.verbose)
+            .nest_limit(MAX_NESTING as u32)
+            .build()
+            .parse(source)
+    };
+    // Errors have their places in the text as it was given.
+    let parsed = match parse(source) {
+        Ok(_) if flags.ascii_digits && source.contains(['d', 'D']) => {
+            parse(&with_ascii_digits(source))
+        }
+        parsed => parsed,
+    };
     let hir = parsed.map_err(|error| match &error {
         regex_syntax::Error::Parse(error) => {
             RegexError::new(error.span().start.offset, error.kind().to_string())
@@ -44,6 +53,26 @@ pub(super) fn read(
         other => RegexError::new(0, other.to_string()),
     })?;
     node(&hir)
+}
+
+/// The expression with classes of 0 to 9 for `\d`, within other classes too, as their syntax has it.
+fn with_ascii_digits(source: &str) -> String {
+    let mut written = String::with_capacity(source.len() + 8);
+    let mut chars = source.chars();
+    while let Some(next) = chars.next() {
+        match (next, chars.as_str().chars().next()) {
+            ('\\', Some(escaped)) => {
+                chars.next();
+                match escaped {
+                    'd' => written += "[0-9]",
+                    'D' => written += "[^0-9]",
+                    other => written.extend(['\\', other]),
+                }
+            }
+            _ => written.push(next),
+        }
+    }
+    written
 }
 
 fn node(hir: &Hir) -> Result<Node, RegexError> {

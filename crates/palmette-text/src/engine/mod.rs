@@ -18,6 +18,7 @@
 
 mod desk;
 mod run;
+mod scores;
 mod shares;
 mod spent;
 
@@ -28,6 +29,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+use palmette_decode::LogProbabilities;
 use palmette_model::{Sequences, SequencesBytes, SequencesError, SequencesOptions};
 
 use crate::error::{RequestError, TextError};
@@ -125,6 +127,8 @@ pub enum Refused {
 /// What happens to a text.
 #[derive(Debug)]
 pub enum Update {
+    /// Log-probabilities of the prompt's tokens from the second on, where they were asked for; before the text.
+    Prompt(Vec<LogProbabilities>),
     /// More of it.
     Text(TextPiece),
     /// The end, and the time that the text took.
@@ -243,7 +247,12 @@ impl Engine {
             let named = thread::Builder::new().name(format!("text-masks-{number}"));
             engine.threads.push(named.spawn(move || desk.settle_texts())?);
         }
-        let runner = Runner::new(Arc::clone(&engine.desk), sequences, options);
+        let runner = Runner::new(
+            Arc::clone(&engine.desk),
+            sequences,
+            options,
+            engine.model.vocabulary().vocabulary().num_tokens(),
+        );
         let named = thread::Builder::new().name("text-engine".to_owned());
         engine.threads.push(named.spawn(move || runner.run())?);
         Ok(engine)
@@ -340,7 +349,7 @@ impl TextStream {
     /// The next part, where it is there; `None` where it is not, or the text is over.
     pub fn try_next(&mut self) -> Option<Update> {
         let update = self.updates.try_recv().ok()?;
-        self.is_over |= !matches!(update, Update::Text(_));
+        self.is_over |= !matches!(update, Update::Text(_) | Update::Prompt(_));
         Some(update)
     }
 }
@@ -354,7 +363,7 @@ impl Iterator for TextStream {
             return None;
         }
         let update = self.updates.recv().unwrap_or(Update::Failed(EngineError::Closed));
-        self.is_over |= !matches!(update, Update::Text(_));
+        self.is_over |= !matches!(update, Update::Text(_) | Update::Prompt(_));
         Some(update)
     }
 }

@@ -9,8 +9,9 @@ use palmette_core::TokenId;
 use palmette_model::{SequenceId, Sequences, SequencesError, Stretch};
 
 use super::desk::{Arrivals, Desk, Job, Settled, Waiting, Writing};
+use super::scores::Scores;
 use super::shares::shares;
-use super::{EngineError, EngineOptions, Spent, tell};
+use super::{EngineError, EngineOptions, Spent, Update, tell};
 use crate::sequence::{Ended, FinishReason};
 
 /// The part of a pass's time that the model waits for masks before it: those that are quick let forced tokens go into the pass, too.
@@ -26,6 +27,8 @@ pub(super) struct Runner {
     /// Texts that have ended, the latest last: others may begin as they do.
     kept: VecDeque<Kept>,
     next: u64,
+    /// Tokens of the vocabulary.
+    num_tokens: usize,
     /// Time of the latest pass.
     pass_time: Duration,
 }
@@ -51,6 +54,8 @@ struct Row {
     spent: Spent,
     /// A defect that ends it when its mask comes.
     broken: Option<SequencesError>,
+    /// Likelihoods of the prompt that are wanted: the text begins once they are told.
+    scores: Option<Scores>,
 }
 
 /// A text that has ended.
@@ -88,9 +93,14 @@ impl Row {
 }
 
 impl Runner {
-    pub(super) fn new(desk: Arc<Desk>, sequences: Sequences, options: EngineOptions) -> Self {
-        let (rows, kept) = (Vec::new(), VecDeque::new());
-        Self { desk, sequences, options, rows, kept, next: 0, pass_time: Duration::ZERO }
+    pub(super) fn new(
+        desk: Arc<Desk>,
+        sequences: Sequences,
+        options: EngineOptions,
+        num_tokens: usize,
+    ) -> Self {
+        let (rows, kept, pass_time) = (Vec::new(), VecDeque::new(), Duration::ZERO);
+        Self { desk, sequences, options, rows, kept, next: 0, num_tokens, pass_time }
     }
 
     /// Runs until the end. A panic is a defect, and ends all texts.
@@ -155,7 +165,8 @@ impl Runner {
         let number = self.next;
         self.next += 1;
         let prompt = tokens.len();
-        let row = Row {
+        let scores = writing.text.prompt_logprobs().map(|top| Scores::new(top, self.num_tokens));
+        let mut row = Row {
             number,
             writing: None,
             is_settled: false,
@@ -167,10 +178,14 @@ impl Runner {
             logits: None,
             spent: Spent::default(),
             broken: None,
+            scores,
         };
+        match row.scores {
+            Some(_) => row.writing = Some(writing),
+            // The first mask is made while the prompt is read.
+            None => self.desk.hand_over(Job { row: number, writing }),
+        }
         self.rows.push(row);
-        // The first mask is made while the prompt is read.
-        self.desk.hand_over(Job { row: number, writing });
     }
 
     /// Takes back a text whose mask was made.
@@ -300,7 +315,12 @@ impl Runner {
         if self.rows[place].sequence.is_some() {
             return true;
         }
-        let begun = match self.beginning_of(place) {
+        // What another has read tells no likelihoods.
+        let beginning = match self.rows[place].scores {
+            Some(_) => Begin::Empty,
+            None => self.beginning_of(place),
+        };
+        let begun = match beginning {
             Begin::Later => return false,
             Begin::Empty => (self.sequences.add(), 0),
             Begin::As(sequence, tokens) => (self.sequences.fork(sequence, tokens), tokens),
@@ -385,6 +405,7 @@ impl Runner {
                 false => row.logits = Some(logits.to_vec()),
             }
         }
+        self.score(plan);
         let chose = began.elapsed();
         self.desk.count(|counts| {
             counts.passes += 1;
@@ -393,6 +414,25 @@ impl Runner {
             counts.pass_seconds += took.as_secs_f64();
             counts.choose_seconds += chose.as_secs_f64();
         });
+    }
+
+    /// Finds likelihoods of prompts in the pass that has been made, and lets the texts begin whose prompts are through.
+    fn score(&mut self, plan: &Plan) {
+        for (number, &(place, count)) in plan.iter().enumerate() {
+            let row = &mut self.rows[place];
+            let Some(scores) = &mut row.scores else { continue };
+            let prompt = &row.tokens[..row.prompt];
+            scores.add(&mut self.sequences, number, prompt, (row.read - count, count));
+            let Some(found) = scores.take(row.prompt).filter(|_| row.read >= row.prompt) else {
+                continue;
+            };
+            row.scores = None;
+            let Some(mut writing) = row.writing.take() else { continue };
+            if !writing.is_dropped() {
+                (writing.sink)(Update::Prompt(found));
+            }
+            self.desk.hand_over(Job { row: row.number, writing });
+        }
     }
 
     /// Forgets a text that has ended, or takes the pages of the youngest one.

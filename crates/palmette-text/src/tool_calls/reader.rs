@@ -38,7 +38,7 @@ pub enum Piece {
 /// like a call and is none stays text. The special tokens of the format must be in the text ([`special_text`](Self::special_text)).
 #[derive(Clone, Debug)]
 pub struct ToolCallReader {
-    format: &'static ToolFormat,
+    format: ToolFormat,
     /// Around the name: the text before it and after it.
     begin: (&'static str, &'static str),
     state: State,
@@ -66,7 +66,7 @@ enum State {
 
 impl ToolCallReader {
     /// Reads an answer in this format.
-    pub fn new(format: &'static ToolFormat) -> Self {
+    pub fn new(format: ToolFormat) -> Self {
         let begin = format.begin.split_once("NAME").unwrap_or((format.begin, ""));
         let (state, buffer) = (State::Words, String::new());
         Self { format, begin, state, buffer, calls: 0, has_words: false }
@@ -326,7 +326,7 @@ mod tests {
     /// A text in a format, in one piece and character by character.
     #[track_caller]
     fn check(format: &str, text: &str, expected: Vec<Vec<Piece>>) {
-        let reader = || ToolCallReader::new(ToolFormat::named(format).unwrap());
+        let reader = || ToolCallReader::new(*ToolFormat::named(format).unwrap());
         let expected = expected.concat();
         assert_eq!(read(reader(), &[text]), expected, "{text}");
         let characters: Vec<String> = text.chars().map(String::from).collect();
@@ -356,7 +356,7 @@ mod tests {
             let thought = vec![Piece::Reasoning("Let me see.".to_owned())];
             let text = format!("{begin}Let me see.{end}\n\n{answer}");
             check(format.name, &text, vec![thought.clone(), words("It is < 5 \"°C\".")]);
-            let reader = ToolCallReader::new(format).in_reasoning();
+            let reader = ToolCallReader::new(*format).in_reasoning();
             let text = format!("Let me see.{end}{answer}");
             assert_eq!(read(reader, &[&text]), [thought, words("It is < 5 \"°C\".")].concat());
             assert!(ToolCallReader::begins_reasoning(format, &format!("assistant\n{begin}\n")));
@@ -420,7 +420,7 @@ mod tests {
             cuts in prop::collection::vec(1_usize..5, 0..60),
         ) {
             let text: String = parts.concat();
-            let reader = || ToolCallReader::new(ToolFormat::named("hermes").unwrap());
+            let reader = || ToolCallReader::new(*ToolFormat::named("hermes").unwrap());
             let mut cut = Vec::new();
             let mut rest = text.as_str();
             for len in cuts {

@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_decode::{LogitsSource, Sampler, SamplerOptions};
-use palmette_grammar::GrammarSource;
+use palmette_grammar::{GrammarConstraint, GrammarSource, GrammarState};
 use palmette_model::{Session, SessionOptions};
 use palmette_text::{
     Constrained, FinishReason, SpecialText, TextEvent, TextModel, TextRequest, TextSequence,
-    generate, sources,
+    Whitespace, generate, sources,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -28,7 +28,32 @@ fn request(model: &TextModel, seed: u64, max_tokens: usize) -> TextRequest {
     request
 }
 
-/// The definition: before each token the model reads everything anew, the mask is made anew, and one is drawn.
+/// The token of a text with one way on: the first of its own cut, unless the last one of that is the beginning of longer ones. Cuts that no
+/// tokenizer makes are no choices then.
+fn way_on(
+    model: &TextModel,
+    constraint: &GrammarConstraint,
+    state: &GrammarState,
+    allowed: &mut [u32],
+) -> Option<TokenId> {
+    let vocabulary = model.vocabulary().vocabulary();
+    let forced = constraint.forced_bytes(state, 1024, &mut Default::default()).unwrap();
+    let choices: Vec<TokenId> = mask::iter(allowed).collect();
+    let is_text = |token: &TokenId| !vocabulary.text(*token).is_empty();
+    if forced.is_empty() || !choices.iter().all(is_text) {
+        return None;
+    }
+    let cut = model.tokenizer().encode(std::str::from_utf8(&forced).unwrap()).unwrap();
+    let len = |token: TokenId| vocabulary.text(token).len();
+    if cut.len() > 1 || choices.iter().all(|&choice| len(choice) <= len(cut[0])) {
+        return Some(cut[0]);
+    }
+    let parts = choices.into_iter().filter(|&choice| len(choice) < len(cut[0]));
+    parts.for_each(|part| mask::remove(allowed, part));
+    None
+}
+
+/// The definition: before each token the model reads everything anew, the mask is made anew, and one is drawn, unless there is one way on.
 fn definition(
     model: &TextModel,
     request: &TextRequest,
@@ -40,6 +65,7 @@ fn definition(
     let mut written: Vec<TokenId> = Vec::new();
     while written.len() < request.max_tokens {
         let mut allowed = vec![0; mask::num_words(num_tokens)];
+        let mut only = None;
         match &grammar {
             None => (0..num_tokens as u32).for_each(|t| mask::insert(&mut allowed, TokenId(t))),
             Some(grammar) => {
@@ -49,11 +75,13 @@ fn definition(
                     constraint.commit(&mut state, token, &mut scratch).unwrap();
                 }
                 constraint.fill_mask(&state, &mut scratch, &mut allowed).unwrap();
+                only = way_on(model, constraint, &state, &mut allowed);
             }
         }
-        let token = match mask::count(&allowed) {
-            0 => break,
-            1 => mask::iter(&allowed).next().unwrap(),
+        let token = match (only, mask::count(&allowed)) {
+            (Some(only), _) => only,
+            (None, 0) => break,
+            (None, 1) => mask::iter(&allowed).next().unwrap(),
             _ => {
                 let all = [&request.prompt[..], &written].concat();
                 let options = SessionOptions {
@@ -75,6 +103,52 @@ fn definition(
         }
     }
     written
+}
+
+/// Tokens and whether they were chosen, of a text that a schema leaves little of.
+#[track_caller]
+fn check_cut(schema: serde_json::Value, chosen: &[&str]) {
+    let model = model();
+    let vocabulary = model.vocabulary().vocabulary();
+    let compact = sources::JsonForm { whitespace: Whitespace::Compact, ..Default::default() };
+    let grammar = model.compile(&compact.json_schema(schema.to_string())).unwrap();
+    for seed in 0..10 {
+        let mut asked = request(&model, seed, 60);
+        asked.constraint = Constrained::by(&grammar);
+        let (pieces, ended) = write(&model, &asked);
+        let own = model.tokenizer().encode(&text(&pieces)).unwrap();
+        assert_eq!(tokens(&pieces), own, "{schema}: the text in its own cut");
+        assert!(ended.is_complete, "{schema}");
+        let choices =
+            pieces.iter().flat_map(|piece| &piece.tokens).filter(|token| !token.is_forced);
+        for choice in choices {
+            let choice = std::str::from_utf8(vocabulary.text(choice.token)).unwrap();
+            assert!(chosen.contains(&choice), "{schema}: {choice:?} was chosen");
+        }
+    }
+}
+
+/// A stretch with one way on has the tokenizer's own tokens; only where it may go on within a longer token is that one chosen.
+#[test]
+fn forced_text_is_in_its_own_cut() {
+    check_cut(json!({"const": "able"}), &[]);
+    check_cut(json!({"const": {"ab": [true, "ab\n"]}}), &[]);
+    // What stands before `a` and `b` is forced, and so is all after them.
+    check_cut(
+        json!({"properties": {"ab": {"enum": ["a1", "b2"]}}, "required": ["ab"]}),
+        &["a", "b", "\""],
+    );
+    // `a` is a token, and so is `ab`: what the cut of the stretch ends with may belong to either, and is the model's to choose.
+    check_cut(json!({"enum": ["xabx", "xaby"]}), &["x", "y"]);
+    check_cut(json!({"enum": ["xabx", "xab"]}), &["x", "\""]);
+    let model = model();
+    let grammar = model.compile(&sources::json_schema(json!({"enum": ["xabx", "xacx"]}))).unwrap();
+    let mut asked = request(&model, 1, 60);
+    asked.constraint = Constrained::by(&grammar);
+    let (pieces, _) = write(&model, &asked);
+    let forced: Vec<bool> =
+        pieces.iter().flat_map(|piece| &piece.tokens).map(|token| token.is_forced).collect();
+    assert_eq!(forced[..3], [true, true, false], "{pieces:?}");
 }
 
 proptest! {

@@ -1,7 +1,17 @@
 //! A conversation as requests have it, made ready for a chat template.
 
+mod messages;
+mod shown;
+mod tools;
+
+use palmette_grammar::frontends::structural_tag::ToolFormat;
 use palmette_template::{Chat, ChatTemplate, TemplateError};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+use messages::MessageReader;
+use tools::tool_for_template;
+
+pub(crate) use shown::shows_tools;
 
 /// Messages and tools, as OpenAI's interface has them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,6 +22,9 @@ pub struct Conversation {
     pub tools: Vec<Value>,
     /// Further variables of the template, such as `enable_thinking`.
     pub extra: Map<String, Value>,
+    /// The format in which the model writes calls. A template that shows no tools, or no calls of earlier turns, needs it: these are put into
+    /// the prompt's words then.
+    pub calls: Option<ToolFormat>,
     /// The end of the prompt.
     pub end: PromptEnd,
 }
@@ -38,11 +51,15 @@ enum Kind {
     #[error("there are no messages; a conversation has at least one")]
     NoMessages,
     #[error("message {place}: {rule}")]
-    Message { place: usize, at: &'static str, rule: String },
+    Message { place: usize, at: String, rule: String },
     #[error("the last message has no text to go on with")]
     NothingToGoOn,
     #[error("tool {place}: {rule}")]
     Tool { place: usize, rule: &'static str },
+    #[error(
+        "the model's chat template shows no tools, and there is no format in which to put them into the prompt; give one (--tool-format)"
+    )]
+    UnseenTools,
     #[error(transparent)]
     Template(#[from] TemplateError),
     #[error("{0}")]
@@ -65,6 +82,7 @@ impl ConversationError {
         match &self.0 {
             Kind::Message { place, at, .. } => format!("/messages/{place}{at}"),
             Kind::Tool { place, .. } => format!("/tools/{place}"),
+            Kind::UnseenTools => "/tools".to_owned(),
             Kind::NoTemplate(_) => "/model".to_owned(),
             Kind::NoMessages | Kind::NothingToGoOn | Kind::Template(_) => "/messages".to_owned(),
         }
@@ -89,10 +107,12 @@ impl Conversation {
     /// print the date.
     ///
     /// Templates are written for what transformers hands them, which is not what interfaces take: parts of text become one text, arguments of
-    /// calls become objects, and tools of any interface those of OpenAI's.
+    /// calls become objects, and tools of any interface those of OpenAI's. A template passes over what it was not written for; here that is an
+    /// error, or told in words.
     ///
     /// # Errors
-    /// When there is no message, one has a part that is no text, the template refuses the conversation, or there is no text to go on with.
+    /// When there is no message, one has a part that is no text, or a role or member that the template does not know, the template refuses
+    /// the conversation, or there is no text to go on with.
     pub fn prompt(
         &self,
         template: &ChatTemplate,
@@ -101,17 +121,24 @@ impl Conversation {
         if self.messages.is_empty() {
             return Err(Kind::NoMessages.into());
         }
+        let mut reader = MessageReader::new(template, self.calls.as_ref());
         let messages = self.messages.iter().enumerate().map(|(place, message)| {
             let refused = |(at, rule)| Kind::Message { place, at, rule };
-            message_for_template(message).map_err(refused)
+            reader.read(message).map_err(refused)
         });
-        let messages = Value::Array(messages.collect::<Result<_, _>>()?);
+        let mut messages = messages.collect::<Result<Vec<_>, _>>()?;
         let tools = self.tools.iter().enumerate().map(|(place, tool)| {
             tool_for_template(tool).map_err(|rule| Kind::Tool { place, rule })
         });
-        let tools = Value::Array(tools.collect::<Result<_, _>>()?);
+        let tools: Vec<Value> = tools.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        let are_shown = tools.is_empty() || shows_tools(template);
+        if !are_shown {
+            let format = self.calls.as_ref().ok_or(Kind::UnseenTools)?;
+            tools::add_to_messages(&mut messages, &tools, format, template);
+        }
+        let (messages, tools) = (Value::Array(messages), Value::Array(tools));
         let chat = Chat {
-            tools: (!self.tools.is_empty()).then_some(&tools),
+            tools: (are_shown && !self.tools.is_empty()).then_some(&tools),
             add_generation_prompt: self.end == PromptEnd::Answer,
             extra: Some(&self.extra),
             now,
@@ -128,69 +155,10 @@ impl Conversation {
     }
 }
 
-/// A rule that a message breaks, and the member that does.
-type Broken = (&'static str, String);
-
-/// Content that is absent becomes the empty text: templates ask what is in it.
-fn message_for_template(message: &Value) -> Result<Value, Broken> {
-    let Some(object) = message.as_object() else {
-        return Err(("", format!("it is an object with \"role\" and \"content\", not {message}")));
-    };
-    if !object.get("role").is_some_and(Value::is_string) {
-        return Err(("/role", "its \"role\" is missing, or no text".to_owned()));
-    }
-    let mut message = object.clone();
-    let text_of = |part: &Value| match (part["type"].as_str(), part["text"].as_str()) {
-        (Some("text"), Some(text)) => Ok(text.to_owned()),
-        (kind, _) => {
-            let kind = kind.unwrap_or("none");
-            Err(format!("its content has a part of type {kind:?}; text is read alone"))
-        }
-    };
-    let content = match message.get("content") {
-        None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(Value::Array(parts)) => {
-            let texts = parts.iter().map(text_of).collect::<Result<Vec<_>, _>>();
-            texts.map(|texts| texts.join("\n"))
-        }
-        Some(_) => Err("its content is neither a text nor a list of parts".to_owned()),
-    };
-    let content = content.map_err(|rule| ("/content", rule))?;
-    message.insert("content".to_owned(), Value::String(content));
-    if let Some(Value::Array(calls)) = message.get_mut("tool_calls") {
-        for call in calls {
-            let arguments = call.pointer_mut("/function/arguments");
-            if let Some(arguments) = arguments
-                && let Some(read @ Value::Object(_)) =
-                    arguments.as_str().and_then(|text| serde_json::from_str(text).ok())
-            {
-                *arguments = read;
-            }
-        }
-    }
-    Ok(Value::Object(message))
-}
-
-fn tool_for_template(tool: &Value) -> Result<Value, &'static str> {
-    if tool["function"].is_object() {
-        return Ok(tool.clone());
-    }
-    if !tool["name"].is_string() {
-        return Err("a tool has a \"name\" and a schema of its arguments");
-    }
-    let schema = ["parameters", "input_schema", "inputSchema"].iter().find_map(|key| tool.get(key));
-    let mut function = Map::new();
-    for key in ["name", "description"] {
-        function.extend(tool.get(key).map(|value| (key.to_owned(), value.clone())));
-    }
-    let none = json!({"type": "object", "properties": {}});
-    function.insert("parameters".to_owned(), schema.unwrap_or(&none).clone());
-    Ok(json!({"type": "function", "function": function}))
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const TEMPLATE: &str = "{% for t in tools %}[{{ t.function.name }} {{ t.function.parameters | tojson }}]{% endfor %}\
@@ -216,7 +184,7 @@ mod tests {
                 json!({"type": "function", "function": {"name": "g", "parameters": {}}}),
             ],
             extra: Map::from_iter([("mood".to_owned(), json!("!"))]),
-            end: PromptEnd::Answer,
+            ..Conversation::default()
         };
         let expected = "[f {\"type\": \"object\"}][g {}]user: a\nb;assistant: <Köln>;assistant:!";
         assert_eq!(prompt(&conversation).unwrap(), expected);
@@ -226,15 +194,17 @@ mod tests {
 
     #[test]
     fn content_may_be_absent_and_arguments_no_object() {
+        let template = ChatTemplate::from_source(TEMPLATE).unwrap();
+        let empty = json!({"role": "user", "content": ""});
         for (given, want) in [
-            (json!({"role": "a"}), json!({"role": "a", "content": ""})),
-            (json!({"role": "a", "content": null}), json!({"role": "a", "content": ""})),
+            (json!({"role": "user"}), empty.clone()),
+            (json!({"role": "user", "content": null, "refusal": null, "tool_calls": []}), empty),
             (
-                json!({"role": "a", "content": "", "tool_calls": [{"function": {"arguments": "no json"}}, 7]}),
-                json!({"role": "a", "content": "", "tool_calls": [{"function": {"arguments": "no json"}}, 7]}),
+                json!({"role": "user", "content": "", "tool_calls": [{"function": {"arguments": "no json"}}, 7]}),
+                json!({"role": "user", "content": "", "tool_calls": [{"function": {"arguments": "no json"}}, 7]}),
             ),
         ] {
-            assert_eq!(message_for_template(&given).unwrap(), want);
+            assert_eq!(MessageReader::new(&template, None).read(&given).unwrap(), want);
         }
     }
 
@@ -264,11 +234,88 @@ mod tests {
             (vec![user.clone(), json!("x")], "message 1: it is an object", "/messages/1"),
             (vec![json!({"content": "a"})], "\"role\" is missing", "/messages/0/role"),
             (vec![image], "part of type \"image_url\"", "/messages/0/content"),
-            (vec![json!({"role": "a", "content": 7})], "neither a text", "/messages/0/content"),
+            (vec![json!({"role": "user", "content": 7})], "neither a text", "/messages/0/content"),
+            (
+                vec![json!({"role": "robot", "content": "a"})],
+                "\"robot\" is no role",
+                "/messages/0/role",
+            ),
+            (
+                vec![json!({"role": "user", "content": "a", "na/me": "b"})],
+                "which the model's template does not read",
+                "/messages/0/na~1me",
+            ),
         ] {
             check(Conversation::new(messages), words, pointer);
         }
         let tools = Conversation { tools: vec![json!({})], ..Conversation::new(vec![user]) };
         check(tools, "tool 0: a tool has a \"name\"", "/tools/0");
+    }
+    const PLAIN: &str = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
+
+    #[track_caller]
+    fn check_plain(template: &str, conversation: &Conversation, want: Result<&str, &str>) {
+        let template = ChatTemplate::from_source(template).unwrap();
+        let got = conversation.prompt(&template, None).map_err(|error| error.to_string());
+        match (got, want) {
+            (Ok(got), Ok(want)) => assert_eq!(got, want),
+            (Err(got), Err(want)) => assert!(got.contains(want), "{got}"),
+            (got, want) => panic!("{got:?}, not {want:?}"),
+        }
+    }
+
+    #[test]
+    fn roles_are_those_that_the_template_shows() {
+        let says = |role: &str| {
+            let messages = ["user", role].map(|role| json!({"role": role, "content": "a"}));
+            Conversation::new(messages.to_vec())
+        };
+        check_plain(PLAIN, &says("developer"), Ok("<user>a<system>a"));
+        check_plain(PLAIN, &says("function"), Ok("<user>a<function>a"));
+        let own = "{% for m in messages %}{% if m.role == 'robot' %}R{% endif %}{{ m.content }}{% endfor %}";
+        check_plain(own, &says("robot"), Ok("aRa"));
+        let users = "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}";
+        check_plain(users, &says("system"), Err("shows no messages of role \"system\""));
+        check_plain(users, &says("tool"), Ok("aa"));
+    }
+
+    #[test]
+    fn tools_that_the_template_does_not_show_are_put_into_words() {
+        let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}});
+        let conversation = Conversation {
+            messages: vec![
+                json!({"role": "user", "content": "a"}),
+                json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+                json!({"role": "tool", "content": "7", "tool_call_id": "c", "name": "f"}),
+            ],
+            tools: vec![json!({"name": "f"})],
+            calls: ToolFormat::named("hermes").copied(),
+            ..Conversation::default()
+        };
+        let template = ChatTemplate::from_source(PLAIN).unwrap();
+        let prompt = conversation.prompt(&template, None).unwrap();
+        for part in [
+            "<system>You can call these tools",
+            "{\"type\":\"function\",\"function\":{\"name\":\"f\",",
+            "\n<tool_call>\n{\"name\": \"NAME\", \"arguments\": ARGUMENTS}\n</tool_call><user>a",
+            "<assistant><tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\":1}}\n</tool_call><tool>7",
+        ] {
+            assert!(prompt.contains(part), "{part} is not in {prompt}");
+        }
+        check_plain(PLAIN, &Conversation { calls: None, ..conversation.clone() }, Err("calls"));
+        let unseen = Conversation {
+            calls: None,
+            messages: vec![json!({"role": "user"})],
+            ..conversation.clone()
+        };
+        check_plain(PLAIN, &unseen, Err("shows no tools"));
+        // After words of the system, and before the user's where there is no system.
+        let system = json!({"role": "system", "content": "Be kind."});
+        let with = Conversation {
+            messages: vec![system, json!({"role": "user", "content": "a"})],
+            ..conversation
+        };
+        let prompt = with.prompt(&template, None).unwrap();
+        assert!(prompt.starts_with("<system>Be kind.\n\nYou can call"), "{prompt}");
     }
 }
