@@ -38,6 +38,10 @@ pub struct Problem {
     /// Places in the body that break a rule.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Fault>,
+    /// Name that OpenAI's interface has for it, where that is not the end of the kind.
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub code: Option<&'static str>,
 }
 
 /// A place in a body that breaks a rule.
@@ -173,6 +177,7 @@ impl Problem {
             request_id: request_id::current().into(),
             retry_after_ms: None,
             errors: Vec::new(),
+            code: None,
         }
     }
 
@@ -194,6 +199,11 @@ impl Problem {
     /// The detail, without its middle where it is long.
     pub(crate) fn shortened_detail(&self) -> String {
         short(&self.detail).into_owned()
+    }
+
+    /// The same by the name that OpenAI's clients know.
+    pub(crate) fn with_code(self, code: &'static str) -> Self {
+        Self { code: Some(code), ..self }
     }
 
     pub(crate) fn with_status(self, status: u16) -> Self {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_text::engine::{Engine, EngineOptions, EngineStatistics};
+use palmette_text::sources::JsonForm;
 use palmette_text::{TextModel, TextModelOptions, ToolFormat};
 
 use crate::audit;
@@ -20,6 +21,8 @@ pub struct TextOptions {
     pub engine: EngineOptions,
     /// Way in which the model writes calls of tools; found in its chat template where there is none.
     pub tool_format: Option<&'static ToolFormat>,
+    /// Form of JSON, where a request does not say.
+    pub json: JsonForm,
 }
 
 /// A text model that is served.
@@ -27,7 +30,8 @@ pub struct TextOptions {
 pub(crate) struct ServedText {
     pub(crate) name: String,
     pub(crate) engine: Engine,
-    pub(crate) tool_format: Option<&'static ToolFormat>,
+    pub(crate) tool_format: Option<ToolFormat>,
+    pub(crate) json: JsonForm,
     /// Seconds since 1970 at which it was loaded.
     pub(crate) loaded: u64,
 }
@@ -52,6 +56,7 @@ impl ServedText {
         let engine = Engine::start(model, options.engine)
             .map_err(|error| LoadError::Text(format!("{name}: {error}")))?;
         let tool_format = options.tool_format.or(engine.model().tool_format());
+        let tool_format = tool_format.map(|format| engine.model().spoken(format));
         tracing::info!(
             name,
             bytes = engine.planned().total(),
@@ -62,7 +67,7 @@ impl ServedText {
             "text model"
         );
         let loaded = crate::api::recommend::seconds_since_1970() as u64;
-        Ok(Self { name: name.to_owned(), engine, tool_format, loaded })
+        Ok(Self { name: name.to_owned(), engine, tool_format, json: options.json, loaded })
     }
 
     pub(crate) fn model(&self) -> &TextModel {
@@ -77,7 +82,8 @@ pub(crate) fn named(table: &Table, name: Option<&str>) -> Result<Arc<ServedText>
         Some(name) => texts.get(name).ok_or_else(|| {
             let there = names(texts);
             let detail = format!("there is no text model {name:?}; there are {there}");
-            Problem { errors: Problem::invalid("/model", "").errors, ..Problem::not_found(detail) }
+            let problem = Problem::not_found(detail).with_code("model_not_found");
+            Problem { errors: Problem::invalid("/model", "").errors, ..problem }
         })?,
         None => match (texts.values().next(), texts.len()) {
             (Some(only), 1) => only,

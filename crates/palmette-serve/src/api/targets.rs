@@ -178,7 +178,7 @@ pub(crate) async fn models(State(app): State<Arc<App>>) -> Json<Models> {
     Json(Models { object: "list", data, models })
 }
 
-fn text_entry(served: &ServedText) -> TextModelEntry {
+pub(crate) fn text_entry(served: &ServedText) -> TextModelEntry {
     TextModelEntry {
         id: served.name.clone(),
         object: "model",

@@ -6,6 +6,7 @@ pub mod filter;
 mod items;
 mod operations;
 mod recommend;
+mod responses;
 mod targets;
 mod text;
 
@@ -23,6 +24,7 @@ pub use recommend::{
     ItemId, ModeName, Priority, RecommendAnswer, RecommendBody, Shortfall, ShortfallReason,
     TargetName, Timings, UnknownItems,
 };
+pub use responses::{Reasoning, ResponseBody, ResponseMembers, TextForm};
 pub use targets::{
     DeleteTarget, LoadModel, ModelEntry, Models, Pair, SetTarget, TargetAction, TargetChanges,
     TargetEntry, Targets, TextModelEntry,
@@ -30,8 +32,9 @@ pub use targets::{
 pub use text::{
     ChatBody, ChatChoice, ChatChunk, ChatCompletion, ChatLogprobs, ChatMembers, ChatMessage,
     ChunkChoice, Completion, CompletionBody, CompletionChoice, CompletionLogprobs,
-    CompletionMembers, Delta, DeltaCall, DeltaFunction, FinishName, FunctionCall, MaskAnswer,
-    MaskBody, MaskMembers, MaskToken, OneOrMany, OpenAiError, OpenAiErrorBody, Prompts,
-    StreamOptions, StructuredOutputs, TextMembers, TextUsage, TokenLogprob, ToolCall,
+    CompletionMembers, CustomCall, Delta, DeltaCall, DeltaFunction, Detokenize, Detokenized,
+    FinishName, FunctionCall, JsonFormMembers, JsonWhitespace, MaskAnswer, MaskBody, MaskMembers,
+    MaskToken, MemberOrder, OneOrMany, OpenAiError, OpenAiErrorBody, Prompts, StreamOptions,
+    StructuredOutputs, TextMembers, TextUsage, TokenLogprob, Tokenize, Tokenized, ToolCall,
 };
 pub(crate) use text::{NEUTRAL, WITHOUT_MEANING, members};

@@ -60,6 +60,8 @@ pub struct ChatMembers {
     /// Most likely tokens at each place of the answer, with `logprobs`.
     #[schema(maximum = 20)]
     pub top_logprobs: Option<usize>,
+    /// How much the model is to reason, for chat templates that read it: `none`, `minimal`, `low`, `medium`, `high` or `xhigh`.
+    pub reasoning_effort: Option<String>,
     /// As `max_tokens`, by its newer name.
     pub max_completion_tokens: Option<usize>,
     /// Whether the template begins the answer's message; `false` with `continue_final_message`.
@@ -76,7 +78,7 @@ pub struct ChatMembers {
 pub struct CompletionMembers {
     /// Text to go on with, its tokens, or several of either.
     pub prompt: Prompts,
-    /// Answer with the prompt before the text.
+    /// Answer with the prompt before the text; with `logprobs` its tokens have theirs, too, and with `max_tokens: 0` it is all.
     pub echo: Option<bool>,
     /// Log-probabilities of the text's tokens, and so many of the most likely ones at each place.
     #[schema(maximum = 20)]
@@ -216,9 +218,47 @@ pub struct TextMembers {
     pub guided_choice: Option<Vec<String>>,
     /// A grammar of the answer: Lark, or GBNF where a rule has `::=`.
     pub guided_grammar: Option<String>,
+    /// Form of the JSON in answers and calls.
+    pub json_form: Option<JsonFormMembers>,
     /// Milliseconds from receipt in which the answer is of use; what is not there by then is not made.
     #[schema(minimum = 1)]
     pub deadline_ms: Option<u64>,
+}
+
+/// Form of the JSON in answers and calls; what is not said is as the server has it.
+#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct JsonFormMembers {
+    /// Objects with `properties` have no other members, unless their schema says what others may be: `true` unless the server says otherwise.
+    pub closed_objects: Option<bool>,
+    /// Order of an object's members: `schema` unless the server says otherwise.
+    pub order: Option<MemberOrder>,
+    /// Whitespace between the tokens of the JSON text: `bounded` unless the server says otherwise.
+    pub whitespace: Option<JsonWhitespace>,
+}
+
+/// Order of an object's members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MemberOrder {
+    /// That of the schema's `properties`.
+    Schema,
+    /// Any.
+    Any,
+}
+
+/// Whitespace between the tokens of a JSON text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JsonWhitespace {
+    /// A blank, or a line break with an indent.
+    Bounded,
+    /// Any.
+    Flexible,
+    /// None.
+    Compact,
+    /// A blank after each comma and colon.
+    Spaced,
 }
 
 /// One text or several.
@@ -244,6 +284,9 @@ impl OneOrMany {
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StreamOptions {
+    /// Not looked at: parts are not padded here.
+    #[schema(ignore)]
+    pub include_obfuscation: bool,
     /// A last part with the number of tokens.
     pub include_usage: bool,
     /// The number of tokens so far in every part.
@@ -270,11 +313,84 @@ pub struct StructuredOutputs {
     pub structural_tag: Option<Box<RawValue>>,
     /// No whitespace between the tokens of JSON.
     pub disable_any_whitespace: Option<bool>,
+    /// Objects with `properties` have no other members, as they have none here anyway.
+    pub disable_additional_properties: Option<bool>,
+    /// Not looked at: there is one engine of grammars.
+    pub disable_fallback: Option<bool>,
+    /// `null`: whitespace by a pattern is not computed.
+    pub whitespace_pattern: Option<String>,
+}
+
+/// A text to be cut into tokens, or a chat whose prompt is.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tokenize {
+    /// Name of a text model; may be left out where there is one.
+    pub model: Option<String>,
+    /// The text.
+    pub prompt: Option<String>,
+    /// Tokens that begin a text before it: `true` unless it is said.
+    pub add_special_tokens: Option<bool>,
+    /// Messages of a chat.
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub messages: Option<Vec<Value>>,
+    /// Tools of the chat.
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub tools: Option<Vec<Value>>,
+    /// Whether the template begins the answer's message: `true` unless it is said.
+    pub add_generation_prompt: Option<bool>,
+    /// The answer goes on with the last message.
+    pub continue_final_message: Option<bool>,
+    /// Variables for the chat template.
+    #[schema(value_type = Option<Object>)]
+    pub chat_template_kwargs: Option<Map<String, Value>>,
+    /// The tokens as texts, too.
+    pub return_token_strs: Option<bool>,
+}
+
+/// A text in tokens.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Tokenized {
+    /// Number of the tokens.
+    pub count: usize,
+    /// Tokens of a prompt and its answer together, at most.
+    pub max_model_len: usize,
+    /// The tokens.
+    pub tokens: Vec<u32>,
+    /// The tokens as texts, where they were asked for.
+    pub token_strs: Option<Vec<String>>,
+}
+
+/// Tokens whose text is asked for.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Detokenize {
+    /// Name of a text model; may be left out where there is one.
+    pub model: Option<String>,
+    /// The tokens.
+    pub tokens: Vec<u32>,
+}
+
+/// The text of tokens.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Detokenized {
+    /// The text.
+    pub prompt: String,
+}
+
+/// A call whose input is a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct CustomCall {
+    /// Name of the tool.
+    pub name: String,
+    /// The text.
+    pub input: String,
 }
 
 /// Names of members that change nothing in an answer: accounts, storage, routing and caches of other servers, and which engine
 /// compiles a grammar. They are taken and not looked at.
 pub(crate) const WITHOUT_MEANING: &[&str] = &[
+    "cache_prompt",
     "guided_decoding_backend",
     "metadata",
     "priority",
@@ -291,13 +407,26 @@ pub(crate) const WITHOUT_MEANING: &[&str] = &[
 /// Members that are not computed here, each with the one value that asks for nothing.
 pub(crate) const NEUTRAL: &[(&str, &str)] = &[
     ("add_special_tokens", "false"),
+    ("allowed_token_ids", "[]"),
+    ("audio", "{}"),
+    ("bad_words", "[]"),
     ("best_of", "1"),
+    ("detokenize", "true"),
+    ("documents", "[]"),
+    ("echo", "false"),
+    ("functions", "[]"),
     ("include_stop_str_in_output", "false"),
     ("length_penalty", "1.0"),
+    ("logits_processors", "[]"),
     ("modalities", r#"["text"]"#),
+    ("return_token_ids", "false"),
+    ("return_tokens_as_token_ids", "false"),
     ("skip_special_tokens", "true"),
     ("suffix", r#""""#),
+    ("thinking", r#"{"type":"disabled"}"#),
+    ("truncation", r#""disabled""#),
     ("use_beam_search", "false"),
+    ("verbosity", r#""medium""#),
 ];
 
 /// Tokens that a request took.
@@ -375,11 +504,15 @@ pub struct ChatMessage {
 pub struct ToolCall {
     /// Name of this call.
     pub id: String,
-    /// `function`.
+    /// `function` or `custom`.
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// The function and its arguments.
-    pub function: FunctionCall,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<FunctionCall>,
+    /// The tool and its input, of a call of a custom one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom: Option<CustomCall>,
 }
 
 /// A function and its arguments.
@@ -469,11 +602,15 @@ pub struct DeltaCall {
     /// Name of this call, where it begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// `function`, where it begins.
+    /// `function` or `custom`, where it begins.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
     /// The name where it begins, and more of the arguments.
-    pub function: DeltaFunction,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<DeltaFunction>,
+    /// The tool and its whole input, of a call of a custom one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom: Option<CustomCall>,
 }
 
 /// Part of a function's name and arguments.
@@ -522,10 +659,10 @@ pub struct CompletionChoice {
 pub struct CompletionLogprobs {
     /// Texts of the tokens.
     pub tokens: Vec<String>,
-    /// Log-probability of each.
-    pub token_logprobs: Vec<f32>,
+    /// Log-probability of each; `null` of an echoed prompt's first.
+    pub token_logprobs: Vec<Option<f32>>,
     /// The most likely tokens in its place, by text.
-    pub top_logprobs: Vec<BTreeMap<String, f32>>,
+    pub top_logprobs: Vec<Option<BTreeMap<String, f32>>>,
     /// Characters of the text before each token.
     pub text_offset: Vec<usize>,
 }

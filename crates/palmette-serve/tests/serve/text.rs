@@ -347,7 +347,6 @@ async fn what_cannot_be_answered_is_refused_by_its_member() {
         (json!({"n": 1_000_000}), "n", "64 answers in all"),
         (json!({"temperature": -1}), "temperature", "at least 0"),
         (json!({"top_p": 0}), "top_p", "above 0"),
-        (json!({"max_tokens": 5000}), "max_tokens", "reads"),
         (json!({"max_tokens": 0}), "max_tokens", "at least 1"),
         (json!({"min_tokens": 200}), "min_tokens", "more than"),
         (json!({"stop": [""]}), "stop[0]", "empty"),
@@ -359,11 +358,6 @@ async fn what_cannot_be_answered_is_refused_by_its_member() {
         (json!({"logprobs": true, "top_logprobs": 50}), "top_logprobs", "20"),
         (json!({"messages": []}), "messages", "no messages"),
         (json!({"messages": [{"role": "robot", "content": ""}]}), "messages", "no robots"),
-        (
-            json!({"messages": [{"role": "user", "content": "x".repeat(700)}]}),
-            "messages",
-            "shorten",
-        ),
         (json!({"tool_choice": "required"}), "tool_choice", "no tools"),
         (json!({"deadline_ms": 0}), "deadline_ms", "takes 1 to"),
         (json!({"response_format": {"type": "xml"}}), "response_format", "json_schema"),
@@ -371,6 +365,28 @@ async fn what_cannot_be_answered_is_refused_by_its_member() {
         (json!({"guided_regex": "("}), "guided_regex", ""),
         (json!({"guided_grammar": "start: missing"}), "guided_grammar", "missing"),
         (json!({"guided_json": deep}), "guided_json", ""),
+        (json!({"structured_outputs": {"regex": "(?=a)b"}}), "structured_outputs.regex", "no text"),
+        (json!({"guided_regex": "a\\bb"}), "guided_regex", "no text"),
+        (json!({"guided_grammar": "start: x\nx: x"}), "guided_grammar", "no text"),
+        (json!({"guided_grammar": "root ::= root \"a\""}), "guided_grammar", "no text"),
+        (json!({"guided_json": false}), "guided_json", ""),
+        (
+            json!({"messages": [{"role": "clown", "content": "x"}]}),
+            "messages[0].role",
+            "is no role",
+        ),
+        (
+            json!({"messages": [{"role": "user", "content": "x", "name": "Ann"}]}),
+            "messages[0].name",
+            "does not read",
+        ),
+        (json!({"reasoning_effort": "much"}), "reasoning_effort", "there are none, minimal"),
+        (json!({"json_form": {"order": "none"}}), "json_form.order", "unknown variant"),
+        (
+            json!({"structured_outputs": {"regex": "a", "whitespace_pattern": " *"}}),
+            "structured_outputs.whitespace_pattern",
+            "json_form",
+        ),
         (json!({"guided_json": {}, "guided_regex": "a"}), "guided_regex", "one grammar"),
     ] {
         let shown = members.to_string().chars().take(80).collect::<String>();
@@ -380,13 +396,10 @@ async fn what_cannot_be_answered_is_refused_by_its_member() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    let (_, at) =
-        writing.complete(json!({"echo": true, "logprobs": 1})).await.error(400, "invalid");
-    assert_eq!(at, "echo");
     for prompt in [json!([]), json!(""), json!([[]]), json!([70000])] {
         writing.complete(json!({"prompt": prompt})).await.error(400, "invalid");
     }
-    let (message, at) = writing.chat(json!({"model": "other"})).await.error(404, "not-found");
+    let (message, at) = writing.chat(json!({"model": "other"})).await.error(404, "model_not_found");
     assert!(message.contains("tiny") && at == "model", "{message}");
     let path = "/v1/chat/completions";
     writing.send(Method::POST, path, "{").await.error(400, "not-json");
@@ -399,6 +412,252 @@ async fn what_cannot_be_answered_is_refused_by_its_member() {
         .await
         .error(504, "deadline-missed");
     assert!(message.contains("deadline_ms"), "{message}");
+}
+
+/// Clients cut conversations by this code.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_the_context_has_a_code() {
+    let writing = writing();
+    let long = json!([{"role": "user", "content": "x".repeat(700)}]);
+    for members in
+        [json!({"messages": long}), json!({"max_tokens": 5000}), json!({"max_tokens": 590})]
+    {
+        let (message, _) = writing.chat(members).await.error(400, "context_length_exceeded");
+        assert!(message.contains("shorten") || message.contains("ask for"), "{message}");
+    }
+    writing
+        .complete(json!({"prompt": "x".repeat(700)}))
+        .await
+        .error(400, "context_length_exceeded");
+}
+
+/// A schema as pydantic writes it: no members but those it declares, in its order, unless somebody wants it otherwise.
+#[tokio::test(flavor = "multi_thread")]
+async fn schemas_mean_what_people_mean() {
+    let writing = writing();
+    let plain = json!({"type": "object", "properties": {"z": {"type": "boolean"}, "a": {"enum": [1, 2]}}, "required": ["z", "a"]});
+    let format = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": plain}});
+    for seed in 0..8 {
+        for members in [
+            json!({"guided_json": plain, "seed": seed}),
+            json!({"response_format": format, "seed": seed}),
+            json!({"structured_outputs": {"json": plain}, "seed": seed}),
+        ] {
+            let answer = writing.chat(members.clone()).await.ok();
+            let text = answer["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+            let value: Value = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(
+                value.as_object().unwrap().keys().collect::<Vec<_>>(),
+                ["z", "a"],
+                "{members}"
+            );
+            assert!(!text.contains("  ") || text.contains('\n'), "{text:?}");
+        }
+        let tool = json!({"type": "function", "function": {"name": "f", "parameters": plain}});
+        let members = json!({"tools": [tool], "tool_choice": "required", "parallel_tool_calls": false, "seed": seed});
+        let answer = writing.chat(members).await.ok();
+        let call = &answer["choices"][0]["message"]["tool_calls"][0]["function"];
+        let value: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).expect("JSON");
+        assert_eq!(value.as_object().unwrap().len(), 2, "{call}");
+    }
+    // The standard's reading is had: among some answers one begins with another member, or has more.
+    let mut others = 0;
+    for seed in 0..12 {
+        let form = json!({"closed_objects": false, "order": "any"});
+        let members =
+            json!({"guided_json": plain, "seed": seed, "json_form": form, "max_tokens": 60});
+        let answer = writing.chat(members).await.ok();
+        others += usize::from(
+            !answer["choices"][0]["message"]["content"]
+                .as_str()
+                .unwrap()
+                .trim_start_matches(['{', ' ', '\n'])
+                .starts_with("\"z\""),
+        );
+    }
+    assert!(others > 0, "no member came first but the schema's first");
+}
+
+/// Likelihoods of a prompt, as evaluations ask for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_echoed_prompt_has_likelihoods() {
+    let writing = writing();
+    let prompts = json!(["Once upon", "a"]);
+    let asked = json!({"prompt": prompts, "echo": true, "logprobs": 2, "max_tokens": 0});
+    let answer = writing.complete(asked).await.ok();
+    let scored = |choice: &Value| -> Vec<Option<f64>> {
+        let found = choice["logprobs"]["token_logprobs"].as_array().unwrap();
+        found.iter().map(Value::as_f64).collect()
+    };
+    let choice = &answer["choices"][0];
+    assert_eq!(
+        (&choice["text"], &choice["finish_reason"]),
+        (&json!("Once upon"), &json!("length"))
+    );
+    let all = scored(choice);
+    assert_eq!(all.len(), 9);
+    assert!(all[0].is_none() && all[1..].iter().all(|found| found.unwrap() < 0.0), "{all:?}");
+    assert_eq!(choice["logprobs"]["top_logprobs"][1].as_object().unwrap().len(), 2);
+    assert_eq!(choice["logprobs"]["text_offset"][4], 4);
+    assert_eq!(scored(&answer["choices"][1]), [None]);
+    assert_eq!(answer["usage"]["completion_tokens"], 0);
+    // Token by token they are those that the tokens have as text.
+    for end in 1..9 {
+        let beginning = &"Once upon"[..end];
+        let bias = json!({(u32::from("Once upon".as_bytes()[end]) - 32).to_string(): 100});
+        let next = json!({"prompt": beginning, "logprobs": 0, "max_tokens": 1, "logit_bias": bias, "temperature": 0});
+        let next = writing.complete(next).await.ok();
+        let one = scored(&next["choices"][0])[0].unwrap();
+        assert!((one - all[end].unwrap()).abs() < 1e-4, "{end}: {one} is not {:?}", all[end]);
+    }
+    // The same beside a text, and streamed.
+    let asked = json!({"prompt": "Once upon", "echo": true, "logprobs": 0, "max_tokens": 2, "min_tokens": 2});
+    let whole = writing.complete(asked.clone()).await.ok();
+    let choice = &whole["choices"][0];
+    assert_eq!(scored(choice)[..9], all[..]);
+    assert_eq!((scored(choice).len(), &choice["logprobs"]["text_offset"][9]), (11, &json!(9)));
+    let mut streamed = asked;
+    streamed["stream"] = json!(true);
+    let (mut text, mut found) = (String::new(), Vec::new());
+    for event in writing.complete(streamed).await.events() {
+        let choice = &event["choices"][0];
+        text += choice["text"].as_str().unwrap();
+        if choice["logprobs"].is_object() {
+            found.extend(scored(choice));
+        }
+    }
+    assert_eq!((&json!(text), found), (&choice["text"], scored(choice)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_are_cut_and_put_together_and_a_model_is_told_of() {
+    let writing = writing();
+    let cut = json!({"model": "tiny", "prompt": "ab\n", "return_token_strs": true});
+    let cut = writing.post("/tokenize", &cut).await.ok();
+    assert_eq!(cut["tokens"], json!([65, 66, 96]));
+    assert_eq!((&cut["count"], &cut["token_strs"]), (&json!(3), &json!(["a", "b", "\n"])));
+    let text = writing.post("/detokenize", &json!({"tokens": cut["tokens"]})).await.ok();
+    assert_eq!(text["prompt"], "ab\n");
+    let chat = json!({"messages": [{"role": "user", "content": "Hello"}]});
+    let chat = writing.post("/tokenize", &chat).await.ok();
+    assert_eq!(chat["count"], "[user] Hello\n[assistant] ".len());
+    let (_, at) =
+        writing.post("/detokenize", &json!({"tokens": [1, 70000]})).await.error(400, "invalid");
+    assert_eq!(at, "tokens[1]");
+    writing.post("/tokenize", &json!({"prompt": "a", "messages": []})).await.error(400, "invalid");
+    let get = async |path: &str| writing.send(Method::GET, path, Body::empty()).await;
+    assert_eq!(get("/v1/models/tiny").await.ok()["id"], "tiny");
+    get("/v1/models/other").await.error(404, "model_not_found");
+}
+
+/// The events of a response's stream, each by the name in its line and in itself.
+#[track_caller]
+fn named_events(answered: &Answered) -> Vec<Value> {
+    assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
+    let events = answered.text.split_terminator("\n\n");
+    let event = |(number, event): (usize, &str)| {
+        let (name, data) = event.split_once('\n').expect("two lines");
+        let data: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).expect("JSON");
+        assert_eq!(name.strip_prefix("event: "), data["type"].as_str(), "{event}");
+        assert_eq!(data["sequence_number"], number, "{event}");
+        data
+    };
+    events.enumerate().map(event).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn responses_are_chats_in_other_words() {
+    let writing = writing();
+    let ask = |members: Value| {
+        let mut body =
+            json!({"model": "tiny", "input": "Hello", "seed": 1, "max_output_tokens": 100});
+        body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        body
+    };
+    let respond = async |members: Value| writing.post("/v1/responses", &ask(members)).await;
+    let form = json!({"format": {"type": "json_schema", "name": "lamp", "strict": true, "schema": schema()}});
+    let whole = respond(json!({"text": form})).await.ok();
+    assert_eq!((&whole["object"], &whole["status"]), (&json!("response"), &json!("completed")));
+    let item = &whole["output"][0];
+    assert_eq!(
+        (&item["type"], &item["content"][0]["type"]),
+        (&json!("message"), &json!("output_text"))
+    );
+    let text = item["content"][0]["text"].as_str().unwrap();
+    check_lamp(text);
+    assert_eq!(whole["text"], form);
+    assert_eq!(whole["usage"]["input_tokens"], "[user] Hello\n[assistant] ".len());
+    // The same as a chat.
+    let chat = writing.chat(json!({"response_format": format()})).await.ok();
+    assert_eq!(chat["choices"][0]["message"]["content"], text);
+
+    // In parts.
+    let events = named_events(&respond(json!({"text": form, "stream": true})).await);
+    let names: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        names[..4],
+        [
+            "response.created",
+            "response.in_progress",
+            "response.output_item.added",
+            "response.content_part.added"
+        ]
+    );
+    assert_eq!(
+        names[names.len() - 4..],
+        [
+            "response.output_text.done",
+            "response.content_part.done",
+            "response.output_item.done",
+            "response.completed"
+        ]
+    );
+    let deltas = events.iter().filter(|event| event["type"] == "response.output_text.delta");
+    let told: String = deltas.map(|event| event["delta"].as_str().unwrap()).collect();
+    assert_eq!(told, text);
+    let last = &events.last().unwrap()["response"];
+    assert_eq!(last["output"][0]["content"], whole["output"][0]["content"]);
+    assert_eq!(last["usage"], whole["usage"]);
+
+    // Tools, flat, and what they gave.
+    let tool = json!({"type": "function", "name": "switch", "parameters": schema()});
+    let asked = json!({"tools": [tool], "tool_choice": "required", "parallel_tool_calls": false});
+    let called = respond(asked.clone()).await.ok();
+    let call = &called["output"][0];
+    assert_eq!((&call["type"], &call["name"]), (&json!("function_call"), &json!("switch")));
+    check_lamp(call["arguments"].as_str().unwrap());
+    let mut streamed = asked;
+    streamed["stream"] = json!(true);
+    let events = named_events(&respond(streamed).await);
+    let deltas =
+        events.iter().filter(|event| event["type"] == "response.function_call_arguments.delta");
+    let told: String = deltas.map(|event| event["delta"].as_str().unwrap()).collect();
+    assert_eq!(json!(told), call["arguments"]);
+    assert_eq!(
+        events.last().unwrap()["response"]["output"][0]["call_id"].as_str().map(|id| &id[..5]),
+        Some("call_")
+    );
+    let given = json!([
+        {"role": "user", "content": [{"type": "input_text", "text": "Hello"}]},
+        call,
+        {"type": "function_call_output", "call_id": call["call_id"], "output": "done"},
+    ]);
+    let answer = respond(json!({"input": given, "tools": [tool], "tool_choice": "none", "max_output_tokens": 3, "ignore_eos": true})).await.ok();
+    assert_eq!(
+        (&answer["status"], &answer["incomplete_details"]["reason"]),
+        (&json!("incomplete"), &json!("max_output_tokens"))
+    );
+
+    for (members, param) in [
+        (json!({"previous_response_id": "resp_1"}), "previous_response_id"),
+        (json!({"input": 3}), "input"),
+        (json!({"text": {"format": {"type": "xml"}}}), "text.format"),
+        (json!({"tools": [{"type": "function"}]}), "tools"),
+        (json!({"reasoning": {"effort": "much"}}), "reasoning.effort"),
+    ] {
+        let (message, at) = respond(members.clone()).await.error(400, "invalid");
+        assert!(at.starts_with(param), "{members}: {at}: {message}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

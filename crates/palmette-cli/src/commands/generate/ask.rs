@@ -70,7 +70,7 @@ pub(super) struct Prepared {
     request: TextRequest,
     pub(super) n: usize,
     /// The format of calls, where there are tools.
-    format: Option<&'static ToolFormat>,
+    format: Option<ToolFormat>,
     in_reasoning: bool,
     /// Parts of a grammar without effect.
     notes: Vec<String>,
@@ -121,10 +121,11 @@ impl Ask {
             Some(tools) => Some(self.tool_request(args, tools)?),
         };
         let format = tool_request.as_ref().map(|_| args.shape.format_of(model)).transpose()?;
-        let (tokens, in_reasoning) = self.prompt_tokens(model, tool_request.as_ref(), format)?;
+        let (tokens, in_reasoning) =
+            self.prompt_tokens(model, tool_request.as_ref(), format.as_ref())?;
         let (constraint, notes) = match args.no_mask {
             true => (Constrained::Nothing, Vec::new()),
-            false => self.constraint(args, model, shape, tool_request.as_ref(), format)?,
+            false => self.constraint(args, model, shape, tool_request.as_ref(), format.as_ref())?,
         };
         let sampling = &args.sampling;
         let room = model.context_length().saturating_sub(tokens.len());
@@ -161,7 +162,7 @@ impl Ask {
                 Some(usize::try_from(top)?)
             }
         };
-        request.special = match (format, args.special) {
+        request.special = match (&format, args.special) {
             (_, true) => SpecialText::All,
             (Some(format), false) => ToolCallReader::special_text(format),
             (None, false) => SpecialText::Hidden,
@@ -219,6 +220,7 @@ impl Ask {
             messages,
             tools: tools.flatten().unwrap_or_default(),
             extra: self.chat_template_kwargs.clone().unwrap_or_default(),
+            calls: format.copied().or(model.tool_format().copied()),
             ..Conversation::default()
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -274,7 +276,7 @@ impl Ask {
                         json!({"response_format": format})
                     }
                 };
-                match source_of(&request, format)? {
+                match source_of(&request, format, args.shape.form())? {
                     Some(source) => Some(args.shape.with_options(source)?),
                     None => return Ok((Constrained::Nothing, Vec::new())),
                 }

@@ -228,6 +228,7 @@ fn written(stream: TextStream, mut clock: Clock) -> anyhow::Result<Written> {
                 clock.count(spent);
                 return clock.end(ended, &mut Show::Nothing);
             }
+            Update::Prompt(_) => {}
             Update::Failed(error) => return Err(error.into()),
         }
     }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use palmette_grammar::frontends::gbnf::GbnfOptions;
-use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
+use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, Whitespace};
 use palmette_grammar::frontends::lark::LarkOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
-use palmette_grammar::frontends::structural_tag::{StructuralTagOptions, is_structural_tag};
+use palmette_grammar::frontends::structural_tag::is_structural_tag;
 use palmette_grammar::{Budget, GrammarSource, RecognizerLimits, SavedGrammar};
+use palmette_text::sources::JsonForm;
 use palmette_text::{Constrained, TextModel, ToolFormat, sources};
 use serde_json::Value;
 
@@ -58,6 +59,12 @@ pub(super) struct ShapeArgs {
     /// A schema that others refer to by its URI, repeatable; nothing is downloaded
     #[arg(long, value_name = "URI=FILE", value_parser = resource, help_heading = "Under a grammar")]
     resource: Vec<(String, PathBuf)>,
+    /// Objects of a schema may have members that it does not declare, unless it forbids them
+    #[arg(long, help_heading = "Under a grammar")]
+    open_objects: bool,
+    /// Members of an object come in any order, and not as the schema declares them
+    #[arg(long, help_heading = "Under a grammar")]
+    any_order: bool,
 }
 
 /// A set that texts must be in.
@@ -141,8 +148,17 @@ impl ShapeArgs {
     }
 
     fn json_schema(&self) -> anyhow::Result<JsonSchemaOptions> {
-        let (whitespace, resources) = (self.whitespace.into(), resources(&self.resource)?);
-        Ok(JsonSchemaOptions { whitespace, resources, ..JsonSchemaOptions::default() })
+        let resources = resources(&self.resource)?;
+        Ok(JsonSchemaOptions { resources, ..self.form().options() })
+    }
+
+    /// The form of JSON.
+    pub(super) fn form(&self) -> JsonForm {
+        JsonForm {
+            closed_objects: !self.open_objects,
+            in_order: !self.any_order,
+            whitespace: Whitespace::from(self.whitespace),
+        }
     }
 
     /// The format that the options name.
@@ -152,9 +168,9 @@ impl ShapeArgs {
     }
 
     /// The format in which the model writes calls.
-    pub(super) fn format_of(&self, model: &TextModel) -> anyhow::Result<&'static ToolFormat> {
+    pub(super) fn format_of(&self, model: &TextModel) -> anyhow::Result<ToolFormat> {
         match (self.format()?, model.tool_format()) {
-            (Some(format), _) | (None, Some(format)) => Ok(format),
+            (Some(format), _) | (None, Some(format)) => Ok(model.spoken(format)),
             (None, None) => bail!(
                 "{}: its chat template shows no format of tool calls that is known; say --tool-format hermes, llama3, mistral, \
                  mistral-list, deepseek or harmony",
@@ -208,9 +224,10 @@ pub(super) fn compile(model: &TextModel, source: &GrammarSource) -> anyhow::Resu
 pub(super) fn source_of(
     request: &Value,
     format: Option<&ToolFormat>,
+    form: JsonForm,
 ) -> anyhow::Result<Option<GrammarSource>> {
     match format {
-        Some(format) => Ok(Some(sources::of_tools(request, format).context("tools")?)),
-        None => Ok(sources::of_response_format(&request["response_format"])?),
+        Some(format) => Ok(Some(sources::of_tools(request, format, form).context("tools")?)),
+        None => Ok(sources::of_response_format(&request["response_format"], form)?),
     }
 }

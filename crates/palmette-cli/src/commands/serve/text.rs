@@ -7,6 +7,7 @@ use clap::Args;
 use palmette_model::WeightFormat;
 use palmette_serve::{Server, TextOptions};
 use palmette_text::engine::EngineOptions;
+use palmette_text::sources::JsonForm;
 use palmette_text::{DEFAULT_MASK_STEPS, TextModelOptions, tool_format_named};
 
 use super::names::Named;
@@ -38,6 +39,12 @@ pub(crate) struct TextArgs {
     /// Way in which a text model calls tools, for those whose chat template does not show it: hermes, llama3, mistral, mistral-list, deepseek, harmony
     #[arg(long, value_name = "MODEL=FORMAT")]
     tool_format: Vec<String>,
+    /// Objects of a schema may have members that it does not declare, unless it forbids them; a request may say otherwise (json_form)
+    #[arg(long)]
+    text_open_objects: bool,
+    /// Members of an object come in any order, and not as the schema declares them; a request may say otherwise (json_form)
+    #[arg(long)]
+    text_any_order: bool,
 }
 
 impl TextArgs {
@@ -98,6 +105,11 @@ impl TextArgs {
                     mask_threads: threads.div_ceil(8).max(1),
                 },
                 tool_format: format.map(|(_, format)| *format),
+                json: JsonForm {
+                    closed_objects: !self.text_open_objects,
+                    in_order: !self.text_any_order,
+                    ..JsonForm::default()
+                },
             };
             server.load_text(name, path, &options)?;
         }

@@ -6,21 +6,26 @@ use std::time::Instant;
 use palmette_core::{TokenId, Vocabulary};
 use palmette_text::engine::{EngineError, Update};
 use palmette_text::{
-    FinishReason, LogProbabilities, Piece, TextPiece, TextToken, ToolCallReader, ToolFormat, Usage,
+    FinishReason, LogProbabilities, Piece, TextPiece, TextToken, ToolCallReader, Usage,
 };
 
-use super::request::{Answers, Part};
+use super::constraint::Calling;
+use super::request::{self, Answers};
 use crate::problem::{Kind, Problem};
 use crate::texts::ServedText;
 use crate::wire::{
-    ChatLogprobs, CompletionLogprobs, FinishName, FunctionCall, TextUsage, TokenLogprob, ToolCall,
+    ChatLogprobs, CompletionLogprobs, CustomCall, FinishName, FunctionCall, TextUsage,
+    TokenLogprob, ToolCall,
 };
 
 /// The lowest log-probability that is written: JSON has no infinity.
 const LEAST_LOGPROB: f32 = -9999.0;
 
 /// The next part of some answer, `None` where none comes until then; or the problem that ends all of them.
-pub(super) async fn next(answers: &mut Answers, until: Instant) -> Result<Option<Part>, Problem> {
+pub(super) async fn next(
+    answers: &mut Answers,
+    until: Instant,
+) -> Result<Option<request::Part>, Problem> {
     match tokio::time::timeout_at(until.into(), answers.parts.recv()).await {
         Ok(Some((_, Update::Failed(error)))) => Err(failed(&error)),
         Ok(Some(part)) => Ok(Some(part)),
@@ -52,18 +57,37 @@ fn failed(error: &EngineError) -> Problem {
 /// Words, reasoning and calls in an answer's text, each with the number of the call that has begun last.
 pub(super) struct Reader {
     calls: Option<ToolCallReader>,
+    /// Names of tools whose input is a text.
+    customs: Vec<String>,
     /// Calls that have begun.
     begun: usize,
+    /// The call of a custom tool that is being read, and its arguments so far.
+    custom: Option<(String, String)>,
 }
 
-type Pieces = Vec<(usize, Piece)>;
+/// A part of an answer.
+pub(super) enum Part {
+    Words(String),
+    Reasoning(String),
+    Call {
+        name: String,
+    },
+    Arguments(String),
+    CallEnd,
+    /// A whole call of a custom tool.
+    Custom(CustomCall),
+}
+
+type Parts = Vec<(usize, Part)>;
 
 impl Reader {
-    pub(super) fn new(format: Option<&'static ToolFormat>) -> Self {
-        Self { calls: format.map(ToolCallReader::new), begun: 0 }
+    pub(super) fn new(calling: Option<&Calling>) -> Self {
+        let calls = calling.map(|calling| ToolCallReader::new(calling.format));
+        let customs = calling.map_or_else(Vec::new, |calling| calling.customs.clone());
+        Self { calls, customs, begun: 0, custom: None }
     }
 
-    pub(super) fn push(&mut self, text: &str) -> Pieces {
+    pub(super) fn push(&mut self, text: &str) -> Parts {
         let pieces = match &mut self.calls {
             Some(reader) => reader.push(text),
             None if text.is_empty() => Vec::new(),
@@ -73,19 +97,52 @@ impl Reader {
     }
 
     /// Text that was held back, and the name of the end.
-    pub(super) fn finish(&mut self, reason: &FinishReason) -> (Pieces, FinishName) {
+    pub(super) fn finish(&mut self, reason: &FinishReason) -> (Parts, FinishName) {
         let pieces = self.calls.take().map_or_else(Vec::new, ToolCallReader::finish);
         let pieces = self.numbered(pieces);
         (pieces, finish_name(reason, self.begun > 0))
     }
 
-    fn numbered(&mut self, pieces: Vec<Piece>) -> Pieces {
-        let number = |piece: Piece| {
+    fn numbered(&mut self, pieces: Vec<Piece>) -> Parts {
+        let mut parts = Vec::with_capacity(pieces.len());
+        for piece in pieces {
             self.begun += usize::from(matches!(piece, Piece::CallBegin { .. }));
-            (self.begun.saturating_sub(1), piece)
-        };
-        pieces.into_iter().map(number).collect()
+            let part = self.part(piece);
+            parts.extend(part.map(|part| (self.begun.saturating_sub(1), part)));
+        }
+        parts
     }
+
+    /// The part that a piece is; `None` for one of a custom tool's call that goes on.
+    fn part(&mut self, piece: Piece) -> Option<Part> {
+        match (piece, &mut self.custom) {
+            (Piece::Text(text), _) => Some(Part::Words(text)),
+            (Piece::Reasoning(text), _) => Some(Part::Reasoning(text)),
+            (Piece::CallBegin { name, .. }, custom) if self.customs.contains(&name) => {
+                *custom = Some((name, String::new()));
+                None
+            }
+            (Piece::CallBegin { name, .. }, _) => Some(Part::Call { name }),
+            (Piece::Arguments(text), Some((_, arguments))) => {
+                arguments.push_str(&text);
+                None
+            }
+            (Piece::Arguments(text), None) => Some(Part::Arguments(text)),
+            (Piece::CallEnd { .. }, custom) => Some(match custom.take() {
+                Some((name, arguments)) => {
+                    Part::Custom(CustomCall { name, input: input_of(&arguments) })
+                }
+                None => Part::CallEnd,
+            }),
+        }
+    }
+}
+
+/// The text that a custom tool is called with, which stands in its arguments as `input`; all that is there of a call that broke off.
+fn input_of(arguments: &str) -> String {
+    let read = serde_json::from_str::<serde_json::Value>(arguments);
+    let input = read.ok().and_then(|read| read.get("input")?.as_str().map(str::to_owned));
+    input.unwrap_or_else(|| arguments.to_owned())
 }
 
 /// The name of an end.
@@ -110,25 +167,34 @@ pub(super) struct Written {
     pub(super) reasoning: String,
     pub(super) calls: Vec<ToolCall>,
     pub(super) tokens: Vec<TextToken>,
+    /// Log-probabilities of the prompt's tokens from the second on.
+    pub(super) prompt: Vec<LogProbabilities>,
     pub(super) end: Option<(FinishName, Usage)>,
 }
 
 impl Written {
-    fn add(&mut self, pieces: Pieces, id: impl Fn(usize) -> String) {
-        for (_, piece) in pieces {
-            match piece {
-                Piece::Text(text) => self.text.push_str(&text),
-                Piece::Reasoning(text) => self.reasoning.push_str(&text),
-                Piece::CallBegin { index, name } => {
-                    let function = FunctionCall { name, arguments: String::new() };
-                    self.calls.push(ToolCall { id: id(index), kind: "function", function });
+    fn add(&mut self, parts: Parts, id: impl Fn(usize) -> String) {
+        for (number, part) in parts {
+            match part {
+                Part::Words(text) => self.text.push_str(&text),
+                Part::Reasoning(text) => self.reasoning.push_str(&text),
+                Part::Call { name } => {
+                    let function = Some(FunctionCall { name, arguments: String::new() });
+                    let id = id(number);
+                    self.calls.push(ToolCall { id, kind: "function", function, custom: None });
                 }
-                Piece::Arguments(text) => {
-                    if let Some(call) = self.calls.last_mut() {
-                        call.function.arguments.push_str(&text);
+                Part::Arguments(text) => {
+                    if let Some(function) =
+                        self.calls.last_mut().and_then(|call| call.function.as_mut())
+                    {
+                        function.arguments.push_str(&text);
                     }
                 }
-                Piece::CallEnd { .. } => {}
+                Part::Custom(call) => {
+                    let (id, custom) = (id(number), Some(call));
+                    self.calls.push(ToolCall { id, kind: "custom", function: None, custom });
+                }
+                Part::CallEnd => {}
             }
         }
     }
@@ -139,11 +205,11 @@ pub(super) async fn whole(
     mut answers: Answers,
     count: usize,
     until: Instant,
-    format: Option<&'static ToolFormat>,
+    calling: Option<&Calling>,
     request_id: &str,
 ) -> Result<Vec<Written>, Problem> {
     let mut written: Vec<(Reader, Written)> =
-        (0..count).map(|_| (Reader::new(format), Written::default())).collect();
+        (0..count).map(|_| (Reader::new(calling), Written::default())).collect();
     let mut left = count;
     while left > 0 {
         let (place, update) = next(&mut answers, until).await?.ok_or_else(missed)?;
@@ -155,11 +221,12 @@ pub(super) async fn whole(
                 answer.add(reader.push(&text), id);
             }
             Update::End(ended, _) => {
-                let (pieces, finish) = reader.finish(&ended.reason);
-                answer.add(pieces, id);
+                let (parts, finish) = reader.finish(&ended.reason);
+                answer.add(parts, id);
                 answer.end = Some((finish, ended.usage));
                 left -= 1;
             }
+            Update::Prompt(found) => answer.prompt = found,
             Update::Failed(_) => {}
         }
     }
@@ -178,6 +245,11 @@ fn bytes_of(served: &ServedText, token: TokenId) -> Vec<u8> {
         Some(name) => name.as_bytes().to_vec(),
         None => vocabulary.text(token).to_vec(),
     }
+}
+
+/// A token as a text: special ones by their names.
+pub(super) fn token_text(served: &ServedText, token: TokenId) -> String {
+    written(&bytes_of(served, token))
 }
 
 fn written(bytes: &[u8]) -> String {
@@ -207,17 +279,42 @@ pub(super) fn completion_logprobs(
 ) -> Option<CompletionLogprobs> {
     let mut lists = CompletionLogprobs::default();
     for token in tokens {
-        let LogProbabilities { token: logprob, top } = token.logprobs.as_ref()?;
-        let text = written(&bytes_of(served, token.token));
-        lists.text_offset.push(*offset);
-        *offset += text.chars().count();
-        lists.tokens.push(text);
-        lists.token_logprobs.push(logprob.max(LEAST_LOGPROB));
-        let of = |&(token, logprob): &(TokenId, f32)| {
-            (written(&bytes_of(served, token)), logprob.max(LEAST_LOGPROB))
-        };
-        let top: BTreeMap<String, f32> = top.iter().map(of).collect();
-        lists.top_logprobs.push(top);
+        add_logprobs(served, &mut lists, token.token, Some(token.logprobs.as_ref()?), offset);
     }
     Some(lists)
+}
+
+/// The same of a prompt's tokens, of which the first has none.
+pub(super) fn prompt_logprobs(
+    served: &ServedText,
+    tokens: &[TokenId],
+    found: &[LogProbabilities],
+    offset: &mut usize,
+) -> CompletionLogprobs {
+    let mut lists = CompletionLogprobs::default();
+    let found = std::iter::once(None).chain(found.iter().map(Some));
+    for (&token, found) in tokens.iter().zip(found) {
+        add_logprobs(served, &mut lists, token, found, offset);
+    }
+    lists
+}
+
+fn add_logprobs(
+    served: &ServedText,
+    lists: &mut CompletionLogprobs,
+    token: TokenId,
+    found: Option<&LogProbabilities>,
+    offset: &mut usize,
+) {
+    let text = written(&bytes_of(served, token));
+    lists.text_offset.push(*offset);
+    *offset += text.chars().count();
+    lists.tokens.push(text);
+    lists.token_logprobs.push(found.map(|found| found.token.max(LEAST_LOGPROB)));
+    let one = |&(token, logprob): &(TokenId, f32)| {
+        (written(&bytes_of(served, token)), logprob.max(LEAST_LOGPROB))
+    };
+    let top =
+        |found: &LogProbabilities| -> BTreeMap<String, f32> { found.top.iter().map(one).collect() };
+    lists.top_logprobs.push(found.map(top));
 }

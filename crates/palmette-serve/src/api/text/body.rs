@@ -33,7 +33,8 @@ fn split<Own: DeserializeOwned + PartialSchema>(
     // What is null is not given: clients write out what they leave to the server.
     members
         .retain(|name, value| value.get() != "null" && !WITHOUT_MEANING.contains(&name.as_str()));
-    for (name, neutral) in NEUTRAL {
+    let names = wire::members::<Own>();
+    for (name, neutral) in NEUTRAL.iter().filter(|(name, _)| !names.contains(*name)) {
         let Some(value) = members.get(*name) else { continue };
         if !means(value.get(), neutral) {
             let detail = format!(
@@ -44,7 +45,6 @@ fn split<Own: DeserializeOwned + PartialSchema>(
         }
         members.remove(*name);
     }
-    let names = wire::members::<Own>();
     let (own, both): (Members, Members) =
         members.into_iter().partition(|(name, _)| names.contains(name));
     let names = wire::members::<TextMembers>();

@@ -9,15 +9,17 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use palmette_core::TokenId;
 use palmette_text::engine::Update;
 use palmette_text::{
-    Constrained, Conversation, Piece, PromptEnd, SpecialText, TextPiece, TextRequest,
-    ToolCallReader, ToolFormat,
+    Constrained, Conversation, PromptEnd, SpecialText, TextPiece, TextRequest, ToolCallReader,
 };
 
-use super::answer::{Reader, Written, call_id, chat_logprobs, missed, usage, whole};
+use serde_json::{Map, Value};
+
+use super::answer::{self, Reader, Written, call_id, chat_logprobs, missed, usage, whole};
 use super::body::read;
-use super::constraint::{Tools, asked, tools_of};
+use super::constraint::{Calling, Tools, asked, tools_of};
 use super::request::{
     Going, OfRoute, Part, Prompt, answers_wanted, compiled, deadline, requests, submit,
 };
@@ -58,7 +60,7 @@ pub(crate) async fn chat(
     let until = deadline(&app, &both, received.0)?;
     let n = answers_wanted(&both, 1)?;
     let (streams, options) = (both.stream == Some(true), both.stream_options.unwrap_or_default());
-    let (request, format) = ready(&served, chat, both, until).await?;
+    let (request, calling) = ready(&served, chat, both, until).await?;
     let prompt_tokens = request.prompt.len();
     let answers = submit(&app, &served, &[request], n)?;
     let head = Head {
@@ -68,21 +70,21 @@ pub(crate) async fn chat(
         prompt_tokens,
     };
     if streams {
-        let readers = (0..n).map(|_| Some((Reader::new(format), 0))).collect();
+        let readers = (0..n).map(|_| Some((Reader::new(calling.as_ref()), 0))).collect();
         let events = ChatEvents { head, options, readers, left: n, completion_tokens: 0 };
         return Ok(response(answers, events, until));
     }
-    let written = whole(answers, n, until, format, &head.id).await?;
+    let written = whole(answers, n, until, calling.as_ref(), &head.id).await?;
     Ok(Json(head.answer(written)).into_response())
 }
 
 /// Makes prompt and grammar on a thread where nobody waits; a client that goes away, or the deadline, calls the work off.
-async fn ready(
+pub(super) async fn ready(
     served: &Arc<ServedText>,
     chat: ChatMembers,
     both: TextMembers,
     until: Instant,
-) -> Result<(TextRequest, Option<&'static ToolFormat>), Problem> {
+) -> Result<(TextRequest, Option<Calling>), Problem> {
     let served = Arc::clone(served);
     let is_gone = Arc::new(AtomicBool::new(false));
     let _going = Going(Arc::clone(&is_gone));
@@ -95,17 +97,15 @@ fn prepare(
     chat: &ChatMembers,
     both: &TextMembers,
     is_gone: &AtomicBool,
-) -> Result<(TextRequest, Option<&'static ToolFormat>), Problem> {
+) -> Result<(TextRequest, Option<Calling>), Problem> {
     let tools = tools_of(chat, served.tool_format, &served.name)?;
-    let text = prompt(served, chat, tools.as_ref())?;
-    let tokens = served.model().encode_prompt(&text);
-    let tokens = tokens.map_err(|error| Problem::invalid("/messages", error.to_string()))?;
-    let found = asked(both, tools.as_ref().map(|tools| (chat, tools)))?;
+    let tokens = prompt_tokens(served, chat, tools.as_ref())?;
+    let found = asked(both, served.json, tools.as_ref().map(|tools| (chat, tools)))?;
     let constraint = match &found {
         Some(found) => compiled(served, found, is_gone)?,
         None => Constrained::Nothing,
     };
-    let format = tools.map(|tools| tools.format);
+    let calling = tools.map(|tools| tools.calling());
     let logprobs = match (chat.logprobs, chat.top_logprobs) {
         (Some(true), top) => Some(top.unwrap_or(0)),
         (_, Some(top)) if top > 0 => {
@@ -114,13 +114,59 @@ fn prepare(
         }
         _ => None,
     };
-    let special = format.map_or(SpecialText::Hidden, ToolCallReader::special_text);
+    let special = calling
+        .as_ref()
+        .map_or(SpecialText::Hidden, |calling| ToolCallReader::special_text(&calling.format));
     let max_tokens = chat.max_completion_tokens.or(both.max_tokens);
-    let of_route = OfRoute { max_tokens, logprobs, special };
+    let of_route = OfRoute { max_tokens, logprobs, prompt_logprobs: None, special };
     let prompts = vec![Prompt { tokens, pointer: "/messages".to_owned() }];
     let mut requests = requests(served, both, &of_route, prompts, &constraint)?;
     let request = requests.pop().expect("one prompt, one request");
-    Ok((request, format))
+    Ok((request, calling))
+}
+
+/// The tokens of a chat's prompt.
+pub(super) fn chat_tokens(
+    served: &ServedText,
+    chat: &ChatMembers,
+) -> Result<Vec<TokenId>, Problem> {
+    let tools = tools_of(chat, served.tool_format, &served.name)?;
+    prompt_tokens(served, chat, tools.as_ref())
+}
+
+fn prompt_tokens(
+    served: &ServedText,
+    chat: &ChatMembers,
+    tools: Option<&Tools>,
+) -> Result<Vec<TokenId>, Problem> {
+    let text = prompt(served, chat, tools)?;
+    let tokens = served.model().encode_prompt(&text);
+    tokens.map_err(|error| Problem::invalid("/messages", error.to_string()))
+}
+
+/// Efforts of reasoning that clients ask for.
+const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
+
+/// Variables of the chat template: those of the request, and the effort of reasoning by the names that templates have for it.
+fn template_variables(
+    served: &ServedText,
+    chat: &ChatMembers,
+) -> Result<Map<String, Value>, Problem> {
+    let mut variables = chat.chat_template_kwargs.clone().unwrap_or_default();
+    let Some(effort) = &chat.reasoning_effort else { return Ok(variables) };
+    if !EFFORTS.contains(&effort.as_str()) {
+        let detail = format!("reasoning_effort is {effort:?}; there are {}", EFFORTS.join(", "));
+        return Err(Problem::invalid("/reasoning_effort", detail));
+    }
+    variables.entry("reasoning_effort").or_insert_with(|| effort.as_str().into());
+    let reads_switch = || {
+        let template = served.model().chat_template();
+        template.is_ok_and(|template| template.mentions("enable_thinking"))
+    };
+    if effort == "none" && reads_switch() {
+        variables.entry("enable_thinking").or_insert(Value::Bool(false));
+    }
+    Ok(variables)
 }
 
 /// The text of a chat, by the model's template.
@@ -142,7 +188,8 @@ fn prompt(
     let conversation = Conversation {
         messages: chat.messages.clone(),
         tools: tools.map_or_else(Vec::new, |tools| tools.list.clone()),
-        extra: chat.chat_template_kwargs.clone().unwrap_or_default(),
+        extra: template_variables(served, chat)?,
+        calls: served.tool_format,
         end,
     };
     let text = served.model().chat_prompt(&conversation, Some(seconds_since_1970() as i64));
@@ -235,25 +282,31 @@ impl ChatEvents {
         out.push(&self.chunk(vec![choice], usage));
     }
 
-    fn delta(&self, answer: usize, call: usize, piece: Piece) -> Option<Delta> {
-        let part = |id: Option<String>, name: Option<String>, arguments| DeltaCall {
+    fn delta(&self, answer: usize, call: usize, part: answer::Part) -> Option<Delta> {
+        let function = |id: Option<String>, name: Option<String>, arguments| DeltaCall {
             index: call,
             kind: id.is_some().then_some("function"),
             id,
-            function: DeltaFunction { name, arguments },
+            function: Some(DeltaFunction { name, arguments }),
+            custom: None,
         };
-        Some(match piece {
-            Piece::Text(text) => Delta { content: Some(text), ..Delta::default() },
-            Piece::Reasoning(text) => Delta { reasoning_content: Some(text), ..Delta::default() },
-            Piece::CallBegin { name, .. } => {
-                let id = call_id(&self.head.id, answer, call);
-                let call = part(Some(id), Some(name), String::new());
-                Delta { tool_calls: vec![call], ..Delta::default() }
+        let id = || Some(call_id(&self.head.id, answer, call));
+        let of_call = |call| Delta { tool_calls: vec![call], ..Delta::default() };
+        Some(match part {
+            answer::Part::Words(text) => Delta { content: Some(text), ..Delta::default() },
+            answer::Part::Reasoning(text) => {
+                Delta { reasoning_content: Some(text), ..Delta::default() }
             }
-            Piece::Arguments(text) => {
-                Delta { tool_calls: vec![part(None, None, text)], ..Delta::default() }
-            }
-            Piece::CallEnd { .. } => return None,
+            answer::Part::Call { name } => of_call(function(id(), Some(name), String::new())),
+            answer::Part::Arguments(text) => of_call(function(None, None, text)),
+            answer::Part::Custom(custom) => of_call(DeltaCall {
+                index: call,
+                kind: Some("custom"),
+                id: id(),
+                function: None,
+                custom: Some(custom),
+            }),
+            answer::Part::CallEnd => return None,
         })
     }
 }
@@ -303,7 +356,7 @@ impl Events for ChatEvents {
                 self.push(ChunkChoice { index, delta, logprobs: None, finish_reason }, out);
                 self.left -= 1;
             }
-            Update::Failed(_) => {}
+            Update::Prompt(_) | Update::Failed(_) => {}
         }
     }
 
@@ -315,5 +368,6 @@ impl Events for ChatEvents {
         if self.options.include_usage {
             out.push(&self.chunk(Vec::new(), Some(self.usage())));
         }
+        out.push_done();
     }
 }

@@ -11,9 +11,13 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use palmette_core::TokenId;
 use palmette_text::engine::Update;
-use palmette_text::{Constrained, Detokenizer, SpecialText, TextPiece, TextRequest};
+use palmette_text::{
+    Constrained, Detokenizer, LogProbabilities, SpecialText, TextPiece, TextRequest,
+};
 
-use super::answer::{Written, completion_logprobs, finish_name, missed, usage, whole};
+use super::answer::{
+    Written, completion_logprobs, finish_name, missed, prompt_logprobs, usage, whole,
+};
 use super::body::read;
 use super::constraint::asked;
 use super::request::{
@@ -60,6 +64,11 @@ pub(crate) async fn complete(
     let (streams, options) = (both.stream == Some(true), both.stream_options.unwrap_or_default());
     let (requests, echoes) = ready(&served, own, both, until).await?;
     let prompt_tokens = requests.iter().map(|request| request.prompt.len()).sum();
+    let of_request = |request: &TextRequest| {
+        let wanted = request.logprobs.and(request.prompt_logprobs);
+        wanted.map(|_| request.prompt.clone())
+    };
+    let scored = requests.iter().map(of_request).collect();
     let answers = submit(&app, &served, &requests, n)?;
     let count = requests.len() * n;
     let head = Head {
@@ -68,6 +77,7 @@ pub(crate) async fn complete(
         served,
         prompt_tokens,
         echoes,
+        scored,
         n,
     };
     if streams {
@@ -103,17 +113,20 @@ fn prepare(
     is_gone: &AtomicBool,
 ) -> Result<Ready, Problem> {
     let echo = own.echo == Some(true);
-    if echo && own.logprobs.is_some() {
-        let detail = "logprobs of an echoed prompt are not computed; leave echo or logprobs out";
-        return Err(Problem::invalid("/echo", detail));
-    }
     let (prompts, echoes) = prompts(served, own.prompt)?;
-    let constraint = match asked(both, None)? {
+    let constraint = match asked(both, served.json, None)? {
         Some(found) => compiled(served, &found, is_gone)?,
         None => Constrained::Nothing,
     };
     let max_tokens = Some(both.max_tokens.unwrap_or(DEFAULT_TOKENS));
-    let of_route = OfRoute { max_tokens, logprobs: own.logprobs, special: SpecialText::Hidden };
+    // A prompt that is all of the answer is read, if not for its likelihoods.
+    let only_echo = (max_tokens == Some(0)).then_some(0);
+    let of_route = OfRoute {
+        max_tokens,
+        logprobs: own.logprobs,
+        prompt_logprobs: own.logprobs.or(only_echo).filter(|_| echo),
+        special: SpecialText::Hidden,
+    };
     let requests = requests(served, both, &of_route, prompts, &constraint)?;
     let echoes = if echo { echoes } else { vec![String::new(); requests.len()] };
     Ok((requests, echoes))
@@ -173,6 +186,8 @@ struct Head {
     prompt_tokens: usize,
     /// By prompt; empty texts where nothing is echoed.
     echoes: Vec<String>,
+    /// By prompt, its tokens where their likelihoods are echoed.
+    scored: Vec<Option<Vec<TokenId>>>,
     /// Answers of each prompt.
     n: usize,
 }
@@ -193,11 +208,34 @@ impl Head {
         }
     }
 
-    fn logprobs(&self, written: &Written, offset: &mut usize) -> Option<CompletionLogprobs> {
-        match written.tokens.is_empty() {
+    fn logprobs(&self, index: usize, written: &Written) -> Option<CompletionLogprobs> {
+        let mut offset = 0;
+        let echoed = self.echoed(index, &written.prompt, &mut offset);
+        let own = match written.tokens.is_empty() {
             true => None,
-            false => completion_logprobs(&self.served, &written.tokens, offset),
+            false => completion_logprobs(&self.served, &written.tokens, &mut offset),
+        };
+        match (echoed, own) {
+            (Some(mut all), Some(own)) => {
+                all.tokens.extend(own.tokens);
+                all.token_logprobs.extend(own.token_logprobs);
+                all.top_logprobs.extend(own.top_logprobs);
+                all.text_offset.extend(own.text_offset);
+                Some(all)
+            }
+            (echoed, own) => echoed.or(own),
         }
+    }
+
+    /// Likelihoods of an answer's prompt, where they are echoed.
+    fn echoed(
+        &self,
+        index: usize,
+        found: &[LogProbabilities],
+        offset: &mut usize,
+    ) -> Option<CompletionLogprobs> {
+        let tokens = self.scored[index / self.n].as_ref()?;
+        Some(prompt_logprobs(&self.served, tokens, found, offset))
     }
 
     fn answer(&self, written: Vec<Written>) -> Completion {
@@ -206,7 +244,7 @@ impl Head {
             let (finish_reason, took) =
                 written.end.unwrap_or((FinishName::Length, Default::default()));
             completion_tokens += took.completion_tokens;
-            let logprobs = self.logprobs(&written, &mut 0);
+            let logprobs = self.logprobs(index, &written);
             let text = self.echo(index).to_owned() + &written.text;
             CompletionChoice { index, text, logprobs, finish_reason: Some(finish_reason) }
         };
@@ -251,6 +289,10 @@ impl CompletionEvents {
 impl Events for CompletionEvents {
     fn begin(&mut self, out: &mut EventLines) {
         for index in 0..self.texts.len() {
+            // With likelihoods it comes when the prompt is read.
+            if self.head.scored[index / self.head.n].is_some() {
+                continue;
+            }
             let told = self.texts[index].as_mut();
             let text = told.map_or(String::new(), |told| std::mem::take(&mut told.echo));
             if !text.is_empty() {
@@ -280,6 +322,15 @@ impl Events for CompletionEvents {
                 let finish_reason = Some(finish_name(&ended.reason, false));
                 CompletionChoice { index, text: String::new(), logprobs: None, finish_reason }
             }
+            Update::Prompt(found) => {
+                let logprobs = self.head.echoed(index, &found, &mut told.offset);
+                let text = std::mem::take(&mut told.echo);
+                self.texts[index] = Some(told);
+                if logprobs.is_none() {
+                    return;
+                }
+                CompletionChoice { index, text, logprobs, finish_reason: None }
+            }
             Update::Failed(_) => return,
         };
         self.push(vec![choice], self.options.continuous_usage_stats, out);
@@ -293,5 +344,6 @@ impl Events for CompletionEvents {
         if self.options.include_usage {
             self.push(Vec::new(), true, out);
         }
+        out.push_done();
     }
 }

@@ -2,16 +2,14 @@
 
 use palmette_grammar::GrammarSource;
 use palmette_grammar::frontends::gbnf::GbnfOptions;
-use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, Whitespace};
 use palmette_grammar::frontends::lark::LarkOptions;
-use palmette_grammar::frontends::regex::RegexOptions;
-use palmette_grammar::frontends::structural_tag::StructuralTagOptions;
-use palmette_text::{ToolFormat, sources};
+use palmette_text::sources::{self, JsonForm, regex};
+use palmette_text::{ToolFormat, Whitespace};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::problem::Problem;
-use crate::wire::{ChatMembers, StructuredOutputs, TextMembers};
+use crate::wire::{ChatMembers, JsonWhitespace, MemberOrder, StructuredOutputs, TextMembers};
 
 /// A grammar, and the member of the body that it is from.
 #[derive(Debug)]
@@ -25,13 +23,32 @@ pub(super) struct Asked {
 pub(super) struct Tools {
     /// Their definitions, as they were given.
     pub(super) list: Vec<Value>,
-    pub(super) format: &'static ToolFormat,
+    pub(super) format: ToolFormat,
+}
+
+/// How calls are read from an answer.
+#[derive(Clone, Debug)]
+pub(super) struct Calling {
+    pub(super) format: ToolFormat,
+    /// Names of the tools whose input is a text.
+    pub(super) customs: Vec<String>,
+}
+
+impl Tools {
+    pub(super) fn calling(&self) -> Calling {
+        let customs = self.list.iter().filter(|tool| tool["type"] == "custom");
+        let name = |tool: &Value| {
+            let inner = if tool["custom"].is_object() { &tool["custom"] } else { tool };
+            inner["name"].as_str().map(str::to_owned)
+        };
+        Calling { format: self.format, customs: customs.filter_map(name).collect() }
+    }
 }
 
 /// The tools that a chat may call; `None` where there are none, or it may call none.
 pub(super) fn tools_of(
     chat: &ChatMembers,
-    format: Option<&'static ToolFormat>,
+    format: Option<ToolFormat>,
     model: &str,
 ) -> Result<Option<Tools>, Problem> {
     let tools = chat.tools.as_deref().unwrap_or_default();
@@ -64,9 +81,11 @@ pub(super) fn tools_of(
 /// `response_format`, for answers without a call.
 pub(super) fn asked(
     both: &TextMembers,
+    default: JsonForm,
     chat: Option<(&ChatMembers, &Tools)>,
 ) -> Result<Option<Asked>, Problem> {
-    let mut found = guided(both)?;
+    let form = form(both, default);
+    let mut found = guided(both, form)?;
     if let Some((chat, tools)) = chat {
         if let Some(other) = found.first() {
             let detail = format!(
@@ -75,12 +94,12 @@ pub(super) fn asked(
             );
             return Err(Problem::invalid(other.pointer.clone(), detail));
         }
-        return calls(both, chat, tools).map(Some);
+        return calls(both, form, chat, tools).map(Some);
     }
     if let Some(format) = &both.response_format {
         let refused =
             |error: &dyn ToString| Problem::invalid("/response_format", error.to_string());
-        let source = sources::of_response_format(format).map_err(|error| refused(&error))?;
+        let source = sources::of_response_format(format, form).map_err(|error| refused(&error))?;
         let pointer = "/response_format".to_owned();
         found.extend(source.map(|source| Asked { source, pointer }));
     }
@@ -99,7 +118,12 @@ pub(super) fn asked(
 }
 
 /// The grammar of calls, and of answers without one.
-fn calls(both: &TextMembers, chat: &ChatMembers, tools: &Tools) -> Result<Asked, Problem> {
+fn calls(
+    both: &TextMembers,
+    form: JsonForm,
+    chat: &ChatMembers,
+    tools: &Tools,
+) -> Result<Asked, Problem> {
     let mut request = Map::new();
     request.insert("tools".to_owned(), Value::Array(tools.list.clone()));
     let parallel = chat.parallel_tool_calls.map(Value::Bool);
@@ -110,19 +134,35 @@ fn calls(both: &TextMembers, chat: &ChatMembers, tools: &Tools) -> Result<Asked,
     ] {
         request.extend(value.map(|value| (name.to_owned(), value)));
     }
-    let source = sources::of_tools(&Value::Object(request), tools.format);
+    let source = sources::of_tools(&Value::Object(request), &tools.format, form);
     let source =
         source.map_err(|error| Problem::invalid(error.pointer.clone(), error.to_string()))?;
     Ok(Asked { source, pointer: "/tools".to_owned() })
 }
 
+/// The form of JSON that a request asks for.
+fn form(both: &TextMembers, default: JsonForm) -> JsonForm {
+    let given = both.json_form.unwrap_or_default();
+    JsonForm {
+        closed_objects: given.closed_objects.unwrap_or(default.closed_objects),
+        in_order: given.order.map_or(default.in_order, |order| order == MemberOrder::Schema),
+        whitespace: match given.whitespace {
+            None => default.whitespace,
+            Some(JsonWhitespace::Bounded) => Whitespace::Bounded,
+            Some(JsonWhitespace::Flexible) => Whitespace::Flexible,
+            Some(JsonWhitespace::Compact) => Whitespace::Compact,
+            Some(JsonWhitespace::Spaced) => Whitespace::Spaced,
+        },
+    }
+}
+
 /// vLLM's members.
-fn guided(both: &TextMembers) -> Result<Vec<Asked>, Problem> {
+fn guided(both: &TextMembers, form: JsonForm) -> Result<Vec<Asked>, Problem> {
     let TextMembers { guided_json, guided_regex, guided_choice, guided_grammar, .. } = both;
     let mut found = Vec::new();
     let mut add = |pointer: &str, source| found.push(Asked { source, pointer: pointer.to_owned() });
     if let Some(schema) = guided_json {
-        add("/guided_json", json_schema("/guided_json", schema, false)?);
+        add("/guided_json", form.json_schema(document("/guided_json", schema)?));
     }
     if let Some(text) = guided_regex {
         add("/guided_regex", regex(text.clone()));
@@ -135,13 +175,27 @@ fn guided(both: &TextMembers) -> Result<Vec<Asked>, Problem> {
     }
     let Some(outputs) = &both.structured_outputs else { return Ok(found) };
     let StructuredOutputs { json, regex: expression, choice: choices, grammar, .. } = outputs;
-    let compact = outputs.disable_any_whitespace == Some(true);
+    let form = JsonForm {
+        closed_objects: form.closed_objects || outputs.disable_additional_properties == Some(true),
+        whitespace: match outputs.disable_any_whitespace {
+            Some(true) => Whitespace::Compact,
+            _ => form.whitespace,
+        },
+        ..form
+    };
+    if outputs.whitespace_pattern.is_some() {
+        return Err(Problem::invalid(
+            "/structured_outputs/whitespace_pattern",
+            "whitespace by a pattern is not computed here; leave it out, and ask for a form of JSON by json_form: \
+             {\"whitespace\": \"bounded\"}, or flexible, compact, spaced",
+        ));
+    }
     let before = found.len();
     let mut add = |name: &str, source| {
         found.push(Asked { source, pointer: format!("/structured_outputs/{name}") });
     };
     if let Some(schema) = json {
-        add("json", json_schema("/structured_outputs/json", schema, compact)?);
+        add("json", form.json_schema(document("/structured_outputs/json", schema)?));
     }
     if let Some(text) = expression {
         add("regex", regex(text.clone()));
@@ -153,11 +207,10 @@ fn guided(both: &TextMembers) -> Result<Vec<Asked>, Problem> {
         add("grammar", written(text.clone()));
     }
     if outputs.json_object == Some(true) {
-        let text = r#"{"type":"object"}"#.to_owned();
-        add("json_object", GrammarSource::JsonSchema { text, options: schema_options(compact) });
+        add("json_object", form.json_schema(r#"{"type":"object"}"#));
     }
     if let Some(tag) = &outputs.structural_tag {
-        add("structural_tag", structural_tag("/structured_outputs/structural_tag", tag, compact)?);
+        add("structural_tag", structural_tag("/structured_outputs/structural_tag", tag, form)?);
     }
     if found.len() == before {
         return Err(Problem::invalid(
@@ -168,17 +221,7 @@ fn guided(both: &TextMembers) -> Result<Vec<Asked>, Problem> {
     Ok(found)
 }
 
-fn schema_options(compact: bool) -> JsonSchemaOptions {
-    let whitespace = if compact { Whitespace::Compact } else { Whitespace::Bounded };
-    JsonSchemaOptions { whitespace, ..JsonSchemaOptions::default() }
-}
-
-/// A schema, or one in a JSON string, as clients send both.
-fn json_schema(pointer: &str, schema: &RawValue, compact: bool) -> Result<GrammarSource, Problem> {
-    let (text, options) = (document(pointer, schema)?, schema_options(compact));
-    Ok(GrammarSource::JsonSchema { text, options })
-}
-
+/// A schema or tag, or one in a JSON string, as clients send both.
 fn document(pointer: &str, value: &RawValue) -> Result<String, Problem> {
     let text = value.get();
     match text.starts_with('"') {
@@ -187,10 +230,6 @@ fn document(pointer: &str, value: &RawValue) -> Result<String, Problem> {
         }
         false => Ok(text.to_owned()),
     }
-}
-
-fn regex(text: String) -> GrammarSource {
-    GrammarSource::Regex { text, options: RegexOptions::default() }
 }
 
 /// One of several texts, as an expression.
@@ -225,7 +264,7 @@ fn written(text: String) -> GrammarSource {
 }
 
 /// A structural tag as the grammars read it: engines leave the type of the older form out, and write null for what was not set.
-fn structural_tag(pointer: &str, tag: &RawValue, compact: bool) -> Result<GrammarSource, Problem> {
+fn structural_tag(pointer: &str, tag: &RawValue, form: JsonForm) -> Result<GrammarSource, Problem> {
     let text = document(pointer, tag)?;
     let mut tag: Value = serde_json::from_str(&text)
         .map_err(|error| Problem::invalid(pointer, error.to_string()))?;
@@ -234,9 +273,7 @@ fn structural_tag(pointer: &str, tag: &RawValue, compact: bool) -> Result<Gramma
     {
         object.entry("type").or_insert_with(|| json!("structural_tag"));
     }
-    let text = without_nulls(tag).to_string();
-    let options = StructuralTagOptions { json_schema: schema_options(compact) };
-    Ok(GrammarSource::StructuralTag { text, options })
+    Ok(form.structural_tag(without_nulls(tag).to_string()))
 }
 
 /// In a schema null is a value like any other.
@@ -266,7 +303,7 @@ mod tests {
     }
 
     fn text(members: Value) -> String {
-        asked(&both(members), None)
+        asked(&both(members), JsonForm::default(), None)
             .unwrap()
             .map_or(String::new(), |asked| asked.source.text().to_owned())
     }
@@ -295,7 +332,10 @@ mod tests {
             assert_eq!(text(members.clone()), want, "{members}");
         }
         let of = |text: &str| {
-            asked(&both(json!({"guided_grammar": text})), None).unwrap().unwrap().source
+            asked(&both(json!({"guided_grammar": text})), JsonForm::default(), None)
+                .unwrap()
+                .unwrap()
+                .source
         };
         assert!(matches!(of("start: \"a\""), GrammarSource::Lark { .. }));
         assert!(matches!(of("root ::= \"a\""), GrammarSource::Gbnf { .. }));
@@ -326,14 +366,15 @@ mod tests {
             (json!({"guided_choice": []}), "/guided_choice"),
             (json!({"response_format": {"type": "jsno"}}), "/response_format"),
         ] {
-            let problem = asked(&both(members.clone()), None).unwrap_err();
+            let problem = asked(&both(members.clone()), JsonForm::default(), None).unwrap_err();
             assert_eq!(problem.errors[0].pointer, pointer, "{members}: {}", problem.detail);
         }
     }
 
     #[test]
     fn tools_have_the_grammar_of_calls() {
-        let format = ToolFormat::named("hermes");
+        let format = ToolFormat::named("hermes").copied();
+        let form = JsonForm::default();
         let tool = json!({"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}});
         let chat = |members: Value| -> ChatMembers {
             let mut all = json!({"messages": [], "tools": [tool]});
@@ -342,12 +383,12 @@ mod tests {
         };
         let auto = chat(json!({}));
         let tools = tools_of(&auto, format, "m").unwrap().unwrap();
-        let found = asked(&both(json!({})), Some((&auto, &tools))).unwrap().unwrap();
+        let found = asked(&both(json!({})), form, Some((&auto, &tools))).unwrap().unwrap();
         assert!(matches!(found.source, GrammarSource::Tools { .. }), "{:?}", found.source);
         let named = chat(json!({"tool_choice": {"type": "function", "function": {"name": "x"}}}));
-        assert!(asked(&both(json!({})), Some((&named, &tools))).is_err());
+        assert!(asked(&both(json!({})), form, Some((&named, &tools))).is_err());
         let guided = both(json!({"guided_regex": "a"}));
-        let problem = asked(&guided, Some((&auto, &tools))).unwrap_err();
+        let problem = asked(&guided, form, Some((&auto, &tools))).unwrap_err();
         assert_eq!(problem.errors[0].pointer, "/guided_regex");
         assert!(tools_of(&chat(json!({"tool_choice": "none"})), format, "m").unwrap().is_none());
         let unknown = tools_of(&auto, None, "m").unwrap_err();

@@ -13,7 +13,14 @@ use crate::problem::Problem;
 use crate::wire::{OpenAiError, OpenAiErrorBody};
 
 /// Routes whose errors have OpenAI's form.
-pub(crate) const ROUTES: [&str; 3] = ["/v1/chat/completions", "/v1/completions", "/v1/masks"];
+pub(crate) const ROUTES: [&str; 6] = [
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/masks",
+    "/v1/responses",
+    "/tokenize",
+    "/detokenize",
+];
 
 /// A problem in OpenAI's form; any other answer as it is.
 pub(crate) fn reshaped(mut response: Response) -> Response {
@@ -51,7 +58,7 @@ pub(crate) fn body_of(problem: &Problem, status: StatusCode) -> OpenAiError {
             message: problem.shortened_detail(),
             kind,
             param: pointer.filter(|pointer| !pointer.is_empty()).map(place),
-            code: problem.kind.rsplit('/').next().unwrap_or_default(),
+            code: problem.code.or(problem.kind.rsplit('/').next()).unwrap_or_default(),
         },
     }
 }

@@ -73,7 +73,8 @@ fn answer(
     }
     let chat = chat(own)?;
     let tools = tools_of(&chat, served.tool_format, &served.name)?;
-    let found = asked(both, tools.as_ref().map(|tools| (&chat, tools)))?.ok_or_else(|| {
+    let tools = tools.as_ref().map(|tools| (&chat, tools));
+    let found = asked(both, served.json, tools)?.ok_or_else(|| {
         Problem::invalid(
             "",
             "no member names a form of the answer, so that every token may follow: give response_format, structured_outputs, a guided_… \

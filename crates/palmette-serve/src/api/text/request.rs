@@ -25,6 +25,9 @@ const MAX_STOP_BYTES: usize = 1024;
 /// Most log-probabilities at one place.
 const MAX_LOGPROBS: usize = 20;
 
+/// OpenAI's name for a prompt that leaves no room for the answer.
+const TOO_LONG: &str = "context_length_exceeded";
+
 /// Outcome of one of the answers.
 pub(super) type Part = (usize, Update);
 
@@ -45,6 +48,8 @@ pub(super) struct OfRoute {
     /// Most tokens of an answer; `None` for as many as there is room for.
     pub(super) max_tokens: Option<usize>,
     pub(super) logprobs: Option<usize>,
+    /// The same for the prompt's tokens.
+    pub(super) prompt_logprobs: Option<usize>,
     pub(super) special: SpecialText,
 }
 
@@ -128,12 +133,12 @@ pub(super) fn requests(
     let room = served.engine.max_positions();
     let one = |prompt: Prompt| {
         let room = room.saturating_sub(prompt.tokens.len());
-        if room == 0 {
+        if room == 0 && of_route.max_tokens != Some(0) {
             let (tokens, most) = (prompt.tokens.len(), served.engine.max_positions());
             let detail = format!(
                 "the prompt has {tokens} tokens, and this model is served with {most} for prompt and answer: shorten it"
             );
-            return Err(Problem::invalid(prompt.pointer, detail));
+            return Err(Problem::invalid(prompt.pointer, detail).with_code(TOO_LONG));
         }
         let max_tokens = of_route.max_tokens.unwrap_or(room);
         // No end token is allowed before so many.
@@ -146,6 +151,7 @@ pub(super) fn requests(
             stop: stop.clone(),
             stop_tokens: stop_tokens.clone(),
             logprobs: of_route.logprobs,
+            prompt_logprobs: of_route.prompt_logprobs,
             special: of_route.special.clone(),
             ..TextRequest::new(prompt.tokens, max_tokens)
         };
@@ -154,7 +160,7 @@ pub(super) fn requests(
             let detail = format!(
                 "{max_tokens} tokens are asked for, and after the prompt there is room for {room}: ask for fewer, or leave the number out"
             );
-            return Err(Problem::invalid("/max_tokens", detail));
+            return Err(Problem::invalid("/max_tokens", detail).with_code(TOO_LONG));
         }
         Ok(request)
     };
@@ -234,7 +240,13 @@ fn refused(error: &RequestError, prompt: &str) -> Problem {
         RequestError::Sampler(error) => format!("/{}", error.name()),
         _ => String::new(),
     };
-    Problem::invalid(pointer, error.to_string())
+    let problem = Problem::invalid(pointer, error.to_string());
+    match error {
+        RequestError::PromptTooLong { .. } | RequestError::TooLong { .. } => {
+            problem.with_code(TOO_LONG)
+        }
+        _ => problem,
+    }
 }
 
 /// Hands all answers to the engine, or none. Those of one prompt differ in their random numbers alone: the seed and those after it.
@@ -272,6 +284,7 @@ fn not_taken(app: &App, error: &Refused) -> Problem {
         Refused::Full { .. } => Problem::new(Kind::Overloaded, error.to_string())
             .with_status(app.config.overload_status)
             .retry_after(1000),
+        Refused::TooLong { .. } => Problem::invalid("", error.to_string()).with_code(TOO_LONG),
         Refused::Closed => Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000),
         other => Problem::invalid("", other.to_string()),
     }

@@ -1,4 +1,4 @@
-//! Answers in parts, as server-sent events: `data: {…}` for each, `data: [DONE]` at the end.
+//! Answers in parts, as server-sent events: `data: {…}` for each, and a last one as the route has it.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -28,7 +28,13 @@ pub(super) trait Events: Send + 'static {
     /// True when all answers have ended.
     fn is_over(&self) -> bool;
     /// The events after the last part.
-    fn end(&mut self, out: &mut EventLines);
+    fn end(&mut self, out: &mut EventLines) {
+        out.push_done();
+    }
+    /// The event of a problem, the last one.
+    fn broken_off(&mut self, problem: &Problem, out: &mut EventLines) {
+        out.push(&errors::body_of(problem, errors::status_of(problem)));
+    }
 }
 
 /// Lines of events on their way.
@@ -36,6 +42,17 @@ pub(super) trait Events: Send + 'static {
 pub(super) struct EventLines(Vec<u8>);
 
 impl EventLines {
+    /// The end of a stream of chats and completions.
+    pub(super) fn push_done(&mut self) {
+        self.0.extend_from_slice(b"data: [DONE]\n\n");
+    }
+
+    /// An event with its name before it.
+    pub(super) fn push_named(&mut self, name: &str, event: &impl Serialize) {
+        self.0.extend_from_slice(format!("event: {name}\n").as_bytes());
+        self.push(event);
+    }
+
     pub(super) fn push(&mut self, event: &impl Serialize) {
         self.0.extend_from_slice(b"data: ");
         // Into memory, of types without maps whose keys are no text: it does not fail.
@@ -100,7 +117,6 @@ impl<E: Events> Streaming<E> {
         if self.events.is_over() {
             self.state = State::Over;
             self.events.end(&mut out);
-            out.0.extend_from_slice(b"data: [DONE]\n\n");
         }
         Some(out)
     }
@@ -109,7 +125,7 @@ impl<E: Events> Streaming<E> {
     fn broken_off(&mut self, problem: &Problem) -> EventLines {
         self.state = State::Over;
         let mut out = EventLines::default();
-        out.push(&errors::body_of(problem, errors::status_of(problem)));
+        self.events.broken_off(problem, &mut out);
         out
     }
 }

@@ -1,0 +1,27 @@
+//! `GET /v1/models/{model}`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+
+use super::errors::reshaped;
+use crate::api::documented::Texts;
+use crate::api::targets::text_entry;
+use crate::server::App;
+use crate::texts;
+use crate::wire::TextModelEntry;
+
+/// Tells of a text model.
+#[utoipa::path(
+    get, path = "/v1/models/{model}", operation_id = "get_text_model", tag = "text",
+    params(("model" = String, Path, description = "Name of the text model")),
+    responses((status = 200, body = TextModelEntry), Texts)
+)]
+pub(crate) async fn model(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
+    match texts::named(&app.registry.table(), Some(&name)) {
+        Ok(served) => Json(text_entry(&served)).into_response(),
+        Err(problem) => reshaped(problem.into_response()),
+    }
+}

@@ -1,0 +1,303 @@
+//! Members of a response as those of a chat.
+
+use serde_json::{Map, Value, json};
+
+use crate::problem::Problem;
+use crate::wire::{ChatMembers, ResponseMembers, TextMembers};
+
+/// The chat that a response asks for.
+pub(super) fn chat(
+    own: ResponseMembers,
+    mut both: TextMembers,
+) -> Result<(ChatMembers, TextMembers), Problem> {
+    refuse_what_is_stored(&own)?;
+    if both.n.is_some_and(|n| n != 1) {
+        return Err(Problem::invalid("/n", "a response has one answer; leave n out"));
+    }
+    let messages = messages(&own)?;
+    let mut variables = own.chat_template_kwargs.unwrap_or_default();
+    let text = own.text.unwrap_or_default();
+    if let Some(verbosity) = text.verbosity {
+        variables.entry("verbosity").or_insert_with(|| verbosity.into());
+    }
+    if let Some(format) = text.format {
+        both.response_format = Some(response_format(format));
+    }
+    both.max_tokens = own.max_output_tokens.or(both.max_tokens);
+    let includes = own.include.unwrap_or_default();
+    let logprobs = includes.iter().any(|part| part == "message.output_text.logprobs");
+    let chat = ChatMembers {
+        messages,
+        tools: own.tools.map(|tools| tools.into_iter().map(tool).collect()),
+        tool_choice: own.tool_choice.map(tool_choice),
+        parallel_tool_calls: own.parallel_tool_calls,
+        logprobs: (logprobs || own.top_logprobs.is_some_and(|top| top > 0)).then_some(true),
+        top_logprobs: own.top_logprobs,
+        reasoning_effort: own.reasoning.and_then(|reasoning| reasoning.effort),
+        max_completion_tokens: None,
+        add_generation_prompt: None,
+        continue_final_message: None,
+        chat_template_kwargs: (!variables.is_empty()).then_some(variables),
+    };
+    Ok((chat, both))
+}
+
+fn refuse_what_is_stored(own: &ResponseMembers) -> Result<(), Problem> {
+    for (name, is_given) in [
+        ("previous_response_id", own.previous_response_id.is_some()),
+        ("conversation", own.conversation.is_some()),
+        ("prompt", own.prompt.is_some()),
+    ] {
+        if is_given {
+            let detail = format!(
+                "{name} names something that is stored, and nothing is here; send the whole conversation as input"
+            );
+            return Err(Problem::invalid(format!("/{name}"), detail));
+        }
+    }
+    match own.background {
+        Some(true) => Err(Problem::invalid(
+            "/background",
+            "background is true; an answer is made while the client waits: leave it out",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A problem of a chat by the members of a response.
+pub(super) fn renamed(mut problem: Problem) -> Problem {
+    for fault in &mut problem.errors {
+        for (of_chat, own) in [
+            ("/messages", "/input"),
+            ("/response_format", "/text/format"),
+            ("/max_tokens", "/max_output_tokens"),
+            ("/reasoning_effort", "/reasoning/effort"),
+        ] {
+            // Items and messages are not the same ones.
+            if fault.pointer.starts_with(of_chat) {
+                own.clone_into(&mut fault.pointer);
+            }
+        }
+    }
+    problem
+}
+
+/// A format whose schema stands beside its type, in the place that chats have for it.
+fn response_format(mut format: Value) -> Value {
+    if format["type"] == "json_schema" && format.get("json_schema").is_none() {
+        let inner = format.as_object().cloned().unwrap_or_default();
+        let inner: Map<String, Value> =
+            inner.into_iter().filter(|(name, _)| name != "type").collect();
+        format = json!({"type": "json_schema", "json_schema": inner});
+    }
+    format
+}
+
+/// A tool whose definition stands beside its type, in the place that chats have for it.
+fn tool(tool: Value) -> Value {
+    let kind = tool["type"].as_str().unwrap_or_default().to_owned();
+    if !["function", "custom"].contains(&kind.as_str()) || tool.get(&kind).is_some() {
+        return tool;
+    }
+    let Value::Object(object) = tool else { return tool };
+    let inner: Map<String, Value> = object.into_iter().filter(|(name, _)| name != "type").collect();
+    Value::Object(Map::from_iter([
+        ("type".to_owned(), kind.as_str().into()),
+        (kind, Value::Object(inner)),
+    ]))
+}
+
+fn tool_choice(choice: Value) -> Value {
+    match choice["type"].as_str() {
+        Some("allowed_tools") if choice.get("allowed_tools").is_none() => {
+            let tools = choice["tools"].as_array().cloned().unwrap_or_default();
+            let tools: Vec<Value> = tools.into_iter().map(tool).collect();
+            json!({"type": "allowed_tools", "allowed_tools": {"mode": choice["mode"], "tools": tools}})
+        }
+        Some("function" | "custom") => tool(choice),
+        _ => choice,
+    }
+}
+
+/// The conversation as messages: calls belong to the answer before them.
+fn messages(own: &ResponseMembers) -> Result<Vec<Value>, Problem> {
+    let mut messages = Vec::new();
+    if let Some(instructions) = own.instructions.as_ref().filter(|text| !text.is_empty()) {
+        messages.push(json!({"role": "system", "content": instructions}));
+    }
+    match &own.input {
+        Value::String(text) => messages.push(json!({"role": "user", "content": text})),
+        Value::Array(items) => {
+            for (place, item) in items.iter().enumerate() {
+                add_item(&mut messages, item).map_err(|(at, rule)| {
+                    Problem::invalid(
+                        format!("/input/{place}{at}"),
+                        format!("input {place}: {rule}"),
+                    )
+                })?;
+            }
+        }
+        _ => return Err(Problem::invalid("/input", "the input is a text or a list of items")),
+    }
+    Ok(messages)
+}
+
+/// A rule that an item breaks, and where.
+type Broken = (&'static str, String);
+
+fn add_item(messages: &mut Vec<Value>, item: &Value) -> Result<(), Broken> {
+    let text = |name: &'static str, at: &'static str| {
+        let text = item[name].as_str();
+        text.ok_or_else(|| (at, format!("{name:?} is missing, or no text")))
+    };
+    let kind = item["type"].as_str();
+    match kind.or_else(|| item.get("role").map(|_| "message")) {
+        Some("message") => messages.push(message(item)?),
+        Some("function_call") => {
+            let function = json!({"name": text("name", "/name")?, "arguments": text("arguments", "/arguments")?});
+            let id = text("call_id", "/call_id")?;
+            add_call(messages, json!({"id": id, "type": "function", "function": function}));
+        }
+        Some("custom_tool_call") => {
+            let custom = json!({"name": text("name", "/name")?, "input": text("input", "/input")?});
+            let id = text("call_id", "/call_id")?;
+            add_call(messages, json!({"id": id, "type": "custom", "custom": custom}));
+        }
+        Some("function_call_output" | "custom_tool_call_output") => {
+            let content = content(&item["output"]).ok_or_else(|| {
+                ("/output", "\"output\" is neither a text nor a list of parts of text".to_owned())
+            })?;
+            let id = text("call_id", "/call_id")?;
+            messages.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
+        }
+        // What was thought in earlier turns is left out, as templates do.
+        Some("reasoning") => {}
+        other => {
+            let rule = format!(
+                "an item of type {other:?} is not read here; there are message, function_call, function_call_output, custom_tool_call, \
+                 custom_tool_call_output and reasoning"
+            );
+            return Err(("/type", rule));
+        }
+    }
+    Ok(())
+}
+
+fn add_call(messages: &mut Vec<Value>, call: Value) {
+    match messages.last_mut() {
+        Some(last) if last["role"] == "assistant" => match &mut last["tool_calls"] {
+            Value::Array(calls) => calls.push(call),
+            none => *none = json!([call]),
+        },
+        _ => messages.push(json!({"role": "assistant", "content": "", "tool_calls": [call]})),
+    }
+}
+
+fn message(item: &Value) -> Result<Value, Broken> {
+    let content = content(&item["content"]).ok_or_else(|| {
+        let rule =
+            "its content is neither a text nor a list of parts of text (input_text, output_text)";
+        ("/content", rule.to_owned())
+    })?;
+    Ok(json!({"role": item["role"], "content": content}))
+}
+
+/// A text, or the texts of parts.
+fn content(content: &Value) -> Option<Value> {
+    let part = |part: &Value| {
+        let is_text =
+            ["input_text", "output_text", "text"].iter().any(|kind| part["type"] == *kind);
+        let text = part["text"].as_str().filter(|_| is_text)?;
+        Some(json!({"type": "text", "text": text}))
+    };
+    match content {
+        Value::String(_) => Some(content.clone()),
+        Value::Array(parts) => parts.iter().map(part).collect::<Option<_>>().map(Value::Array),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(members: Value) -> Result<(ChatMembers, TextMembers), Problem> {
+        chat(serde_json::from_value(members).unwrap(), TextMembers::default())
+    }
+
+    #[test]
+    fn items_are_messages_and_calls_belong_to_answers() {
+        let input = json!([
+            {"role": "user", "content": [{"type": "input_text", "text": "a"}]},
+            {"type": "reasoning", "id": "rs", "summary": []},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "b", "annotations": []}]},
+            {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+            {"type": "custom_tool_call", "call_id": "c2", "name": "g", "input": "x"},
+            {"type": "function_call_output", "call_id": "c1", "output": "1"},
+            {"type": "custom_tool_call_output", "call_id": "c2", "output": "2"},
+        ]);
+        let (chat, _) = read(json!({"input": input, "instructions": "i"})).unwrap();
+        let calls = json!([
+            {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+            {"id": "c2", "type": "custom", "custom": {"name": "g", "input": "x"}},
+        ]);
+        let text = |text: &str| json!([{"type": "text", "text": text}]);
+        let want = json!([
+            {"role": "system", "content": "i"},
+            {"role": "user", "content": text("a")},
+            {"role": "assistant", "content": text("b"), "tool_calls": calls},
+            {"role": "tool", "tool_call_id": "c1", "content": "1"},
+            {"role": "tool", "tool_call_id": "c2", "content": "2"},
+        ]);
+        assert_eq!(Value::Array(chat.messages), want);
+    }
+
+    #[test]
+    fn tools_and_formats_stand_where_chats_have_them() {
+        let (chat, both) = read(json!({
+            "input": "a",
+            "tools": [{"type": "function", "name": "f", "parameters": {}}, {"type": "custom", "name": "g"}, {"type": "web_search"}],
+            "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]},
+            "text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}},
+            "max_output_tokens": 7, "reasoning": {"effort": "low", "summary": "auto"},
+        }))
+        .unwrap();
+        let function = json!({"type": "function", "function": {"name": "f", "parameters": {}}});
+        let tools =
+            json!([function, {"type": "custom", "custom": {"name": "g"}}, {"type": "web_search"}]);
+        assert_eq!(json!(chat.tools), tools);
+        let allowed =
+            json!({"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]});
+        assert_eq!(
+            json!(chat.tool_choice),
+            json!({"type": "allowed_tools", "allowed_tools": allowed})
+        );
+        let schema = json!({"name": "n", "schema": {"type": "object"}});
+        assert_eq!(
+            json!(both.response_format),
+            json!({"type": "json_schema", "json_schema": schema})
+        );
+        assert_eq!((both.max_tokens, chat.reasoning_effort.as_deref()), (Some(7), Some("low")));
+    }
+
+    #[test]
+    fn what_is_not_here_is_refused_by_name() {
+        for (members, pointer) in [
+            (json!({"input": "a", "previous_response_id": "resp_1"}), "/previous_response_id"),
+            (json!({"input": "a", "background": true}), "/background"),
+            (json!({"input": 7}), "/input"),
+            (json!({"input": [{"type": "image"}]}), "/input/0/type"),
+            (
+                json!({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}),
+                "/input/0/content",
+            ),
+            (
+                json!({"input": [{"type": "function_call", "name": "f", "arguments": "{}"}]}),
+                "/input/0/call_id",
+            ),
+        ] {
+            let problem = read(members.clone()).unwrap_err();
+            assert_eq!(problem.errors[0].pointer, pointer, "{members}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A response as a document: what was asked for, and the items of the answer.
+
+use std::sync::Arc;
+
+use palmette_text::Usage;
+use serde_json::{Map, Value, json};
+
+use super::super::answer::{Written, call_id, chat_logprobs};
+use crate::texts::ServedText;
+use crate::wire::{FinishName, ResponseMembers, TextMembers};
+
+/// Members that all documents of a response have.
+pub(super) struct Head {
+    /// The request's.
+    pub(super) id: String,
+    pub(super) created: u64,
+    pub(super) served: Arc<ServedText>,
+    pub(super) prompt_tokens: usize,
+    /// What was asked for, as it is told back.
+    pub(super) said: Map<String, Value>,
+}
+
+/// What a response tells back of what was asked for.
+pub(super) fn said(own: &ResponseMembers, both: &TextMembers) -> Map<String, Value> {
+    let text = own.text.clone().unwrap_or_default();
+    let format = text.format.unwrap_or_else(|| json!({"type": "text"}));
+    let reasoning = own.reasoning.as_ref().and_then(|reasoning| reasoning.effort.clone());
+    let said = json!({
+        "background": false,
+        "instructions": own.instructions,
+        "max_output_tokens": own.max_output_tokens.or(both.max_tokens),
+        "metadata": {},
+        "parallel_tool_calls": own.parallel_tool_calls.unwrap_or(true),
+        "previous_response_id": null,
+        "reasoning": {"effort": reasoning, "summary": null},
+        "store": false,
+        "temperature": both.temperature.unwrap_or(1.0),
+        "text": {"format": format},
+        "tool_choice": own.tool_choice.clone().unwrap_or_else(|| "auto".into()),
+        "tools": own.tools.clone().unwrap_or_default(),
+        "top_logprobs": own.top_logprobs.unwrap_or(0),
+        "top_p": both.top_p.unwrap_or(1.0),
+        "truncation": "disabled",
+    });
+    said.as_object().cloned().unwrap_or_default()
+}
+
+impl Head {
+    /// The name of an item of the answer.
+    pub(super) fn item_id(&self, kind: &str, place: usize) -> String {
+        let request: String = self.id.chars().filter(char::is_ascii_alphanumeric).collect();
+        format!("{kind}_{request}{place:02}")
+    }
+
+    /// The response in a state.
+    pub(super) fn document(&self, status: &str, output: &[Value], usage: Option<Usage>) -> Value {
+        let incomplete = (status == "incomplete").then(|| json!({"reason": "max_output_tokens"}));
+        let usage = usage.map(|usage| {
+            let (input, output) = (self.prompt_tokens, usage.completion_tokens);
+            json!({
+                "input_tokens": input,
+                "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+                "output_tokens": output,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": input + output,
+            })
+        });
+        let mut document = json!({
+            "id": format!("resp_{}", self.id),
+            "object": "response",
+            "created_at": self.created,
+            "status": status,
+            "error": null,
+            "incomplete_details": incomplete,
+            "model": self.served.name,
+            "output": output,
+            "usage": usage,
+        });
+        if let Some(object) = document.as_object_mut() {
+            object.extend(self.said.clone());
+        }
+        document
+    }
+
+    /// The whole response.
+    pub(super) fn answer(&self, written: Written) -> Value {
+        let (finish, usage) = written.end.unwrap_or((FinishName::Length, Usage::default()));
+        let status = status_of(finish);
+        let mut output = Vec::new();
+        if !written.reasoning.is_empty() {
+            let id = self.item_id("rs", output.len());
+            output.push(reasoning_item(&id, &written.reasoning, "completed"));
+        }
+        if !written.text.is_empty() || written.calls.is_empty() {
+            let logprobs = chat_logprobs(&self.served, &written.tokens);
+            let logprobs = logprobs.map_or_else(Vec::new, |found| found.content);
+            let id = self.item_id("msg", output.len());
+            output.push(message_item(&id, &written.text, &json!(logprobs), status));
+        }
+        for call in written.calls {
+            let place = output.len();
+            output.push(match (call.function, call.custom) {
+                (Some(function), _) => {
+                    let id = self.item_id("fc", place);
+                    call_item(&id, &call.id, &function.name, &function.arguments, "completed")
+                }
+                (None, custom) => {
+                    let custom = custom.unwrap_or_default();
+                    custom_item(&self.item_id("ctc", place), &call.id, &custom.name, &custom.input)
+                }
+            });
+        }
+        self.document(status, &output, Some(usage))
+    }
+
+    pub(super) fn call_id(&self, call: usize) -> String {
+        call_id(&self.id, 0, call)
+    }
+}
+
+/// The state of a response that has ended.
+pub(super) fn status_of(finish: FinishName) -> &'static str {
+    match finish {
+        FinishName::Length => "incomplete",
+        FinishName::Stop | FinishName::ToolCalls => "completed",
+    }
+}
+
+pub(super) fn text_part(text: &str, logprobs: &Value) -> Value {
+    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs})
+}
+
+pub(super) fn message_item(id: &str, text: &str, logprobs: &Value, status: &str) -> Value {
+    let content = [text_part(text, logprobs)];
+    json!({"id": id, "type": "message", "status": status, "role": "assistant", "content": content})
+}
+
+pub(super) fn reasoning_item(id: &str, text: &str, status: &str) -> Value {
+    let content = [json!({"type": "reasoning_text", "text": text})];
+    json!({"id": id, "type": "reasoning", "status": status, "summary": [], "content": content})
+}
+
+pub(super) fn call_item(id: &str, call: &str, name: &str, arguments: &str, status: &str) -> Value {
+    json!({"id": id, "type": "function_call", "status": status, "call_id": call, "name": name, "arguments": arguments})
+}
+
+pub(super) fn custom_item(id: &str, call: &str, name: &str, input: &str) -> Value {
+    json!({"id": id, "type": "custom_tool_call", "status": "completed", "call_id": call, "name": name, "input": input})
+}
