@@ -208,7 +208,7 @@ impl Cells {
             };
         }
         let Some(separator) = &self.options.list_separator else {
-            let problem = "was declared keywords, lists of text; say what parts the texts of a cell (a list separator), or \
+            let problem = "was declared keywords, lists of text; say what parts the texts of a cell (--list-separator), or \
                 write lists as JSON";
             return Err((Value::from(text), problem.to_owned()));
         };
@@ -406,7 +406,7 @@ mod tests {
         check(&plain, ColumnKind::Json, "{'a': 1}", json!("error: is no JSON"));
         check(&plain, ColumnKind::Keywords, r#"["a", 1]"#, json!(["a", "1"]));
         check(&plain, ColumnKind::Keywords, "['a']", json!("error: is no list as JSON writes it"));
-        check(&plain, ColumnKind::Keywords, "a|b", json!("error: a list separator"));
+        check(&plain, ColumnKind::Keywords, "a|b", json!("error: --list-separator"));
         let bars = CellOptions { list_separator: Some("|".to_owned()), ..plain.clone() };
         check(&bars, ColumnKind::Keywords, "computer | science|", json!(["computer", "science"]));
         check(&bars, ColumnKind::Keywords, "one", json!(["one"]));

@@ -126,7 +126,7 @@ impl Problem {
         });
         let mut problem = Problem::json(line, error);
         if let (Some(number), Kind::Json { message }) = (number, &mut *problem.kind) {
-            message.push_str(&format!(": {number} is no JSON; write null where there is no value, or name {number} as a text that means none"));
+            message.push_str(&format!(": {number} is no JSON; write null where there is no value, or name it as a text that means none (--null {number})"));
         }
         problem
     }
@@ -263,7 +263,7 @@ pub(super) enum Kind {
     Cell { item: String, name: String, value: String, problem: String },
     #[error(
         "the column name {name} is quoted; in tab-separated files quotes are characters as any other, unless \
-         quoted cells are asked for"
+         quoted cells are asked for (--quotes)"
     )]
     QuotedNames { name: String },
     #[error("{0}")]

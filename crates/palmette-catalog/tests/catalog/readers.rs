@@ -239,7 +239,8 @@ fn json_lines_errors() {
     check("{}\n[1]\n", ", line 1: no field \"item_id\" or \"id\"; the fields are none");
     check(
         "{\"id\": 1, \"codes\": [NaN]}",
-        ", line 1, column 21: expected value: NaN is no JSON; write null where there is no value",
+        ", line 1, column 21: expected value: NaN is no JSON; write null where there is no value, or name it \
+         as a text that means none (--null NaN)",
     );
     check("{\"id\": 3\n}", ", line 1: EOF while parsing an object");
     check("{\"id\": 1, \"codes\": [1]} {}", ", line 1, column 25: trailing characters");
@@ -385,7 +386,7 @@ fn tables_separated_by_tabs() {
             format,
             table,
             ", line 1: the column name \"item_id\" is quoted; in tab-separated files quotes are characters as any \
-             other, unless quoted cells are asked for",
+             other, unless quoted cells are asked for (--quotes)",
         );
     }
     check(Format::InfoText, "title\tcode_0\tid\nt\t5\tz\n", "2: z [5] {\"title\":\"t\"}\n");

@@ -149,7 +149,7 @@ fn cells_are_read_as_they_are_declared() {
     folder.check_refused(
         &items,
         &["--column", "categories=keywords"],
-        &["\"A\"", "computer|science", "list separator"],
+        &["\"A\"", "computer|science", "--list-separator"],
     );
     folder.check_refused(&items, &["--column", "price=number"], &["1.234,50", "number"]);
     folder.check_refused(&items, &["--decimal", "5"], &["--decimal", "'5'"]);
