@@ -25,7 +25,7 @@ const CRATES: &[(&str, Layers)] = &[
             ("lexer", &["grammar", "rules"]),
             ("blocks", &["grammar", "glr"]),
             ("names", &["grammar", "lexer"]),
-            ("recognizer", &["span", "grammar", "lr", "glr", "lexer", "blocks", "names"]),
+            ("recognizer", &["span", "grammar", "rules", "lr", "glr", "lexer", "blocks", "names"]),
         ],
     ),
     (
