@@ -65,6 +65,11 @@ impl FileError {
         }
     }
 
+    /// True where the system failed to read or write.
+    pub fn is_io(&self) -> bool {
+        matches!(&self.kind, FileErrorKind::Io(_))
+    }
+
     /// True where there is no such file.
     pub fn is_missing(&self) -> bool {
         matches!(&self.kind, FileErrorKind::Missing(_))

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crate::checkpoint::{Cause, Keeping, checkpoint};
 use crate::merge::Merge;
@@ -10,6 +11,11 @@ use crate::options::MergePolicy;
 use crate::policy::{NUM_LANES, pick};
 use crate::shared::Shared;
 use crate::writer::Writer;
+
+/// Time after which what failed is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+/// Time between trials whether the log can be written again.
+const TRIAL: Duration = Duration::from_secs(1);
 
 /// One thread for each lane of merges, and one for checkpoints.
 pub(crate) fn start(shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
@@ -49,9 +55,9 @@ fn merge_lane(shared: &Arc<Shared>, lane: usize) {
                 drop(merge);
                 let mut writer = shared.lock();
                 writer.counts.merge_error = Some(e.to_string());
-                // Tried again once something has changed.
+                // Tried again once something has changed, or there may be room again.
                 shared.changed.notify_all();
-                drop(shared.wait(writer));
+                drop(shared.wait_for(writer, RETRY));
             }
         }
     }
@@ -74,25 +80,40 @@ fn next_merge(shared: &Arc<Shared>, lane: usize) -> Option<Merge> {
     }
 }
 
+/// Makes checkpoints when they are due, and looks whether the log can be written again where it could not be.
 fn make_checkpoints(shared: &Arc<Shared>) {
+    let (mut next_checkpoint, mut next_trial) = (Instant::now(), Instant::now());
     loop {
         let mut writer = shared.lock();
         loop {
             if shared.is_closing.load(Ordering::Relaxed) {
                 return;
             }
-            let since = writer.wal.bytes().saturating_sub(writer.counts.failed_at_bytes);
-            let is_long = since >= shared.options.checkpoint_bytes
-                || writer.counts.updates_logged >= shared.options.checkpoint_items && since > 0;
-            if is_long && writer.check_sound().is_ok() {
+            let now = Instant::now();
+            let bytes = writer.wal.bytes();
+            let is_long = bytes >= shared.options.checkpoint_bytes
+                || writer.counts.updates_logged >= shared.options.checkpoint_items && bytes > 0;
+            // A checkpoint that failed has work left, whatever the log's length.
+            let is_due = (is_long || writer.counts.checkpoint_error.is_some())
+                && writer.check_sound().is_ok();
+            if is_due && now >= next_checkpoint {
                 break;
             }
-            writer = shared.wait(writer);
+            let cannot_write = writer.counts.write_error.is_some() && !writer.is_closed;
+            if cannot_write && now >= next_trial {
+                writer.try_to_write();
+                next_trial = now + TRIAL;
+            }
+            writer = match is_due || cannot_write {
+                true => shared.wait_for(writer, TRIAL),
+                false => shared.wait(writer),
+            };
         }
         drop(writer);
         let made = checkpoint(shared, Keeping::AsItIs, Cause::Wish);
-        let mut writer = shared.lock();
-        writer.counts.failed_at_bytes = if made.is_ok() { 0 } else { writer.wal.bytes() };
-        writer.counts.checkpoint_error = made.err().map(|e| e.to_string());
+        if made.is_err() {
+            next_checkpoint = Instant::now() + RETRY;
+        }
+        shared.lock().counts.checkpoint_error = made.err().map(|e| e.to_string());
     }
 }

@@ -79,10 +79,11 @@ pub(crate) fn checkpoint(
     keeping: Keeping,
     cause: Cause,
 ) -> Result<u64, LiveError> {
+    let before = shared.lock().state.generation;
     let made = try_checkpoint(shared, keeping, cause);
-    if let (Err(error), Cause::Entry) = (&made, cause) {
-        // The generation was counted already, and is in no file.
-        shared.lock().poisoned = Some(error.to_string());
+    if made.is_err() && cause == Cause::Entry {
+        // The generation was counted already, and is in no file: the entry is applied again.
+        shared.lock().state.generation = before;
     }
     made
 }
@@ -102,7 +103,7 @@ fn try_checkpoint(shared: &Arc<Shared>, keeping: Keeping, cause: Cause) -> Resul
         if !writer.wal.begins_with(generation + 1) {
             // Until there is the manifest, only the last file of the log may be torn.
             writer.wal.sync()?;
-            writer.wal = Wal::create(&shared.dir, generation + 1)?;
+            writer.wal = Wal::create(&shared.dir, generation + 1, writer.is_forced())?;
         }
         writer.counts.updates_logged = 0;
         let state = &writer.state;

@@ -35,7 +35,12 @@ pub(crate) enum Kind {
     #[error("generation {generation} is not kept; {kept}")]
     NotKept { generation: String, kept: String },
     #[error(
-        "{path}: no more updates are taken since one could not be logged: {problem}; readers go on; \
+        "{path}: cannot write the log: {error}; nothing was applied, and readers go on; the next change is tried again",
+        path = path.display()
+    )]
+    NotLogged { path: PathBuf, error: io::Error },
+    #[error(
+        "{path}: no more updates are taken since one could not be indexed: {problem}; readers go on; \
         open the catalog again once the cause is gone",
         path = path.display()
     )]
@@ -98,6 +103,15 @@ impl LiveError {
                 | Kind::Options(_)
                 | Kind::Build(_)
         )
+    }
+
+    /// Whether the system failed, the disk for one, so that the same may succeed later.
+    pub fn is_passing(&self) -> bool {
+        match &*self.0 {
+            Kind::Io { .. } | Kind::NotLogged { .. } | Kind::Threads(_) => true,
+            Kind::File(error) => error.is_io(),
+            _ => false,
+        }
     }
 
     /// Whether another process has the catalog open.

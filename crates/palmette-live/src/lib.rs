@@ -95,6 +95,8 @@ mod checkpoint;
 mod constraint;
 mod contents;
 mod error;
+#[cfg(test)]
+mod faults;
 mod gathered;
 mod in_order;
 mod live;

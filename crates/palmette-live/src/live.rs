@@ -58,8 +58,8 @@ impl LiveCatalog {
     ///
     /// # Errors
     /// For the first update that breaks a rule: an empty id, codes that no item may have, an attribute of
-    /// another kind than the items before have. Nothing is applied then. When the log cannot be written:
-    /// no updates are taken then until the catalog is opened again, and that may find this batch applied.
+    /// another kind than the items before have. When the log cannot be written: the next batch is tried again. Nothing is applied
+    /// then; only where the process ends before what was written can be cut off, the next that opens the catalog may find it applied.
     pub fn apply(&self, updates: &[Update]) -> Result<Applied, LiveError> {
         self.check_own()?;
         let mut writer = self.shared.lock();

@@ -13,7 +13,7 @@ use crate::manifest::{
     self, Contents, Manifest, SegmentEntry, delete_unwanted, file_name, file_names, numbers,
     segment_file,
 };
-use crate::options::LiveOptions;
+use crate::options::{LiveOptions, SyncPolicy};
 use crate::schema::Schema;
 use crate::shared::Shared;
 use crate::state::State;
@@ -63,7 +63,7 @@ impl LiveCatalog {
                 num_departed: 0,
             });
         }
-        Wal::create(dir, 1)?;
+        Wal::create(dir, 1, options.sync == SyncPolicy::EveryBatch)?;
         let contents = Contents { generation: 0, segments };
         Manifest::new(1, schema, contents, Vec::new(), 1).write(dir)?;
         open_locked(dir, options, None, lock_file)
@@ -115,7 +115,7 @@ pub(crate) fn open_locked(
         .map(|generation| batch_keys::read(&dir.join(manifest::keys_file(generation))));
     let keys = keys.transpose()?.unwrap_or_default();
     let mut entries = Vec::new();
-    let (mut end, mut torn_bytes) = (0, 0);
+    let (mut end, mut torn_bytes, mut last_generation) = (0, 0, contents.generation);
     for at in 0..logs.len() {
         // Fewer, once a replica's were cut off.
         let Some(&first) = logs.get(at) else { break };
@@ -135,12 +135,13 @@ pub(crate) fn open_locked(
             return Err(LiveError::damaged(&path, problem));
         }
         entries.extend(replayed.entries);
-        (end, torn_bytes) = (replayed.end, replayed.torn_bytes);
+        (end, torn_bytes, last_generation) = (replayed.end, replayed.torn_bytes, next - 1);
     }
     entries.retain(|&(generation, _)| generation > contents.generation);
     let last = logs.last().map(|&first| dir.join(wal::file_name(first))).unwrap_or_default();
 
-    let wal = Wal::open_at(&last, end)?;
+    let is_forced = options.sync == SyncPolicy::EveryBatch;
+    let wal = Wal::open_at(&last, end, last_generation, is_forced)?;
     let mut state = State::new(dir, options, schema, kept, next_file_number)?;
     state.generation = contents.generation;
     state.keys = keys;
@@ -162,6 +163,8 @@ pub(crate) fn open_locked(
         Some(first) => logs.contains(&first),
         None => wanted.contains(name),
     })?;
+    // A process that was killed left what it was writing; nobody writes now.
+    palmette_storage::remove_temporary_files(dir).map_err(|e| LiveError::io(dir, e))?;
     let shared_log = shared_log.map(str::to_owned);
     Ok(LiveCatalog::start(Shared::new(writer, checkpoints, shared_log, lock_file)))
 }

@@ -37,7 +37,7 @@ use crate::manifest::{
 };
 use crate::memory::departed_catalog;
 use crate::open::{lock, open_as, open_locked};
-use crate::options::LiveOptions;
+use crate::options::{LiveOptions, SyncPolicy};
 use crate::reader::{LiveReader, ReaderOptions};
 use crate::schema::Schema;
 use crate::segment::SegmentView;
@@ -175,7 +175,7 @@ impl LiveCatalog {
             return Err(Kind::Exists { path: dir.to_owned() }.into());
         }
         let placed = place(dir, base, 0)?;
-        Wal::create(dir, base.generation + 1)?;
+        Wal::create(dir, base.generation + 1, options.sync == SyncPolicy::EveryBatch)?;
         placed.manifest(1, shared_log).write(dir)?;
         open_locked(dir, options, Some(shared_log), lock_file)
     }
@@ -202,12 +202,11 @@ impl LiveCatalog {
                 None => BatchKeys::default(),
             };
             writer.wal.sync()?;
-            writer.wal = Wal::create(&shared.dir, generation + 1)?;
+            let wal = Wal::create(&shared.dir, generation + 1, writer.is_forced())?;
             let manifest = placed.manifest(checkpoints.number + 1, shared_log);
-            // Before its number is used: after an error the newest manifest is the one before.
-            manifest.write(&shared.dir).inspect_err(|error| {
-                writer.poisoned = Some(error.to_string());
-            })?;
+            // Before its number is used: after an error the newest manifest is the one before, and its log goes on.
+            manifest.write(&shared.dir)?;
+            writer.wal = wal;
             checkpoints.number = manifest.number;
             checkpoints.live_files.clear();
             checkpoints.opened(&opened);

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
@@ -68,6 +69,18 @@ impl Shared {
         self.guard(self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// [`wait`](Self::wait), for no longer than this.
+    pub(crate) fn wait_for<'a>(
+        &'a self,
+        mut writer: WriterGuard<'a>,
+        most: Duration,
+    ) -> WriterGuard<'a> {
+        writer.show();
+        let waiting = writer.guard.take().expect("held until it is dropped");
+        let waited = self.changed.wait_timeout(waiting, most);
+        self.guard(waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+
     fn guard<'a>(&'a self, guard: MutexGuard<'a, Writer>) -> WriterGuard<'a> {
         WriterGuard { shared: self, guard: Some(guard), is_changed: false }
     }
@@ -92,6 +105,10 @@ impl WriterGuard<'_> {
     fn show(&mut self) {
         if let Some(writer) = self.guard.as_deref().filter(|_| self.is_changed) {
             self.shared.status.store(Arc::new(writer.status()));
+            if writer.counts.write_error.is_some() {
+                // Somebody is to look when it can be written again.
+                self.shared.changed.notify_all();
+            }
         }
     }
 }

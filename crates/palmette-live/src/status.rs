@@ -41,6 +41,8 @@ pub struct LiveStatus {
     pub checkpoints_done: u64,
     /// Batches that had to wait since it was opened, for merges to make room.
     pub waits: u64,
+    /// Why the last change could not be written; empty again once one could, or it was found that there is room.
+    pub write_error: Option<String>,
     /// Why the last merge or checkpoint in the background failed; empty again after one that did not.
     pub background_error: Option<String>,
 }
@@ -71,6 +73,7 @@ impl LiveStatus {
             items_merged: 0,
             checkpoints_done: 0,
             waits: 0,
+            write_error: None,
             background_error: None,
         }
     }

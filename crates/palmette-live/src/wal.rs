@@ -2,18 +2,27 @@
 //!
 //! A file begins with 64 bytes: magic, version (u32), zeros (u32), the generation of its first record
 //! (u64), CRC-32 of these (u32), zeros; then, from byte 32, the **mark**: the last generation that was acknowledged
-//! as forced to the disk (u64), its CRC-32 (u32), zeros. Records follow without gaps: length of the entry (u32), CRC-32 of
-//! what comes after it (u32), the generation that the entry makes (u64), the entry. Little-endian.
+//! as forced to the disk (u64), its CRC-32 (u32); from byte 44 where the mark bounds what readers may read 1 (u32) and the
+//! identity of the running system (16 bytes), else zeros. Records follow without gaps: length of the entry (u32), CRC-32 of what comes
+//! after it (u32), the generation that the entry makes (u64), the entry. Little-endian.
 //!
 //! A file is named after its first generation. Generations follow one another without gaps, from record to
 //! record and from file to file.
 //!
 //! A record that is not whole at the end of the last file was being written when the process ended, unless the mark says that it was
 //! acknowledged: then it is damaged. The mark is not forced to the disk, so it may lag, never lead.
+//!
+//! # Faults of the disk
+//! A record that could not be written, or forced to the disk, was not acknowledged and is cut off, so that the next one is tried as if it
+//! had never been. Readers have not seen it: they read no further than the mark, unless the system was started since, when the mark may
+//! lag behind the records and nobody is writing one. What a file system keeps after it failed to force a file
+//! says nothing about the disk, so that the file is then closed, opened again, checked, and written and forced once more.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use palmette_storage::write_atomically;
 
@@ -26,15 +35,62 @@ const HEADER_BYTES: usize = 64;
 /// Bytes of the header before the mark.
 const MARK_AT: usize = 32;
 const MARK_BYTES: usize = 12;
+/// Place of what says whether the mark bounds readers.
+const BOUND_AT: usize = MARK_AT + MARK_BYTES;
+const BOUND_BYTES: usize = HEADER_BYTES - BOUND_AT;
+/// Bytes that are written to see whether there is room.
+const TRIAL_BYTES: usize = 64 << 10;
 const RECORD_BYTES: usize = 16;
 
 /// The file that records are appended to.
 #[derive(Debug)]
 pub(crate) struct Wal {
     path: PathBuf,
-    file: File,
+    file: Box<dyn LogFile>,
+    open: Open,
     /// Where the next record begins.
     end: u64,
+    /// What is to be put right before anything is appended.
+    fault: Option<Fault>,
+}
+
+/// State of a file after an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// Bytes may follow the last record.
+    Tail,
+    /// The file could not be forced to the disk, so that what it seems to hold may not be there.
+    Unforced,
+}
+
+/// A file that is written to; tests have one that fails.
+pub(crate) trait LogFile: fmt::Debug + Send + Sync {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    fn set_len(&mut self, len: u64) -> io::Result<()>;
+    /// Forces what was written to the disk.
+    fn force(&mut self) -> io::Result<()>;
+}
+
+impl LogFile for File {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.seek(SeekFrom::Start(offset))?;
+        self.write_all(bytes)
+    }
+
+    fn set_len(&mut self, len: u64) -> io::Result<()> {
+        File::set_len(self, len)
+    }
+
+    fn force(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// Opens a file to be written to.
+pub(crate) type Open = fn(&Path) -> io::Result<Box<dyn LogFile>>;
+
+fn open_file(path: &Path) -> io::Result<Box<dyn LogFile>> {
+    Ok(Box::new(OpenOptions::new().write(true).open(path)?))
 }
 
 /// What a file had.
@@ -60,33 +116,53 @@ pub(crate) fn first_generation(name: &str) -> Option<u64> {
 }
 
 impl Wal {
-    /// Begins a file whose first record will make `generation`.
-    pub(crate) fn create(dir: &Path, generation: u64) -> Result<Self, LiveError> {
+    /// Begins a file whose first record will make `generation`; with `is_forced` each record will be forced to the disk.
+    pub(crate) fn create(dir: &Path, generation: u64, is_forced: bool) -> Result<Self, LiveError> {
         let path = dir.join(file_name(generation));
         let error = |e| LiveError::io(&path, e);
         write_atomically(&path, |file| file.write_all(&header(generation))).map_err(error)?;
-        Self::open_at(&path, HEADER_BYTES as u64)
+        Self::open_at(&path, HEADER_BYTES as u64, generation - 1, is_forced)
     }
 
-    /// Goes on after the first `end` bytes of a file; what comes after them is cut off.
-    pub(crate) fn open_at(path: &Path, end: u64) -> Result<Self, LiveError> {
+    /// Goes on after the first `end` bytes of a file, the last record of which made `generation`; what comes after them is cut off.
+    pub(crate) fn open_at(
+        path: &Path,
+        end: u64,
+        generation: u64,
+        is_forced: bool,
+    ) -> Result<Self, LiveError> {
         let open = || {
-            let mut file = OpenOptions::new().write(true).open(path)?;
-            if file.metadata()?.len() != end {
+            let mut bytes = Vec::new();
+            let mut found = File::open(path)?;
+            Read::by_ref(&mut found).take(HEADER_BYTES as u64).read_to_end(&mut bytes)?;
+            let len = found.metadata()?.len();
+            let mut file = open_file(path)?;
+            if len != end {
                 file.set_len(end)?;
-                file.sync_all()?;
             }
-            file.seek(SeekFrom::Start(end))?;
+            // The process before may have ended before it had forced its last record, which counts from now on.
+            if is_forced || len != end {
+                file.force()?;
+            }
+            if is_forced && end > HEADER_BYTES as u64 && marked(&bytes) < generation {
+                file.write_at(MARK_AT as u64, &mark(generation))?;
+            }
+            // A file that is as it is to be is not written to: the disk may be full.
+            let bound = is_forced.then(bound).flatten().unwrap_or_default();
+            if bytes.get(BOUND_AT..) != Some(&bound[..]) {
+                file.write_at(BOUND_AT as u64, &bound)?;
+            }
             Ok(file)
         };
         let file = open().map_err(|e| LiveError::io(path, e))?;
-        Ok(Self { path: path.to_owned(), file, end })
+        Ok(Self { path: path.to_owned(), file, open: open_file, end, fault: None })
     }
 
     /// Appends the record that makes `generation`, and forces it to the disk if asked to.
     ///
-    /// After an error the file may end in a part of the record; nothing may be appended then.
+    /// After an error the record is not in the file, or is cut off before anything is appended.
     pub(crate) fn append(&mut self, generation: u64, entry: &[u8], sync: bool) -> io::Result<()> {
+        self.repair()?;
         let len = u32::try_from(entry.len())
             .map_err(|_| io::Error::other("a batch takes more than 4 GiB; apply it in parts"))?;
         let mut record = Vec::with_capacity(RECORD_BYTES + entry.len());
@@ -94,25 +170,87 @@ impl Wal {
         record.extend_from_slice(&checksum(generation, entry).to_le_bytes());
         record.extend_from_slice(&generation.to_le_bytes());
         record.extend_from_slice(entry);
-        self.file.write_all(&record)?;
+        self.write(&record, sync)?;
         self.end += record.len() as u64;
         if sync {
-            self.file.sync_data()?;
-            self.mark(generation)?;
+            // It may lag.
+            _ = self.file.write_at(MARK_AT as u64, &mark(generation));
         }
         Ok(())
     }
 
-    /// Says that a generation is on the disk.
-    fn mark(&mut self, generation: u64) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(MARK_AT as u64))?;
-        self.file.write_all(&mark(generation))?;
-        self.file.seek(SeekFrom::Start(self.end)).map(drop)
+    /// Writes bytes after the last record; after an error they are cut off, or will be.
+    fn write(&mut self, bytes: &[u8], sync: bool) -> io::Result<()> {
+        self.fault = Some(Fault::Tail);
+        let mut written = self.file.write_at(self.end, bytes);
+        if written.is_ok() && sync {
+            self.fault = Some(Fault::Unforced);
+            written = self.file.force();
+        }
+        match written {
+            Ok(()) => self.fault = None,
+            // Where it fails it is tried again before the next record.
+            Err(_) => _ = self.repair(),
+        }
+        written
+    }
+
+    /// Puts the file right after an error, so that it ends with the last record.
+    pub(crate) fn repair(&mut self) -> io::Result<()> {
+        match self.fault {
+            None => return Ok(()),
+            Some(Fault::Tail) => self.file.set_len(self.end)?,
+            Some(Fault::Unforced) => {
+                let mut file = (self.open)(&self.path)?;
+                file.set_len(self.end)?;
+                let bytes = std::fs::read(&self.path)?;
+                let is_whole = bytes.len() as u64 == self.end && self.is_whole(&bytes);
+                if !is_whole {
+                    return Err(io::Error::other(
+                        "the log lost records when it could not be forced to the disk; export the catalog while it is served, and restore \
+                         it from that",
+                    ));
+                }
+                // The same bytes, as new ones: those before count as written and may not be.
+                file.write_at(0, &bytes)?;
+                file.force()?;
+                self.file = file;
+            }
+        }
+        self.fault = None;
+        Ok(())
+    }
+
+    /// Writes by another kind of file.
+    #[cfg(test)]
+    pub(crate) fn write_by(&mut self, open: Open) {
+        (self.open, self.file) = (open, open(&self.path).expect("no fault yet"));
+    }
+
+    /// Whether bytes are a log's that ends with a whole record.
+    fn is_whole(&self, bytes: &[u8]) -> bool {
+        let name = self.path.file_name().and_then(|name| name.to_str());
+        let first = name.and_then(first_generation).unwrap_or_default();
+        let records =
+            Records { path: &self.path, bytes, first_byte: 0, acknowledged: 0, newest: u64::MAX };
+        check_header(&self.path, bytes, first).is_ok()
+            && records.from(HEADER_BYTES, first, false).is_ok()
+    }
+
+    /// Tries whether the file can be written and forced, by bytes that are no record and are cut off.
+    pub(crate) fn try_to_write(&mut self) -> io::Result<()> {
+        self.repair()?;
+        self.write(&[0; TRIAL_BYTES], true)?;
+        self.fault = Some(Fault::Tail);
+        self.repair()
     }
 
     /// Forces everything to the disk.
-    pub(crate) fn sync(&self) -> Result<(), LiveError> {
-        self.file.sync_data().map_err(|e| LiveError::io(&self.path, e))
+    pub(crate) fn sync(&mut self) -> Result<(), LiveError> {
+        let forced = self
+            .repair()
+            .and_then(|()| self.file.force().inspect_err(|_| self.fault = Some(Fault::Unforced)));
+        forced.map_err(|e| LiveError::io(&self.path, e))
     }
 
     /// Bytes of the file's records.
@@ -120,9 +258,14 @@ impl Wal {
         self.end - HEADER_BYTES as u64
     }
 
+    /// Whether the file is without records, and the first must make a generation.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.end == HEADER_BYTES as u64
+    }
+
     /// Whether the file is without records and the first will make `generation`.
     pub(crate) fn begins_with(&self, generation: u64) -> bool {
-        self.end == HEADER_BYTES as u64 && self.path.ends_with(file_name(generation))
+        self.is_empty() && self.path.ends_with(file_name(generation))
     }
 }
 
@@ -135,7 +278,8 @@ impl Wal {
 pub(crate) fn replay(path: &Path, first: u64, may_be_torn: bool) -> Result<Replayed, LiveError> {
     let bytes = std::fs::read(path).map_err(|e| LiveError::io(path, e))?;
     check_header(path, &bytes, first)?;
-    let read = Records { path, bytes: &bytes, first_byte: 0, acknowledged: marked(&bytes) };
+    let acknowledged = marked(&bytes);
+    let read = Records { path, bytes: &bytes, first_byte: 0, acknowledged, newest: u64::MAX };
     read.from(HEADER_BYTES, first, may_be_torn)
 }
 
@@ -158,6 +302,24 @@ fn marked(bytes: &[u8]) -> u64 {
     if is_whole { generation } else { 0 }
 }
 
+/// Bytes that bound readers by the mark while this system runs; `None` where it does not tell when it was started.
+fn bound() -> Option<[u8; BOUND_BYTES]> {
+    static STARTED: OnceLock<Option<u128>> = OnceLock::new();
+    let started = STARTED.get_or_init(|| {
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()
+    });
+    let mut bytes = [0; BOUND_BYTES];
+    bytes[..4].copy_from_slice(&1_u32.to_le_bytes());
+    bytes[4..].copy_from_slice(&(*started)?.to_le_bytes());
+    Some(bytes)
+}
+
+/// Whether readers read no further than the mark of a file.
+fn is_bound(bytes: &[u8]) -> bool {
+    bound().is_some_and(|bound| bytes.get(BOUND_AT..HEADER_BYTES) == Some(&bound[..]))
+}
+
 fn mark(generation: u64) -> [u8; MARK_BYTES] {
     let mut mark = [0; MARK_BYTES];
     mark[..8].copy_from_slice(&generation.to_le_bytes());
@@ -174,6 +336,8 @@ struct Records<'a> {
     first_byte: u64,
     /// Records up to this generation must be whole.
     acknowledged: u64,
+    /// Records after this generation are not read.
+    newest: u64,
 }
 
 impl Records<'_> {
@@ -184,9 +348,9 @@ impl Records<'_> {
         mut generation: u64,
         may_be_torn: bool,
     ) -> Result<Replayed, LiveError> {
-        let &Self { path, bytes, first_byte, acknowledged } = self;
+        let &Self { path, bytes, first_byte, acknowledged, newest } = self;
         let mut entries = Vec::new();
-        while at < bytes.len() || generation <= acknowledged {
+        while generation <= newest && (at < bytes.len() || generation <= acknowledged) {
             let Some(entry) = record_at(bytes, at, |found| found == generation) else {
                 let is_torn = may_be_torn
                     && generation > acknowledged
@@ -277,8 +441,10 @@ impl WalTail {
         }
         read(&mut self.file).map_err(error)?;
         let acknowledged = marked(&header);
-        let records =
-            Records { path: &self.path, bytes: &bytes, first_byte: self.at, acknowledged };
+        // What is not acknowledged may be cut off again, and another record take its place.
+        let newest = if is_bound(&header) { acknowledged } else { u64::MAX };
+        let (path, first_byte) = (&self.path, self.at);
+        let records = Records { path, bytes: &bytes, first_byte, acknowledged, newest };
         let replayed = records.from(0, self.generation, true)?;
         self.at = replayed.end;
         self.generation += replayed.entries.len() as u64;
@@ -326,6 +492,7 @@ fn header(generation: u64) -> [u8; HEADER_BYTES] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::faults::{FAULTS, Faults, NO_FAULTS, open_faulty};
     use crate::update::Update;
 
     fn batch(n: u64) -> Vec<Update> {
@@ -334,7 +501,7 @@ mod tests {
 
     /// A log of generations 5, 6 and 7, and where each record begins.
     fn log(dir: &Path, is_synced: bool) -> (PathBuf, Vec<u8>, Vec<usize>) {
-        let mut wal = Wal::create(dir, 5).expect("a new folder");
+        let mut wal = Wal::create(dir, 5, is_synced).expect("a new folder");
         let mut starts = Vec::new();
         for generation in 5..8 {
             starts.push(wal.end as usize);
@@ -422,6 +589,21 @@ mod tests {
     }
 
     #[test]
+    fn a_tail_reads_what_was_acknowledged_while_it_is_written() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (path, mut bytes, _) = log(dir.path(), true);
+        bytes[MARK_AT..BOUND_AT].copy_from_slice(&mark(6));
+        std::fs::write(&path, &bytes).expect("room");
+        let mut tail = WalTail::open(dir.path(), 5).expect("it is there");
+        assert_eq!(tail.read().expect("sound").len(), 2);
+        assert_eq!(tail.read().expect("sound").len(), 0);
+        // After a start of the system nobody is writing the last, and its mark may have been lost.
+        bytes[BOUND_AT + 4] ^= 1;
+        std::fs::write(&path, &bytes).expect("room");
+        assert_eq!(tail.read().expect("sound").len(), 1);
+    }
+
+    #[test]
     fn damage_before_a_whole_record_is_an_error_that_names_the_place() {
         let dir = tempfile::tempdir().expect("a folder");
         let (path, bytes, starts) = log(dir.path(), false);
@@ -460,11 +642,102 @@ mod tests {
         std::fs::write(&path, &bytes[..bytes.len() - 1]).expect("room");
         let end = replay(&path, 5, true).expect("torn").end;
         assert_eq!(end, starts[2] as u64);
-        let mut wal = Wal::open_at(&path, end).expect("it is there");
+        let mut wal = Wal::open_at(&path, end, 6, false).expect("it is there");
         let mut entry = Vec::new();
         log_entry::write_rollback(3, &mut entry);
         wal.append(7, &entry, false).expect("room");
         let entries = replay(&path, 5, false).expect("whole").entries;
         assert_eq!(entries[2], (7, LogEntry::Rollback { to: 3 }));
+    }
+
+    /// Whatever fails and for how long: no record is lost that was acknowledged, none is there that was not, and the next is taken as
+    /// soon as nothing fails.
+    #[test]
+    fn faults_of_the_disk_pass() {
+        let mut num_refused = 0;
+        for is_synced in [true, false] {
+            for (room, lens, forces, opens) in [
+                (70, 0, 0, 0),
+                (70, 1, 0, 0),
+                (70, 3, 0, 0),
+                (u64::MAX, 0, 1, 0),
+                (u64::MAX, 0, 2, 0),
+                (u64::MAX, 1, 1, 0),
+                (u64::MAX, 2, 3, 0),
+                (u64::MAX, 0, 1, 2),
+                (150, 2, 2, 2),
+            ] {
+                let dir = tempfile::tempdir().expect("a folder");
+                let (path, _, _) = log(dir.path(), is_synced);
+                let end = replay(&path, 5, false).expect("whole").end;
+                let mut wal = Wal::open_at(&path, end, 7, is_synced).expect("it is there");
+                wal.write_by(open_faulty);
+                let mut tail = WalTail::open(dir.path(), 5).expect("it is there");
+                let mut seen = tail.read().expect("sound").len() as u64 + 4;
+                let room = room.saturating_add(if room < u64::MAX { end } else { 0 });
+                FAULTS.set(Faults { room, lens, forces, opens });
+                let mut generation = 8;
+                for round in 0..40 {
+                    if round == 20 {
+                        FAULTS.set(NO_FAULTS);
+                    }
+                    // Another batch each time: none takes the place of one that was refused.
+                    let mut entry = Vec::new();
+                    log_entry::write_batch(&batch(100 + round), None, &mut entry);
+                    match wal.append(generation, &entry, is_synced) {
+                        Ok(()) => generation += 1,
+                        Err(_) => num_refused += 1,
+                    }
+                    let entries = tail.read().expect("sound");
+                    seen += entries.len() as u64;
+                    assert_eq!(seen, generation - 1, "a reader has what was acknowledged");
+                    let replayed = replay(&path, 5, true).expect("its end may be torn");
+                    let is_clean = wal.fault.is_none();
+                    if is_clean {
+                        assert_eq!((replayed.torn_bytes, replayed.end), (0, wal.end));
+                        assert_eq!(replayed.entries.len() as u64, generation - 5);
+                    }
+                    assert!(round < 20 || is_clean, "round {round}");
+                }
+                assert!(generation >= 28, "{generation}");
+            }
+        }
+        assert!(num_refused > 20, "{num_refused}");
+    }
+
+    /// A file that could not be forced is not believed: it is read again, and written again.
+    #[test]
+    fn what_was_lost_when_it_could_not_be_forced_is_said() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (path, bytes, starts) = log(dir.path(), true);
+        let mut wal = Wal::open_at(&path, bytes.len() as u64, 7, true).expect("it is there");
+        wal.write_by(open_faulty);
+        FAULTS.set(Faults { forces: 1, opens: 1, ..NO_FAULTS });
+        let mut entry = Vec::new();
+        log_entry::write_rollback(3, &mut entry);
+        wal.append(8, &entry, true).expect_err("a fault");
+        // The system dropped what it could not write.
+        let mut lost = bytes.clone();
+        lost[starts[1]..].fill(0);
+        std::fs::write(&path, &lost).expect("room");
+        let error = wal.append(8, &entry, true).expect_err("records are gone").to_string();
+        assert!(error.contains("lost records") && error.contains("export"), "{error}");
+        std::fs::write(&path, &bytes).expect("room");
+        wal.append(8, &entry, true).expect("it is there again");
+        assert_eq!(replay(&path, 5, false).expect("whole").entries.len(), 4);
+    }
+
+    #[test]
+    fn a_trial_leaves_nothing() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (path, bytes, _) = log(dir.path(), true);
+        let mut wal = Wal::open_at(&path, bytes.len() as u64, 7, true).expect("it is there");
+        wal.write_by(open_faulty);
+        FAULTS.set(Faults { room: bytes.len() as u64 + 1000, ..NO_FAULTS });
+        wal.try_to_write().expect_err("there is no room");
+        assert_eq!(std::fs::read(&path).expect("it is there"), bytes);
+        FAULTS.set(NO_FAULTS);
+        wal.try_to_write().expect("there is room");
+        assert_eq!(std::fs::read(&path).expect("it is there"), bytes);
     }
 }

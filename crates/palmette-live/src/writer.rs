@@ -1,6 +1,7 @@
 //! The single writer: the state, the log before it, and the merges that are under way.
 
 use std::collections::HashSet;
+use std::io;
 use std::ops::Range;
 
 use crate::error::{Kind, LiveError};
@@ -20,7 +21,7 @@ pub(crate) struct Writer {
     pub(crate) merging: HashSet<u64>,
     /// Numbers of files that merges are writing.
     pub(crate) pending_files: HashSet<u64>,
-    /// Reason why nothing more can be logged.
+    /// Reason why nothing more is taken.
     pub(crate) poisoned: Option<String>,
     /// True once no more is taken since the caller wants it so.
     pub(crate) is_closed: bool,
@@ -36,12 +37,12 @@ pub(crate) struct Counts {
     pub(crate) items_merged: u64,
     pub(crate) checkpoints_done: u64,
     pub(crate) waits: u64,
+    /// Error of the last record that was to be logged.
+    pub(crate) write_error: Option<String>,
     pub(crate) merge_error: Option<String>,
     pub(crate) checkpoint_error: Option<String>,
     /// Updates since the last checkpoint.
     pub(crate) updates_logged: u64,
-    /// Bytes of the log when a checkpoint in the background was tried and failed.
-    pub(crate) failed_at_bytes: u64,
 }
 
 impl Writer {
@@ -66,16 +67,30 @@ impl Writer {
         }
     }
 
-    /// Logs what makes the next generation. After an error nothing more is taken: what the log ends in is
-    /// then not known.
+    /// Logs what makes the next generation. After an error the log is as it was, and the next is tried again.
     pub(crate) fn log(&mut self, entry: &[u8]) -> Result<(), LiveError> {
-        let sync = self.state.options.sync == SyncPolicy::EveryBatch;
-        if let Err(e) = self.wal.append(self.state.generation + 1, entry, sync) {
-            self.poisoned = Some(e.to_string());
-            self.check_sound()?;
+        let generation = self.state.generation + 1;
+        if self.wal.is_empty() && !self.wal.begins_with(generation) {
+            // A checkpoint that was to make a generation failed after the log had begun anew.
+            self.wal = Wal::create(&self.state.dir, generation, self.is_forced())?;
         }
-        self.state.generation += 1;
+        let appended = self.wal.append(generation, entry, self.is_forced());
+        self.counts.write_error = appended.as_ref().err().map(io::Error::to_string);
+        appended.map_err(|error| Kind::NotLogged { path: self.state.dir.clone(), error })?;
+        self.state.generation = generation;
         Ok(())
+    }
+
+    /// Whether each record is forced to the disk.
+    pub(crate) fn is_forced(&self) -> bool {
+        self.state.options.sync == SyncPolicy::EveryBatch
+    }
+
+    /// Tries whether the log can be written again, where it could not be.
+    pub(crate) fn try_to_write(&mut self) {
+        if self.counts.write_error.is_some() {
+            self.counts.write_error = self.wal.try_to_write().err().map(|error| error.to_string());
+        }
     }
 
     /// Indexes the memory segment anew; after an error nothing more is taken.
@@ -102,6 +117,7 @@ impl Writer {
             items_merged: counts.items_merged,
             checkpoints_done: counts.checkpoints_done,
             waits: counts.waits,
+            write_error: counts.write_error.clone().or_else(|| self.poisoned.clone()),
             background_error: counts.merge_error.clone().or(counts.checkpoint_error.clone()),
             ..status
         }
@@ -125,5 +141,68 @@ impl Writer {
         let range = first..first + keys.len();
         let found = sealed.get(range.clone())?;
         found.iter().map(key).eq(keys.iter().copied()).then_some(range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use palmette_catalog::Item;
+
+    use crate::faults::{FAULTS, Faults, NO_FAULTS, open_faulty};
+    use crate::{LiveCatalog, LiveOptions, LiveReader, ReaderOptions, Update};
+
+    fn batch(id: &str) -> [Update; 1] {
+        let (id, codes) = (id.to_owned(), vec![1, 2]);
+        [Update::Upsert(Item { id, codes, attributes: Default::default() })]
+    }
+
+    /// A batch that cannot be logged is refused whole, and neither the next one nor a reader knows of it; that nothing can be written is
+    /// shown until it is found that it can.
+    #[test]
+    fn a_catalog_goes_on_after_a_fault_of_its_disk() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let open = || LiveCatalog::open(dir.path(), LiveOptions::default()).expect("sound");
+        let live = LiveCatalog::create(dir.path(), None, None, LiveOptions::default());
+        let live = live.expect("new");
+        live.apply(&batch("a")).expect("room");
+        let reader =
+            LiveReader::open(dir.path(), ReaderOptions { poll: None, ..Default::default() });
+        let reader = reader.expect("sound");
+        for fault in [
+            Faults { room: 200, ..NO_FAULTS },
+            Faults { room: 200, lens: 1, ..NO_FAULTS },
+            Faults { forces: 1, ..NO_FAULTS },
+            Faults { forces: 1, opens: 1, ..NO_FAULTS },
+        ] {
+            live.shared.lock().wal.write_by(open_faulty);
+            FAULTS.set(fault);
+            let before = live.snapshot().generation();
+            let long = format!("{}{}", "x".repeat(200), before);
+            let error = live.apply(&batch(&long)).expect_err("a fault");
+            assert!(error.is_passing() && error.to_string().contains("cannot write"), "{error}");
+            assert_eq!(live.snapshot().generation(), before);
+            assert_eq!(reader.refresh().expect("sound"), before);
+            assert!(live.status().write_error.is_some());
+            FAULTS.set(NO_FAULTS);
+            // The thread of the checkpoints finds out, without a change.
+            while live.status().write_error.is_some() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let after = live.apply(&batch(&format!("b{before}"))).expect("room").generation;
+            assert_eq!((after, reader.refresh().expect("sound")), (before + 1, after));
+            assert!(live.snapshot().find(&long).is_none());
+            assert!(reader.snapshot().find(&long).is_none());
+        }
+        live.apply(&batch("c")).expect("room");
+        let (generation, num_items) = (live.snapshot().generation(), live.status().num_items);
+        drop(live);
+        let again = open();
+        assert_eq!(
+            (again.snapshot().generation(), again.status().num_items),
+            (generation, num_items)
+        );
+        assert_eq!(num_items, 6);
     }
 }

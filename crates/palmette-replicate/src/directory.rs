@@ -17,6 +17,8 @@ use crate::identity::Identity;
 use crate::shared_log::SharedLog;
 
 const MAKING: &str = ".making";
+/// Age of a file there at which nobody makes it any more.
+const LEFT: Duration = Duration::from_secs(24 * 3600);
 
 /// A directory.
 #[derive(Clone, Debug)]
@@ -35,6 +37,7 @@ impl DirectoryLog {
         std::fs::create_dir_all(root.join(MAKING))
             .map_err(|error| LogError::store(&address, error))?;
         let root = root.canonicalize().map_err(|error| LogError::store(&address, error))?;
+        remove_left(&root.join(MAKING));
         Ok(Self { root, address })
     }
 
@@ -81,6 +84,17 @@ impl DirectoryLog {
         match std::fs::remove_file(&making) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
             _ => made,
+        }
+    }
+}
+
+/// Removes what processes left that were killed while they made an object. Others may be at work, and remove the same.
+fn remove_left(making: &Path) {
+    for entry in std::fs::read_dir(making).into_iter().flatten().flatten() {
+        let made = entry.metadata().and_then(|about| about.modified());
+        let is_left = made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > LEFT));
+        if is_left && let Err(error) = std::fs::remove_file(entry.path()) {
+            tracing::debug!(%error, path = %entry.path().display(), "a file that was left stays");
         }
     }
 }
@@ -184,5 +198,22 @@ impl SharedLog for DirectoryLog {
 
     fn address(&self) -> &str {
         &self.address
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_was_making_goes_after_a_day() {
+        let dir = tempfile::tempdir().unwrap();
+        DirectoryLog::open(dir.path()).unwrap();
+        let [old, new] = ["old", "new"].map(|name| dir.path().join(MAKING).join(name));
+        let file = File::create(&old).unwrap();
+        file.set_modified(std::time::SystemTime::now() - LEFT * 2).unwrap();
+        File::create(&new).unwrap();
+        DirectoryLog::open(dir.path()).unwrap();
+        assert!(!old.exists() && new.exists());
     }
 }

@@ -35,6 +35,15 @@ impl LogError {
         matches!(&*self.0, Kind::Store { .. })
     }
 
+    /// True where the store did not answer, or this machine failed, its disk for one: the same may succeed later.
+    pub fn is_passing(&self) -> bool {
+        match &*self.0 {
+            Kind::Store { .. } | Kind::System(_) => true,
+            Kind::Live(error) => error.is_passing(),
+            _ => false,
+        }
+    }
+
     /// True where entries are gone that a base stands for.
     pub(crate) fn is_behind(&self) -> bool {
         matches!(&*self.0, Kind::Behind { .. })

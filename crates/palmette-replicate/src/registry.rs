@@ -35,6 +35,9 @@ pub struct Registry {
     pub catalogs: BTreeMap<String, String>,
     /// Model and catalog of each alias.
     pub targets: BTreeMap<String, (String, String)>,
+    /// Alias of the target that requests ask for which name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_target: Option<String>,
 }
 
 /// The files of a model.

@@ -133,7 +133,7 @@ pub struct ReplicaStatus {
     pub lag: Option<Duration>,
     /// The reason why it does not go on.
     pub problem: Option<String>,
-    /// True where that stops it for good: what the log has cannot be applied. Otherwise the store does not answer.
+    /// True where that stops it for good: what the log has cannot be applied. Otherwise the store does not answer, or the disk fails.
     pub is_stopped: bool,
     /// Identity of the log.
     pub identity: Identity,
@@ -377,7 +377,7 @@ impl Follower {
                 }
                 Err(error) => {
                     pause = (pause * 2).clamp(Duration::from_millis(100), Duration::from_secs(2));
-                    Some((error.to_string(), !error.is_unreachable()))
+                    Some((error.to_string(), !error.is_passing()))
                 }
             };
             self.note(problem.as_ref());

@@ -44,9 +44,31 @@ fn without_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
+/// Beginning of the names of temporary files.
+const TEMPORARY: &str = ".tmp";
+
+/// Removes the temporary files of [`write_atomically`] in a folder, which a process that was killed left; returns their number. Only
+/// where nobody writes into the folder.
+///
+/// # Errors
+/// When the folder cannot be read or a file cannot be removed.
+pub fn remove_temporary_files(folder: &Path) -> io::Result<usize> {
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_ours = entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes());
+        if is_ours && entry.file_type()?.is_file() {
+            std::fs::remove_file(entry.path())?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
 /// A new file with the permissions of any new file, where temporary files are only their owner's.
 fn temporary_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

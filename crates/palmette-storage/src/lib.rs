@@ -28,7 +28,7 @@ mod prefetch;
 mod sections;
 
 pub use array::{Array, Pod};
-pub use file::write_atomically;
+pub use file::{remove_temporary_files, write_atomically};
 pub use instructions::{nth_one, with_bit_instructions};
 pub use prefetch::prefetch;
 pub use sections::{Check, Format, FormatError, OpenError, SectionsIn, SectionsOut};

@@ -6,6 +6,7 @@
 //! - [`search`]: exhaustive search and naive beam search.
 //! - [`beam_slots`]: the keys and values of beams that fork, copied and moved in place.
 //! - [`data`]: published data sets, where they are at hand.
+//! - [`disk`]: a small disk that is filled and freed.
 //! - [`allocations`]: an allocator that counts, for what must not allocate.
 //! - [`lexing`]: what regular expressions match and how texts are cut into lexemes, as defined.
 //! - [`generate`]: proptest strategies for sets of semantic IDs.
@@ -16,6 +17,7 @@
 pub mod allocations;
 pub mod beam_slots;
 pub mod data;
+pub mod disk;
 pub mod generate;
 pub mod grammar;
 pub mod json;

@@ -3,6 +3,7 @@
 mod close;
 mod damage;
 mod filters;
+mod full_disk;
 mod keys;
 mod kill;
 mod model;

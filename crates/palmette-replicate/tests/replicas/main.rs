@@ -3,6 +3,7 @@
 
 mod crew;
 mod faults;
+mod full_disk;
 mod kill;
 mod laws;
 mod races;
