@@ -54,7 +54,7 @@ class Server:
         run("catalog", "build", f"{at}/shop/items.jsonl", "--out", f"{at}/shop.palm")
         run("catalog", "live", "init", f"{at}/live", "--from", f"{at}/shop.palm", "--model", f"{at}/shop/model")
         args = [palmette, "serve", "--model", f"demo={at}/shop/model", "--catalog", f"shop={at}/live"]
-        args += ["--listen", "127.0.0.1:0", "--json", "--read-timeout", str(READ_TIMEOUT), "--drain-delay", "0", "--log", "debug"]
+        args += ["--listen", "127.0.0.1:0", "--json", "--read-timeout", str(READ_TIMEOUT), "--idle-timeout", str(READ_TIMEOUT), "--drain-delay", "0", "--log", "debug"]
         args += ["--data-dir", f"{at}/data", "--connections", "30000", "--max-upload-mb", "64"]
         self.key = None
         help_text = subprocess.run([palmette, "serve", "--help"], capture_output=True, text=True).stdout
@@ -152,7 +152,7 @@ class Beside(threading.Thread):
 def request(server, body, more="", length=None):
     key = f"Authorization: Bearer {server.key}\r\n" if server.key else ""
     length = "" if length is False else f"Content-Length: {len(body) if length is None else length}\r\n"
-    head = f"POST /v1/recommend HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{key}{length}{more}\r\n"
+    head = f"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{key}{length}{more}\r\n"
     return head.encode() + body
 
 
@@ -175,13 +175,13 @@ def until_end(stream, timeout):
 @case
 def slow_headers(server, _):
     """A byte a second, or none: closed by the read timeout."""
-    beginnings = [b"", b"PRI * HT", b"GET /li", b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: "]
+    beginnings = [b"", b"PRI * HT", b"GET /li", b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-A: "]
     streams = [server.connect() for _ in beginnings]
     dripping = server.connect()
     for stream, begin in zip(streams, beginnings):
         stream.sendall(begin)
     began = time.monotonic()
-    text = b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Long: " + b"a" * 10_000
+    text = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"a" * 10_000
     for byte in text:
         try:
             dripping.sendall(bytes([byte]))
@@ -193,7 +193,7 @@ def slow_headers(server, _):
     for stream, begin in zip(streams, beginnings):
         must(until_end(stream, READ_TIMEOUT + ROOM) is not None, f"{begin!r} keeps its connection")
     idle = server.connect()
-    idle.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+    idle.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
     must(until_end(idle, READ_TIMEOUT + ROOM), "an idle connection is kept for longer than the read timeout")
 
 
@@ -225,7 +225,7 @@ def large_bodies(server, _):
         for more, piece in [(f"Content-Length: {100 << 20}", b" " * (1 << 20)), ("Transfer-Encoding: chunked", b"100000\r\n" + b" " * (1 << 20) + b"\r\n")]:
             stream = server.connect()
             key = f"Authorization: Bearer {server.key}\r\n" if server.key else ""
-            stream.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{key}{more}\r\n\r\n".encode())
+            stream.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{key}{more}\r\n\r\n".encode())
             sent = 0
             try:
                 while sent < 100 and not select.select([stream], [], [], 0)[0]:
@@ -259,7 +259,7 @@ def chunk_bombs(server, _):
     must(got.startswith(b"HTTP/1.1 200"), f"chunks of one byte: {got[:200]!r}")
     # Request smuggling: two lengths.
     stream = server.connect()
-    stream.sendall(request(server, b"0\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\n\r\n", chunked, length=5))
+    stream.sendall(request(server, b"0\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", chunked, length=5))
     got = until_end(stream, READ_TIMEOUT + ROOM) or b""
     must(got.count(b"HTTP/1.1") <= 1 or b"HTTP/1.1 200" not in got, f"two lengths: {got[:300]!r}")
 
@@ -273,14 +273,14 @@ def headers_too_many(server, _):
     ]:
         stream = server.connect()
         try:
-            stream.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n")
+            stream.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n")
         except OSError:
             pass
         got = until_end(stream, READ_TIMEOUT + ROOM)
         must(got is not None and (not got or got[9:10] == b"4"), f"{head[:10]!r}: {got and got[:200]!r}")
     stream = server.connect()
     try:
-        stream.sendall(b"GET /" + b"a" * (2 << 20) + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+        stream.sendall(b"GET /" + b"a" * (2 << 20) + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
     except OSError:
         pass
     got = until_end(stream, READ_TIMEOUT + ROOM)
@@ -393,7 +393,7 @@ def streams(server, _):
     stream = server.connect()
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     key = f"Authorization: Bearer {server.key}\r\n" if server.key else ""
-    stream.sendall(f"POST /v1/recommend/stream HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\n{key}Transfer-Encoding: chunked\r\n\r\n".encode())
+    stream.sendall(f"POST /v1/recommend/stream HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n{key}Transfer-Encoding: chunked\r\n\r\n".encode())
     stream.setblocking(False)
     line = b'{"history": ["P0001"], "k": 100, "fields": ["*"]}\n' * 100
     sent, end = 0, time.monotonic() + 4
@@ -474,7 +474,7 @@ def idle_connections(server, options):
         for number in range(options.connections):
             stream = server.connect()
             if number % 2:
-                stream.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+                stream.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
             streams.append(stream)
     except OSError as error:
         must(len(streams) > 100, f"{len(streams)} connections: {error}")

@@ -23,8 +23,9 @@ use palmette_replicate::{
 use tokio::runtime::{Handle, Runtime};
 
 use crate::api;
+use crate::models::ServedModel;
 use crate::problem::{Kind, Problem};
-use crate::registry::{LoadError, ServedCatalog, Target, check_name, names};
+use crate::registry::{LoadError, ServedCatalog, Target, check_name, keep_default, names};
 use crate::server::App;
 
 /// Directory of the copies below the data directory.
@@ -89,7 +90,7 @@ impl Cluster {
             )
         })?;
         let root = data.join(REPLICAS);
-        api::catalogs::clean(data).map_err(|error| system(data, &error))?;
+        app.lock_data_dir()?;
         // Uploads lie in these on their way to the log.
         for dir in [root.clone(), data.join("models"), data.join(api::catalogs::CATALOGS)] {
             std::fs::create_dir_all(&dir).map_err(|error| system(&dir, &error))?;
@@ -97,9 +98,14 @@ impl Cluster {
         // What was being fetched when the process before ended.
         for entry in std::fs::read_dir(&root).map_err(|error| system(&root, &error))? {
             let entry = entry.map_err(|error| system(&root, &error))?;
-            if entry.file_name().to_string_lossy().starts_with('.') {
-                std::fs::remove_dir_all(entry.path()).map_err(|error| system(&root, &error))?;
+            if !entry.file_name().to_string_lossy().starts_with('.') {
+                continue;
             }
+            let removed = match entry.path().is_dir() {
+                true => std::fs::remove_dir_all(entry.path()),
+                false => std::fs::remove_file(entry.path()),
+            };
+            removed.map_err(|error| system(&root, &error))?;
         }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -172,8 +178,10 @@ impl Cluster {
             }
             for (alias, model, catalog) in &config.targets {
                 check_pair(registry, model, catalog)?;
-                let pair = (model.clone(), catalog.clone());
-                registry.targets.entry(alias.clone()).or_insert(pair);
+                if !registry.targets.contains_key(alias) {
+                    keep_default(&mut registry.default_target, &registry.targets, alias);
+                    registry.targets.insert(alias.clone(), (model.clone(), catalog.clone()));
+                }
             }
             Ok(())
         });
@@ -237,9 +245,12 @@ impl Cluster {
                 shown.looked = Some(Instant::now());
             }
             Err(error) => {
-                let is_unreachable =
-                    matches!(error, LoadError::Log(error) if error.is_unreachable());
-                let problem = (error.to_string(), !is_unreachable);
+                let is_passing = match error {
+                    LoadError::Log(error) => error.is_passing(),
+                    LoadError::Live(error) => error.is_passing(),
+                    _ => false,
+                };
+                let problem = (error.to_string(), !is_passing);
                 if shown.problem.as_ref() != Some(&problem) {
                     tracing::error!(%error, "the table of targets is not followed");
                     shown.problem = Some(problem);
@@ -264,7 +275,7 @@ impl Cluster {
             if !dir.is_dir() {
                 self.runtime().block_on(self.registry.fetch_model(files, &dir))?;
             }
-            app.load_model(name, &dir, self.weights)?;
+            app.registry.load_model(name, &dir, self.weights)?;
         }
         let identity_of = |catalog: &ServedCatalog| {
             catalog.replica.as_ref().map(|replica| replica.status().identity.to_string())
@@ -294,6 +305,7 @@ impl Cluster {
         let gone = app.registry.change(|table, _| {
             table.targets.extend(made);
             table.targets.retain(|alias, _| registry.targets.contains_key(alias));
+            table.default_target.clone_from(&registry.default_target);
             table.models.retain(|name, _| registry.models.contains_key(name));
             let is_gone = |name: &String| !registry.catalogs.contains_key(name);
             let gone: Vec<_> =
@@ -301,6 +313,11 @@ impl Cluster {
             let gone = gone.into_iter().filter_map(|name| table.catalogs.remove(&name));
             Ok::<_, LoadError>(gone.collect::<Vec<_>>())
         })?;
+        for (_, model) in
+            table.models.iter().filter(|(name, _)| !registry.models.contains_key(*name))
+        {
+            self.remove_model(model);
+        }
         for catalog in gone.iter().chain(table.catalogs.values()) {
             let now = app.registry.table();
             if !now.catalogs.values().any(|served| Arc::ptr_eq(served, catalog)) {
@@ -331,6 +348,14 @@ impl Cluster {
         let dir = self.root.join(format!("{}-{}", catalog.name, replica.status().identity));
         if let Err(error) = std::fs::remove_dir_all(&dir) {
             tracing::warn!(%error, dir = %dir.display(), "the copy of a catalog that is gone is left");
+        }
+    }
+
+    /// Removes the copy of a model that is gone; whoever has it in memory keeps it.
+    fn remove_model(&self, model: &ServedModel) {
+        let Some(dir) = model.parts.dir().filter(|dir| dir.starts_with(&self.root)) else { return };
+        if let Err(error) = std::fs::remove_dir_all(dir) {
+            tracing::warn!(%error, dir = %dir.display(), "the copy of a model that is gone is left");
         }
     }
 

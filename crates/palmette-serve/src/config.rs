@@ -30,6 +30,8 @@ pub struct ServeConfig {
     pub max_text_time: Duration,
     /// Time for headers, and again for a body, to arrive in.
     pub read_timeout: Duration,
+    /// Time between two requests of a connection, after which it is closed.
+    pub idle_timeout: Duration,
     /// Connections at once; more wait to be accepted.
     pub max_connections: usize,
     /// Bytes of answers that are kept for repeated requests; 0 for none.
@@ -40,10 +42,14 @@ pub struct ServeConfig {
     pub drain_delay: Duration,
     /// Time for requests that were admitted to end in after that.
     pub drain_grace: Duration,
+    /// Time for texts that are being written to end in after that; then each ends with an error, a stream by its last event.
+    pub text_drain_grace: Duration,
     /// Status of a refusal for want of time: 429, or 503 for balancers that try another server only then.
     pub overload_status: u16,
     /// Time behind a shared log after which a server is not ready.
     pub max_lag: Duration,
+    /// Names by which requests without keys may call this server, beside addresses and localhost.
+    pub server_names: Vec<String>,
     /// Origins whose pages may ask without keys, beside this server's own, such as `https://shop.example`.
     pub origins: Vec<String>,
     /// File of keys, a line each: `name scope[,scope] catalogs sha256hex`. Without one every request may do everything.
@@ -72,13 +78,16 @@ impl Default for ServeConfig {
             max_upload: 64 << 20,
             max_text_time: Duration::from_secs(600),
             read_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(75),
             max_connections: 10_000,
             answer_cache: 64 << 20,
             data_dir: None,
             drain_delay: Duration::from_secs(5),
             drain_grace: Duration::from_secs(30),
+            text_drain_grace: Duration::from_secs(30),
             overload_status: 429,
             max_lag: Duration::from_secs(5),
+            server_names: Vec::new(),
             origins: Vec::new(),
             keys: None,
             record: None,

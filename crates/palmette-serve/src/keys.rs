@@ -2,7 +2,8 @@
 //!
 //! The file has a key a line, `name scope[,scope] catalogs sha256hex`: scopes are `recommend`, `items`, `admin` and `text`, none
 //! of which includes another; catalogs are `*` or names with commas, of text models too; the last is the SHA-256 of the key in hexadecimal digits. Blank lines and
-//! lines that begin with `#` mean nothing. A key comes as `Authorization: Bearer …`. Hashes are compared in constant time, and neither
+//! lines that begin with `#` mean nothing. Keys of one name are one client's: a new one is added, the client takes it, and the old one goes.
+//! A key comes as `Authorization: Bearer …`. Hashes are compared in constant time, and neither
 //! keys nor hashes are logged.
 //!
 //! # Invariants
@@ -11,6 +12,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -28,7 +31,7 @@ use subtle::ConstantTimeEq;
 
 use crate::audit;
 use crate::problem::{Kind, Problem};
-use crate::registry::check_name;
+use crate::registry::{LoadError, check_name};
 use crate::server::App;
 
 /// Beginning of keys that are made here: what leaks is recognised.
@@ -125,11 +128,16 @@ impl fmt::Debug for NewKey {
 }
 
 impl NewKey {
-    /// A random key of 256 bits; no catalogs are all of them.
+    /// Makes a random key of 256 bits; no catalogs are all of them.
     ///
     /// # Errors
     /// When a name is none, there is no scope, or the system has no random numbers.
     pub fn make(name: &str, scopes: &[Scope], catalogs: &[String]) -> Result<Self, KeysError> {
+        check_name("key", name).map_err(|error| KeysError::Key(error.to_string()))?;
+        for catalog in catalogs.iter().filter(|name| *name != "*" || catalogs.len() > 1) {
+            let rule = |error: LoadError| KeysError::Key(error.to_string());
+            check_name("catalog", catalog).map_err(rule)?;
+        }
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)
             .map_err(|error| KeysError::Key(format!("no random numbers: {error}")))?;
@@ -141,6 +149,47 @@ impl NewKey {
         Entry::parse(&line).map_err(KeysError::Key)?;
         Ok(Self { key, line })
     }
+
+    /// Adds the line to a file of keys, which is made where there is none, for its owner alone.
+    ///
+    /// # Errors
+    /// When a server would not read the file, or it cannot be written: it is as it was.
+    pub fn add_to(&self, path: &Path) -> Result<(), KeysError> {
+        let failed = |error| KeysError::Io { path: path.to_owned(), error };
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path).map_err(failed)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(failed)?;
+        parse_keys(path, &text)?;
+        let begin = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let before = file.metadata().map_err(failed)?.len();
+        let written = file.write_all(format!("{begin}{}\n", self.line).as_bytes());
+        written.and_then(|()| file.sync_all()).map_err(|error| {
+            // A part of a line would be one that no server reads. Where that fails too, the first error says more.
+            _ = file.set_len(before);
+            failed(error)
+        })
+    }
+}
+
+/// The keys of a file's text.
+fn parse_keys(path: &Path, text: &str) -> Result<Vec<Entry>, KeysError> {
+    let mut entries = Vec::new();
+    for (line, text) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
+        if text.trim().is_empty() || text.trim_start().starts_with('#') {
+            continue;
+        }
+        let entry = Entry::parse(text);
+        entries.push(entry.map_err(|rule| KeysError::Line {
+            path: path.to_owned(),
+            line,
+            rule,
+        })?);
+    }
+    Ok(entries)
 }
 
 /// Permissions of a request.
@@ -254,18 +303,9 @@ impl Keys {
         let Some(path) = &self.path else { return Ok(0) };
         let text = std::fs::read_to_string(path)
             .map_err(|error| KeysError::Io { path: path.clone(), error })?;
-        let mut entries: Vec<Entry> = Vec::new();
-        for (line, text) in (1..).zip(text.lines()) {
-            if text.trim().is_empty() || text.trim_start().starts_with('#') {
-                continue;
-            }
-            let wrong = |rule: String| KeysError::Line { path: path.clone(), line, rule };
-            let entry = Entry::parse(text).map_err(wrong)?;
-            if entries.iter().any(|other| other.name == entry.name) {
-                return Err(wrong(format!("the name {} stands twice", entry.name)));
-            }
-            entries.push(entry);
-        }
+        let entries = parse_keys(path, &text)?;
+        let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        tracing::debug!(?names, "keys were read");
         let count = entries.len();
         self.entries.store(Arc::new(entries));
         Ok(count)
@@ -402,6 +442,7 @@ const ROUTES: &[(&str, &str, Need)] = &[
     ("PUT", "/v1/targets/{alias}", ADMIN),
     ("GET", "/v1/models", Need::Key),
     ("POST", "/v1/models", ADMIN),
+    ("DELETE", "/v1/models/{id}", ADMIN),
     ("GET", "/v1/operations", Need::Key),
     ("GET", "/v1/operations/{id}", Need::Key),
     ("DELETE", "/v1/operations/{id}", ADMIN),
@@ -448,6 +489,11 @@ pub(crate) fn scopes(method: &str, route: &str) -> Option<Vec<Scope>> {
         Some(Need::Key) => Some(Vec::new()),
         Some(Need::Nothing) | None => None,
     }
+}
+
+/// Whether a route changes something by what its body says.
+pub(crate) fn is_write(method: &str, route: &str) -> bool {
+    matches!(method, "POST" | "PUT" | "PATCH") && is_change(method, route)
 }
 
 #[cfg(test)]

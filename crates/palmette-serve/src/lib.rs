@@ -15,28 +15,33 @@
 //! - Whatever a client sends is answered by a problem document that names the value, the rule and the way out.
 //!
 //! # Parts
-//! `wire` has the types of bodies, `api` a handler for each route, `registry` the table, `texts` the text models, `engine` scheduler and streams, `json` how their text is read, `answers`
-//! the cache, `writes` the turns of those that change a catalog, `cluster` the log that several servers share, `operations` what goes on after its answer, `keys` the permissions, `problem` the errors, `document` the OpenAPI document, `audit` who did what, `gzip` compressed bodies, `cors` pages of other origins, `page` what a
+//! `wire` has the types of bodies, `api` a handler for each route, `registry` the table, `models` the models of recommendations, `texts` the text models, `engine` scheduler and streams, `json` how their text is read, `answers`
+//! the cache, `writes` the turns of those that change a catalog, `cluster` the log that several servers share, `operations` what goes on after its answer, `callers` the pages that may ask, `keys` the permissions, `problem` the errors, `document` the OpenAPI document, `audit` who did what, `gzip` compressed bodies, `cors` pages of other origins, `page` what a
 //! browser gets at `/`.
 #![forbid(unsafe_code)]
 
 mod answers;
 mod api;
 mod audit;
+mod callers;
 mod cluster;
 mod config;
 mod cors;
+mod data_dir;
 mod document;
 mod engine;
 mod gzip;
+mod idle;
 mod json;
 mod keys;
+mod models;
 mod operations;
 mod own_paths;
 mod problem;
 mod registry;
 mod request_id;
 mod server;
+mod targets_file;
 mod telemetry;
 mod text_times;
 mod texts;

@@ -82,6 +82,7 @@ fn short(text: &str) -> Cow<'_, str> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     NotJson,
+    BadRequest,
     Unauthorised,
     Forbidden,
     NotFound,
@@ -104,11 +105,14 @@ impl Kind {
     fn parts(self) -> (&'static str, &'static str, StatusCode) {
         match self {
             Self::NotJson => ("/problems/not-json", "The body is no JSON", StatusCode::BAD_REQUEST),
+            Self::BadRequest => {
+                ("/problems/bad-request", "The request is not sound", StatusCode::BAD_REQUEST)
+            }
             Self::Unauthorised => {
                 ("/problems/unauthorised", "A valid key is needed", StatusCode::UNAUTHORIZED)
             }
             Self::Forbidden => {
-                ("/problems/forbidden", "The key does not permit this", StatusCode::FORBIDDEN)
+                ("/problems/forbidden", "This is not permitted", StatusCode::FORBIDDEN)
             }
             Self::NotFound => {
                 ("/problems/not-found", "There is no such thing", StatusCode::NOT_FOUND)

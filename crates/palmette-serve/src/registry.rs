@@ -3,7 +3,7 @@
 //! A **target** is a pair of a model and a catalog under an alias: semantic IDs are a model's own, so that a new model needs its
 //! catalog at the same moment. A request takes the table once and keeps its pair to the end, whatever is switched meanwhile.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,31 +14,19 @@ use palmette_live::{
     CatalogSource, KeptGeneration, LiveCatalog, LiveOptions, LiveReader, LiveStatus, ReaderOptions,
     Snapshot,
 };
-use palmette_model::Model;
-use palmette_model::draft::DraftHead;
-use palmette_recommend::{Prompts, RecommendError, Recommender, SpelledView};
+use palmette_model::WeightFormat;
+use palmette_recommend::{RecommendError, Recommender, SpelledView};
 use palmette_replicate::{LogError, Replica};
 
 use crate::api::catalogs::Exported;
+use crate::api::recommend::blocking;
 use crate::cluster;
 use crate::engine::{self, Engine, Lease, Leases};
 use crate::keys::{self, KeysError};
+use crate::models::{LoadedModel, ModelParts, ServedModel};
 use crate::problem::{Kind, Problem};
 use crate::texts::ServedText;
 use crate::writes::Writes;
-
-/// A model, and its prompts.
-#[derive(Debug)]
-pub(crate) struct ServedModel {
-    pub(crate) name: String,
-    /// Number of its costs in the scheduler.
-    pub(crate) index: u32,
-    pub(crate) model: Arc<Model>,
-    pub(crate) prompts: Prompts,
-    pub(crate) draft_head: Option<Arc<DraftHead>>,
-    /// True once its costs are known.
-    calibrated: AtomicBool,
-}
 
 /// A catalog.
 #[derive(Debug)]
@@ -62,6 +50,8 @@ pub(crate) struct ServedCatalog {
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) model: Arc<ServedModel>,
+    /// Its weights, which are in memory while there is the target.
+    loaded: Arc<LoadedModel>,
     pub(crate) catalog: Arc<ServedCatalog>,
     pub(crate) recommender: Arc<Recommender>,
     /// Streams keep workers of the recommender for as long as there is the target.
@@ -80,6 +70,8 @@ pub(crate) struct Table {
     pub(crate) catalogs: BTreeMap<String, Arc<ServedCatalog>>,
     /// By alias.
     pub(crate) targets: BTreeMap<String, Arc<Target>>,
+    /// Alias of the target that requests ask for which name none.
+    pub(crate) default_target: Option<String>,
     /// Text models.
     pub(crate) texts: BTreeMap<String, Arc<ServedText>>,
 }
@@ -90,9 +82,17 @@ pub(crate) struct Registry {
     leases: Leases,
     table: ArcSwap<Table>,
     change: Mutex<Changes>,
-    /// Pairs that were asked for as `model:catalog` and have no alias.
-    pairs: Mutex<HashMap<(String, String), Arc<Target>>>,
+    /// Pairs that were asked for as `model:catalog` and have no alias, the latest last.
+    pairs: Mutex<Vec<Pair>>,
+    /// The weights that were read last, for the target that comes next.
+    spare: Mutex<Option<Arc<LoadedModel>>>,
 }
+
+/// A pair that has no alias, by the names of model and catalog.
+type Pair = ((String, String), Arc<Target>);
+
+/// Pairs that are held; each holds its model in memory.
+const MAX_PAIRS: usize = 4;
 
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
@@ -165,8 +165,8 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<(), LoadError> {
 impl Registry {
     /// An empty table, whose targets have workers kept in the streams that these leases are of.
     pub(crate) fn new(leases: Leases) -> Self {
-        let (table, change, pairs) = (ArcSwap::default(), Mutex::default(), Mutex::default());
-        Self { leases, table, change, pairs }
+        let (table, change) = (ArcSwap::default(), Mutex::default());
+        Self { leases, table, change, pairs: Mutex::default(), spare: Mutex::default() }
     }
 
     /// The table as it is now.
@@ -189,34 +189,35 @@ impl Registry {
         self.table.store(Arc::new(table));
         // Pairs may be of parts that are gone.
         self.pairs.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(done)
     }
 
-    /// Adds a model in place of one of its name.
-    pub(crate) fn add_model(
-        &self,
-        name: &str,
-        model: Arc<Model>,
-        prompts: Prompts,
-        draft_head: Option<Arc<DraftHead>>,
-    ) -> Result<Arc<ServedModel>, LoadError> {
+    /// Adds a model in place of one of its name, which targets keep.
+    pub(crate) fn add_model(&self, name: &str, parts: ModelParts) -> Result<(), LoadError> {
         check_name("model", name)?;
         self.change(|table, changes| {
             let index = changes.num_models;
             changes.num_models += 1;
-            let name = name.to_owned();
-            let served = ServedModel {
-                name: name.clone(),
-                index,
-                model,
-                prompts,
-                draft_head,
-                calibrated: AtomicBool::new(false),
-            };
-            let served = Arc::new(served);
-            table.models.insert(name, Arc::clone(&served));
-            Ok(served)
+            let (name, calibrated) = (name.to_owned(), AtomicBool::new(false));
+            let served = ServedModel { name: name.clone(), index, parts, calibrated };
+            table.models.insert(name, Arc::new(served));
+            Ok(())
         })
+    }
+
+    /// Reads the model of a directory and adds it.
+    pub(crate) fn load_model(
+        &self,
+        name: &str,
+        dir: &Path,
+        weights: WeightFormat,
+    ) -> Result<(), LoadError> {
+        check_name("model", name)?;
+        let (parts, loaded) = ModelParts::read(dir, weights)?;
+        self.add_model(name, parts)?;
+        *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
+        Ok(())
     }
 
     /// Adds a catalog in place of one of its name; targets of the latter keep it.
@@ -277,10 +278,21 @@ impl Registry {
         })
     }
 
-    /// The pair that a request names: an alias, `model:catalog`, or nothing where there is one target. The request's key must permit
-    /// the catalog.
-    pub(crate) fn target(&self, name: Option<&str>) -> Result<Arc<Target>, Problem> {
-        let target = self.find_target(name)?;
+    /// The pair that a request names: an alias, `model:catalog`, or nothing for the default. The request's key must permit the
+    /// catalog.
+    pub(crate) async fn target(
+        self: &Arc<Self>,
+        name: Option<&str>,
+    ) -> Result<Arc<Target>, Problem> {
+        let target = match self.find_target(name)? {
+            Found::Target(target) => target,
+            Found::Pair(model, catalog) => {
+                keys::check_catalog(&catalog)?;
+                let this = Arc::clone(self);
+                // The model may be read first.
+                blocking(move || this.pair(model, catalog)).await??
+            }
+        };
         keys::check_catalog(&target.catalog.name)?;
         Ok(target)
     }
@@ -294,23 +306,25 @@ impl Registry {
         Target::new(model, catalog, self.leases.lease())
     }
 
-    fn find_target(&self, name: Option<&str>) -> Result<Arc<Target>, Problem> {
+    fn find_target(&self, name: Option<&str>) -> Result<Found, Problem> {
         let table = self.table();
         let Some(name) = name else {
-            let mut all = table.targets.values();
-            return match (all.next(), all.next()) {
-                (Some(only), None) => Ok(Arc::clone(only)),
-                (None, _) => {
+            return match (table.default_target(), table.targets.is_empty()) {
+                (Some(target), _) => Ok(Found::Target(Arc::clone(target))),
+                (None, true) => {
                     Err(Problem::new(Kind::Unavailable, "no target is set").retry_after(1000))
                 }
-                _ => Err(Problem::invalid(
+                (None, false) => Err(Problem::invalid(
                     "/target",
-                    format!("there are several targets, {}; name one", names(&table.targets)),
+                    format!(
+                        "there are several targets, {}, and none is the default; name one, or make it the default (POST /v1/targets)",
+                        names(&table.targets)
+                    ),
                 )),
             };
         };
         if let Some(target) = table.targets.get(name) {
-            return Ok(Arc::clone(target));
+            return Ok(Found::Target(Arc::clone(target)));
         }
         let unknown = || {
             Problem::not_found(format!(
@@ -319,24 +333,59 @@ impl Registry {
             ))
         };
         let (model, catalog) = name.split_once(':').ok_or_else(unknown)?;
+        if !table.models.contains_key(model) || !table.catalogs.contains_key(catalog) {
+            return Err(unknown());
+        }
         let key = (model.to_owned(), catalog.to_owned());
         let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
-        // Read under the lock: a change that comes after clears the pair that is made here.
-        let table = self.table();
-        if let Some(pair) = pairs.get(&key) {
-            return Ok(Arc::clone(pair));
-        }
-        let (Some(model), Some(catalog)) = (table.models.get(model), table.catalogs.get(catalog))
-        else {
-            return Err(unknown());
+        Ok(match touch(&mut pairs, &key) {
+            Some(target) => Found::Target(target),
+            None => Found::Pair(key.0, key.1),
+        })
+    }
+
+    /// The pair of these names, made where it was not asked for of late.
+    fn pair(&self, model: String, catalog: String) -> Result<Arc<Target>, Problem> {
+        let invalid = |error: LoadError| Problem::invalid("/target", error.to_string());
+        let gone = || Problem::not_found(format!("there is no pair {model}:{catalog} any more"));
+        let of_table = || {
+            let table = self.table();
+            Some((table.models.get(&model)?.clone(), table.catalogs.get(&catalog)?.clone()))
         };
-        let target = self
-            .join(model, catalog)
-            .map_err(|error| Problem::invalid("/target", error.to_string()))?;
-        let target = Arc::new(target);
-        pairs.insert(key, Arc::clone(&target));
+        let (served, _) = of_table().ok_or_else(gone)?;
+        // Before the lock, which requests wait for.
+        let loaded = served.load().map_err(invalid)?;
+        let key = (model.clone(), catalog.clone());
+        let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(target) = touch(&mut pairs, &key) {
+            return Ok(target);
+        }
+        // Read under the lock: a change that comes after clears the pair that is made here.
+        let (served, catalog) = of_table().ok_or_else(gone)?;
+        let target = Arc::new(self.join(&served, &catalog).map_err(invalid)?);
+        drop(loaded);
+        if pairs.len() == MAX_PAIRS {
+            pairs.remove(0);
+        }
+        pairs.push((key, Arc::clone(&target)));
         Ok(target)
     }
+}
+
+/// Meaning of a target's name.
+enum Found {
+    Target(Arc<Target>),
+    /// Model and catalog of a pair that is not held.
+    Pair(String, String),
+}
+
+/// A pair that is held, which was asked for last then.
+fn touch(pairs: &mut Vec<Pair>, key: &(String, String)) -> Option<Arc<Target>> {
+    let place = pairs.iter().position(|(of, _)| of == key)?;
+    let found = pairs.remove(place);
+    let target = Arc::clone(&found.1);
+    pairs.push(found);
+    Some(target)
 }
 
 /// Names for a message.
@@ -344,6 +393,37 @@ pub(crate) fn names<T>(of: &BTreeMap<String, T>) -> String {
     match of.len() {
         0 => "none".to_owned(),
         _ => of.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+    }
+}
+
+impl Table {
+    /// The target of requests that name none.
+    pub(crate) fn default_target(&self) -> Option<&Arc<Target>> {
+        self.default_alias().and_then(|alias| self.targets.get(alias))
+    }
+
+    /// Alias of that target: the one that was made the default, or the only one.
+    pub(crate) fn default_alias(&self) -> Option<&String> {
+        let is_only = self.targets.len() == 1;
+        self.default_target.as_ref().or_else(|| self.targets.keys().next().filter(|_| is_only))
+    }
+
+    /// Points an alias at a target. The first alias becomes the default and stays it.
+    pub(crate) fn set_target(&mut self, alias: &str, target: Arc<Target>) {
+        keep_default(&mut self.default_target, &self.targets, alias);
+        self.targets.insert(alias.to_owned(), target);
+    }
+}
+
+/// Keeps the default before an alias is set: adding a target changes nothing for those who name none.
+pub(crate) fn keep_default<T>(
+    default: &mut Option<String>,
+    targets: &BTreeMap<String, T>,
+    alias: &str,
+) {
+    if default.is_none() && targets.len() <= 1 {
+        let first = targets.keys().next().map_or(alias, String::as_str);
+        *default = Some(first.to_owned());
     }
 }
 
@@ -358,10 +438,11 @@ impl Target {
             catalog: catalog.name.clone(),
             error: Box::new(error),
         };
-        let recommender = model.recommender(catalog.source.clone()).map_err(pair)?;
+        let loaded = model.load()?;
+        let recommender = model.recommender(&loaded, catalog.source.clone()).map_err(pair)?;
         let (model, catalog) = (Arc::clone(model), Arc::clone(catalog));
         let (recommender, kept) = (Arc::new(recommender), Mutex::default());
-        Ok(Self { model, catalog, recommender, lease, kept })
+        Ok(Self { model, loaded, catalog, recommender, lease, kept })
     }
 
     /// Fits the model's costs and tells the scheduler, once a model.
@@ -395,23 +476,13 @@ impl Target {
             catalog: self.catalog.name.clone(),
             error: Box::new(error),
         };
-        let recommender = self.model.recommender(snapshot.into()).map_err(pair)?;
+        let recommender = self.model.recommender(&self.loaded, snapshot.into()).map_err(pair)?;
         let view = recommender.view().map_err(pair)?;
         if kept.len() == MAX_KEPT_VIEWS {
             kept.remove(0);
         }
         kept.push((generation, Arc::clone(&view)));
         Ok(view)
-    }
-}
-
-impl ServedModel {
-    fn recommender(&self, source: CatalogSource) -> Result<Recommender, RecommendError> {
-        let recommender = Recommender::new(Arc::clone(&self.model), source, self.prompts.clone())?;
-        match &self.draft_head {
-            Some(head) => recommender.with_draft_head(Arc::clone(head)),
-            None => Ok(recommender),
-        }
     }
 }
 

@@ -1,10 +1,8 @@
 //! The server: routes, connections, readiness and drain.
 
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -20,12 +18,11 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use metrics_exporter_prometheus::PrometheusHandle;
 use palmette_live::CatalogSource;
-use palmette_model::draft::DraftHead;
 use palmette_model::{Model, WeightFormat};
 use palmette_recommend::Prompts;
 use palmette_text::TextModel;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tracing::Instrument;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -36,29 +33,31 @@ use crate::api::catalogs::Claims;
 use crate::api::recommend::GENERATION;
 use crate::api::upload::Room;
 use crate::audit::{self, Facts, SharedFacts};
+use crate::callers;
 use crate::cluster::{Cluster, LogConfig};
 use crate::config::ServeConfig;
 use crate::cors;
+use crate::data_dir::DataLock;
 use crate::document;
 use crate::engine::Engine;
 use crate::gzip;
+use crate::idle;
 use crate::keys::{self, Keys, KeysError};
+use crate::models::ModelParts;
 use crate::operations::Operations;
 use crate::own_paths;
 use crate::problem::{Kind, Problem};
-use crate::registry::{self, LoadError, Registry, Table, Target};
+use crate::registry::{self, LoadError, Registry, Target};
 use crate::request_id;
+use crate::targets_file::SavedTargets;
 use crate::telemetry;
 use crate::texts::{self, ServedText, TextOptions};
-
-/// File of the targets in the data directory.
-const TARGETS: &str = "targets.json";
 
 /// State that handlers share.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) config: ServeConfig,
-    pub(crate) registry: Registry,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) engine: Engine,
     pub(crate) answers: Answers,
     pub(crate) metrics: PrometheusHandle,
@@ -69,11 +68,34 @@ pub(crate) struct App {
     pub(crate) operations: Operations,
     /// The shared log, where one is followed.
     cluster: OnceLock<Arc<Cluster>>,
-    /// True from the beginning of a drain on.
-    is_draining: AtomicBool,
-    /// True from the end of admission on.
-    has_closed: AtomicBool,
+    /// Held from when the data directory is loaded on.
+    data_lock: OnceLock<DataLock>,
+    /// How far the end has come.
+    drain: watch::Sender<Drain>,
 }
+
+/// Stages of the end of a server, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Drain {
+    No,
+    /// Not ready any more; requests are still taken.
+    Announced,
+    /// Nothing more is taken.
+    Closed,
+    /// The time of the texts is over.
+    TextsOver,
+}
+
+impl Drain {
+    /// Waits until the end has come so far.
+    pub(crate) async fn reached(self, drain: &mut watch::Receiver<Self>) {
+        // Without a server there is nobody who answers.
+        _ = drain.wait_for(|now| *now >= self).await;
+    }
+}
+
+/// Time for last events to be sent in.
+const LAST_EVENTS: Duration = Duration::from_secs(2);
 
 /// The moment at which a request's headers had arrived.
 #[derive(Clone, Copy, Debug)]
@@ -108,19 +130,19 @@ impl Server {
             claims: Claims::default(),
             operations: Operations::default(),
             cluster: OnceLock::new(),
+            data_lock: OnceLock::new(),
             config,
-            registry: Registry::new(engine.leases()),
+            registry: Arc::new(Registry::new(engine.leases())),
             engine,
             answers,
             metrics: telemetry::recorder()?,
             began: Instant::now(),
-            is_draining: AtomicBool::new(false),
-            has_closed: AtomicBool::new(false),
+            drain: watch::Sender::new(Drain::No),
         };
         Ok(Self { app: Arc::new(app) })
     }
 
-    /// Loads a model's directory.
+    /// Reads a model's directory. It is in memory while a target needs it.
     ///
     /// # Errors
     /// When a file is missing or unsound.
@@ -131,7 +153,7 @@ impl Server {
         weights: WeightFormat,
     ) -> Result<(), LoadError> {
         own_paths::hide(dir, name);
-        self.app.load_model(name, dir, weights)
+        self.app.registry.load_model(name, dir, weights)
     }
 
     /// Adds a model that is in memory.
@@ -144,7 +166,7 @@ impl Server {
         model: impl Into<Arc<Model>>,
         prompts: impl Into<Prompts>,
     ) -> Result<(), LoadError> {
-        self.app.registry.add_model(name, model.into(), prompts.into(), None).map(|_| ())
+        self.app.registry.add_model(name, ModelParts::in_memory(model.into(), prompts.into()))
     }
 
     /// Opens a catalog file, or the directory of a live one; `reads_only` to follow another process that writes it.
@@ -178,7 +200,7 @@ impl Server {
     pub fn set_target(&self, alias: &str, model: &str, catalog: &str) -> Result<(), LoadError> {
         let target = self.app.make_target(alias, model, catalog)?;
         self.app.registry.change(|table, _| {
-            table.targets.insert(alias.to_owned(), target);
+            table.set_target(alias, target);
             Ok(())
         })
     }
@@ -226,19 +248,26 @@ impl Server {
     }
 
     /// Loads what the data directory has: models, catalogs, and the targets of the process before. Aliases that are set already stay.
-    /// `reads_only` to follow another process that writes its live catalogs.
+    /// `reads_only` to follow another process that writes it; otherwise this process alone does from now on.
     ///
     /// # Errors
-    /// When one cannot be loaded.
+    /// When one cannot be loaded, or another process writes the directory.
     pub fn load_data_dir(&self, weights: WeightFormat, reads_only: bool) -> Result<(), LoadError> {
         let Some(data) = self.app.config.data_dir.clone() else { return Ok(()) };
         let system = |path: &Path, error: &dyn std::fmt::Display| {
             LoadError::System(format!("{}: {error}", path.display()))
         };
-        api::catalogs::clean(&data).map_err(|error| system(&data, &error))?;
+        // Who follows leaves the directory as it is.
+        if !reads_only {
+            self.app.lock_data_dir()?;
+        }
         for kind in ["models", "catalogs"] {
             let dir = data.join(kind);
-            std::fs::create_dir_all(&dir).map_err(|error| system(&dir, &error))?;
+            if !reads_only {
+                std::fs::create_dir_all(&dir).map_err(|error| system(&dir, &error))?;
+            } else if !dir.is_dir() {
+                continue;
+            }
             let entries = std::fs::read_dir(&dir).map_err(|error| system(&dir, &error))?;
             let mut names = Vec::new();
             for entry in entries {
@@ -255,20 +284,19 @@ impl Server {
                 }
             }
         }
-        let path = data.join(TARGETS);
-        let text = match std::fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(system(&path, &error)),
-        };
-        let targets: BTreeMap<String, (String, String)> =
-            serde_json::from_slice(&text).map_err(|error| system(&path, &error))?;
-        for (alias, (model, catalog)) in targets {
+        let saved = SavedTargets::read(&data)?;
+        let given = self.app.registry.table().default_target.clone();
+        for (alias, (model, catalog)) in saved.targets {
             if !self.app.registry.table().targets.contains_key(&alias) {
                 self.set_target(&alias, &model, &catalog)?;
             }
         }
-        Ok(())
+        self.app.registry.change(|table, _| {
+            let kept = saved.default.filter(|alias| table.targets.contains_key(alias));
+            // Not the first of the file: nobody chose it.
+            table.default_target = kept.or(given);
+            Ok(())
+        })
     }
 
     /// Follows a log that other servers share: models, catalogs and targets come from it, and changes go into it. The log gets what the
@@ -320,7 +348,6 @@ impl Server {
         let app = &self.app;
         let service = TowerToHyperService::new(self.router());
         let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(app.config.read_timeout);
         builder
             .http2()
             .timer(TokioTimer::new())
@@ -345,7 +372,8 @@ impl Server {
                 };
                 // Answers are small, and somebody waits for each.
                 _ = stream.set_nodelay(true);
-                let (builder, service) = (builder.clone(), service.clone());
+                let (mut builder, service) = (builder.clone(), service.clone());
+                let idle_timeout = app.config.idle_timeout;
                 let (watcher, timeout) = (graceful.watcher(), app.config.read_timeout);
                 let mut closed = closed.clone();
                 tokio::spawn(async move {
@@ -359,6 +387,8 @@ impl Server {
                     if !speaks {
                         return;
                     }
+                    let (stream, timer) = idle::watched(stream, timeout);
+                    builder.http1().timer(timer).header_read_timeout(idle_timeout);
                     let connection = builder.serve_connection(TokioIo::new(stream), service);
                     if let Err(error) = watcher.watch(connection.into_owned()).await {
                         tracing::debug!(error, "a connection ended");
@@ -369,20 +399,34 @@ impl Server {
         let stopping = async {
             shutdown.await;
             tracing::info!("draining: not ready any more");
-            app.is_draining.store(true, Ordering::Relaxed);
+            app.drain.send_replace(Drain::Announced);
             tokio::time::sleep(app.config.drain_delay).await;
-            app.has_closed.store(true, Ordering::Relaxed);
-            app.engine.drain();
+            app.drain.send_replace(Drain::Closed);
         };
         tokio::select! {
             never = accept => return never,
             () = stopping => {}
         }
         drop((listener, open));
-        if tokio::time::timeout(app.config.drain_grace, graceful.shutdown()).await.is_err() {
+        let (grace, text_grace) = (app.config.drain_grace, app.config.text_drain_grace);
+        let grace = match app.registry.table().texts.is_empty() {
+            true => grace,
+            false => grace.max(text_grace + LAST_EVENTS),
+        };
+        let texts_end = async {
+            tokio::time::sleep(text_grace).await;
+            app.drain.send_replace(Drain::TextsOver);
+            std::future::pending::<()>().await;
+        };
+        let drained = tokio::select! {
+            drained = tokio::time::timeout(grace, graceful.shutdown()) => drained,
+            () = texts_end => Ok(()),
+        };
+        if drained.is_err() {
             tracing::warn!("the time to drain is over: what is left is stopped");
         }
-        // What is queued or running after that has no connection to answer on.
+        // What is queued or running after that has no connection to answer on: nothing more is taken, and what is left is stopped.
+        app.engine.drain();
         app.engine.drain();
         app.operations.cancel_all();
         Ok(())
@@ -410,28 +454,11 @@ async fn tells_version(stream: &TcpStream) -> bool {
     }
 }
 
-/// A model, its prompts, and its draft head where it has one.
-type ModelParts = (Arc<Model>, Prompts, Option<Arc<DraftHead>>);
-
-/// The parts of a model's directory.
-fn read_model(dir: &Path, weights: WeightFormat) -> Result<ModelParts, LoadError> {
-    let prompts = Prompts::read(dir, None)?;
-    let model = Arc::new(Model::load(dir)?.with_weights(weights));
-    let head = match dir.join(DraftHead::FILE_NAME).is_file() {
-        true => {
-            let shape = prompts.format().draft_shape()?;
-            Some(Arc::new(DraftHead::load(dir, &model, shape)?))
-        }
-        false => None,
-    };
-    Ok((model, prompts, head))
-}
-
 impl App {
     /// The reasons for not being ready; none where requests are answered.
     pub(crate) fn reasons_not_ready(&self) -> Vec<String> {
         let mut reasons = Vec::new();
-        if self.is_draining.load(Ordering::Relaxed) {
+        if *self.drain.borrow() > Drain::No {
             reasons.push("draining".to_owned());
         }
         let table = self.registry.table();
@@ -449,41 +476,41 @@ impl App {
         self.cluster.get()
     }
 
-    /// True when the end of admission has come.
-    pub(crate) fn takes_no_texts(&self) -> bool {
-        self.has_closed.load(Ordering::Relaxed)
+    /// What cannot be written now. Requests are answered all the same.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (name, catalog) in &self.registry.table().catalogs {
+            let Some(status) = catalog.status() else { continue };
+            if let Some(error) = status.write_error {
+                let error = own_paths::without(&error);
+                warnings.push(format!("catalog {name}: cannot write: {error}"));
+            }
+            if let Some(error) = status.background_error {
+                let what = match catalog.source {
+                    CatalogSource::Reader(_) => "cannot follow its writer",
+                    _ => "cannot write in the background",
+                };
+                let error = own_paths::without(&error);
+                warnings.push(format!("catalog {name}: {what}: {error}"));
+            }
+        }
+        warnings
     }
 
-    pub(crate) fn load_model(
-        &self,
-        name: &str,
-        dir: &Path,
-        weights: WeightFormat,
-    ) -> Result<(), LoadError> {
-        let (model, prompts, head) = read_model(dir, weights)?;
-        self.registry.add_model(name, model, prompts, head).map(|_| ())
-    }
-
-    /// Refuses a model's directory that cannot be loaded.
-    pub(crate) fn try_model(&self, dir: &Path) -> Result<(), LoadError> {
-        read_model(dir, WeightFormat::F32).map(|_| ())
-    }
-
-    /// Writes the targets into the data directory, where there is one: the next start finds them.
-    pub(crate) fn write_targets(&self, table: &Table) -> Result<(), LoadError> {
-        let Some(data) = &self.config.data_dir else { return Ok(()) };
-        let path = data.join(TARGETS);
-        let pair = |target: &Arc<Target>| (target.model.name.clone(), target.catalog.name.clone());
-        let targets: BTreeMap<&String, (String, String)> =
-            table.targets.iter().map(|(alias, target)| (alias, pair(target))).collect();
-        let system = |error: &dyn std::fmt::Display| {
-            LoadError::System(format!("{}: {error}", path.display()))
-        };
-        let mut file = tempfile::NamedTempFile::new_in(data).map_err(|error| system(&error))?;
-        serde_json::to_writer_pretty(&mut file, &targets).map_err(|error| system(&error))?;
-        file.as_file().sync_all().map_err(|error| system(&error))?;
-        file.persist(&path).map_err(|error| system(&error.error))?;
+    /// Takes the data directory for this process alone.
+    pub(crate) fn lock_data_dir(&self) -> Result<(), LoadError> {
+        if let Some(data) = &self.config.data_dir
+            && self.data_lock.get().is_none()
+        {
+            // Two threads do not load it at once.
+            _ = self.data_lock.set(DataLock::take(data)?);
+        }
         Ok(())
+    }
+
+    /// How far the end has come, and is waited for.
+    pub(crate) fn drain(&self) -> watch::Receiver<Drain> {
+        self.drain.subscribe()
     }
 
     /// A target of parts that are loaded, with its costs measured.
@@ -528,6 +555,8 @@ impl App {
                 .set(status.num_tombstones as f64);
             metrics::gauge!("palmette_catalog_wal_bytes", &labels).set(status.wal_bytes as f64);
             let failed = f64::from(u8::from(status.background_error.is_some()));
+            let cannot_write = f64::from(u8::from(status.write_error.is_some()));
+            metrics::gauge!("palmette_catalog_write_failed", &labels).set(cannot_write);
             metrics::gauge!("palmette_catalog_background_failed", &labels).set(failed);
             metrics::counter!("palmette_catalog_apply_waits_total", &labels).absolute(status.waits);
             let Some(replica) = &catalog.replica else { continue };
@@ -563,6 +592,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(api::targets::list, api::targets::post))
         .routes(routes!(api::targets::put))
         .routes(routes!(api::targets::models, api::targets::load_model))
+        .routes(routes!(api::targets::delete_model))
         .routes(routes!(api::catalogs::list))
         .routes(routes!(api::catalogs::get, api::make_catalog::put, api::catalogs::delete))
         .routes(routes!(api::catalogs::export))
@@ -601,7 +631,9 @@ fn router(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
             ))
         })
         .layer(middleware::from_fn(gzip::requests))
+        .layer(middleware::from_fn(callers::enforce_type))
         .layer(middleware::from_fn_with_state(Arc::clone(app), keys::enforce))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), callers::enforce))
         .layer(middleware::from_fn_with_state(Arc::clone(app), around))
         .layer(middleware::from_fn_with_state(Arc::clone(app), cors::around))
         .layer(middleware::from_fn(gzip::answers))

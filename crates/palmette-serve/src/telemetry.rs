@@ -44,7 +44,7 @@ const COUNTERS: [(&str, &str); 16] = [
     ("palmette_text_tokens_total", "Tokens of prompts that were read or shared, and of texts"),
 ];
 
-const GAUGES: [(&str, &str); 15] = [
+const GAUGES: [(&str, &str); 16] = [
     ("palmette_build_info", "Version of the program; always 1"),
     ("palmette_catalog_background_failed", "1 where the last merge or checkpoint failed"),
     ("palmette_catalog_generation", "Newest generation"),
@@ -52,6 +52,7 @@ const GAUGES: [(&str, &str); 15] = [
     ("palmette_catalog_segments", "Segments of the newest generation"),
     ("palmette_catalog_tombstones", "Items that are gone and still take room"),
     ("palmette_catalog_wal_bytes", "Bytes of the log that a restart replays"),
+    ("palmette_catalog_write_failed", "1 where the last change could not be written"),
     ("palmette_log_lag_seconds", "Time since a catalog had everything that its shared log has"),
     ("palmette_log_stopped", "1 where a catalog cannot apply what its shared log has"),
     ("palmette_queue_requests", "Requests that were admitted and wait for a stream"),

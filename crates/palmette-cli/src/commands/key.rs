@@ -1,7 +1,5 @@
 //! `palmette key`: keys of clients of a server.
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -19,13 +17,15 @@ use crate::output::{print, print_json};
 pub(crate) struct KeyArgs {
     /// Name of the client, for the file
     name: String,
-    /// Permissions: recommend (ask), items (read and change items), admin (catalogs, generations, targets, models)
+    /// Permissions: recommend (ask), items (read and change items), admin (catalogs, generations, targets, models), text (ask text
+    /// models)
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "recommend")]
     scopes: Vec<Scope>,
-    /// Catalogs it is for; * for all
+    /// Catalogs and text models it is for; * for all
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "*")]
     catalogs: Vec<String>,
-    /// Add the line to this file, which is made where there is none
+    /// Add the line to this file, which is made where there is none. Keys of one name rotate: add a second, let the client take it,
+    /// delete the first line
     #[arg(long, value_name = "FILE")]
     add_to: Option<PathBuf>,
     /// Print one JSON document instead of text
@@ -37,18 +37,14 @@ const AFTER_HELP: &str = "\
 Examples:
   palmette key web --add-to keys
   palmette key stock --scopes items --catalogs shop --add-to keys
+  palmette key chat --scopes text --catalogs smol --add-to keys
   palmette serve … --keys keys
   curl -H \"Authorization: Bearer $KEY\" …";
 
 pub(crate) fn run(args: &KeyArgs) -> anyhow::Result<()> {
     let made = NewKey::make(&args.name, &args.scopes, &args.catalogs)?;
     if let Some(path) = &args.add_to {
-        let mut options = OpenOptions::new();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path).with_context(|| path.display().to_string())?;
-        writeln!(file, "{}", made.line).with_context(|| path.display().to_string())?;
+        made.add_to(path).context("no key was added")?;
     }
     if args.json {
         return print_json(&json!({"key": made.key, "line": made.line}));

@@ -19,6 +19,8 @@ mod command;
 mod deploy;
 #[cfg(feature = "demo")]
 mod filters;
+#[cfg(all(feature = "demo", feature = "server", target_os = "linux"))]
+mod full_disk;
 mod generate;
 mod grammar;
 #[cfg(target_os = "linux")]

@@ -158,12 +158,47 @@ fn check_acknowledged(server: &Server, acknowledged: &[(usize, u64)]) {
     assert!(is_last, "{stock:?} of {last}");
 }
 
+/// Its own page may ask, pages of others may not.
+#[track_caller]
+fn check_pages(server: &Server) {
+    let own = format!("http://{}", server.address);
+    for (path, origin, wanted) in [
+        ("/", &own[..], 200),
+        ("/v1/targets", &own, 200),
+        ("/v1/targets", "http://localhost:8599", 403),
+        ("/", "null", 403),
+    ] {
+        let header = format!("origin: {origin}\r\n");
+        let (status, _) = ask_with(&server.address, "GET", path, &header, None).unwrap();
+        assert_eq!(status, wanted, "{path} by {origin}");
+    }
+}
+
+/// Names of the command line are hosts of requests without keys.
+#[test]
+fn a_server_answers_by_the_names_it_was_told() {
+    let more = ["--json", "--server-name", "shop.internal"];
+    let mut args = shop_args(&more);
+    let place = args.iter().position(|arg| arg == "127.0.0.1:0").unwrap();
+    args[place] = "localhost:0".to_owned();
+    let server = Server::start(&args);
+    for (host, wanted) in [("localhost", 200), ("shop.internal:80", 200), ("other.internal", 403)] {
+        let mut stream = std::net::TcpStream::connect(&server.address).unwrap();
+        let head = format!("GET /livez HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        std::io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {wanted}")), "{host}: {answer}");
+    }
+}
+
 #[test]
 fn the_demonstration_is_a_server() {
     let mut server =
         Server::start(&["demo", "--listen", "127.0.0.1:0", "--json"].map(str::to_owned));
     let (status, answer) = server.post("/v1/recommend", &json!({"history": ["P0001"], "k": 3}));
     assert_eq!((status, answer["items"].as_array().map(Vec::len)), (200, Some(3)), "{answer}");
+    check_pages(&server);
     // Its stock changes.
     server.wait_until("the stock changes", || server.metric("palmette_catalog_generation") > 0.0);
     server.signal("TERM");
@@ -221,12 +256,18 @@ fn flags_that_cannot_be_served_are_refused() {
     let output = crate::command::palmette(&[&["serve"], &pair[..], &["--keys", &keys]].concat());
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("keys, line 1") && !errors.contains("s3cret"), "{errors}");
-    for address in ["8080", "localhost", "127.0.0.1:99999", "example.org:80"] {
+    for address in
+        ["8080", "localhost", "127.0.0.1:99999", "a b:80", "localhost:http", "https://localhost:80"]
+    {
         check(
             &["--model", &model, "--catalog", &catalog, "--listen", address],
             &["--listen", address, "127.0.0.1:8080"],
         );
     }
+    with(
+        &["--listen", "no-such-host.invalid:80"],
+        &["--listen", "no-such-host.invalid", "looked up"],
+    );
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     check(

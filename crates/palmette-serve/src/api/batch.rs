@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
@@ -16,7 +15,7 @@ use palmette_recommend::SpelledView;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::body;
 use super::documented::{Batches, Streams};
@@ -26,12 +25,10 @@ use crate::keys;
 use crate::problem::{Fault, Kind, Problem};
 use crate::registry::Target;
 use crate::request_id;
-use crate::server::{App, Received};
-use crate::wire::{
-    BatchAnswer, BatchBody, BatchResult, MAX_REQUESTS, Priority, RecommendAnswer, RecommendBody,
-};
+use crate::server::{App, Drain, Received};
+use crate::wire::{BatchAnswer, BatchBody, BatchResult, Priority, RecommendAnswer, RecommendBody};
 
-/// Lines of a stream that are answered side by side; the rest waits in the connection.
+/// Lines of a stream, or requests of a batch, that are answered side by side; the rest of a stream waits in the connection.
 const LINES_AT_ONCE: usize = 16;
 
 /// Answers several questions by one generation of the catalog.
@@ -55,6 +52,7 @@ pub(crate) async fn batch(
     let (most, most_in_all) = (app.config.max_body, app.config.max_upload);
     // Megabytes to parse: not on a thread of the sockets.
     let requests = blocking(move || requests(&body.bytes, most, most_in_all)).await??;
+    let window = LINES_AT_ONCE.max(2 * app.config.schedule.streams as usize);
     // The views that requests of this batch are answered by: one for each target.
     let mut views: Vec<(Arc<Target>, Arc<SpelledView>)> = Vec::new();
     let mut questions = Vec::with_capacity(requests.len());
@@ -65,22 +63,39 @@ pub(crate) async fn batch(
         };
         questions.push(question);
     }
-    let answers = questions.into_iter().map(|question| {
+    let (id, grant) = (request_id::current(), keys::current());
+    let begin = format!("{{\"request_id\":\"{id}\",\"results\":[");
+    let last = questions.len().saturating_sub(1);
+    let answers = questions.into_iter().enumerate().map(move |(place, question)| {
         let app = Arc::clone(&app);
-        async move {
-            match question {
+        // It is answered after the handler has ended: its task's locals are not there any more.
+        let answered = keys::CURRENT.scope(Arc::clone(&grant), async move {
+            let answered = match question {
                 Ok((asked, given)) => {
                     answer(&app, asked, received.0, Priority::Bulk, Some(given)).await
                 }
                 Err(problem) => Err(problem),
+            };
+            let mut text = written(answered);
+            if place < last {
+                text.push(b',');
             }
-        }
+            text
+        });
+        request_id::CURRENT.scope(id.clone(), answered)
     });
-    // All are in the scheduler at once, which orders them.
-    let results: Vec<BatchResult> =
-        stream::iter(answers).buffered(MAX_REQUESTS).map(result).collect().await;
-    let request_id = request_id::current();
-    Ok(Json(BatchAnswer { request_id, results }).into_response())
+    // Answers of many items take megabytes: no more are made than are taken. The window is wide enough for every stream.
+    let answers = stream::iter(answers).buffered(window);
+    let parts = stream::once(async { begin.into_bytes() }).chain(answers);
+    let parts = parts.chain(stream::once(async { b"]}".to_vec() }));
+    let parts = parts.map(|part| Ok::<Bytes, std::convert::Infallible>(part.into()));
+    Ok(([(CONTENT_TYPE, "application/json")], Body::from_stream(parts)).into_response())
+}
+
+/// A result as it is sent.
+fn written(answer: Result<RecommendAnswer, Problem>) -> Vec<u8> {
+    // Into memory, of types without maps whose keys are no text: it does not fail.
+    serde_json::to_vec(&result(answer)).unwrap_or_default()
 }
 
 type Question = (RecommendBody, (Arc<Target>, Arc<SpelledView>));
@@ -92,7 +107,7 @@ async fn question(
     arrived: Instant,
     views: &mut Vec<(Arc<Target>, Arc<SpelledView>)>,
 ) -> Result<Question, Problem> {
-    let target = app.registry.target(asked.target.as_deref())?;
+    let target = app.registry.target(asked.target.as_deref()).await?;
     let deadline =
         asked.deadline_ms.map_or(app.config.max_deadline, std::time::Duration::from_millis);
     let deadline = arrived + deadline.min(app.config.max_deadline);
@@ -202,7 +217,7 @@ pub(crate) async fn lines(
     let (id, grant) = (request_id::current(), keys::current());
     let most = app.config.max_body;
     let timeout = app.config.max_deadline;
-    tokio::spawn(read_lines(body, sender, most, timeout));
+    tokio::spawn(read_lines(body, sender, most, timeout, app.drain()));
     let received = stream::unfold(receiver, |mut receiver| async {
         let line = receiver.recv().await?;
         Some((line, receiver))
@@ -217,7 +232,7 @@ pub(crate) async fn lines(
                     let asked: RecommendBody = body::parse(&line?)?;
                     answer(&app, asked, arrived, Priority::Bulk, None).await
                 };
-                let mut text = serde_json::to_vec(&result(answered.await)).unwrap_or_default();
+                let mut text = written(answered.await);
                 text.push(b'\n');
                 Ok::<Bytes, std::convert::Infallible>(text.into())
             });
@@ -227,16 +242,28 @@ pub(crate) async fn lines(
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(answers)).into_response())
 }
 
-/// Cuts a body into lines and hands them over; ends at the body's end, at a line that is too long, or when nobody takes them.
+/// Cuts a body into lines and hands them over; ends at the body's end, at a line that is too long, when nothing more is taken, or when
+/// nobody takes them.
 async fn read_lines(
     mut body: Body,
     lines: mpsc::Sender<Result<Bytes, Problem>>,
     most: usize,
     timeout: std::time::Duration,
+    mut drain: watch::Receiver<Drain>,
 ) {
     let mut line: Vec<u8> = Vec::new();
     loop {
-        let frame = match tokio::time::timeout(timeout, body.frame()).await {
+        let frame = tokio::select! {
+            biased;
+            () = Drain::Closed.reached(&mut drain) => {
+                let detail = "the server is draining, and the stream ends here; send the lines without an answer to another";
+                let problem = Problem::new(Kind::Unavailable, detail).retry_after(1000);
+                _ = lines.send(Err(problem)).await;
+                return;
+            }
+            frame = tokio::time::timeout(timeout, body.frame()) => frame,
+        };
+        let frame = match frame {
             Ok(Some(Ok(frame))) => frame,
             Ok(None) => break,
             Ok(Some(Err(_))) => return,

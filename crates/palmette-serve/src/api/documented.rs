@@ -28,20 +28,22 @@ problems! {
     /// Problems of a list of questions, each of which has problems of its own.
     Batches: NotJson Unauthorised Forbidden SlowRequest TooLarge UnsupportedMedia Invalid Unavailable;
     /// Problems of questions line by line, whose problems are lines.
-    Streams: Unauthorised Forbidden UnsupportedMedia;
+    Streams: BadRequest Unauthorised Forbidden UnsupportedMedia;
     /// Problems of a route that changes models or targets.
     Switches: NotJson Unauthorised Forbidden NotFound SlowRequest Conflict TooLarge UnsupportedMedia Invalid Unavailable;
+    /// Problems of a probe.
+    Probes: BadRequest Forbidden;
     /// Problems of a route that lists what the key permits.
-    Lists: Unauthorised Forbidden;
+    Lists: BadRequest Unauthorised Forbidden;
     /// Problems of a route that reads and takes no body.
-    Looks: Unauthorised Forbidden NotFound Gone Invalid;
+    Looks: BadRequest Unauthorised Forbidden NotFound Gone Invalid;
     /// Problems of a route that reads what a body asks for.
     Reads: NotJson Unauthorised Forbidden NotFound SlowRequest Gone TooLarge UnsupportedMedia Invalid;
     /// Problems of a route that changes something by a body.
     Writes: NotJson Unauthorised Forbidden NotFound SlowRequest Conflict Gone PreconditionFailed TooLarge UnsupportedMedia Invalid
         Unavailable;
     /// Problems of a route that changes something and takes no body.
-    Deletes: Unauthorised Forbidden NotFound Conflict PreconditionFailed Invalid Unavailable;
+    Deletes: BadRequest Unauthorised Forbidden NotFound Conflict PreconditionFailed Invalid Unavailable;
 }
 
 /// Errors of a request for text, in OpenAI's form.

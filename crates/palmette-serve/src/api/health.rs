@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::documented::Lists;
+use super::documented::{Lists, Probes};
 use crate::own_paths;
 use crate::problem::{Kind, Problem};
 use crate::server::App;
@@ -22,6 +22,8 @@ pub(crate) struct Health {
     pub ready: bool,
     /// Reasons for not being ready.
     pub reasons: Vec<String>,
+    /// What cannot be written now, a full disk for one. Requests are answered all the same.
+    pub warnings: Vec<String>,
     /// Seconds since the process began to serve.
     pub uptime_seconds: f64,
 }
@@ -36,22 +38,28 @@ pub(crate) struct Version {
 }
 
 /// 200 while the process runs.
-#[utoipa::path(get, path = "/livez", tag = "probes", security(()), responses((status = 200, body = String)))]
+#[utoipa::path(get, path = "/livez", tag = "probes", security(()), responses((status = 200, body = String), Probes))]
 pub(crate) async fn livez() -> &'static str {
     "ok"
 }
 
 /// 200 while requests are answered; 503 before a target is loaded, and from the beginning of a drain on.
-#[utoipa::path(get, path = "/readyz", tag = "probes", security(()), responses((status = 200, body = String), (status = 503, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
+///
+/// `ok`, and what cannot be written now, if anything: a server that answers is not taken out for that.
+#[utoipa::path(get, path = "/readyz", tag = "probes", security(()), responses((status = 200, body = String), (status = 503, body = Problem, content_type = "application/problem+json"), Probes))]
+pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<String, Problem> {
     match app.reasons_not_ready().as_slice() {
-        [] => Ok("ok"),
+        [] => {
+            let warnings = app.warnings();
+            let ok = std::iter::once("ok").chain(warnings.iter().map(String::as_str));
+            Ok(ok.collect::<Vec<_>>().join("; "))
+        }
         reasons => Err(Problem::new(Kind::Unavailable, reasons.join("; ")).retry_after(1000)),
     }
 }
 
 /// Readiness with its reasons.
-#[utoipa::path(get, path = "/healthz", tag = "probes", security(()), responses((status = 200, body = Health), (status = 503, body = Health)))]
+#[utoipa::path(get, path = "/healthz", tag = "probes", security(()), responses((status = 200, body = Health), (status = 503, body = Health), Probes))]
 pub(crate) async fn healthz(State(app): State<Arc<App>>) -> Response {
     let reasons = app.reasons_not_ready();
     let reasons: Vec<String> =
@@ -61,7 +69,16 @@ pub(crate) async fn healthz(State(app): State<Arc<App>>) -> Response {
         false => StatusCode::SERVICE_UNAVAILABLE,
     };
     let uptime_seconds = app.began.elapsed().as_secs_f64();
-    (status, Json(Health { ready: reasons.is_empty(), reasons, uptime_seconds })).into_response()
+    (
+        status,
+        Json(Health {
+            ready: reasons.is_empty(),
+            reasons,
+            warnings: app.warnings(),
+            uptime_seconds,
+        }),
+    )
+        .into_response()
 }
 
 /// Name and version of the server.
@@ -71,7 +88,7 @@ pub(crate) async fn version() -> Json<Version> {
 }
 
 /// Metrics as Prometheus reads them.
-#[utoipa::path(get, path = "/metrics", tag = "probes", security(()), responses((status = 200, body = String, content_type = "text/plain")))]
+#[utoipa::path(get, path = "/metrics", tag = "probes", security(()), responses((status = 200, body = String, content_type = "text/plain"), Probes))]
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
     app.publish();
     let text = app.metrics.render();
@@ -79,7 +96,7 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
 }
 
 /// OpenAPI document of the server.
-#[utoipa::path(get, path = "/openapi.json", tag = "probes", security(()), responses((status = 200, body = Object)))]
+#[utoipa::path(get, path = "/openapi.json", tag = "probes", security(()), responses((status = 200, body = Object), Probes))]
 pub(crate) async fn openapi() -> Json<utoipa::openapi::OpenApi> {
     Json(crate::server::openapi())
 }

@@ -353,7 +353,7 @@ impl Write {
         for (index, update) in updates.iter().enumerate() {
             let Update::Upsert(item) = update else { continue };
             let rule = models.iter().find_map(|model| {
-                let rule = unspelled(&item.codes, model.prompts.format())?;
+                let rule = unspelled(&item.codes, model.parts.prompts.format())?;
                 Some(format!("item {:?} {rule} model {} spells", item.id, model.name))
             });
             faults.extend(rule.map(|detail| Fault { pointer: pointer(index), detail }));

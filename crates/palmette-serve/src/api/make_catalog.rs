@@ -124,7 +124,7 @@ impl Bounds {
             }
             (Some(name), None) => match table.models.get(name) {
                 Some(model) => {
-                    let levels = model.prompts.format().levels.iter();
+                    let levels = model.parts.prompts.format().levels.iter();
                     let sizes: Vec<u32> = levels.map(|level| level.num_codes()).collect();
                     Ok(Self { num_levels: Some(sizes.len()), codes_per_level: Some(sizes) })
                 }

@@ -28,7 +28,7 @@ use crate::keys;
 use crate::problem::{Kind, Problem};
 use crate::registry::Target;
 use crate::request_id;
-use crate::server::{App, Received};
+use crate::server::{App, Drain, Received};
 use crate::wire::{
     AnsweredItem, Beam, GenerationName, HistoryNote, ModeName, Priority, RecommendAnswer,
     RecommendBody, Shortfall, ShortfallReason, TargetName, Timings, UnknownItems,
@@ -84,12 +84,17 @@ pub(crate) async fn answer(
     given: Option<(Arc<Target>, Arc<SpelledView>)>,
 ) -> Result<RecommendAnswer, Problem> {
     check_limits(app, &asked)?;
+    // Requests of a batch were admitted with it.
+    if given.is_none() && *app.drain().borrow() >= Drain::Closed {
+        metrics::counter!("palmette_recommend_shed_total", "reason" => "draining").increment(1);
+        return Err(going_away());
+    }
     let class = asked.priority.unwrap_or(class);
     let deadline = deadline(app, &asked, arrived, class)?;
     let (target, view) = match given {
         Some(given) => given,
         None => {
-            let target = app.registry.target(asked.target.as_deref())?;
+            let target = app.registry.target(asked.target.as_deref()).await?;
             let view = view_of(&target, &asked, deadline).await?;
             (target, view)
         }
@@ -158,7 +163,7 @@ pub(crate) async fn answer(
         .with_status(app.config.overload_status)
         .retry_after(1000)),
         Outcome::Refused { why: Refusal::Draining, .. } | Outcome::Stopped(Stopped::Drained) | Outcome::Ended => {
-            Err(Problem::new(Kind::Unavailable, "the server is going away; ask another").retry_after(1000))
+            Err(going_away())
         }
         Outcome::Stopped(Stopped::Deadline) => {
             metrics::counter!("palmette_recommend_missed_deadline_total").increment(1);
@@ -170,6 +175,10 @@ pub(crate) async fn answer(
         Outcome::Failed(error) => Err(refused(error)),
         Outcome::Panicked => Err(Problem::new(Kind::Internal, "the search panicked; the log has more")),
     }
+}
+
+fn going_away() -> Problem {
+    Problem::new(Kind::Unavailable, "the server is going away; ask another").retry_after(1000)
 }
 
 /// An error of the recommender: of the request's making, but for the model's own.

@@ -1,5 +1,6 @@
 //! Targets and models: pairs under aliases, switched together.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path as FilePath};
 use std::sync::Arc;
 
@@ -11,19 +12,21 @@ use palmette_model::WeightFormat;
 use palmette_replicate::Registry;
 
 use super::body;
-use super::documented::{Lists, Switches};
+use super::documented::{Deletes, Lists, Switches};
 use super::extract::Path;
 use super::recommend::blocking;
 use crate::audit;
 use crate::cluster::{ChangeProblem, Cluster, check_pair};
 use crate::keys;
+use crate::models::{ModelParts, ServedModel};
 use crate::problem::{Kind, Problem};
-use crate::registry::{LoadError, Table, check_name};
+use crate::registry::{LoadError, Table, check_name, keep_default, names};
 use crate::server::App;
+use crate::targets_file;
 use crate::texts::ServedText;
 use crate::wire::{
-    LoadModel, ModelEntry, Models, Pair, SetTarget, TargetAction, TargetChanges, TargetEntry,
-    Targets, TextModelEntry,
+    DefaultTarget, DeleteTarget, LoadModel, ModelEntry, Models, Pair, SetTarget, TargetAction,
+    TargetChanges, TargetEntry, Targets, TextModelEntry,
 };
 
 /// Lists the targets.
@@ -38,7 +41,8 @@ fn targets(table: &Table) -> Targets {
         model: target.model.name.clone(),
         catalog: target.catalog.name.clone(),
     };
-    Targets { targets: table.targets.iter().map(entry).collect() }
+    let default = table.default_alias().cloned();
+    Targets { default, targets: table.targets.iter().map(entry).collect() }
 }
 
 /// Points an alias at a pair.
@@ -63,6 +67,7 @@ pub(crate) async fn put(
 
 /// Changes several targets in one step: all of the actions are done, or none.
 ///
+/// One target is the default, for requests that name none: the first that was set, until another is made it.
 /// Requests that were admitted before end on the pair that they began with.
 #[utoipa::path(
     post, path = "/v1/targets", operation_id = "change_targets", tag = "targets", request_body = TargetChanges,
@@ -92,7 +97,7 @@ async fn change(
         let mut made = Vec::with_capacity(actions.len());
         for (place, action) in actions.iter().enumerate() {
             made.push(match action {
-                TargetAction::Delete(_) => None,
+                TargetAction::Delete(_) | TargetAction::Default(_) => None,
                 TargetAction::Set(SetTarget { alias, model, catalog }) => {
                     let target = app.make_target(alias, model, catalog);
                     Some(
@@ -109,21 +114,16 @@ async fn change(
             return Ok(Json(targets(&app.registry.table())));
         }
         app.registry.change(|table, _| {
-            for (place, (action, target)) in actions.iter().zip(made).enumerate() {
-                match (action, target) {
-                    (TargetAction::Set(SetTarget { alias, .. }), Some(target)) => {
-                        table.targets.insert(alias.clone(), target);
-                    }
-                    (TargetAction::Delete(gone), _) => {
-                        if table.targets.remove(&gone.alias).is_none() {
-                            let detail = format!("there is no target {:?}", gone.alias);
-                            return Err(Problem::invalid(pointer(place), detail));
-                        }
-                    }
-                    (TargetAction::Set(_), None) => {}
-                }
-            }
-            app.write_targets(table)
+            let mut made = made.into_iter();
+            let set = |_: usize, _: &SetTarget| {
+                made.by_ref().flatten().next().ok_or_else(|| {
+                    // One is made for each.
+                    Problem::new(Kind::Internal, "a target was not made")
+                })
+            };
+            act(&mut table.targets, &mut table.default_target, &actions, set, &pointer)?;
+            let Some(data) = &app.config.data_dir else { return Ok(()) };
+            targets_file::write(data, table)
                 .map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))
         })?;
         Ok(Json(targets(&app.registry.table())))
@@ -148,24 +148,66 @@ fn share(
     actions: &[TargetAction],
     pointer: &impl Fn(usize) -> String,
 ) -> Result<(), ChangeProblem> {
-    let refused =
-        |place: usize, detail: String| Err(ChangeProblem(Problem::invalid(pointer(place), detail)));
+    let (mut targets, mut default) = (registry.targets.clone(), registry.default_target.clone());
+    let set = |place: usize, SetTarget { model, catalog, .. }: &SetTarget| {
+        check_pair(registry, model, catalog)
+            .map_err(|error| Problem::invalid(pointer(place), error.to_string()))?;
+        Ok((model.clone(), catalog.clone()))
+    };
+    act(&mut targets, &mut default, actions, set, pointer).map_err(ChangeProblem)?;
+    (registry.targets, registry.default_target) = (targets, default);
+    Ok(())
+}
+
+/// Does actions in their order, of which `make` makes what is set. One target stays the default.
+fn act<T>(
+    targets: &mut BTreeMap<String, T>,
+    default: &mut Option<String>,
+    actions: &[TargetAction],
+    mut make: impl FnMut(usize, &SetTarget) -> Result<T, Problem>,
+    pointer: &impl Fn(usize) -> String,
+) -> Result<(), Problem> {
+    let missing = |place: usize, alias: &str| {
+        Problem::invalid(pointer(place), format!("there is no target {alias:?}"))
+    };
+    let mut default_gone = None;
     for (place, action) in actions.iter().enumerate() {
         match action {
-            TargetAction::Set(SetTarget { alias, model, catalog }) => {
-                if let Err(error) = check_pair(registry, model, catalog) {
-                    return refused(place, error.to_string());
-                }
-                registry.targets.insert(alias.clone(), (model.clone(), catalog.clone()));
+            TargetAction::Set(set) => {
+                keep_default(default, targets, &set.alias);
+                targets.insert(set.alias.clone(), make(place, set)?);
             }
-            TargetAction::Delete(gone) => {
-                if registry.targets.remove(&gone.alias).is_none() {
-                    return refused(place, format!("there is no target {:?}", gone.alias));
+            TargetAction::Delete(DeleteTarget { alias }) => {
+                targets.remove(alias).ok_or_else(|| missing(place, alias))?;
+                if default.as_ref() == Some(alias) {
+                    default_gone = Some(place);
                 }
+            }
+            TargetAction::Default(DefaultTarget { alias }) => {
+                if !targets.contains_key(alias) {
+                    return Err(missing(place, alias));
+                }
+                *default = Some(alias.clone());
             }
         }
     }
-    Ok(())
+    if default.as_ref().is_none_or(|alias| targets.contains_key(alias)) {
+        return Ok(());
+    }
+    // The last that is left is what everybody means.
+    match (targets.len(), default.take(), default_gone) {
+        (2.., Some(gone), Some(place)) => Err(Problem::invalid(
+            pointer(place),
+            format!(
+                "{gone:?} is the default target, and {} are left; make one of them the default in the same actions",
+                names(targets)
+            ),
+        )),
+        _ => {
+            *default = targets.keys().next().cloned();
+            Ok(())
+        }
+    }
 }
 
 /// Lists the models.
@@ -191,21 +233,23 @@ pub(crate) fn text_entry(served: &ServedText) -> TextModelEntry {
     }
 }
 
-fn entry(served: &crate::registry::ServedModel) -> ModelEntry {
-    let format = served.prompts.format();
+fn entry(served: &ServedModel) -> ModelEntry {
+    let parts = &served.parts;
+    let format = parts.prompts.format();
     ModelEntry {
         name: served.name.clone(),
-        parameters: served.model.num_parameters() as u64,
-        vocab_size: served.model.config().vocab_size,
+        parameters: parts.num_parameters as u64,
+        vocab_size: parts.vocab_size,
         codes_per_level: format.levels.iter().map(|level| level.num_codes()).collect(),
         max_history_items: format.max_history_items,
-        has_draft_head: served.draft_head.is_some(),
+        has_draft_head: parts.has_draft_head,
+        in_memory: parts.loaded().is_some(),
     }
 }
 
 /// Loads a model from the server's data directory.
 ///
-/// Targets go on with the models they have; point an alias at the new one to use it.
+/// Targets go on with the models they have; point an alias at the new one to use it. It is in memory while a target needs it.
 #[utoipa::path(
     post, path = "/v1/models", tag = "targets", request_body = LoadModel,
     responses(
@@ -248,7 +292,7 @@ pub(crate) async fn load_model(
             )));
         }
         match loading.cluster() {
-            None => loading.load_model(&name, &found, WeightFormat::F32)?,
+            None => loading.registry.load_model(&name, &found, WeightFormat::F32)?,
             Some(cluster) => share_model(&loading, cluster, &name, &found)?,
         }
         Ok(name)
@@ -262,11 +306,67 @@ pub(crate) async fn load_model(
     Ok((StatusCode::CREATED, Json(entry(served))))
 }
 
+/// Takes a model away.
+///
+/// Its files stay: a model below `models` in the data directory is known again after the next start, and takes no memory until a target
+/// needs it.
+#[utoipa::path(
+    delete, path = "/v1/models/{id}", tag = "targets", params(("id" = String, Path, description = "Name of the model")),
+    responses((status = 204, description = "It is gone"), Deletes)
+)]
+pub(crate) async fn delete_model(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    blocking(move || {
+        let table = app.registry.table();
+        if table.texts.contains_key(&name) && !table.models.contains_key(&name) {
+            let detail =
+                format!("{name:?} is a text model, which is there as long as the server (--text)");
+            return Err(Problem::new(Kind::Conflict, detail));
+        }
+        match app.cluster() {
+            None => app.registry.change(|table, _| {
+                let users = table.targets.iter().filter(|(_, target)| target.model.name == name);
+                check_unused(&name, users.map(|(alias, _)| alias))?;
+                table.models.remove(&name).map(drop).ok_or_else(|| no_model(&name, &table.models))
+            }),
+            Some(cluster) => cluster.change_and_apply(&app, |registry| {
+                let users = registry.targets.iter().filter(|(_, (model, _))| *model == name);
+                check_unused(&name, users.map(|(alias, _)| alias)).map_err(ChangeProblem)?;
+                let removed = registry.models.remove(&name);
+                removed.map(drop).ok_or_else(|| ChangeProblem(no_model(&name, &registry.models)))
+            }),
+        }?;
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await?
+}
+
+fn no_model<T>(name: &str, models: &BTreeMap<String, T>) -> Problem {
+    Problem::not_found(format!("there is no model {name:?}; there are {}", names(models)))
+}
+
+/// Refuses to take away a model that targets have.
+fn check_unused<'a>(name: &str, users: impl Iterator<Item = &'a String>) -> Result<(), Problem> {
+    let users: Vec<&str> = users.map(String::as_str).collect();
+    match users.is_empty() {
+        true => Ok(()),
+        false => Err(Problem::new(
+            Kind::Conflict,
+            format!(
+                "model {name:?} is that of the targets {}; switch them first",
+                users.join(", ")
+            ),
+        )),
+    }
+}
+
 /// Puts a model where all servers load it from.
 fn share_model(app: &App, cluster: &Cluster, name: &str, dir: &FilePath) -> Result<(), LoadError> {
     check_name("model", name)?;
     // What cannot be loaded here would stop every server.
-    app.try_model(dir)?;
+    ModelParts::read(dir, WeightFormat::F32)?;
     let files = cluster.put_model(name, dir)?;
     let changed = cluster.change_and_apply(app, |registry| match registry.models.get(name) {
         Some(there) if there.hash != files.hash => {

@@ -11,7 +11,7 @@ use super::RecommendAnswer;
 use crate::problem::Problem;
 
 /// Requests of one batch, at most.
-pub(crate) const MAX_REQUESTS: usize = 1024;
+const MAX_REQUESTS: usize = 1024;
 
 /// Questions that one generation answers.
 ///

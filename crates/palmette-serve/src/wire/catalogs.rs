@@ -124,6 +124,8 @@ pub struct LiveNumbers {
     pub waits: u64,
     /// Reason why the last work in the background failed; null where it did not.
     pub background_error: Option<String>,
+    /// Error of the last change that could not be written; null once one could be.
+    pub write_error: Option<String>,
 }
 
 impl From<LiveStatus> for LiveNumbers {
@@ -141,6 +143,7 @@ impl From<LiveStatus> for LiveNumbers {
             checkpoints_done: status.checkpoints_done,
             waits: status.waits,
             background_error: status.background_error.as_deref().map(without_paths),
+            write_error: status.write_error.as_deref().map(without_paths),
         }
     }
 }

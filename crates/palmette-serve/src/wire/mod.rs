@@ -10,7 +10,6 @@ mod responses;
 mod targets;
 mod text;
 
-pub(crate) use batch::MAX_REQUESTS;
 pub use batch::{BatchAnswer, BatchBody, BatchResult};
 pub use catalogs::{
     AttributeEntry, CatalogEntry, CatalogKind, Catalogs, GenerationParam, Generations,
@@ -26,8 +25,8 @@ pub use recommend::{
 };
 pub use responses::{Reasoning, ResponseBody, ResponseMembers, TextForm};
 pub use targets::{
-    DeleteTarget, LoadModel, ModelEntry, Models, Pair, SetTarget, TargetAction, TargetChanges,
-    TargetEntry, Targets, TextModelEntry,
+    DefaultTarget, DeleteTarget, LoadModel, ModelEntry, Models, Pair, SetTarget, TargetAction,
+    TargetChanges, TargetEntry, Targets, TextModelEntry,
 };
 pub use text::{
     ChatBody, ChatChoice, ChatChunk, ChatCompletion, ChatLogprobs, ChatMembers, ChatMessage,

@@ -17,6 +17,8 @@ pub struct TargetEntry {
 /// List of targets, by alias.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Targets {
+    /// Alias of the target that requests ask for which name none; null where there are several and none was chosen.
+    pub default: Option<String>,
     /// In order of alias.
     pub targets: Vec<TargetEntry>,
 }
@@ -47,6 +49,8 @@ pub enum TargetAction {
     Set(SetTarget),
     /// Removes an alias.
     Delete(DeleteTarget),
+    /// Makes an alias the default, which requests ask for that name none.
+    Default(DefaultTarget),
 }
 
 /// An alias and its pair.
@@ -69,6 +73,14 @@ pub struct DeleteTarget {
     pub alias: String,
 }
 
+/// An alias that becomes the default.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DefaultTarget {
+    /// The alias.
+    pub alias: String,
+}
+
 /// A model that is loaded.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ModelEntry {
@@ -84,6 +96,8 @@ pub struct ModelEntry {
     pub max_history_items: usize,
     /// True with a draft head: mode `draft`.
     pub has_draft_head: bool,
+    /// True while it is in memory: while a target needs it.
+    pub in_memory: bool,
 }
 
 /// List of models, by name. `object` and `data` are what OpenAI's clients read.

@@ -172,9 +172,6 @@ async fn the_file_is_read_again_when_told() {
     let error = guarded.shop.server.reload_keys().unwrap_err().to_string();
     assert!(error.contains("line 1") && !error.contains("topsecret"), "{error}");
     version("admin").await.ok();
-    std::fs::write(&guarded.file, format!("{text}{text}")).unwrap();
-    let error = guarded.shop.server.reload_keys().unwrap_err().to_string();
-    assert!(error.contains("stands twice"), "{error}");
     // No keys at all open nothing.
     std::fs::write(&guarded.file, "").unwrap();
     assert_eq!(guarded.shop.server.reload_keys().unwrap(), 0);
@@ -183,4 +180,77 @@ async fn the_file_is_read_again_when_told() {
     let missing = Server::new(ServeConfig { keys: Some(path.clone()), ..config() }).unwrap_err();
     assert!(missing.to_string().contains(path.to_str().unwrap()), "{missing}");
     assert_eq!(json!(guarded.shop.get("/livez").await.ok()), "ok");
+}
+
+/// A client's second key opens what its first does, until the first is taken away.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_keys_of_one_name_rotate() {
+    let mut guarded = guarded();
+    let second = NewKey::make("items", &[Scope::Items], &["items".to_owned()]).unwrap();
+    second.add_to(guarded.file.path()).unwrap();
+    guarded.keys.push(("second", second.key.clone()));
+    assert_eq!(guarded.shop.server.reload_keys().unwrap(), 6);
+    let item = |key: &'static str| {
+        guarded.send(Some(key), Method::GET, "/v1/catalogs/items/items/P0001", "")
+    };
+    item("items").await.ok();
+    item("second").await.ok();
+    let text = std::fs::read_to_string(&guarded.file).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.remove(lines.iter().position(|line| line.starts_with("items ")).unwrap());
+    std::fs::write(&guarded.file, lines.join("\n")).unwrap();
+    assert_eq!(guarded.shop.server.reload_keys().unwrap(), 5);
+    item("items").await.problem(401);
+    item("second").await.ok();
+}
+
+/// Whatever a file had, a key is added so that a server reads it, or not at all.
+#[test]
+fn keys_are_added_to_sound_files_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("keys");
+    let made = || NewKey::make("web", &[Scope::Recommend], &[]).unwrap();
+    let keyed = || ServeConfig { keys: Some(path.clone()), ..config() };
+    let line = made().line;
+    for before in [
+        "".to_owned(),
+        "# a comment".to_owned(),
+        line.clone(),
+        format!("{line}\r\n"),
+        format!("\u{feff}{line}"),
+    ] {
+        std::fs::write(&path, &before).unwrap();
+        made().add_to(&path).unwrap();
+        made().add_to(&path).unwrap();
+        Server::new(keyed()).unwrap();
+        assert!(std::fs::read_to_string(&path).unwrap().starts_with(&before));
+    }
+    for (before, word) in [
+        (&b"web admin * topsecret\n"[..], "line 1"),
+        (b"\n\nweb", "line 3"),
+        (b"\xff\xfe", "UTF-8"),
+    ] {
+        std::fs::write(&path, before).unwrap();
+        let error = made().add_to(&path).unwrap_err().to_string();
+        assert!(error.contains(word) && !error.contains("topsecret"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before, "as it was");
+    }
+    std::fs::remove_file(&path).unwrap();
+    made().add_to(&path).unwrap();
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(made().add_to(&dir.path().join("none/keys")).is_err());
+    for (name, catalogs) in [
+        ("a b", &[][..]),
+        ("#a", &[]),
+        ("", &[]),
+        ("a", &["x y"]),
+        ("a", &["*", "x"]),
+        ("a", &[""]),
+    ] {
+        let catalogs: Vec<String> = catalogs.iter().map(|&name| name.to_owned()).collect();
+        let error = NewKey::make(name, &[Scope::Items], &catalogs).unwrap_err().to_string();
+        assert!(error.contains("A-Z a-z 0-9"), "{error}");
+    }
 }

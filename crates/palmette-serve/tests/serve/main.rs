@@ -1,6 +1,7 @@
 //! The server over its routes and over sockets, with the demonstration's shop.
 
 mod batch;
+mod callers;
 mod catalogs;
 mod document;
 mod forms;

@@ -76,7 +76,16 @@ impl Shopping {
         body: impl Into<Body>,
     ) -> Answered {
         let asked = method.clone();
-        let mut request = Request::builder().method(method).uri(path);
+        let mut request = Request::builder().method(method.clone()).uri(path);
+        let has = |name: &str| headers.iter().any(|(given, _)| *given == name);
+        let has_body = [Method::POST, Method::PUT, Method::PATCH].contains(&method);
+        // As clients do; a test that gives either is about it.
+        let usual = [("host", "localhost", true), ("content-type", "application/json", has_body)];
+        for (name, value, is_usual) in usual {
+            if is_usual && !has(name) {
+                request = request.header(name, value);
+            }
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

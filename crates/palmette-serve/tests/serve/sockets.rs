@@ -1,7 +1,7 @@
 //! Connections: slow ones, many at once, and the end of a server.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use palmette_serve::ServeConfig;
 use serde_json::json;
@@ -27,7 +27,7 @@ async fn serving(config: ServeConfig) -> (SocketAddr, oneshot::Sender<()>, JoinH
 
 fn post(body: &str) -> String {
     format!(
-        "POST /v1/recommend HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /v1/recommend HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )
 }
@@ -49,7 +49,7 @@ async fn slow_clients_are_let_go_and_hold_nobody_up() {
     slow_headers.write_all(b"POST /v1/recommend HTTP/1.1\r\nhost:").await.unwrap();
     let mut slow_body = TcpStream::connect(address).await.unwrap();
     slow_body
-        .write_all(b"POST /v1/recommend HTTP/1.1\r\nhost: x\r\ncontent-length: 99\r\n\r\n{")
+        .write_all(b"POST /v1/recommend HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\n{")
         .await
         .unwrap();
 
@@ -81,7 +81,10 @@ async fn a_server_that_drains_answers_what_it_took_and_ends() {
     tokio::time::sleep(Duration::from_millis(20)).await;
     stop.send(()).unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
-    ready.write_all(b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    ready
+        .write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .await
+        .unwrap();
     let ready = rest(&mut ready).await;
     assert!(ready.starts_with("HTTP/1.1 503") && ready.contains("draining"), "{ready}");
     asking.write_all(tail.as_bytes()).await.unwrap();
@@ -106,7 +109,7 @@ async fn clients_that_go_away_cost_no_more_than_a_pass() {
     let mut is_idle = false;
     for _ in 0..500 {
         let mut asking = TcpStream::connect(address).await.unwrap();
-        let get = b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        let get = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
         asking.write_all(get).await.unwrap();
         let metrics = rest(&mut asking).await;
         let stopped = "palmette_recommend_stopped_total{reason=\"cancelled\"}";
@@ -122,5 +125,60 @@ async fn clients_that_go_away_cost_no_more_than_a_pass() {
     asking.write_all(post(&body).as_bytes()).await.unwrap();
     assert!(rest(&mut asking).await.starts_with("HTTP/1.1 200"));
     stop.send(()).unwrap();
+    served.await.unwrap();
+}
+
+/// A connection may be idle for longer than a head may take.
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_connections_have_a_time_of_their_own() {
+    let mut config = config();
+    config.read_timeout = Duration::from_millis(200);
+    config.idle_timeout = Duration::from_millis(1500);
+    let (address, stop, served) = serving(config).await;
+    let mut kept = TcpStream::connect(address).await.unwrap();
+    let get = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let mut answer = [0; 4096];
+    for _ in 0..2 {
+        kept.write_all(get).await.unwrap();
+        let len = kept.read(&mut answer).await.unwrap();
+        assert!(answer[..len].starts_with(b"HTTP/1.1 200"), "{len}");
+        tokio::time::sleep(Duration::from_millis(600)).await;
+    }
+    // A head that has begun has the time of heads.
+    let began = Instant::now();
+    kept.write_all(b"GET /livez HTTP/1.1\r\nhost:").await.unwrap();
+    rest(&mut kept).await;
+    assert!(began.elapsed() < Duration::from_millis(800), "{:?}", began.elapsed());
+    let mut idle = TcpStream::connect(address).await.unwrap();
+    idle.write_all(get).await.unwrap();
+    let began = Instant::now();
+    assert!(rest(&mut idle).await.starts_with("HTTP/1.1 200"));
+    let took = began.elapsed();
+    assert!((Duration::from_millis(1400)..Duration::from_secs(20)).contains(&took), "{took:?}");
+    drop(stop);
+    served.await.unwrap();
+}
+
+/// Lines that come during a drain are not answered one by one with refusals: the stream ends, and says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_ends_a_stream_of_lines_by_its_last_line() {
+    let (address, stop, served) = serving(config()).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = "POST /v1/recommend/stream HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let line = "{\"target\": \"shop\", \"k\": 1}\n";
+    let chunk = format!("{:x}\r\n{line}\r\n", line.len());
+    stream.write_all(chunk.as_bytes()).await.unwrap();
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains("\"items\"") {
+        let mut bytes = [0; 4096];
+        let len = stream.read(&mut bytes).await.unwrap();
+        assert!(len > 0, "{}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&bytes[..len]);
+    }
+    stop.send(()).unwrap();
+    let end = rest(&mut stream).await;
+    assert_eq!(end.matches("\"status\":503").count(), 2, "of the line and its problem: {end}");
+    assert!(end.contains("draining") && end.ends_with("0\r\n\r\n"), "{end}");
     served.await.unwrap();
 }

@@ -76,7 +76,8 @@ fn writing() -> Writing {
 impl Writing {
     async fn send(&self, method: Method, path: &str, body: impl Into<Body>) -> Answered {
         let request =
-            Request::builder().method(method.clone()).uri(path).body(body.into()).unwrap();
+            Request::builder().method(method.clone()).uri(path).header("host", "localhost");
+        let request = request.body(body.into()).unwrap();
         let Ok(response) = self.router.clone().oneshot(request).await;
         let (parts, body) = response.into_parts();
         check_documented(&method, path, parts.status);
@@ -737,7 +738,7 @@ async fn clients_that_go_away_free_their_places() {
         let mut client = TcpStream::connect(address).await.unwrap();
         let body = endless().to_string();
         let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n",
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         client.write_all((head + &body).as_bytes()).await.unwrap();
@@ -829,4 +830,45 @@ async fn times_of_texts_are_measured() {
         metrics.contains("palmette_text_seconds_bucket{model=\"tiny\",le=\"600\"}"),
         "{metrics}"
     );
+}
+
+/// A text that is not whole when its time in a drain is over ends by an error: a stream's last event, or the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_ends_texts_by_an_error() {
+    let engine = EngineOptions { max_texts: 1, ..EngineOptions::default() };
+    let mut config = config();
+    config.text_drain_grace = Duration::from_millis(100);
+    let writing = writing_with(config, engine);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = writing.server.clone();
+    let served = tokio::spawn(async move {
+        server.serve(listener, async { _ = stopped.await }).await.unwrap();
+    });
+    let ask = async |streams: bool| {
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let body = chat(json!({"ignore_eos": true, "max_tokens": 500, "n": 64, "stream": streams}));
+        let body = body.to_string();
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        client.write_all((head + &body).as_bytes()).await.unwrap();
+        client
+    };
+    let (mut stream, mut whole) = (ask(true).await, ask(false).await);
+    let mut some = [0; 700];
+    stream.read_exact(&mut some).await.unwrap();
+    metric(&writing, "palmette_text_requests{model=\"tiny\",state=\"writing\"} 1").await;
+    stop.send(()).unwrap();
+    let mut end = String::new();
+    stream.read_to_string(&mut end).await.unwrap();
+    let last = end.rsplit("data: ").next().unwrap();
+    assert!(last.contains("\"code\":\"unavailable\"") && last.ends_with("0\r\n\r\n"), "{last}");
+    assert!(!end.contains("[DONE]"));
+    end.clear();
+    whole.read_to_string(&mut end).await.unwrap();
+    assert!(end.starts_with("HTTP/1.1 503") && end.contains("\"unavailable\""), "{end}");
+    served.await.unwrap();
 }

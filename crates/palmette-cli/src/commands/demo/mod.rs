@@ -29,7 +29,7 @@ pub(crate) struct DemoArgs {
     /// Address and port [default: 127.0.0.1:8080, or a free port where that is taken]
     #[cfg(feature = "server")]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "once", value_parser = super::serve::address)]
-    listen: Option<std::net::SocketAddr>,
+    listen: Option<super::serve::ListenAddress>,
     /// Leave the stock as it is
     #[cfg(feature = "server")]
     #[arg(long, conflicts_with = "once")]

@@ -12,7 +12,7 @@ use palmette_serve::Server;
 use serde_json::{Map, json};
 
 use super::{DemoArgs, once};
-use crate::commands::serve::{ListenOptions, Listening, log, run_until_stopped};
+use crate::commands::serve::{ListenAddress, ListenOptions, Listening, log, run_until_stopped};
 use crate::output::{grouped, print};
 
 /// Port that is taken where it is free.
@@ -27,6 +27,8 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let mut config = args.server.config()?;
     // Nobody waits for a demonstration to end.
     config.drain_delay = Duration::ZERO;
+    let listen = args.listen.clone().unwrap_or_else(free_address);
+    config.server_names.extend(listen.name.clone());
     let demo = Demo::load().context("the built-in model")?;
     let dir = tempfile::tempdir().context("a directory for the shop's catalog")?;
     let catalog = demo.shop().catalog();
@@ -41,7 +43,6 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     server.add_catalog("shop", Arc::clone(&live), Some(dir.path()))?;
     server.set_target("shop", "demo", "shop")?;
 
-    let listen = args.listen.unwrap_or_else(free_address);
     let listen = ListenOptions { listen, json: args.json };
     let is_over = Arc::new(AtomicBool::new(false));
     let selling = args.still.then_some(()).map_or_else(
@@ -63,10 +64,10 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
 }
 
 /// The usual port, or one that is free.
-fn free_address() -> SocketAddr {
+fn free_address() -> ListenAddress {
     let usual = SocketAddr::from(([127, 0, 0, 1], PORT));
     let is_free = TcpListener::bind(usual).is_ok();
-    SocketAddr::from(([127, 0, 0, 1], if is_free { PORT } else { 0 }))
+    SocketAddr::from(([127, 0, 0, 1], if is_free { PORT } else { 0 })).into()
 }
 
 fn welcome(demo: &Demo, args: &DemoArgs, address: SocketAddr) -> anyhow::Result<String> {

@@ -18,7 +18,7 @@ use palmette_serve::{ANY_ORIGIN, LogConfig, Server};
 
 use super::loading::WeightsArg;
 use names::Named;
-pub(crate) use options::{ListenOptions, ServeOptions, address};
+pub(crate) use options::{ListenAddress, ListenOptions, ServeOptions, address};
 pub(crate) use running::{Listening, log, run_until_stopped};
 
 /// Serve recommendations over HTTP, with a page to try them at /, and texts under grammars as OpenAI's clients ask for them
@@ -115,7 +115,9 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     config.keys.clone_from(&args.keys);
     config.data_dir.clone_from(&args.data_dir);
     config.max_lag = Duration::from_secs_f64(args.max_lag_seconds);
+    config.server_names.extend(args.listen.listen.name.clone());
     config.max_text_time = args.text.max_time()?;
+    config.text_drain_grace = args.text.drain_grace()?;
     if let Some(dir) = &args.data_dir {
         std::fs::create_dir_all(dir).with_context(|| format!("{}", dir.display()))?;
     }

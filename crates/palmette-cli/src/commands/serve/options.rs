@@ -1,6 +1,6 @@
 //! Options of a server: address, promises, limits and room.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -10,17 +10,31 @@ use palmette_serve::{ANY_ORIGIN, ServeConfig};
 use crate::commands::loading::set_threads;
 
 /// The largest value of a number that has no limit of its own.
-const MOST: u64 = 1 << 32;
+pub(crate) const MOST: u64 = 1 << 32;
 
 /// The address.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListenOptions {
-    /// Address and port; port 0 takes a free one, which is printed. Other machines reach 0.0.0.0, so give --keys with it
+    /// Address and port; port 0 takes a free one, which is printed. Other machines reach 0.0.0.0, so give --keys with it. A name in
+    /// place of the address is looked up, and is one by which requests without keys may call the server
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: ListenAddress,
     /// Print the address as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Address to listen at, and the name that it was given by.
+#[derive(Clone, Debug)]
+pub(crate) struct ListenAddress {
+    pub(crate) name: Option<String>,
+    pub(crate) address: SocketAddr,
+}
+
+impl From<SocketAddr> for ListenAddress {
+    fn from(address: SocketAddr) -> Self {
+        Self { name: None, address }
+    }
 }
 
 /// Promises, limits and room.
@@ -69,12 +83,19 @@ pub(crate) struct ServeOptions {
     /// all, with --keys
     #[arg(long = "cors", value_name = "ORIGIN", value_parser = origin)]
     pub(crate) origins: Vec<String>,
+    /// A name by which requests without keys may call this server, beside addresses, localhost and that of --listen; may be given
+    /// several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server_name: Vec<String>,
     /// Connections at once; more wait
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) connections: usize,
     /// Time for headers, and again for a body, to arrive in
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) read_timeout: u64,
+    /// Time between two requests of a connection, after which it is closed. That of proxies before the server must be shorter
+    #[arg(long, value_name = "SECONDS", default_value_t = 75)]
+    pub(crate) idle_timeout: u64,
     /// After a signal to end: time during which requests are still taken, for balancers to notice
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub(crate) drain_delay: u64,
@@ -93,11 +114,42 @@ pub(crate) struct ServeOptions {
     pub(crate) otlp: Option<String>,
 }
 
-/// An address of numbers: names are not looked up, since they may mean several.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "it is an address and a port in numbers, such as 127.0.0.1:8080, or [::1]:8080".to_owned()
-    })
+/// An address, or a name that means one: of several that are equally good none is chosen.
+pub(crate) fn address(text: &str) -> Result<ListenAddress, String> {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(address.into());
+    }
+    let form =
+        "it is an address and a port, such as 127.0.0.1:8080, [::1]:8080 or shop.internal:8080";
+    let (name, port) = text.rsplit_once(':').ok_or(form)?;
+    let port: u16 = port.parse().map_err(|_| form)?;
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+    };
+    if !is_name(name) {
+        return Err(form.to_owned());
+    }
+    let addresses = (name, port).to_socket_addrs();
+    let mut addresses: Vec<_> =
+        addresses.map_err(|error| format!("{name} cannot be looked up: {error}"))?.collect();
+    // Hosts have an address of each family: the older one is reached by all.
+    if addresses.iter().any(SocketAddr::is_ipv4) {
+        addresses.retain(SocketAddr::is_ipv4);
+    }
+    addresses.sort_unstable();
+    addresses.dedup();
+    match addresses[..] {
+        [address] => Ok(ListenAddress { name: Some(name.to_owned()), address }),
+        [] => Err(format!("{name} has no address")),
+        _ => {
+            let all: Vec<_> = addresses.iter().map(|address| address.ip().to_string()).collect();
+            Err(format!(
+                "{name} has several addresses, {}; give one, and the name as --server-name",
+                all.join(", ")
+            ))
+        }
+    }
 }
 
 fn origin(text: &str) -> Result<String, String> {
@@ -146,6 +198,7 @@ impl ServeOptions {
             ("--max-upload-mb", self.max_upload_mb as u64),
             ("--connections", self.connections as u64),
             ("--read-timeout", self.read_timeout),
+            ("--idle-timeout", self.idle_timeout),
         ] {
             ensure!(value > 0, "{name} is 0; nothing could be served");
             ensure!(value <= MOST, "{name} is {value}, which is more than any machine has");
@@ -177,8 +230,10 @@ impl ServeOptions {
             origins: self.origins.clone(),
             max_connections: self.connections,
             read_timeout: Duration::from_secs(self.read_timeout),
+            idle_timeout: Duration::from_secs(self.idle_timeout),
             drain_delay: Duration::from_secs(self.drain_delay),
             drain_grace: Duration::from_secs(self.drain_grace),
+            server_names: self.server_name.clone(),
             ..ServeConfig::default()
         };
         config.schedule.streams = streams;

@@ -82,8 +82,11 @@ pub(crate) fn run_until_stopped(
         let on = |kind| signal(kind).context("a signal to end by, or to read keys again by");
         let [mut interrupt, mut terminate, mut hangup] =
             [on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?];
-        let listener = TcpListener::bind(listen.listen).await.with_context(|| {
-            format!("cannot listen at {}; --listen 127.0.0.1:0 takes a free port", listen.listen)
+        let listener = TcpListener::bind(listen.listen.address).await.with_context(|| {
+            format!(
+                "cannot listen at {}; --listen 127.0.0.1:0 takes a free port",
+                listen.listen.address
+            )
         })?;
         let address = listener.local_addr()?;
         match listen.json {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use palmette_grammar::CacheLimits;
 use palmette_model::WeightFormat;
 use palmette_serve::{Server, TextOptions};
 use palmette_text::engine::EngineOptions;
@@ -11,6 +12,7 @@ use palmette_text::sources::JsonForm;
 use palmette_text::{DEFAULT_MASK_STEPS, TextModelOptions, tool_format_named};
 
 use super::names::Named;
+use super::options::MOST;
 
 /// Text models.
 #[derive(Clone, Debug, Args)]
@@ -33,9 +35,16 @@ pub(crate) struct TextArgs {
     /// Work that one mask of a grammar may take, in steps of some nanoseconds; a request with a mask that takes more is refused
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MASK_STEPS)]
     text_mask_steps: u64,
+    /// Memory of the compiled grammars that a text model keeps; those that were not asked for longest go
+    #[arg(long, value_name = "MB", default_value_t = CacheLimits::default().max_bytes >> 20)]
+    text_grammar_mb: usize,
     /// The longest time of a request for text
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     text_seconds: u64,
+    /// After a signal to end, and --drain-delay: time for texts that are being written to end in. Then each ends with an error, a stream by
+    /// its last event
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    text_drain_grace: u64,
     /// Way in which a text model calls tools, for those whose chat template does not show it: hermes, llama3, mistral, mistral-list, deepseek, harmony
     #[arg(long, value_name = "MODEL=FORMAT")]
     tool_format: Vec<String>,
@@ -59,6 +68,12 @@ impl TextArgs {
     pub(crate) fn max_time(&self) -> anyhow::Result<Duration> {
         ensure!(self.text_seconds > 0, "--text-seconds is 0; nothing could be written");
         Ok(Duration::from_secs(self.text_seconds))
+    }
+
+    pub(crate) fn drain_grace(&self) -> anyhow::Result<Duration> {
+        let seconds = self.text_drain_grace;
+        ensure!(seconds <= MOST, "--text-drain-grace is {seconds}; it must be at most {MOST}");
+        Ok(Duration::from_secs(seconds))
     }
 
     /// Loads the models into a server.
@@ -85,9 +100,18 @@ impl TextArgs {
             ("--text-tokens", self.text_tokens),
             ("--text-queue", self.text_queue),
             ("--text-prompt-rows", self.text_prompt_rows),
+            ("--text-grammar-mb", self.text_grammar_mb),
         ] {
             ensure!(value > 0, "{name} is 0; it must be at least 1");
         }
+        let most = usize::try_from(MOST).unwrap_or(usize::MAX);
+        ensure!(
+            self.text_grammar_mb <= most,
+            "--text-grammar-mb is {}, which is more than any machine has",
+            self.text_grammar_mb
+        );
+        let grammars =
+            CacheLimits { max_bytes: self.text_grammar_mb << 20, ..CacheLimits::default() };
         for Named { name, path } in &self.text {
             let format = formats.iter().find(|(model, _)| model == name);
             let options = TextOptions {
@@ -95,6 +119,7 @@ impl TextArgs {
                     weights,
                     threads,
                     mask_steps: self.text_mask_steps,
+                    grammars: grammars.clone(),
                     ..TextModelOptions::default()
                 },
                 engine: EngineOptions {

@@ -12,6 +12,7 @@ use palmette_text::{
 use super::constraint::Calling;
 use super::request::{self, Answers};
 use crate::problem::{Kind, Problem};
+use crate::server::Drain;
 use crate::texts::ServedText;
 use crate::wire::{
     ChatLogprobs, CompletionLogprobs, CustomCall, FinishName, FunctionCall, TextUsage,
@@ -26,12 +27,24 @@ pub(super) async fn next(
     answers: &mut Answers,
     until: Instant,
 ) -> Result<Option<request::Part>, Problem> {
-    match tokio::time::timeout_at(until.into(), answers.parts.recv()).await {
+    let part = tokio::select! {
+        // Parts that are there go before the end.
+        biased;
+        part = tokio::time::timeout_at(until.into(), answers.parts.recv()) => part,
+        () = Drain::TextsOver.reached(&mut answers.drain) => return Err(drained()),
+    };
+    match part {
         Ok(Some((_, Update::Failed(error)))) => Err(failed(&error)),
         Ok(Some(part)) => Ok(Some(part)),
         Ok(None) => Err(failed(&EngineError::Closed)),
         Err(_) => Ok(None),
     }
+}
+
+/// A text that was not whole when its time in a drain was over.
+fn drained() -> Problem {
+    let detail = "the server ends, and the text was not whole in the time that it gave for it; ask another server";
+    Problem::new(Kind::Unavailable, detail).retry_after(1000)
 }
 
 pub(super) fn missed() -> Problem {

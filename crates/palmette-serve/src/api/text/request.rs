@@ -8,11 +8,11 @@ use palmette_core::TokenId;
 use palmette_grammar::CacheError;
 use palmette_text::engine::{Refused, Ticket, Update};
 use palmette_text::{Constrained, RequestError, SamplerOptions, SpecialText, TextRequest};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::constraint::Asked;
 use crate::problem::{Kind, Problem};
-use crate::server::App;
+use crate::server::{App, Drain};
 use crate::text_times::TextTimes;
 use crate::texts::ServedText;
 use crate::wire::{OneOrMany, TextMembers};
@@ -34,6 +34,7 @@ pub(super) type Part = (usize, Update);
 /// The answers of a request, being written. Dropping it ends them.
 pub(super) struct Answers {
     pub(super) parts: mpsc::UnboundedReceiver<Part>,
+    pub(super) drain: watch::Receiver<Drain>,
     _tickets: Vec<Ticket>,
 }
 
@@ -256,7 +257,8 @@ pub(super) fn submit(
     requests: &[TextRequest],
     n: usize,
 ) -> Result<Answers, Problem> {
-    if app.takes_no_texts() {
+    let drain = app.drain();
+    if *drain.borrow() >= Drain::Closed {
         return Err(Problem::new(Kind::Unavailable, "the server is draining").retry_after(1000));
     }
     let (sender, parts) = mpsc::unbounded_channel();
@@ -276,7 +278,7 @@ pub(super) fn submit(
             tickets.push(ticket.map_err(|error| not_taken(app, &error))?);
         }
     }
-    Ok(Answers { parts, _tickets: tickets })
+    Ok(Answers { parts, drain, _tickets: tickets })
 }
 
 fn not_taken(app: &App, error: &Refused) -> Problem {
