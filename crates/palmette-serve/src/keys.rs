@@ -442,7 +442,7 @@ const ROUTES: &[(&str, &str, Need)] = &[
     ("PUT", "/v1/targets/{alias}", ADMIN),
     ("GET", "/v1/models", Need::Key),
     ("POST", "/v1/models", ADMIN),
-    ("DELETE", "/v1/models/{id}", ADMIN),
+    ("DELETE", "/v1/models/{model}", ADMIN),
     ("GET", "/v1/operations", Need::Key),
     ("GET", "/v1/operations/{id}", Need::Key),
     ("DELETE", "/v1/operations/{id}", ADMIN),

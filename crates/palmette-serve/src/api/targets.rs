@@ -311,7 +311,7 @@ pub(crate) async fn load_model(
 /// Its files stay: a model below `models` in the data directory is known again after the next start, and takes no memory until a target
 /// needs it.
 #[utoipa::path(
-    delete, path = "/v1/models/{id}", tag = "targets", params(("id" = String, Path, description = "Name of the model")),
+    delete, path = "/v1/models/{model}", tag = "targets", params(("model" = String, Path, description = "Name of the model")),
     responses((status = 204, description = "It is gone"), Deletes)
 )]
 pub(crate) async fn delete_model(
