@@ -152,6 +152,11 @@ mod built_in {
         let rows = TableRows::of(&name, file, format)?;
         let columns = rows.column_names().into_iter().map(str::to_owned);
         let columns: Vec<String> = columns.filter(|of| !options.left_out.contains(of)).collect();
+        let times = rows
+            .timestamp_names()
+            .into_iter()
+            .filter(|name| columns.iter().any(|column| column == name));
+        let timestamps = times.map(str::to_owned).collect();
         let (num_rows, mut wrong) = (rows.num_rows(), None);
         let mut sink = AttributeSink::new(source, options, Place::Row);
         rows.read(&columns, 0..num_rows, &mut |row| match sink.push(row.number, row.values) {
@@ -165,7 +170,7 @@ mod built_in {
         })?;
         match wrong {
             Some(error) => Err(error),
-            None => Ok(sink.finish().add_to(source)),
+            None => Ok(AttributeReport { timestamps, ..sink.finish().add_to(source) }),
         }
     }
 }

@@ -9,6 +9,7 @@ use arrow_array::RecordBatch;
 use serde_json::{Map, Value};
 
 use crate::error::{Fault, Kind};
+use crate::layout::is_time;
 use crate::table::Table;
 use crate::values::{Values, values};
 use crate::{TableError, TableFormat};
@@ -60,6 +61,13 @@ impl TableRows {
     pub fn column_names(&self) -> Vec<&str> {
         let fields = self.table.iter().flat_map(|table| table.schema().fields());
         fields.map(|field| field.name().as_str()).collect()
+    }
+
+    /// The names of the columns that are points in time.
+    pub fn timestamp_names(&self) -> Vec<&str> {
+        let fields = self.table.iter().flat_map(|table| table.schema().fields());
+        let times = fields.filter(|field| is_time(field.data_type()));
+        times.map(|field| field.name().as_str()).collect()
     }
 
     /// Rows in all.

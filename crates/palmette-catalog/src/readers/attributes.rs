@@ -34,6 +34,8 @@ pub struct AttributeReport {
     pub unknown: Vec<String>,
     /// Values an item already had and that the file replaced by a different one.
     pub num_replaced: usize,
+    /// Attributes that the file says are points in time, which text does not.
+    pub timestamps: Vec<String>,
     /// What its users should know of the file and is no error.
     pub notes: Vec<String>,
 }

@@ -771,7 +771,7 @@ fn attributes_are_merged_by_id() {
             num_unknown: 1,
             unknown: strings(&["9"]),
             num_replaced: 1,
-            notes: Vec::new(),
+            ..AttributeReport::default()
         };
         assert_eq!(report, Ok(expected));
         assert_eq!(source.items[0].title(), Some("new"));

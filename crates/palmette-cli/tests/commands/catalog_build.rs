@@ -275,6 +275,33 @@ fn columns_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn tables_of_items_and_of_attributes_keep_their_times() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let batch = RecordBatch::try_from_iter([
+        ("item_id", Arc::new(StringArray::from(vec!["a"])) as ArrayRef),
+        ("codes", Arc::new(StringArray::from(vec!["1-2"]))),
+        ("since", Arc::new(arrow_array::Date32Array::from(vec![20_000]))),
+    ]);
+    let batch = batch.unwrap();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    fs::write(path("table.parquet"), writer.into_inner().unwrap()).unwrap();
+    let ids = write(dir.path(), "ids.json", r#"{"a": [1, 2]}"#);
+    let titles = write(dir.path(), "titles.json", r#"{"a": {"title": "Tent"}}"#);
+    let (table, out) = (path("table.parquet"), dir.path().join("a.palm"));
+    for (items, attributes, options) in
+        [(&ids, &table, &["--leave-out", "codes"][..]), (&table, &titles, &[])]
+    {
+        let options = [&["--attributes", attributes], options].concat();
+        let built = build(items, &out, &options);
+        assert_eq!(column(&built["stats"], "since")["kind"], "timestamp", "{items}");
+        let item = run_json(&["catalog", "inspect", out.to_str().unwrap(), "--item", "a"]);
+        assert_eq!(item["attributes"]["since"], "2024-10-04T00:00:00Z");
+    }
+}
+
+#[test]
 fn damaged_tables_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out.palm");

@@ -6,11 +6,11 @@ use std::time::Instant;
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
 use indicatif::ProgressBar;
-use palmette_catalog::readers::{AttributeReport, SourceItems, SourceOptions};
+use palmette_catalog::readers::{AttributeReport, ItemSink, SourceItems, SourceOptions};
 use palmette_catalog::{
     BuildError, BuildOptions, BuildStage, Catalog, CatalogBuilder, ColumnKind, UnknownKind,
 };
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::conflict::Conflict;
 use super::sources::{SourceArgs, Sources};
@@ -180,13 +180,38 @@ fn merge(
     builder: &mut CatalogBuilder,
     bar: &ProgressBar,
 ) -> anyhow::Result<(Sources, AttributeReport)> {
-    let mut source = SourceItems::default();
-    let sources = args.sources.read(options, &mut source, bar)?;
+    let mut gathered = Gathered::default();
+    let sources = args.sources.read(options, &mut gathered, bar)?;
     bar.set_message("reading attributes");
-    let report = args.sources.read_attributes(attributes, options, &mut source, bar)?;
-    let SourceItems { items, lines, .. } = source;
+    let report = args.sources.read_attributes(attributes, options, &mut gathered.items, bar)?;
+    builder.timestamps(&gathered.timestamps);
+    builder.timestamps(&report.timestamps);
+    let SourceItems { items, lines, .. } = gathered.items;
     builder.push_all(items, &lines).map_err(|e| at_fault(e, Some(&sources)))?;
     Ok((sources, report))
+}
+
+/// Items in memory, and the attributes that their source says are points in time.
+#[derive(Default)]
+struct Gathered {
+    items: SourceItems,
+    timestamps: Vec<String>,
+}
+
+impl ItemSink for Gathered {
+    fn push(
+        &mut self,
+        line: u64,
+        id: String,
+        codes: &[u32],
+        attributes: Map<String, Value>,
+    ) -> Result<(), BuildError> {
+        self.items.push(line, id, codes, attributes)
+    }
+
+    fn timestamps(&mut self, names: &[String]) {
+        self.timestamps.extend_from_slice(names);
+    }
 }
 
 fn finish(
