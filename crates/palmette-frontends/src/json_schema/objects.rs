@@ -39,16 +39,16 @@ pub(super) struct Scope {
     pub(super) patterns: Vec<(Texts, GoalId)>,
     /// Goal of members that are neither declared nor match a pattern.
     pub(super) others: GoalId,
-    /// What it means for the closure of objects, where that is asked for.
+    /// Meaning for the closure of objects, where that is asked for.
     pub(super) closing: Closing,
 }
 
 /// The part of a schema in what closes an object ([`closed_objects`](super::JsonSchemaOptions::closed_objects)).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Closing {
-    /// It has `properties`.
+    /// Presence of `properties`.
     pub(super) declares: bool,
-    /// It says itself what other members may be.
+    /// Presence of a keyword about members that are not declared.
     pub(super) says: bool,
     /// Names that it requires, which are no inventions, declared or not.
     pub(super) required: Vec<Arc<str>>,

@@ -307,7 +307,7 @@ impl Compiler<'_> {
         self.contradictions.insert(schema, format!("`{name}` is required and {why}"));
     }
 
-    /// What a schema means for the closure of objects; nothing where they are not closed.
+    /// Meaning of a schema for the closure of objects; none where they are not closed.
     fn closing(&self, schema: JsonId) -> Result<Closing> {
         let there = |keyword| self.get(schema, keyword);
         if !self.options.closed_objects {
