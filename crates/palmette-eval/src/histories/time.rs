@@ -224,7 +224,9 @@ mod tests {
     fn numbers_that_may_be_something_else_are_said() {
         let said = |times: &[&str]| {
             let mut notes = TimeNotes::default();
-            times.iter().for_each(|time| drop(Time::read(&json!(time), &mut notes).unwrap()));
+            for time in times {
+                Time::read(&json!(time), &mut notes).unwrap();
+            }
             notes.sentences().collect::<Vec<_>>().join("; ")
         };
         assert_eq!(said(&["1593898068", "1659304800025", "2020-01-01", "0.5", "-3"]), "");
