@@ -67,11 +67,14 @@ class BatchRecommender:
             "threads": threads,
         }
         self._recommender: Recommender | None = None
-        self._loading = threading.Lock()
+        self._loading, self._process = threading.Lock(), os.getpid()
 
     @property
     def recommender(self) -> Recommender:
         """The model over the catalog, loaded when it is first asked for."""
+        if self._process != os.getpid():
+            # A forked child: the thread that held the lock, if one did, is the parent's.
+            self._loading, self._process = threading.Lock(), os.getpid()
         with self._loading:
             if self._recommender is None:
                 model_dir, catalog, generation = self._files
@@ -98,7 +101,7 @@ class BatchRecommender:
         return {"_files": self._files, "_wishes": self._wishes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _recommender=None, _loading=threading.Lock())
+        self.__dict__.update(state, _recommender=None, _loading=threading.Lock(), _process=os.getpid())
 
     def __repr__(self) -> str:
         model_dir, catalog, _ = self._files

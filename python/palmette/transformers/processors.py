@@ -53,8 +53,14 @@ class TextProcessor(LogitsProcessor):
         """A processor of its own for one request: `prompt` is its length, or its rows `[rows, tokens]`."""
         made = copy.copy(self)
         made.prompt_length = prompt if isinstance(prompt, int) else int(prompt.shape[-1])
-        made.reset()
         return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_watched", "_local")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.reset()
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         run = running_generate(self)
@@ -66,6 +72,8 @@ class TextProcessor(LogitsProcessor):
         allowed, refused = self._allowed(text, scores, run)
         if run is None and self.prompt_length is None:
             self._check_watched(refused)
+        if run is not None and refused.all():
+            self._check_begun(text.shape[1], run)
         if run is not None and run.is_assisted and refused.any():
             # Behind a token that is refused: the whole draft is cut there, and some of its rows must have a token to draw.
             rows = torch.from_numpy(np.flatnonzero(refused)).to(scores.device)
@@ -90,6 +98,15 @@ class TextProcessor(LogitsProcessor):
                 f"rows of {input_ids.shape[1]} tokens are shorter than the prompt length {length} given to the processor"
             )
         return input_ids[:, length:].cpu().numpy()
+
+    def _check_begun(self, length: int, run: RunningGenerate) -> None:
+        """Refuses a prompt length behind which the prompt itself is no text, before a token is written."""
+        begun = 0 if self.prompt_length is None else run.prompt.shape[1] - self.prompt_length
+        if 0 < length <= begun:
+            raise ValueError(
+                f"prompt_length={self.prompt_length} makes the last {begun} tokens of the prompt the beginning of the text, and no "
+                f"text begins so: the prompt has {run.prompt.shape[1]} tokens, which prompt_length may leave out"
+            )
 
     def _check_watched(self, refused: npt.NDArray[np.bool_]) -> None:
         """Refuses a call of which no row is a text, although the call before allowed tokens: it may be another prompt."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from typing import Any
 
@@ -185,6 +187,31 @@ def test_a_processor_of_many_threads_writes_what_each_alone_writes() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_prompt_length_that_cannot_be_is_an_error() -> None:
+    compiled, ids = GRAMMARS["regex"], prompt(2)
+    begun = torch.cat((ids, torch.tensor([[FIRST + ord("a"), FIRST + ord("b")]], device=DEVICE)), 1)
+    (rest,) = written(model(2), begun, GrammarLogitsProcessor(compiled, prompt_length=7))
+    assert is_text(compiled, [FIRST + ord("a"), FIRST + ord("b"), *rest])
+    with pytest.raises(ValueError, match="prompt_length=5 makes the last 4 tokens.*no text begins so"):
+        written(model(2), begun, GrammarLogitsProcessor(compiled, prompt_length=5))
+    with pytest.raises(ValueError, match="shorter than the prompt length 11"):
+        written(model(2), begun, GrammarLogitsProcessor(compiled, prompt_length=11))
+    with pytest.raises(ValueError, match="prompt_length is -1"):
+        GrammarLogitsProcessor(compiled, prompt_length=-1)
+
+
+def test_processors_are_pickled_and_copied() -> None:
+    constraint, _, _, num_tokens = catalog_pair(np.random.default_rng(4), 50, 8, 3)
+    for processor, tokens, size in (
+        (GrammarLogitsProcessor(GRAMMARS["numbers"], ends=[END]), 24, 260),
+        (CatalogLogitsProcessor(constraint, filters=[None]), 3, num_tokens),
+    ):
+        big, ids = model(1, num_tokens=size), prompt(1) % size
+        expected = written(big, ids, processor, tokens)
+        for other in (pickle.loads(pickle.dumps(processor)), copy.deepcopy(processor), copy.copy(processor)):
+            assert written(big, ids, other, tokens) == expected
 
 
 def test_a_loop_of_ones_own_is_watched() -> None:
