@@ -352,8 +352,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// A pattern of ECMA-262, as the standard has it; what is none, such as `(?i)` or `\\A…\\Z`, is read as Python's and then Rust's,
-    /// whose patterns Pydantic and others export as they are.
+    /// A pattern of ECMA-262, as the standard has it, with what other dialects have where it has nothing; what is none then is read as Python's and
+    /// Rust's, whose patterns Pydantic and others export as they are.
     pub(super) fn pattern(&mut self, at: JsonId, text: &str) -> Result<Regex> {
         let (flags, mut first) = (Flags::default(), None);
         for dialect in [Dialect::Ecma, Dialect::Python, Dialect::Rust] {

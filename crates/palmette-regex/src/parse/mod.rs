@@ -8,7 +8,7 @@
 //! - [`parse_search`]: the texts that contain a match.
 //!
 //! The latter two know the whole text. Anchors, word boundaries and lookaheads are worked into the tree there, exactly,
-//! and no `Look` is left; what cannot be is an error.
+//! and no `Look` is left; where they cannot be, the tree is a [`Regex::Whole`].
 //!
 //! Steps: `reader` (or `rust`, by crate `regex-syntax`) makes a syntax tree of characters, repetitions and
 //! conditions on places; `places` resolves the conditions.
@@ -152,16 +152,15 @@ pub fn parse(source: &str, dialect: Dialect, flags: Flags) -> Result<Regex, Rege
     parse_with_budget(source, dialect, flags, Reading::Lexeme, &mut Budget::unlimited())
 }
 
-/// The texts that `source` matches from beginning to end, without [`Regex::Look`] in them.
+/// The texts that `source` matches from beginning to end, without [`Regex::Look`] but in a [`Regex::Whole`].
 ///
 /// # Errors
-/// As [`parse`]; and for conditions that cannot be worked into the tree: a lookbehind for more than a character, a
-/// lookahead for more than a character within a repetition without end.
+/// As [`parse`].
 pub fn parse_text(source: &str, dialect: Dialect, flags: Flags) -> Result<Regex, RegexError> {
     parse_with_budget(source, dialect, flags, Reading::Text, &mut Budget::unlimited())
 }
 
-/// The texts that contain a match of `source`, without [`Regex::Look`] in them: what `pattern` means in a JSON
+/// The texts that contain a match of `source`, without [`Regex::Look`] but in a [`Regex::Whole`]: what `pattern` means in a JSON
 /// schema.
 ///
 /// # Errors
