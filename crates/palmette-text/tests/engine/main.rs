@@ -79,6 +79,7 @@ fn together(stream: TextStream) -> Result<Whole, EngineError> {
                 text += &piece.text;
                 tokens.extend(piece.tokens);
             }
+            Update::Prompt(_) => {}
             Update::End(ended, _) => return Ok(Whole { text, tokens, ended }),
             Update::Failed(error) => return Err(error),
         }
