@@ -93,7 +93,7 @@ impl FilterCache {
         Ok(Arc::new(items.without(self.catalog.index(), excluded)))
     }
 
-    /// Bytes of the sets that are kept.
+    /// Bytes of the sets that are kept, and of their filters.
     pub fn bytes(&self) -> usize {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
@@ -110,7 +110,7 @@ impl FilterCache {
         }
         // Made without the lock, so that others need not wait; two may make the same.
         let items = Arc::new(self.catalog.item_set(filter)?);
-        let bytes = items.bytes();
+        let bytes = items.bytes() + held_by(filter);
         if bytes <= self.max_bytes {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.insert(
@@ -130,6 +130,11 @@ impl FilterCache {
         entry.used = now;
         Some(entry.items.clone())
     }
+}
+
+/// About the memory that a filter takes as a key: a list of a million ids may be larger than its set.
+fn held_by(filter: &Filter) -> usize {
+    size_of::<(Filter, Entry)>() + 2 * filter.to_string().len()
 }
 
 impl Kept {

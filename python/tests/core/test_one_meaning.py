@@ -122,6 +122,10 @@ def test_missing_values_are_alike_in_columns_and_frames():
                 assert alone.item(item)["attributes"] == expected, name
     assert columns.item("y")["attributes"] == {"small": 2} and "number" in columns.item("x")["attributes"]
     assert len(columns.filter({"range": {"moment": {"gt": "2024-01-15"}}})) == 1
+    mixed = {"whole": [1, pandas.NA, None], "moment": [pandas.Timestamp("2024-01-01"), pandas.NaT, None]}
+    listed = Catalog.build([[1], [2], [3]], IDS, attributes=mixed)
+    assert [listed.item(item)["attributes"] for item in ("y", "z")] == [{}, {}]
+    assert listed.item("x")["attributes"]["whole"] == 1 and len(listed.filter({"range": {"moment": {"gt": "2023-01-01"}}})) == 1
     with pytest.raises(ValueError, match="row 1: NaN is no value that JSON has; a missing value is None"):
         Catalog.build([[1], [2]], attributes={"price": [1.0, float("nan")]})
 

@@ -74,6 +74,9 @@ fn to_json_within(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         let values = object.try_iter()?.map(|value| to_json_within(&value?, depth));
         return values.collect::<PyResult<_>>().map(Value::Array);
     }
+    if is_missing(object)? {
+        return Ok(Value::Null);
+    }
     if object.hasattr("isoformat")? {
         return instant(object).map(Value::String);
     }
@@ -114,6 +117,12 @@ fn finite(value: f64) -> PyResult<Value> {
     Number::from_f64(value).map(Value::Number).ok_or_else(|| {
         PyValueError::new_err(format!("{value} is no value that JSON has; a missing value is None"))
     })
+}
+
+/// True for what pandas has in place of a value that is missing: `NA`, and `NaT`, which looks like a time.
+fn is_missing(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let name = object.get_type().name()?;
+    Ok(matches!(&*name.to_cow()?, "NAType" | "NaTType"))
 }
 
 /// True when an object is a date or a time with its date.
