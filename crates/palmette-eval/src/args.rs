@@ -32,6 +32,9 @@ pub struct HistoryArgs {
     /// several times
     #[arg(long = "where", value_name = "CONDITION", value_parser = row_filter, help_heading = "Histories")]
     pub rows: Vec<RowFilter>,
+    /// Cells of tab-separated files may stand in quotes; without it a quote is a character as any other
+    #[arg(long, help_heading = "Histories")]
+    pub quotes: bool,
 }
 
 fn layout(name: &str) -> Result<&'static Layout, String> {
@@ -56,6 +59,7 @@ impl HistoryArgs {
             time_column: self.time_column.clone(),
             target_column: self.target_column.clone(),
             rows: RowFilter::all(&self.rows)?,
+            quoted_tabs: self.quotes,
         })
     }
 

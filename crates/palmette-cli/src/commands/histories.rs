@@ -84,7 +84,7 @@ impl HistoriesOptions {
     pub(crate) fn check_unused(&self) -> anyhow::Result<()> {
         ensure!(
             self.histories_format.is_none() && !self.args.is_given(),
-            "--histories-format, --layout, the options of columns and --where say how --histories is read; give it, or leave them out"
+            "--histories-format, --layout, --quotes, the options of columns and --where say how --histories is read; give it, or leave them out"
         );
         Ok(())
     }
@@ -100,6 +100,7 @@ impl HistoriesOptions {
             "history": self.args.history_column,
             "time": self.args.time_column,
             "target": self.args.target_column,
+            "quotes": self.args.quotes,
             "where": rows.iter().map(ToString::to_string).collect::<Vec<_>>(),
         })
     }

@@ -25,6 +25,9 @@ pub struct HistoryOptions {
     pub target_column: Option<String>,
     /// The rows that are read; all, unless it says.
     pub rows: Option<RowFilter>,
+    /// Whether cells between tabs may stand in quotes, as those between commas; without it a quote is a character as any
+    /// other.
+    pub quoted_tabs: bool,
 }
 
 /// What was not read of a source, or was read as what it may not be. Said once.
@@ -67,6 +70,11 @@ impl HistoryOptions {
             ("--target-column", self.target_column.is_some()),
             ("--where", self.rows.is_some()),
         ];
+        if self.quoted_tabs && !matches!(format, HistoryFormat::Tsv | HistoryFormat::Inter) {
+            return Err(format!(
+                "--quotes goes with cells between tabs, and the format is {format}"
+            ));
+        }
         match named.into_iter().find(|&(_, is_given)| is_given) {
             Some((option, _)) if format.has_no_names() => Err(format!(
                 "{option} names a column, and a file in the format {format} has none; leave it out, or name another format"

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use palmette_catalog::readers::{Record, Records};
+use palmette_catalog::readers::{Dialect, Record, Records};
 use palmette_recommend::NamedItem;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -76,11 +76,17 @@ pub fn parse_histories<'a>(
         }
         HistoryFormat::Sequential => sequential(input, bytes, each),
         HistoryFormat::Padded => padded(input, bytes, each),
+        HistoryFormat::Inter | HistoryFormat::Tsv if options.quoted_tabs => {
+            let dialect = Dialect { has_quotes: true, ..Dialect::TABS };
+            cells("\t").records(input, bytes, dialect, HistoryRows::new("line", each))
+        }
         HistoryFormat::Inter | HistoryFormat::Tsv => {
             cells("\t").lines(input, bytes, HistoryRows::new("line", each))
         }
         HistoryFormat::Colons => cells("::").lines(input, bytes, HistoryRows::new("line", each)),
-        HistoryFormat::Csv => cells(",").records(input, bytes, HistoryRows::new("line", each)),
+        HistoryFormat::Csv => {
+            cells(",").records(input, bytes, Dialect::COMMAS, HistoryRows::new("line", each))
+        }
         HistoryFormat::TfRecord => unreachable!("read above"),
     };
     read.map_err(error)
@@ -343,7 +349,10 @@ impl Cells<'_> {
                 Some(header) => header,
                 None => {
                     let first = cells.as_ref().map_err(Clone::clone);
-                    let first = first.and_then(|first| self.header(first));
+                    let first = first.and_then(|first| {
+                        check_quotes(first)?;
+                        self.header(first)
+                    });
                     let (found, is_row) = first.map_err(|reason| at_line(line, reason))?;
                     rows.note_columns(&found.names(), &found.columns);
                     let found = header.insert(found);
@@ -367,11 +376,12 @@ impl Cells<'_> {
         &self,
         input: impl BufRead,
         of: u64,
+        dialect: Dialect,
         mut rows: HistoryRows<'_>,
     ) -> Result<ReadNotes, String> {
         let read = Cell::new(0);
         let input = without_mark(Counted { input, read: &read }).map_err(cannot_read)?;
-        let (mut records, mut record) = (Records::new(input), Record::default());
+        let (mut records, mut record) = (Records::in_dialect(input, dialect), Record::default());
         let wrong = |problem: palmette_catalog::readers::Problem| match problem.line() {
             Some(line) => at_line(line, problem),
             None => problem.to_string(),
@@ -399,6 +409,17 @@ impl Cells<'_> {
             }
         }
         Ok(rows.finish())
+    }
+}
+
+/// Refuses names in quotes where quotes are characters as any other.
+fn check_quotes(names: &[&str]) -> Result<(), String> {
+    let is_quoted = |name: &&&str| name.len() > 1 && name.starts_with('"') && name.ends_with('"');
+    match names.iter().find(is_quoted) {
+        Some(name) => {
+            Err(format!("the name {name} stands in quotes: read cells in quotes by --quotes"))
+        }
+        None => Ok(()),
     }
 }
 

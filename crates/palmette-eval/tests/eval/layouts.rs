@@ -413,6 +413,21 @@ fn tabs_have_no_quoting() {
 }
 
 #[test]
+fn tabs_have_quotes_where_it_is_asked_for() {
+    let quoted = HistoryOptions { quoted_tabs: true, ..HistoryOptions::default() };
+    let text = "\"user_id\"\titem_id\ttitle\n1\t\"a\tb\"\t\"Quoth\nlamp\"\n2\tc\tx\n";
+    let (found, _) = read_as(text.as_bytes(), HistoryFormat::Tsv, &quoted).unwrap();
+    assert_eq!(shown(&found), ["1: a\tb", "2: c"]);
+    for (format, options, words) in [
+        (HistoryFormat::Tsv, &HistoryOptions::default(), ["\"user_id\"", "--quotes"]),
+        (HistoryFormat::JsonLines, &quoted, ["--quotes", "the format is jsonl"]),
+    ] {
+        let error = read_as(text.as_bytes(), format, options).unwrap_err();
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+    }
+}
+
+#[test]
 fn nanoseconds_keep_their_order() {
     for (later, earlier) in [
         ("1659304800123456789", "1659304800123456788"),
