@@ -219,7 +219,7 @@ impl Snapshot {
             let (having, mut look_ups) = (Filter::has_field(name), FilterLookUps::default());
             let is_there = |view: &SegmentView| {
                 let items = view.segment.filters.items(view, &having, is_known, &mut look_ups);
-                items.is_ok_and(|items| items.len() > 0)
+                items.is_ok_and(|items| !items.is_empty())
             };
             if !self.segments.iter().any(is_there) {
                 return Err(self.columns.unknown_name(name));

@@ -26,6 +26,7 @@ pub(super) fn read(
         let message = "flag a is Python's; write (?-u) where ASCII is meant";
         return Err(RegexError::new(0, message));
     }
+    #[expect(clippy::result_large_err, reason = "the error is the parser's own")]
     let parse = |source: &str| {
         ParserBuilder::new()
             .case_insensitive(flags.ignore_case)
