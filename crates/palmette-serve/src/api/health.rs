@@ -50,7 +50,7 @@ pub(crate) async fn livez() -> &'static str {
 pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<String, Problem> {
     match app.reasons_not_ready().as_slice() {
         [] => {
-            let warnings = app.warnings();
+            let warnings = without_paths(&app.warnings());
             let ok = std::iter::once("ok").chain(warnings.iter().map(String::as_str));
             Ok(ok.collect::<Vec<_>>().join("; "))
         }
@@ -58,27 +58,23 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<String, Proble
     }
 }
 
+fn without_paths(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| own_paths::without(text).into_owned()).collect()
+}
+
 /// Readiness with its reasons.
 #[utoipa::path(get, path = "/healthz", tag = "probes", security(()), responses((status = 200, body = Health), (status = 503, body = Health), Probes))]
 pub(crate) async fn healthz(State(app): State<Arc<App>>) -> Response {
     let reasons = app.reasons_not_ready();
-    let reasons: Vec<String> =
-        reasons.iter().map(|reason| own_paths::without(reason).into_owned()).collect();
     let status = match reasons.is_empty() {
         true => StatusCode::OK,
         false => StatusCode::SERVICE_UNAVAILABLE,
     };
     let uptime_seconds = app.began.elapsed().as_secs_f64();
-    (
-        status,
-        Json(Health {
-            ready: reasons.is_empty(),
-            reasons,
-            warnings: app.warnings(),
-            uptime_seconds,
-        }),
-    )
-        .into_response()
+    let warnings = without_paths(&app.warnings());
+    let ready = reasons.is_empty();
+    let reasons = without_paths(&reasons);
+    (status, Json(Health { ready, reasons, warnings, uptime_seconds })).into_response()
 }
 
 /// Name and version of the server.

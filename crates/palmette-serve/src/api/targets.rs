@@ -138,6 +138,7 @@ fn said(actions: &[TargetAction]) -> String {
             format!("{alias}={model}:{catalog}")
         }
         TargetAction::Delete(gone) => format!("-{}", gone.alias),
+        TargetAction::Default(of) => format!("default={}", of.alias),
     };
     actions.iter().map(one).collect::<Vec<_>>().join(" ")
 }
