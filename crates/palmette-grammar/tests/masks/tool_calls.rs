@@ -49,6 +49,13 @@ fn answers(format: &str) -> Vec<String> {
             ),
             "<|channel|>final<|message|>It will rain.".to_owned(),
         ],
+        "qwen_xml" => vec![
+            format!(
+                "{thought}<tool_call>\n<function=weather>\n<parameter=city>\nZürich \"West\"\n</parameter>\n<parameter=days>\n3\n\
+                 </parameter>\n</function>\n</tool_call>"
+            ),
+            "There is nothing to look up: 2 < 3.".to_owned(),
+        ],
         _ => panic!("no answers are known in {format}"),
     }
 }
@@ -74,8 +81,8 @@ fn tokens(vocabulary: &Vocabulary, text: &str) -> Vec<TokenId> {
 
 fn check(vocabulary: &Arc<Vocabulary>, format: &str) {
     let slices = Arc::new(PreparedVocabulary::new(Arc::clone(vocabulary)));
-    let format = ToolFormat::named(format).expect(format);
-    let grammar = parse_tools(REQUEST, format, &StructuralTagOptions::default());
+    let texts = ToolFormat::named(format).expect(format);
+    let grammar = parse_tools(REQUEST, texts, &StructuralTagOptions::default());
     let grammar = grammar.expect("a request");
     let grammar = grammar.with_tokens_of(vocabulary).expect("its tokens");
     let limits = RecognizerLimits::default();
@@ -110,9 +117,12 @@ fn check(vocabulary: &Arc<Vocabulary>, format: &str) {
 
 #[test]
 fn conversations_with_encodings() {
-    for (name, format) in
-        [("o200k_harmony", "harmony"), ("o200k_base", "hermes"), ("o200k_base", "llama3")]
-    {
+    for (name, format) in [
+        ("o200k_harmony", "harmony"),
+        ("o200k_base", "hermes"),
+        ("o200k_base", "llama3"),
+        ("o200k_base", "qwen_xml"),
+    ] {
         let loaded = palmette_vocabulary::load(name).expect("it is built in");
         check(&loaded.vocabulary, format);
     }
