@@ -285,8 +285,8 @@ impl Registry {
         name: Option<&str>,
     ) -> Result<Arc<Target>, Problem> {
         let target = match self.find_target(name)? {
-            Found::Target(target) => target,
-            Found::Pair(model, catalog) => {
+            Lookup::Target(target) => target,
+            Lookup::Pair(model, catalog) => {
                 keys::check_catalog(&catalog)?;
                 let this = Arc::clone(self);
                 // The model may be read first.
@@ -306,11 +306,11 @@ impl Registry {
         Target::new(model, catalog, self.leases.lease())
     }
 
-    fn find_target(&self, name: Option<&str>) -> Result<Found, Problem> {
+    fn find_target(&self, name: Option<&str>) -> Result<Lookup, Problem> {
         let table = self.table();
         let Some(name) = name else {
             return match (table.default_target(), table.targets.is_empty()) {
-                (Some(target), _) => Ok(Found::Target(Arc::clone(target))),
+                (Some(target), _) => Ok(Lookup::Target(Arc::clone(target))),
                 (None, true) => {
                     Err(Problem::new(Kind::Unavailable, "no target is set").retry_after(1000))
                 }
@@ -324,7 +324,7 @@ impl Registry {
             };
         };
         if let Some(target) = table.targets.get(name) {
-            return Ok(Found::Target(Arc::clone(target)));
+            return Ok(Lookup::Target(Arc::clone(target)));
         }
         let unknown = || {
             Problem::not_found(format!(
@@ -339,8 +339,8 @@ impl Registry {
         let key = (model.to_owned(), catalog.to_owned());
         let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(match touch(&mut pairs, &key) {
-            Some(target) => Found::Target(target),
-            None => Found::Pair(key.0, key.1),
+            Some(target) => Lookup::Target(target),
+            None => Lookup::Pair(key.0, key.1),
         })
     }
 
@@ -373,7 +373,7 @@ impl Registry {
 }
 
 /// Meaning of a target's name.
-enum Found {
+enum Lookup {
     Target(Arc<Target>),
     /// Model and catalog of a pair that is not held.
     Pair(String, String),

@@ -7,7 +7,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::command::{check_refused, run, run_json, write};
-use crate::server::{Server, ask, shop_args};
+use crate::server::{Server, ask, ask_with, shop_args};
 use crate::shop::Shop;
 
 /// Questions of which each takes a good part of a second, all different.

@@ -110,7 +110,13 @@ async fn writes_say_what_their_body_is() {
             ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
         {
             let headers = [("content-type", simple)];
-            shop.send_with(method.clone(), path, &headers, LINE).await.problem(415);
+            let answer = shop.send_with(method.clone(), path, &headers, LINE).await;
+            // Without a data directory there is no place for a catalog, whatever its body is.
+            answer.problem(if path.ends_with("/new") && path.contains("catalogs") {
+                409
+            } else {
+                415
+            });
         }
     }
     let questions =

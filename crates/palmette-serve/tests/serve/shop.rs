@@ -77,7 +77,7 @@ impl Shopping {
     ) -> Answered {
         let asked = method.clone();
         let mut request = Request::builder().method(method.clone()).uri(path);
-        let has = |name: &str| headers.iter().any(|(given, _)| *given == name);
+        let has = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
         let has_body = [Method::POST, Method::PUT, Method::PATCH].contains(&method);
         // As clients do; a test that gives either is about it.
         let usual = [("host", "localhost", true), ("content-type", "application/json", has_body)];
