@@ -41,7 +41,7 @@ async fn bytes(shop: &Shopping, path: &str, headers: &[(&str, &str)]) -> (Answer
     use axum::http::Request;
     use http_body_util::BodyExt;
     use tower::ServiceExt;
-    let mut request = Request::builder().uri(path);
+    let mut request = Request::builder().uri(path).header("host", "localhost");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }

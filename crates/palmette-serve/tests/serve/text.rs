@@ -673,7 +673,7 @@ async fn models_are_listed_and_keys_permit_them() {
     config.keys = Some(file.path().to_owned());
     let writing = writing_with(config, EngineOptions::default());
     let send = async |path: &str, method: Method, key: &str, body: String| {
-        let mut request = Request::builder().method(method).uri(path);
+        let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
         if !key.is_empty() {
             request = request.header("authorization", format!("Bearer {key}"));
         }
