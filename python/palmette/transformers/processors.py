@@ -62,6 +62,8 @@ class TextProcessor(LogitsProcessor):
         self.__dict__.update(state)
         self.reset()
 
+    # Where `generate` itself is compiled, this stays as it is.
+    @torch.compiler.disable
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         run = running_generate(self)
         if run is not None and run.is_other_vocabulary(input_ids, scores.shape[-1], self._num_tokens):

@@ -160,6 +160,15 @@ def test_a_compiled_model_writes_the_same(backend: str) -> None:
     assert written(big, ids, GrammarLogitsProcessor(compiled), prompt_lookup_num_tokens=3) == expected
 
 
+def test_a_compiled_generate_writes_the_same() -> None:
+    compiled, ids = GRAMMARS["regex"], prompt(1)
+    expected = written(model(1), ids, GrammarLogitsProcessor(compiled))
+    big = model(1)
+    big.generate = torch.compile(big.generate, backend="eager")
+    assert written(big, ids, GrammarLogitsProcessor(compiled)) == expected
+    assert written(big, ids, GrammarLogitsProcessor(compiled).for_prompt(ids)) == expected
+
+
 def test_a_kept_processor_is_told_each_prompt() -> None:
     """Whatever the next prompt is: the same, one token more, an earlier answer with it, a part of it."""
     compiled = palmette.Grammar.from_choices(["y", "n", "yn", "ny"]).compile(VOCABULARY)
