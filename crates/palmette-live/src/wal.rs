@@ -38,6 +38,8 @@ const MARK_BYTES: usize = 12;
 /// Place of what says whether the mark bounds readers.
 const BOUND_AT: usize = MARK_AT + MARK_BYTES;
 const BOUND_BYTES: usize = HEADER_BYTES - BOUND_AT;
+/// Looks at a mark that may be being written.
+const MARK_LOOKS: usize = 3;
 /// Bytes that are written to see whether there is room.
 const TRIAL_BYTES: usize = 64 << 10;
 const RECORD_BYTES: usize = 16;
@@ -296,10 +298,15 @@ fn check_header(path: &Path, bytes: &[u8], first: u64) -> Result<(), LiveError> 
 
 /// The last generation that the mark of a file says to be on the disk; 0 where it says nothing.
 fn marked(bytes: &[u8]) -> u64 {
-    let said = bytes.get(MARK_AT..MARK_AT + 8).and_then(|said| said.try_into().ok());
-    let generation = u64::from_le_bytes(said.unwrap_or_default());
-    let is_whole = bytes.get(MARK_AT..MARK_AT + MARK_BYTES) == Some(&mark(generation));
-    if is_whole { generation } else { 0 }
+    whole_mark(bytes).unwrap_or(0)
+}
+
+/// The generation of the mark of a file, 0 before the first; `None` where the mark is damaged.
+fn whole_mark(bytes: &[u8]) -> Option<u64> {
+    let found = bytes.get(MARK_AT..MARK_AT + MARK_BYTES)?;
+    let generation = u64::from_le_bytes(found[..8].try_into().ok()?);
+    let is_whole = found == mark(generation) || found == [0; MARK_BYTES];
+    is_whole.then_some(generation)
 }
 
 /// Bytes that bound readers by the mark while this system runs; `None` where it does not tell when it was started.
@@ -430,8 +437,14 @@ impl WalTail {
         let mut bytes = Vec::new();
         let mut header = Vec::new();
         let mut read = |file: &mut File| {
-            file.seek(SeekFrom::Start(0))?;
-            Read::by_ref(file).take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+            for _ in 0..MARK_LOOKS {
+                header.clear();
+                file.seek(SeekFrom::Start(0))?;
+                Read::by_ref(file).take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+                if whole_mark(&header).is_some() {
+                    break;
+                }
+            }
             file.seek(SeekFrom::Start(self.at))?;
             file.read_to_end(&mut bytes)
         };
@@ -441,8 +454,8 @@ impl WalTail {
         }
         read(&mut self.file).map_err(error)?;
         let acknowledged = marked(&header);
-        // What is not acknowledged may be cut off again, and another record take its place.
-        let newest = if is_bound(&header) { acknowledged } else { u64::MAX };
+        // What is not acknowledged may be cut off again, and another record take its place. A mark that is damaged bounds nothing.
+        let newest = whole_mark(&header).filter(|_| is_bound(&header)).unwrap_or(u64::MAX);
         let (path, first_byte) = (&self.path, self.at);
         let records = Records { path, bytes: &bytes, first_byte, acknowledged, newest };
         let replayed = records.from(0, self.generation, true)?;
