@@ -150,8 +150,12 @@ fn try_checkpoint(shared: &Arc<Shared>, keeping: Keeping, cause: Cause) -> Resul
             shared.publish(&writer);
         }
     }
-    delete_others(shared, &mut checkpoints, &manifest)?;
-    Ok(generation)
+    let deleted = delete_others(shared, &mut checkpoints, &manifest);
+    match cause {
+        Cause::Wish => deleted.map(|()| generation),
+        // It stands in the manifest; the next checkpoint deletes what is left.
+        Cause::Entry => Ok(generation),
+    }
 }
 
 /// Deletes the files that neither a manifest, the newest, nor anybody who works needs.
