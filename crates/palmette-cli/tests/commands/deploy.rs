@@ -49,7 +49,11 @@ fn manifests_start_what_there_is() {
             line.trim().parse().expect("a number")
         };
         let grace = after("terminationGracePeriodSeconds:");
-        assert!(grace > seconds("--drain-delay") + seconds("--drain-grace"), "{name}: {grace}");
+        let drains = match name {
+            "kubernetes-texts.yaml" => seconds("--text-drain-grace"),
+            _ => seconds("--drain-grace"),
+        };
+        assert!(grace > seconds("--drain-delay") + drains + 2, "{name}: {grace}");
         let probe = manifest.split("readinessProbe:").nth(1).expect("a probe");
         assert!(probe.contains("periodSeconds: 2") && seconds("--drain-delay") > 4, "{name}");
         for word in [
