@@ -5,12 +5,21 @@ use crate::recognizer::Recognizer;
 use crate::span::Span;
 
 impl Recognizer {
-    /// Notes on dead ends, each with its place in the source where it has one: a terminal after which a text would be stuck, or that
-    /// dead ends were too much to find out.
+    /// Notes on dead ends, each with its place in the source where it has one: a terminal after which a text would be stuck, one that looks at the
+    /// text before it, or that dead ends were too much to find out.
     pub fn dead_end_notes(&self) -> Vec<(Option<Span>, String)> {
         let found = self.dead_ends();
         let mut all: Vec<_> = found.stuck.iter().map(|one| self.stuck(one)).collect();
-        if !found.are_excluded {
+        let looking_back = self.lexer().looking_back();
+        if let Some(first) = looking_back.iter().next() {
+            let terminal = &self.grammar().terminals()[first.index()];
+            let message = format!(
+                "{} looks at the text before it: masks are found by walking the vocabulary, and may lead to a text that nothing completes; \
+                 leave out the lookbehind or word boundary at its beginning where the rules say as much",
+                terminal.name
+            );
+            all.push((terminal.span, message));
+        } else if !found.are_excluded {
             let message = "the grammar is too large to find out where no lexeme can follow another: a mask may lead to a text that \
                            nothing completes; end free text by characters that it cannot hold, or let terminals not compete \
                            (lexing `any`)";
