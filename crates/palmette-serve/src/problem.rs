@@ -41,7 +41,26 @@ pub struct Problem {
     /// Name that OpenAI's interface has for it, where that is not the end of the kind.
     #[serde(skip)]
     #[schema(ignore)]
-    pub code: Option<&'static str>,
+    pub code: Option<OpenAiCode>,
+}
+
+/// Name of a problem in OpenAI's interface, where its kind has another one here.
+#[derive(Clone, Copy, Debug)]
+pub enum OpenAiCode {
+    /// Prompt and answer are longer than the model's context.
+    ContextLengthExceeded,
+    /// No model has the name.
+    ModelNotFound,
+}
+
+impl OpenAiCode {
+    /// The name as clients compare it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ContextLengthExceeded => "context_length_exceeded",
+            Self::ModelNotFound => "model_not_found",
+        }
+    }
 }
 
 /// A place in a body that breaks a rule.
@@ -206,7 +225,7 @@ impl Problem {
     }
 
     /// The same by the name that OpenAI's clients know.
-    pub(crate) fn with_code(self, code: &'static str) -> Self {
+    pub(crate) fn with_code(self, code: OpenAiCode) -> Self {
         Self { code: Some(code), ..self }
     }
 

@@ -9,7 +9,7 @@ use palmette_text::{TextModel, TextModelOptions, ToolFormat};
 
 use crate::audit;
 use crate::keys;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Kind, OpenAiCode, Problem};
 use crate::registry::{LoadError, Table, names};
 
 /// Form of a model's chats, where the files do not say it or say it otherwise.
@@ -82,7 +82,7 @@ pub(crate) fn named(table: &Table, name: Option<&str>) -> Result<Arc<ServedText>
         Some(name) => texts.get(name).ok_or_else(|| {
             let there = names(texts);
             let detail = format!("there is no text model {name:?}; there are {there}");
-            let problem = Problem::not_found(detail).with_code("model_not_found");
+            let problem = Problem::not_found(detail).with_code(OpenAiCode::ModelNotFound);
             Problem { errors: Problem::invalid("/model", "").errors, ..problem }
         })?,
         None => match (texts.values().next(), texts.len()) {

@@ -180,10 +180,13 @@ fn null_in_a_request_is_as_if_a_member_were_absent() {
     );
 }
 
+/// Text of a call with these arguments, in a format.
+type CallText = Box<dyn Fn(&str) -> String>;
+
 /// Whatever a schema says, the arguments of a call are an object; without one there are none.
 #[test]
 fn arguments_are_an_object_in_every_format() {
-    let texts: Vec<(&str, Box<dyn Fn(&str) -> String>)> = vec![
+    let texts: Vec<(&str, CallText)> = vec![
         ("hermes", Box::new(|arguments| call("f", arguments))),
         (
             "llama3",
@@ -470,18 +473,16 @@ fn members_of_requests_and_tools_that_are_not_read_are_said_by_name() {
     ] {
         refused(&request, &format!("(did you mean {meant:?}?)"));
     }
-    let request = format!(
-        r#"{{"model": "m", "messages": [], "temperature": 1, "colour": "red", "tools": [{{"name": "f", "taste": 1, "strict": true}}],
-            "structured_outputs": {{"regex": "a", "whitespace_pattern": " "}}}}"#
-    );
-    let (_, warnings) = read(&request, "hermes");
+    let request = r#"{"model": "m", "messages": [], "temperature": 1, "colour": "red", "tools": [{"name": "f", "taste": 1, "strict": true}],
+            "structured_outputs": {"regex": "a", "whitespace_pattern": " "}}"#;
+    let (_, warnings) = read(request, "hermes");
     let pointers: Vec<&str> = warnings.iter().map(|(pointer, _)| pointer.as_str()).collect();
     assert_eq!(
         pointers,
         ["/colour", "/tools/0/taste", "/structured_outputs/whitespace_pattern"],
         "{warnings:?}"
     );
-    assert_eq!(check_tools(&request, &TOOL_FORMATS[0]).unwrap().len(), 3);
+    assert_eq!(check_tools(request, &TOOL_FORMATS[0]).unwrap().len(), 3);
 }
 
 #[test]

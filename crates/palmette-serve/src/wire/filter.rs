@@ -60,7 +60,7 @@ pub enum Condition {
     /// An attribute is a value.
     Match(MatchCondition),
     /// An attribute lies within bounds.
-    Range(RangeCondition),
+    Range(Box<RangeCondition>),
     /// The id is one of these.
     Ids(IdsCondition),
     /// The attribute has a value.
@@ -71,9 +71,9 @@ pub enum Condition {
     #[schema(no_recursion)]
     Nested(NestedCondition),
     /// A condition in Qdrant's spelling.
-    Key(KeyCondition),
+    Key(Box<KeyCondition>),
     /// A condition in another engine's spelling.
-    Other(OtherCondition),
+    Other(Box<OtherCondition>),
     /// A filter.
     #[schema(no_recursion)]
     Filter(Box<Filter>),

@@ -58,7 +58,10 @@ pub(crate) fn body_of(problem: &Problem, status: StatusCode) -> OpenAiError {
             message: problem.shortened_detail(),
             kind,
             param: pointer.filter(|pointer| !pointer.is_empty()).map(place),
-            code: problem.code.or(problem.kind.rsplit('/').next()).unwrap_or_default(),
+            code: match problem.code {
+                Some(code) => code.name(),
+                None => problem.kind.rsplit('/').next().unwrap_or_default(),
+            },
         },
     }
 }

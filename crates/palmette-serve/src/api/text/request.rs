@@ -11,7 +11,7 @@ use palmette_text::{Constrained, RequestError, SamplerOptions, SpecialText, Text
 use tokio::sync::{mpsc, watch};
 
 use super::constraint::Asked;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Kind, OpenAiCode, Problem};
 use crate::server::{App, Drain};
 use crate::text_times::TextTimes;
 use crate::texts::ServedText;
@@ -25,8 +25,8 @@ const MAX_STOP_BYTES: usize = 1024;
 /// Most log-probabilities at one place.
 const MAX_LOGPROBS: usize = 20;
 
-/// OpenAI's name for a prompt that leaves no room for the answer.
-const TOO_LONG: &str = "context_length_exceeded";
+/// A prompt that leaves no room for the answer.
+const TOO_LONG: OpenAiCode = OpenAiCode::ContextLengthExceeded;
 
 /// Outcome of one of the answers.
 pub(super) type Part = (usize, Update);
