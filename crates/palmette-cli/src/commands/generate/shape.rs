@@ -9,7 +9,7 @@ use palmette_grammar::frontends::gbnf::GbnfOptions;
 use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, Whitespace};
 use palmette_grammar::frontends::lark::LarkOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
-use palmette_grammar::frontends::structural_tag::is_structural_tag;
+use palmette_grammar::frontends::structural_tag::{StructuralTagOptions, is_structural_tag};
 use palmette_grammar::{Budget, GrammarSource, RecognizerLimits, SavedGrammar};
 use palmette_text::sources::JsonForm;
 use palmette_text::{Constrained, TextModel, ToolFormat, sources};
