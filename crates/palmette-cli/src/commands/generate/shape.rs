@@ -71,7 +71,7 @@ pub(super) struct ShapeArgs {
 #[derive(Debug)]
 pub(super) enum Shape {
     /// A grammar in a file, or a pattern, with its name in messages.
-    Source(GrammarSource, String),
+    Source(Box<GrammarSource>, String),
     Compiled(Box<SavedGrammar>, String),
 }
 
@@ -93,15 +93,19 @@ impl ShapeArgs {
                     "standard input has no ending that tells how the grammar is written; say --syntax lark, gbnf, json-schema or regex"
                 );
                 let syntax = self.syntax.map_or_else(|| Syntax::of(path), Ok)?;
-                Shape::Source(self.source(syntax, text_of(path)?)?, path.display().to_string())
+                Shape::Source(
+                    Box::new(self.source(syntax, text_of(path)?)?),
+                    path.display().to_string(),
+                )
             }
             (_, Some(path), _) => {
                 let source = self.source(Syntax::JsonSchema, text_of(path)?)?;
-                Shape::Source(source, path.display().to_string())
+                Shape::Source(Box::new(source), path.display().to_string())
             }
-            (_, _, Some(pattern)) => {
-                Shape::Source(self.source(Syntax::Regex, pattern.clone())?, "--regex".to_owned())
-            }
+            (_, _, Some(pattern)) => Shape::Source(
+                Box::new(self.source(Syntax::Regex, pattern.clone())?),
+                "--regex".to_owned(),
+            ),
             _ => return Ok(None),
         };
         // What cannot be read at all is said before the model is loaded.
