@@ -101,7 +101,7 @@ class Day:
 
     def change(self):
         item, stock = f"P{random.randrange(1, 4000):04}", random.randrange(10_000)
-        lines = "".join(json.dumps({"item_id": item, "stock": stock, "note": "x" * 4000 + str(n)}) + "\n" for n in range(20))
+        lines = "".join(json.dumps({"item_id": item, "stock": stock, "note": "x" * 200 + str(n)}) + "\n" for n in range(20))
         was_full = self.is_full
         status, text = self.ask("POST", "/v1/catalogs/shop/items", lines, "application/x-ndjson")
         # Room that was there is used up before anything is refused.
@@ -245,7 +245,7 @@ def main():
     work = pathlib.Path(tempfile.mkdtemp(prefix="operate-"))
     disk = work / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(disk)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(disk)], check=True)
     server = prometheus = None
     try:
         run = lambda *args: subprocess.run([palmette, *map(str, args)], check=True, stdout=subprocess.DEVNULL)  # noqa: E731
