@@ -198,9 +198,36 @@ fn targets_are_switched_everywhere_by_one_of_the_servers() {
     for server in [&one, &two] {
         server.wait_until("it is back", || items(server, &question) == before);
     }
+    // A second target changes nothing for those who name none, until it is made the default: on all servers.
+    let unnamed = json!({"history": ["P0001"], "k": 3, "deadline_ms": 30_000});
+    let act = |server: &Server, actions: Value| {
+        let (status, done) = server.post("/v1/targets", &json!({"actions": actions}));
+        assert_eq!(status, 200, "{done}");
+    };
+    act(&two, json!([{"set": {"alias": "a", "model": "next", "catalog": "next"}}]));
+    for server in [&one, &two] {
+        let aliases = || server.get("/v1/targets").1["targets"].as_array().map(Vec::len);
+        server.wait_until("there are two", || aliases() == Some(2));
+        assert_eq!(items(server, &unnamed), before);
+    }
+    act(&one, json!([{"default": {"alias": "a"}}]));
+    for server in [&one, &two] {
+        server.wait_until("it is moved", || items(server, &unnamed).contains("\"only\""));
+    }
+    act(&two, json!([{"default": {"alias": "shop"}}, {"delete": {"alias": "a"}}]));
+    for server in [&one, &two] {
+        server.wait_until("it is back", || items(server, &unnamed) == before);
+    }
     let gone = ask(&one.address, "DELETE", "/v1/catalogs/next", None).unwrap();
     assert_eq!(gone.0, 204, "{gone:?}");
     two.wait_until("it is gone there too", || two.get("/v1/catalogs/next").0 == 404);
+    let gone = ask(&two.address, "DELETE", "/v1/models/next", None).unwrap();
+    assert_eq!(gone.0, 204, "{gone:?}");
+    let models = |server: &Server| server.get("/v1/models").1["models"].as_array().map(Vec::len);
+    one.wait_until("the model is gone there too", || models(&one) == Some(1));
+    let copies = std::fs::read_dir(dir.path().join("two/replicas")).unwrap();
+    let names = copies.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(!names.into_iter().any(|name| name.starts_with("model-next-")), "its copy is removed");
     // Whoever comes later finds it so.
     let three = start("three", &[]);
     wait_ready(&three);
