@@ -101,10 +101,10 @@ fn requests_are_handed_to_a_collector_as_spans_of_their_traces() {
             let length = |text: &str| -> Option<usize> {
                 let (head, _) = text.split_once("\r\n\r\n")?;
                 let lines = head.lines().map(str::to_ascii_lowercase);
-                let of = lines.filter_map(|line| {
+                let mut of = lines.filter_map(|line| {
                     line.strip_prefix("content-length:")?.trim().parse::<usize>().ok()
                 });
-                Some(head.len() + 4 + of.last()?)
+                Some(head.len() + 4 + of.next_back()?)
             };
             loop {
                 let read = stream.read(&mut piece).unwrap();
