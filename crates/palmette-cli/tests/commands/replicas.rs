@@ -226,8 +226,8 @@ fn targets_are_switched_everywhere_by_one_of_the_servers() {
     let models = |server: &Server| server.get("/v1/models").1["models"].as_array().map(Vec::len);
     one.wait_until("the model is gone there too", || models(&one) == Some(1));
     let copies = std::fs::read_dir(dir.path().join("two/replicas")).unwrap();
-    let names = copies.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    assert!(!names.into_iter().any(|name| name.starts_with("model-next-")), "its copy is removed");
+    let mut names = copies.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(!names.any(|name| name.starts_with("model-next-")), "its copy is removed");
     // Whoever comes later finds it so.
     let three = start("three", &[]);
     wait_ready(&three);
