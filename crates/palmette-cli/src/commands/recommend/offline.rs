@@ -241,24 +241,25 @@ impl Run<'_> {
 
 /// The reason why these answers are no file to put in place of an earlier one; `None` where some history was answered.
 ///
-/// A shard may have no histories, since others have them.
+/// A shard may have no histories, since others have them, or a single one that cannot be answered.
 fn nothing_answered(args: &RecommendArgs, counts: &Counts) -> Option<String> {
     const WAY_OUT: &str =
         "no file is written, and one that is there stays; --allow-empty writes it";
     if args.allow_empty {
         return None;
     }
-    match &counts.first_error {
-        Some(first) if counts.errors == counts.histories => Some(format!(
+    let fewest = if args.shard.is_some() { 2 } else { 0 };
+    if counts.errors < counts.histories || counts.histories < fewest {
+        return None;
+    }
+    Some(match &counts.first_error {
+        Some(first) => format!(
             "none of the {} histories could be answered; the first: {}; {WAY_OUT}",
             grouped(counts.histories as u64),
             visible(first)
-        )),
-        None if counts.histories == 0 && args.shard.is_none() => {
-            Some(format!("it has no histories; {WAY_OUT}"))
-        }
-        _ => None,
-    }
+        ),
+        None => format!("it has no histories; {WAY_OUT}"),
+    })
 }
 
 fn record(of: &Waiting, answer: Result<Recommendations, String>) -> Record {
