@@ -10,7 +10,7 @@ use super::ItemId;
 
 /// Conditions on items. An item matches where all of its members hold; the empty filter matches all.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Filter {
     /// All of these hold.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,7 +115,7 @@ pub enum MatchValue {
 
 /// One of these members.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct NamedMatch {
     /// This one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,7 +142,7 @@ pub struct RangeCondition {
 
 /// Bounds, of which there is one or two: numbers, or texts, which are moments for timestamps.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Bounds {
     /// More than this.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,7 +247,7 @@ pub struct KeyCondition {
 
 /// Numbers of elements.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Counts {
     /// More than this.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -280,7 +280,7 @@ pub struct MinShould {
 
 /// One of these members: a condition as Elasticsearch or Qdrant spell it, with the meaning that it has there.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[schema(min_properties = 1, max_properties = 1)]
 pub struct OtherCondition {
     /// Elasticsearch's: an attribute is a value.
@@ -319,7 +319,7 @@ pub struct OtherCondition {
 
 /// Rules of the business: caps, boosts, ties, pinned and excluded items, validity, diversity.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Rules {
     /// At most so many items of one value of an attribute.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -368,7 +368,7 @@ pub struct AtMost {
 
 /// An amount added to scores: `add`, or `attribute` and `weight`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Boost {
     /// Items that get it: a filter, or one condition; all without it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -399,7 +399,7 @@ pub struct TieBreak {
     /// Name of the attribute.
     pub attribute: String,
     /// The smallest first without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub order: Option<Order>,
 }
@@ -416,7 +416,7 @@ pub enum Order {
 
 /// Timestamp attributes from and to which an item may be recommended, one or both.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct Valid {
     /// Attribute with the first moment.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -440,7 +440,7 @@ pub struct Diversity {
     #[schema(minimum = 0, maximum = 1)]
     pub lambda: f64,
     /// Results that are ranked anew; four times `k` without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 1)]
     pub pool: Option<u64>,
 }

@@ -23,10 +23,11 @@ fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
     each.collect()
 }
 
-/// Every reference in a value.
+/// Every reference in a value; a default that is null would be of no type.
 fn references<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
     match value {
         Value::Object(members) => {
+            assert_ne!(members.get("default"), Some(&Value::Null), "{value}");
             found.extend(members.get("$ref").and_then(Value::as_str));
             members.values().for_each(|member| references(member, found));
         }
