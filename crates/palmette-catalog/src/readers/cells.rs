@@ -26,6 +26,12 @@ pub struct CellOptions {
 /// The present year's timestamps lie far behind this one: a whole number below it is mostly none.
 const YEAR_1971: f64 = 31_536_000.0;
 
+/// True of whole numbers that as seconds since 1970 lie before 1971: where a point in time is asked for they are mostly
+/// something else, such as the digits of a date.
+pub fn is_before_1971(value: &Value) -> bool {
+    value.as_f64().is_some_and(|seconds| seconds.fract() == 0.0 && seconds < YEAR_1971)
+}
+
 /// Reader of the values of one source.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cells {

@@ -66,7 +66,7 @@ use utf8::Utf8Reader;
 pub use attributes::{
     AttributeReport, AttributeSink, FoundAttributes, parse_attributes, read_attributes,
 };
-pub use cells::CellOptions;
+pub use cells::{CellOptions, is_before_1971};
 pub use checked_sink::{CheckedSink, Place};
 pub use codes::{CodesError, parse_codes};
 pub use csv_records::{Dialect, Record, Records};

@@ -306,6 +306,13 @@ fn items_expire_by_timestamps_alone() {
     }
     let all = json!({});
     assert_eq!(folder.filter(&live, &all), ["A", "B", "C"], "nothing was applied");
+    // What would be gone at once is said.
+    let dates = folder.write("dates.jsonl", "{\"item_id\": \"C\", \"until\": 20260601}\n");
+    let output = palmette(&["catalog", "live", "apply", &live, &dates]);
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert!(notes.contains("dates.jsonl, line 1: the timestamp \"until\" is 20260601"), "{notes}");
+    let undo = folder.write("undo.jsonl", "{\"item_id\": \"C\", \"until\": null}\n");
+    run(&["catalog", "live", "apply", &live, &undo]);
     // At the moment itself an item is over.
     assert_eq!(expired("2025-12-31T23:59:59Z"), 0);
     assert_eq!(expired("2026-01-01T00:00:00Z"), 1);

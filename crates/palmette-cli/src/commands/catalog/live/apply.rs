@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use indicatif::ProgressBar;
+use palmette_catalog::ColumnKind;
+use palmette_catalog::readers::is_before_1971;
 use palmette_live::{Applied, LiveCatalog, LiveError, LiveOptions, SyncPolicy, Update};
 use palmette_recommend::{PromptFormat, Prompts};
 use serde_json::json;
@@ -16,7 +18,7 @@ use serde_json::json;
 use super::dead_letters::DeadLetters;
 use super::expire::now;
 use super::updates::{Line, Lines};
-use crate::output::{grouped, print, print_json, reading_bar};
+use crate::output::{grouped, print, print_json, reading_bar, visible};
 
 #[derive(Debug, Args)]
 pub(crate) struct ApplyArgs {
@@ -78,9 +80,12 @@ pub(super) fn run(args: &ApplyArgs) -> anyhow::Result<()> {
         };
     let generation = live.snapshot().generation();
     let sum = Applied { generation, ..Applied::default() };
-    let mut batches = Batches { args, live: &live, name, format, dead_letters, sum, expired: 0 };
+    let early = EarlyTimes::new(&live);
+    let mut batches =
+        Batches { args, live: &live, name, format, dead_letters, sum, expired: 0, early };
     batches.run(reader)?;
     bar.finish_and_clear();
+    batches.early.tell(&batches.name);
     let seconds = start.elapsed().as_secs_f64();
     let num_items = live.snapshot().num_items();
     let refused = batches.dead_letters.as_ref().map_or(0, |letters| letters.count);
@@ -128,6 +133,52 @@ struct Batches<'a> {
     dead_letters: Option<DeadLetters>,
     sum: Applied,
     expired: u64,
+    early: EarlyTimes,
+}
+
+/// Points in time among the updates that are given as whole numbers and can hardly be seconds.
+struct EarlyTimes {
+    /// Attributes that are timestamps; later ones never are.
+    names: Vec<String>,
+    first: Option<String>,
+    count: u64,
+}
+
+impl EarlyTimes {
+    fn new(live: &LiveCatalog) -> Self {
+        let snapshot = live.snapshot();
+        let columns = snapshot.schema().columns.iter();
+        let names = columns.filter(|(_, kind)| *kind == ColumnKind::Timestamp);
+        let names = names.map(|(name, _)| name.clone()).collect();
+        Self { names, first: None, count: 0 }
+    }
+
+    fn look(&mut self, line: u64, update: &Update) {
+        let attributes = match update {
+            Update::Upsert(item) => &item.attributes,
+            Update::Patch { attributes, .. } => attributes,
+            Update::Delete(_) => return,
+        };
+        for name in &self.names {
+            if let Some(value) = attributes.get(name).filter(|value| is_before_1971(value)) {
+                self.count += 1;
+                self.first.get_or_insert_with(|| {
+                    format!("line {line}: the timestamp {name:?} is {value}, which as seconds since 1970 lies before 1971")
+                });
+            }
+        }
+    }
+
+    fn tell(&self, name: &str) {
+        if let Some(first) = &self.first {
+            let more = match self.count {
+                1 => String::new(),
+                count => format!(", and {} more are so", grouped(count - 1)),
+            };
+            let first = visible(first);
+            eprintln!("note: {name}, {first}{more}; give seconds, or dates such as 2026-11-21");
+        }
+    }
 }
 
 impl Batches<'_> {
@@ -173,6 +224,7 @@ impl Batches<'_> {
             last = Some(line.number);
             match line.update().and_then(|update| self.check_spelling(update)) {
                 Ok(update) => {
+                    self.early.look(line.number, &update);
                     updates.push(update);
                     held.push(line);
                 }
