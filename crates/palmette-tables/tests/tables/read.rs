@@ -264,14 +264,14 @@ fn codes_of_every_type() {
     }
     check(
         vec![
-            ("code_1", Arc::new(UInt16Array::from(vec![Some(2), None]))),
+            ("code_1", Arc::new(UInt16Array::from(vec![2, 5]))),
             ("id", texts(&["a", "b"])),
             ("code_0", Arc::new(Int64Array::from(vec![1, 2147483647]))),
             ("code_name", texts(&["x", "y"])),
         ],
         &[],
         "{\"id\": \"a\", \"codes\": [1, 2], \"code_name\": \"x\"}\n\
-         {\"id\": \"b\", \"codes\": [2147483647], \"code_name\": \"y\"}\n",
+         {\"id\": \"b\", \"codes\": [2147483647, 5], \"code_name\": \"y\"}\n",
     );
     check(
         vec![("id", texts(&["a", "b"])), ("codes", texts(&["<a_1><b_2>", "<a_3>"]))],
