@@ -681,10 +681,12 @@ async fn around(State(_): State<Arc<App>>, mut request: Request, next: Next) -> 
     let Facts { key, catalog, target, model } = audit::so_far(&facts);
     let generation = response.headers().get(GENERATION).and_then(|value| value.to_str().ok());
     let status = status.as_u16();
-    // The span has the id; a line of text for people has it as well.
+    // The span has the id; a line of text for people has it as well. `target` is the module's in each line.
     macro_rules! line {
         ($level:ident, $said:literal) => {
-            tracing::$level!(%method, route, status, ms, request_id = id, key, catalog, target, model, generation, $said)
+            tracing::$level!(
+                %method, route, status, ms, request_id = id, key, catalog, target_name = target, model, generation, $said
+            )
         };
     }
     match response.status() {

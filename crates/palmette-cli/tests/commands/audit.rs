@@ -47,7 +47,7 @@ fn each_change_is_in_the_log_with_who_made_it() {
         ("level", json!("INFO")),
         ("key", json!("boss")),
         ("method", json!("PUT")),
-        ("target", json!("next=model:shop")),
+        ("target_name", json!("next=model:shop")),
         ("status", json!(200)),
         ("request_id", json!("change-1")),
     ] {
@@ -56,7 +56,7 @@ fn each_change_is_in_the_log_with_who_made_it() {
     assert!(line.to_string().contains(TRACE), "{line}");
     let refused = lines(&server, "not changed");
     let of = |status: u16| refused.iter().find(|line| line["status"] == status).expect("a refusal");
-    assert_eq!((&of(403)["key"], &of(403)["target"]), (&json!("feed"), &json!("next")));
+    assert_eq!((&of(403)["key"], &of(403)["target_name"]), (&json!("feed"), &json!("next")));
     assert_eq!((&of(409)["key"], &of(409)["catalog"]), (&json!("feed"), &json!("shop")));
     // Questions change nothing; and no key is in the log.
     assert!(!server.log().contains("/v1/recommend"), "{}", server.log());
