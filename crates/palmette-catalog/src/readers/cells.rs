@@ -12,7 +12,7 @@ use crate::ColumnKind;
 pub struct CellOptions {
     /// Kinds of attributes. A cell is read as its attribute's kind says: `90210` is a text where that is a keyword.
     pub kinds: Vec<(String, ColumnKind)>,
-    /// Texts that mean a missing value, such as `NA`; `NaN` and `Infinity` also where JSON has them bare, `null` also where
+    /// Texts that mean a missing value, such as `NA`; `NaN` and `Infinity` also where JSON has them bare, they and `null` also where
     /// it stands in a list.
     pub nulls: Vec<String>,
     /// What parts the texts of a list in a cell, such as `|`.
@@ -147,10 +147,15 @@ impl Cells {
         value.as_str().is_some_and(|text| self.is_null(text))
     }
 
+    /// True where null in a list means none: it was named, or a bare word that is read as null.
+    fn drops_null(&self) -> bool {
+        ["null", "NaN", "Infinity", "-Infinity"].iter().any(|name| self.is_null(name))
+    }
+
     /// Takes the elements out of lists that mean none.
     fn without_nulls(&self, value: &mut Value) {
         if let Value::Array(elements) = value {
-            let drops_null = self.is_null("null");
+            let drops_null = self.drops_null();
             elements.retain(|element| {
                 !(self.is_null_value(element) || drops_null && element.is_null())
             });
@@ -205,7 +210,7 @@ impl Cells {
         if text.trim_start().starts_with('[') {
             return match serde_json::from_str::<Vec<Value>>(&text) {
                 Ok(mut elements) => {
-                    elements.retain(|element| !element.is_null() || !self.is_null("null"));
+                    elements.retain(|element| !element.is_null() || !self.drops_null());
                     Ok(elements.into_iter().map(as_text).collect())
                 }
                 Err(error) => {

@@ -160,7 +160,13 @@ fn cells_are_read_as_they_are_declared() {
         "{\"id\": \"A\", \"codes\": [1], \"x\": NaN, \"tags\": [\"a\", null]}\n",
     );
     folder.check_refused(&lines, &[], &["NaN is no JSON"]);
-    folder.build(&lines, &["--null", "NaN", "--null", "null"]);
+    for null in [&["--null", "NaN"][..], &["--null", "NaN", "--null", "null"]] {
+        folder.build(&lines, null);
+        assert_eq!(folder.attributes("A"), json!({"tags": ["a"]}));
+    }
+    let lists =
+        folder.write("lists.jsonl", "{\"id\": \"A\", \"codes\": [1], \"tags\": [\"a\", null]}\n");
+    folder.build(&lists, &["--null", "null"]);
     assert_eq!(folder.attributes("A"), json!({"tags": ["a"]}));
 }
 

@@ -41,7 +41,7 @@ pub(super) struct SourceArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     leave_out: Vec<String>,
     /// Text that means a missing value, such as NA; once for each. NaN and Infinity are then taken where JSON has them bare,
-    /// and null where it stands in a list
+    /// and they or null where they stand in a list
     #[arg(long = "null", value_name = "TEXT")]
     nulls: Vec<String>,
     /// What parts the texts of a list in a cell, such as |, where the attribute is declared keywords
