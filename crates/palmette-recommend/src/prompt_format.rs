@@ -203,7 +203,12 @@ impl PromptFormat {
 
     /// Checks that a catalog is of the shop that the model was trained on: it has one of the witnesses, or no items. A live
     /// catalog passes: it may begin with nothing, and all that it began with may be gone.
-    pub(crate) fn check_shop(&self, view: &CatalogView) -> Result<(), RecommendError> {
+    ///
+    /// Serving does not ask this: new items with codes of the model's codebooks may be all that a catalog has.
+    ///
+    /// # Errors
+    /// When the catalog has none of the model's items.
+    pub fn check_shop(&self, view: &CatalogView) -> Result<(), RecommendError> {
         let CatalogView::Frozen(_) = view else { return Ok(()) };
         let is_known = |witness: &Witness| view.find(&witness.id).is_some();
         match self.witnesses.first() {

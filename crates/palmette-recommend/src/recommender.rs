@@ -72,9 +72,7 @@ impl Recommender {
             max_prompt_tokens(&prompts, model.config().max_position_embeddings)?;
         let tokens = Arc::new(format.code_tokens(model.config().vocab_size)?);
         let end_tokens = format.end_tokens.iter().copied().map(TokenId).collect();
-        let view = source.view();
-        format.check_shop(&view)?;
-        let latest = Mutex::new(Arc::new(SpelledView::new(view, &tokens, format)?));
+        let latest = Mutex::new(Arc::new(SpelledView::new(source.view(), &tokens, format)?));
         let (normaliser, widths, draft_head) = (Normaliser::default(), None, None);
         Ok(Self {
             model,

@@ -100,6 +100,9 @@ impl RecommenderArgs {
         let both = || format!("{} with {}", self.model.display(), self.catalog.display());
         let recommender = Recommender::new(model, catalog, prompts);
         let recommender = recommender.map_err(with_way_out).with_context(both)?;
+        if let Err(other) = recommender.format().check_shop(recommender.view()?.view()) {
+            eprintln!("note: {}: {other} (--force-ids says that it is meant so)", both());
+        }
         Ok(match head {
             Some(head) => recommender.with_draft_head(head).with_context(both)?,
             None => recommender,
@@ -110,7 +113,7 @@ impl RecommenderArgs {
 /// Names the option that goes on in spite of an error, where there is one.
 fn with_way_out(error: RecommendError) -> anyhow::Error {
     match error {
-        RecommendError::OtherIds { .. } | RecommendError::OtherShop { .. } => {
+        RecommendError::OtherIds { .. } => {
             anyhow!("{error}; --force-ids serves these all the same")
         }
         other => other.into(),

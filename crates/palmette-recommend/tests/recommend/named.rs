@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use palmette_decode::run_on;
+use palmette_live::CatalogView;
 use palmette_recommend::{History, HistoryItem, NamedItem, Recommender, Request, Witness};
 
 use crate::shop::{catalog, format, model, named, recommend, request, worker};
@@ -83,20 +84,16 @@ fn what_cannot_be_read_is_named() {
 
 /// A model names items of its shop: a catalog file that has none of them is another shop's.
 #[test]
-fn a_catalog_of_another_shop_is_refused() {
-    let refused = |witnesses: &[&str], num_items: u32| {
-        let catalog = catalog(num_items);
-        let codes = |id: &str| catalog.rank_of(id).map(|rank| catalog.codes(rank));
-        let witness = |id: &&str| Witness {
-            id: (*id).to_owned(),
-            codes: codes(id).unwrap_or_else(|| vec![0, 0, 0]),
-        };
+fn a_catalog_of_another_shop_is_told() {
+    let view = CatalogView::from(Arc::new(catalog(200)));
+    let told = |witnesses: &[&str]| {
+        let witness = |id: &&str| Witness { id: (*id).to_owned(), codes: vec![0, 0, 0] };
         let mut format = format();
         format.witnesses = witnesses.iter().map(witness).collect();
-        Recommender::new(model(), catalog, format).err().map(|error| error.to_string())
+        format.check_shop(&view).err().map(|error| error.to_string())
     };
-    assert_eq!(refused(&["i3", "gone"], 200), None);
-    assert_eq!(refused(&[], 200), None);
-    let message = refused(&["P1", "P2"], 200).unwrap();
+    assert_eq!(told(&["i3", "gone"]), None);
+    assert_eq!(told(&[]), None);
+    let message = told(&["P1", "P2"]).unwrap();
     assert!(message.contains("none of the 2 items") && message.contains("\"P1\""), "{message}");
 }

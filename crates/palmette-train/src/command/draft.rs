@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use palmette_catalog::Catalog;
 use palmette_eval::ColdStart;
+use palmette_live::CatalogView;
 use palmette_model::Model;
 use palmette_model::draft::{DraftForm, DraftShape};
 use palmette_recommend::{Mode, PromptFormat, Recommender, TemplateFile, Verification};
@@ -67,8 +68,11 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
     let histories = data::histories(run_args, &catalog)?;
     let format = PromptFormat::read(&args.model)?;
     // Finds out whether model and catalog fit together.
+    let both = || format!("{} with {}", args.model.display(), run_args.catalog.display());
+    let view = CatalogView::from(Arc::clone(&catalog));
     Recommender::new(Model::load(&args.model)?, Arc::clone(&catalog), format.clone())
-        .with_context(|| format!("{} with {}", args.model.display(), run_args.catalog.display()))?;
+        .and_then(|_| format.check_shop(&view))
+        .with_context(both)?;
     let decoder = Params::load(&args.model)?;
     let cold = data::cold_start(run_args, &catalog, &histories)?;
     let hold_out = run_args.hold_out();
