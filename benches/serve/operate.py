@@ -175,11 +175,10 @@ class Day:
     def disk(self, folder):
         if self.stop.wait(self.options.every / 2):
             return
-        with open(folder / "ballast", "wb") as file:
+        with open(folder / "ballast", "wb", buffering=0) as file:
             try:
-                while True:
-                    file.write(bytes(1 << 16))
-                    file.flush()
+                while file.write(bytes(1 << 16)):
+                    pass
             except OSError:
                 pass
         self.is_full = True
