@@ -118,6 +118,9 @@ impl ToolCallReader {
             }
             // A beginning of what ends a call is no words.
             State::Ending => {}
+            // Nor is one of what begins a call, after another.
+            State::Name(_) if self.calls > 0 => {}
+            State::Between if at_start(rest.trim_start(), self.begin.0) == Match::Begun => {}
             State::Between => self.words(&mut pieces, rest.trim_start().to_owned()),
             State::Words | State::Name(_) => self.words(&mut pieces, rest),
         }

@@ -151,11 +151,14 @@ impl Reader {
     }
 }
 
-/// The text that a custom tool is called with, which stands in its arguments as `input`; all that is there of a call that broke off.
+/// The text that a custom tool is called with, which stands in its arguments as `input`; of a call that broke off, what is there of it.
 fn input_of(arguments: &str) -> String {
-    let read = serde_json::from_str::<serde_json::Value>(arguments);
-    let input = read.ok().and_then(|read| read.get("input")?.as_str().map(str::to_owned));
-    input.unwrap_or_else(|| arguments.to_owned())
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+    let input = |read: serde_json::Value| read.get("input")?.as_str().map(str::to_owned);
+    // The longest escape is a pair of `\u` with four digits each; a part of one at the end is no text.
+    let ends = (0..12).filter_map(|cut| arguments.get(..arguments.len().checked_sub(cut)?));
+    let broken_off = || ends.filter_map(|begun| read(&format!("{begun}\"}}"))).find_map(input);
+    read(arguments).and_then(input).or_else(broken_off).unwrap_or_default()
 }
 
 /// The name of an end.
@@ -330,4 +333,24 @@ fn add_logprobs(
     let top =
         |found: &LogProbabilities| -> BTreeMap<String, f32> { found.top.iter().map(one).collect() };
     lists.top_logprobs.push(found.map(top));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::input_of;
+
+    #[test]
+    fn an_input_is_read_as_far_as_it_came() {
+        for (arguments, input) in [
+            ("{\"input\": \"a\\nb\"}", "a\nb"),
+            ("{\"input\": \"a\\nb", "a\nb"),
+            ("{\"input\": \"a\\n\\u00", "a\n"),
+            ("{\"input\": \"a\\", "a"),
+            ("{\"input\": \"", ""),
+            ("{\"inp", ""),
+            ("", ""),
+        ] {
+            assert_eq!(input_of(arguments), input, "{arguments}");
+        }
+    }
 }
