@@ -11,7 +11,7 @@ use crate::command::{check_refused, palmette, palmette_with_input, run, run_json
 struct Model(tempfile::TempDir);
 
 const TEMPLATE: &str = "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system messages') }}{% endif %}\
-    {{ m.role }}: {{ m.content }} {% endfor %}assistant: ";
+    {{ m.role }}: {{ m.content }} {% endfor %}{% for t in tools or [] %}{{ t.function.name }} {% endfor %}assistant: ";
 
 impl Model {
     fn new() -> Self {

@@ -382,7 +382,7 @@ async fn what_cannot_be_answered_is_refused_by_its_member() {
             "does not read",
         ),
         (json!({"reasoning_effort": "much"}), "reasoning_effort", "there are none, minimal"),
-        (json!({"json_form": {"order": "none"}}), "json_form.order", "unknown variant"),
+        (json!({"json_form": {"order": "none"}}), "json_form.order", "one of schema, any"),
         (
             json!({"structured_outputs": {"regex": "a", "whitespace_pattern": " *"}}),
             "structured_outputs.whitespace_pattern",

@@ -317,5 +317,10 @@ mod tests {
         };
         let prompt = with.prompt(&template, None).unwrap();
         assert!(prompt.starts_with("<system>Be kind.\n\nYou can call"), "{prompt}");
+        let none = "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('none') }}{% endif %}<{{ m.role }}>{{ m.content }}{% endfor %}";
+        let template = ChatTemplate::from_source(none).unwrap();
+        let with = Conversation { messages: vec![json!({"role": "user", "content": "a"})], ..with };
+        let prompt = with.prompt(&template, None).unwrap();
+        assert!(prompt.starts_with("<user>You can call") && prompt.ends_with("\n\na"), "{prompt}");
     }
 }

@@ -25,9 +25,11 @@ pub(super) fn is_named(template: &ChatTemplate, role: &str) -> bool {
 
 /// Whether the template shows messages of this role.
 pub(super) fn shows_role(template: &ChatTemplate, role: &str) -> bool {
-    if is_named(template, role) {
-        return true;
-    }
+    is_named(template, role) || takes_role(template, role)
+}
+
+/// Whether the template shows a message of this role when it is tried: one that refuses the role by its name does not.
+pub(super) fn takes_role(template: &ChatTemplate, role: &str) -> bool {
     let said = json!({"role": role, "content": PROBE});
     shows(template, &with_others(role, said), None) == Some(true)
 }

@@ -4,7 +4,7 @@ use palmette_grammar::frontends::structural_tag::ToolFormat;
 use palmette_template::ChatTemplate;
 use serde_json::{Map, Value, json};
 
-use super::shown::shows_role;
+use super::shown::takes_role;
 
 /// Members that have the schema of arguments.
 const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "inputSchema"];
@@ -46,7 +46,7 @@ pub(super) fn add_to_messages(
     template: &ChatTemplate,
 ) {
     let instructions = instructions(tools, format);
-    let takes_system = shows_role(template, "system");
+    let takes_system = takes_role(template, "system");
     let beginning = if takes_system { "system" } else { "user" };
     let first = messages.iter().position(|message| message["role"] == beginning);
     let place = first.filter(|&place| !takes_system || place == 0);

@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn calls_are_found_in_every_format() {
         let arguments = r#"{"city": "Köln }", "n": [1, 2]}"#;
-        for format in TOOL_FORMATS {
+        for format in TOOL_FORMATS.iter().filter(|format| format.style.is_none()) {
             let one = |name: &str| format.begin.replace("NAME", name) + arguments + format.end;
             let both = one("get_weather") + format.separator + &one("now");
             let group = format.group.unwrap_or_default();

@@ -135,7 +135,7 @@ fn forced_text_is_in_its_own_cut() {
     check_cut(json!({"const": {"ab": [true, "ab x"]}}), &[]);
     // What stands before `a` and `b` is forced, and so is all after them.
     check_cut(
-        json!({"properties": {"ab": {"enum": ["a1", "b2"]}}, "required": ["ab"]}),
+        json!({"type": "object", "properties": {"ab": {"enum": ["a1", "b2"]}}, "required": ["ab"]}),
         &["a", "b", "\""],
     );
     // `a` is a token, and so is `ab`: what the cut of the stretch ends with may belong to either, and is the model's to choose.
