@@ -8,6 +8,7 @@ use hyper::header::{ETAG, IF_MATCH};
 use serde::de::DeserializeOwned;
 
 use super::recommend::GENERATION;
+use crate::json::Wrong;
 use crate::problem::{Kind, Problem};
 
 /// Parameters in the path.
@@ -33,7 +34,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let refused = |error: axum::extract::rejection::QueryRejection| {
-            Problem::new(Kind::Invalid, error.body_text())
+            // What comes before says in which type it was to be put.
+            let text = error.body_text();
+            let begins = ["unknown field", "missing field", "duplicate field", "invalid "];
+            let rule =
+                begins.iter().find_map(|begin| text.find(begin)).map_or(&*text, |at| &text[at..]);
+            let detail = Wrong::reworded(rule).of("a parameter");
+            Problem::new(Kind::Invalid, format!("the query: {detail}"))
         };
         AxumQuery::try_from_uri(&parts.uri).map(|AxumQuery(found)| Self(found)).map_err(refused)
     }

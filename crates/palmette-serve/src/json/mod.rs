@@ -529,6 +529,15 @@ mod tests {
                 "x is a larger number; it must be a code",
             ),
             ("an item's list of codes is empty", "an item's list of codes is empty"),
+            ("unknown field `x`, expected `a`", "there is no member \"x\" here; there are a"),
+            (
+                "unknown field `x`, expected one of `a`, `b`",
+                "there is no member \"x\" here; there are a, b",
+            ),
+            (
+                "unknown field `x`, there are no fields",
+                "there is no member \"x\" here; there are none",
+            ),
         ] {
             assert_eq!(Wrong::reworded(message).of("x"), wanted);
         }

@@ -26,12 +26,21 @@ impl Wrong {
         }
     }
 
-    /// A message of `serde_json`, whose types have names of their own.
-    pub(super) fn reworded(message: &str) -> Self {
+    /// A message of another reader of serde's, whose types have names of their own.
+    pub(crate) fn reworded(message: &str) -> Self {
         let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
         let typed = ["invalid type: ", "invalid value: "];
         let parts =
             typed.iter().find_map(|begin| message.strip_prefix(begin)?.split_once(", expected "));
+        if let Some(unknown) = message.strip_prefix("unknown field `") {
+            let (name, known) = unknown.split_once('`').unwrap_or((unknown, ""));
+            let known = known.trim_start_matches(", expected ").trim_start_matches("one of ");
+            let there = match known.starts_with('`') {
+                true => format!("there are {}", known.replace('`', "")),
+                false => "there are none".to_owned(),
+            };
+            return Self::Sentence(format!("there is no member {name:?} here; {there}"));
+        }
         match parts {
             Some((found, wanted)) => {
                 Self::OfValue(format!("is {}; it must be {wanted}", value_of(found)))

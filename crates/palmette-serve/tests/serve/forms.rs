@@ -108,3 +108,10 @@ async fn an_item_may_have_the_name_of_the_listing() {
         shop.send(Method::POST, "/v1/catalogs/items/items/other", "{}").await.problem(405);
     assert!(detail.contains("POST"), "{detail}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_that_are_not_known_are_named() {
+    let shop = shopping(config());
+    let (detail, _) = shop.get("/v1/catalogs/items/items/P0001?gen=1").await.problem(422);
+    assert_eq!(detail, "the query: there is no member \"gen\" here; there are generation");
+}
