@@ -11,12 +11,14 @@ use palmette_grammar::{
     GrammarConstraint, GrammarScratch, GrammarState, Interrupted, MaskBudget, PreparedVocabulary,
     RecognizerError, RecognizerScratch, TerminalSet,
 };
-use palmette_text::DEFAULT_MASK_STEPS;
 use serde::Serialize;
 
 use super::loading::{GrammarFileArgs, Warning};
 use crate::commands::vocabulary::{Description, VocabularyOptions};
 use crate::output::{grouped, print, print_json, table, visible};
+
+/// Steps that a mask may take: the largest ones of grammars that people write take a twentieth, some seconds are the most.
+const DEFAULT_MASK_STEPS: u64 = 10_000_000;
 
 /// Show which tokens of a vocabulary may follow a text
 #[derive(Debug, Args)]
