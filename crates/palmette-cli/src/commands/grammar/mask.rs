@@ -42,7 +42,7 @@ pub(crate) struct MaskArgs {
     /// File with the text so far
     #[arg(long, value_name = "FILE")]
     prefix_file: Option<PathBuf>,
-    /// Work that the mask may take, in steps of some tens of nanoseconds
+    /// Work that the mask may take, in steps of some hundreds of nanoseconds
     #[arg(long, value_name = "STEPS", default_value_t = DEFAULT_MASK_STEPS)]
     mask_steps: u64,
     /// Most tokens to show, shortest first
