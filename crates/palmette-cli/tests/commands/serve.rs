@@ -264,8 +264,8 @@ fn flags_that_cannot_be_served_are_refused() {
             &["--listen", address, "127.0.0.1:8080"],
         );
     }
-    with(
-        &["--listen", "no-such-host.invalid:80"],
+    check(
+        &["--model", &model, "--catalog", &catalog, "--listen", "no-such-host.invalid:80"],
         &["--listen", "no-such-host.invalid", "looked up"],
     );
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -168,5 +168,24 @@ pub(crate) fn ask_with(
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(broken)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
     let status = status.ok_or_else(broken)?;
-    Ok((status, serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned()))))
+    let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+    let body = match is_chunked {
+        true => unchunked(body).ok_or_else(broken)?,
+        false => body.to_owned(),
+    };
+    Ok((status, serde_json::from_str(&body).unwrap_or(Value::String(body))))
+}
+
+/// A body that came in chunks, each with its length before it.
+fn unchunked(body: &str) -> Option<String> {
+    let (mut rest, mut whole) = (body.as_bytes(), Vec::new());
+    loop {
+        let end = rest.windows(2).position(|two| two == b"\r\n")?;
+        let len = usize::from_str_radix(std::str::from_utf8(&rest[..end]).ok()?, 16).ok()?;
+        if len == 0 {
+            return String::from_utf8(whole).ok();
+        }
+        whole.extend_from_slice(rest.get(end + 2..end + 2 + len)?);
+        rest = rest.get(end + 4 + len..)?;
+    }
 }
