@@ -2,24 +2,24 @@
 
 /// A part of a fixed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'t> {
+pub(crate) enum TextPart<'t> {
     /// Characters.
     Text(&'t str),
-    /// What a special token may be called; it may be written by its characters as well.
+    /// Name that a special token may have; it may be written by its characters as well.
     Name(&'t str),
 }
 
 /// The parts of a text, in their order; none is empty.
-pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
+pub(crate) fn pieces(text: &str) -> Vec<TextPart<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
         let (start, end) = name(rest).unwrap_or((rest.len(), rest.len()));
         if start > 0 {
-            pieces.push(Piece::Text(&rest[..start]));
+            pieces.push(TextPart::Text(&rest[..start]));
         }
         if start < end {
-            pieces.push(Piece::Name(&rest[start..end]));
+            pieces.push(TextPart::Name(&rest[start..end]));
         }
         rest = &rest[end..];
     }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn names_are_found_among_characters() {
-        use Piece::{Name, Text};
+        use TextPart::{Name, Text};
         for (text, expected) in [
             ("<tool_call>\n{", vec![Name("<tool_call>"), Text("\n{")]),
             ("a < b>[x][TOOL_CALLS]", vec![Text("a < b>[x]"), Name("[TOOL_CALLS]")]),

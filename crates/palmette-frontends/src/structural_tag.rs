@@ -118,7 +118,7 @@ pub fn parse_tools_with_budget(
     made(&json, options, budget, |members| request::request(members, root, format))
 }
 
-/// What in a request with tools has no effect; its schemas and grammars are not read.
+/// Warnings about what in a request with tools has no effect; its schemas and grammars are not read.
 ///
 /// # Errors
 /// As [`parse_tools`], but for schemas and grammars.

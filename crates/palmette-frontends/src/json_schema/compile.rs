@@ -512,7 +512,7 @@ impl<'o> Compiler<'o> {
         }
     }
 
-    /// Why no value is valid for the whole schema, as far as one part says it: itself, or the only one that has none.
+    /// Reason that no value is valid for the whole schema, as far as one part says it: itself, or the only one that has none.
     pub(super) fn why_none(&self, root: JsonId) -> String {
         if let Some(why) = self.contradictions.get(&root) {
             return format!(": {why}");

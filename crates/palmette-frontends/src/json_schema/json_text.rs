@@ -25,7 +25,7 @@ impl Spelling {
         Self { whitespace, escapes, max_blanks: None, classes: RefCell::default() }
     }
 
-    /// The same with a limit on blanks in a row.
+    /// This speller with a limit on blanks in a row.
     pub(super) fn with_max_blanks(self, max_blanks: Option<u32>) -> Self {
         Self { max_blanks, ..self }
     }

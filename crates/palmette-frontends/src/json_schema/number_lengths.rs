@@ -67,7 +67,7 @@ pub(super) fn lengths(sets: &[NumberSet]) -> Option<Regex> {
     Some(numbers(room(whole), fraction, is_far))
 }
 
-/// Whether the remainders by all divisors together are few: each is a state for each number of digits.
+/// True when the remainders by all divisors together are few: each is a state for each number of digits.
 fn has_few_remainders(set: &NumberSet) -> bool {
     let NumberSet::All(conditions) = set else { return true };
     let divisors = conditions.iter().filter_map(|condition| match &condition.property {
@@ -154,7 +154,7 @@ mod tests {
     use crate::json_schema::number_text::any_number;
     use crate::json_schema::numbers::Condition;
 
-    /// Whether a reader takes a number for what it is: a double that is not infinity, and zero only where it says so.
+    /// True when a reader takes a number for what it is: a double that is not infinity, and zero only where it says so.
     fn is_taken(text: &str) -> bool {
         let number: f64 = text.parse().expect("a number");
         let mantissa = text.split(['e', 'E']).next().unwrap_or_default();

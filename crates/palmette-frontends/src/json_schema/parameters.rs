@@ -16,7 +16,7 @@ use super::{
     options::PropertyOrder, strings::StringSet,
 };
 use crate::free_text::without;
-use crate::named_tokens::{Piece, pieces};
+use crate::named_tokens::{TextPart, pieces};
 use crate::{CharClass, NonterminalId, Regex, Symbol, TokenPart, TokenPattern};
 
 /// Marks around the parameters of a call, as a family of models writes them.
@@ -79,7 +79,7 @@ impl ParameterStyle {
     }
 }
 
-/// Up to so many parameters may come in any order; more come in the schema's.
+/// Number of parameters that may come in any order; more come in the schema's.
 const MAX_IN_ANY_ORDER: u32 = 6;
 
 impl Emitter<'_, '_> {
@@ -144,7 +144,7 @@ impl Emitter<'_, '_> {
         Ok(Symbol::Nonterminal(head))
     }
 
-    /// What is after a parameter's name: marks, its value, and the mark that ends it.
+    /// Rest after a parameter's name: marks, its value, and the mark that ends it.
     pub(super) fn parameter_value(&mut self, goal: GoalId, frame: Frame) -> Result<Option<Symbol>> {
         if goal == GoalId::NEVER {
             return Ok(None);
@@ -196,11 +196,11 @@ impl Emitter<'_, '_> {
         for piece in pieces(text) {
             let literal = |text: &str| (format!("{text:?}"), Regex::literal(text));
             match piece {
-                Piece::Text(text) => {
+                TextPart::Text(text) => {
                     let (name, regex) = literal(text);
                     symbols.push(self.pattern(&name, regex, None)?);
                 }
-                Piece::Name(text) => {
+                TextPart::Name(text) => {
                     let (name, regex) = literal(text);
                     let spelled = self.pattern(&name, regex, None)?;
                     let parts = [TokenPart::Optional(text.into())].into();

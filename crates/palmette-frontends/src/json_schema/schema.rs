@@ -80,7 +80,7 @@ impl Compiler<'_> {
         Ok(types)
     }
 
-    /// Whether `nullable` lets null in beside a type, as in OpenAPI 3.0.
+    /// True when `nullable` lets null in beside a type, as in OpenAPI 3.0.
     fn is_nullable(&mut self, schema: JsonId) -> Result<bool> {
         let Some(at) = self.get(schema, "nullable") else { return Ok(false) };
         let nullable = match self.source.json(at) {

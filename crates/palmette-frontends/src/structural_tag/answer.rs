@@ -101,7 +101,7 @@ pub(super) fn answer(members: &Members<'_>, root: JsonId) -> Result<Option<Part>
     }
 }
 
-/// Whether a document is a format of answers itself.
+/// True when a document is a format of answers itself.
 pub(super) fn is_format(members: &Members<'_>, at: JsonId) -> bool {
     let kind = members.text_at(at, &["type"]);
     kind.is_some_and(|kind| TYPES.contains(&kind)) && members.get(at, "tools").is_none()

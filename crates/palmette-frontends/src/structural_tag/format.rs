@@ -43,7 +43,7 @@ pub(super) enum Format {
 /// A schema, and how its values are written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Schema {
-    /// Its text; `None` where the part's place is the schema itself.
+    /// Text of the schema; `None` where the part's place is the schema itself.
     pub(super) text: Option<String>,
     pub(super) framing: Framing,
     /// Order of members, where the document asks for one.
@@ -55,7 +55,7 @@ pub(super) struct Schema {
 pub(super) struct Written {
     pub(super) language: Language,
     pub(super) text: String,
-    /// Its texts are the contents of a JSON string.
+    /// True when its texts are the contents of a JSON string.
     pub(super) quoted: bool,
 }
 

@@ -19,7 +19,7 @@ impl<'s> Members<'s> {
         Self { json, warnings: RefCell::default() }
     }
 
-    /// What was said so far.
+    /// Warnings so far.
     pub(super) fn into_warnings(self) -> Vec<Warning> {
         self.warnings.into_inner()
     }

@@ -116,7 +116,7 @@ enum Mode {
     Required,
 }
 
-/// What a request lets a model write: its tools in a format, its response format where no tool is called.
+/// Part that a request lets a model write: its tools in a format, its response format where no tool is called.
 pub(super) fn request(members: &Members<'_>, root: JsonId, format: &ToolFormat) -> Result<Part> {
     let reader = Request { members, root };
     let tools = reader.tools()?;
@@ -169,7 +169,7 @@ impl Request<'_, '_> {
         Ok(tools)
     }
 
-    /// Whether the document is one definition of a tool: an object that is no request and no format of answers.
+    /// True when the document is one definition of a tool: an object that is no request and no format of answers.
     fn is_tool(&self) -> bool {
         const NAMED: [&str; 6] = [
             "name",
@@ -191,7 +191,7 @@ impl Request<'_, '_> {
         NAMED.iter().any(has) || !asks
     }
 
-    /// Whether several calls may stand in an answer.
+    /// True when several calls may stand in an answer.
     fn parallel(&self) -> Result<bool> {
         let members = self.members;
         let parallel = members.optional_flag(self.root, "parallel_tool_calls")?;

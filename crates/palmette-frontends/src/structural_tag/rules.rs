@@ -9,7 +9,7 @@ use crate::free_text::without;
 use crate::json_schema::quoted::quoted;
 use crate::json_schema::source::{JsonId, Source};
 use crate::json_schema::{self, JsonSchemaError, Warning};
-use crate::named_tokens::{Piece, pieces};
+use crate::named_tokens::{TextPart, pieces};
 use crate::{
     Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Symbol, Terminal, TerminalKind,
     TokenPart, TokenPattern,
@@ -282,8 +282,8 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
         let mut symbols = Vec::new();
         for piece in pieces(text) {
             symbols.push(match piece {
-                Piece::Text(text) => self.literal(text),
-                Piece::Name(name) => {
+                TextPart::Text(text) => self.literal(text),
+                TextPart::Name(name) => {
                     let spelled = vec![self.literal(name)];
                     let parts = [TokenPart::Optional(name.into())].into();
                     let token = TokenPattern { parts, negated: false };

@@ -12,7 +12,7 @@ pub(super) struct Tool {
     pub(super) input: Input,
 }
 
-/// What a call of a tool hands over.
+/// Input that a call of a tool hands over.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Input {
     /// No arguments.

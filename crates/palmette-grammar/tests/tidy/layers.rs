@@ -31,12 +31,17 @@ const CRATES: &[(&str, Layers)] = &[
     (
         "palmette-frontends",
         &[
+            ("free_text", &[]),
+            ("named_tokens", &[]),
             ("token_references", &[]),
-            ("json_schema", &[]),
+            ("json_schema", &["free_text", "named_tokens"]),
             ("regex", &["json_schema"]),
             ("gbnf", &["token_references"]),
             ("lark", &["token_references", "json_schema"]),
-            ("structural_tag", &["json_schema", "gbnf", "regex"]),
+            (
+                "structural_tag",
+                &["free_text", "named_tokens", "json_schema", "regex", "gbnf", "lark"],
+            ),
         ],
     ),
     // The definition and an engine, none of which knows the other.
