@@ -22,7 +22,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 fn batch(n: u32) -> Vec<Update> {
     let upsert = |i: u32| {
         let Item { id, codes, mut attributes } =
-            item(n * 5 + i, &[n % 4, i, 1], Some(1), Some(0.1));
+            item(n * 5 + i, &[n % 4, i % 6, 1], Some(1), Some(0.1));
         attributes.insert("note".to_owned(), json!("x".repeat(300) + &format!("{n} {i}")));
         Update::Upsert(Item { id, codes, attributes })
     };

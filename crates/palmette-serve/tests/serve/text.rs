@@ -848,7 +848,7 @@ async fn a_drain_ends_texts_by_an_error() {
     });
     let ask = async |streams: bool| {
         let mut client = TcpStream::connect(address).await.unwrap();
-        let body = chat(json!({"ignore_eos": true, "max_tokens": 500, "n": 64, "stream": streams}));
+        let body = chat(json!({"ignore_eos": true, "max_tokens": 500, "n": 30, "stream": streams}));
         let body = body.to_string();
         let head = format!(
             "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
