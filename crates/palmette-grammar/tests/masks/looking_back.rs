@@ -143,6 +143,11 @@ fn a_boundary_at_the_beginning_sees_the_text_before() {
             &["x#", "##"],
         ),
         (
+            "start: (A | B)+\nA: /(?<=-)[ab]+?(?= |$)/\nB: \"-\"",
+            &["-a", "--ab", "-"],
+            &["a", "-a-", "ab"],
+        ),
+        (
             "start: (A | B)+\nA: \"a\"\nB: /(?<=aa|ba)b/",
             &["aab", "aabab", "a"],
             &["ab", "b", "aabb"],

@@ -115,7 +115,8 @@ impl Determiniser {
             if expressions.making(budget).can_hold(null)? {
                 return Err(Kind::EmptyTerminal { name: name() }.into());
             }
-            if compiled != ExprId::NEVER {
+            // What looks back may match nothing where a text begins, and something elsewhere.
+            if compiled != ExprId::NEVER || expressions.looks_behind(lexemes.expr) {
                 whole.push((id, compiled));
                 unpicked.push((id, lexemes));
             }
@@ -142,6 +143,10 @@ impl Determiniser {
             list_bytes: 0,
         };
         made.histories = Histories::new(&mut made.expressions, &unpicked, budget)?;
+        let looking_back = made.looking_back();
+        let matches =
+            |&(terminal, expr): &Live| expr != ExprId::NEVER || looking_back.contains(terminal);
+        made.whole = made.whole.iter().copied().filter(matches).collect();
         if made.lexing.competes() {
             made.find_shadowed(grammar, budget)?;
         }
