@@ -30,7 +30,7 @@ type Place = (NonterminalId, Box<[Option<Symbol>]>);
 /// Terminals with the same of these are interchangeable: places, by number, and what decides between competing terminals.
 type Role = (Vec<u32>, TerminalKind, i32);
 
-/// The grammar with one terminal for each group of [interchangeable](self) ones that is large; the others of the group keep their ids and
+/// The grammar with one terminal for each group of interchangeable ones that is large; the others of the group keep their ids and
 /// are in no rule.
 ///
 /// Cost: linear in the rules, bodies being short.
