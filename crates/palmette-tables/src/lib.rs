@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | `item_id` (or `id`) | text, integers | the item's ID; never null |
 //! | `codes` (or `semantic_id`, or `sid`) | list of integers, list of texts, text | the semantic ID, spelled as in the text formats |
-//! | or `code_0`, `code_1`, … | integers | one code a level; nulls at the end shorten the ID |
+//! | or `code_0`, `code_1`, … | integers | one code a level, none null; shorter IDs come as lists |
 //! | any other | see below | an attribute; null leaves it out |
 //!
 //! Text may be large, a view or in a dictionary; a list large or of fixed size. How attributes
@@ -19,7 +19,8 @@
 //! - text, booleans and integers as they are; lists as arrays, in which a null stays; structs as
 //!   objects, without fields that are null;
 //! - floats as numbers, 32-bit ones as their shortest decimal (19.99, not 19.989999771118164); NaN
-//!   and infinities are an error, since neither is a value nor says that there is none;
+//!   and infinities are an error, since neither is a value nor says that there is none, unless
+//!   the options name them as missing values;
 //! - decimals as numbers where at most 15 digits, or an integer of 64 bits, say them exactly; else
 //!   an error;
 //! - timestamps and dates as RFC 3339 text in UTC, `2026-05-01T12:00:00Z`; without a zone they are
@@ -53,7 +54,7 @@
 //! let columns: [(&str, ArrayRef); 3] = [
 //!     ("item_id", Arc::new(StringArray::from(vec!["lamp", "tent"]))),
 //!     ("code_0", Arc::new(UInt16Array::from(vec![3, 0]))),
-//!     ("code_1", Arc::new(UInt16Array::from(vec![Some(1), None]))),
+//!     ("code_1", Arc::new(UInt16Array::from(vec![1, 7]))),
 //! ];
 //! let batch = RecordBatch::try_from_iter(columns)?;
 //! let folder = tempfile::tempdir()?;
@@ -68,7 +69,7 @@
 //! let summary = read_into(&path, format, None, &mut items, &mut |_rows, _of| ())?;
 //! assert_eq!((format, summary.num_items), (TableFormat::Parquet, 2));
 //! assert_eq!(items.items[0].codes, [3, 1]);
-//! assert_eq!(items.items[1].codes, [0]);
+//! assert_eq!(items.items[1].codes, [0, 7]);
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
