@@ -34,7 +34,7 @@ pub(super) fn lengths(sets: &[NumberSet]) -> Option<Regex> {
     let mut longest = |numbers: &mut dyn Iterator<Item = &Decimal>, add: bool| {
         let (mut before, mut after) = (0_i64, 0_i64);
         for number in numbers {
-            let (length, places) = (number.exponent.max(0), number.fraction_digits() as i64);
+            let (length, places) = digits_around_point(number);
             is_far |= !number.is_zero() && number.exponent.abs() > MAX_EXPONENT;
             match add {
                 true => (before, after) = (before + length, after + places),
@@ -59,11 +59,14 @@ pub(super) fn lengths(sets: &[NumberSet]) -> Option<Regex> {
         }
     }
     let room = |length: i64| {
-        let more = length.min(2 * MAX_ZEROS) as u32 + Digits::MAX_DIGITS / 2;
-        more.max(Digits::MAX_DIGITS)
+        let more = u32::try_from(length).unwrap_or(u32::MAX);
+        more.saturating_add(Digits::MAX_DIGITS / 2).max(Digits::MAX_DIGITS)
     };
-    // After the point of an integer are zeros alone, each a state more.
-    let fraction = if zeros_alone { MAX_ZEROS_AFTER } else { room(fraction) };
+    // After the point of an integer without an exponent are zeros alone, each a state more.
+    let fraction = match zeros_alone && fraction <= i64::from(MAX_ZEROS_AFTER) {
+        true => MAX_ZEROS_AFTER,
+        false => room(fraction),
+    };
     Some(numbers(room(whole), fraction, is_far))
 }
 
@@ -247,5 +250,9 @@ mod tests {
         assert!(matches(&far, "1e401") && !matches(&far, &format!("1e{}", "1".repeat(30))));
         let listed = lengths(NumberSet::one(decimal("1e2000000000")));
         assert!(matches(&listed, "1e2000000000"));
+        let digits = "7".repeat(500);
+        assert!(matches(&lengths(NumberSet::one(decimal(&digits))), &digits));
+        let mantissa = format!("7.{}1e-1000000", "0".repeat(60));
+        assert!(matches(&lengths(NumberSet::one(decimal(&mantissa))), &mantissa));
     }
 }
