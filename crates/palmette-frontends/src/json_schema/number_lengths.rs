@@ -70,6 +70,16 @@ pub(super) fn lengths(sets: &[NumberSet]) -> Option<Regex> {
     Some(numbers(room(whole), fraction, is_far))
 }
 
+/// The digits of a number before its point and after it, in whichever notation it may have.
+fn digits_around_point(number: &Decimal) -> (i64, i64) {
+    let (length, significant) = (number.exponent, number.digits.len() as i64);
+    // Far from one it is written with an exponent alone, after one digit before the point.
+    if length - significant > MAX_ZEROS || length < -MAX_ZEROS {
+        return (0, significant);
+    }
+    (length.max(0), (significant - length).max(significant))
+}
+
 /// True when the remainders by all divisors together are few: each is a state for each number of digits.
 fn has_few_remainders(set: &NumberSet) -> bool {
     let NumberSet::All(conditions) = set else { return true };
