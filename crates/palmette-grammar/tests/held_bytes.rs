@@ -114,7 +114,7 @@ fn a_cache_counts_what_its_grammars_hold() {
         fill(&cache, &vocabulary, &sources);
         cache.trim();
         let (held, counted) = (held_bytes() - before, cache.statistics().bytes);
-        println!("{kind}: {held} bytes held, {counted} counted");
+        eprintln!("{kind}: {held} bytes held, {counted} counted");
         assert!(
             counted as f64 >= 0.75 * held as f64 && counted as f64 <= 1.35 * held as f64,
             "{kind}: {held} bytes are held and {counted} counted"
