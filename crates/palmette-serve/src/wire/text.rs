@@ -227,7 +227,7 @@ pub struct TextMembers {
 
 /// Form of the JSON in answers and calls; what is not said is as the server has it.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct JsonFormMembers {
     /// Objects with `properties` have no other members, unless their schema says what others may be: `true` unless the server says otherwise.
     pub closed_objects: Option<bool>,

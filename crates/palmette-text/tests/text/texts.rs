@@ -142,7 +142,9 @@ fn forced_text_is_in_its_own_cut() {
     check_cut(json!({"enum": ["xabx", "xaby"]}), &["x", "y"]);
     check_cut(json!({"enum": ["xabx", "xab"]}), &["x", "\""]);
     let model = model();
-    let grammar = model.compile(&sources::json_schema(json!({"enum": ["xabx", "xacx"]}))).unwrap();
+    let compact = sources::JsonForm { whitespace: Whitespace::Compact, ..Default::default() };
+    let schema = json!({"enum": ["xabx", "xacx"]}).to_string();
+    let grammar = model.compile(&compact.json_schema(schema)).unwrap();
     let mut asked = request(&model, 1, 60);
     asked.constraint = Constrained::by(&grammar);
     let (pieces, _) = write(&model, &asked);
