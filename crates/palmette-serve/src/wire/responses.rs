@@ -63,7 +63,7 @@ pub struct ResponseMembers {
 
 /// The form of an answer's text.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct TextForm {
     /// `{"type": "text"}`, `{"type": "json_object"}`, or `{"type": "json_schema", "name", "schema"}`.
     #[schema(value_type = Option<Object>)]
@@ -74,7 +74,6 @@ pub struct TextForm {
 
 /// How much the model is to reason.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
 pub struct Reasoning {
     /// `none`, `minimal`, `low`, `medium`, `high` or `xhigh`, for chat templates that read it.
     pub effort: Option<String>,
