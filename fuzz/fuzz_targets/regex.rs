@@ -16,6 +16,7 @@ fuzz_target!(|input: (u8, &str)| {
         dot_all: on(2),
         verbose: on(3) && dialect != Dialect::Ecma,
         ascii: on(4) && dialect == Dialect::Python,
+        ascii_digits: on(4),
     };
     let read = [parse, parse_text, parse_search].map(|ask| ask(source, dialect, flags));
     for error in read.iter().filter_map(|read| read.as_ref().err()) {
