@@ -34,7 +34,9 @@ mod facts {
     pub(super) const OBJECT: u8 = 8;
 }
 
-/// What the distinct values of a column hold at a path. Entry 0 is that of a missing value, entry `c` that of code `c`.
+/// Values at a path within the distinct values of a column.
+///
+/// Entry 0 is that of a missing value, entry `c` that of code `c`.
 #[derive(Debug)]
 pub(crate) struct FieldColumn {
     /// Distinct texts, numbers and truth values, ascending.
@@ -174,7 +176,7 @@ impl FieldColumn {
     }
 }
 
-/// Some values, parsed; leaves are numbered as they come.
+/// Parsed leaves of a part of the values, numbered as they come.
 #[derive(Default)]
 struct Piece {
     texts: HashMap<String, u32>,
@@ -370,11 +372,11 @@ impl Visitor<'_> for IsKey<'_> {
 
 /// The fields of a column that were asked for last; a copy of the column begins with the same.
 #[derive(Default)]
-pub(crate) struct FieldCache(Mutex<Vec<Kept>>);
+pub(crate) struct FieldCache(Mutex<Vec<CacheEntry>>);
 
-/// A field that is kept; what was asked for last stands last.
+/// Field with its path and size; the one asked for last stands last.
 #[derive(Clone)]
-struct Kept {
+struct CacheEntry {
     path: String,
     bytes: usize,
     field: Arc<FieldColumn>,
@@ -389,7 +391,7 @@ impl FieldCache {
         }
         // Parsed without the lock, so that others need not wait; two may parse the same.
         let field = Arc::new(FieldColumn::new(texts, path));
-        let kept = Kept { path: name, bytes: field.bytes(), field: field.clone() };
+        let kept = CacheEntry { path: name, bytes: field.bytes(), field: field.clone() };
         let mut fields = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         fields.retain(|other| other.path != kept.path);
         fields.push(kept);

@@ -77,7 +77,7 @@ impl HistoryColumns {
             Some(user) => Some(user),
             None => one_of(names, known.user, known.is_strict)?,
         };
-        let given = Given {
+        let given = ColumnOptions {
             item: there(&options.item_column)?,
             history: there(&options.history_column)?,
             time: there(&options.time_column)?,
@@ -230,15 +230,15 @@ impl HistoryColumns {
     }
 }
 
-/// Columns that options name.
-struct Given {
+/// Names of columns from options.
+struct ColumnOptions {
     item: Option<String>,
     history: Option<String>,
     time: Option<String>,
     target: Option<String>,
 }
 
-impl Given {
+impl ColumnOptions {
     fn kind(self, names: &[&str], known: &ColumnNames) -> Result<Kind, String> {
         let Self { item, history, time, target } = self;
         let is_history = |name: &String| known.histories.iter().any(|of| of.history == name);

@@ -11,13 +11,13 @@ use palmette_eval::{
 use palmette_recommend::NamedItem;
 use proptest::prelude::*;
 
-type Found = Vec<(String, Vec<String>, Option<String>)>;
+type HistoryRows = Vec<(String, Vec<String>, Option<String>)>;
 
 fn read_as(
     bytes: &[u8],
     format: HistoryFormat,
     options: &HistoryOptions,
-) -> Result<(Found, ReadNotes), String> {
+) -> Result<(HistoryRows, ReadNotes), String> {
     let mut all = Vec::new();
     let plain = |item: NamedItem| match item {
         NamedItem::Id(id) => id,
@@ -32,12 +32,12 @@ fn read_as(
     };
     let notes = parse_histories(Path::new("h"), bytes, bytes.len() as u64, format, options, each);
     let notes = notes.map_err(|error| error.to_string())?;
-    let all = all.into_iter().collect::<Result<Found, BadRecord>>();
+    let all = all.into_iter().collect::<Result<HistoryRows, BadRecord>>();
     Ok((all.map_err(|bad| bad.to_string())?, notes))
 }
 
 /// Reads the text of a file of this name by a layout.
-fn read(layout: &str, name: &str, bytes: &[u8]) -> Result<(Found, ReadNotes), String> {
+fn read(layout: &str, name: &str, bytes: &[u8]) -> Result<(HistoryRows, ReadNotes), String> {
     let layout: &'static Layout = layout.parse()?;
     let options = HistoryOptions { layout: Some(layout), ..HistoryOptions::default() };
     let format = options.format_of(Path::new(name)).unwrap();
@@ -45,7 +45,7 @@ fn read(layout: &str, name: &str, bytes: &[u8]) -> Result<(Found, ReadNotes), St
 }
 
 /// `user: item item > target`, each.
-fn shown(found: &Found) -> Vec<String> {
+fn shown(found: &HistoryRows) -> Vec<String> {
     let line = |(user, items, target): &(String, Vec<String>, Option<String>)| {
         let target = target.as_ref().map_or_else(String::new, |target| format!(" > {target}"));
         format!("{user}: {}{target}", items.join(" "))

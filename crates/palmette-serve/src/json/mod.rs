@@ -338,21 +338,21 @@ struct Variant<'de> {
 
 impl<'de> EnumAccess<'de> for Variant<'de> {
     type Error = Wrong;
-    type Variant = Given<'de>;
+    type Variant = VariantContent<'de>;
 
     fn variant_seed<T: DeserializeSeed<'de>>(
         self,
         seed: T,
-    ) -> Result<(T::Value, Given<'de>), Wrong> {
+    ) -> Result<(T::Value, VariantContent<'de>), Wrong> {
         let name: StringDeserializer<Wrong> = self.name.clone().into_deserializer();
-        Ok((seed.deserialize(name)?, Given(self.name, self.value)))
+        Ok((seed.deserialize(name)?, VariantContent(self.name, self.value)))
     }
 }
 
-/// The value of one of several, and its name.
-struct Given<'de>(String, Option<Text<'de>>);
+/// Name and value of an enum's variant.
+struct VariantContent<'de>(String, Option<Text<'de>>);
 
-impl<'de> Given<'de> {
+impl<'de> VariantContent<'de> {
     fn text(self) -> Result<Text<'de>, Wrong> {
         let Self(name, value) = self;
         value.ok_or_else(|| {
@@ -361,7 +361,7 @@ impl<'de> Given<'de> {
     }
 }
 
-impl<'de> VariantAccess<'de> for Given<'de> {
+impl<'de> VariantAccess<'de> for VariantContent<'de> {
     type Error = Wrong;
 
     fn unit_variant(self) -> Result<(), Wrong> {
