@@ -24,8 +24,7 @@ class BatchRecommender:
     into batches. So the directory of a live catalog, which would be read at another generation by each process, goes with the
     ``generation`` to read, one that is kept (``palmette catalog live keep``).
 
-    ``k`` to ``include_seen`` are those of `Recommender.recommend`. ``probe_width`` is chosen where it is left out, which no answer
-    depends on; 0 for none. ``unknown``: items of a history that the catalog does not have are the row's ``error``, or left out and
+    ``k`` to ``include_seen`` are those of `Recommender.recommend`. ``unknown``: items of a history that the catalog does not have are the row's ``error``, or left out and
     counted (``"skip"``). ``threads``: rows answered at once, by default as many as there are processors; 1 where the engine runs
     a process a processor. Rules of validity need a ``now``.
     """
@@ -40,7 +39,7 @@ class BatchRecommender:
         filter: FilterLike | None = None,
         exclude: Iterable[str | int] | None = None,
         rules: Mapping[str, Any] | str | None = None,
-        mode: Literal["beam", "draft"] = "beam",
+        mode: Literal["auto", "beam", "draft"] = "auto",
         probe_width: int | None = None,
         include_seen: bool = False,
         unknown: Literal["error", "skip"] = "error",
@@ -49,10 +48,6 @@ class BatchRecommender:
     ) -> None:
         if unknown not in ("error", "skip"):
             raise ValueError(f'unknown is {unknown!r}; it is "error" or "skip"')
-        if probe_width is None and mode == "beam":
-            probe_width = max(k + k // 2, 16)
-            if probe_width * 8 > beam_width:
-                probe_width = None
         self._files = (os.fspath(model_dir), os.fspath(catalog), generation)
         self._wishes = {
             "k": k,
@@ -61,7 +56,7 @@ class BatchRecommender:
             "exclude": None if exclude is None else list(exclude),
             "rules": rules,
             "mode": mode,
-            "probe_width": probe_width or None,
+            "probe_width": probe_width,
             "include_seen": include_seen,
             "unknown": unknown,
             "threads": threads,

@@ -805,7 +805,7 @@ class Recommender:
         filter: FilterLike | None = None,
         exclude: Iterable[str | int] | None = None,
         rules: Mapping[str, Any] | str | None = None,
-        mode: Literal["beam", "draft"] = "beam",
+        mode: Literal["auto", "beam", "draft"] = "auto",
         probe_width: int | None = None,
         include_seen: bool = False,
         *,
@@ -816,9 +816,9 @@ class Recommender:
         """The best items to follow a history of ids, oldest first. Ids that the catalog does not have are left out, and in the
         answer's ``unknown``.
 
-        ``rules``: business rules as one document, as over HTTP. ``mode``: by the decoder, or by a draft head. ``probe_width``: a
-        narrow search goes first, and spares most of the work where it finds what is wanted; the answer is the same. ``query`` and
-        ``user`` are for models whose prompts have places for them; ``think_tokens`` lets one reason before the item.
+        ``rules``: business rules as one document, as over HTTP. ``mode``: by the decoder, or by a draft head. ``probe_width``: the
+        width of a narrow search that goes first, and spares most of the work where it finds what is wanted; the answer is the same.
+        With ``"auto"`` it is chosen where the beam is eight times as wide; 0, or ``"beam"`` without it, for none. ``query`` and ``user`` are for models whose prompts have places for them; ``think_tokens`` lets one reason before the item.
         """
     def recommend_batch(
         self,
@@ -828,7 +828,7 @@ class Recommender:
         filter: FilterLike | None = None,
         exclude: Iterable[str | int] | None = None,
         rules: Mapping[str, Any] | str | None = None,
-        mode: Literal["beam", "draft"] = "beam",
+        mode: Literal["auto", "beam", "draft"] = "auto",
         probe_width: int | None = None,
         include_seen: bool = False,
         threads: int | None = None,
@@ -846,7 +846,7 @@ class Recommender:
         filter: FilterLike | None = None,
         exclude: Iterable[str | int] | None = None,
         rules: Mapping[str, Any] | str | None = None,
-        mode: Literal["beam", "draft"] = "beam",
+        mode: Literal["auto", "beam", "draft"] = "auto",
         probe_width: int | None = None,
         include_seen: bool = False,
         unknown: Literal["error", "skip"] = "error",

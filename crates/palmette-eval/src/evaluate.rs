@@ -258,12 +258,12 @@ impl<'a> Examiner<'a> {
         options: &EvalOptions,
     ) -> Result<Self, EvalError> {
         let worker = || Worker::new(Arc::clone(recommender), 1);
-        let free = match (options.unconstrained, options.mode) {
+        let free = match (options.unconstrained, options.mode.verification()) {
             (false, _) => None,
-            (true, Mode::Beam | Mode::Probed(_)) => {
+            (true, None) => {
                 Some(Free::Decoder(Box::new(FreeRunning::new(recommender, view, options)?)))
             }
-            (true, Mode::Draft(_)) => Some(Free::Draft(Box::new(worker()))),
+            (true, Some(_)) => Some(Free::Draft(Box::new(worker()))),
         };
         Ok(Self { view, every_id, options: *options, worker: worker(), free })
     }

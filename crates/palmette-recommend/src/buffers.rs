@@ -23,7 +23,8 @@ use crate::worker::checked;
 /// Key of a plan: buffers serve requests of an equal shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    pub(crate) mode: Mode,
+    /// Where a draft head searches.
+    pub(crate) draft: Option<Verification>,
     /// Of each level.
     pub(crate) widths: Vec<usize>,
     /// The least width of every level: 0, except for a request that wants more items.
@@ -195,6 +196,8 @@ impl ItemConstraint for Ended<SnapshotConstraint> {
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) request: &'a Request<'a>,
+    /// Mode of its search, decided.
+    pub(crate) mode: Mode,
     pub(crate) view: &'a SpelledView,
     pub(crate) plan: &'a Plan<'a>,
 }
@@ -243,14 +246,21 @@ impl<C: ItemConstraint> Sought<'_, C> {
 }
 
 impl<C: Constraint> Searches<C> {
-    pub(crate) fn new(widths: &[NonZeroUsize], mode: Mode) -> Self {
-        let probe = match mode {
-            Mode::Probed(width) if widths.iter().all(|&wide| wide > width) => {
-                Some(BeamSearch::with_widths(&vec![width; widths.len()]))
-            }
-            _ => None,
+    pub(crate) fn new(widths: &[NonZeroUsize]) -> Self {
+        Self { wide: BeamSearch::with_widths(widths), probe: None }
+    }
+
+    /// Makes the probe that the mode sends first. Small beside the rest, so that it is no part of the [`Shape`].
+    pub(crate) fn set_probe(&mut self, mode: Mode) {
+        let widths = self.wide.widths();
+        let width = match mode {
+            Mode::Probed(width) => Some(width).filter(|&width| widths.iter().all(|&of| of > width)),
+            Mode::Auto | Mode::Beam | Mode::Draft(_) => None,
         };
-        Self { wide: BeamSearch::with_widths(widths), probe }
+        if self.probe.as_ref().map(|probe| probe.widths()[0]) != width {
+            let levels = widths.len();
+            self.probe = width.map(|width| BeamSearch::with_widths(&vec![width; levels]));
+        }
     }
 }
 
@@ -264,9 +274,9 @@ impl Buffers {
         let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
         let beams = beams_read(&widths);
         let prompt_tokens = recommender.max_prompt_tokens().saturating_add(shape.free_tokens);
-        let (draft, prompt_tokens, beams) = match shape.mode {
-            Mode::Beam | Mode::Probed(_) => (None, prompt_tokens, &beams[..]),
-            Mode::Draft(_) => {
+        let (draft, prompt_tokens, beams) = match shape.draft {
+            None => (None, prompt_tokens, &beams[..]),
+            Some(_) => {
                 let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
                 let run = DraftRun::new(head, widest, threads);
                 (Some(run), prompt_tokens + head.num_placeholders(), &[][..])
@@ -299,9 +309,9 @@ impl Buffers {
         let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
         let (config, beams) = (recommender.model().config(), beams_read(&widths));
         let prompt_tokens = recommender.max_prompt_tokens().saturating_add(shape.free_tokens);
-        let (prompt_tokens, passes) = match shape.mode {
-            Mode::Beam | Mode::Probed(_) => (prompt_tokens, &beams[..]),
-            Mode::Draft(_) => {
+        let (prompt_tokens, passes) = match shape.draft {
+            None => (prompt_tokens, &beams[..]),
+            Some(_) => {
                 let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
                 (prompt_tokens + head.num_placeholders(), &[][..])
             }

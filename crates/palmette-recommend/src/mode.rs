@@ -11,8 +11,12 @@ use crate::prompt_format::PromptFormat;
 /// How items are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Beam search with the decoder: a pass over the prompt, then one a level over all beams.
+    /// [`Beam`](Self::Beam), and [`Probed`](Self::Probed) where the narrow search is a small part of it: the same items and
+    /// scores either way. The probe is half wider than the items wanted and at least 16, and goes first where every level of
+    /// the beam is eight times as wide; not where beams are traced, since those that cannot win are among them.
     #[default]
+    Auto,
+    /// Beam search with the decoder: a pass over the prompt, then one a level over all beams.
     Beam,
     /// As [`Beam`](Self::Beam), with the same items and scores: a search of this width goes first, and what cannot beat
     /// its last item wanted is not searched again ([`run_after_probe`](palmette_decode::BeamSearch::run_after_probe)).
@@ -22,6 +26,37 @@ pub enum Mode {
     Probed(NonZeroUsize),
     /// Beam search with a draft head after one pass over the prompt and its placeholders. Scores are the head's.
     Draft(Verification),
+}
+
+/// The least width of a probe, and the factor by which a beam is wider where [`Mode::Auto`] sends one first.
+const LEAST_PROBE: usize = 16;
+const WIDER: usize = 8;
+
+impl Mode {
+    /// The mode with the choice of [`Auto`](Self::Auto) made, for a search of `widths` that is to find so many items.
+    pub(crate) fn resolved(self, widths: &[usize], wanted: usize, is_traced: bool) -> Self {
+        if self != Self::Auto {
+            return self;
+        }
+        let probe = Self::probe_width(wanted);
+        let narrowest = widths.iter().copied().min().unwrap_or(0);
+        let is_small = probe.get().saturating_mul(WIDER) <= narrowest;
+        if is_small && !is_traced { Self::Probed(probe) } else { Self::Beam }
+    }
+
+    /// The width of a probe for so many items, where none is named.
+    pub fn probe_width(wanted: usize) -> NonZeroUsize {
+        let width = wanted.saturating_add(wanted / 2).max(LEAST_PROBE);
+        NonZeroUsize::new(width).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// The draft's verification; `None` where the decoder searches.
+    pub fn verification(self) -> Option<Verification> {
+        match self {
+            Self::Draft(verification) => Some(verification),
+            Self::Auto | Self::Beam | Self::Probed(_) => None,
+        }
+    }
 }
 
 /// How drafted semantic IDs are held to the catalog.
@@ -136,6 +171,22 @@ mod tests {
             end_tokens: Vec::new(),
             max_history_items: 2,
             witnesses: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_probe_goes_first_where_it_is_a_small_part() {
+        let probed = |width| Mode::Probed(NonZeroUsize::new(width).unwrap());
+        for (widths, wanted, expected) in [
+            (&[128, 128][..], 10, probed(16)),
+            (&[127, 512], 10, Mode::Beam),
+            (&[512, 512], 40, probed(60)),
+            (&[512, 512], 50, Mode::Beam),
+            (&[], 1, Mode::Beam),
+        ] {
+            assert_eq!(Mode::Auto.resolved(widths, wanted, false), expected, "{widths:?}");
+            assert_eq!(Mode::Auto.resolved(widths, wanted, true), Mode::Beam);
+            assert_eq!(probed(7).resolved(widths, wanted, true), probed(7));
         }
     }
 

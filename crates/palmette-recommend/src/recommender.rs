@@ -13,6 +13,7 @@ use crate::buffers::{Buffers, Shape};
 use crate::error::RecommendError;
 use crate::fields::PromptFields;
 use crate::free_text::{Explain, Think};
+use crate::mode::Mode;
 use crate::prompt_format::{LevelFormat, PromptFormat};
 use crate::prompts::Prompts;
 use crate::request::{MAX_BEAM_WIDTH, Planned, Request};
@@ -191,14 +192,26 @@ impl Recommender {
     }
 
     pub(crate) fn shape_of(&self, request: &Request<'_>) -> Shape {
-        let (mode, k) = (request.mode, wanted(request));
-        let widths = match request.widths {
-            Some(widths) => widths.to_vec(),
-            None => self.level_widths(request.beam_width),
-        };
+        let (draft, k) = (request.mode.verification(), wanted(request));
+        let widths = self.widths_of(request);
         // As wide a search at every level never finds fewer while there are as many.
         let least = if widths.iter().all(|&width| width >= k) { 0 } else { k };
-        Shape { mode, widths, least, free_tokens: self.free_tokens(request) }
+        Shape { draft, widths, least, free_tokens: self.free_tokens(request) }
+    }
+
+    /// The mode of a request's search, [`Mode::Auto`] decided.
+    pub fn mode_of(&self, request: &Request<'_>) -> Mode {
+        let wanted = wanted(request);
+        let mut widths = self.widths_of(request);
+        widths.iter_mut().for_each(|width| *width = (*width).max(wanted));
+        request.mode.resolved(&widths, wanted, request.explain)
+    }
+
+    fn widths_of(&self, request: &Request<'_>) -> Vec<usize> {
+        match request.widths {
+            Some(widths) => widths.to_vec(),
+            None => self.level_widths(request.beam_width),
+        }
     }
 
     /// Tokens that a prompt may grow by: those of reasoning before the item, or of the item and an explanation.

@@ -167,6 +167,8 @@ pub struct Recommendations {
     pub reranked: Option<Reranked>,
     /// Searches that were made: 1, unless items are pinned or caps leave too few of what the first found.
     pub searches: usize,
+    /// The mode that they were made by: never [`Mode::Auto`].
+    pub mode: Mode,
     /// Number of the most recent items of the history that the model read.
     pub history_used: usize,
     /// Places in the history of ids that the view does not have.

@@ -138,7 +138,8 @@ impl Worker {
         let thought = self.think(request, control)?;
         let eligible = items.as_ref().map_or_else(|| view.view().num_items(), ViewItems::len);
         self.passes.begin(request.explain);
-        let of = Asked { request, view: &view, plan: &plan };
+        let mode = self.recommender.mode_of(request);
+        let of = Asked { request, mode, view: &view, plan: &plan };
         let (mut items, searches) = self.find(of, items, control)?;
         let reranked = plan.rules.diversity.map(|by| Reranked { by, pool: items.len() });
         if let Some(Reranked { by, .. }) = reranked {
@@ -152,6 +153,7 @@ impl Worker {
             items,
             reranked,
             searches,
+            mode,
             history_used,
             unknown,
             beam_width,
@@ -430,7 +432,8 @@ impl Worker {
         let sought =
             Sought { objective: Objective { constraint, gains }, of, round, caps: caps.clone() };
         let kept = C::searches(buffers).take();
-        let mut searches = kept.unwrap_or_else(|| Searches::new(&buffers.widths, of.request.mode));
+        let mut searches = kept.unwrap_or_else(|| Searches::new(&buffers.widths));
+        searches.set_probe(of.mode);
         let done = buffers.search(&mut searches, recommender, passes, &sought, control);
         let items = done.map(|()| sought.walk(&searches.wide, caps));
         *C::searches(buffers) = Some(searches);

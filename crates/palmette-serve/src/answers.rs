@@ -11,7 +11,7 @@ use quick_cache::sync::Cache;
 
 use crate::api::recommend::write_history;
 use crate::registry::Target;
-use crate::wire::{AnsweredItem, RecommendBody, Shortfall};
+use crate::wire::{AnsweredItem, ModeName, RecommendBody, Shortfall};
 
 /// Cache key: everything an answer depends on, written one after the other with its length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +24,7 @@ pub(crate) struct CachedAnswer {
     pub(crate) shortfall: Option<Shortfall>,
     pub(crate) used: usize,
     pub(crate) beam_width: usize,
+    pub(crate) mode: ModeName,
     pub(crate) thought: Option<String>,
     pub(crate) explanations: Vec<String>,
 }

@@ -257,9 +257,9 @@ impl RecommendBench {
         };
         let model = Model::random(config, self.seed).map_err(|e| e.to_string())?;
         let model = model.with_weights(self.weights);
-        let head = match self.mode {
-            Mode::Beam | Mode::Probed(_) => None,
-            Mode::Draft(_) => {
+        let head = match self.mode.verification() {
+            None => None,
+            Some(_) => {
                 let (form, shape) =
                     (DraftForm::default(), format.draft_shape().map_err(|e| e.to_string())?);
                 let head = DraftHead::random(form, &model, shape, self.seed ^ 2);

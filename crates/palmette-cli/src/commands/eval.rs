@@ -12,7 +12,7 @@ use palmette_eval::{
     RankingMetrics, Skipped, Split, UnknownItems, ValidShare, evaluate, evaluate_floor,
     evenly_spread,
 };
-use palmette_recommend::Mode;
+use palmette_recommend::{History, Mode, Request};
 use serde_json::{Value, json};
 
 use super::cold_start::{self, ColdStartArgs};
@@ -131,6 +131,9 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let mode = args.mode.mode(widths, max_k)?;
     let recommender = with_widths(args.recommender.load(mode)?, args.widths.as_deref())?;
     let (view, recommender) = (recommender.view()?, Arc::new(recommender));
+    let asked =
+        Request { mode, beam_width: args.beam_width, ..Request::new(History::Numbers(&[]), max_k) };
+    let mode = recommender.mode_of(&asked);
     let items = view.view();
     let histories = args.histories_options.read_all(&args.histories)?;
     let histories = histories.bind(&args.histories, items, args.unknown)?;

@@ -87,9 +87,9 @@ impl RecommenderArgs {
         }
         let weights = weights.format()?;
         let model = Model::load(&self.model)?.with_weights(weights);
-        let head = match mode {
-            Mode::Beam | Mode::Probed(_) => None,
-            Mode::Draft(_) => {
+        let head = match mode.verification() {
+            None => None,
+            Some(_) => {
                 let head = DraftHead::load(&self.model, &model, prompts.format().draft_shape()?);
                 Some(head.map_err(|error| match error.is_io() {
                     true => anyhow!("`palmette-train draft` trains draft heads: {error}"),

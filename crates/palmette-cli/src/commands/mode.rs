@@ -49,7 +49,7 @@ impl ModeArgs {
     pub(crate) fn mode(self, widths: &[usize], k: usize) -> anyhow::Result<Mode> {
         if self.mode == ModeArg::Beam {
             ensure!(self.verify.is_none(), "--verify is about drafts: give --mode draft with it");
-            let Some(asked) = self.probe else { return Ok(beam(widths, k)) };
+            let Some(asked) = self.probe else { return Ok(Mode::Auto) };
             let Some(probe) = NonZeroUsize::new(asked) else { return Ok(Mode::Beam) };
             ensure!(
                 asked >= k,
@@ -75,18 +75,10 @@ impl ModeArgs {
     }
 }
 
-/// A search for `k` items by the decoder, with a probe where that is a small part of it.
-pub(crate) fn beam(widths: &[usize], k: usize) -> Mode {
-    let probe = k.saturating_add(k / 2).max(16);
-    let narrowest = widths.iter().copied().min().unwrap_or(0);
-    let is_small = probe.saturating_mul(8) <= narrowest;
-    NonZeroUsize::new(probe).filter(|_| is_small).map_or(Mode::Beam, Mode::Probed)
-}
-
 /// The mode as documents spell it.
 pub(crate) fn name(mode: Mode) -> &'static str {
     match mode {
-        Mode::Beam | Mode::Probed(_) => "beam",
+        Mode::Auto | Mode::Beam | Mode::Probed(_) => "beam",
         Mode::Draft(Verification::Masks) => "draft, verified by masks",
         Mode::Draft(Verification::Keys) => "draft, verified by keys",
         Mode::Draft(Verification::None) => "draft, not verified",
@@ -97,6 +89,6 @@ pub(crate) fn name(mode: Mode) -> &'static str {
 pub(crate) fn probe_width(mode: Mode) -> usize {
     match mode {
         Mode::Probed(width) => width.get(),
-        Mode::Beam | Mode::Draft(_) => 0,
+        Mode::Auto | Mode::Beam | Mode::Draft(_) => 0,
     }
 }

@@ -68,16 +68,20 @@ impl Wishes {
         prompt: PromptWishes,
     ) -> PyResult<Self> {
         let mode = match (mode, probe_width) {
-            ("beam", None) => Mode::Beam,
-            ("beam", Some(width)) => Mode::Probed(NonZeroUsize::new(width).ok_or_else(|| {
-                PyValueError::new_err("probe_width is 0; a search has at least one beam")
-            })?),
+            ("auto", None) => Mode::Auto,
+            ("beam", None | Some(0)) => Mode::Beam,
+            ("auto" | "beam", Some(width)) => {
+                Mode::Probed(NonZeroUsize::new(width).ok_or_else(|| {
+                    PyValueError::new_err("probe_width is 0; a search has at least one beam")
+                })?)
+            }
             ("draft", None) => Mode::Draft(Verification::Masks),
             ("draft", Some(_)) => {
                 return Err(PyValueError::new_err("probe_width goes with mode=\"beam\""));
             }
             (other, _) => {
-                let message = format!("mode is {other:?}; modes are \"beam\" and \"draft\"");
+                let message =
+                    format!("mode is {other:?}; modes are \"auto\", \"beam\" and \"draft\"");
                 return Err(PyValueError::new_err(message));
             }
         };
@@ -170,7 +174,7 @@ impl Recommender {
 
     /// The best items to follow a history of ids, oldest first. Ids that the catalog does not have are left out, and in the
     /// answer's `unknown`.
-    #[pyo3(signature = (history, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="beam", probe_width=None, include_seen=false, *, query=None, user=None, think_tokens=None))]
+    #[pyo3(signature = (history, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="auto", probe_width=None, include_seen=false, *, query=None, user=None, think_tokens=None))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn recommend(
         &self,
@@ -210,7 +214,7 @@ impl Recommender {
     }
 
     /// `recommend` for many histories, side by side on so many threads; by default as many as there are processors.
-    #[pyo3(signature = (histories, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="beam", probe_width=None, include_seen=false, threads=None, *, query=None, user=None, think_tokens=None))]
+    #[pyo3(signature = (histories, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="auto", probe_width=None, include_seen=false, threads=None, *, query=None, user=None, think_tokens=None))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn recommend_batch(
         &self,
@@ -259,7 +263,7 @@ impl Recommender {
     }
 
     /// Answers every row of a table of histories, as `palmette recommend --histories` does; gives a table.
-    #[pyo3(signature = (table, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="beam", probe_width=None, include_seen=false, unknown="error", threads=None))]
+    #[pyo3(signature = (table, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="auto", probe_width=None, include_seen=false, unknown="error", threads=None))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn recommend_table(
         &self,

@@ -396,7 +396,6 @@ struct Of {
     matching: u64,
     has_filter: bool,
     k: usize,
-    mode: ModeName,
     fields: Fields,
     given: usize,
     unknown: Vec<String>,
@@ -470,8 +469,9 @@ fn resolved(
         return Err(Problem::invalid(pointer, error.to_string()));
     }
     let mode = match asked.mode {
+        ModeName::Auto => Mode::Auto,
         ModeName::Beam => Mode::Beam,
-        ModeName::Probed => Mode::Probed(probe_width(beam_width, asked.k)),
+        ModeName::Probed => Mode::Probed(Mode::probe_width(asked.k)),
         ModeName::Draft => Mode::Draft(Verification::Masks),
     };
     let may_be_kept = !asks_now && !asked.explain;
@@ -481,7 +481,6 @@ fn resolved(
         matching: items.as_ref().map_or_else(|| of_view.num_items(), ViewItems::len),
         has_filter: items.is_some(),
         k: asked.k,
-        mode: asked.mode,
         fields,
         given: asked.history.len(),
         unknown,
@@ -523,11 +522,6 @@ pub(crate) fn filtered(view: &CatalogView, filter: &Filter) -> Result<ViewItems,
     count("hit", look_ups.hits);
     count("miss", look_ups.misses);
     Ok(items)
-}
-
-/// The width of the narrow search before a wide one: a quarter of it, and no less than is wanted.
-fn probe_width(beam_width: usize, k: usize) -> std::num::NonZeroUsize {
-    std::num::NonZeroUsize::new((beam_width / 4).max(k)).unwrap_or(std::num::NonZeroUsize::MIN)
 }
 
 fn fields_of(view: &CatalogView, names: &[String]) -> Result<Fields, Problem> {
@@ -592,6 +586,7 @@ impl Of {
             shortfall,
             used: found.history_used,
             beam_width: found.beam_width,
+            mode: found.mode.into(),
             thought: found.thought.clone(),
             explanations: found.explanations.clone(),
         }
@@ -631,7 +626,7 @@ impl Of {
             beam_width: kept.beam_width,
             narrowed,
             cached,
-            mode: self.mode,
+            mode: kept.mode,
             timings_ms,
             levels,
             thought: kept.thought.clone(),

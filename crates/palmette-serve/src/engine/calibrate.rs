@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use palmette_decode::run_on;
-use palmette_recommend::{History, RecommendError, Recommender, Request, Worker};
+use palmette_recommend::{History, Mode, RecommendError, Recommender, Request, Worker};
 use palmette_schedule::{CostModel, Shape};
 
 use super::micros;
@@ -47,6 +47,8 @@ pub(crate) fn calibrate(
             }
             let request = Request {
                 beam_width: width,
+                // The model of the cost is that of whole beams; what a probe saves is learnt from requests.
+                mode: Mode::Beam,
                 include_seen: true,
                 fields: Some(&fields),
                 view: Some(&view),

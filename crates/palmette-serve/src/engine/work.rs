@@ -117,8 +117,8 @@ pub(crate) fn shape_of(
     let prompt = recommender.about_prompt_tokens(history).saturating_mul(1 + explained.0);
     Shape {
         model,
-        mode: match request.mode {
-            Mode::Beam => 0,
+        mode: match recommender.mode_of(request) {
+            Mode::Auto | Mode::Beam => 0,
             Mode::Probed(_) => 1,
             Mode::Draft(_) => 2,
         },

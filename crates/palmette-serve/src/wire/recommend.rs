@@ -3,7 +3,7 @@
 use std::fmt;
 
 use palmette_attributes::{id_text, whole_number};
-use palmette_recommend::NamedItem;
+use palmette_recommend::{Mode, NamedItem};
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -179,13 +179,26 @@ impl fmt::Display for Shown<'_> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModeName {
-    /// Exact beam search by the model.
+    /// `probed` where the narrow search is a small part of the work, else `beam`: the same items and scores.
     #[default]
+    Auto,
+    /// Exact beam search by the model.
     Beam,
     /// Exact beam search after a narrow search that saves passes.
     Probed,
     /// Beam search by the model's draft head, under the catalog's masks.
     Draft,
+}
+
+impl From<Mode> for ModeName {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Auto => Self::Auto,
+            Mode::Beam => Self::Beam,
+            Mode::Probed(_) => Self::Probed,
+            Mode::Draft(_) => Self::Draft,
+        }
+    }
 }
 
 /// A generation: its number, or the name under which it is kept.
@@ -256,7 +269,7 @@ pub struct RecommendAnswer {
     pub narrowed: bool,
     /// True where the answer was kept from an equal request.
     pub cached: bool,
-    /// Kind of search.
+    /// Kind of search that was made.
     pub mode: ModeName,
     /// Time of each stage.
     pub timings_ms: Timings,

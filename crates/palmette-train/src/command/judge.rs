@@ -59,9 +59,9 @@ impl<'a> Judge<'a> {
             return Ok(None);
         }
         let model = Model::load(dir)?;
-        let head = match self.mode {
-            Mode::Beam | Mode::Probed(_) => None,
-            Mode::Draft(_) => Some(DraftHead::load(dir, &model, self.format().draft_shape()?)?),
+        let head = match self.mode.verification() {
+            None => None,
+            Some(_) => Some(DraftHead::load(dir, &model, self.format().draft_shape()?)?),
         };
         let mut recommender =
             Recommender::new(model, Arc::clone(&self.catalog), self.prompts.clone())?;

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use palmette_bench::recommend::{RecommendBench, RecommendReport};
 use palmette_model::{Architecture, ModelConfig};
-use palmette_recommend::Normaliser;
+use palmette_recommend::{Mode, Normaliser};
 
 use crate::commands::loading::WeightsArg;
 use crate::commands::mode::ModeArgs;
@@ -128,7 +128,11 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
             Whole::Level => Normaliser::Level,
             Whole::Vocabulary => Normaliser::Vocabulary,
         },
-        mode: args.mode.mode(&[], 0)?,
+        // Passes of the whole beam are timed: random weights find all items alike, and no probe pays.
+        mode: match args.mode.mode(&[], 0)? {
+            Mode::Auto => Mode::Beam,
+            mode => mode,
+        },
         repeat: args.repeat,
         seed: args.seed,
     };

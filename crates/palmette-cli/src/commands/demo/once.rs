@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use super::DemoArgs;
 use crate::commands::items::{codes_text_of, name, name_text};
 use crate::commands::loading::set_threads;
-use crate::commands::mode;
 use crate::commands::recommend::{items_json, timings_text};
 use crate::output::{grouped, print, print_json, table, visible};
 use crate::timings::{Timings, timed};
@@ -37,7 +36,6 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
 /// The sample histories with their answers.
 pub(super) fn shown(demo: &Demo, args: &DemoArgs, threads: usize) -> anyhow::Result<Vec<Shown>> {
     let view = demo.view().view();
-    let mode = mode::beam(&[args.beam_width()], args.k);
     let mut worker = Worker::new(Arc::clone(demo.recommender()), threads);
     // Nobody wants to be shown what is sold out.
     let in_stock = Filter::parse(r#"{"must": {"range": {"stock": {"gt": 0}}}}"#)?;
@@ -46,7 +44,6 @@ pub(super) fn shown(demo: &Demo, args: &DemoArgs, threads: usize) -> anyhow::Res
     for history in demo.sample_histories() {
         let request = Request {
             beam_width: args.beam_width(),
-            mode,
             items: Candidates::Set(&items),
             view: Some(demo.view()),
             ..Request::new(History::Numbers(&history), args.k)
