@@ -110,7 +110,7 @@ impl FilterCache {
         }
         // Made without the lock, so that others need not wait; two may make the same.
         let items = Arc::new(self.catalog.item_set(filter)?);
-        let bytes = items.bytes() + held_by(filter);
+        let bytes = items.bytes() + filter.bytes() + size_of::<Entry>();
         if bytes <= self.max_bytes {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.insert(
@@ -130,11 +130,6 @@ impl FilterCache {
         entry.used = now;
         Some(entry.items.clone())
     }
-}
-
-/// About the memory that a filter takes as a key: a list of a million ids may be larger than its set.
-fn held_by(filter: &Filter) -> usize {
-    size_of::<(Filter, Entry)>() + 2 * filter.to_string().len()
 }
 
 impl Kept {

@@ -35,6 +35,8 @@ struct Entry {
     live: Option<Arc<ItemSet>>,
     /// How many ranks were cleared in `live`.
     num_cleared: usize,
+    /// Those of the filter.
+    key_bytes: usize,
     used: u64,
 }
 
@@ -83,7 +85,9 @@ impl SegmentFilters {
             }
         };
         let num_cleared = view.num_cleared;
-        let entry = Entry { matching, live: Some(live.clone()), num_cleared, used: 0 };
+        let live_set = Some(live.clone());
+        let key_bytes = filter.bytes();
+        let entry = Entry { matching, live: live_set, num_cleared, key_bytes, used: 0 };
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(
             filter,
             entry,
@@ -145,6 +149,33 @@ impl Kept {
 
 impl Entry {
     fn bytes(&self) -> usize {
-        self.matching.bytes() + self.live.as_ref().map_or(0, |live| live.bytes())
+        let sets = self.matching.bytes() + self.live.as_ref().map_or(0, |live| live.bytes());
+        size_of::<Self>() + self.key_bytes + sets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn filters_take_room_themselves() {
+        let mut kept = Kept::default();
+        let none = Arc::new(RankSet::empty(10));
+        for number in 0..10_000 {
+            let filter = Filter::from_value(&json!({"must": [{"brand": format!("b{number}")}]}));
+            let filter = filter.unwrap();
+            kept.now += 1;
+            let key_bytes = filter.bytes();
+            let matching = Arc::clone(&none);
+            let entry = Entry { matching, live: None, num_cleared: 0, key_bytes, used: 0 };
+            kept.insert(&filter, entry, 64 << 10);
+            assert!(kept.bytes <= 64 << 10);
+        }
+        let held: usize = kept.entries.values().map(Entry::bytes).sum();
+        assert_eq!(held, kept.bytes);
+        assert!((10..1000).contains(&kept.entries.len()), "{}", kept.entries.len());
     }
 }

@@ -119,6 +119,11 @@ pub(crate) enum Scalar {
 }
 
 impl Filter {
+    /// Bytes in memory, about: a list of a million ids may be larger than the set of items that it means.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + 2 * self.to_string().len()
+    }
+
     /// The ids that the filter excludes at its top: what differs from request to request where the rest
     /// does not.
     pub fn excluded(&self) -> &[String] {
