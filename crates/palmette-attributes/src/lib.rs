@@ -77,4 +77,4 @@ pub use columns::{
 pub use filter::{Filter, FilterError, Moment, NoMoment};
 pub use rank_set::{Members, RankSet};
 pub use shown::nearest;
-pub use unique_keys::parse_unique;
+pub use unique_keys::{UniqueValue, parse_unique};

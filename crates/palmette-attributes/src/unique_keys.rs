@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// Reads a document; a key that an object has twice is an error, since one of the two would be lost.
@@ -14,6 +14,16 @@ pub fn parse_unique(text: &str) -> Result<Value, serde_json::Error> {
     let value = Strict.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
+}
+
+/// A JSON value none of whose objects has a key twice, as a part of what is read otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UniqueValue(pub Value);
+
+impl<'de> Deserialize<'de> for UniqueValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Strict.deserialize(deserializer).map(Self)
+    }
 }
 
 struct Strict;

@@ -11,9 +11,9 @@
 //! # Ok::<(), palmette_live::LineError>(())
 //! ```
 
-use palmette_attributes::id_text;
+use palmette_attributes::{id_text, parse_unique};
 use palmette_catalog::readers::{Format, Patch, parse_items, parse_patch};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::update::Update;
 
@@ -25,7 +25,9 @@ pub struct LineError(Kind);
 #[derive(Debug, thiserror::Error)]
 enum Kind {
     #[error("an update is a JSON object: {0}")]
-    NotObject(serde_json::Error),
+    NotJson(serde_json::Error),
+    #[error("an update is a JSON object, and this is none")]
+    NotObject,
     #[error("a line with delete has nothing else: {{\"delete\": \"id\"}}")]
     MoreThanDelete,
     #[error("{0} is no id: delete takes text or a whole number")]
@@ -40,8 +42,8 @@ impl Update {
     /// # Errors
     /// When it is no JSON object, or breaks a rule of its kind.
     pub fn from_json_line(line: &str) -> Result<Self, LineError> {
-        let object: Map<String, Value> =
-            serde_json::from_str(line).map_err(|error| LineError(Kind::NotObject(error)))?;
+        let value = parse_unique(line).map_err(|error| LineError(Kind::NotJson(error)))?;
+        let Value::Object(object) = value else { return Err(LineError(Kind::NotObject)) };
         if let Some(id) = object.get("delete") {
             return match id_text(id).filter(|id| !id.is_empty()) {
                 _ if object.len() > 1 => Err(LineError(Kind::MoreThanDelete)),

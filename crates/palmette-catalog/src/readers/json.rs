@@ -6,6 +6,7 @@ use std::fmt;
 use std::io::{self, BufRead, Read};
 use std::marker::PhantomData;
 
+use palmette_attributes::UniqueValue;
 use serde::de::{DeserializeOwned, DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::map::Entry;
@@ -107,7 +108,7 @@ pub(super) fn id_from_json(line: u64, value: Value) -> Result<String, Problem> {
     }
 }
 
-/// A JSON object in which no key appears twice. Objects inside it are not looked into.
+/// A JSON object in which no key appears twice, nor in objects inside it.
 pub(super) struct Fields(pub(super) Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Fields {
@@ -130,7 +131,8 @@ impl<'de> Deserialize<'de> for Fields {
                             return Err(A::Error::custom(format!("field {key} appears twice")));
                         }
                         Entry::Vacant(entry) => {
-                            entry.insert(map.next_value()?);
+                            let UniqueValue(value) = map.next_value()?;
+                            entry.insert(value);
                         }
                     }
                 }

@@ -5,10 +5,10 @@
 
 mod wrong;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use palmette_attributes::whole;
+use palmette_attributes::{parse_unique, whole};
 use serde::de::value::StringDeserializer;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess,
@@ -100,7 +100,11 @@ impl<'de> Deserializer<'de> for Text<'de> {
         deserialize_u128 visit_u128 u128 "a whole number, 0 or more";
     }
 
+    /// A free value: whoever reads it would not see that one of two members of a name is lost.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+        if self.begins_with('{') || self.begins_with('[') {
+            parse_unique(self.0).map_err(|error| Wrong::reworded(&error.to_string()))?;
+        }
         self.plainly(|json| json.deserialize_any(visitor))
     }
 
@@ -277,7 +281,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Through<'_, 'de, V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        let members = Members { map, keeps_null: self.keeps_null, value: None };
+        let (keeps_null, names) = (self.keeps_null, BTreeSet::new());
+        let members = Members { map, keeps_null, names, value: None };
         *self.outcome = Some(self.visitor.visit_map(members));
         Ok(())
     }
@@ -301,6 +306,8 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Elements<A> {
 struct Members<'de, A> {
     map: A,
     keeps_null: bool,
+    /// Names so far.
+    names: BTreeSet<String>,
     value: Option<&'de RawValue>,
 }
 
@@ -317,6 +324,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<'de, A> {
             let Some((name, value)) = entry else { return Ok(None) };
             if value.get() == "null" && !self.keeps_null {
                 continue;
+            }
+            if !self.names.insert(name.clone()) {
+                return Err(Wrong::twice(&name));
             }
             self.value = Some(value);
             let name: StringDeserializer<Wrong> = name.into_deserializer();
@@ -502,6 +512,11 @@ mod tests {
                 "x is {}; it must be one of first, boxed, or an object with it and nothing else",
             ),
             ("{}", "the member \"count\" is missing"),
+            (
+                r#"{"count": 1, "free": {"a": 1, "a": 2}}"#,
+                "the member \"a\" stands twice; give it once",
+            ),
+            (r#"{"count": 1, "free": {"a": [{"b": 1, "b": 1}]}}"#, "the key \"b\" appears twice"),
             (r#"{"count": 1, "count": 2}"#, "the member \"count\" stands twice; give it once"),
         ] {
             assert_eq!(read(text).unwrap_err().of("x"), wanted, "{text}");

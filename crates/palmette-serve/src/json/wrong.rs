@@ -18,6 +18,11 @@ pub(crate) enum Wrong {
 }
 
 impl Wrong {
+    /// The error of a member that an object has twice, one of which would be lost.
+    pub(super) fn twice(name: &str) -> Self {
+        Self::Sentence(format!("the member {name:?} stands twice; give it once"))
+    }
+
     /// The rule as a sentence about the value at a place.
     pub(crate) fn of(self, place: &str) -> String {
         match self {
@@ -118,7 +123,7 @@ impl Error for Wrong {
     }
 
     fn duplicate_field(name: &'static str) -> Self {
-        Self::Sentence(format!("the member {name:?} stands twice; give it once"))
+        Self::twice(name)
     }
 }
 

@@ -91,6 +91,31 @@ async fn ids_may_be_whole_numbers_wherever_they_stand() {
     shop.get(item).await.problem(404);
 }
 
+/// Of two members of one name one would be lost, however deep they stand.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_stands_once() {
+    let shop = shopping(config());
+    for (method, path, body) in [
+        (Method::POST, "/v1/recommend", r#"{"target": "still", "k": 1, "k": 2}"#),
+        (
+            Method::POST,
+            "/v1/recommend",
+            r#"{"target": "still", "user": {"a": [{"b": 1, "b": 2}]}}"#,
+        ),
+        (Method::POST, "/v1/catalogs/items/items", r#"{"item_id": "a", "price": 1, "price": 2}"#),
+        (
+            Method::POST,
+            "/v1/catalogs/items/items",
+            r#"{"item_id": "P0001", "x": [{"y": 1, "y": 2}]}"#,
+        ),
+        (Method::PATCH, "/v1/catalogs/items/items/P0001", r#"{"x": {"y": 1, "y": 2}}"#),
+        (Method::PUT, "/v1/targets/next", r#"{"model": "m", "model": "m", "catalog": "items"}"#),
+    ] {
+        let (detail, _) = shop.send(method, path, body).await.problem(422);
+        assert!(detail.contains("twice"), "{body}: {detail}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_item_may_have_the_name_of_the_listing() {
     let shop = shopping(config());
