@@ -52,6 +52,31 @@ impl Schema {
         }
     }
 
+    /// Declares the kinds of attributes, before those that it has.
+    ///
+    /// # Errors
+    /// When a name is declared with two kinds.
+    pub fn declare_columns(&mut self, declared: &[(String, ColumnKind)]) -> Result<(), LiveError> {
+        let mut columns: Vec<(String, ColumnKind)> = Vec::new();
+        for (name, kind) in declared {
+            match columns.iter().find(|(other, _)| other == name) {
+                Some((_, other)) if other != kind => {
+                    let rule = format!(
+                        "attribute {name:?} is declared {other} and {kind}; declare it once"
+                    );
+                    return Err(Kind::Options(rule).into());
+                }
+                Some(_) => {}
+                None => columns.push((name.clone(), *kind)),
+            }
+        }
+        let is_new =
+            |(name, _): &(String, ColumnKind)| declared.iter().all(|(other, _)| other != name);
+        columns.extend(std::mem::take(&mut self.columns).into_iter().filter(is_new));
+        self.columns = columns;
+        Ok(())
+    }
+
     /// How a segment of so many items is built.
     pub(crate) fn build_options(&self, num_items: u64) -> BuildOptions {
         BuildOptions {

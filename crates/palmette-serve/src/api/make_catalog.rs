@@ -16,7 +16,9 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use palmette_catalog::readers::{Format, ItemSink, ReadSummary, SourceOptions, parse_into};
-use palmette_catalog::{BuildError, BuildOptions, Catalog, CatalogBuilder};
+use palmette_catalog::{
+    BuildError, BuildOptions, Catalog, CatalogBuilder, ColumnKind, UnknownKind,
+};
 use palmette_live::{LiveCatalog, LiveOptions, Schema};
 use serde_json::{Map, Value};
 
@@ -98,49 +100,101 @@ fn unsupported(detail: String) -> Problem {
     Problem::new(Kind::UnsupportedMedia, detail)
 }
 
-/// Bounds of the codes of a new catalog.
+/// Rules for the items of a new catalog.
 #[derive(Debug, Default)]
-struct Bounds {
+struct Rules {
     codes_per_level: Option<Vec<u32>>,
-    num_levels: Option<usize>,
+    lengths: Lengths,
+    columns: Vec<(String, ColumnKind)>,
 }
 
-impl Bounds {
+/// Number of codes of an ID.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Lengths {
+    /// As the items have it.
+    #[default]
+    OfItems,
+    /// One for each level.
+    Whole,
+    /// Any up to one for each level.
+    Any,
+}
+
+impl Rules {
     /// The rules of a catalog with these items; `None` where only the items bind.
-    fn schema(self, catalog: &Catalog) -> Option<Schema> {
-        self.codes_per_level.map(|sizes| {
-            let of_items = Schema::of_catalog(catalog);
-            let num_levels = self.num_levels.or(of_items.num_levels);
-            Schema { codes_per_level: Some(sizes), num_levels, ..of_items }
-        })
+    fn schema(self, catalog: &Catalog) -> Result<Option<Schema>, Problem> {
+        if self.codes_per_level.is_none() && self.columns.is_empty() {
+            return Ok(None);
+        }
+        let mut schema = Schema::of_catalog(catalog);
+        schema.num_levels = match self.lengths {
+            Lengths::OfItems => schema.num_levels,
+            Lengths::Whole | Lengths::Any => self.num_levels(),
+        };
+        schema.codes_per_level = self.codes_per_level.or(schema.codes_per_level);
+        schema
+            .declare_columns(&self.columns)
+            .map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
+        Ok(Some(schema))
+    }
+
+    /// Codes that every ID has; `None` where they may differ, or the items say it.
+    fn num_levels(&self) -> Option<usize> {
+        let sizes = self.codes_per_level.as_ref().filter(|_| self.lengths == Lengths::Whole);
+        sizes.map(Vec::len)
     }
 
     fn of(params: &NewCatalogParams, table: &Table) -> Result<Self, Problem> {
         let wrong = |detail: String| Err(Problem::new(Kind::Invalid, detail));
-        match (&params.model, &params.codes_per_level) {
-            (None, None) => Ok(Self::default()),
+        let (codes_per_level, lengths) = match (&params.model, &params.codes_per_level) {
+            (None, None) => (None, Lengths::OfItems),
             (Some(_), Some(_)) => {
-                wrong("model and codes_per_level exclude each other; give one".to_owned())
+                return wrong("model and codes_per_level exclude each other; give one".to_owned());
             }
             (Some(name), None) => match table.models.get(name) {
                 Some(model) => {
-                    let levels = model.parts.prompts.format().levels.iter();
-                    let sizes: Vec<u32> = levels.map(|level| level.num_codes()).collect();
-                    Ok(Self { num_levels: Some(sizes.len()), codes_per_level: Some(sizes) })
+                    let format = model.parts.prompts.format();
+                    let sizes = format.levels.iter().map(|level| level.num_codes()).collect();
+                    // Without a token that ends IDs it spells whole ones alone.
+                    let spells_whole = format.end_tokens.is_empty();
+                    let lengths = if spells_whole { Lengths::Whole } else { Lengths::Any };
+                    (Some(sizes), lengths)
                 }
                 None => {
                     let there = crate::registry::names(&table.models);
-                    wrong(format!("there is no model {name:?}; there are {there}"))
+                    return wrong(format!("there is no model {name:?}; there are {there}"));
                 }
             },
             (None, Some(text)) => match text.split(',').map(|size| size.trim().parse()).collect() {
-                Ok(sizes) => Ok(Self { codes_per_level: Some(sizes), num_levels: None }),
-                Err(_) => wrong(format!(
-                    "codes_per_level is {text:?}; it must be whole numbers with commas, as 256,256,256"
-                )),
+                Ok(sizes) => (Some(sizes), Lengths::OfItems),
+                Err(_) => {
+                    return wrong(format!(
+                        "codes_per_level is {text:?}; it must be whole numbers with commas, as 256,256,256"
+                    ));
+                }
             },
-        }
+        };
+        let columns = params.columns.as_deref().map_or(Ok(Vec::new()), columns)?;
+        Ok(Self { codes_per_level, lengths, columns })
     }
+}
+
+/// Declared attributes, `NAME=KIND` with commas.
+fn columns(text: &str) -> Result<Vec<(String, ColumnKind)>, Problem> {
+    let one = |declared: &str| {
+        let wrong = |rule: String| {
+            let detail = format!("columns has {declared:?}; {rule}");
+            Problem::new(Kind::Invalid, detail)
+        };
+        let example = || wrong("it must be NAME=KIND with commas, as price=number".to_owned());
+        let (name, kind) = declared.rsplit_once('=').ok_or_else(example)?;
+        if name.trim().is_empty() {
+            return Err(example());
+        }
+        let kind = kind.trim().parse().map_err(|error: UnknownKind| wrong(error.to_string()))?;
+        Ok((name.trim().to_owned(), kind))
+    };
+    text.split(',').map(one).collect()
 }
 
 /// Makes a live catalog of the items of a body.
@@ -181,7 +235,7 @@ pub(crate) async fn put(
     let source = Source::of(&headers)?;
     let claim = app.claims.claim(&name)?;
     let table = app.registry.table();
-    let bounds = Bounds::of(&params, &table)?;
+    let rules = Rules::of(&params, &table)?;
     let exists = || {
         let detail =
             format!("there is a catalog {name:?} already; delete it first, or choose another name");
@@ -191,7 +245,7 @@ pub(crate) async fn put(
         return Err(exists());
     }
     let upload = Upload::new(&app, &headers, body)?.into_file(&root).await?;
-    let new = NewCatalog { app: Arc::clone(&app), root, claim, source, bounds, upload };
+    let new = NewCatalog { app: Arc::clone(&app), root, claim, source, rules, upload };
     if wants_operation(&headers) {
         let running = app.operations.begin(&name)?;
         let shown = running.making().shown();
@@ -234,22 +288,22 @@ struct NewCatalog {
     root: PathBuf,
     claim: Claim,
     source: Source,
-    bounds: Bounds,
+    rules: Rules,
     upload: HeldFile,
 }
 
 impl NewCatalog {
     /// Makes it, and adds it to those that are served.
     fn make(self, progress: &Progress) -> Result<CatalogEntry, Problem> {
-        let Self { app, root, claim, source, bounds, upload } = self;
-        let catalog = build(upload.file.path(), source, &bounds, progress)?;
+        let Self { app, root, claim, source, rules, upload } = self;
+        let catalog = build(upload.file.path(), source, &rules, progress)?;
         progress.check()?;
         if let Some(cluster) = app.cluster() {
-            share(&app, cluster, claim.name(), catalog, bounds)?;
+            share(&app, cluster, claim.name(), catalog, rules)?;
             let added = served(&app, claim.name())?;
             return Ok(entry(&added, &app.registry.table()));
         }
-        let live = create(&root, claim.name(), catalog, bounds, progress)?;
+        let live = create(&root, claim.name(), catalog, rules, progress)?;
         let path = root.join(claim.name());
         let added = app.registry.add_catalog(claim.name(), live.into(), Some(path));
         let added = added.map_err(|error| Problem::new(Kind::Conflict, error.to_string()))?;
@@ -261,7 +315,7 @@ impl NewCatalog {
 fn build(
     path: &FilePath,
     source: Source,
-    bounds: &Bounds,
+    rules: &Rules,
     progress: &Progress,
 ) -> Result<Catalog, Problem> {
     let system = |error: std::io::Error| Problem::new(Kind::Unavailable, error.to_string());
@@ -272,8 +326,9 @@ fn build(
         return opened.map_err(|error| at_line(None, format!("{BODY} {}", error.problem())));
     }
     let options = BuildOptions {
-        codes_per_level: bounds.codes_per_level.clone(),
-        num_levels: bounds.num_levels,
+        codes_per_level: rules.codes_per_level.clone(),
+        num_levels: rules.num_levels(),
+        columns: rules.columns.clone(),
         ..BuildOptions::default()
     };
     let of_build = |error: BuildError| at_line(error.line(), error.to_string());
@@ -365,7 +420,7 @@ fn share(
     cluster: &Cluster,
     name: &str,
     catalog: Catalog,
-    bounds: Bounds,
+    rules: Rules,
 ) -> Result<(), Problem> {
     let unavailable = |error: LoadError| match error {
         LoadError::Live(error) if error.is_refusal() => {
@@ -373,7 +428,7 @@ fn share(
         }
         error => Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000),
     };
-    let schema = bounds.schema(&catalog);
+    let schema = rules.schema(&catalog)?;
     let base = cluster::base_of(catalog, schema).map_err(unavailable)?;
     let identity = cluster.begin(name, &base).map_err(unavailable)?;
     cluster.change_and_apply(app, |registry| match registry.catalogs.entry(name.to_owned()) {
@@ -393,7 +448,7 @@ fn create(
     root: &FilePath,
     name: &str,
     catalog: Catalog,
-    bounds: Bounds,
+    rules: Rules,
     progress: &Progress,
 ) -> Result<LiveCatalog, Problem> {
     let system = |error: std::io::Error| {
@@ -401,7 +456,7 @@ fn create(
         Problem::new(Kind::Unavailable, format!("the catalog cannot be kept: {error}"))
             .retry_after(1000)
     };
-    let schema = bounds.schema(&catalog);
+    let schema = rules.schema(&catalog)?;
     let making = tempfile::Builder::new().prefix(NEW).tempdir_in(root).map_err(system)?;
     let made = LiveCatalog::create(making.path(), Some(catalog), schema, LiveOptions::default());
     drop(made.map_err(|error| match error.is_refusal() {
@@ -468,12 +523,12 @@ mod tests {
         let running = operations.begin("x").unwrap();
         let progress = &running.making().progress;
         let source = Source::Items(Format::JsonLines);
-        let catalog = build(file.path(), source, &Bounds::default(), progress).unwrap();
+        let catalog = build(file.path(), source, &Rules::default(), progress).unwrap();
         let shown = running.making().shown().progress;
         assert_eq!((catalog.num_items(), shown.items), (10_000, 10_000));
         assert_eq!((shown.bytes, shown.of_bytes), (lines.len() as u64, lines.len() as u64));
         operations.cancel_all();
-        assert!(build(file.path(), source, &Bounds::default(), progress).is_err());
+        assert!(build(file.path(), source, &Rules::default(), progress).is_err());
         assert_eq!(running.making().shown().progress.items, 10_000, "none was read");
     }
 }

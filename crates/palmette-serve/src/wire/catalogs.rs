@@ -242,7 +242,7 @@ impl GenerationParam {
     }
 }
 
-/// Bounds of codes in a new catalog.
+/// Rules for the items of a new catalog.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -251,4 +251,7 @@ pub struct NewCatalogParams {
     pub model: Option<String>,
     /// Size of each level's codebook, as `256,256,256`; the largest codes of the items bind later ones without it.
     pub codes_per_level: Option<String>,
+    /// Kinds of attributes, as `published=timestamp,price=number`: keyword, number, boolean, timestamp, keywords or json. Those that are not
+    /// declared have the kind of their first values.
+    pub columns: Option<String>,
 }

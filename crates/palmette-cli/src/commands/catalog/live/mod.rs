@@ -8,7 +8,6 @@ mod updates;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::ensure;
 use clap::{Args, Subcommand};
 use palmette_catalog::{Catalog, ColumnKind};
 use palmette_live::{LiveCatalog, LiveOptions, LiveReader, LiveStatus, ReaderOptions, Schema};
@@ -184,31 +183,9 @@ fn init(args: &InitArgs) -> anyhow::Result<()> {
         schema.codes_per_level = Some(sizes);
     }
     // First, so that a kind that is not the catalog's is refused.
-    schema.columns = declared(&args.column, schema.columns)?;
+    schema.declare_columns(&args.column)?;
     let live = LiveCatalog::create(&args.dir, initial, Some(schema), LiveOptions::default())?;
     show(&live.status(), args.json)
-}
-
-/// The declared attributes, each once, and those of `others` that are not declared.
-fn declared(
-    given: &[(String, ColumnKind)],
-    others: Vec<(String, ColumnKind)>,
-) -> anyhow::Result<Vec<(String, ColumnKind)>> {
-    let mut columns: Vec<(String, ColumnKind)> = Vec::new();
-    for (name, kind) in given {
-        match columns.iter().find(|(other, _)| other == name) {
-            Some((_, other)) => {
-                ensure!(
-                    other == kind,
-                    "--column declares {name:?} {other} and {kind}; declare it once"
-                );
-            }
-            None => columns.push((name.clone(), *kind)),
-        }
-    }
-    let is_new = |(name, _): &(String, ColumnKind)| given.iter().all(|(other, _)| other != name);
-    columns.extend(others.into_iter().filter(is_new));
-    Ok(columns)
 }
 
 /// Codebook sizes, and how many codes an ID may have under them.
