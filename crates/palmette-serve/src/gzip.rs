@@ -4,10 +4,12 @@ use std::io::{self, Write};
 
 use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
+use axum::http::header::Entry;
 use axum::http::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, VARY,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_MATCH,
+    IF_NONE_MATCH, VARY,
 };
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
@@ -47,10 +49,22 @@ pub(crate) async fn requests(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
+/// End of the tag of an answer that is compressed, before its closing quote.
+const GZIP_TAG: &str = "-gzip\"";
+
 /// Compresses the answer, where the client takes that and it is long.
-pub(crate) async fn answers(request: Request, next: Next) -> Response {
+///
+/// The tag of a compressed answer is another than that of the answer as it is, since both are strong and their bytes are not the
+/// same. Conditions of requests name either, and handlers see the latter alone.
+pub(crate) async fn answers(mut request: Request, next: Next) -> Response {
     let is_taken = accepts_gzip(request.headers());
+    let names_compressed = [IF_MATCH, IF_NONE_MATCH]
+        .map(|name| replace_in(request.headers_mut(), &name, GZIP_TAG, "\""))
+        .contains(&true);
     let mut response = next.run(request).await;
+    if response.status() == StatusCode::NOT_MODIFIED && names_compressed {
+        replace_in(response.headers_mut(), &ETAG, "\"", GZIP_TAG);
+    }
     if !is_compressible(&response) {
         return response;
     }
@@ -60,7 +74,29 @@ pub(crate) async fn answers(request: Request, next: Next) -> Response {
     }
     response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     response.headers_mut().remove(CONTENT_LENGTH);
+    replace_in(response.headers_mut(), &ETAG, "\"", GZIP_TAG);
     response.map(deflated)
+}
+
+/// Replaces the end of each tag in a header; true where there was one.
+fn replace_in(headers: &mut HeaderMap, name: &HeaderName, end: &str, by: &str) -> bool {
+    let mut has_any = false;
+    if let Entry::Occupied(mut values) = headers.entry(name) {
+        for value in values.iter_mut() {
+            let tags: Vec<String> = text(value)
+                .split(',')
+                .map(|tag| {
+                    let Some(tag) = tag.trim_end().strip_suffix(end) else { return tag.to_owned() };
+                    has_any = true;
+                    format!("{tag}{by}")
+                })
+                .collect();
+            if let (true, Ok(tags)) = (has_any, HeaderValue::from_str(&tags.join(","))) {
+                *value = tags;
+            }
+        }
+    }
+    has_any
 }
 
 fn text(value: &HeaderValue) -> String {

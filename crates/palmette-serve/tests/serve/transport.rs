@@ -100,6 +100,44 @@ async fn answers_are_compressed_for_those_who_take_it() {
     }
 }
 
+fn tag_of(text: &str) -> axum::http::HeaderValue {
+    format!("\"{text}\"").parse().unwrap()
+}
+
+/// A strong tag is of bytes: what is compressed has another. Conditions take either.
+#[tokio::test(flavor = "multi_thread")]
+async fn compressed_answers_have_tags_of_their_own() {
+    let shop = shopping(config());
+    let takes = [("accept-encoding", "gzip"), ("content-type", "application/json")];
+    let item = "/v1/catalogs/items/items/P0001";
+    let send = async |method: Method, headers: &[(&str, &str)], body: &Value| {
+        whole(&shop, method, item, headers, body).await
+    };
+    let (_, status, _) = send(Method::PATCH, &takes, &json!({"note": "x".repeat(3000)})).await;
+    assert_eq!(status, 200);
+    let (packed, _, bytes) = send(Method::GET, &takes, &Value::Null).await;
+    let (plain, _, other) = send(Method::GET, &takes[1..], &Value::Null).await;
+    assert_ne!(bytes, other);
+    assert_eq!((&packed["etag"], &plain["etag"]), (&tag_of("1-gzip"), &tag_of("1")));
+    // A client that read compressed changes what it read.
+    for (generation, end) in [(1, "-gzip"), (2, "")] {
+        let condition = format!("\"7\", \"{generation}{end}\"");
+        let headers = [("content-type", "application/json"), ("if-match", condition.as_str())];
+        let change = json!({"stock": 1000 + generation});
+        let (_, status, answer) = send(Method::PATCH, &headers, &change).await;
+        assert_eq!(status, 200, "{condition}: {}", String::from_utf8_lossy(&answer));
+        let (_, status, _) = send(Method::PATCH, &headers, &change).await;
+        assert_eq!(status, 412, "{condition}");
+    }
+    for accepts in [&takes[..1], &[]] {
+        let (first, _, _) = whole(&shop, Method::GET, "/", accepts, &Value::Null).await;
+        let tag = first["etag"].to_str().unwrap().to_owned();
+        let again = [accepts, &[("if-none-match", tag.as_str())]].concat();
+        let (headers, status, bytes) = whole(&shop, Method::GET, "/", &again, &Value::Null).await;
+        assert_eq!((status, bytes.len(), &headers["etag"]), (304, 0, &first["etag"]));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_origins_that_were_named_may_ask() {
     let mut config = config();
