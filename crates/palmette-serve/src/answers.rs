@@ -92,6 +92,11 @@ impl Answers {
         found
     }
 
+    /// Bytes of the answers that are kept, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.as_ref().map_or(0, Cache::weight)
+    }
+
     pub(crate) fn insert(&self, key: Key, answer: CachedAnswer) {
         if let Some(cache) = &self.0 {
             cache.insert(key, Arc::new(answer));

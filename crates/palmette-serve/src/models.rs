@@ -72,6 +72,13 @@ impl Stamp {
     }
 }
 
+impl LoadedModel {
+    /// Bytes of its weights.
+    pub(crate) fn weight_bytes(&self) -> usize {
+        self.model.weight_bytes()
+    }
+}
+
 impl ModelParts {
     /// A model that is in memory, and stays.
     pub(crate) fn in_memory(model: Arc<Model>, prompts: Prompts) -> Self {

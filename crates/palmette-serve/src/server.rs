@@ -247,8 +247,8 @@ impl Server {
         self.app.keys.reload()
     }
 
-    /// Loads what the data directory has: models, catalogs, and the targets of the process before. Aliases that are set already stay.
-    /// `reads_only` to follow another process that writes it; otherwise this process alone does from now on.
+    /// Loads the models and catalogs of the data directory; [`restore_targets`](Self::restore_targets) its targets, after those that the
+    /// caller sets. What was added by a name before stays. `reads_only` to follow another process that writes it; otherwise this process alone does from now on.
     ///
     /// # Errors
     /// When one cannot be loaded, or another process writes the directory.
@@ -276,15 +276,37 @@ impl Server {
                 names.extend(name.into_string().ok().filter(|name| !name.starts_with('.')));
             }
             names.sort_unstable();
+            let table = self.app.registry.table();
             for name in names {
                 let path = dir.join(&name);
+                let is_given = match kind {
+                    "models" => table.models.contains_key(&name),
+                    _ => table.catalogs.contains_key(&name),
+                };
+                if is_given {
+                    tracing::warn!(
+                        name,
+                        kind,
+                        "the data directory has one of a name that was given, which stays"
+                    );
+                    continue;
+                }
                 match kind {
                     "models" => self.load_model(&name, &path, weights)?,
                     _ => self.open_catalog(&name, &path, reads_only)?,
                 }
             }
         }
-        let saved = SavedTargets::read(&data)?;
+        Ok(())
+    }
+
+    /// Sets the targets that the process before had over the data directory. Aliases that are set already stay.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or names a model or catalog that is not there.
+    pub fn restore_targets(&self) -> Result<(), LoadError> {
+        let Some(data) = &self.app.config.data_dir else { return Ok(()) };
+        let saved = SavedTargets::read(data)?;
         let given = self.app.registry.table().default_target.clone();
         for (alias, (model, catalog)) in saved.targets {
             if !self.app.registry.table().targets.contains_key(&alias) {
@@ -405,6 +427,7 @@ impl Server {
         };
         tokio::select! {
             never = accept => return never,
+            () = telemetry::upkeep(&app.metrics) => {}
             () = stopping => {}
         }
         drop((listener, open));
@@ -542,7 +565,7 @@ impl App {
         Ok(Arc::new(target))
     }
 
-    /// Brings the metrics of catalogs and text models up to date.
+    /// Brings the gauges of what is there up to date.
     pub(crate) fn publish(&self) {
         texts::publish(&self.registry.table());
         for (name, catalog) in &self.registry.table().catalogs {
@@ -568,7 +591,30 @@ impl App {
             metrics::counter!("palmette_log_appends_total", &labels).absolute(status.appended);
             metrics::counter!("palmette_log_conflicts_total", &labels).absolute(status.conflicts);
         }
+        self.publish_memory();
+        telemetry::keep_gauges();
         metrics_process::Collector::default().collect();
+    }
+}
+
+impl App {
+    fn publish_memory(&self) {
+        let table = self.registry.table();
+        let statuses = table.catalogs.values().filter_map(|catalog| catalog.status());
+        let segments = statuses.flat_map(|status| status.segments);
+        let in_memory = segments.filter(|segment| !segment.is_written);
+        let grammars = table.texts.values().map(|served| served.model().grammar_bytes());
+        let weights = table.models.values().filter_map(|model| model.parts.loaded());
+        let weights = weights.map(|loaded| loaded.weight_bytes());
+        let of_texts = table.texts.values().map(|served| served.model().model().weight_bytes());
+        for (kind, bytes) in [
+            ("answers", self.answers.bytes()),
+            ("grammars", grammars.map(|bytes| bytes as u64).sum()),
+            ("segments", in_memory.map(|segment| segment.bytes).sum()),
+            ("weights", weights.chain(of_texts).map(|bytes| bytes as u64).sum()),
+        ] {
+            metrics::gauge!("palmette_memory_bytes", "kind" => kind).set(bytes as f64);
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Metrics of the process: the recorder, the buckets of histograms, and the meaning of each name.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use axum::http::{HeaderMap, Method};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-
+use metrics_util::MetricKindMask;
 use tracing::Span;
 
 use crate::audit;
@@ -44,7 +45,7 @@ const COUNTERS: [(&str, &str); 16] = [
     ("palmette_text_tokens_total", "Tokens of prompts that were read or shared, and of texts"),
 ];
 
-const GAUGES: [(&str, &str); 16] = [
+const GAUGES: [(&str, &str); 17] = [
     ("palmette_build_info", "Version of the program; always 1"),
     ("palmette_catalog_background_failed", "1 where the last merge or checkpoint failed"),
     ("palmette_catalog_generation", "Newest generation"),
@@ -55,6 +56,10 @@ const GAUGES: [(&str, &str); 16] = [
     ("palmette_catalog_write_failed", "1 where the last change could not be written"),
     ("palmette_log_lag_seconds", "Time since a catalog had everything that its shared log has"),
     ("palmette_log_stopped", "1 where a catalog cannot apply what its shared log has"),
+    (
+        "palmette_memory_bytes",
+        "Memory of what is kept, by kind: answers, grammars of texts, segments of catalogs that are in no file, weights",
+    ),
     ("palmette_queue_requests", "Requests that were admitted and wait for a stream"),
     ("palmette_queue_work_seconds", "Predicted work of these requests, of one thread"),
     ("palmette_streams", "Streams, by state"),
@@ -145,6 +150,33 @@ pub(crate) fn recorder() -> Result<PrometheusHandle, LoadError> {
         .map_err(|error| LoadError::System(format!("metrics: {error}")))
 }
 
+/// Pause between two moves of recorded values into the buckets.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Moves recorded values into the buckets of their histograms, for as long as it is polled.
+///
+/// The recorder keeps each value by itself until someone reads the metrics: where nobody does they would be kept for ever.
+pub(crate) async fn upkeep(metrics: &PrometheusHandle) {
+    loop {
+        tokio::time::sleep(UPKEEP).await;
+        metrics.run_upkeep();
+    }
+}
+
+/// Time after which the gauges of a catalog or model that is gone are not shown any more. Those of what is there are set before each
+/// look at them ([`App::publish`](crate::server::App::publish)).
+const GONE_AFTER: Duration = Duration::from_secs(2);
+
+/// Marks gauges as present that are set when something happens, not before each look at them.
+pub(crate) fn keep_gauges() {
+    metrics::gauge!("palmette_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    metrics::gauge!("palmette_queue_requests").increment(0.0);
+    metrics::gauge!("palmette_queue_work_seconds").increment(0.0);
+    for state in ["busy", "idle"] {
+        metrics::gauge!("palmette_streams", "state" => state).increment(0.0);
+    }
+}
+
 fn install() -> Result<PrometheusHandle, String> {
     let seconds = Matcher::Suffix("_seconds".to_owned());
     let full = |name: &str| Matcher::Full(name.to_owned());
@@ -155,6 +187,7 @@ fn install() -> Result<PrometheusHandle, String> {
             .map_err(|error| error.to_string())?;
     }
     let recorder = builder
+        .idle_timeout(MetricKindMask::GAUGE, Some(GONE_AFTER))
         .set_buckets_for_metric(seconds, &BUCKETS)
         .and_then(|builder| builder.set_buckets_for_metric(full("palmette_cost_ratio"), &RATIOS))
         .and_then(|builder| {
@@ -169,7 +202,6 @@ fn install() -> Result<PrometheusHandle, String> {
     COUNTERS.iter().for_each(|&(name, text)| metrics::describe_counter!(name, text));
     GAUGES.iter().for_each(|&(name, text)| metrics::describe_gauge!(name, text));
     HISTOGRAMS.iter().for_each(|&(name, text)| metrics::describe_histogram!(name, text));
-    metrics::gauge!("palmette_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     Ok(handle)
 }
 

@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicBool;
 use palmette_core::TokenId;
 use palmette_grammar::frontends::structural_tag::ToolFormat;
 use palmette_grammar::{
-    CacheError, CacheLimits, CompiledGrammar, GrammarCache, GrammarSource, PreparedVocabulary,
+    CacheError, CacheLimits, CompiledGrammar, GrammarCache, GrammarSource, MaskBudget,
+    PreparedVocabulary,
 };
 use palmette_model::{Model, WeightFormat};
 use palmette_template::{ChatTemplate, TemplateError};
@@ -20,9 +21,6 @@ use crate::error::{OpenError, OpenErrorKind};
 use crate::prompt_tokens::{PromptTokens, TokenizerFiles};
 use crate::tool_calls::tool_format_of_template;
 
-/// [`TextModelOptions::mask_steps`] unless it is said: seconds, where the largest masks of grammars that people write take hundredths of one.
-pub const DEFAULT_MASK_STEPS: u64 = 100_000_000;
-
 /// Choices that a model's folder leaves open.
 #[derive(Clone, Debug)]
 pub struct TextModelOptions {
@@ -32,7 +30,7 @@ pub struct TextModelOptions {
     pub vocabulary: LoadOptions,
     /// Limits of grammars.
     pub grammars: CacheLimits,
-    /// The work that one mask of a grammar may take, in steps of some nanoseconds; a text with a mask that takes more breaks off.
+    /// The work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a text with a mask that takes more breaks off.
     pub mask_steps: u64,
     /// Most threads of a pass, 0 as 1; texts do not depend on it.
     pub threads: usize,
@@ -41,7 +39,7 @@ pub struct TextModelOptions {
 impl Default for TextModelOptions {
     fn default() -> Self {
         let (weights, vocabulary, grammars) = Default::default();
-        Self { weights, vocabulary, grammars, mask_steps: DEFAULT_MASK_STEPS, threads: 1 }
+        Self { weights, vocabulary, grammars, mask_steps: MaskBudget::DEFAULT_STEPS, threads: 1 }
     }
 }
 
@@ -246,6 +244,11 @@ impl TextModel {
     /// The work that one mask of a grammar may take.
     pub fn mask_steps(&self) -> u64 {
         self.shared.mask_steps
+    }
+
+    /// About the memory that the compiled grammars take.
+    pub fn grammar_bytes(&self) -> usize {
+        self.shared.grammars.statistics().bytes
     }
 
     /// Most threads of a pass.

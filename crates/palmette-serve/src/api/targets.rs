@@ -123,8 +123,9 @@ async fn change(
             };
             act(&mut table.targets, &mut table.default_target, &actions, set, &pointer)?;
             let Some(data) = &app.config.data_dir else { return Ok(()) };
-            targets_file::write(data, table)
-                .map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))
+            targets_file::write(data, table).map_err(|error| {
+                Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000)
+            })
         })?;
         Ok(Json(targets(&app.registry.table())))
     })

@@ -89,6 +89,7 @@ impl Driver {
 
     pub(crate) fn run(mut self) {
         let mut actions = Vec::new();
+        self.publish();
         while !(self.is_ending && self.jobs.is_empty()) {
             let Some(event) = self.next_event() else { continue };
             let now = micros(self.began.elapsed());

@@ -144,6 +144,7 @@ async fn restarted(shop: Shopping, data: &TempDir) -> Shopping {
         }
     };
     tokio::time::timeout(Duration::from_secs(20), opened).await.unwrap();
+    again.restore_targets().unwrap();
     Shopping { router: again.router(), server: again, demo, dir: tempfile::tempdir().unwrap() }
 }
 
@@ -485,4 +486,74 @@ async fn deletes_and_batches_side_by_side_end() {
     assert!(statuses.iter().all(|status| matches!(status, 200 | 404)), "{statuses:?}");
     assert_eq!(gone.status, StatusCode::NO_CONTENT, "{}", gone.body);
     assert_eq!(names(&data), Vec::<String>::new());
+}
+
+/// Kinds that are declared hold from the first item on, and in a catalog without any.
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_of_attributes_are_declared() {
+    let (shop, _data) = with_data();
+    let asks = "columns=published=timestamp,price%3Dnumber,%20tags%20=%20keywords";
+    let line = r#"{"item_id": "a", "codes": [0, 1], "published": "2026-11-27", "price": 3}"#;
+    for (name, body) in [("none", ""), ("one", line)] {
+        let path = format!("/v1/catalogs/{name}?codes_per_level=4,4&{asks}");
+        let made = put(&shop, &path, NDJSON, body.to_owned()).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+        let kinds = json!([
+            {"name": "published", "kind": "timestamp"}, {"name": "price", "kind": "number"}, {"name": "tags", "kind": "keywords"},
+        ]);
+        assert_eq!(made.body["attributes"], kinds, "{name}");
+        let items = format!("/v1/catalogs/{name}/items");
+        shop.send(Method::POST, &items, line).await.ok();
+        // A filter may ask at once, and another kind is refused.
+        let asked = json!({"filter": {"key": "published", "range": {"gte": "2026-11-26"}}});
+        let page = shop.post(&format!("{items}/query"), &asked).await.ok();
+        assert_eq!(page["items"].as_array().unwrap().len(), 1, "{name}");
+        let wrong = r#"{"item_id": "b", "codes": [0, 2], "price": "dear"}"#;
+        let (detail, _) = shop.send(Method::POST, &items, wrong).await.problem(422);
+        assert!(detail.contains("price"), "{detail}");
+    }
+    let palm = Shop::demo().catalog().to_bytes();
+    for (asks, media_type, body, words) in [
+        ("columns=price", NDJSON, Vec::new(), "NAME=KIND"),
+        ("columns==number", NDJSON, Vec::new(), "NAME=KIND"),
+        ("columns=price=money", NDJSON, Vec::new(), "money"),
+        ("columns=price=number,price=json", NDJSON, Vec::new(), "declare it once"),
+        ("columns=price=json", PALM, palm.clone(), "price"),
+    ] {
+        let path = format!("/v1/catalogs/wrong?{asks}");
+        let (detail, _) = put(&shop, &path, media_type, body).await.problem(422);
+        assert!(detail.contains(words), "{asks}: {detail}");
+    }
+}
+
+/// What is gone is not shown as it was: an alert on it would never end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_catalog_that_is_gone_has_no_gauges() {
+    let (shop, _data) = with_data();
+    let line = r#"{"item_id": "a", "codes": [0, 1]}"#;
+    put(&shop, "/v1/catalogs/brief", NDJSON, line.to_owned()).await;
+    let gauges = async || -> Vec<String> {
+        let metrics = shop.get("/metrics").await.body.as_str().unwrap().to_owned();
+        let of = |line: &&str| {
+            line.starts_with("palmette_catalog_items{")
+                || line.starts_with("palmette_build_info")
+                || line.starts_with("palmette_streams")
+                || line.starts_with("palmette_memory_bytes")
+        };
+        metrics.lines().filter(of).map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+    };
+    let before = gauges().await;
+    assert!(before.contains(&"palmette_catalog_items{catalog=\"brief\"}".to_owned()), "{before:?}");
+    shop.send(Method::DELETE, "/v1/catalogs/brief", "").await;
+    tokio::time::sleep(Duration::from_millis(2200)).await;
+    let after = gauges().await;
+    assert!(!after.iter().any(|line| line.contains("brief")), "{after:?}");
+    for kept in [
+        "build_info",
+        "streams{state=\"idle\"}",
+        "memory_bytes{kind=\"answers\"}",
+        "items{catalog=\"items\"}",
+    ] {
+        assert!(after.iter().any(|line| line.contains(kept)), "{kept}: {after:?}");
+    }
 }

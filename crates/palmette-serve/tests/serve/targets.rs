@@ -113,6 +113,7 @@ async fn models_are_loaded_from_the_data_directory_alone() {
     next.add_catalog("frozen", Shop::demo().catalog(), None).unwrap();
     next.add_catalog("items", Shop::demo().catalog(), None).unwrap();
     next.load_data_dir(palmette_model::WeightFormat::F32, false).unwrap();
+    next.restore_targets().unwrap();
     let next = crate::shop::Shopping {
         router: next.router(),
         server: next,
@@ -178,6 +179,7 @@ async fn the_default_target_is_kept() {
         config.data_dir = Some(data.path().to_owned());
         let shop = shopping(config);
         shop.server.load_data_dir(palmette_model::WeightFormat::F32, false).unwrap();
+        shop.server.restore_targets().unwrap();
         shop
     };
     let default =
@@ -218,6 +220,7 @@ async fn models_come_into_memory_when_they_are_needed() {
     config.data_dir = Some(data.path().to_owned());
     let shop = shopping(config);
     shop.server.load_data_dir(palmette_model::WeightFormat::F32, false).unwrap();
+    shop.server.restore_targets().unwrap();
     let in_memory = || async {
         let models = shop.get("/v1/models").await.ok();
         let models = models["models"].as_array().unwrap().iter();

@@ -141,11 +141,13 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     for catalog in &args.catalog {
         server.open_catalog(&catalog.name, &catalog.path, args.read_only)?;
     }
+    server.load_data_dir(args.weights.format()?, args.read_only)?;
+    // A target may name what the data directory has.
     for (alias, model, catalog) in targets {
         server.set_target(&alias, &model, &catalog)?;
     }
     args.text.load_into(&server, args.weights.format()?, threads)?;
-    server.load_data_dir(args.weights.format()?, args.read_only)?;
+    server.restore_targets()?;
     run_until_stopped(&server, &args.listen, |_| Ok(()))
 }
 
