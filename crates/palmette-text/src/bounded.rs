@@ -81,7 +81,7 @@ impl Constraint for BoundedGrammar {
     ) -> Result<(), MaskError> {
         let mask_steps = self.mask_steps;
         let cancelled = Some(&*self.is_called_off);
-        let budget = MaskBudget { explore: mask_steps, walk: mask_steps, cancelled };
+        let budget = MaskBudget::of_steps(mask_steps, cancelled);
         let filled = self.grammar.fill_mask_within(state, scratch, mask, &budget);
         filled.map_err(|error| match error {
             RecognizerError::Interrupted(Interrupted::OutOfBudget { .. }) => {

@@ -62,7 +62,7 @@ pub use conversation::{Conversation, ConversationError, PromptEnd};
 pub use detokenize::{Detokenizer, ReleasedText};
 pub use error::{OpenError, RequestError, TextError};
 pub use generate::{TextSession, generate};
-pub use model::{DEFAULT_MASK_STEPS, TextModel, TextModelOptions};
+pub use model::{TextModel, TextModelOptions};
 pub use palmette_decode::{LogProbabilities, SamplerOptions, Stage};
 pub use palmette_grammar::frontends::json_schema::Whitespace;
 pub use palmette_grammar::frontends::structural_tag::ToolFormat;

@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use palmette_grammar::MaskBudget;
 use palmette_text::engine::EngineOptions;
-use palmette_text::{DEFAULT_MASK_STEPS, TextModel, TextModelOptions, TextSession};
+use palmette_text::{TextModel, TextModelOptions, TextSession};
 use serde_json::{Value, json};
 
 use super::loading::{WeightsArg, set_threads};
@@ -60,8 +61,8 @@ pub(crate) struct GenerateArgs {
     /// Threads; the text does not depend on it [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Work that one mask of a grammar may take, in steps of some nanoseconds; a text with a mask that takes more breaks off
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_MASK_STEPS)]
+    /// Work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a text with a mask that takes more breaks off
+    #[arg(long, value_name = "N", default_value_t = MaskBudget::DEFAULT_STEPS)]
     mask_steps: u64,
     /// Print text as it comes; the default where standard output is a terminal
     ///

@@ -17,9 +17,6 @@ use super::loading::{GrammarFileArgs, Warning};
 use crate::commands::vocabulary::{Description, VocabularyOptions};
 use crate::output::{grouped, print, print_json, table, visible};
 
-/// Steps that a mask may take: the largest ones of grammars that people write take a twentieth, some seconds are the most.
-const DEFAULT_MASK_STEPS: u64 = 10_000_000;
-
 /// Show which tokens of a vocabulary may follow a text
 #[derive(Debug, Args)]
 pub(crate) struct MaskArgs {
@@ -43,7 +40,7 @@ pub(crate) struct MaskArgs {
     #[arg(long, value_name = "FILE")]
     prefix_file: Option<PathBuf>,
     /// Work that the mask may take, in steps of some hundreds of nanoseconds
-    #[arg(long, value_name = "STEPS", default_value_t = DEFAULT_MASK_STEPS)]
+    #[arg(long, value_name = "STEPS", default_value_t = MaskBudget::DEFAULT_STEPS)]
     mask_steps: u64,
     /// Most tokens to show, shortest first
     #[arg(long, value_name = "N", default_value_t = 40)]
@@ -117,7 +114,7 @@ fn fill(
     row: &mut [u32],
     steps: u64,
 ) -> anyhow::Result<()> {
-    let budget = MaskBudget { explore: steps, walk: steps, cancelled: None };
+    let budget = MaskBudget::of_steps(steps, None);
     let filled = constraint.fill_mask_within(state, scratch, row, &budget);
     filled.map_err(|error| match error {
         RecognizerError::Interrupted(Interrupted::OutOfBudget { .. }) => anyhow::anyhow!(

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use palmette_grammar::CacheLimits;
+use palmette_grammar::{CacheLimits, MaskBudget};
 use palmette_model::WeightFormat;
 use palmette_serve::{Server, TextOptions};
 use palmette_text::engine::EngineOptions;
 use palmette_text::sources::JsonForm;
-use palmette_text::{DEFAULT_MASK_STEPS, TextModelOptions, tool_format_named};
+use palmette_text::{TextModelOptions, tool_format_named};
 
 use super::names::Named;
 use super::options::MOST;
@@ -32,8 +32,8 @@ pub(crate) struct TextArgs {
     /// Tokens of prompts that are read in a pass while texts are written: more, and prompts are read faster and texts stall longer
     #[arg(long, value_name = "N", default_value_t = EngineOptions::default().prompt_rows)]
     text_prompt_rows: usize,
-    /// Work that one mask of a grammar may take, in steps of some nanoseconds; a request with a mask that takes more is refused
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_MASK_STEPS)]
+    /// Work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a request with a mask that takes more is refused
+    #[arg(long, value_name = "N", default_value_t = MaskBudget::DEFAULT_STEPS)]
     text_mask_steps: u64,
     /// Memory of the compiled grammars that a text model keeps; those that were not asked for longest go
     #[arg(long, value_name = "MB", default_value_t = CacheLimits::default().max_bytes >> 20)]

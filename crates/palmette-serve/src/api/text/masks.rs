@@ -16,7 +16,7 @@ use serde_json::json;
 use super::answer::missed;
 use super::body::read;
 use super::constraint::{asked, tools_of};
-use super::request::{Going, compiled, deadline};
+use super::request::{Going, Warnings, compiled, deadline};
 use crate::api::documented::Texts;
 use crate::api::recommend::blocking;
 use crate::problem::Problem;
@@ -81,7 +81,8 @@ fn answer(
              member, or tools",
         )
     })?;
-    let Constrained::Grammar(grammar) = compiled(served, &found, is_gone)? else {
+    let mut warnings = Warnings::default();
+    let Constrained::Grammar(grammar) = compiled(served, &found, is_gone, &mut warnings)? else {
         return Err(Problem::invalid(found.pointer, "it is no grammar"));
     };
     let began = Instant::now();
@@ -93,7 +94,7 @@ fn answer(
         .map_err(|error| place(&error))?;
     let mut row = vec![0; mask::num_words(grammar.num_tokens())];
     let steps = served.model().mask_steps();
-    let budget = MaskBudget { explore: steps, walk: steps, cancelled: Some(is_gone) };
+    let budget = MaskBudget::of_steps(steps, Some(is_gone));
     let filled = grammar.fill_mask_within(&state, &mut scratch, &mut row, &budget);
     filled.map_err(|error| match error {
         RecognizerError::Interrupted(Interrupted::OutOfBudget { .. }) => Problem::invalid(
@@ -127,6 +128,7 @@ fn answer(
         forced: String::from_utf8_lossy(&forced).into_owned(),
         tokens: allowed.into_iter().take(show).map(token).collect(),
         milliseconds: took.as_secs_f64() * 1e3,
+        warnings: warnings.into_vec(),
     })
 }
 

@@ -1,5 +1,6 @@
 //! `palmette bench grammar`: correctness and speed of grammars over a vocabulary.
 
+mod bounded;
 mod peers;
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use bounded::Bounded;
 use clap::{Args, ValueEnum};
 use palmette_bench::grammar::{
     CaseOutcome, CaseText, Compile, Floor, GrammarCase, GrammarReport, Percentiles, Walks,
@@ -61,6 +63,9 @@ pub(crate) struct GrammarArgs {
     /// Where masks come from
     #[arg(long, value_name = "ENGINE", default_value = "automaton")]
     engine: Engine,
+    /// Work that a mask may take; one that takes more is an error, and its text is refused [default: any]
+    #[arg(long, value_name = "STEPS", hide_default_value = true, default_value_t = u64::MAX)]
+    mask_steps: u64,
     /// Cases to leave out at the start
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
@@ -136,7 +141,7 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     if cases.iter().any(|case| case.kind == Syntax::JsonSchema.name()) {
         prepare_json(&vocabulary);
     }
-    let (reading, engine) = (args.reading.clone(), args.engine);
+    let (reading, engine, mask_steps) = (args.reading.clone(), args.engine, args.mask_steps);
     let as_peer =
         args.ahead_as.as_ref().and_then(|name| peers.iter().find(|of| of.engine == *name));
     let ahead = match as_peer {
@@ -144,7 +149,7 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
         None => TimeAhead::Same(ahead),
     };
     let goes_on = !walks.pace.is_zero();
-    let compiler = Compiler { reading, engine, ahead, goes_on, vocabulary, end };
+    let compiler = Compiler { reading, engine, mask_steps, ahead, goes_on, vocabulary, end };
     let bar = progress_bar(cases.len(), "grammars", args.json || args.lines);
     let mut outcomes: Vec<CaseOutcome> = Vec::with_capacity(cases.len());
     for case in &cases {
@@ -267,6 +272,7 @@ impl TimeAhead {
 struct Compiler {
     reading: ReadingArgs,
     engine: Engine,
+    mask_steps: u64,
     ahead: TimeAhead,
     /// Whether masks are found out ahead while texts are followed too.
     goes_on: bool,
@@ -275,10 +281,10 @@ struct Compiler {
 }
 
 impl Compile for Compiler {
-    type Constraint = GrammarConstraint;
+    type Constraint = Bounded;
     type Running = Option<BackgroundPrecompute>;
 
-    fn compile(&self, case: &GrammarCase) -> Result<GrammarConstraint, String> {
+    fn compile(&self, case: &GrammarCase) -> Result<Bounded, String> {
         let mut syntaxes = Syntax::value_variants().iter().copied();
         let syntax = syntaxes.find(|syntax| syntax.name() == case.kind).ok_or_else(|| {
             let kind = &case.kind;
@@ -295,18 +301,20 @@ impl Compile for Compiler {
         let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
         let recognizer = recognizer.map_err(|error| error.to_string())?;
         let (recognizer, vocabulary) = (Arc::new(recognizer), Arc::clone(&self.vocabulary));
-        Ok(match self.engine {
+        let grammar = match self.engine {
             Engine::Automaton => GrammarConstraint::new(recognizer, vocabulary),
             Engine::Walk => GrammarConstraint::by_walking(recognizer, vocabulary),
-        })
+        };
+        Ok(Bounded { grammar, mask_steps: self.mask_steps })
     }
 
     fn ahead(
         &self,
         case: &GrammarCase,
-        constraint: &GrammarConstraint,
+        constraint: &Bounded,
         compiling: Duration,
     ) -> Result<Self::Running, String> {
+        let constraint = &constraint.grammar;
         let ahead = self.ahead.of(case, compiling);
         if ahead.is_zero() && !self.goes_on {
             return Ok(None);
@@ -327,8 +335,8 @@ impl Compile for Compiler {
         running.join().map(|_| ()).map_err(|error| error.to_string())
     }
 
-    fn bytes(&self, constraint: &GrammarConstraint) -> usize {
-        constraint.bytes()
+    fn bytes(&self, constraint: &Bounded) -> usize {
+        constraint.grammar.bytes()
     }
 
     fn end(&self) -> TokenId {
