@@ -8,8 +8,8 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use palmette_model::{Architecture, Model, ModelConfig};
 use palmette_serve::{ServeConfig, Server, TextOptions};
+use palmette_testkit::tiny_model;
 use palmette_text::{TextModel, ToolFormat};
 use palmette_vocabulary::{LoadOptions, load_bytes};
 use tokio::net::TcpListener;
@@ -18,25 +18,10 @@ const TEMPLATE: &str = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{
     {% for t in tools or [] %}{{ t.function.name }}\n{% endfor %}{% if add_generation_prompt %}[assistant] {% endif %}";
 
 fn model() -> Result<TextModel, Box<dyn Error>> {
-    let mut pieces: Vec<String> = (32..127_u8).map(|byte| char::from(byte).to_string()).collect();
-    pieces.extend(["\": \"", "\n", "true", "</s>"].map(str::to_owned));
+    let pieces = tiny_model::pieces(&["\": \"", "\n", "true"]);
     let json = serde_json::to_string(&pieces)?;
     let vocabulary = load_bytes("characters", json.as_bytes(), &LoadOptions::default())?;
-    let config = ModelConfig {
-        vocab_size: pieces.len(),
-        hidden_size: 16,
-        intermediate_size: 24,
-        num_hidden_layers: 2,
-        num_attention_heads: 2,
-        num_key_value_heads: 1,
-        head_dim: 8,
-        max_position_embeddings: 1000,
-        rms_norm_eps: 1e-6,
-        rope_theta: 1e4,
-        tie_word_embeddings: true,
-        architecture: Architecture::default(),
-    };
-    let model = Arc::new(Model::random(config, 3)?);
+    let model = Arc::new(tiny_model::model(pieces.len(), 1000));
     let model = TextModel::from_parts("tiny", model, vocabulary, &Default::default())?;
     Ok(model.with_chat_template(TEMPLATE)?)
 }

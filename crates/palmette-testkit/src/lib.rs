@@ -11,6 +11,7 @@
 //! - [`lexing`]: what regular expressions match and how texts are cut into lexemes, as defined.
 //! - [`generate`]: proptest strategies for sets of semantic IDs.
 //! - [`json`]: random JSON Schemas and values, and JSON as Python writes it.
+//! - [`tiny_model`]: a language model of made-up weights.
 //! - [`grammar`]: sentences of grammars and what may follow, by definition; random grammars.
 #![deny(unsafe_code)]
 
@@ -26,5 +27,6 @@ pub mod lexing;
 pub mod logits;
 pub mod search;
 mod sequence_set;
+pub mod tiny_model;
 
 pub use sequence_set::SequenceSet;

@@ -11,7 +11,7 @@ use palmette_core::{
 use palmette_grammar::GrammarSource;
 use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
-use palmette_model::{Architecture, Model, ModelConfig};
+use palmette_testkit::tiny_model;
 use palmette_text::engine::{Engine, EngineError, EngineOptions, Refused, TextStream, Update};
 use palmette_text::{
     Constrained, Ended, FinishReason, TextEvent, TextModel, TextModelOptions, TextRequest,
@@ -28,26 +28,10 @@ fn model() -> TextModel {
 }
 
 fn model_with(options: &TextModelOptions) -> TextModel {
-    let mut pieces: Vec<String> = (32..127_u8).map(|byte| char::from(byte).to_string()).collect();
-    pieces.extend(["true", "false", "null", "\": ", "ab", "\n"].map(str::to_owned));
-    pieces.push("</s>".to_owned());
+    let pieces = tiny_model::pieces(&["true", "false", "null", "\": ", "ab", "\n"]);
     let json = serde_json::to_string(&pieces).unwrap();
     let vocabulary = load_bytes("characters", json.as_bytes(), &LoadOptions::default()).unwrap();
-    let config = ModelConfig {
-        vocab_size: pieces.len(),
-        hidden_size: 16,
-        intermediate_size: 24,
-        num_hidden_layers: 2,
-        num_attention_heads: 2,
-        num_key_value_heads: 1,
-        head_dim: 8,
-        max_position_embeddings: POSITIONS,
-        rms_norm_eps: 1e-6,
-        rope_theta: 1e4,
-        tie_word_embeddings: true,
-        architecture: Architecture::default(),
-    };
-    let model = Arc::new(Model::random(config, 3).unwrap());
+    let model = Arc::new(tiny_model::model(pieces.len(), POSITIONS));
     TextModel::from_parts("tiny", model, vocabulary, options).unwrap()
 }
 
