@@ -48,7 +48,7 @@ pub(super) enum Kind {
     Unsupported { keyword: String, reason: String },
     #[error(
         "`{keyword}` refers to {uri:?}, which is not in this schema; give it by its URI: --resource URI=FILE, \
-         `JsonSchemaOptions::resources` (nothing is downloaded)"
+         `JsonSchemaOptions::resources`, or `resources` beside the schema in a request (nothing is downloaded)"
     )]
     Unresolved { keyword: String, uri: String },
     #[error("needs more than the limit `{limit}` = {value}{why}")]

@@ -35,8 +35,9 @@ pub(super) fn whole(
     };
     let Some((begin, end)) = format.reasoning else { return answer };
     let thought = Part::tag(root, begin, Part::words(root), end);
-    let max = format.answer.is_empty().then_some(1);
-    let thoughts = Format::Repeated { content: Box::new(thought), min: 0, max };
+    let is_begun = begin.is_empty();
+    let max = (is_begun || format.answer.is_empty()).then_some(1);
+    let thoughts = Format::Repeated { content: Box::new(thought), min: is_begun.into(), max };
     Part::new(root, Format::Sequence(vec![Part::new(root, thoughts), answer]))
 }
 

@@ -19,7 +19,7 @@ pub struct ToolFormat {
     pub end: &'static str,
     /// Between two calls.
     pub separator: &'static str,
-    /// Around the reasoning that may come first.
+    /// Around the reasoning that may come first. Where its beginning is empty the prompt has begun it, and it comes first always.
     pub reasoning: Option<(&'static str, &'static str)>,
     /// Text before an answer in words, where it is marked.
     pub answer: &'static str,
@@ -152,6 +152,16 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
 ];
 
 impl ToolFormat {
+    /// The format of the answer to a prompt: one that ends in the mark of reasoning has begun it, as chat templates of some models do.
+    #[must_use]
+    pub fn after_prompt(self, prompt: &str) -> Self {
+        let begun = |&(begin, _): &(&str, &str)| prompt.trim_end().ends_with(begin);
+        match self.reasoning.filter(begun) {
+            Some((_, end)) => Self { reasoning: Some(("", end)), ..self },
+            None => self,
+        }
+    }
+
     /// The format of a name, in which `-` and `_` are alike.
     pub fn named(name: &str) -> Option<&'static Self> {
         let name = name.replace('_', "-");

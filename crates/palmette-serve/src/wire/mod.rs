@@ -34,6 +34,7 @@ pub use text::{
     CompletionMembers, CustomCall, Delta, DeltaCall, DeltaFunction, Detokenize, Detokenized,
     FinishName, FunctionCall, JsonFormMembers, JsonWhitespace, MaskAnswer, MaskBody, MaskMembers,
     MaskToken, MemberOrder, OneOrMany, OpenAiError, OpenAiErrorBody, Prompts, StreamOptions,
-    StructuredOutputs, TextMembers, TextUsage, TokenLogprob, Tokenize, Tokenized, ToolCall,
+    StructuredOutputs, TextMembers, TextUsage, Thinking, ThinkingKind, TokenLogprob, Tokenize,
+    Tokenized, ToolCall,
 };
-pub(crate) use text::{NEUTRAL, WITHOUT_MEANING, members};
+pub(crate) use text::{INSTEAD, NEUTRAL, WITHOUT_MEANING, members};

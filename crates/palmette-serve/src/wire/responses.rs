@@ -40,10 +40,13 @@ pub struct ResponseMembers {
     /// Most likely tokens at each place of the answer.
     #[schema(maximum = 20)]
     pub top_logprobs: Option<usize>,
-    /// `message.output_text.logprobs` for log-probabilities; others ask for what is not here.
+    /// `message.output_text.logprobs` for log-probabilities; the others that OpenAI knows are parts of items that no answer here has.
     pub include: Option<Vec<String>>,
     /// How much the model is to reason.
     pub reasoning: Option<Reasoning>,
+    /// Told back.
+    #[schema(value_type = Option<Object>)]
+    pub metadata: Option<Map<String, Value>>,
     /// Not looked at: no tool is run here.
     pub max_tool_calls: Option<usize>,
     /// `false`: an answer is made while the client waits.
@@ -74,7 +77,12 @@ pub struct TextForm {
 
 /// How much the model is to reason.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Reasoning {
     /// `none`, `minimal`, `low`, `medium`, `high` or `xhigh`, for chat templates that read it.
     pub effort: Option<String>,
+    /// Not looked at: reasoning is told as it is, and its summary is `null`.
+    pub summary: Option<String>,
+    /// As `summary`, by its older name.
+    pub generate_summary: Option<String>,
 }

@@ -62,6 +62,10 @@ pub struct ChatMembers {
     pub top_logprobs: Option<usize>,
     /// How much the model is to reason, for chat templates that read it: `none`, `minimal`, `low`, `medium`, `high` or `xhigh`.
     pub reasoning_effort: Option<String>,
+    /// How long the answer is to be, for chat templates that read it: `low`, `medium` or `high`.
+    pub verbosity: Option<String>,
+    /// Whether the model is to reason first, for chat templates that read `enable_thinking`.
+    pub thinking: Option<Thinking>,
     /// As `max_tokens`, by its newer name.
     pub max_completion_tokens: Option<usize>,
     /// Whether the template begins the answer's message; `false` with `continue_final_message`.
@@ -73,11 +77,32 @@ pub struct ChatMembers {
     pub chat_template_kwargs: Option<Map<String, Value>>,
 }
 
+/// Whether a model is to reason first.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Thinking {
+    /// `enabled` or `disabled`.
+    #[serde(rename = "type")]
+    pub kind: ThinkingKind,
+}
+
+/// Whether a model is to reason first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingKind {
+    /// It is.
+    Enabled,
+    /// It is not.
+    Disabled,
+}
+
 /// Members of a completion that are not a chat's.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 pub struct CompletionMembers {
     /// Text to go on with, its tokens, or several of either.
     pub prompt: Prompts,
+    /// Tokens that begin a text before the prompt's: `true` unless it is said.
+    pub add_special_tokens: Option<bool>,
     /// Answer with the prompt before the text; with `logprobs` its tokens have theirs, too, and with `max_tokens: 0` it is all.
     pub echo: Option<bool>,
     /// Log-probabilities of the text's tokens, and so many of the most likely ones at each place.
@@ -131,6 +156,9 @@ pub struct MaskAnswer {
     pub tokens: Vec<MaskToken>,
     /// Milliseconds that the mask took.
     pub milliseconds: f64,
+    /// Parts of the request that have no effect, where there are some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// A token that may follow.
@@ -183,7 +211,7 @@ pub struct TextMembers {
     pub max_tokens: Option<usize>,
     /// Tokens before which the answer does not end.
     pub min_tokens: Option<usize>,
-    /// Texts before which an answer ends, four at most.
+    /// Texts before which an answer ends, 16 of 1,024 bytes at most.
     pub stop: Option<OneOrMany>,
     /// Tokens by which an answer ends too.
     pub stop_token_ids: Option<Vec<u32>>,
@@ -204,7 +232,8 @@ pub struct TextMembers {
     pub stream: Option<bool>,
     /// Options of a stream.
     pub stream_options: Option<StreamOptions>,
-    /// The form of the answer: text, a JSON object, or what a JSON Schema allows.
+    /// The form of the answer: text, a JSON object, or what a JSON Schema allows. Beside the `schema` may stand `resources`, the schemas that
+    /// it refers to by their URIs.
     #[schema(value_type = Option<Object>, example = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}))]
     pub response_format: Option<Value>,
     /// vLLM's constraints: one of `json`, `regex`, `choice`, `grammar`, `json_object`, `structural_tag`.
@@ -311,6 +340,9 @@ pub struct StructuredOutputs {
     /// A structural tag.
     #[schema(value_type = Option<Value>)]
     pub structural_tag: Option<Box<RawValue>>,
+    /// Schemas that the one in `json` refers to, by their URIs: nothing is downloaded.
+    #[schema(value_type = Option<Object>)]
+    pub resources: Option<BTreeMap<String, Box<RawValue>>>,
     /// No whitespace between the tokens of JSON.
     pub disable_any_whitespace: Option<bool>,
     /// Objects with `properties` have no other members, as they have none here anyway.
@@ -387,12 +419,13 @@ pub struct CustomCall {
     pub input: String,
 }
 
-/// Names of members that change nothing in an answer: accounts, storage, routing and caches of other servers, and which engine
-/// compiles a grammar. They are taken and not looked at.
+/// Names of members that change nothing in an answer: accounts, storage, routing, caches and guesses that speed other servers up, and which
+/// engine compiles a grammar. They are taken and not looked at.
 pub(crate) const WITHOUT_MEANING: &[&str] = &[
     "cache_prompt",
     "guided_decoding_backend",
     "metadata",
+    "prediction",
     "priority",
     "prompt_cache_key",
     "prompt_cache_retention",
@@ -414,7 +447,9 @@ pub(crate) const NEUTRAL: &[(&str, &str)] = &[
     ("detokenize", "true"),
     ("documents", "[]"),
     ("echo", "false"),
+    ("function_call", r#""none""#),
     ("functions", "[]"),
+    ("include_reasoning", "true"),
     ("include_stop_str_in_output", "false"),
     ("length_penalty", "1.0"),
     ("logits_processors", "[]"),
@@ -428,6 +463,10 @@ pub(crate) const NEUTRAL: &[(&str, &str)] = &[
     ("use_beam_search", "false"),
     ("verbosity", r#""medium""#),
 ];
+
+/// Older names, and the members to use instead.
+pub(crate) const INSTEAD: &[(&str, &str)] =
+    &[("function_call", "tool_choice"), ("functions", "tools"), ("best_of", "n")];
 
 /// Tokens that a request took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
@@ -467,6 +506,9 @@ pub struct ChatCompletion {
     pub choices: Vec<ChatChoice>,
     /// Tokens.
     pub usage: TextUsage,
+    /// Parts of the request that have no effect, such as tools that their provider runs, where there are some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// One of the answers to a chat.
@@ -562,6 +604,9 @@ pub struct ChatChunk {
     /// Tokens, in the last part where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<TextUsage>,
+    /// Parts of the request that have no effect, in the first part, where there are some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// What came to one of the answers.
@@ -639,6 +684,9 @@ pub struct Completion {
     /// Tokens; of a stream in its last part, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<TextUsage>,
+    /// Parts of the request that have no effect, in the first part of a stream, where there are some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// One of the answers to a completion, or a part of one.

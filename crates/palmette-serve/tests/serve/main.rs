@@ -17,4 +17,5 @@ mod sockets;
 mod tables;
 mod targets;
 mod text;
+mod text_members;
 mod transport;

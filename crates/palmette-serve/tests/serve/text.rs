@@ -7,8 +7,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
-use palmette_model::{Architecture, Model, ModelConfig};
 use palmette_serve::{NewKey, Scope, ServeConfig, Server, TextOptions};
+use palmette_testkit::tiny_model;
 use palmette_text::engine::EngineOptions;
 use palmette_text::{TextModel, ToolFormat};
 use palmette_vocabulary::{LoadOptions, load_bytes};
@@ -22,25 +22,10 @@ use crate::shop::{check_documented, config};
 const POSITIONS: usize = 600;
 
 fn model() -> TextModel {
-    let mut pieces: Vec<String> = (32..127_u8).map(|byte| char::from(byte).to_string()).collect();
-    pieces.extend(["\": \"", "\n", "true", "</s>"].map(str::to_owned));
+    let pieces = tiny_model::pieces(&["\": \"", "\n", "true"]);
     let json = serde_json::to_string(&pieces).unwrap();
     let vocabulary = load_bytes("characters", json.as_bytes(), &LoadOptions::default()).unwrap();
-    let config = ModelConfig {
-        vocab_size: pieces.len(),
-        hidden_size: 16,
-        intermediate_size: 24,
-        num_hidden_layers: 2,
-        num_attention_heads: 2,
-        num_key_value_heads: 1,
-        head_dim: 8,
-        max_position_embeddings: POSITIONS,
-        rms_norm_eps: 1e-6,
-        rope_theta: 1e4,
-        tie_word_embeddings: true,
-        architecture: Architecture::default(),
-    };
-    let model = Arc::new(Model::random(config, 3).unwrap());
+    let model = Arc::new(tiny_model::model(pieces.len(), POSITIONS));
     TextModel::from_parts("tiny", model, vocabulary, &Default::default()).unwrap()
 }
 
@@ -48,33 +33,43 @@ const TEMPLATE: &str = "{% for m in messages %}{% if m.role == 'robot' %}{{ rais
     [{{ m.role }}] {{ m.content }}\n{% endfor %}{% for t in tools or [] %}{{ t.function.name }}\n{% endfor %}\
     {% if add_generation_prompt %}[assistant] {% endif %}";
 
-struct Writing {
-    server: Server,
-    router: Router,
+pub(crate) struct Writing {
+    pub(crate) server: Server,
+    pub(crate) router: Router,
 }
 
-struct Answered {
-    status: StatusCode,
-    headers: HeaderMap,
-    text: String,
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
 }
 
-fn writing_with(config: ServeConfig, engine: EngineOptions) -> Writing {
+pub(crate) fn writing_with(config: ServeConfig, engine: EngineOptions) -> Writing {
+    writing_by(config, engine, TEMPLATE, "llama3")
+}
+
+/// A server of the model with a chat template and a way of calling tools.
+pub(crate) fn writing_by(
+    config: ServeConfig,
+    engine: EngineOptions,
+    template: &str,
+    tool_format: &str,
+) -> Writing {
     let server = Server::new(config).unwrap();
-    let options =
-        TextOptions { engine, tool_format: ToolFormat::named("llama3"), ..TextOptions::default() };
-    let model = model().with_chat_template(TEMPLATE).unwrap();
+    let tool_format = ToolFormat::named(tool_format);
+    let options = TextOptions { engine, tool_format, ..TextOptions::default() };
+    let model = model().with_chat_template(template).unwrap();
     server.add_text("tiny", model, &options).unwrap();
     Writing { router: server.router(), server }
 }
 
-fn writing() -> Writing {
+pub(crate) fn writing() -> Writing {
     let engine = EngineOptions { max_texts: 4, max_tokens: 2400, ..EngineOptions::default() };
     writing_with(config(), engine)
 }
 
 impl Writing {
-    async fn send(&self, method: Method, path: &str, body: impl Into<Body>) -> Answered {
+    pub(crate) async fn send(&self, method: Method, path: &str, body: impl Into<Body>) -> Answered {
         let request =
             Request::builder().method(method.clone()).uri(path).header("host", "localhost");
         let request = request.body(body.into()).unwrap();
@@ -86,15 +81,15 @@ impl Writing {
         Answered { status: parts.status, headers: parts.headers, text }
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Answered {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answered {
         self.send(Method::POST, path, body.to_string()).await
     }
 
-    async fn chat(&self, members: Value) -> Answered {
+    pub(crate) async fn chat(&self, members: Value) -> Answered {
         self.post("/v1/chat/completions", &chat(members)).await
     }
 
-    async fn complete(&self, members: Value) -> Answered {
+    pub(crate) async fn complete(&self, members: Value) -> Answered {
         let mut body = json!({"model": "tiny", "prompt": "Once", "seed": 1});
         body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         self.post("/v1/completions", &body).await
@@ -110,14 +105,14 @@ fn chat(members: Value) -> Value {
 
 impl Answered {
     #[track_caller]
-    fn ok(self) -> Value {
+    pub(crate) fn ok(self) -> Value {
         assert_eq!(self.status, StatusCode::OK, "{}", self.text);
         serde_json::from_str(&self.text).expect("JSON")
     }
 
     /// Checks OpenAI's form of an error; its message and member.
     #[track_caller]
-    fn error(self, status: u16, code: &str) -> (String, String) {
+    pub(crate) fn error(self, status: u16, code: &str) -> (String, String) {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
         assert_eq!(self.headers["content-type"], "application/json");
         assert!(self.headers.contains_key("x-request-id"));
@@ -138,7 +133,7 @@ impl Answered {
 
     /// The events of a stream, which ends in `[DONE]`.
     #[track_caller]
-    fn events(self) -> Vec<Value> {
+    pub(crate) fn events(self) -> Vec<Value> {
         assert_eq!(self.status, StatusCode::OK, "{}", self.text);
         assert_eq!(self.headers["content-type"], "text/event-stream; charset=utf-8");
         let mut events: Vec<&str> = self.text.split_terminator("\n\n").collect();
@@ -151,7 +146,7 @@ impl Answered {
     }
 }
 
-fn schema() -> Value {
+pub(crate) fn schema() -> Value {
     json!({"type": "object", "properties": {"on": {"type": "boolean"}, "colour": {"enum": ["red", "green"]}},
         "required": ["on", "colour"], "additionalProperties": false})
 }
@@ -361,7 +356,7 @@ async fn what_cannot_be_answered_is_refused_by_its_member() {
         (json!({"messages": [{"role": "robot", "content": ""}]}), "messages", "no robots"),
         (json!({"tool_choice": "required"}), "tool_choice", "no tools"),
         (json!({"deadline_ms": 0}), "deadline_ms", "takes 1 to"),
-        (json!({"response_format": {"type": "xml"}}), "response_format", "json_schema"),
+        (json!({"response_format": {"type": "xml"}}), "response_format.type", "json_schema"),
         (json!({"guided_json": {"type": "thing"}}), "guided_json", "the types are"),
         (json!({"guided_regex": "("}), "guided_regex", ""),
         (json!({"guided_grammar": "start: missing"}), "guided_grammar", "missing"),
@@ -553,7 +548,7 @@ async fn texts_are_cut_and_put_together_and_a_model_is_told_of() {
 
 /// The events of a response's stream, each by the name in its line and in itself.
 #[track_caller]
-fn named_events(answered: &Answered) -> Vec<Value> {
+pub(crate) fn named_events(answered: &Answered) -> Vec<Value> {
     assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
     let events = answered.text.split_terminator("\n\n");
     let event = |(number, event): (usize, &str)| {

@@ -68,19 +68,10 @@ impl ToolCallReader {
     /// Reads an answer in this format.
     pub fn new(format: ToolFormat) -> Self {
         let begin = format.begin.split_once("NAME").unwrap_or((format.begin, ""));
-        let (state, buffer) = (State::Words, String::new());
+        let is_begun = format.reasoning.is_some_and(|(begin, _)| begin.is_empty());
+        let state = if is_begun { State::Reasoning } else { State::Words };
+        let buffer = String::new();
         Self { format, begin, state, buffer, calls: 0, has_words: false }
-    }
-
-    /// The same where the prompt has begun the reasoning, as templates of some models do.
-    #[must_use]
-    pub fn in_reasoning(self) -> Self {
-        Self { state: State::Reasoning, ..self }
-    }
-
-    /// True where a prompt ends in the mark that begins reasoning.
-    pub fn begins_reasoning(format: &ToolFormat, prompt: &str) -> bool {
-        format.reasoning.is_some_and(|(begin, _)| prompt.trim_end().ends_with(begin))
     }
 
     /// The special tokens that must be in the text.
@@ -91,6 +82,11 @@ impl ToolCallReader {
         let more = [format.separator, reasoning.0, reasoning.1, format.answer];
         let texts = texts.into_iter().chain(more).filter(|text| !text.is_empty());
         SpecialText::Within(texts.map(str::to_owned).collect())
+    }
+
+    /// True within the reasoning.
+    pub fn is_reasoning(&self) -> bool {
+        matches!(self.state, State::Reasoning)
     }
 
     /// Calls that have begun so far.
@@ -143,8 +139,8 @@ impl ToolCallReader {
         let (reasoning, group) = (self.format.reasoning, self.format.group);
         // Where calls stand together, what begins them all comes first; a call's own text may be plain JSON.
         let mut marks = vec![group.map_or(self.begin.0, |(begin, _)| begin)];
-        marks.extend(reasoning.map(|(begin, _)| begin));
-        marks.extend(Some(self.format.answer).filter(|mark| !mark.is_empty()));
+        let others = reasoning.map(|(begin, _)| begin).into_iter().chain([self.format.answer]);
+        marks.extend(others.filter(|mark| !mark.is_empty()));
         let found = first_of(&self.buffer, &marks);
         let place = found.map_or(self.buffer.len(), |(place, _)| place);
         let before = self.take(place);
@@ -359,10 +355,11 @@ mod tests {
             let thought = vec![Piece::Reasoning("Let me see.".to_owned())];
             let text = format!("{begin}Let me see.{end}\n\n{answer}");
             check(format.name, &text, vec![thought.clone(), words("It is < 5 \"°C\".")]);
-            let reader = ToolCallReader::new(*format).in_reasoning();
+            assert_eq!(format.after_prompt("assistant\n"), *format);
+            let begun = format.after_prompt(&format!("assistant\n{begin}\n"));
             let text = format!("Let me see.{end}{answer}");
-            assert_eq!(read(reader, &[&text]), [thought, words("It is < 5 \"°C\".")].concat());
-            assert!(ToolCallReader::begins_reasoning(format, &format!("assistant\n{begin}\n")));
+            let pieces = read(ToolCallReader::new(begun), &[&text]);
+            assert_eq!(pieces, [thought, words("It is < 5 \"°C\".")].concat());
         }
     }
 

@@ -71,7 +71,6 @@ pub(super) struct Prepared {
     pub(super) n: usize,
     /// The format of calls, where there are tools.
     format: Option<ToolFormat>,
-    in_reasoning: bool,
     /// Parts of a grammar without effect.
     notes: Vec<String>,
 }
@@ -121,8 +120,7 @@ impl Ask {
             Some(tools) => Some(self.tool_request(args, tools)?),
         };
         let format = tool_request.as_ref().map(|_| args.shape.format_of(model)).transpose()?;
-        let (tokens, in_reasoning) =
-            self.prompt_tokens(model, tool_request.as_ref(), format.as_ref())?;
+        let (tokens, format) = self.prompt_tokens(model, tool_request.as_ref(), format)?;
         let (constraint, notes) = match args.no_mask {
             true => (Constrained::Nothing, Vec::new()),
             false => self.constraint(args, model, shape, tool_request.as_ref(), format.as_ref())?,
@@ -170,7 +168,7 @@ impl Ask {
         request.check(model)?;
         let n = self.n.unwrap_or(sampling.n);
         check_n(n)?;
-        Ok(Prepared { request, n, format, in_reasoning, notes })
+        Ok(Prepared { request, n, format, notes })
     }
 
     /// Tools as a request with all that counts for calls.
@@ -200,14 +198,15 @@ impl Ask {
         Ok(request)
     }
 
+    /// The prompt, and the format of calls in an answer to it.
     fn prompt_tokens(
         &self,
         model: &TextModel,
         tool_request: Option<&Value>,
-        format: Option<&ToolFormat>,
-    ) -> anyhow::Result<(Vec<TokenId>, bool)> {
+        format: Option<ToolFormat>,
+    ) -> anyhow::Result<(Vec<TokenId>, Option<ToolFormat>)> {
         let messages = match (&self.prompt, &self.messages) {
-            (Some(prompt), None) => return Ok((model.encode_text(prompt)?, false)),
+            (Some(prompt), None) => return Ok((model.encode_text(prompt)?, format)),
             (None, Some(Value::Array(messages))) => messages.clone(),
             (None, Some(_)) => {
                 bail!("\"messages\" is a list of objects with \"role\" and \"content\"")
@@ -220,15 +219,14 @@ impl Ask {
             messages,
             tools: tools.flatten().unwrap_or_default(),
             extra: self.chat_template_kwargs.clone().unwrap_or_default(),
-            calls: format.copied().or(model.tool_format().copied()),
+            calls: format.or(model.tool_format().copied()),
             ..Conversation::default()
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.ok().and_then(|now| i64::try_from(now.as_secs()).ok());
         let prompt = model.chat_prompt(&conversation, now)?;
-        let in_reasoning =
-            format.is_some_and(|format| ToolCallReader::begins_reasoning(format, &prompt));
-        Ok((model.encode_prompt(&prompt)?, in_reasoning))
+        let format = format.map(|format| format.after_prompt(&prompt));
+        Ok((model.encode_prompt(&prompt)?, format))
     }
 
     fn constraint(
@@ -338,12 +336,7 @@ impl Prepared {
 
     /// A listener to a text.
     pub(super) fn clock(&self) -> Clock {
-        let reader =
-            self.format.map(|format| match (ToolCallReader::new(format), self.in_reasoning) {
-                (reader, true) => reader.in_reasoning(),
-                (reader, false) => reader,
-            });
-        Clock::start(reader)
+        Clock::start(self.format.map(ToolCallReader::new))
     }
 
     /// Writes the text of a number.

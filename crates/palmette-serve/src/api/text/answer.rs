@@ -86,9 +86,15 @@ pub(super) enum Part {
         name: String,
     },
     Arguments(String),
-    CallEnd,
-    /// A whole call of a custom tool.
-    Custom(CustomCall),
+    CallEnd {
+        /// False where the text ended before the call did.
+        is_whole: bool,
+    },
+    /// A call of a custom tool, which has ended.
+    Custom {
+        call: CustomCall,
+        is_whole: bool,
+    },
 }
 
 type Parts = Vec<(usize, Part)>;
@@ -98,6 +104,12 @@ impl Reader {
         let calls = calling.map(|calling| ToolCallReader::new(calling.format));
         let customs = calling.map_or_else(Vec::new, |calling| calling.customs.clone());
         Self { calls, customs, begun: 0, custom: None }
+    }
+
+    /// Tokens of the reasoning among those that come next.
+    pub(super) fn reasoning_tokens(&self, tokens: &[TextToken]) -> usize {
+        let is_reasoning = self.calls.as_ref().is_some_and(ToolCallReader::is_reasoning);
+        if is_reasoning { tokens.len() } else { 0 }
     }
 
     pub(super) fn push(&mut self, text: &str) -> Parts {
@@ -141,11 +153,12 @@ impl Reader {
                 None
             }
             (Piece::Arguments(text), None) => Some(Part::Arguments(text)),
-            (Piece::CallEnd { .. }, custom) => Some(match custom.take() {
+            (Piece::CallEnd { is_whole }, custom) => Some(match custom.take() {
                 Some((name, arguments)) => {
-                    Part::Custom(CustomCall { name, input: input_of(&arguments) })
+                    let call = CustomCall { name, input: input_of(&arguments) };
+                    Part::Custom { call, is_whole }
                 }
-                None => Part::CallEnd,
+                None => Part::CallEnd { is_whole },
             }),
         }
     }
@@ -182,6 +195,10 @@ pub(super) struct Written {
     pub(super) text: String,
     pub(super) reasoning: String,
     pub(super) calls: Vec<ToolCall>,
+    /// The text ended before the last of the calls did.
+    pub(super) is_call_cut: bool,
+    /// Tokens of the reasoning.
+    pub(super) reasoning_tokens: usize,
     pub(super) tokens: Vec<TextToken>,
     /// Log-probabilities of the prompt's tokens from the second on.
     pub(super) prompt: Vec<LogProbabilities>,
@@ -206,11 +223,12 @@ impl Written {
                         function.arguments.push_str(&text);
                     }
                 }
-                Part::Custom(call) => {
+                Part::Custom { call, is_whole } => {
                     let (id, custom) = (id(number), Some(call));
                     self.calls.push(ToolCall { id, kind: "custom", function: None, custom });
+                    self.is_call_cut = !is_whole;
                 }
-                Part::CallEnd => {}
+                Part::CallEnd { is_whole } => self.is_call_cut = !is_whole,
             }
         }
     }
@@ -233,6 +251,7 @@ pub(super) async fn whole(
         let id = |call| call_id(request_id, place, call);
         match update {
             Update::Text(TextPiece { text, tokens }) => {
+                answer.reasoning_tokens += reader.reasoning_tokens(&tokens);
                 answer.tokens.extend(tokens);
                 answer.add(reader.push(&text), id);
             }

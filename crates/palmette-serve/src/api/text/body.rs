@@ -13,7 +13,7 @@ use crate::api::body;
 use crate::json::Text;
 use crate::problem::Problem;
 use crate::server::App;
-use crate::wire::{self, NEUTRAL, TextMembers, WITHOUT_MEANING};
+use crate::wire::{self, INSTEAD, NEUTRAL, TextMembers, WITHOUT_MEANING};
 
 /// Members of a body by name, as they are written.
 type Members = BTreeMap<String, Box<RawValue>>;
@@ -30,15 +30,18 @@ pub(super) async fn read<Own: DeserializeOwned + PartialSchema>(
 fn split<Own: DeserializeOwned + PartialSchema>(
     mut members: Members,
 ) -> Result<(Own, TextMembers), Problem> {
-    // What is null is not given: clients write out what they leave to the server.
-    members
-        .retain(|name, value| value.get() != "null" && !WITHOUT_MEANING.contains(&name.as_str()));
     let names = wire::members::<Own>();
+    let has_meaning = |name: &str| names.contains(name) || !WITHOUT_MEANING.contains(&name);
+    // What is null is not given: clients write out what they leave to the server.
+    members.retain(|name, value| value.get() != "null" && has_meaning(name));
     for (name, neutral) in NEUTRAL.iter().filter(|(name, _)| !names.contains(*name)) {
         let Some(value) = members.get(*name) else { continue };
         if !means(value.get(), neutral) {
+            let instead = INSTEAD.iter().find(|(old, _)| old == name);
+            let way_out =
+                instead.map_or("leave it out".to_owned(), |(_, new)| format!("use {new}"));
             let detail = format!(
-                "{name} is {}; only {neutral} is computed here, and another value would give other answers: leave it out",
+                "{name} is {}; only {neutral} is computed here, and another value would give other answers: {way_out}",
                 shown(value)
             );
             return Err(Problem::invalid(format!("/{name}"), detail));

@@ -21,7 +21,7 @@ use super::answer::{self, Reader, Written, call_id, chat_logprobs, missed, usage
 use super::body::read;
 use super::constraint::{Calling, Tools, asked, tools_of};
 use super::request::{
-    Going, OfRoute, Part, Prompt, answers_wanted, compiled, deadline, requests, submit,
+    Going, OfRoute, Part, Prompt, Warnings, answers_wanted, compiled, deadline, requests, submit,
 };
 use super::stream::{EventLines, Events, response};
 use crate::api::documented::Texts;
@@ -32,7 +32,8 @@ use crate::server::{App, Received};
 use crate::texts::{self, ServedText};
 use crate::wire::{
     ChatBody, ChatChoice, ChatChunk, ChatCompletion, ChatMembers, ChatMessage, ChunkChoice, Delta,
-    DeltaCall, DeltaFunction, FinishName, StreamOptions, TextMembers, TextUsage,
+    DeltaCall, DeltaFunction, FinishName, StreamOptions, TextMembers, TextUsage, Thinking,
+    ThinkingKind,
 };
 
 /// Answers a chat by a text model.
@@ -60,7 +61,7 @@ pub(crate) async fn chat(
     let until = deadline(&app, &both, received.0)?;
     let n = answers_wanted(&both, 1)?;
     let (streams, options) = (both.stream == Some(true), both.stream_options.unwrap_or_default());
-    let (request, calling) = ready(&served, chat, both, until).await?;
+    let Ready { request, calling, warnings } = ready(&served, chat, both, until).await?;
     let prompt_tokens = request.prompt.len();
     let answers = submit(&app, &served, &[request], n)?;
     let head = Head {
@@ -68,6 +69,7 @@ pub(crate) async fn chat(
         created: seconds_since_1970() as u64,
         served,
         prompt_tokens,
+        warnings,
     };
     if streams {
         let readers = (0..n).map(|_| Some((Reader::new(calling.as_ref()), 0))).collect();
@@ -78,13 +80,20 @@ pub(crate) async fn chat(
     Ok(Json(head.answer(written)).into_response())
 }
 
+/// A chat that is ready to be answered.
+pub(super) struct Ready {
+    pub(super) request: TextRequest,
+    pub(super) calling: Option<Calling>,
+    pub(super) warnings: Vec<String>,
+}
+
 /// Makes prompt and grammar on a thread where nobody waits; a client that goes away, or the deadline, calls the work off.
 pub(super) async fn ready(
     served: &Arc<ServedText>,
     chat: ChatMembers,
     both: TextMembers,
     until: Instant,
-) -> Result<(TextRequest, Option<Calling>), Problem> {
+) -> Result<Ready, Problem> {
     let served = Arc::clone(served);
     let is_gone = Arc::new(AtomicBool::new(false));
     let _going = Going(Arc::clone(&is_gone));
@@ -97,12 +106,17 @@ fn prepare(
     chat: &ChatMembers,
     both: &TextMembers,
     is_gone: &AtomicBool,
-) -> Result<(TextRequest, Option<Calling>), Problem> {
-    let tools = tools_of(chat, served.tool_format, &served.name)?;
-    let tokens = prompt_tokens(served, chat, tools.as_ref())?;
+) -> Result<Ready, Problem> {
+    let mut warnings = Warnings::default();
+    let mut tools = tools_of(chat, served.tool_format, &served.name)?;
+    let prompt = prompt(served, chat, tools.as_ref(), &mut warnings)?;
+    let tokens = encoded(served, &prompt)?;
+    if let Some(tools) = &mut tools {
+        tools.format = tools.format.after_prompt(&prompt);
+    }
     let found = asked(both, served.json, tools.as_ref().map(|tools| (chat, tools)))?;
     let constraint = match &found {
-        Some(found) => compiled(served, found, is_gone)?,
+        Some(found) => compiled(served, found, is_gone, &mut warnings)?,
         None => Constrained::Nothing,
     };
     let calling = tools.map(|tools| tools.calling());
@@ -117,12 +131,28 @@ fn prepare(
     let special = calling
         .as_ref()
         .map_or(SpecialText::Hidden, |calling| ToolCallReader::special_text(&calling.format));
-    let max_tokens = chat.max_completion_tokens.or(both.max_tokens);
-    let of_route = OfRoute { max_tokens, logprobs, prompt_logprobs: None, special };
+    let (max_tokens, max_tokens_at) = match (chat.max_completion_tokens, both.max_tokens) {
+        (Some(new), Some(old)) if new != old => {
+            let detail =
+                format!("max_completion_tokens is {new}, and max_tokens is {old}; leave one out");
+            return Err(Problem::invalid("/max_tokens", detail));
+        }
+        (Some(new), _) => (Some(new), "/max_completion_tokens"),
+        (None, old) => (old, "/max_tokens"),
+    };
+    let logprobs_at = "/top_logprobs";
+    let of_route = OfRoute {
+        max_tokens,
+        max_tokens_at,
+        logprobs,
+        logprobs_at,
+        prompt_logprobs: None,
+        special,
+    };
     let prompts = vec![Prompt { tokens, pointer: "/messages".to_owned() }];
     let mut requests = requests(served, both, &of_route, prompts, &constraint)?;
     let request = requests.pop().expect("one prompt, one request");
-    Ok((request, calling))
+    Ok(Ready { request, calling, warnings: warnings.into_vec() })
 }
 
 /// The tokens of a chat's prompt.
@@ -131,40 +161,65 @@ pub(super) fn chat_tokens(
     chat: &ChatMembers,
 ) -> Result<Vec<TokenId>, Problem> {
     let tools = tools_of(chat, served.tool_format, &served.name)?;
-    prompt_tokens(served, chat, tools.as_ref())
+    encoded(served, &prompt(served, chat, tools.as_ref(), &mut Warnings::default())?)
 }
 
-fn prompt_tokens(
-    served: &ServedText,
-    chat: &ChatMembers,
-    tools: Option<&Tools>,
-) -> Result<Vec<TokenId>, Problem> {
-    let text = prompt(served, chat, tools)?;
-    let tokens = served.model().encode_prompt(&text);
+fn encoded(served: &ServedText, prompt: &str) -> Result<Vec<TokenId>, Problem> {
+    let tokens = served.model().encode_prompt(prompt);
     tokens.map_err(|error| Problem::invalid("/messages", error.to_string()))
 }
 
 /// Efforts of reasoning that clients ask for.
 const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
+/// Lengths of answers that clients ask for.
+const VERBOSITIES: [&str; 3] = ["low", "medium", "high"];
+/// The variable by which templates switch reasoning on and off.
+const SWITCH: &str = "enable_thinking";
 
-/// Variables of the chat template: those of the request, and the effort of reasoning by the names that templates have for it.
+/// Variables of the chat template: those of the request, and what it says of reasoning and length by the names that templates have for it.
+///
+/// One that the template does not read has no effect, which the answer says.
 fn template_variables(
     served: &ServedText,
     chat: &ChatMembers,
+    warnings: &mut Warnings,
 ) -> Result<Map<String, Value>, Problem> {
-    let mut variables = chat.chat_template_kwargs.clone().unwrap_or_default();
-    let Some(effort) = &chat.reasoning_effort else { return Ok(variables) };
-    if !EFFORTS.contains(&effort.as_str()) {
-        let detail = format!("reasoning_effort is {effort:?}; there are {}", EFFORTS.join(", "));
-        return Err(Problem::invalid("/reasoning_effort", detail));
-    }
-    variables.entry("reasoning_effort").or_insert_with(|| effort.as_str().into());
-    let reads_switch = || {
-        let template = served.model().chat_template();
-        template.is_ok_and(|template| template.mentions("enable_thinking"))
+    let template = served.model().chat_template();
+    let reads = |name: &str| template.as_ref().is_ok_and(|template| template.mentions(name));
+    let mut unread = |member: &str, value: &str| {
+        warnings.add(format!(
+            "{member} is {value}, and the model's chat template does not read it: it has no effect"
+        ));
     };
-    if effort == "none" && reads_switch() {
-        variables.entry("enable_thinking").or_insert(Value::Bool(false));
+    let mut variables = chat.chat_template_kwargs.clone().unwrap_or_default();
+    for (name, value) in variables.iter().filter(|(name, _)| !reads(name)) {
+        unread(&format!("chat_template_kwargs.{name}"), &value.to_string());
+    }
+    for (name, given, known) in [
+        ("reasoning_effort", &chat.reasoning_effort, &EFFORTS[..]),
+        ("verbosity", &chat.verbosity, &VERBOSITIES),
+    ] {
+        let Some(given) = given.as_deref() else { continue };
+        if !known.contains(&given) {
+            let detail = format!("{name} is {given:?}; there are {}", known.join(", "));
+            return Err(Problem::invalid(format!("/{name}"), detail));
+        }
+        variables.entry(name).or_insert_with(|| given.into());
+        let is_switch = (name, given) == ("reasoning_effort", "none") && reads(SWITCH);
+        if is_switch {
+            variables.entry(SWITCH).or_insert(Value::Bool(false));
+        }
+        // What is usual asks for nothing.
+        if !is_switch && given != "medium" && !reads(name) {
+            unread(name, given);
+        }
+    }
+    if let Some(Thinking { kind }) = chat.thinking {
+        let is_enabled = kind == ThinkingKind::Enabled;
+        variables.entry(SWITCH).or_insert(Value::Bool(is_enabled));
+        if !reads(SWITCH) {
+            unread("thinking.type", if is_enabled { "enabled" } else { "disabled" });
+        }
     }
     Ok(variables)
 }
@@ -174,6 +229,7 @@ fn prompt(
     served: &ServedText,
     chat: &ChatMembers,
     tools: Option<&Tools>,
+    warnings: &mut Warnings,
 ) -> Result<String, Problem> {
     let end = match (chat.add_generation_prompt, chat.continue_final_message == Some(true)) {
         (Some(true), true) => {
@@ -188,7 +244,7 @@ fn prompt(
     let conversation = Conversation {
         messages: chat.messages.clone(),
         tools: tools.map_or_else(Vec::new, |tools| tools.list.clone()),
-        extra: template_variables(served, chat)?,
+        extra: template_variables(served, chat, warnings)?,
         calls: served.tool_format,
         end,
     };
@@ -212,6 +268,7 @@ struct Head {
     created: u64,
     served: Arc<ServedText>,
     prompt_tokens: usize,
+    warnings: Vec<String>,
 }
 
 impl Head {
@@ -247,6 +304,7 @@ impl Head {
             model: self.served.name.clone(),
             choices,
             usage: usage(self.prompt_tokens, completion_tokens),
+            warnings: self.warnings.clone(),
         }
     }
 }
@@ -262,7 +320,7 @@ struct ChatEvents {
 }
 
 impl ChatEvents {
-    fn chunk(&self, choices: Vec<ChunkChoice>, usage: Option<TextUsage>) -> ChatChunk {
+    fn chunk(&mut self, choices: Vec<ChunkChoice>, usage: Option<TextUsage>) -> ChatChunk {
         ChatChunk {
             id: self.head.id(),
             object: "chat.completion.chunk",
@@ -270,6 +328,8 @@ impl ChatEvents {
             model: self.head.served.name.clone(),
             choices,
             usage,
+            // Once: the first event has them.
+            warnings: std::mem::take(&mut self.head.warnings),
         }
     }
 
@@ -277,7 +337,7 @@ impl ChatEvents {
         usage(self.head.prompt_tokens, self.completion_tokens)
     }
 
-    fn push(&self, choice: ChunkChoice, out: &mut EventLines) {
+    fn push(&mut self, choice: ChunkChoice, out: &mut EventLines) {
         let usage = self.options.continuous_usage_stats.then(|| self.usage());
         out.push(&self.chunk(vec![choice], usage));
     }
@@ -299,14 +359,14 @@ impl ChatEvents {
             }
             answer::Part::Call { name } => of_call(function(id(), Some(name), String::new())),
             answer::Part::Arguments(text) => of_call(function(None, None, text)),
-            answer::Part::Custom(custom) => of_call(DeltaCall {
+            answer::Part::Custom { call: custom, .. } => of_call(DeltaCall {
                 index: call,
                 kind: Some("custom"),
                 id: id(),
                 function: None,
                 custom: Some(custom),
             }),
-            answer::Part::CallEnd => return None,
+            answer::Part::CallEnd { .. } => return None,
         })
     }
 }
@@ -366,7 +426,8 @@ impl Events for ChatEvents {
 
     fn end(&mut self, out: &mut EventLines) {
         if self.options.include_usage {
-            out.push(&self.chunk(Vec::new(), Some(self.usage())));
+            let usage = self.usage();
+            out.push(&self.chunk(Vec::new(), Some(usage)));
         }
         out.push_done();
     }

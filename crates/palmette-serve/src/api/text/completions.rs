@@ -21,7 +21,7 @@ use super::answer::{
 use super::body::read;
 use super::constraint::asked;
 use super::request::{
-    Going, OfRoute, Part, Prompt, answers_wanted, compiled, deadline, requests, submit,
+    Going, OfRoute, Part, Prompt, Warnings, answers_wanted, compiled, deadline, requests, submit,
 };
 use super::stream::{EventLines, Events, response};
 use crate::api::documented::Texts;
@@ -62,7 +62,7 @@ pub(crate) async fn complete(
     let until = deadline(&app, &both, received.0)?;
     let n = answers_wanted(&both, own.prompt.count())?;
     let (streams, options) = (both.stream == Some(true), both.stream_options.unwrap_or_default());
-    let (requests, echoes) = ready(&served, own, both, until).await?;
+    let Ready { requests, echoes, warnings } = ready(&served, own, both, until).await?;
     let prompt_tokens = requests.iter().map(|request| request.prompt.len()).sum();
     let of_request = |request: &TextRequest| {
         let wanted = request.logprobs.and(request.prompt_logprobs);
@@ -79,6 +79,7 @@ pub(crate) async fn complete(
         echoes,
         scored,
         n,
+        warnings,
     };
     if streams {
         let texts = (0..count).map(|index| Some(Told::new(&head, index))).collect();
@@ -89,8 +90,13 @@ pub(crate) async fn complete(
     Ok(Json(head.answer(written)).into_response())
 }
 
-/// Requests to the engine, and what is echoed of each prompt.
-type Ready = (Vec<TextRequest>, Vec<String>);
+/// A completion that is ready to be written.
+struct Ready {
+    requests: Vec<TextRequest>,
+    /// By prompt, the text that is echoed of it.
+    echoes: Vec<String>,
+    warnings: Vec<String>,
+}
 
 /// Makes prompts and grammar on a thread where nobody waits; a client that goes away, or the deadline, calls the work off.
 async fn ready(
@@ -113,9 +119,10 @@ fn prepare(
     is_gone: &AtomicBool,
 ) -> Result<Ready, Problem> {
     let echo = own.echo == Some(true);
-    let (prompts, echoes) = prompts(served, own.prompt)?;
+    let (prompts, echoes) = prompts(served, own.prompt, own.add_special_tokens != Some(false))?;
+    let mut warnings = Warnings::default();
     let constraint = match asked(both, served.json, None)? {
-        Some(found) => compiled(served, &found, is_gone)?,
+        Some(found) => compiled(served, &found, is_gone, &mut warnings)?,
         None => Constrained::Nothing,
     };
     let max_tokens = Some(both.max_tokens.unwrap_or(DEFAULT_TOKENS));
@@ -123,13 +130,15 @@ fn prepare(
     let only_echo = (max_tokens == Some(0)).then_some(0);
     let of_route = OfRoute {
         max_tokens,
+        max_tokens_at: "/max_tokens",
         logprobs: own.logprobs,
+        logprobs_at: "/logprobs",
         prompt_logprobs: own.logprobs.or(only_echo).filter(|_| echo),
         special: SpecialText::Hidden,
     };
     let requests = requests(served, both, &of_route, prompts, &constraint)?;
     let echoes = if echo { echoes } else { vec![String::new(); requests.len()] };
-    Ok((requests, echoes))
+    Ok(Ready { requests, echoes, warnings: warnings.into_vec() })
 }
 
 impl Prompts {
@@ -142,10 +151,17 @@ impl Prompts {
     }
 }
 
-/// Prompts as tokens, and as texts.
-fn prompts(served: &ServedText, given: Prompts) -> Result<(Vec<Prompt>, Vec<String>), Problem> {
+/// Prompts as tokens, after those that begin a text where `begins` is true, and as texts.
+fn prompts(
+    served: &ServedText,
+    given: Prompts,
+    begins: bool,
+) -> Result<(Vec<Prompt>, Vec<String>), Problem> {
     let of_text = |text: String, pointer: String| {
-        let tokens = served.model().encode_text(&text);
+        let tokens = match begins {
+            true => served.model().encode_text(&text),
+            false => served.model().encode_prompt(&text),
+        };
         let tokens =
             tokens.map_err(|error| Problem::invalid(pointer.clone(), error.to_string()))?;
         Ok((Prompt { tokens, pointer }, text))
@@ -190,6 +206,7 @@ struct Head {
     scored: Vec<Option<Vec<TokenId>>>,
     /// Answers of each prompt.
     n: usize,
+    warnings: Vec<String>,
 }
 
 impl Head {
@@ -205,6 +222,7 @@ impl Head {
             model: self.served.name.clone(),
             choices,
             usage: None,
+            warnings: Vec::new(),
         }
     }
 
@@ -250,7 +268,8 @@ impl Head {
         };
         let choices = written.into_iter().enumerate().map(choice).collect();
         let usage = Some(usage(self.prompt_tokens, completion_tokens));
-        Completion { usage, ..self.completion(choices) }
+        let warnings = self.warnings.clone();
+        Completion { usage, warnings, ..self.completion(choices) }
     }
 }
 
@@ -280,9 +299,11 @@ struct CompletionEvents {
 }
 
 impl CompletionEvents {
-    fn push(&self, choices: Vec<CompletionChoice>, with_usage: bool, out: &mut EventLines) {
+    fn push(&mut self, choices: Vec<CompletionChoice>, with_usage: bool, out: &mut EventLines) {
         let usage = with_usage.then(|| usage(self.head.prompt_tokens, self.completion_tokens));
-        out.push(&Completion { usage, ..self.head.completion(choices) });
+        // Once: the first event has them.
+        let warnings = std::mem::take(&mut self.head.warnings);
+        out.push(&Completion { usage, warnings, ..self.head.completion(choices) });
     }
 }
 

@@ -1,5 +1,6 @@
 //! Constraints of a request: which of its members names one, and the grammar that it is.
 
+use palmette_attributes::parse_unique;
 use palmette_grammar::GrammarSource;
 use palmette_grammar::frontends::gbnf::GbnfOptions;
 use palmette_grammar::frontends::lark::LarkOptions;
@@ -97,9 +98,9 @@ pub(super) fn asked(
         return calls(both, form, chat, tools).map(Some);
     }
     if let Some(format) = &both.response_format {
-        let refused =
-            |error: &dyn ToString| Problem::invalid("/response_format", error.to_string());
-        let source = sources::of_response_format(format, form).map_err(|error| refused(&error))?;
+        let source = sources::of_response_format(format, form).map_err(|error| {
+            Problem::invalid(format!("/response_format{}", error.pointer()), error.to_string())
+        })?;
         let pointer = "/response_format".to_owned();
         found.extend(source.map(|source| Asked { source, pointer }));
     }
@@ -194,8 +195,17 @@ fn guided(both: &TextMembers, form: JsonForm) -> Result<Vec<Asked>, Problem> {
     let mut add = |name: &str, source| {
         found.push(Asked { source, pointer: format!("/structured_outputs/{name}") });
     };
+    if outputs.resources.is_some() && json.is_none() {
+        return Err(Problem::invalid(
+            "/structured_outputs/resources",
+            "resources are schemas that the one in json refers to, and there is no json; leave them out",
+        ));
+    }
     if let Some(schema) = json {
-        add("json", form.json_schema(document("/structured_outputs/json", schema)?));
+        let given = outputs.resources.iter().flatten();
+        let resources = given.map(|(uri, schema)| (uri.clone(), schema.get().to_owned())).collect();
+        let schema = document("/structured_outputs/json", schema)?;
+        add("json", form.json_schema_among(schema, resources));
     }
     if let Some(text) = expression {
         add("regex", regex(text.clone()));
@@ -221,14 +231,18 @@ fn guided(both: &TextMembers, form: JsonForm) -> Result<Vec<Asked>, Problem> {
     Ok(found)
 }
 
-/// A schema or tag, or one in a JSON string, as clients send both.
+/// A schema or tag, or one in a JSON string, as clients send both. Of two members of one name one would be lost.
 fn document(pointer: &str, value: &RawValue) -> Result<String, Problem> {
     let text = value.get();
-    match text.starts_with('"') {
-        true => {
-            serde_json::from_str(text).map_err(|error| Problem::invalid(pointer, error.to_string()))
-        }
-        false => Ok(text.to_owned()),
+    let refused = |error: serde_json::Error| Problem::invalid(pointer, error.to_string());
+    let text = match text.starts_with('"') {
+        true => serde_json::from_str(text).map_err(refused)?,
+        false => text.to_owned(),
+    };
+    match parse_unique(&text) {
+        Err(error) if error.is_data() => Err(refused(error)),
+        // What is no JSON, or nests too deep, is told by whoever reads it.
+        _ => Ok(text),
     }
 }
 
@@ -364,7 +378,15 @@ mod tests {
             ),
             (json!({"structured_outputs": {}}), "/structured_outputs"),
             (json!({"guided_choice": []}), "/guided_choice"),
-            (json!({"response_format": {"type": "jsno"}}), "/response_format"),
+            (json!({"response_format": {"type": "jsno"}}), "/response_format/type"),
+            (
+                json!({"response_format": {"type": "json_object", "json_schema": {}}}),
+                "/response_format/json_schema",
+            ),
+            (
+                json!({"structured_outputs": {"regex": "a", "resources": {"u": true}}}),
+                "/structured_outputs/resources",
+            ),
         ] {
             let problem = asked(&both(members.clone()), JsonForm::default(), None).unwrap_err();
             assert_eq!(problem.errors[0].pointer, pointer, "{members}: {}", problem.detail);

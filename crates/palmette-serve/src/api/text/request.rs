@@ -48,7 +48,11 @@ pub(super) struct Prompt {
 pub(super) struct OfRoute {
     /// Most tokens of an answer; `None` for as many as there is room for.
     pub(super) max_tokens: Option<usize>,
+    /// The member that says it, as a JSON pointer.
+    pub(super) max_tokens_at: &'static str,
     pub(super) logprobs: Option<usize>,
+    /// The member that says how many.
+    pub(super) logprobs_at: &'static str,
     /// The same for the prompt's tokens.
     pub(super) prompt_logprobs: Option<usize>,
     pub(super) special: SpecialText,
@@ -88,17 +92,40 @@ pub(super) fn answers_wanted(both: &TextMembers, prompts: usize) -> Result<usize
     }
 }
 
+/// Parts of a request without effect that an answer names, at most.
+const MAX_WARNINGS: usize = 20;
+
+/// Parts of a request that have no effect, as an answer names them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Warnings(Vec<String>);
+
+impl Warnings {
+    pub(super) fn add(&mut self, warning: String) {
+        self.0.push(warning);
+    }
+
+    pub(super) fn into_vec(mut self) -> Vec<String> {
+        let more = self.0.len().saturating_sub(MAX_WARNINGS);
+        self.0.truncate(MAX_WARNINGS);
+        self.0.extend((more > 0).then(|| format!("and {more} more")));
+        self.0
+    }
+}
+
 /// Compiles a grammar, unless the client goes away meanwhile. Not for a thread that others wait for.
 pub(super) fn compiled(
     served: &ServedText,
     asked: &Asked,
     is_gone: &AtomicBool,
+    warnings: &mut Warnings,
 ) -> Result<Constrained, Problem> {
     let compiled = served.model().compile_unless(&asked.source, is_gone);
     let grammar = compiled.map_err(|error| match error {
         CacheError::Cancelled => Problem::new(Kind::DeadlineMissed, error.to_string()),
         other => Problem::invalid(asked.pointer.clone(), other.to_string()),
     })?;
+    let name = asked.pointer.trim_start_matches('/').replace('/', ".");
+    grammar.notes().into_iter().for_each(|note| warnings.add(format!("{name}: {note}")));
     Ok(Constrained::by(&grammar))
 }
 
@@ -126,7 +153,7 @@ pub(super) fn requests(
     {
         let detail =
             format!("{wanted} log-probabilities at each place; {MAX_LOGPROBS} at most are given");
-        return Err(Problem::invalid("/top_logprobs", detail));
+        return Err(Problem::invalid(of_route.logprobs_at, detail));
     }
     let logit_bias = logit_bias(both)?;
     let stop_tokens = both.stop_token_ids.iter().flatten().map(|&token| TokenId(token));
@@ -156,12 +183,14 @@ pub(super) fn requests(
             special: of_route.special.clone(),
             ..TextRequest::new(prompt.tokens, max_tokens)
         };
-        request.check(served.model()).map_err(|error| refused(&error, &prompt.pointer))?;
+        request
+            .check(served.model())
+            .map_err(|error| refused(&error, &prompt.pointer, of_route.max_tokens_at))?;
         if max_tokens > room {
             let detail = format!(
                 "{max_tokens} tokens are asked for, and after the prompt there is room for {room}: ask for fewer, or leave the number out"
             );
-            return Err(Problem::invalid("/max_tokens", detail).with_code(TOO_LONG));
+            return Err(Problem::invalid(of_route.max_tokens_at, detail).with_code(TOO_LONG));
         }
         Ok(request)
     };
@@ -229,10 +258,10 @@ fn logit_bias(both: &TextMembers) -> Result<Vec<(TokenId, f32)>, Problem> {
 }
 
 /// A rule of the engine that a request breaks, with the member that does.
-fn refused(error: &RequestError, prompt: &str) -> Problem {
+fn refused(error: &RequestError, prompt: &str, max_tokens: &str) -> Problem {
     let pointer = match error {
         RequestError::EmptyPrompt | RequestError::PromptTooLong { .. } => prompt.to_owned(),
-        RequestError::TooLong { .. } | RequestError::NoTokens => "/max_tokens".to_owned(),
+        RequestError::TooLong { .. } | RequestError::NoTokens => max_tokens.to_owned(),
         RequestError::MinAboveMax { .. } => "/min_tokens".to_owned(),
         RequestError::EmptyStop { place } => format!("/stop/{place}"),
         RequestError::UnknownToken { what: "the prompt", .. } => prompt.to_owned(),

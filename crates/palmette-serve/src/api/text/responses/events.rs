@@ -10,7 +10,8 @@ use super::super::errors::status_of as status_of_problem;
 use super::super::request;
 use super::super::stream::{EventLines, Events};
 use super::output::{
-    Head, call_item, custom_item, message_item, reasoning_item, status_of, text_part,
+    Head, call_item, custom_item, message_item, reasoning_item, status_of, status_of_call,
+    text_part,
 };
 use crate::problem::Problem;
 
@@ -26,6 +27,8 @@ pub(super) struct ResponseEvents {
     open: Option<Item>,
     /// Log-probabilities that came with words of the item.
     logprobs: Vec<Value>,
+    /// Tokens of the reasoning.
+    reasoning_tokens: usize,
     end: Option<(&'static str, Usage)>,
 }
 
@@ -39,7 +42,8 @@ enum Item {
 impl ResponseEvents {
     pub(super) fn new(head: Head, reader: Reader) -> Self {
         let (output, logprobs) = (Vec::new(), Vec::new());
-        Self { head, reader, number: 0, output, open: None, logprobs, end: None }
+        let (number, open, reasoning_tokens, end) = (0, None, 0, None);
+        Self { head, reader, number, output, open, logprobs, reasoning_tokens, end }
     }
 
     fn tell(&mut self, name: &str, mut event: Value, out: &mut EventLines) {
@@ -163,20 +167,20 @@ impl ResponseEvents {
                     self.tell_of_item("response.function_call_arguments.delta", event, out);
                 }
             }
-            Part::CallEnd => self.end_item("completed", out),
-            Part::Custom(custom) => {
+            Part::CallEnd { is_whole } => self.end_item(status_of_call(is_whole), out),
+            Part::Custom { call: custom, is_whole } => {
                 self.end_item("completed", out);
                 let (place, call) = (self.output.len(), self.head.call_id(call));
                 let id = self.head.item_id("ctc", place);
-                let mut begun = custom_item(&id, &call, &custom.name, "");
-                begun["status"] = "in_progress".into();
+                let begun = custom_item(&id, &call, &custom.name, "", "in_progress");
                 let event = json!({"output_index": place, "item": begun});
                 self.tell("response.output_item.added", event, out);
                 let event = json!({"output_index": place, "item_id": id, "delta": custom.input});
                 self.tell("response.custom_tool_call_input.delta", event, out);
                 let event = json!({"output_index": place, "item_id": id, "input": custom.input});
                 self.tell("response.custom_tool_call_input.done", event, out);
-                self.done(custom_item(&id, &call, &custom.name, &custom.input), out);
+                let status = status_of_call(is_whole);
+                self.done(custom_item(&id, &call, &custom.name, &custom.input, status), out);
             }
         }
     }
@@ -193,6 +197,7 @@ impl Events for ResponseEvents {
     fn part(&mut self, (_, update): request::Part, out: &mut EventLines) {
         match update {
             Update::Text(TextPiece { text, tokens }) => {
+                self.reasoning_tokens += self.reader.reasoning_tokens(&tokens);
                 let found = chat_logprobs(&self.head.served, &tokens);
                 let mut logprobs: Vec<Value> = found
                     .map_or_else(Vec::new, |found| found.content)
@@ -225,7 +230,8 @@ impl Events for ResponseEvents {
 
     fn end(&mut self, out: &mut EventLines) {
         let Some((status, usage)) = self.end else { return };
-        let event = json!({"response": self.head.document(status, &self.output, Some(usage))});
+        let usage = Some((usage, self.reasoning_tokens));
+        let event = json!({"response": self.head.document(status, &self.output, usage)});
         self.tell(&format!("response.{status}"), event, out);
     }
 

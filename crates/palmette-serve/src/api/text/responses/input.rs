@@ -15,16 +15,24 @@ pub(super) fn chat(
         return Err(Problem::invalid("/n", "a response has one answer; leave n out"));
     }
     let messages = messages(&own)?;
-    let mut variables = own.chat_template_kwargs.unwrap_or_default();
     let text = own.text.unwrap_or_default();
-    if let Some(verbosity) = text.verbosity {
-        variables.entry("verbosity").or_insert_with(|| verbosity.into());
-    }
     if let Some(format) = text.format {
         both.response_format = Some(response_format(format));
     }
-    both.max_tokens = own.max_output_tokens.or(both.max_tokens);
+    match (own.max_output_tokens, both.max_tokens) {
+        (Some(new), Some(old)) if new != old => {
+            let detail =
+                format!("max_output_tokens is {new}, and max_tokens is {old}; leave one out");
+            return Err(Problem::invalid("/max_tokens", detail));
+        }
+        (new, old) => both.max_tokens = new.or(old),
+    }
     let includes = own.include.unwrap_or_default();
+    if let Some(place) = includes.iter().position(|part| !INCLUDED.contains(&part.as_str())) {
+        let detail =
+            format!("include has {:?}; there are {}", includes[place], INCLUDED.join(", "));
+        return Err(Problem::invalid(format!("/include/{place}"), detail));
+    }
     let logprobs = includes.iter().any(|part| part == "message.output_text.logprobs");
     let chat = ChatMembers {
         messages,
@@ -34,13 +42,28 @@ pub(super) fn chat(
         logprobs: (logprobs || own.top_logprobs.is_some_and(|top| top > 0)).then_some(true),
         top_logprobs: own.top_logprobs,
         reasoning_effort: own.reasoning.and_then(|reasoning| reasoning.effort),
+        verbosity: text.verbosity,
+        thinking: None,
         max_completion_tokens: None,
         add_generation_prompt: None,
         continue_final_message: None,
-        chat_template_kwargs: (!variables.is_empty()).then_some(variables),
+        chat_template_kwargs: own.chat_template_kwargs,
     };
     Ok((chat, both))
 }
+
+/// Parts that OpenAI's clients ask for. Those of tools that a provider runs, and of reasoning that is stored, are of items that no
+/// answer here has.
+const INCLUDED: [&str; 8] = [
+    "code_interpreter_call.outputs",
+    "computer_call_output.output.image_url",
+    "file_search_call.results",
+    "message.input_image.image_url",
+    "message.output_text.logprobs",
+    "reasoning.encrypted_content",
+    "web_search_call.action.sources",
+    "web_search_call.results",
+];
 
 fn refuse_what_is_stored(own: &ResponseMembers) -> Result<(), Problem> {
     for (name, is_given) in [
@@ -72,6 +95,7 @@ pub(super) fn renamed(mut problem: Problem) -> Problem {
             ("/response_format", "/text/format"),
             ("/max_tokens", "/max_output_tokens"),
             ("/reasoning_effort", "/reasoning/effort"),
+            ("/verbosity", "/text/verbosity"),
         ] {
             // Items and messages are not the same ones.
             if fault.pointer.starts_with(of_chat) {
@@ -143,41 +167,69 @@ fn messages(own: &ResponseMembers) -> Result<Vec<Value>, Problem> {
 }
 
 /// A rule that an item breaks, and where.
-type Broken = (&'static str, String);
+type Broken = (String, String);
+
+/// Members that items have besides those of their type, and that tell a model nothing.
+const OF_ALL: [&str; 4] = ["id", "phase", "status", "type"];
+
+fn broken(at: &str, rule: impl Into<String>) -> Broken {
+    (format!("/{at}"), rule.into())
+}
+
+/// Refuses members that are not read: a model would not know of them. Those that are null say nothing.
+fn only(item: &Value, known: &[&str]) -> Result<(), Broken> {
+    let is_known = |name: &str| known.contains(&name) || OF_ALL.contains(&name);
+    let mut members = item.as_object().into_iter().flatten();
+    match members.find(|(name, value)| !value.is_null() && !is_known(name)) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let at = name.replace('~', "~0").replace('/', "~1");
+            let rule = format!("there is no member {name:?} here; there are {}", known.join(", "));
+            Err(broken(&at, rule))
+        }
+    }
+}
 
 fn add_item(messages: &mut Vec<Value>, item: &Value) -> Result<(), Broken> {
-    let text = |name: &'static str, at: &'static str| {
+    let text = |name: &str| {
         let text = item[name].as_str();
-        text.ok_or_else(|| (at, format!("{name:?} is missing, or no text")))
+        text.ok_or_else(|| broken(name, format!("{name:?} is missing, or no text")))
     };
     let kind = item["type"].as_str();
     match kind.or_else(|| item.get("role").map(|_| "message")) {
-        Some("message") => messages.push(message(item)?),
+        Some("message") => {
+            only(item, &["role", "content"])?;
+            messages.push(message(item)?);
+        }
         Some("function_call") => {
-            let function = json!({"name": text("name", "/name")?, "arguments": text("arguments", "/arguments")?});
-            let id = text("call_id", "/call_id")?;
+            only(item, &["call_id", "name", "arguments"])?;
+            let function = json!({"name": text("name")?, "arguments": text("arguments")?});
+            let id = text("call_id")?;
             add_call(messages, json!({"id": id, "type": "function", "function": function}));
         }
         Some("custom_tool_call") => {
-            let custom = json!({"name": text("name", "/name")?, "input": text("input", "/input")?});
-            let id = text("call_id", "/call_id")?;
+            only(item, &["call_id", "name", "input"])?;
+            let custom = json!({"name": text("name")?, "input": text("input")?});
+            let id = text("call_id")?;
             add_call(messages, json!({"id": id, "type": "custom", "custom": custom}));
         }
         Some("function_call_output" | "custom_tool_call_output") => {
+            only(item, &["call_id", "output"])?;
             let content = content(&item["output"]).ok_or_else(|| {
-                ("/output", "\"output\" is neither a text nor a list of parts of text".to_owned())
+                broken("output", "\"output\" is neither a text nor a list of parts of text")
             })?;
-            let id = text("call_id", "/call_id")?;
+            let id = text("call_id")?;
             messages.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
         }
         // What was thought in earlier turns is left out, as templates do.
         Some("reasoning") => {}
         other => {
+            let kind = other.map_or("no type".to_owned(), |kind| format!("type {kind:?}"));
             let rule = format!(
-                "an item of type {other:?} is not read here; there are message, function_call, function_call_output, custom_tool_call, \
+                "an item of {kind} is not read here; there are message, function_call, function_call_output, custom_tool_call, \
                  custom_tool_call_output and reasoning"
             );
-            return Err(("/type", rule));
+            return Err(broken("type", rule));
         }
     }
     Ok(())
@@ -197,7 +249,7 @@ fn message(item: &Value) -> Result<Value, Broken> {
     let content = content(&item["content"]).ok_or_else(|| {
         let rule =
             "its content is neither a text nor a list of parts of text (input_text, output_text)";
-        ("/content", rule.to_owned())
+        broken("content", rule)
     })?;
     Ok(json!({"role": item["role"], "content": content}))
 }
@@ -285,8 +337,11 @@ mod tests {
         for (members, pointer) in [
             (json!({"input": "a", "previous_response_id": "resp_1"}), "/previous_response_id"),
             (json!({"input": "a", "background": true}), "/background"),
+            (json!({"input": "a", "include": ["reasoning.encrypted_content", "x"]}), "/include/1"),
             (json!({"input": 7}), "/input"),
             (json!({"input": [{"type": "image"}]}), "/input/0/type"),
+            (json!({"input": [7]}), "/input/0/type"),
+            (json!({"input": [{"role": "user", "content": "a", "na/me": "b"}]}), "/input/0/na~1me"),
             (
                 json!({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}),
                 "/input/0/content",

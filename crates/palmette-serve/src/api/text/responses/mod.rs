@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::answer::{Reader, whole};
 use super::body::read;
-use super::chat::ready;
+use super::chat::{Ready, ready};
 use super::request::{deadline, submit};
 use super::stream::response;
 use crate::api::documented::Texts;
@@ -51,11 +51,15 @@ pub(crate) async fn respond(
     let served = texts::named(&app.registry.table(), both.model.as_deref())?;
     let until = deadline(&app, &both, received.0)?;
     let streams = both.stream == Some(true);
-    let said = output::said(&own, &both);
+    let mut said = output::said(&own, &both);
     let (chat, both) = input::chat(own, both)?;
-    let (request, calling) = ready(&served, chat, both, until).await.map_err(input::renamed)?;
+    let ready = ready(&served, chat, both, until).await.map_err(input::renamed)?;
+    let Ready { request, calling, warnings } = ready;
     let prompt_tokens = request.prompt.len();
     let answers = submit(&app, &served, &[request], 1)?;
+    if !warnings.is_empty() {
+        said.insert("warnings".to_owned(), warnings.into());
+    }
     let created = seconds_since_1970() as u64;
     let head = Head { id: request_id::current(), created, served, prompt_tokens, said };
     if streams {

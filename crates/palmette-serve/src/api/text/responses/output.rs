@@ -23,19 +23,22 @@ pub(super) struct Head {
 /// What a response tells back of what was asked for.
 pub(super) fn said(own: &ResponseMembers, both: &TextMembers) -> Map<String, Value> {
     let text = own.text.clone().unwrap_or_default();
-    let format = text.format.unwrap_or_else(|| json!({"type": "text"}));
+    let mut shown = json!({"format": text.format.unwrap_or_else(|| json!({"type": "text"}))});
+    if let Some(verbosity) = text.verbosity {
+        shown["verbosity"] = verbosity.into();
+    }
     let reasoning = own.reasoning.as_ref().and_then(|reasoning| reasoning.effort.clone());
     let said = json!({
         "background": false,
         "instructions": own.instructions,
         "max_output_tokens": own.max_output_tokens.or(both.max_tokens),
-        "metadata": {},
+        "metadata": own.metadata.clone().unwrap_or_default(),
         "parallel_tool_calls": own.parallel_tool_calls.unwrap_or(true),
         "previous_response_id": null,
         "reasoning": {"effort": reasoning, "summary": null},
         "store": false,
         "temperature": both.temperature.unwrap_or(1.0),
-        "text": {"format": format},
+        "text": shown,
         "tool_choice": own.tool_choice.clone().unwrap_or_else(|| "auto".into()),
         "tools": own.tools.clone().unwrap_or_default(),
         "top_logprobs": own.top_logprobs.unwrap_or(0),
@@ -52,16 +55,21 @@ impl Head {
         format!("{kind}_{request}{place:02}")
     }
 
-    /// The response in a state.
-    pub(super) fn document(&self, status: &str, output: &[Value], usage: Option<Usage>) -> Value {
+    /// The response in a state; `usage` with the tokens of the reasoning.
+    pub(super) fn document(
+        &self,
+        status: &str,
+        output: &[Value],
+        usage: Option<(Usage, usize)>,
+    ) -> Value {
         let incomplete = (status == "incomplete").then(|| json!({"reason": "max_output_tokens"}));
-        let usage = usage.map(|usage| {
+        let usage = usage.map(|(usage, reasoning)| {
             let (input, output) = (self.prompt_tokens, usage.completion_tokens);
             json!({
                 "input_tokens": input,
                 "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
                 "output_tokens": output,
-                "output_tokens_details": {"reasoning_tokens": 0},
+                "output_tokens_details": {"reasoning_tokens": reasoning},
                 "total_tokens": input + output,
             })
         });
@@ -87,35 +95,47 @@ impl Head {
         let (finish, usage) = written.end.unwrap_or((FinishName::Length, Usage::default()));
         let status = status_of(finish);
         let mut output = Vec::new();
+        let has_calls = !written.calls.is_empty();
         if !written.reasoning.is_empty() {
             let id = self.item_id("rs", output.len());
-            output.push(reasoning_item(&id, &written.reasoning, "completed"));
+            let is_over = !written.text.is_empty() || has_calls;
+            let status = if is_over { "completed" } else { status };
+            output.push(reasoning_item(&id, &written.reasoning, status));
         }
-        if !written.text.is_empty() || written.calls.is_empty() {
+        if !written.text.is_empty() || !has_calls && written.reasoning.is_empty() {
             let logprobs = chat_logprobs(&self.served, &written.tokens);
             let logprobs = logprobs.map_or_else(Vec::new, |found| found.content);
             let id = self.item_id("msg", output.len());
+            let status = if has_calls { "completed" } else { status };
             output.push(message_item(&id, &written.text, &json!(logprobs), status));
         }
-        for call in written.calls {
+        let last = written.calls.len().saturating_sub(1);
+        for (number, call) in written.calls.into_iter().enumerate() {
             let place = output.len();
+            let status = status_of_call(number < last || !written.is_call_cut);
             output.push(match (call.function, call.custom) {
                 (Some(function), _) => {
                     let id = self.item_id("fc", place);
-                    call_item(&id, &call.id, &function.name, &function.arguments, "completed")
+                    call_item(&id, &call.id, &function.name, &function.arguments, status)
                 }
                 (None, custom) => {
                     let custom = custom.unwrap_or_default();
-                    custom_item(&self.item_id("ctc", place), &call.id, &custom.name, &custom.input)
+                    let id = self.item_id("ctc", place);
+                    custom_item(&id, &call.id, &custom.name, &custom.input, status)
                 }
             });
         }
-        self.document(status, &output, Some(usage))
+        self.document(status, &output, Some((usage, written.reasoning_tokens)))
     }
 
     pub(super) fn call_id(&self, call: usize) -> String {
         call_id(&self.id, 0, call)
     }
+}
+
+/// The state of a call that has ended.
+pub(super) fn status_of_call(is_whole: bool) -> &'static str {
+    if is_whole { "completed" } else { "incomplete" }
 }
 
 /// The state of a response that has ended.
@@ -144,6 +164,6 @@ pub(super) fn call_item(id: &str, call: &str, name: &str, arguments: &str, statu
     json!({"id": id, "type": "function_call", "status": status, "call_id": call, "name": name, "arguments": arguments})
 }
 
-pub(super) fn custom_item(id: &str, call: &str, name: &str, input: &str) -> Value {
-    json!({"id": id, "type": "custom_tool_call", "status": "completed", "call_id": call, "name": name, "input": input})
+pub(super) fn custom_item(id: &str, call: &str, name: &str, input: &str, status: &str) -> Value {
+    json!({"id": id, "type": "custom_tool_call", "status": status, "call_id": call, "name": name, "input": input})
 }
