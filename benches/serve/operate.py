@@ -14,6 +14,9 @@ so often the disk is filled for a while and freed. Rules, of which each breach i
 - while the disk is full /readyz says so with 200, and palmette_catalog_write_failed is 1;
 - memory of the last half does not grow.
 
+Memory is told by class: what the allocator has (private and anonymous), mapped files of catalogs and models, the program, and of the
+first what the server says that it keeps (palmette_memory_bytes).
+
 Where `prometheus` is found it scrapes the server with deploy/alerts.yaml, and PalmetteCannotWrite must have fired each time; else its rule is
 followed by hand. Exit status 1 on any fault.
 """
@@ -46,6 +49,22 @@ def arguments():
     return parser.parse_args()
 
 
+def resident(pid):
+    """Resident bytes of a process by class, from its map of memory."""
+    classes = {"allocated": 0, "files": 0, "program": 0}
+    program = os.path.realpath(f"/proc/{pid}/exe")
+    kind = "allocated"
+    for line in open(f"/proc/{pid}/smaps"):
+        parts = line.split()
+        if "-" in parts[0] and not parts[0].endswith(":"):
+            path = parts[5] if len(parts) > 5 else ""
+            library = path == program or ".so" in path or path.startswith("[v")
+            kind = "program" if library else "files" if path.startswith("/") else "allocated"
+        elif parts[0] == "Rss:":
+            classes[kind] += int(parts[1]) * 1024
+    return classes
+
+
 class Day:
     def __init__(self, options):
         self.options = options
@@ -53,6 +72,8 @@ class Day:
         self.faults = []
         self.counts = {}
         self.memory = []
+        self.classes = []
+        self.pid = 0
         self.failed = []
         self.alerts = []
         self.is_full = False
@@ -163,11 +184,15 @@ class Day:
     def watch(self):
         _, text = self.ask("GET", "/metrics")
         now = time.monotonic()
+        classes = resident(self.pid)
         for line in text.decode().splitlines():
+            if line.startswith("palmette_memory_bytes{"):
+                classes["of it " + line.split('"')[1]] = float(line.split()[1])
             if line.startswith("process_resident_memory_bytes "):
                 self.memory.append((now, float(line.split()[1])))
             if line.startswith("palmette_catalog_write_failed{"):
                 self.failed.append((now, float(line.split()[1])))
+        self.classes.append((now, classes))
         self.stop.wait(1)
 
     # What happens to the disk.
@@ -257,6 +282,7 @@ def main():
             [palmette, "serve", "--catalog", f"shop={disk / 'live'}", "--model", f"demo={work / 'shop/model'}", "--data-dir", disk / "data",
              "--target", "shop=demo:shop", "--listen", "127.0.0.1:0", "--json", "--memory-mb", "64", "--answer-cache-mb", "16"],
             stdout=subprocess.PIPE, stderr=log, text=True)
+        day.pid = server.pid
         day.port = int(json.loads(server.stdout.readline())["listening"].rsplit(":", 1)[1])
         prometheus = start_prometheus(day, work)
         threads = [day.run("watch", day.watch), day.run("change", day.change), day.run("batch", day.batch), day.run("switch", day.switch)]
@@ -286,11 +312,18 @@ def main():
     grows = slope(late) * 60 / 1e6
     if grows > 2:
         day.fault(f"memory grows by {grows:.2f} MB a minute")
+    by_class = {}
+    for name in day.classes[0][1]:
+        points = [(at, classes[name]) for at, classes in day.classes]
+        half = [point for point in points if point[0] > points[0][0] + options.seconds / 2]
+        tenths = [points[len(points) * tenth // 10][1] for tenth in range(10)] + [points[-1][1]]
+        by_class[name] = {"mb_by_tenths": [round(bytes / 1e6, 1) for bytes in tenths],
+                          "slope_mb_a_minute": round(slope(half) * 60 / 1e6, 3)}
     print(json.dumps({
         "seconds": options.seconds, **day.counts, "alerts": day.alerts, "faults": day.faults[:10],
         "memory_mb": {"first": round(day.memory[0][1] / 1e6), "half": round(late[0][1] / 1e6), "last": round(late[-1][1] / 1e6),
                       "most": round(max(m for _, m in day.memory) / 1e6)},
-        "slope_mb_a_minute": round(grows, 3), "log": str(work / "log"),
+        "slope_mb_a_minute": round(grows, 3), "by_class": by_class, "log": str(work / "log"),
     }, indent=1))
     sys.exit(1 if day.faults else 0)
 
