@@ -184,7 +184,7 @@ def errors(client, model):
         raise AssertionError(f"{arguments} was answered")
 
     error = refused(openai.NotFoundError, model="no-such-model")
-    assert error.code == "not-found" and "no-such-model" in error.message, error
+    assert error.code == "model_not_found" and "no-such-model" in error.message, error
     bad = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "thing"}}}
     error = refused(openai.BadRequestError, response_format=bad)
     assert error.param == "response_format" and "the types are" in str(error), error

@@ -45,6 +45,11 @@ impl SegmentFilters {
         Self { max_bytes, kept: Mutex::default() }
     }
 
+    /// Bytes of what is kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes
+    }
+
     /// The items of a view of this segment that match. `filter` excludes no ids.
     pub(crate) fn items(
         &self,
@@ -165,7 +170,9 @@ mod tests {
         let mut kept = Kept::default();
         let none = Arc::new(RankSet::empty(10));
         for number in 0..10_000 {
-            let filter = Filter::from_value(&json!({"must": [{"brand": format!("b{number}")}]}));
+            let filter = Filter::from_value(
+                &json!({"key": "brand", "match": {"value": format!("b{number}")}}),
+            );
             let filter = filter.unwrap();
             kept.now += 1;
             let key_bytes = filter.bytes();

@@ -142,6 +142,16 @@ impl CatalogView {
         }
     }
 
+    /// Bytes of the compiled filters that are kept.
+    pub fn filter_bytes(&self) -> usize {
+        match self {
+            Self::Frozen(filters) => filters.bytes(),
+            Self::Snapshot(snapshot) => {
+                snapshot.segments().iter().map(|view| view.segment().filters.bytes()).sum()
+            }
+        }
+    }
+
     /// One past the largest number of an item.
     pub fn num_numbers(&self) -> u64 {
         self.catalogs().map(Catalog::num_items).sum()

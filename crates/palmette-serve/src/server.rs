@@ -603,12 +603,15 @@ impl App {
         let statuses = table.catalogs.values().filter_map(|catalog| catalog.status());
         let segments = statuses.flat_map(|status| status.segments);
         let in_memory = segments.filter(|segment| !segment.is_written);
+        let views = table.catalogs.values().map(|catalog| catalog.source.view());
+        let filters: usize = views.map(|view| view.filter_bytes()).sum();
         let grammars = table.texts.values().map(|served| served.model().grammar_bytes());
         let weights = table.models.values().filter_map(|model| model.parts.loaded());
         let weights = weights.map(|loaded| loaded.weight_bytes());
         let of_texts = table.texts.values().map(|served| served.model().model().weight_bytes());
         for (kind, bytes) in [
             ("answers", self.answers.bytes()),
+            ("filters", filters as u64),
             ("grammars", grammars.map(|bytes| bytes as u64).sum()),
             ("segments", in_memory.map(|segment| segment.bytes).sum()),
             ("weights", weights.chain(of_texts).map(|bytes| bytes as u64).sum()),

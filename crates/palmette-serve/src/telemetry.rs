@@ -58,7 +58,7 @@ const GAUGES: [(&str, &str); 17] = [
     ("palmette_log_stopped", "1 where a catalog cannot apply what its shared log has"),
     (
         "palmette_memory_bytes",
-        "Memory of what is kept, by kind: answers, grammars of texts, segments of catalogs that are in no file, weights",
+        "Memory of what is kept, by kind: answers, compiled filters, grammars of texts, segments of catalogs that are in no file, weights",
     ),
     ("palmette_queue_requests", "Requests that were admitted and wait for a stream"),
     ("palmette_queue_work_seconds", "Predicted work of these requests, of one thread"),

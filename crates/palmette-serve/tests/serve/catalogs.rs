@@ -552,6 +552,7 @@ async fn a_catalog_that_is_gone_has_no_gauges() {
         "build_info",
         "streams{state=\"idle\"}",
         "memory_bytes{kind=\"answers\"}",
+        "memory_bytes{kind=\"filters\"}",
         "items{catalog=\"items\"}",
     ] {
         assert!(after.iter().any(|line| line.contains(kept)), "{kept}: {after:?}");

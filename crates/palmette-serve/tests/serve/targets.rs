@@ -205,6 +205,38 @@ async fn the_default_target_is_kept() {
     assert_eq!(files, ["catalogs", "lock", "models", "targets.json"]);
 }
 
+/// A target that is given may name what the data directory has, and goes before the saved one of its alias.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_given_target_may_name_a_model_of_the_data_directory() {
+    let data = tempfile::tempdir().unwrap();
+    for name in ["n", "m"] {
+        let model = data.path().join("models").join(name);
+        std::fs::create_dir_all(&model).unwrap();
+        for (name, bytes) in palmette_demo::Demo::model_files() {
+            std::fs::write(model.join(name), bytes).unwrap();
+        }
+    }
+    let saved = r#"{"given": ["gone", "frozen"], "saved": ["n", "frozen"]}"#;
+    std::fs::write(data.path().join("targets.json"), saved).unwrap();
+    let mut config = config();
+    config.data_dir = Some(data.path().to_owned());
+    let shop = shopping(config);
+    shop.server.load_data_dir(palmette_model::WeightFormat::F32, false).unwrap();
+    shop.server.set_target("given", "n", "frozen").unwrap();
+    shop.server.restore_targets().unwrap();
+    let targets = shop.get("/v1/targets").await.ok()["targets"].clone();
+    let pair = |alias: &str, model: &str, catalog: &str| json!({"alias": alias, "model": model, "catalog": catalog});
+    let wanted = json!([
+        pair("given", "n", "frozen"),
+        pair("saved", "n", "frozen"),
+        pair("shop", "m", "items"),
+        pair("still", "m", "frozen"),
+    ]);
+    assert_eq!(targets, wanted);
+    // The model that was given by its name stays: it is in memory, where one of the directory has a path.
+    shop.post("/v1/recommend", &json!({"target": "shop", "k": 1})).await.ok();
+}
+
 /// Models are in memory while a target or a pair needs them, and can be taken away.
 #[tokio::test(flavor = "multi_thread")]
 async fn models_come_into_memory_when_they_are_needed() {
