@@ -382,7 +382,7 @@ fn a_live_catalog_that_begins_with_nothing_takes_kinds() {
     );
     check_refused(
         &[&args[..], &["x=number", "--column", "x=json"]].concat(),
-        &["declares \"x\" number and json"],
+        &["attribute \"x\" is declared number and json"],
     );
     run(&[&args[..], &["x=number"]].concat());
 }
