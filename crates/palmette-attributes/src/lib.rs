@@ -72,7 +72,8 @@ mod unique_keys;
 
 pub use columns::{
     AttributeError, ColumnConflict, ColumnDescription, ColumnKind, ColumnReader, Columns,
-    ColumnsBuilder, ColumnsMeta, SortKey, UnknownKind, id_text, parse_instant, whole, whole_number,
+    ColumnsBuilder, ColumnsMeta, SortKey, UnknownKind, date_of_digits, id_text, parse_instant,
+    whole, whole_number,
 };
 pub use filter::{Filter, FilterError, Moment, NoMoment};
 pub use rank_set::{Members, RankSet};

@@ -28,7 +28,7 @@ use column::{Column, ColumnMeta};
 pub use error::AttributeError;
 pub use kind::{ColumnKind, UnknownKind, id_text, whole, whole_number};
 pub use reader::{ColumnReader, SortKey};
-pub use timestamp::parse_instant;
+pub use timestamp::{date_of_digits, parse_instant};
 
 /// The most columns there can be.
 const MAX_COLUMNS: usize = 1024;

@@ -32,6 +32,19 @@ pub(crate) fn from_seconds(seconds: f64) -> Option<i64> {
     valid(whole.checked_add((seconds.fract().rem_euclid(1.0) * 1e6).round() as i64)?)
 }
 
+/// `2018-07-07` of 20180707; `None` of numbers whose digits are no date of the years 1900 to 2099.
+///
+/// As seconds since 1970 such a number lies in 1970, which is hardly ever meant.
+pub fn date_of_digits(number: f64) -> Option<String> {
+    if number.fract() != 0.0 || !(19_000_101.0..=20_991_231.0).contains(&number) {
+        return None;
+    }
+    let number = number as u32;
+    let (year, month, day) = (number / 10_000, number / 100 % 100, number % 100);
+    let date = NaiveDate::from_ymd_opt(year as i32, month, day)?;
+    Some(date.format("%Y-%m-%d").to_string())
+}
+
 /// A point in time from text, to the nearest microsecond: what [`parse_instant`] takes.
 pub(crate) fn from_text(text: &str) -> Option<i64> {
     let (seconds, nanoseconds) = parse_instant(text)?;
@@ -131,6 +144,15 @@ mod tests {
         check(json!(1.25), Some("1970-01-01T00:00:01.250Z"));
         check(json!("0000-01-01"), Some("0000-01-01T00:00:00Z"));
         check(json!("9999-12-31T23:59:59.999999Z"), Some("9999-12-31T23:59:59.999999Z"));
+    }
+
+    #[test]
+    fn dates_of_digits() {
+        assert_eq!(date_of_digits(20_180_707.0).as_deref(), Some("2018-07-07"));
+        assert_eq!(date_of_digits(20_000_229.0).as_deref(), Some("2000-02-29"));
+        for number in [20_261_301.0, 20_260_229.0, 20_180_700.0, 18_991_231.0, 2018.0, 2e7 + 0.5] {
+            assert_eq!(date_of_digits(number), None, "{number}");
+        }
     }
 
     #[test]

@@ -142,11 +142,14 @@ fn compare(
 }
 
 impl Scalar {
-    /// The point in time that it is for a timestamp column.
+    /// The point in time that it is for a timestamp column; none of digits that write a date, which would lie in 1970.
     pub(crate) fn microseconds(&self) -> Option<i64> {
         match self {
             Self::Text(text) => timestamp::from_text(text),
-            Self::Number(seconds) => timestamp::from_seconds(seconds.get()),
+            Self::Number(seconds) => match timestamp::date_of_digits(seconds.get()) {
+                Some(_) => None,
+                None => timestamp::from_seconds(seconds.get()),
+            },
             Self::Boolean(_) => None,
         }
     }

@@ -45,9 +45,10 @@ impl FromStr for Moment {
     fn from_str(text: &str) -> Result<Self, NoMoment> {
         let number = text.parse::<f64>().ok();
         let moment = number.map_or_else(|| Self::Text(text.to_owned()), Self::Seconds);
+        let is_date = |seconds: f64| timestamp::date_of_digits(seconds).is_some();
         match timestamp::from_json(&moment.to_json()) {
-            Some(_) => Ok(moment),
-            None => Err(NoMoment(text.to_owned())),
+            Some(_) if !number.is_some_and(is_date) => Ok(moment),
+            _ => Err(NoMoment(text.to_owned())),
         }
     }
 }
@@ -89,7 +90,7 @@ mod tests {
     fn moments_are_numbers_dates_and_times() {
         assert_eq!("12.5".parse::<Moment>(), Ok(Moment::Seconds(12.5)));
         assert_eq!("2026-11-21".parse::<Moment>(), Ok(Moment::Text("2026-11-21".to_owned())));
-        for text in ["z", "", "NaN", "inf", "1e300", "2026-13-01"] {
+        for text in ["z", "", "NaN", "inf", "1e300", "2026-13-01", "20261121"] {
             let error = text.parse::<Moment>().unwrap_err().to_string();
             assert!(error.contains("is no point in time; give a date"), "{error}");
         }
