@@ -38,10 +38,39 @@ impl FilterLookUps {
     }
 }
 
+/// Counters of caches of filters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FilterStatistics {
+    /// Filters whose sets are kept.
+    pub filters: usize,
+    /// Bytes of these.
+    pub bytes: usize,
+    /// Bytes that may be kept.
+    pub max_bytes: usize,
+    /// Look-ups since the beginning.
+    pub look_ups: FilterLookUps,
+}
+
+impl FilterStatistics {
+    /// The counters of two caches together.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            filters: self.filters + other.filters,
+            bytes: self.bytes + other.bytes,
+            max_bytes: self.max_bytes.saturating_add(other.max_bytes),
+            look_ups: FilterLookUps {
+                hits: self.look_ups.hits + other.look_ups.hits,
+                misses: self.look_ups.misses + other.look_ups.misses,
+            },
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Kept {
     sets: HashMap<Filter, Entry>,
     bytes: usize,
+    look_ups: FilterLookUps,
     /// Counts requests: what was used last has the largest number.
     now: u64,
 }
@@ -98,6 +127,24 @@ impl FilterCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
 
+    /// Counters of what is kept, and of look-ups.
+    pub fn statistics(&self) -> FilterStatistics {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        FilterStatistics {
+            filters: kept.sets.len(),
+            bytes: kept.bytes,
+            max_bytes: self.max_bytes,
+            look_ups: kept.look_ups,
+        }
+    }
+
+    /// Lets go of all sets; who still has one keeps it.
+    pub fn clear(&self) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.sets.clear();
+        kept.bytes = 0;
+    }
+
     fn kept_or_made(
         &self,
         filter: &Filter,
@@ -126,9 +173,12 @@ impl FilterCache {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.now += 1;
         let now = kept.now;
-        let entry = kept.sets.get_mut(filter)?;
-        entry.used = now;
-        Some(entry.items.clone())
+        let items = kept.sets.get_mut(filter).map(|entry| {
+            entry.used = now;
+            entry.items.clone()
+        });
+        kept.look_ups.add(items.is_some());
+        items
     }
 }
 

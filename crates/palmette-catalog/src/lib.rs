@@ -47,12 +47,12 @@ pub use build::{BuildError, BuildOptions, BuildStage, CatalogBuilder, KindConfli
 pub use catalog::Catalog;
 pub use constraint::CatalogConstraint;
 pub use file::FileError;
-pub use filter_cache::{FilterCache, FilterLookUps};
+pub use filter_cache::{FilterCache, FilterLookUps, FilterStatistics};
 pub use index::CatalogState;
 pub use item::Item;
 pub use keys::{CatalogKeys, KeysError};
 pub use palmette_attributes::{
-    ColumnConflict, ColumnKind, Filter, FilterError, RankSet, UnknownKind,
+    ColumnConflict, ColumnKind, Filter, FilterError, RankSet, UnknownKind, nearest,
 };
 pub use palmette_storage::Check;
 pub use plan::{CatalogPlan, PlanError, PlanOptions};

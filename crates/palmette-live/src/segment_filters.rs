@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use palmette_attributes::{Filter, FilterError, RankSet};
-use palmette_catalog::FilterLookUps;
 use palmette_catalog::index::ItemSet;
+use palmette_catalog::{FilterLookUps, FilterStatistics};
 
 use crate::segment::SegmentView;
 
@@ -24,6 +24,7 @@ pub(crate) struct SegmentFilters {
 struct Kept {
     entries: HashMap<Filter, Entry>,
     bytes: usize,
+    look_ups: FilterLookUps,
     /// Counts requests: what was used last has the largest number.
     now: u64,
 }
@@ -104,7 +105,7 @@ impl SegmentFilters {
     /// The items that match, which are those of any view of the file, without those that were there in views of this segment.
     pub(crate) fn of_other_views(&self) -> Self {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut others = Kept { now: kept.now, ..Kept::default() };
+        let mut others = Kept { now: kept.now, look_ups: kept.look_ups, ..Kept::default() };
         for (filter, entry) in &kept.entries {
             let entry = Entry { live: None, num_cleared: 0, ..entry.clone() };
             others.bytes += entry.bytes();
@@ -113,13 +114,34 @@ impl SegmentFilters {
         Self { max_bytes: self.max_bytes, kept: Mutex::new(others) }
     }
 
+    /// Counters of what is kept, and of look-ups.
+    pub(crate) fn statistics(&self) -> FilterStatistics {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        FilterStatistics {
+            filters: kept.entries.len(),
+            bytes: kept.bytes,
+            max_bytes: self.max_bytes,
+            look_ups: kept.look_ups,
+        }
+    }
+
+    /// Lets go of all sets; who still has one keeps it.
+    pub(crate) fn clear(&self) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.entries.clear();
+        kept.bytes = 0;
+    }
+
     fn look_up(&self, filter: &Filter) -> Option<Entry> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.now += 1;
         let now = kept.now;
-        let entry = kept.entries.get_mut(filter)?;
-        entry.used = now;
-        Some(entry.clone())
+        let entry = kept.entries.get_mut(filter).map(|entry| {
+            entry.used = now;
+            entry.clone()
+        });
+        kept.look_ups.add(entry.is_some());
+        entry
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palmette_attributes::{ColumnKind, ColumnReader, Filter, FilterError, RankSet};
 use palmette_catalog::index::ItemSet;
-use palmette_catalog::{Catalog, FilterCache, FilterLookUps, Item};
+use palmette_catalog::{Catalog, FilterCache, FilterLookUps, FilterStatistics, Item};
 
 use crate::live::LiveCatalog;
 use crate::reader::LiveReader;
@@ -109,6 +109,27 @@ impl From<Arc<Snapshot>> for CatalogView {
 }
 
 impl CatalogView {
+    /// Counters of the filters that are kept: of a live catalog those of all segments together.
+    pub fn filter_statistics(&self) -> FilterStatistics {
+        match self {
+            Self::Frozen(filters) => filters.statistics(),
+            Self::Snapshot(snapshot) => {
+                let all = snapshot.segments().iter().map(|of| of.segment().filters.statistics());
+                all.fold(FilterStatistics::default(), FilterStatistics::plus)
+            }
+        }
+    }
+
+    /// Lets go of the filters that are kept; sets that somebody has stay as they are.
+    pub fn clear_filters(&self) {
+        match self {
+            Self::Frozen(filters) => filters.clear(),
+            Self::Snapshot(snapshot) => {
+                snapshot.segments().iter().for_each(|of| of.segment().filters.clear());
+            }
+        }
+    }
+
     /// The generation of a live catalog; `None` for a frozen one.
     pub fn generation(&self) -> Option<u64> {
         match self {
