@@ -34,7 +34,7 @@ pub(crate) struct Input {
     pub(crate) name: PathBuf,
     /// The first bytes.
     pub(crate) head: Vec<u8>,
-    rest: Box<dyn Read>,
+    rest: Box<dyn Read + Send>,
     /// The file itself, where it is one that can be read anywhere and is not compressed.
     #[cfg_attr(not(feature = "tables"), expect(dead_code, reason = "tables are read anywhere"))]
     file: Option<File>,
@@ -44,9 +44,9 @@ impl Input {
     /// `watch` stands between the file and what reads it, for progress bars.
     pub(crate) fn open(
         path: &Path,
-        watch: impl FnOnce(Box<dyn Read>) -> Box<dyn Read>,
+        watch: impl FnOnce(Box<dyn Read + Send>) -> Box<dyn Read + Send>,
     ) -> io::Result<Input> {
-        let (name, source, file): (_, Box<dyn Read>, _) = match is_stdin(path) {
+        let (name, source, file): (_, Box<dyn Read + Send>, _) = match is_stdin(path) {
             true => ("standard input".into(), Box::new(io::stdin()), None),
             false => {
                 let file = File::open(path)?;
@@ -64,7 +64,7 @@ impl Input {
     }
 
     /// All bytes, the first ones included.
-    pub(crate) fn reader(self) -> BufReader<impl Read> {
+    pub(crate) fn reader(self) -> BufReader<impl Read + Send> {
         BufReader::with_capacity(1 << 20, Cursor::new(self.head).chain(self.rest))
     }
 
@@ -89,7 +89,7 @@ impl Input {
     }
 }
 
-fn split_head(mut source: Box<dyn Read>) -> io::Result<(Vec<u8>, Box<dyn Read>)> {
+fn split_head(mut source: Box<dyn Read + Send>) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
     let mut head = Vec::new();
     source.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok((head, source))

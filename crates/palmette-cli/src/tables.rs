@@ -150,8 +150,9 @@ mod built_in {
         let name = input.name.clone();
         let file = input.into_file().with_context(|| name.display().to_string())?;
         let rows = TableRows::of(&name, file, format)?;
-        let columns = rows.column_names().into_iter().map(str::to_owned);
-        let columns: Vec<String> = columns.filter(|of| !options.left_out.contains(of)).collect();
+        let names: Vec<String> = rows.column_names().into_iter().map(str::to_owned).collect();
+        let is_read = |name: &&String| !options.left_out.contains(name);
+        let columns: Vec<String> = names.iter().filter(is_read).cloned().collect();
         let times = rows
             .timestamp_names()
             .into_iter()
@@ -159,6 +160,7 @@ mod built_in {
         let timestamps = times.map(str::to_owned).collect();
         let (num_rows, mut wrong) = (rows.num_rows(), None);
         let mut sink = AttributeSink::new(source, options, Place::Row);
+        sink.columns(&names);
         rows.read(&columns, 0..num_rows, &mut |row| match sink.push(row.number, row.values) {
             Ok(()) => ControlFlow::Continue(()),
             Err(problem) => {

@@ -32,6 +32,13 @@ pub struct HistoryArgs {
     /// several times
     #[arg(long = "where", value_name = "CONDITION", value_parser = row_filter, help_heading = "Histories")]
     pub rows: Vec<RowFilter>,
+    /// What stands between the cells of a file, such as ; or | or tab [default: a comma, or a tab in .tsv and .inter]
+    #[arg(long, value_name = "CHAR", value_parser = palmette_catalog::readers::parse_separator, help_heading = "Histories")]
+    pub separator: Option<char>,
+    /// What parts the items, or times, of a history in a cell, such as , or | [default: blanks; lists as JSON, Python and NumPy
+    /// print them are told by their brackets]
+    #[arg(long, value_name = "TEXT", help_heading = "Histories")]
+    pub list_separator: Option<String>,
     /// Cells of tab-separated files may stand in quotes; without it a quote is a character as any other
     #[arg(long, help_heading = "Histories")]
     pub quotes: bool,
@@ -59,6 +66,8 @@ impl HistoryArgs {
             time_column: self.time_column.clone(),
             target_column: self.target_column.clone(),
             rows: RowFilter::all(&self.rows)?,
+            separator: self.separator,
+            list_separator: self.list_separator.clone(),
             quoted_tabs: self.quotes,
         })
     }

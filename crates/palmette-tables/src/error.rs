@@ -162,8 +162,7 @@ pub(crate) enum Kind {
     #[error("item {item:?}: the code at level {level} is null; a semantic ID has no gaps")]
     NullCode { item: String, level: usize },
     #[error(
-        "item {item:?}: the code of level {level} is null; every item has a code in each column of codes, and shorter \
-         semantic IDs come as a column of lists"
+        "item {item:?}: the code of level {level} is null and a later one is not; only trailing codes may be left out"
     )]
     NullLevel { item: String, level: usize },
     #[error("item {item:?}: {value} is no JSON number; write null where there is no value")]

@@ -61,7 +61,10 @@ fn read(
 ) -> Result<ReadSummary, Fault> {
     let Some(table) = table else { return Ok(ReadSummary::default()) };
     let mut sink = CheckedSink::new(sink, Place::Row).with_options(options);
-    let layout = Layout::of(table.schema(), options, attributes)?;
+    let schema = table.schema();
+    let layout = Layout::of(schema, options, attributes)?;
+    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    sink.columns(&names);
     pass(table, &layout, &mut sink, progress)?;
     Ok(sink.finish())
 }

@@ -133,6 +133,9 @@ impl<'a> Codes<'a> {
                 let is_null = |level: &Level<'_>| {
                     level.nulls.as_ref().is_some_and(|nulls| nulls.is_null(index))
                 };
+                // The last levels may be null: the semantic ID is shorter then.
+                let filled = levels.iter().rposition(|level| !is_null(level));
+                let levels = &levels[..filled.map_or(0, |last| last + 1)];
                 if let Some(level) = levels.iter().position(is_null) {
                     let kind = Kind::NullLevel { item: item.to_owned(), level };
                     return Err(Fault::at(row, &layout.names[levels[level].column], kind));

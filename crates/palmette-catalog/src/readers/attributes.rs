@@ -13,11 +13,12 @@ use super::cells::Cells;
 use super::csv_records::{Dialect, Record, Records};
 use super::csv_table::{bad_cell, check_count, check_quotes};
 use super::error::{Kind, Problem};
-use super::item_columns::find_column;
+use super::item_columns::{check_header, find_column};
 use super::json::{
     Fields, begins_with_list, for_each_element, for_each_entry, for_each_object, id_from_json,
     take_field,
 };
+use super::left_out::LeftOut;
 use super::utf8::Utf8Reader;
 use super::{Format, Place, ReadError, SourceItems, SourceOptions, dialect};
 
@@ -34,6 +35,8 @@ pub struct AttributeReport {
     pub unknown: Vec<String>,
     /// Values an item already had and that the file replaced by a different one.
     pub num_replaced: usize,
+    /// Those of [`SourceOptions::left_out`] that the file has.
+    pub left_out: Vec<String>,
     /// Attributes that the file says are points in time, which text does not.
     pub timestamps: Vec<String>,
     /// What its users should know of the file and is no error.
@@ -123,7 +126,11 @@ fn read_table(
         return Err(at_header(Kind::DuplicateColumn { name: names[at].clone() }));
     }
     let id_names = sink.options.id_names_among(|name| names.iter().any(|other| other == name));
+    sink.columns(&names);
     let id = find_column(&names, &id_names).map_err(at_header)?;
+    if id.is_none() {
+        check_header(&names).map_err(at_header)?;
+    }
     let id = id.ok_or_else(|| at_header(Kind::missing_id(sink.options, &names)))?;
     let kinds: Vec<_> = names.iter().map(|name| sink.cells.kind(name)).collect();
     while let Some(line) = records.next_record(&mut record)? {
@@ -147,6 +154,7 @@ pub struct AttributeSink<'a> {
     options: &'a SourceOptions,
     place: Place,
     cells: Cells,
+    left_out: LeftOut,
     indices: HashMap<String, usize>,
     first_lines: HashMap<String, u64>,
     /// One entry an item.
@@ -169,11 +177,17 @@ impl<'a> AttributeSink<'a> {
             options,
             place,
             cells: Cells::new(&options.cells),
+            left_out: LeftOut::new(&options.left_out),
             indices: ids.enumerate().map(|(index, id)| (id, index)).collect(),
             first_lines: HashMap::new(),
             attributes: vec![None; source.items.len()],
             report: AttributeReport::default(),
         }
+    }
+
+    /// Says which columns a table has, also those that are not read.
+    pub fn columns(&mut self, names: &[String]) {
+        self.left_out.look_among(names);
     }
 
     /// Takes an object that has the ID among its fields.
@@ -198,10 +212,8 @@ impl<'a> AttributeSink<'a> {
         mut fields: Map<String, Value>,
     ) -> Result<(), Problem> {
         let index = self.indices.get(id.as_str()).copied();
+        self.left_out.take_from(&mut fields);
         if index.is_some() {
-            for name in &self.options.left_out {
-                fields.shift_remove(name);
-            }
             self.cells.read(|| format!("{} {line}", self.place), line, &id, &mut fields)?;
         }
         match self.first_lines.entry(id) {
@@ -228,6 +240,7 @@ impl<'a> AttributeSink<'a> {
     /// All attributes that were read.
     pub fn finish(self) -> FoundAttributes {
         let mut report = self.report;
+        report.left_out = self.left_out.present();
         report.notes.extend(self.cells.notes());
         FoundAttributes { attributes: self.attributes, report }
     }

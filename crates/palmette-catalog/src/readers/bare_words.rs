@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, Read};
 
+use super::buffered::read_buffered;
+
 /// Words that Python and JavaScript write for numbers that JSON does not have.
 const WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
@@ -74,11 +76,7 @@ fn end_word(word: &mut Vec<u8>, words: &[&str], out: &mut Vec<u8>) {
 
 impl<R: BufRead> Read for BareWords<R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        let available = self.fill_buf()?;
-        let count = available.len().min(target.len());
-        target[..count].copy_from_slice(&available[..count]);
-        self.consume(count);
-        Ok(count)
+        read_buffered(self, target)
     }
 }
 

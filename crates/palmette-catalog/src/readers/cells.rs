@@ -3,6 +3,8 @@
 use serde_json::{Map, Number, Value};
 
 use super::error::{Kind, Problem};
+use super::lists::{parse_list, split_at};
+use super::moments::Moments;
 use crate::ColumnKind;
 
 /// How a source spells values, and of what kinds they are meant to be.
@@ -23,35 +25,16 @@ pub struct CellOptions {
     pub thousands: Option<char>,
 }
 
-/// The present year's timestamps lie far behind this one: a whole number below it is mostly none.
-const YEAR_1971: f64 = 31_536_000.0;
-
-/// True of whole numbers that as seconds since 1970 lie before 1971: where a point in time is asked for they are mostly
-/// something else, such as the digits of a date.
-pub fn is_before_1971(value: &Value) -> bool {
-    value.as_f64().is_some_and(|seconds| seconds.fract() == 0.0 && seconds < YEAR_1971)
-}
-
 /// Reader of the values of one source.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cells {
     options: CellOptions,
-    doubts: Vec<Doubt>,
-}
-
-/// A whole number in the place of a point in time that may not be meant so.
-#[derive(Clone, Debug)]
-struct Doubt {
-    name: String,
-    is_date: bool,
-    place: String,
-    value: String,
-    count: u64,
+    moments: Moments,
 }
 
 impl Cells {
     pub(super) fn new(options: &CellOptions) -> Cells {
-        Cells { options: options.clone(), doubts: Vec::new() }
+        Cells { options: options.clone(), moments: Moments::default() }
     }
 
     /// The kind that an attribute was declared.
@@ -104,9 +87,8 @@ impl Cells {
                 Problem::at(line, Kind::Cell { item, name, value, problem })
             })?;
             if kind == ColumnKind::Timestamp {
-                let (value, name) = (value.take(), name.clone());
-                attributes[&name] =
-                    self.moment(&name, value, || format!("{} (item {item:?})", place()));
+                let place = || format!("{} (item {item:?})", place());
+                *value = self.moments.read(name, value.take(), place);
             }
         }
         Ok(())
@@ -114,18 +96,7 @@ impl Cells {
 
     /// What is to be said of the source when it is read.
     pub(super) fn notes(self) -> impl Iterator<Item = String> {
-        self.doubts.into_iter().map(|Doubt { name, is_date, place, value, count }| {
-            let more = if count > 1 { format!(", and {} more are so", count - 1) } else { String::new() };
-            match is_date {
-                true => format!(
-                    "{place}: the timestamp {name:?} is {value}, which is read as the date that its digits write{more}"
-                ),
-                false => format!(
-                    "{place}: the timestamp {name:?} is {value}, which as seconds since 1970 lies before 1971{more}; \
-                     give seconds, or dates such as 2026-11-21"
-                ),
-            }
-        })
+        self.moments.notes()
     }
 
     fn is_null(&self, text: &str) -> bool {
@@ -207,64 +178,33 @@ impl Cells {
     }
 
     fn list(&self, text: String) -> Result<Value, (Value, String)> {
-        if text.trim_start().starts_with('[') {
-            return match serde_json::from_str::<Vec<Value>>(&text) {
-                Ok(mut elements) => {
-                    elements.retain(|element| !element.is_null() || !self.drops_null());
-                    Ok(elements.into_iter().map(as_text).collect())
-                }
-                Err(error) => {
-                    Err((Value::from(text), format!("is no list as JSON writes it: {error}")))
-                }
-            };
+        let separator = self.options.list_separator.as_deref();
+        let (trimmed, json) = (text.trim(), "write lists as JSON does");
+        // With a separator a text may begin with a bracket of its own.
+        let may_be_list = separator.is_none() || trimmed.ends_with([']', ')']);
+        match parse_list(trimmed).filter(|_| may_be_list) {
+            Some(Ok(mut elements)) => {
+                let is_none = |element: &Value| self.drops_null() && element.is_null();
+                elements.retain(|element| !is_none(element) && !self.is_null_value(element));
+                return Ok(elements.into_iter().map(as_text).collect());
+            }
+            Some(Err(error)) => {
+                return Err((Value::from(text), format!("is no list: {error}; {json}")));
+            }
+            None => {}
         }
-        let Some(separator) = &self.options.list_separator else {
-            let problem = "was declared keywords, lists of text; say what parts the texts of a cell (--list-separator), or \
-                write lists as JSON";
-            return Err((Value::from(text), problem.to_owned()));
+        if trimmed.starts_with('{') && trimmed.ends_with('}') {
+            let problem = format!("stands in braces, as databases print lists; {json}");
+            return Err((Value::from(text), problem));
+        }
+        let Some(separator) = separator else {
+            let problem = format!(
+                "was declared keywords, lists of text; say what parts the texts of a cell (--list-separator), or {json}"
+            );
+            return Err((Value::from(text), problem));
         };
-        let elements = text.split(separator.as_str()).map(str::trim);
-        Ok(elements
-            .filter(|text| !text.is_empty() && !self.is_null(text))
-            .map(Value::from)
-            .collect())
-    }
-
-    /// A point in time: digits that write a date are one, and whole numbers that can hardly be seconds are taken down.
-    fn moment(&mut self, name: &str, value: Value, place: impl Fn() -> String) -> Value {
-        let number = match &value {
-            Value::Number(number) => number.as_f64(),
-            Value::String(text) => {
-                let is_number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
-                let text = text.trim();
-                text.bytes().all(is_number).then(|| text.parse().ok()).flatten()
-            }
-            _ => None,
-        };
-        let Some(seconds) = number else { return value };
-        let date = date_of_digits(seconds);
-        if seconds.fract() == 0.0 && (date.is_some() || seconds < YEAR_1971) {
-            self.doubt(name, date.is_some(), value.to_string(), place);
-        }
-        match (date, value) {
-            (Some(date), _) => Value::from(date),
-            (None, Value::String(_)) => {
-                parse_number(&seconds.to_string()).map_or(Value::Null, Value::Number)
-            }
-            (None, value) => value,
-        }
-    }
-
-    fn doubt(&mut self, name: &str, is_date: bool, value: String, place: impl Fn() -> String) {
-        let known =
-            self.doubts.iter_mut().find(|doubt| doubt.name == name && doubt.is_date == is_date);
-        match known {
-            Some(doubt) => doubt.count += 1,
-            None => {
-                let (name, place) = (name.to_owned(), place());
-                self.doubts.push(Doubt { name, is_date, place, value, count: 1 });
-            }
-        }
+        let elements = split_at(&text, separator).filter(|text| !self.is_null(text));
+        Ok(elements.map(Value::from).collect())
     }
 
     /// A number as Rust and JSON write it; `None` where the text is none in the source's spelling.
@@ -346,24 +286,6 @@ fn as_text(value: Value) -> Value {
     }
 }
 
-/// `2018-07-07` of 20180707; `None` of numbers whose digits are no date of the years 1900 to 2099.
-fn date_of_digits(number: f64) -> Option<String> {
-    if number.fract() != 0.0 || !(19_000_101.0..=20_991_231.0).contains(&number) {
-        return None;
-    }
-    let number = number as u32;
-    let (year, month, day) = (number / 10_000, number / 100 % 100, number % 100);
-    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let days = match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => 0,
-    };
-    (1..=days).contains(&day).then(|| format!("{year}-{month:02}-{day:02}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -416,12 +338,20 @@ mod tests {
         check(&plain, ColumnKind::Json, "word", json!("word"));
         check(&plain, ColumnKind::Json, "{'a': 1}", json!("error: is no JSON"));
         check(&plain, ColumnKind::Keywords, r#"["a", 1]"#, json!(["a", "1"]));
-        check(&plain, ColumnKind::Keywords, "['a']", json!("error: is no list as JSON writes it"));
+        check(&plain, ColumnKind::Keywords, "['a', \"b's\", 3]", json!(["a", "b's", "3"]));
+        check(&plain, ColumnKind::Keywords, "['a' 'b']", json!(["a", "b"]));
+        check(&plain, ColumnKind::Keywords, "('a', 'b')", json!(["a", "b"]));
+        check(&plain, ColumnKind::Keywords, "[a, b]", json!("error: write lists as JSON does"));
+        check(&plain, ColumnKind::Keywords, "['a' ... 'z']", json!("error: it was cut off"));
+        check(&plain, ColumnKind::Keywords, "(a) b", json!("error: --list-separator"));
         check(&plain, ColumnKind::Keywords, "a|b", json!("error: --list-separator"));
         let bars = CellOptions { list_separator: Some("|".to_owned()), ..plain.clone() };
         check(&bars, ColumnKind::Keywords, "computer | science|", json!(["computer", "science"]));
         check(&bars, ColumnKind::Keywords, "one", json!(["one"]));
         check(&bars, ColumnKind::Keywords, r#"["a|b"]"#, json!(["a|b"]));
+        check(&bars, ColumnKind::Keywords, "[new] a|b", json!(["[new] a", "b"]));
+        let commas = CellOptions { list_separator: Some(",".to_owned()), ..plain.clone() };
+        check(&commas, ColumnKind::Keywords, "{a,b}", json!("error: stands in braces"));
     }
 
     #[test]
@@ -482,34 +412,5 @@ mod tests {
         let mut row = row.as_object().unwrap().clone();
         cells.read(|| unreachable!(), 1, "i", &mut row).unwrap();
         assert_eq!(Value::from(row), json!({"b": ["x"], "c": "Na", "d": null}));
-    }
-
-    #[test]
-    fn whole_numbers_that_are_hardly_times_are_said() {
-        let kinds = vec![("at".to_owned(), ColumnKind::Timestamp)];
-        let mut cells = cells(CellOptions { kinds, ..CellOptions::default() });
-        let mut read = |line: u64, value: Value| {
-            let mut row = Map::from_iter([("at".to_owned(), value)]);
-            cells.read(|| format!("line {line}"), line, "i", &mut row).unwrap();
-            row["at"].clone()
-        };
-        assert_eq!(read(1, json!("20180707")), json!("2018-07-07"));
-        assert_eq!(read(2, json!(20260101)), json!("2026-01-01"));
-        assert_eq!(read(3, json!(20261301)), json!(20261301));
-        assert_eq!(read(4, json!(2018)), json!(2018));
-        assert_eq!(read(5, json!("1667260800")), json!(1_667_260_800));
-        assert_eq!(read(6, json!(1_667_260_800.5)), json!(1_667_260_800.5));
-        assert_eq!(read(7, json!("2026-11-21")), json!("2026-11-21"));
-        let notes: Vec<String> = cells.notes().collect();
-        assert_eq!(notes.len(), 2, "{notes:?}");
-        assert!(notes[0].starts_with(
-            "line 1 (item \"i\"): the timestamp \"at\" is \"20180707\", which is read as the date"
-        ));
-        assert!(notes[0].ends_with("and 1 more are so"), "{}", notes[0]);
-        assert!(
-            notes[1].contains("is 20261301, which as seconds since 1970 lies before 1971"),
-            "{}",
-            notes[1]
-        );
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::cells::Cells;
 use super::codes::{BadCode, code_in_range, parse_code, read_plain_codes, split_codes};
 use super::error::{Kind, Problem, shorten};
+use super::left_out::LeftOut;
 use super::{ItemSink, ReadSummary, SourceOptions};
 use crate::index::MAX_CODE;
 
@@ -46,6 +47,7 @@ pub struct CheckedSink<'s, S> {
     /// As in [`SourceOptions::packed`].
     packed: Vec<u32>,
     cells: Cells,
+    left_out: LeftOut,
     notes: Vec<String>,
 }
 
@@ -79,13 +81,24 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
             prefixes: Vec::new(),
             packed: Vec::new(),
             cells: Cells::default(),
+            left_out: LeftOut::default(),
             notes: Vec::new(),
         }
     }
 
     /// The same, for a source whose semantic IDs are as `options` say.
     pub fn with_options(self, options: &SourceOptions) -> CheckedSink<'s, S> {
-        CheckedSink { packed: options.packed.clone(), cells: Cells::new(&options.cells), ..self }
+        CheckedSink {
+            packed: options.packed.clone(),
+            cells: Cells::new(&options.cells),
+            left_out: LeftOut::new(&options.left_out),
+            ..self
+        }
+    }
+
+    /// Says which columns a table has, also those that are not read.
+    pub fn columns(&mut self, names: &[String]) {
+        self.left_out.look_among(names);
     }
 
     /// True of numbers that JSON does not have where their names mean a missing value.
@@ -177,6 +190,7 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         if self.codes.is_empty() {
             return Err(Problem::at(line, Kind::EmptyCodes { item: id }));
         }
+        self.left_out.take_from(&mut attributes);
         self.cells.read(|| format!("{} {line}", self.place), line, &id, &mut attributes)?;
         self.sink.push(line, id, &self.codes, attributes).map_err(Problem::refused)?;
         self.num_items += 1;
@@ -189,7 +203,8 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         let prefixes = self.prefixes.into_iter().map(|(prefix, _)| prefix);
         let level_prefixes = Some(prefixes.collect::<Vec<_>>()).filter(|all| !all.is_empty());
         let notes = self.notes.into_iter().chain(self.cells.notes()).collect();
-        ReadSummary { num_items: self.num_items, level_prefixes, notes }
+        let left_out = self.left_out.present();
+        ReadSummary { num_items: self.num_items, level_prefixes, left_out, notes }
     }
 
     /// `value` is a list of codes, each a number or text, or one text.

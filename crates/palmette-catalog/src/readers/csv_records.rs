@@ -74,6 +74,33 @@ impl Dialect {
     pub const TABS: Dialect = Dialect { separator: '\t', has_quotes: false };
 }
 
+/// Reads a character that stands between cells: itself, or `tab`.
+///
+/// # Errors
+/// A sentence about a text that is none, or a character that cells have themselves.
+pub fn parse_separator(text: &str) -> Result<char, String> {
+    let mut chars = match text {
+        "tab" | "\\t" => "\t".chars(),
+        text => text.chars(),
+    };
+    match (chars.next(), chars.next()) {
+        (Some(mark), None) if !(mark.is_alphanumeric() || "\"\r\n.-+".contains(mark)) => Ok(mark),
+        _ => Err(format!("{text:?} is no separator; name one character, such as ; or |, or tab")),
+    }
+}
+
+/// Hint about a header of one column that another separator would part.
+pub fn separator_hint(columns: &[impl AsRef<str>]) -> Option<String> {
+    let [only] = columns else { return None };
+    let mark = only.as_ref().chars().find(|mark| [';', '\t', '|', ','].contains(mark))?;
+    let (mark, header) =
+        (if mark == '\t' { "tab".into() } else { mark.to_string() }, only.as_ref());
+    let header: String = header.chars().take(80).collect();
+    Some(format!(
+        "the first line is one column, {header:?}; if {mark} stands between its cells, say --separator {mark:?}"
+    ))
+}
+
 impl<R: BufRead> Records<R> {
     /// The comma-separated records of a text.
     pub fn new(input: R) -> Records<R> {

@@ -33,6 +33,7 @@ pub(super) fn read_rows<S: ItemSink>(
     check_quotes(&records, header_line, &names)?;
     let columns =
         ItemColumns::from_names(&names, options).map_err(|error| error.on_line(header_line))?;
+    sink.columns(&names);
     let kinds: Vec<_> = names.iter().map(|name| sink.cells().kind(name)).collect();
     let mut record = Record::default();
     while let Some(line) = records.next_record(&mut record)? {
@@ -48,7 +49,7 @@ pub(super) fn read_rows<S: ItemSink>(
                     let (item, empty, later) = (id.into(), name(level), name(filled.len() - 1));
                     return Err(Problem::at(line, Kind::CodeCellGap { item, empty, later }));
                 }
-                let pieces = filled.iter().map(|&column| record.cell(column).trim());
+                let pieces = filled.iter().map(|&column| without_point(record.cell(column).trim()));
                 sink.codes_from_pieces(line, id, pieces)?
             }
         };
@@ -100,6 +101,12 @@ pub(super) fn bad_cell(
 ) -> Problem {
     let (item, name, value) = (id.to_owned(), name.to_owned(), record.cell(column).to_owned());
     Problem::at(line, Kind::Cell { item, name, value, problem })
+}
+
+/// `2` of `2.0`, as numbers are written that had missing ones among them.
+fn without_point(cell: &str) -> &str {
+    let whole = cell.strip_suffix(".0");
+    whole.filter(|whole| whole.bytes().all(|byte| byte.is_ascii_digit())).unwrap_or(cell)
 }
 
 /// The columns up to the last whose cell is filled.

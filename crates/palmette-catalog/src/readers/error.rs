@@ -193,6 +193,8 @@ pub(super) enum Kind {
     FieldCount { found: usize, line_start: String },
     #[error("no field {}; the fields are {}", alternatives(.names), list(.found))]
     MissingField { role: Role, names: Vec<String>, found: Vec<String> },
+    #[error("{hint}")]
+    OneColumn { hint: String },
     #[error("field {name:?} cannot be both the item ID and a semantic ID")]
     IdAndCodes { name: String },
     #[error("no field {name:?}, which is to be left out; the fields are {}", list(.found))]

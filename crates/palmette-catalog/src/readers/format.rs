@@ -86,13 +86,11 @@ impl Format {
                 }
                 _ => Some(Format::IndexJson),
             },
-            _ => [('\t', Format::Tsv), (',', Format::Csv)].into_iter().find_map(
-                |(separator, format)| {
-                    let names: Vec<&str> =
-                        line.split(separator).map(|name| name.trim_matches('"')).collect();
-                    (names.len() > 1 && has_id(&names)).then_some(format)
-                },
-            ),
+            _ => tables(options).find_map(|(separator, format)| {
+                let names: Vec<&str> =
+                    line.split(separator).map(|name| name.trim_matches('"')).collect();
+                (names.len() > 1 && has_id(&names)).then_some(format)
+            }),
         }
     }
 
@@ -146,9 +144,16 @@ fn json_line(line: &str, options: &SourceOptions) -> Option<Value> {
     serde_json::from_reader(BareWords::new(line.as_bytes(), &options.cells.nulls)).ok()
 }
 
+/// The formats of tables, and what stands between their cells.
+fn tables(options: &SourceOptions) -> impl Iterator<Item = (char, Format)> {
+    let usual = [('\t', Format::Tsv), (',', Format::Csv)];
+    let given = options.separator.map(|separator| (separator, Format::Csv));
+    given.into_iter().chain(usual.into_iter().filter(move |_| given.is_none()))
+}
+
 /// The format of a table or of info text that begins with this line.
 fn of_table(line: &str, options: &SourceOptions) -> Option<Format> {
-    for (separator, format) in [('\t', Format::Tsv), (',', Format::Csv)] {
+    for (separator, format) in tables(options) {
         let names: Vec<String> =
             line.split(separator).map(|name| name.trim_matches('"').to_owned()).collect();
         if ItemColumns::from_names(&names, options).is_ok() {

@@ -2,7 +2,8 @@
 
 use std::io::BufRead;
 
-use serde_json::{Map, Value};
+use palmette_attributes::UniqueValue;
+use serde_json::Map;
 
 use super::error::Problem;
 use super::json::for_each_entry;
@@ -12,7 +13,7 @@ pub(super) fn read<S: ItemSink>(
     input: impl BufRead,
     sink: &mut CheckedSink<'_, S>,
 ) -> Result<(), Problem> {
-    for_each_entry(input, |line, id, value: Value| {
+    for_each_entry(input, |line, id, UniqueValue(value)| {
         sink.codes_from_json(line, &id, &value)?;
         sink.push(line, id, Map::new())
     })

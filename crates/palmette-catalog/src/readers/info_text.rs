@@ -5,7 +5,7 @@ use std::io::BufRead;
 use serde_json::Map;
 
 use super::codes::parse_codes;
-use super::csv_records::{Dialect, Record, Records};
+use super::csv_records::{Dialect, Record, Records, separator_hint};
 use super::csv_table;
 use super::error::{Kind, Problem};
 use super::lines::{Lines, without_end};
@@ -32,6 +32,9 @@ pub(super) fn read<S: ItemSink>(
         let (Some(codes), Some(title), Some(id), None) =
             (fields.next(), fields.next(), fields.next(), fields.next())
         else {
+            if let Some(hint) = other_header(text, options).filter(|_| line == 1) {
+                return Err(Problem::at(line, Kind::OneColumn { hint }));
+            }
             let (found, line_start) = (text.split('\t').count(), text.chars().take(100).collect());
             return Err(Problem::at(line, Kind::FieldCount { found, line_start }));
         };
@@ -59,6 +62,13 @@ fn header(text: &str, options: &SourceOptions) -> Option<Vec<String>> {
             options.is_known(name) || name == "code_0"
         });
     is_header.then_some(names)
+}
+
+/// Hint about a first line whose names stand between other marks than tabs.
+fn other_header(text: &str, options: &SourceOptions) -> Option<String> {
+    let hint = separator_hint(&[text])?;
+    let mut names = text.split([';', '|', ',']).map(|name| name.trim_matches('"'));
+    names.any(|name| options.is_known(name)).then_some(hint)
 }
 
 /// The dialect of tab-separated text.

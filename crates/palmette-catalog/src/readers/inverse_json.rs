@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 
+use palmette_attributes::UniqueValue;
 use serde_json::{Map, Value};
 
 use super::error::{Kind, Problem, shorten};
@@ -19,7 +20,7 @@ pub(super) fn read<S: ItemSink>(
     options: &SourceOptions,
     sink: &mut CheckedSink<'_, S>,
 ) -> Result<(), Problem> {
-    for_each_entry(input, |line, codes, value: Value| {
+    for_each_entry(input, |line, codes, UniqueValue(value)| {
         for (id, attributes) in items(line, &codes, value, options)? {
             sink.codes_from_text(line, &id, &codes)?;
             sink.push(line, id, attributes)?;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::SourceOptions;
+use super::csv_records::separator_hint;
 use super::error::{Kind, Problem};
 
 /// The columns of a table of items, as column numbers.
@@ -52,6 +53,7 @@ fn find(columns: &[String], options: &SourceOptions) -> Result<ItemColumns, Kind
     }
     let id_names = options.id_names_among(|name| columns.iter().any(|column| column == name));
     let Some(id) = find_column(columns, &id_names)? else {
+        check_header(columns)?;
         return Err(Kind::missing_id(options, columns));
     };
     let codes = match options.codes_columns.is_empty() {
@@ -101,6 +103,14 @@ fn named_code_columns(columns: &[String], options: &SourceOptions) -> Result<Cod
         [whole] => CodeColumns::Whole(whole),
         _ => CodeColumns::PerLevel(places),
     })
+}
+
+/// Refuses a header of one column whose name shows what parts its cells.
+pub(super) fn check_header(columns: &[String]) -> Result<(), Kind> {
+    match separator_hint(columns) {
+        Some(hint) => Err(Kind::OneColumn { hint }),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn find_column(columns: &[String], names: &[&str]) -> Result<Option<usize>, Kind> {

@@ -73,9 +73,6 @@ fn push_object<S: ItemSink>(
         }
     };
     sink.codes_from_json(line, &id, &codes)?;
-    for name in &options.left_out {
-        object.shift_remove(name);
-    }
     sink.push(line, id, object)
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use palmette_attributes::UniqueValue;
 use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
@@ -79,7 +80,8 @@ impl<'de> Visitor<'de> for RowVisitor<'_> {
                 Field::Attribute(name) => match attributes.entry(name) {
                     Entry::Occupied(_) => return Err(unusual()),
                     Entry::Vacant(entry) => {
-                        entry.insert(map.next_value()?);
+                        let UniqueValue(value) = map.next_value()?;
+                        entry.insert(value);
                     }
                 },
             }

@@ -32,6 +32,7 @@
 
 mod attributes;
 mod bare_words;
+mod buffered;
 mod cells;
 mod checked_sink;
 mod codes;
@@ -47,15 +48,19 @@ mod item_columns;
 mod json;
 mod json_lines;
 mod json_row;
+mod left_out;
 mod lines;
+mod lists;
+mod moments;
 mod npy;
 mod options;
 mod patch;
+mod python_literal;
 mod sink;
 mod utf8;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use crate::item::Item;
@@ -66,15 +71,18 @@ use utf8::Utf8Reader;
 pub use attributes::{
     AttributeReport, AttributeSink, FoundAttributes, parse_attributes, read_attributes,
 };
-pub use cells::{CellOptions, is_before_1971};
+pub use cells::CellOptions;
 pub use checked_sink::{CheckedSink, Place};
 pub use codes::{CodesError, parse_codes};
-pub use csv_records::{Dialect, Record, Records};
+pub use csv_records::{Dialect, Record, Records, parse_separator, separator_hint};
 pub use error::{Problem, ReadError, Role};
 pub use format::{Format, UnknownFormat};
 pub use item_columns::{CodeColumns, ItemColumns};
+pub use lists::{check_joints, parse_list_cell};
+pub use moments::Moments;
 pub use options::SourceOptions;
 pub use patch::{Patch, parse_patch};
+pub use python_literal::parse_literal;
 pub use sink::{ItemSink, ReadSummary};
 
 /// The items of one source, in its order.
@@ -166,6 +174,12 @@ pub fn not_text(head: &[u8]) -> Option<String> {
     encoding::Encoding::of_head(head).map(|found| found.to_string())
 }
 
+/// Text of an input: UTF-8 without a byte order mark, with lines that end in a line feed. What is no such text is an error
+/// of reading that says what it is, and the way out.
+pub fn utf8_text<R: Read>(input: R) -> impl BufRead + use<R> {
+    Utf8Reader::new(input)
+}
+
 fn pass_items(
     reader: impl BufRead,
     format: Format,
@@ -180,10 +194,10 @@ fn pass_items(
     }
     let input = Utf8Reader::new(reader);
     match format {
-        Format::InfoText => {
+        Format::InfoText if options.separator.is_none() => {
             return info_text::read(input, options, &mut sink).map(|()| sink.finish());
         }
-        Format::Csv | Format::Tsv => {
+        Format::Csv | Format::Tsv | Format::InfoText => {
             let dialect = dialect(format, options);
             return csv_table::read(input, dialect, options, &mut sink).map(|()| sink.finish());
         }
@@ -205,8 +219,9 @@ fn pass_items(
 
 /// How the cells of a format of separated text are told apart.
 fn dialect(format: Format, options: &SourceOptions) -> Dialect {
-    match format {
+    let usual = match format {
         Format::Csv => Dialect::COMMAS,
         _ => info_text::tabs(options),
-    }
+    };
+    Dialect { separator: options.separator.unwrap_or(usual.separator), ..usual }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
+use super::buffered::read_buffered;
 use super::encoding::Encoding;
 
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -122,11 +123,7 @@ impl<R: Read> Utf8Reader<R> {
 
 impl<R: Read> Read for Utf8Reader<R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        let available = self.fill_buf()?;
-        let count = available.len().min(target.len());
-        target[..count].copy_from_slice(&available[..count]);
-        self.consume(count);
-        Ok(count)
+        read_buffered(self, target)
     }
 }
 

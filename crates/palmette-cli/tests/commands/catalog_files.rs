@@ -225,6 +225,99 @@ fn attributes_are_read_as_items_are() {
     );
 }
 
+#[test]
+fn cells_of_tables_are_parted_by_what_is_named() {
+    let folder = Folder::new();
+    for (name, mark, given) in
+        [("a.csv", ';', ";"), ("b.csv", '\t', "tab"), ("c.txt", '|', "|"), ("d", ';', ";")]
+    {
+        let text = format!("item_id{mark}codes{mark}title\nA{mark}1 2{mark}x, y\n");
+        let items = folder.write(name, &text);
+        folder.build(&items, &["--separator", given]);
+        assert_eq!(folder.attributes("A"), json!({"title": "x, y"}), "{name}");
+        let words: &[&str] = match name {
+            "d" => &["neither name nor first bytes"],
+            _ => &[name, "the first line is one column", "--separator"],
+        };
+        folder.check_refused(&items, &[], words);
+    }
+    let sids = folder.write("sids.json", r#"{"A": [1]}"#);
+    let more = folder.write("more.csv", "item_id;title\nA;x\n");
+    folder.build(&sids, &["--attributes", &more, "--separator", ";"]);
+    assert_eq!(folder.attributes("A"), json!({"title": "x"}));
+    folder.check_refused(&sids, &["--attributes", &more], &["more.csv, line 1", "--separator"]);
+    folder.check_refused(
+        &sids,
+        &["--separator", ";"],
+        &["--separator", "the format is index-json"],
+    );
+    for wrong in ["ab", "", "\"", "7", "."] {
+        folder.check_refused(&sids, &["--separator", wrong], &["is no separator"]);
+    }
+}
+
+#[test]
+fn names_to_leave_out_are_names_of_fields() {
+    let folder = Folder::new();
+    let sids = folder.write("sids.json", r#"{"A": [1], "B": [2]}"#);
+    let more = folder
+        .write("more.jsonl", "{\"id\": \"A\", \"title\": 1, \"image\": 2}\n{\"id\": \"B\"}\n");
+    let lines =
+        folder.write("a.jsonl", "{\"id\": \"A\", \"codes\": [1], \"title\": 1, \"image\": 2}\n");
+    let table = folder.write("a.csv", "item_id,codes,title,image\nA,1,1,\n");
+    let map = folder.write("map.json", r#"{"1": [{"pid": "A", "title": 1, "image": 2}]}"#);
+    for (items, options) in [
+        (&sids, &["--attributes", &more][..]),
+        (&lines, &[]),
+        (&table, &[]),
+        (&map, &["--format", "inverse-json"]),
+    ] {
+        folder.build(items, &[options, &["--leave-out", "image"]].concat());
+        assert_eq!(folder.attributes("A"), json!({"title": 1}), "{items}");
+        let wrong = [options, &["--leave-out", "image,titel"]].concat();
+        folder.check_refused(items, &wrong, &["\"titel\""]);
+    }
+    folder.check_refused(
+        &lines,
+        &["--leave-out", "titel"],
+        &["--leave-out: no item has a field \"titel\" (did you mean \"title\"?)", "title, image"],
+    );
+}
+
+#[test]
+fn lists_in_cells_are_read_as_programs_print_them() {
+    let folder = Folder::new();
+    let text = "item_id;codes;tags\nA;1;['a', \"b's\"]\nB;2;['a' 'c']\nC;3;[\"a\"]\nD;4;('d',)\n";
+    let items = folder.write("items.csv", text);
+    for options in [&[][..], &["--list-separator", ","]] {
+        let options = [&["--separator", ";", "--column", "tags=keywords"], options].concat();
+        folder.build(&items, &options);
+        assert_eq!(folder.attributes("A"), json!({"tags": ["a", "b's"]}));
+        let with_a = folder.filter(&folder.path("a.palm"), &json!({"match": {"tags": "a"}}));
+        assert_eq!(with_a, ["A", "B", "C"]);
+    }
+    for (cell, word) in [("['a' ... 'z']", "cut off"), ("{a,b}", "braces"), ("[a, b]", "JSON")] {
+        let items = folder.write("bad.csv", &format!("item_id;codes;tags\nA;1;{cell}\n"));
+        let options = ["--separator", ";", "--column", "tags=keywords", "--list-separator", ","];
+        folder.check_refused(&items, &options, &["line 2", "\"tags\"", word]);
+    }
+}
+
+#[test]
+fn nothing_within_an_item_is_lost() {
+    let folder = Folder::new();
+    let lines =
+        folder.write("a.jsonl", "{\"id\": \"A\", \"codes\": [1], \"v\": [{\"x\": 1, \"x\": 2}]}\n");
+    folder.check_refused(&lines, &[], &["line 1", "\"x\" appears twice"]);
+    let map = folder.write("map.json", r#"{"1": {"A": 3, "A": 4}}"#);
+    folder.check_refused(&map, &["--format", "inverse-json"], &["\"A\" appears twice"]);
+    // Whole numbers with a point, as programs write columns that had missing values.
+    let floats = folder.write("b.csv", "item_id,code_0,code_1\nA,1.0,2.0\nB,3.0,\n");
+    folder.build(&floats, &[]);
+    let codes = run_json(&["catalog", "inspect", &folder.path("a.palm"), "--item", "B"]);
+    assert_eq!(codes["codes"], json!([3]));
+}
+
 /// An array file of NumPy.
 fn npy(descr: &str, is_fortran: bool, shape: &str, elements: &[u8]) -> Vec<u8> {
     let order = if is_fortran { "True" } else { "False" };
@@ -317,6 +410,18 @@ fn items_expire_by_timestamps_alone() {
     let output = palmette(&["catalog", "live", "apply", &live, &dates]);
     let notes = String::from_utf8(output.stderr).unwrap();
     assert!(notes.contains("dates.jsonl, line 1: the timestamp \"until\" is 20260601"), "{notes}");
+    assert!(notes.contains("which is read as the date that its digits write"), "{notes}");
+    let of_c = run_json(&["catalog", "inspect", &live, "--item", "C"]);
+    assert_eq!(of_c["attributes"]["until"], "2026-06-01T00:00:00Z");
+    refused(&["--by", "until", "--now", "20260601"], &["\"20260601\" is no point in time"]);
+    check_refused(
+        &["catalog", "filter", &live, r#"{"range": {"until": {"gte": 20260601}}}"#],
+        &["20260601", "\"until\"", "compare it with a date"],
+    );
+    let early = folder.write("early.jsonl", "{\"item_id\": \"C\", \"until\": 2026}\n");
+    let output = palmette(&["catalog", "live", "apply", &live, &early]);
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert!(notes.contains("is 2026, which as seconds since 1970 lies before 1971"), "{notes}");
     let undo = folder.write("undo.jsonl", "{\"item_id\": \"C\", \"until\": null}\n");
     run(&["catalog", "live", "apply", &live, &undo]);
     // At the moment itself an item is over.
@@ -325,6 +430,26 @@ fn items_expire_by_timestamps_alone() {
     let applied = run_json(&["catalog", "live", "apply", &live, &updates, "--expire-by", "until"]);
     assert_eq!(applied["expired"], 0);
     assert_eq!(folder.filter(&live, &all), ["B", "C", "D"]);
+}
+
+#[test]
+fn updates_are_read_from_files_as_they_come() {
+    let folder = Folder::new();
+    let live = live(&folder, &[], "{\"item_id\": \"A\", \"codes\": [1]}\n");
+    let line = |id: &str| format!("{{\"item_id\": \"{id}\", \"codes\": [2]}}\n");
+    let marked = folder.write("marked.jsonl", &format!("\u{feff}{}", line("B")));
+    run(&["catalog", "live", "apply", &live, &marked]);
+    let gz = folder.path("c.jsonl.gz");
+    let mut writer =
+        flate2::write::GzEncoder::new(fs::File::create(&gz).unwrap(), Default::default());
+    writer.write_all(line("C").as_bytes()).unwrap();
+    writer.finish().unwrap();
+    run(&["catalog", "live", "apply", &live, &gz]);
+    assert_eq!(folder.filter(&live, &json!({})), ["A", "B", "C"]);
+    let wide = folder.path("wide.jsonl");
+    let bytes: Vec<u8> = line("D").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    fs::write(&wide, bytes).unwrap();
+    check_refused(&["catalog", "live", "apply", &live, &wide], &["UTF-16LE", "iconv"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The columns of a source by what they hold, and what is read of a row.
 
+use palmette_catalog::readers::parse_list_cell;
 use palmette_recommend::NamedItem;
 use serde_json::{Map, Value};
 
@@ -15,6 +16,10 @@ pub struct HistoryColumns {
     user: Option<String>,
     kind: Kind,
     filter: Option<Filtered>,
+    /// As in [`HistoryOptions::list_separator`].
+    list_separator: Option<String>,
+    /// True where lists stand in cells of text.
+    are_cells: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,14 +106,32 @@ impl HistoryColumns {
                 columns: columns.map(|&name| name.into()).collect(),
             })
         });
-        Ok(Self { user, kind, filter: filter.transpose()? })
+        let list_separator = options.list_separator.clone();
+        let columns =
+            Self { user, kind, filter: filter.transpose()?, list_separator, are_cells: false };
+        let is_twice = |name: &&str| names.iter().filter(|other| *other == name).count() > 1;
+        match columns.names().into_iter().find(is_twice) {
+            Some(name) => Err(format!("two columns are called {name:?}; keep one of them")),
+            None => Ok(columns),
+        }
     }
 
     /// Columns of a document `{user: [item, …]}`.
     pub(crate) fn of_users() -> Self {
         let (history, times, target) = ("items".to_owned(), None, None);
         let kind = Kind::Histories { history, times, target };
-        Self { user: Some("user".to_owned()), kind, filter: None }
+        Self {
+            user: Some("user".to_owned()),
+            kind,
+            filter: None,
+            list_separator: None,
+            are_cells: false,
+        }
+    }
+
+    /// The same, of a source whose lists stand in cells of text.
+    pub(crate) fn of_cells(self) -> Self {
+        Self { are_cells: true, ..self }
     }
 
     /// The names of the columns that are read.
@@ -156,13 +179,22 @@ impl HistoryColumns {
         }
     }
 
-    /// Members of the objects in a list that are not read, by the first of these.
-    pub(crate) fn unread_members(&self, row: &Map<String, Value>) -> Vec<String> {
-        let Kind::Nested { list, item, time } = &self.kind else { return Vec::new() };
-        let Some(Value::Array(events)) = row.get(list) else { return Vec::new() };
-        let Some(Value::Object(first)) = events.first() else { return Vec::new() };
-        let is_read = |name: &String| name == item || Some(name) == time.as_ref();
-        first.keys().filter(|name| !is_read(name)).map(|name| format!("{list}.{name}")).collect()
+    /// Members of the objects in a list that are not read, each with the name of the list.
+    pub(crate) fn unread_members<'r>(
+        &self,
+        row: &'r Map<String, Value>,
+    ) -> impl Iterator<Item = (&str, &'r str)> {
+        let nested = match &self.kind {
+            Kind::Nested { list, item, time } => Some((list, item, time)),
+            _ => None,
+        };
+        nested.into_iter().flat_map(move |(list, item, time)| {
+            let events = row.get(list).and_then(Value::as_array).into_iter().flatten();
+            let names = events.filter_map(Value::as_object).flat_map(Map::keys);
+            names
+                .filter(move |&name| name != item && Some(name) != time.as_ref())
+                .map(move |name| (list.as_str(), name.as_str()))
+        })
     }
 
     /// Reads a row; `None` for one that is to be left out.
@@ -209,10 +241,13 @@ impl HistoryColumns {
             Kind::Histories { history, times, target } => {
                 let value =
                     take(history).ok_or_else(|| of_user(format!("`{history}` is missing")))?;
-                let list = list_of(history, value).map_err(of_user)?;
+                let list = self.list(history, value).map_err(of_user)?;
                 let items: Result<Vec<NamedItem>, String> = list.into_iter().map(item_of).collect();
                 let mut items = items.map_err(of_user)?;
-                if let Some(value) = times.as_deref().and_then(&mut take) {
+                if let Some((name, value)) =
+                    times.as_deref().and_then(|name| Some((name, take(name)?)))
+                {
+                    let value = self.list(name, value).map_err(of_user)?.into();
                     items = in_time_order(items, &value, notes).map_err(of_user)?;
                 }
                 let target = target.as_deref().and_then(&mut take).map(item_of).transpose();
@@ -221,11 +256,31 @@ impl HistoryColumns {
             }
             Kind::Nested { list, item, time } => {
                 let value = take(list).ok_or_else(|| of_user(format!("`{list}` is missing")))?;
-                let events = list_of(list, value).map_err(of_user)?;
+                let events = self.list(list, value).map_err(of_user)?;
                 let nested = Nested { list, item, time: time.as_deref(), columns: self };
                 let items = nested.items(events, &row, notes).map_err(of_user)?;
                 Ok(Some(Row::History(HistoryRecord { items, target: None, user })))
             }
+        }
+    }
+}
+
+impl HistoryColumns {
+    /// A list, also one that a text holds: in brackets, or with the separator that was given.
+    fn list(&self, name: &str, value: Value) -> Result<Vec<Value>, String> {
+        let separator = self.list_separator.as_deref();
+        match value {
+            Value::Array(list) => Ok(list),
+            Value::String(text)
+                if self.are_cells || separator.is_some() || text.trim_start().starts_with('[') =>
+            {
+                parse_list_cell(&text, separator).map_err(|reason| format!("`{name}`: {reason}"))
+            }
+            Value::String(text) => Err(format!(
+                "`{name}` is no list of items, but the text {}; say what parts its items (--list-separator)",
+                shortened(&text.into())
+            )),
+            other => Err(format!("`{name}` is no list of items, but {}", shortened(&other))),
         }
     }
 }
@@ -365,13 +420,6 @@ impl Nested<'_> {
             true => Ok(items),
             false => in_time_order(items, &times.into(), notes),
         }
-    }
-}
-
-fn list_of(name: &str, value: Value) -> Result<Vec<Value>, String> {
-    match value {
-        Value::Array(list) => Ok(list),
-        other => Err(format!("`{name}` is no list of items, but {}", shortened(&other))),
     }
 }
 

@@ -6,23 +6,36 @@ use flate2::read::MultiGzDecoder;
 
 const GZIP: &[u8] = b"\x1f\x8b";
 const BUFFER_BYTES: usize = 1 << 16;
+/// Enough to tell what an input is.
+const HEAD_BYTES: u64 = 16;
 
-/// The bytes of an input, decompressed where it is gzip, and whether it is.
-pub(crate) fn decompressed<'r>(
-    input: impl BufRead + 'r,
-) -> io::Result<(Box<dyn BufRead + 'r>, bool)> {
-    let mut input = BufReader::with_capacity(BUFFER_BYTES, input);
-    // Two bytes may come one by one from a pipe.
-    let mut head = Vec::new();
-    input.by_ref().take(GZIP.len() as u64).read_to_end(&mut head)?;
-    let is_gzip = head == GZIP;
-    let whole = io::Cursor::new(head).chain(input);
-    Ok(match is_gzip {
+/// Input without its compression.
+pub(crate) struct Decompressed<'r> {
+    pub(crate) input: Box<dyn BufRead + 'r>,
+    /// The first bytes, which show what is no text.
+    pub(crate) head: Vec<u8>,
+    pub(crate) is_gzip: bool,
+}
+
+/// The bytes of an input, decompressed where it is gzip.
+pub(crate) fn decompressed<'r>(input: impl BufRead + 'r) -> io::Result<Decompressed<'r>> {
+    let (head, input) = with_head(input)?;
+    let is_gzip = head.starts_with(GZIP);
+    let (head, input): (_, Box<dyn BufRead + 'r>) = match is_gzip {
         true => {
-            (Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(whole))), true)
+            let (head, input) = with_head(BufReader::new(MultiGzDecoder::new(input)))?;
+            (head, Box::new(BufReader::with_capacity(BUFFER_BYTES, input)))
         }
-        false => (Box::new(BufReader::with_capacity(BUFFER_BYTES, whole)), false),
-    })
+        false => (head, Box::new(BufReader::with_capacity(BUFFER_BYTES, input))),
+    };
+    Ok(Decompressed { input, head, is_gzip })
+}
+
+/// The first bytes of an input, which may come one by one from a pipe, and all of it.
+fn with_head(mut input: impl BufRead) -> io::Result<(Vec<u8>, impl BufRead)> {
+    let mut head = Vec::new();
+    input.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok((head.clone(), io::Cursor::new(head).chain(input)))
 }
 
 /// Text whose lines end in a line feed: where the first ends in a carriage return alone, as old programs of the Macintosh
@@ -121,7 +134,7 @@ mod tests {
             (b"\x1f", "\x1f", false),
             (b"", "", false),
         ] {
-            let (mut input, told) = decompressed(bytes).unwrap();
+            let Decompressed { mut input, is_gzip: told, .. } = decompressed(bytes).unwrap();
             let mut text = String::new();
             input.read_to_string(&mut text).unwrap();
             assert_eq!((text.as_str(), told), (expected, is_gzip));

@@ -6,7 +6,6 @@ mod input;
 mod layout;
 mod lines;
 mod options;
-mod python;
 mod read;
 mod record;
 mod row_filter;

@@ -25,6 +25,10 @@ pub struct HistoryOptions {
     pub target_column: Option<String>,
     /// The rows that are read; all, unless it says.
     pub rows: Option<RowFilter>,
+    /// What stands between the cells of a file; by its format a comma or a tab unless given.
+    pub separator: Option<char>,
+    /// What parts the items, or times, of a list in a cell; blanks unless given.
+    pub list_separator: Option<String>,
     /// Whether cells between tabs may stand in quotes, as those between commas; without it a quote is a character as any
     /// other.
     pub quoted_tabs: bool,
@@ -75,6 +79,21 @@ impl HistoryOptions {
                 "--quotes goes with cells between tabs, and the format is {format}"
             ));
         }
+        if let Some(separator) = self.separator {
+            let has_cells =
+                matches!(format, HistoryFormat::Csv | HistoryFormat::Tsv | HistoryFormat::Inter);
+            if !has_cells {
+                return Err(format!(
+                    "--separator {separator:?} goes with the formats csv, tsv and inter, and the format is {format}"
+                ));
+            }
+        }
+        if self.list_separator.as_deref() == Some("") {
+            return Err(
+                "--list-separator is empty; name what parts the items of a cell, such as |"
+                    .to_owned(),
+            );
+        }
         match named.into_iter().find(|&(_, is_given)| is_given) {
             Some((option, _)) if format.has_no_names() => Err(format!(
                 "{option} names a column, and a file in the format {format} has none; leave it out, or name another format"
@@ -94,6 +113,16 @@ impl ReadNotes {
             if !self.unread.iter().any(|known| known == name) {
                 self.unread.push(name.to_owned());
             }
+        }
+    }
+
+    /// Adds the member of the objects in a list.
+    pub(crate) fn add_unread_member(&mut self, list: &str, member: &str) {
+        let is_it = |known: &String| {
+            known.strip_prefix(list).and_then(|rest| rest.strip_prefix('.')) == Some(member)
+        };
+        if !self.unread.iter().any(is_it) {
+            self.unread.push(format!("{list}.{member}"));
         }
     }
 

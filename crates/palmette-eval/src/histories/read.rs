@@ -7,7 +7,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use palmette_catalog::readers::{Dialect, Record, Records};
+use palmette_attributes::{UniqueValue, parse_unique};
+use palmette_catalog::readers::{
+    Dialect, Record, Records, check_joints, not_text, parse_literal, separator_hint, utf8_text,
+};
 use palmette_recommend::NamedItem;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -15,10 +18,9 @@ use serde_json::{Map, Value};
 use super::HistoryError;
 use super::columns::HistoryColumns;
 use super::format::HistoryFormat;
-use super::input::{FedLines, decompressed};
+use super::input::{Decompressed, FedLines, decompressed};
 use super::lines::Lines;
 use super::options::{HistoryOptions, ReadNotes};
-use super::python::parse_literal;
 use super::record::{BadRecord, HistoryRecord};
 use super::row_filter::cell_value;
 use super::rows::{EachRecord, HistoryRows, Progress};
@@ -57,37 +59,44 @@ pub fn parse_histories<'a>(
 ) -> Result<ReadNotes, HistoryError> {
     let error = |reason| HistoryError::new(name, reason);
     options.check(format).map_err(error)?;
-    let (input, is_gzip) = decompressed(input).map_err(|e| error(cannot_read(e)))?;
+    let Decompressed { input, head, is_gzip } =
+        decompressed(input).map_err(|e| error(cannot_read(e)))?;
     let bytes = if is_gzip { 0 } else { bytes };
     if format == HistoryFormat::TfRecord {
         return tf_records(input, bytes, options, HistoryRows::new("record", each)).map_err(error);
     }
-    let input = BufReader::new(FedLines::new(input));
-    let cells = |delimiter| Cells { delimiter, format, options };
+    if let Some(what) = not_text(&head) {
+        return Err(error(what));
+    }
+    let cells = Cells { format, options };
+    let separator = |usual| options.separator.unwrap_or(usual);
+    let rows = |each| {
+        HistoryRows::new(if format == HistoryFormat::Json { "history" } else { "line" }, each)
+    };
     let read = match format {
-        HistoryFormat::Json => {
-            json_document(input, bytes, options, HistoryRows::new("history", each))
-        }
-        HistoryFormat::JsonLines => {
-            objects(input, bytes, options, json_object, HistoryRows::new("line", each))
-        }
-        HistoryFormat::Python => {
-            objects(input, bytes, options, python_object, HistoryRows::new("line", each))
-        }
-        HistoryFormat::Sequential => sequential(input, bytes, each),
-        HistoryFormat::Padded => padded(input, bytes, each),
-        HistoryFormat::Inter | HistoryFormat::Tsv if options.quoted_tabs => {
-            let dialect = Dialect { has_quotes: true, ..Dialect::TABS };
-            cells("\t").records(input, bytes, dialect, HistoryRows::new("line", each))
-        }
-        HistoryFormat::Inter | HistoryFormat::Tsv => {
-            cells("\t").lines(input, bytes, HistoryRows::new("line", each))
-        }
-        HistoryFormat::Colons => cells("::").lines(input, bytes, HistoryRows::new("line", each)),
+        HistoryFormat::Json => json_document(input, bytes, options, rows(each)),
         HistoryFormat::Csv => {
-            cells(",").records(input, bytes, Dialect::COMMAS, HistoryRows::new("line", each))
+            let dialect = Dialect { separator: separator(','), has_quotes: true };
+            cells.records(input, bytes, dialect, rows(each))
         }
-        HistoryFormat::TfRecord => unreachable!("read above"),
+        HistoryFormat::Inter | HistoryFormat::Tsv if options.quoted_tabs => {
+            let dialect = Dialect { separator: separator('\t'), has_quotes: true };
+            cells.records(input, bytes, dialect, rows(each))
+        }
+        _ => {
+            let input = BufReader::new(FedLines::new(input));
+            match format {
+                HistoryFormat::JsonLines => objects(input, bytes, options, json_object, rows(each)),
+                HistoryFormat::Python => objects(input, bytes, options, python_object, rows(each)),
+                HistoryFormat::Sequential => sequential(input, bytes, options, each),
+                HistoryFormat::Padded => padded(input, bytes, each),
+                HistoryFormat::Inter | HistoryFormat::Tsv => {
+                    cells.lines(&separator('\t').to_string(), input, bytes, rows(each))
+                }
+                HistoryFormat::Colons => cells.lines("::", input, bytes, rows(each)),
+                _ => unreachable!("read above"),
+            }
+        }
     };
     read.map_err(error)
 }
@@ -101,17 +110,23 @@ fn at_line(line: u64, reason: impl fmt::Display) -> String {
 }
 
 fn json_object(text: &str) -> Result<Map<String, Value>, String> {
-    let no_object =
-        |e| format!("it is no object such as {{\"user\": …, \"items\": [item, …]}}: {e}");
-    serde_json::from_str(text).map_err(no_object)
+    let no_object = |reason: &dyn fmt::Display| {
+        format!("it is no object such as {{\"user\": …, \"items\": [item, …]}}: {reason}")
+    };
+    match parse_unique(text) {
+        Ok(Value::Object(row)) => Ok(row),
+        Ok(_) => Err(no_object(&"it is another value")),
+        Err(error) => Err(no_object(&error)),
+    }
 }
 
 fn python_object(text: &str) -> Result<Map<String, Value>, String> {
-    serde_json::from_str(text).or_else(|_| match parse_literal(text) {
+    let read = parse_unique(text).or_else(|_| parse_literal(text));
+    match read {
         Ok(Value::Object(row)) => Ok(row),
         Ok(_) => Err("it is no dict of Python, but another literal".to_owned()),
         Err(reason) => Err(format!("it is neither a dict of Python nor a JSON object: {reason}")),
-    })
+    }
 }
 
 /// An object a line.
@@ -185,24 +200,48 @@ fn tf_records(
 fn sequential(
     input: impl BufRead,
     of: u64,
+    options: &HistoryOptions,
     each: &mut EachRecord<'_>,
 ) -> Result<ReadNotes, String> {
     let mut lines = Lines::new(input);
     while let Some((line, text)) = lines.next_line().map_err(cannot_read)? {
         let record = match text {
-            Ok(text) => {
-                let mut words = text.split_whitespace().map(str::to_owned);
-                let Some(user) = words.next() else { continue };
-                let items = words.map(NamedItem::Id).collect();
-                Ok(HistoryRecord { user: Some(user), items, target: None })
-            }
-            Err(reason) => Err(BadRecord { place: "line", at: line, user: None, reason }),
+            Ok(text) if text.trim().is_empty() => continue,
+            Ok(text) => sequence(text, options),
+            Err(reason) => Err(reason),
         };
-        if each(record, Progress { done: lines.read(), of }).is_break() {
+        let bad = |reason| BadRecord { place: "line", at: line, user: None, reason };
+        if each(record.map_err(bad), Progress { done: lines.read(), of }).is_break() {
             break;
         }
     }
     Ok(ReadNotes::default())
+}
+
+/// A user and its items; they stand between blanks, or between separators of lists.
+fn sequence(text: &str, options: &HistoryOptions) -> Result<HistoryRecord, String> {
+    let text = text.trim();
+    let separator = options.list_separator.as_deref();
+    match separator {
+        None => check_joints(text)?,
+        Some(separator) if !text.contains(separator) && text.contains(char::is_whitespace) => {
+            let shown: String = text.chars().take(80).collect();
+            return Err(format!(
+                "{shown:?} has no {separator:?}, which parts a user and its items"
+            ));
+        }
+        Some(_) => {}
+    }
+    let (user, items) = match separator {
+        Some(separator) => text.split_once(separator).unwrap_or((text, "")),
+        None => text.split_once(char::is_whitespace).unwrap_or((text, "")),
+    };
+    let items = match separator {
+        Some(separator) => items.split(separator).map(str::trim).collect::<Vec<_>>(),
+        None => items.split_whitespace().collect(),
+    };
+    let items = items.into_iter().filter(|item| !item.is_empty()).map(NamedItem::from).collect();
+    Ok(HistoryRecord { user: Some(user.trim().to_owned()), items, target: None })
 }
 
 /// `user item … 0 … target` between tabs, after a line of names: items end at the first 0, which is padding.
@@ -255,14 +294,21 @@ enum CellUse {
 }
 
 impl Header {
-    /// Names may be followed by a type, `item_id:token`.
+    /// Names may be followed by a type of RecBole, `item_id:token`.
     fn of<'t>(
         cells: impl Iterator<Item = &'t str>,
         options: &HistoryOptions,
     ) -> Result<Self, String> {
-        let name = |cell: &str| cell.trim().split(':').next().unwrap_or_default().to_owned();
+        let name = |cell: &str| match cell.trim().rsplit_once(':') {
+            Some((name, "token" | "token_seq" | "float" | "float_seq")) => name.to_owned(),
+            _ => cell.trim().to_owned(),
+        };
         let names: Vec<String> = cells.map(name).collect();
-        let columns = options.columns(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let columns = options.columns(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let columns = columns.map_err(|reason| match separator_hint(&names) {
+            Some(hint) => format!("{reason}; {hint}"),
+            None => reason,
+        })?;
         let read = columns.names();
         let cell_use = |name: &String| match read.contains(&name.as_str()) {
             false => CellUse::Unread,
@@ -271,7 +317,7 @@ impl Header {
             true => CellUse::Text,
         };
         let uses = names.iter().map(cell_use).collect();
-        Ok(Self { names, uses, columns })
+        Ok(Self { names, uses, columns: columns.of_cells() })
     }
 
     fn names(&self) -> Vec<&str> {
@@ -293,8 +339,8 @@ impl Header {
         for ((name, cell_use), cell) in self.names.iter().zip(&self.uses).zip(cells) {
             let value = match cell_use {
                 CellUse::Unread => continue,
-                CellUse::List => list_cell(cell)?,
-                _ if cell.is_empty() => Value::Null,
+                CellUse::List => cell.into(),
+                CellUse::Text | CellUse::Typed if cell.is_empty() => Value::Null,
                 CellUse::Text => cell.into(),
                 CellUse::Typed => cell_value(cell),
             };
@@ -304,10 +350,9 @@ impl Header {
     }
 }
 
-/// A file of cells with a delimiter between them.
+/// A file of cells.
 #[derive(Clone, Copy)]
 struct Cells<'a> {
-    delimiter: &'static str,
     format: HistoryFormat,
     options: &'a HistoryOptions,
 }
@@ -333,6 +378,7 @@ impl Cells<'_> {
     /// Lines that are split as they stand: quotes are characters as others.
     fn lines(
         &self,
+        delimiter: &str,
         input: impl BufRead,
         of: u64,
         mut rows: HistoryRows<'_>,
@@ -340,8 +386,7 @@ impl Cells<'_> {
         let mut lines = Lines::new(input);
         let mut header: Option<Header> = None;
         while let Some((line, text)) = lines.next_line().map_err(cannot_read)? {
-            let cells: Result<Vec<&str>, String> =
-                text.map(|text| text.split(self.delimiter).collect());
+            let cells: Result<Vec<&str>, String> = text.map(|text| text.split(delimiter).collect());
             if header.is_some() && cells.as_ref().is_ok_and(|cells| *cells == [""]) {
                 continue;
             }
@@ -380,7 +425,7 @@ impl Cells<'_> {
         mut rows: HistoryRows<'_>,
     ) -> Result<ReadNotes, String> {
         let read = Cell::new(0);
-        let input = without_mark(Counted { input, read: &read }).map_err(cannot_read)?;
+        let input = utf8_text(Counted { input, read: &read });
         let (mut records, mut record) = (Records::in_dialect(input, dialect), Record::default());
         let wrong = |problem: palmette_catalog::readers::Problem| match problem.line() {
             Some(line) => at_line(line, problem),
@@ -437,23 +482,6 @@ fn push_cells(
     }
 }
 
-/// A list in a cell: `[3, 1]` and `['a', "b"]` as JSON and Python write them, or `3 1` with blanks between.
-fn list_cell(cell: &str) -> Result<Value, String> {
-    let cell = cell.trim();
-    if !cell.starts_with('[') {
-        return Ok(cell.split_whitespace().map(Value::from).collect());
-    }
-    serde_json::from_str(cell).or_else(|_| python_list(cell))
-}
-
-/// A list as Python prints it.
-fn python_list(cell: &str) -> Result<Value, String> {
-    parse_literal(cell).map_err(|reason| {
-        let shown: String = cell.chars().take(80).collect();
-        format!("{shown:?} is no list such as [3, 1] or ['a', 'b']: {reason}")
-    })
-}
-
 /// A reader that counts.
 struct Counted<'a, R> {
     input: R,
@@ -468,18 +496,6 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Passes over a byte order mark.
-fn without_mark(input: impl Read) -> std::io::Result<impl BufRead> {
-    const MARK: &[u8] = b"\xef\xbb\xbf";
-    let mut input = BufReader::new(input);
-    let mut head = Vec::new();
-    input.by_ref().take(MARK.len() as u64).read_to_end(&mut head)?;
-    if head == MARK {
-        head.clear();
-    }
-    Ok(BufReader::new(std::io::Cursor::new(head).chain(input)))
-}
-
 /// One document, entry by entry.
 fn json_document(
     input: impl BufRead,
@@ -488,7 +504,7 @@ fn json_document(
     rows: HistoryRows<'_>,
 ) -> Result<ReadNotes, String> {
     let read = Cell::new(0);
-    let input = without_mark(Counted { input, read: &read }).map_err(cannot_read)?;
+    let input = BufReader::new(Counted { input: utf8_text(input), read: &read });
     let mut entries = Entries { rows, options, read: &read, of, at: 0, ended: false };
     let mut parser = serde_json::Deserializer::from_reader(input);
     let parsed = parser.deserialize_any(&mut entries).and_then(|()| parser.end());
@@ -571,42 +587,16 @@ impl<'de> Visitor<'de> for &mut Entries<'_, '_> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
-        while let Some((user, items)) = map.next_entry::<String, Value>()? {
-            self.push_user(user, items)?;
+        while let Some((user, items)) = map.next_entry::<String, UniqueValue>()? {
+            self.push_user(user, items.0)?;
         }
         Ok(())
     }
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<(), S::Error> {
-        while let Some(row) = list.next_element::<Value>()? {
-            self.push(row)?;
+        while let Some(row) = list.next_element::<UniqueValue>()? {
+            self.push(row.0)?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[track_caller]
-    fn check_list(cell: &str, expected: Option<Value>) {
-        assert_eq!(list_cell(cell).ok(), expected, "{cell}");
-    }
-
-    #[test]
-    fn lists_in_cells() {
-        check_list("[3466, 2697]", Some(json!([3466, 2697])));
-        check_list("['a', \"it's\", 'b\\'c']", Some(json!(["a", "it's", "b'c"])));
-        check_list("['<a_1><b_2>']", Some(json!(["<a_1><b_2>"])));
-        check_list("[[1, 2], [3, 4]]", Some(json!([[1, 2], [3, 4]])));
-        check_list("3 1  x", Some(json!(["3", "1", "x"])));
-        check_list("", Some(json!([])));
-        check_list("[]", Some(json!([])));
-        check_list("['a',]", Some(json!(["a"])));
-        for bad in ["['a'", "['a' 'b']", "[a]", "['a]", "[1.5x]", "[,]"] {
-            check_list(bad, None);
-        }
     }
 }

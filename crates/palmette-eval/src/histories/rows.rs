@@ -86,12 +86,13 @@ impl<'a> HistoryRows<'a> {
                     Err(reason) => return Ok(self.push_bad(at, reason, progress)),
                 };
                 self.note_columns(&names, &columns);
-                let members = columns.unread_members(&row);
-                self.notes.add_unread(members.iter().map(String::as_str));
                 self.latest = Some((row.keys().cloned().collect(), columns.clone()));
                 columns
             }
         };
+        for (list, member) in columns.unread_members(&row) {
+            self.notes.add_unread_member(list, member);
+        }
         self.push(at, &columns, row, progress)
     }
 

@@ -248,6 +248,11 @@ fn options(named: &[(&str, &str)]) -> HistoryOptions {
             "history" => &mut options.history_column,
             "time" => &mut options.time_column,
             "target" => &mut options.target_column,
+            "list separator" => &mut options.list_separator,
+            "separator" => {
+                options.separator = column.chars().next();
+                continue;
+            }
             _ => {
                 options.rows = Some(column.parse::<RowFilter>().unwrap());
                 continue;
@@ -342,7 +347,110 @@ fn columns_of_whole_histories() {
     );
     let nested = "{\"id\": 5, \"visits\": [{\"sku\": \"b\", \"when\": \"2020-01-02\"}, {\"sku\": \"a\", \"when\": \"2020-01-01\", \"n\": 1}]}\n";
     let named = [("user", "id"), ("item", "visits.sku"), ("time", "visits.when")];
-    check_options(HistoryFormat::JsonLines, nested, &named, Ok((&["5: a b"], &[])));
+    check_options(
+        HistoryFormat::JsonLines,
+        nested,
+        &named,
+        Ok((&["5: a b"], &["not read: visits.n"])),
+    );
+}
+
+#[test]
+fn lists_in_cells_are_parted_by_what_is_named() {
+    let csv = HistoryFormat::Csv;
+    let rows = |cell: &str| format!("user,history\n0,\"{cell}\"\n1,\"d e\"\n");
+    for (cell, separator) in [("a,b, c", ","), ("a|b|c|", "|"), ("a;b;c", ";")] {
+        let named = [("list separator", separator)];
+        check_options(csv, &rows(cell), &named, Ok((&["0: a b c", "1: d e"], &[])));
+        check_options(
+            csv,
+            &rows(cell),
+            &[],
+            Err(&["line 2", &format!("{cell:?}"), "--list-separator"]),
+        );
+    }
+    for list in ["['a', 'b']", "['a' 'b']", "('a', 'b')", "[ 'a'  'b' ]"] {
+        for named in [&[][..], &[("list separator", "|")]] {
+            let (found, _) = read_as(rows(list).as_bytes(), csv, &options(named)).unwrap();
+            assert_eq!(shown(&found)[0], "0: a b", "{list} {named:?}");
+        }
+    }
+    check_options(csv, &rows("['a' ... 'b']"), &[], Err(&["it was cut off when it was printed"]));
+    // Times go with their items.
+    let timed = "user,history,times\n0,a|b,2000000002|2000000001\n";
+    check_options(csv, timed, &[("list separator", "|")], Ok((&["0: b a"], &[])));
+    // The bad record of a user is that user's.
+    let error = read_as(rows("a|b").as_bytes(), csv, &options(&[])).unwrap_err();
+    assert!(error.contains("line 2"), "{error}");
+
+    let members = "{\"user\": 0, \"history\": \"a,b\"}\n{\"user\": 1, \"history\": [\"c\"]}\n";
+    let named = [("list separator", ",")];
+    let lines = HistoryFormat::JsonLines;
+    check_options(lines, members, &named, Ok((&["0: a b", "1: c"], &[])));
+    check_options(lines, members, &[], Err(&["`history` is no list", "--list-separator"]));
+
+    let sequences = "0,a,b\n1,c\n2\n";
+    let text = HistoryFormat::Sequential;
+    check_options(text, sequences, &named, Ok((&["0: a b", "1: c", "2: "], &[])));
+    check_options(text, sequences, &[], Err(&["line 1", "\"0,a,b\"", "--list-separator"]));
+    check_options(text, "0 a b\n", &named, Err(&["\"0 a b\" has no \",\""]));
+    check_options(text, "0 a b\n", &[("list separator", "")], Err(&["--list-separator is empty"]));
+}
+
+#[test]
+fn cells_are_parted_by_what_is_named() {
+    for (format, mark, other) in [
+        (HistoryFormat::Csv, ";", ";"),
+        (HistoryFormat::Csv, "\t", "tab"),
+        (HistoryFormat::Tsv, "|", "|"),
+    ] {
+        let text = format!(
+            "user{mark}item{mark}time\n0{mark}b,c{mark}2000000002\n0{mark}a{mark}2000000001\n"
+        );
+        check_options(format, &text, &[("separator", mark)], Ok((&["0: a b,c"], &[])));
+        let hint = format!("if {other} stands between its cells, say --separator {other:?}");
+        check_options(format, &text, &[], Err(&["the first line is one column", &hint]));
+    }
+    check_options(
+        HistoryFormat::JsonLines,
+        "{}",
+        &[("separator", ";")],
+        Err(&["--separator ';'", "the format is jsonl"]),
+    );
+}
+
+#[test]
+fn nothing_is_read_in_place_of_another() {
+    check_options(
+        HistoryFormat::Csv,
+        "user,item,item\n0,a,b\n",
+        &[],
+        Err(&["line 1", "two columns are called \"item\""]),
+    );
+    let twice = "{\"user\": 0, \"items\": [\"a\"], \"items\": [\"b\"]}";
+    check_options(HistoryFormat::JsonLines, twice, &[], Err(&["\"items\" appears twice"]));
+    let list = format!("[{twice}]");
+    check_options(HistoryFormat::Json, &list, &[], Err(&["\"items\" appears twice"]));
+    let dict = twice.replace('"', "'");
+    check_options(HistoryFormat::Python, &dict, &[], Err(&["\"items\" stands twice"]));
+    // A type of RecBole is no part of a name, other colons are.
+    let typed = "user:id:token\titem:token\n0\ta\n";
+    let named = [("user", "user:id")];
+    check_options(HistoryFormat::Inter, typed, &named, Ok((&["0: a"], &[UNTIMED])));
+}
+
+#[test]
+fn what_is_no_text_is_said() {
+    let wide: Vec<u8> = "user,items\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (format, bytes, words) in [
+        (HistoryFormat::Csv, &wide[..], ["UTF-16LE", "iconv"]),
+        (HistoryFormat::JsonLines, b"\x28\xb5\x2f\xfd...", ["zstd", "decompress"]),
+        (HistoryFormat::Csv, b"user,item\n\xe9,a\n", ["line 2: not UTF-8", "Latin-1"]),
+        (HistoryFormat::Json, b"{\"\xe9\": []}", ["not UTF-8", "Latin-1"]),
+    ] {
+        let error = read_as(bytes, format, &HistoryOptions::default()).unwrap_err();
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+    }
 }
 
 #[test]
@@ -487,6 +595,9 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
         "2020-01-01",
         "2020-01-01 10:00:00 +0000 UTC",
         "é",
+        "|",
+        ";",
+        "...",
         "\u{feff}",
         "\u{0}",
         "\u{1f}\u{8b}",
@@ -499,9 +610,16 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     /// Whatever the bytes, reading ends, with records or with an error that says something.
     #[test]
-    fn no_input_panics(text in pieces(), bytes in prop::collection::vec(any::<u8>(), 0..60), layout in 0..=Layout::ALL.len()) {
+    fn no_input_panics(
+        text in pieces(),
+        bytes in prop::collection::vec(any::<u8>(), 0..60),
+        layout in 0..=Layout::ALL.len(),
+        separator in prop::option::of(prop::sample::select(vec![';', '\t', 'é'])),
+        list_separator in prop::option::of("[|,;]|::"),
+    ) {
         let layout = Layout::ALL.get(layout);
-        let options = HistoryOptions { layout, ..HistoryOptions::default() };
+        let options =
+            HistoryOptions { layout, separator, list_separator, ..HistoryOptions::default() };
         for bytes in [&text[..], &bytes[..]] {
             for format in HistoryFormat::ALL {
                 let read = read_as(bytes, format, &options);

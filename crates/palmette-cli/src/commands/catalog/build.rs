@@ -8,7 +8,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use palmette_catalog::readers::{AttributeReport, ItemSink, SourceItems, SourceOptions};
 use palmette_catalog::{
-    BuildError, BuildOptions, BuildStage, Catalog, CatalogBuilder, ColumnKind, UnknownKind,
+    BuildError, BuildOptions, BuildStage, Catalog, CatalogBuilder, ColumnKind, UnknownKind, nearest,
 };
 use serde_json::{Map, Value, json};
 
@@ -113,6 +113,7 @@ pub(super) fn build(args: &BuildArgs) -> anyhow::Result<()> {
         bail!("{conflict}; declare it, --column {}=KIND, or give one kind", conflict.name());
     }
     let catalog = finish(builder, &sources, &bar)?;
+    check_left_out(&source_options, &sources, report.as_ref().map(|(_, report)| report), &catalog)?;
     bar.set_message("writing");
     replace(&args.out, &catalog, args.allow_empty)?;
     bar.finish_and_clear();
@@ -228,6 +229,27 @@ fn finish(
     };
     let prefixes = sources.summary.level_prefixes.clone();
     builder.finish(prefixes, stage).map_err(|e| at_fault(e, Some(sources)))
+}
+
+/// Refuses the name of a field to leave out that no file has.
+fn check_left_out(
+    options: &SourceOptions,
+    sources: &Sources,
+    report: Option<&AttributeReport>,
+    catalog: &Catalog,
+) -> anyhow::Result<()> {
+    let of_attributes = report.map_or(&[][..], |report| &report.left_out);
+    let present = || sources.summary.left_out.iter().chain(of_attributes);
+    let absent = options.left_out.iter().find(|name| !present().any(|other| other == *name));
+    let Some(name) = absent.filter(|_| catalog.num_items() > 0) else { return Ok(()) };
+    let names = || catalog.columns().columns().map(|column| column.name);
+    let near = nearest(name, names());
+    let near = near.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
+    let names: Vec<_> = names().map(visible).collect();
+    bail!(
+        "--leave-out: no item has a field {name:?}{near}; the attributes are {}",
+        names.join(", ")
+    )
 }
 
 fn options(args: &BuildArgs) -> BuildOptions {

@@ -53,6 +53,9 @@ pub(super) struct SourceArgs {
     /// What parts the thousands of a number in a cell, such as a comma [default: nothing]
     #[arg(long, value_name = "CHAR")]
     thousands: Option<char>,
+    /// What stands between the cells of a table of text, such as ; or | or tab [default: a comma, or a tab in .tsv and .txt]
+    #[arg(long, value_name = "CHAR", value_parser = readers::parse_separator)]
+    separator: Option<char>,
     /// Cells of tab-separated files may stand in quotes; without it a quote is a character as any other
     #[arg(long)]
     quotes: bool,
@@ -138,6 +141,7 @@ impl SourceArgs {
                 thousands: self.thousands,
             },
             quoted_tabs: self.quotes,
+            separator: self.separator,
             is_one_of_two,
             id_column: self.id_column.clone(),
             codes_columns: self.codes_column.clone(),
@@ -180,6 +184,7 @@ impl SourceArgs {
         let input = open(path, bar)?;
         match self.format_of(&input, options)? {
             ItemFormat::Text(format) => {
+                check_separator(&input, format, options)?;
                 if let Format::Npy = format {
                     let name = input.name.display();
                     eprintln!("note: {name} has no ids; items are named by their rows, from 0");
@@ -228,6 +233,7 @@ impl SourceArgs {
                     None => Format::IndexJson,
                 },
             };
+            check_separator(&input, format, options)?;
             let name = input.name.clone();
             readers::parse_attributes(&name, input.reader(), format, options, source)
                 .map_err(|error| with_way_out(error.missing_role(), error.into()))?
@@ -265,6 +271,17 @@ fn open(path: &Path, bar: &ProgressBar) -> anyhow::Result<Input> {
     let watched = bar.clone();
     Input::open(path, |file| Box::new(watched.wrap_read(file)))
         .map_err(|error| anyhow::anyhow!("{}: cannot be read: {error}", path.display()))
+}
+
+/// Refuses a separator of cells for a file that has none, unless another file is read by the same options.
+fn check_separator(input: &Input, format: Format, options: &SourceOptions) -> anyhow::Result<()> {
+    let has_cells = matches!(format, Format::Csv | Format::Tsv | Format::InfoText);
+    ensure!(
+        has_cells || options.separator.is_none() || options.is_one_of_two,
+        "{}: --separator parts the cells of a table of text, and the format is {format}; leave it out, or say --format csv",
+        input.name.display()
+    );
+    Ok(())
 }
 
 /// Says what is worth knowing of a file and is no error.
@@ -311,6 +328,7 @@ impl Sources {
             spelling(before)
         );
         self.summary.num_items += summary.num_items;
+        self.summary.left_out.extend(summary.left_out);
         let levels = |prefixes: &Option<Vec<String>>| prefixes.as_ref().map_or(0, Vec::len);
         if levels(new) > levels(before) {
             self.summary.level_prefixes = summary.level_prefixes;

@@ -1,16 +1,15 @@
 //! `palmette catalog live apply`.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use indicatif::ProgressBar;
 use palmette_catalog::ColumnKind;
-use palmette_catalog::readers::is_before_1971;
+use palmette_catalog::readers::{Moments, not_text};
 use palmette_live::{Applied, LiveCatalog, LiveError, LiveOptions, SyncPolicy, Update};
 use palmette_recommend::{PromptFormat, Prompts};
 use serde_json::json;
@@ -18,6 +17,7 @@ use serde_json::json;
 use super::dead_letters::DeadLetters;
 use super::expire::now;
 use super::updates::{Line, Lines};
+use crate::input::Input;
 use crate::output::{grouped, print, print_json, reading_bar, visible};
 
 #[derive(Debug, Args)]
@@ -71,21 +71,24 @@ pub(super) fn run(args: &ApplyArgs) -> anyhow::Result<()> {
             ("standard input".to_owned(), ProgressBar::hidden(), Box::new(stdin))
         } else {
             let name = args.updates.display().to_string();
-            let file = File::open(&args.updates).with_context(|| name.clone())?;
-            let size = file.metadata().map_or(0, |meta| meta.len());
+            let size = std::fs::metadata(&args.updates).map_or(0, |meta| meta.len());
             let bar = reading_bar(size, args.json || args.progress);
             bar.set_message("applying");
-            let reader = BufReader::new(bar.wrap_read(file));
-            (name, bar, Box::new(reader))
+            let input = Input::open(&args.updates, |file| Box::new(bar.wrap_read(file)));
+            let input = input.with_context(|| name.clone())?;
+            if let Some(what) = not_text(&input.head) {
+                bail!("{name}: {what}");
+            }
+            (name, bar, Box::new(input.reader()))
         };
     let generation = live.snapshot().generation();
     let sum = Applied { generation, ..Applied::default() };
-    let early = EarlyTimes::new(&live);
+    let times = Times::new(&live);
     let mut batches =
-        Batches { args, live: &live, name, format, dead_letters, sum, expired: 0, early };
+        Batches { args, live: &live, name, format, dead_letters, sum, expired: 0, times };
     batches.run(reader)?;
     bar.finish_and_clear();
-    batches.early.tell(&batches.name);
+    batches.times.tell(&batches.name);
     let seconds = start.elapsed().as_secs_f64();
     let num_items = live.snapshot().num_items();
     let refused = batches.dead_letters.as_ref().map_or(0, |letters| letters.count);
@@ -133,50 +136,40 @@ struct Batches<'a> {
     dead_letters: Option<DeadLetters>,
     sum: Applied,
     expired: u64,
-    early: EarlyTimes,
+    times: Times,
 }
 
-/// Points in time among the updates that are given as whole numbers and can hardly be seconds.
-struct EarlyTimes {
+/// Points in time among the updates, read as those of files of items are.
+struct Times {
     /// Attributes that are timestamps; later ones never are.
     names: Vec<String>,
-    first: Option<String>,
-    count: u64,
+    moments: Moments,
 }
 
-impl EarlyTimes {
+impl Times {
     fn new(live: &LiveCatalog) -> Self {
         let snapshot = live.snapshot();
         let columns = snapshot.schema().columns.iter();
         let names = columns.filter(|(_, kind)| *kind == ColumnKind::Timestamp);
-        let names = names.map(|(name, _)| name.clone()).collect();
-        Self { names, first: None, count: 0 }
+        Self { names: names.map(|(name, _)| name.clone()).collect(), moments: Moments::default() }
     }
 
-    fn look(&mut self, line: u64, update: &Update) {
+    fn read(&mut self, line: u64, update: &mut Update) {
         let attributes = match update {
-            Update::Upsert(item) => &item.attributes,
+            Update::Upsert(item) => &mut item.attributes,
             Update::Patch { attributes, .. } => attributes,
             Update::Delete(_) => return,
         };
         for name in &self.names {
-            if let Some(value) = attributes.get(name).filter(|value| is_before_1971(value)) {
-                self.count += 1;
-                self.first.get_or_insert_with(|| {
-                    format!("line {line}: the timestamp {name:?} is {value}, which as seconds since 1970 lies before 1971")
-                });
+            if let Some(value) = attributes.get_mut(name) {
+                *value = self.moments.read(name, value.take(), || format!("line {line}"));
             }
         }
     }
 
-    fn tell(&self, name: &str) {
-        if let Some(first) = &self.first {
-            let more = match self.count {
-                1 => String::new(),
-                count => format!(", and {} more are so", grouped(count - 1)),
-            };
-            let first = visible(first);
-            eprintln!("note: {name}, {first}{more}; give seconds, or dates such as 2026-11-21");
+    fn tell(self, name: &str) {
+        for note in self.moments.notes() {
+            eprintln!("note: {name}, {}", visible(&note));
         }
     }
 }
@@ -223,8 +216,8 @@ impl Batches<'_> {
                 .or_else(|| Some(Instant::now() + Duration::from_millis(self.args.flush_ms?)));
             last = Some(line.number);
             match line.update().and_then(|update| self.check_spelling(update)) {
-                Ok(update) => {
-                    self.early.look(line.number, &update);
+                Ok(mut update) => {
+                    self.times.read(line.number, &mut update);
                     updates.push(update);
                     held.push(line);
                 }

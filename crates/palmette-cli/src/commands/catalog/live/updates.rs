@@ -42,6 +42,10 @@ impl<R: BufRead> Lines<R> {
             let text = String::from_utf8(bytes)
                 .map_err(|e| anyhow!("{}: {}; updates are UTF-8", at(), e.utf8_error()))?;
             self.number += 1;
+            let text = match self.number {
+                1 => text.strip_prefix('\u{feff}').unwrap_or(&text),
+                _ => &text,
+            };
             if !text.trim().is_empty() {
                 return Ok(Some(Line { number: self.number, text: text.trim().to_owned() }));
             }

@@ -1,4 +1,4 @@
-//! Literals of Python, as files have them that were written by `print` and `str`.
+//! Literals of Python, as files have them that were written by `print` and `str`, of NumPy's arrays too.
 
 use serde_json::{Map, Number, Value};
 
@@ -7,9 +7,11 @@ const MAX_DEPTH: usize = 64;
 
 /// Reads a literal of Python as JSON: lists, tuples, dicts, texts, numbers, `True`, `False` and `None`.
 ///
+/// Between the elements of a list blanks do for commas, as NumPy prints arrays: `[3 1]`, `['a' 'b']`.
+///
 /// # Errors
-/// A sentence with the place where the text is none.
-pub(crate) fn parse_literal(text: &str) -> Result<Value, String> {
+/// A sentence with the place where the text is none, or where a dict has a key twice.
+pub fn parse_literal(text: &str) -> Result<Value, String> {
     let mut reader = Reader { text, at: 0 };
     let value = reader.value(0)?;
     reader.skip_blanks();
@@ -70,9 +72,17 @@ impl<'t> Reader<'t> {
     fn list(&mut self, open: char, close: char, depth: usize) -> Result<Value, String> {
         self.take(open);
         let mut values = Vec::new();
+        // Whether commas part the elements; those of NumPy's arrays are parted by blanks alone.
+        let mut has_commas = open != '[';
         while !self.take(close) {
             values.push(self.value(depth + 1)?);
-            if !self.take(',') && !self.rest().starts_with(close) {
+            let has_blank = self.rest().starts_with(char::is_whitespace);
+            if self.take(',') {
+                if values.len() > 1 && !has_commas {
+                    return Err(self.error("commas part some elements and blanks others"));
+                }
+                has_commas = true;
+            } else if !self.rest().starts_with(close) && (has_commas || !has_blank) {
                 return Err(self.error("a comma is missing"));
             }
         }
@@ -91,6 +101,9 @@ impl<'t> Reader<'t> {
             if !self.take(':') {
                 return Err(self.error("a colon is missing"));
             }
+            if members.contains_key(&name) {
+                return Err(self.error(&format!("the key {name:?} stands twice")));
+            }
             members.insert(name, self.value(depth + 1)?);
             if !self.take(',') && !self.rest().starts_with('}') {
                 return Err(self.error("a comma is missing"));
@@ -108,6 +121,9 @@ impl<'t> Reader<'t> {
             "True" => Some(true.into()),
             "False" => Some(false.into()),
             "None" => Some(Value::Null),
+            "..." => {
+                return Err(self.error("it was cut off when it was printed, where ... stands"));
+            }
             _ => number(word),
         };
         let value = value.ok_or_else(|| self.error("here is no literal of Python"))?;
@@ -202,10 +218,19 @@ mod tests {
         check("[]", Some(json!([])));
         check("{}", Some(json!({})));
         check("['a',]", Some(json!(["a"])));
+        check("['a' 'b'\n \"c\"]", Some(json!(["a", "b", "c"])));
+        check("[ 3  1 12]", Some(json!([3, 1, 12])));
+        check("[[1 2]\n [3 4]]", Some(json!([[1, 2], [3, 4]])));
         for none in [
             "",
             "['a'",
-            "['a' 'b']",
+            "['a''b']",
+            "['a' 'b', 'c']",
+            "['a', 'b' 'c']",
+            "('a' 'b')",
+            "[1 2 ... 8 9]",
+            "[1, 2, ...]",
+            "{'a': 1, 'a': 2}",
             "[a]",
             "['a]",
             "[1.5x]",
