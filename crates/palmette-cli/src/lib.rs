@@ -11,6 +11,7 @@ mod output;
 mod tables;
 mod timings;
 
+use std::any::TypeId;
 use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -79,7 +80,7 @@ enum Command {
 /// Output goes to the standard streams of this process, whose handlers of signals may be replaced.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
-    let parsed = Cli::command().try_get_matches_from(&args);
+    let parsed = with_negative_numbers(Cli::command()).try_get_matches_from(&args);
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
@@ -96,6 +97,37 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             1
         }
     }
+}
+
+/// The command with options that take negative numbers as values and not as options, so that what checks a value says its
+/// rule.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let names: Vec<String> = command.get_subcommands().map(|of| of.get_name().to_owned()).collect();
+    let command = command.mut_args(|argument| match argument.get_action().takes_values() {
+        true => {
+            let kind = argument.get_value_parser().type_id();
+            let argument = argument.allow_negative_numbers(true);
+            match argument.get_id().as_str() {
+                "k" if kind == TypeId::of::<usize>() => argument.value_parser(at_least_one),
+                _ if kind == TypeId::of::<usize>() => argument.value_parser(count),
+                _ => argument,
+            }
+        }
+        false => argument,
+    });
+    names
+        .into_iter()
+        .fold(command, |command, name| command.mut_subcommand(name, with_negative_numbers))
+}
+
+/// A number of things.
+fn count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "it is a whole number, 0 or more".to_owned())
+}
+
+/// A number of items that are asked for; what answers says that 0 are none.
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "it is a whole number, at least 1".to_owned())
 }
 
 fn run_command(command: &Command) -> anyhow::Result<()> {

@@ -7,6 +7,7 @@ use palmette_eval::{ColdStart, ColdStartRecall, EvalOptions, Question, Split, co
 use palmette_recommend::{Recommender, SpelledView};
 use serde_json::{Map, Value, json};
 
+use super::histories::Notes;
 use crate::output::{grouped, print, print_json, progress_bar, table};
 
 /// How to ask and to report.
@@ -17,6 +18,8 @@ pub(crate) struct ColdStartArgs<'a> {
     pub(crate) widths: Option<&'a [usize]>,
     /// The Ks to report.
     pub(crate) ks: &'a [usize],
+    /// What is to be said of the histories.
+    pub(crate) notes: &'a Notes,
     pub(crate) json: bool,
 }
 
@@ -50,6 +53,7 @@ pub(crate) fn run(
             "cold_items": cold.num_items(),
             "items": cold.num_appearing(),
             "split": args.split,
+            "notes": args.notes,
             "users": questions.len(),
             "beam_width": recall.beam_width,
             "widths": args.widths,

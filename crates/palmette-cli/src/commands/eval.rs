@@ -16,7 +16,7 @@ use palmette_recommend::{History, Mode, Request};
 use serde_json::{Value, json};
 
 use super::cold_start::{self, ColdStartArgs};
-use super::histories::{HistoriesOptions, unknown_items};
+use super::histories::{HistoriesOptions, Notes, unknown_items};
 use super::loading::{RecommenderArgs, WeightsArg, set_threads, with_widths};
 use super::mode::{self, ModeArgs};
 use super::overlap::{self, OverlapArgs};
@@ -135,7 +135,8 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         Request { mode, beam_width: args.beam_width, ..Request::new(History::Numbers(&[]), max_k) };
     let mode = recommender.mode_of(&asked);
     let items = view.view();
-    let histories = args.histories_options.read_all(&args.histories)?;
+    let (histories, notes) = args.histories_options.read_all(&args.histories)?;
+    notes.say(args.json);
     let histories = histories.bind(&args.histories, items, args.unknown)?;
     ensure!(
         !histories.are_questions || args.split == Split::Test,
@@ -177,6 +178,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
             split: args.split,
             widths: args.widths.as_deref(),
             ks: &ks,
+            notes: &notes,
             json: args.json,
         };
         return cold_start::run(&recommender, &view, &cold, share, &questions, &options, &of);
@@ -193,6 +195,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
             split: args.split,
             widths: args.widths.as_deref(),
             ks: &ks,
+            notes: &notes,
             json: args.json,
         };
         return overlap::run(&unrounded, &recommender, &view, &asked, &options, &of);
@@ -211,6 +214,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         num_histories: histories.items.len(),
         num_questions: all.len(),
         skipped: histories.skipped,
+        notes,
         no_floors: known.is_none().then_some(NO_FLOORS),
         spread: Spread::of(&evaluation, items, &with_own, known.as_ref(), &ks),
         segments: match &args.segment_by {
@@ -245,6 +249,7 @@ struct Measured {
     /// Histories that ask something.
     num_questions: usize,
     skipped: Skipped,
+    notes: Notes,
     spread: Spread,
     segments: Vec<Segment>,
     /// The reason why no floors were counted.
@@ -307,6 +312,7 @@ fn document(
         "histories": measured.num_histories,
         "asking_nothing": measured.num_histories - measured.num_questions,
         "skipped": measured.skipped,
+        "notes": measured.notes,
         "beam_width": evaluation.beam_width,
         "probe_width": mode::probe_width(mode),
         "widths": args.widths,

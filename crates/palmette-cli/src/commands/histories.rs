@@ -45,10 +45,24 @@ fn format(name: &str) -> Result<Format, String> {
     }
 }
 
-/// Tells people what was not read of a file, or may have been meant otherwise.
-fn say(path: &Path, notes: &ReadNotes) {
-    for sentence in notes.sentences() {
-        eprintln!("note: {}: {}", path.display(), visible(&sentence));
+/// Notes about a file: what was not read of it, or may have been meant otherwise.
+///
+/// They are a member of documents, or said to people.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+#[serde(transparent)]
+pub(crate) struct Notes(Vec<String>);
+
+impl Notes {
+    fn of(path: &Path, notes: &ReadNotes) -> Self {
+        let note = |sentence: String| format!("{}: {sentence}", path.display());
+        Self(notes.sentences().into_iter().map(note).collect())
+    }
+
+    /// Says them on standard error, unless they are a member of a document.
+    pub(crate) fn say(&self, is_in_document: bool) {
+        if !is_in_document {
+            self.0.iter().for_each(|note| eprintln!("note: {}", visible(note)));
+        }
     }
 }
 
@@ -84,7 +98,7 @@ impl HistoriesOptions {
     pub(crate) fn check_unused(&self) -> anyhow::Result<()> {
         ensure!(
             self.histories_format.is_none() && !self.args.is_given(),
-            "--histories-format, --layout, --quotes, the options of columns and --where say how --histories is read; give it, or leave them out"
+            "--histories-format, --layout, --separator, --list-separator, --quotes, the options of columns and --where say how --histories is read; give it, or leave them out"
         );
         Ok(())
     }
@@ -100,13 +114,15 @@ impl HistoriesOptions {
             "history": self.args.history_column,
             "time": self.args.time_column,
             "target": self.args.target_column,
+            "separator": self.args.separator,
+            "list_separator": self.args.list_separator,
             "quotes": self.args.quotes,
             "where": rows.iter().map(ToString::to_string).collect::<Vec<_>>(),
         })
     }
 
-    /// Hands on the histories of a file, or of standard input, in order. What is not read of it is said on standard error.
-    pub(crate) fn read(&self, path: &Path, each: &mut EachRecord<'_>) -> anyhow::Result<()> {
+    /// Hands on the histories of a file, or of standard input, in order; what is to be said of it.
+    pub(crate) fn read(&self, path: &Path, each: &mut EachRecord<'_>) -> anyhow::Result<Notes> {
         let options = self.options()?;
         let notes = match self.format_of(path)? {
             Format::Text(format) if is_stdin(path) => {
@@ -119,8 +135,7 @@ impl HistoriesOptions {
                 read_history_rows(path, format, &options, None, each)?
             }
         };
-        say(path, &notes);
-        Ok(())
+        Ok(Notes::of(path, &notes))
     }
 
     /// Hands on the histories of one part, in order; `None` for all.
@@ -129,12 +144,12 @@ impl HistoriesOptions {
         path: &Path,
         shard: Option<Shard>,
         each: &mut EachRecord<'_>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Notes> {
         match (shard, self.format_of(path)?) {
             (None, _) => self.read(path, each),
             (Some(_), Format::Table(format)) if !is_stdin(path) => {
-                say(path, &read_history_rows(path, format, &self.options()?, shard, each)?);
-                Ok(())
+                let notes = read_history_rows(path, format, &self.options()?, shard, each)?;
+                Ok(Notes::of(path, &notes))
             }
             (Some(shard), _) => self.read(path, &mut shard.deal(each)),
         }
@@ -156,8 +171,9 @@ impl HistoriesOptions {
     }
 
     /// All histories of a file.
-    pub(crate) fn read_all(&self, path: &Path) -> anyhow::Result<Histories> {
-        let (gathered, ()) = Histories::gather(|each| self.read(path, each))?;
-        gathered.map_err(|reason| anyhow!("{}: {reason}", path.display()))
+    pub(crate) fn read_all(&self, path: &Path) -> anyhow::Result<(Histories, Notes)> {
+        let (gathered, notes) = Histories::gather(|each| self.read(path, each))?;
+        let gathered = gathered.map_err(|reason| anyhow!("{}: {reason}", path.display()))?;
+        Ok((gathered, notes))
     }
 }

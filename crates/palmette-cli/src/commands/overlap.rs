@@ -8,6 +8,7 @@ use palmette_recommend::{Recommender, SpelledView};
 use serde_json::{Map, Value, json};
 
 use super::eval::{metrics_document, metrics_table};
+use super::histories::Notes;
 use super::mode;
 use crate::output::{grouped, print, print_json, progress_bar, table};
 
@@ -19,6 +20,8 @@ pub(crate) struct OverlapArgs<'a> {
     pub(crate) widths: Option<&'a [usize]>,
     /// The Ks to report.
     pub(crate) ks: &'a [usize],
+    /// What is to be said of the histories.
+    pub(crate) notes: &'a Notes,
     pub(crate) json: bool,
 }
 
@@ -58,6 +61,7 @@ fn document(
     });
     json!({
         "split": args.split,
+        "notes": args.notes,
         "mode": mode::name(options.mode),
         "users": overlap.changed.questions(),
         "beam_width": overlap.beam_width,

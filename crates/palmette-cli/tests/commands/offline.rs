@@ -487,6 +487,41 @@ fn columns_are_told_and_what_is_not_read_is_said() {
 
 /// Floors do not know the answers of rows whose histories hold those of others.
 #[test]
+fn notes_are_members_of_documents() {
+    let run = Run::new();
+    let rows = "user_id,item_id,country\nU1,P0001,de\nU1,P0002,de\nU1,P0003,de\n";
+    let input = write(run.dir.path(), "in.csv", rows);
+    let out = run.path("out.jsonl");
+    let args = run.args(&input, &out, &["--json"]);
+    let eval = ["--histories", &input, "--no-unconstrained", "--json", "-k", "1"];
+    for args in [args, with_recommender("eval", &run.recommender, &eval)] {
+        let output = palmette(&args);
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let notes: Vec<&str> =
+            report["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(notes[0].ends_with("in.csv: not read: country"), "{notes:?}");
+        assert!(notes[1].contains("no column has times"), "{notes:?}");
+    }
+}
+
+#[test]
+fn counts_that_are_none_say_their_rule() {
+    let run = Run::new();
+    for k in ["-1", "2.5", "x"] {
+        let args = with_recommender("recommend", &run.recommender, &["--history", "", "-k", k]);
+        check_refused(&args, &[k, "-k <K>", "a whole number, at least 1"]);
+    }
+    let width = ["--history", "", "--beam-width", "-4"];
+    let args = with_recommender("recommend", &run.recommender, &width);
+    check_refused(&args, &["'-4'", "--beam-width", "a whole number, 0 or more"]);
+    // An id may look like a number.
+    let args = with_recommender("recommend", &run.recommender, &["--history", "-5"]);
+    check_refused(&args, &["item \"-5\" is not in the catalog"]);
+}
+
+#[test]
 fn floors_of_rows_that_overlap() {
     let shop = Shop::get().recommender();
     let dir = tempfile::tempdir().unwrap();
@@ -795,7 +830,9 @@ fn formats_of_histories_are_evaluated_alike() {
             "category",
         ];
         let mut document = run_json(&with_recommender("eval", &shop, &rest));
-        document.as_object_mut().unwrap().remove("seconds");
+        for differs in ["seconds", "notes"] {
+            document.as_object_mut().unwrap().remove(differs);
+        }
         document
     };
     let expected = evaluated("h.jsonl", &lines(&all));

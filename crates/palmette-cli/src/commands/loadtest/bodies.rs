@@ -9,17 +9,18 @@ use palmette_recommend::NamedItem;
 use serde_json::{Map, Value, json};
 
 use super::BodyArgs;
+use crate::commands::histories::Notes;
 use crate::commands::loading::filter_text;
 
 /// The most bytes of all bodies: they are held in memory, so that none is made while the clock runs.
 const MAX_BYTES: usize = 1 << 30;
 
-/// A body for each history.
-pub(super) fn bodies(args: &BodyArgs) -> anyhow::Result<Vec<Body>> {
+/// A body for each history, and what is to be said of their file.
+pub(super) fn bodies(args: &BodyArgs) -> anyhow::Result<(Vec<Body>, Notes)> {
     let common = common(args)?;
     let (mut bodies, mut bytes) = (Vec::new(), 0);
     let mut failed = Ok(());
-    args.histories_options.read(&args.histories, &mut |record, _| {
+    let notes = args.histories_options.read(&args.histories, &mut |record, _| {
         let body = record.map_err(|bad| anyhow!("{}: {bad}", args.histories.display()));
         let body = body.and_then(|record| {
             let mut body = common.clone();
@@ -43,7 +44,7 @@ pub(super) fn bodies(args: &BodyArgs) -> anyhow::Result<Vec<Body>> {
         }
         ControlFlow::Break(())
     })?;
-    failed.map(|()| bodies)
+    failed.map(|()| (bodies, notes))
 }
 
 /// The members that all bodies have.

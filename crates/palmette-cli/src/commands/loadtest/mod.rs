@@ -19,7 +19,7 @@ use palmette_loadtest::{
 };
 use serde_json::json;
 
-use super::histories::{HistoriesOptions, unknown_items};
+use super::histories::{HistoriesOptions, Notes, unknown_items};
 use crate::output::{Reported, grouped, make_parent, print, print_json, progress_bar};
 
 /// Measure a server under load: requests arrive when they will, however long answers take
@@ -147,7 +147,8 @@ pub(crate) fn run(args: &LoadtestArgs) -> anyhow::Result<()> {
     let endpoint = Endpoint::parse(&args.url).context("--url")?;
     let loads = loads(args)?;
     check_files(args)?;
-    let requests = requests(args)?;
+    let (requests, notes) = requests(args)?;
+    notes.say(args.json);
     let histories = requests.len();
     ensure!(args.requests != Some(0), "--requests is 0; at least 1 request must be sent");
     let curves_beside = args.beside.as_deref().map(curves::beside).transpose()?;
@@ -189,7 +190,7 @@ pub(crate) fn run(args: &LoadtestArgs) -> anyhow::Result<()> {
         let svg = plot(&title, &curves, args.body.deadline_ms.map(|ms| ms as f64));
         file.write_all(svg.as_bytes()).with_context(|| format!("--plot {:?}", args.plot))?;
     }
-    report(args, histories, &reports, comparison.as_ref())
+    report(args, histories, &notes, &reports, comparison.as_ref())
 }
 
 /// Loads, parsed together so that a wrong one is said before any is offered.
@@ -233,19 +234,20 @@ fn check_files(args: &LoadtestArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn requests(args: &LoadtestArgs) -> anyhow::Result<Requests> {
-    let bodies = bodies::bodies(&args.body)?;
+fn requests(args: &LoadtestArgs) -> anyhow::Result<(Requests, Notes)> {
+    let (bodies, notes) = bodies::bodies(&args.body)?;
     ensure!(
         !bodies.is_empty(),
         "{} has no histories; give a file with at least one",
         args.body.histories.display()
     );
     let requests = Requests::new(bodies, args.body.k);
-    let Some(path) = &args.key_file else { return Ok(requests) };
+    let Some(path) = &args.key_file else { return Ok((requests, notes)) };
     let text =
         std::fs::read_to_string(path).with_context(|| format!("--key-file {}", path.display()))?;
     let key = text.lines().next().unwrap_or_default().trim();
-    requests.with_key(key).with_context(|| format!("--key-file {}", path.display()))
+    let requests = requests.with_key(key);
+    Ok((requests.with_context(|| format!("--key-file {}", path.display()))?, notes))
 }
 
 fn settings(args: &LoadtestArgs) -> Settings {
@@ -332,6 +334,7 @@ impl Observer for Listener {
 fn report(
     args: &LoadtestArgs,
     histories: usize,
+    notes: &Notes,
     reports: &[RateReport],
     comparison: Option<&Comparison>,
 ) -> anyhow::Result<()> {
@@ -340,6 +343,7 @@ fn report(
         print_json(&json!({
             "url": args.url,
             "histories": histories,
+            "notes": notes,
             "k": args.body.k,
             "beam_width": args.body.beam_width,
             "deadline_ms": args.body.deadline_ms,

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::partial::{self, Description, OutFormat, Partial, Record};
 use super::{Asked, RecommendArgs};
+use crate::commands::histories::Notes;
 use crate::fingerprint;
 use crate::input::is_stdin;
 use crate::output::{grouped, make_parent, print, print_json, progress_bar, visible};
@@ -62,7 +63,7 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
         && let Some(counts) = partial::done(&out, &description)
     {
         let counts = Counts { kept: counts.histories, ..counts };
-        return report(args, &asked, given, &counts, 0.0);
+        return report(args, &asked, given, &counts, &Notes::default(), 0.0);
     }
     let mut run = Run {
         args,
@@ -80,10 +81,12 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
     };
     run.bar.set_style(ProgressStyle::with_template("{bar:30} {percent}% {msg}")?);
     let mut failed = Ok(());
-    args.histories_options.read_part(histories, args.shard, &mut |record, progress| {
-        failed = run.take(record, progress);
-        if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
+    let notes =
+        args.histories_options.read_part(histories, args.shard, &mut |record, progress| {
+            failed = run.take(record, progress);
+            if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+    notes.say(args.json);
     failed?;
     run.answer_waiting()?;
     run.bar.finish_and_clear();
@@ -94,7 +97,7 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
         bail!("{}: {nothing}", histories.display());
     }
     partial.finish(format, &counts)?;
-    report(args, &asked, given, &counts, seconds)
+    report(args, &asked, given, &counts, &notes, seconds)
 }
 
 /// Counts of answers.
@@ -285,6 +288,7 @@ fn report(
     asked: &Asked,
     out: &Path,
     counts: &Counts,
+    notes: &Notes,
     seconds: f64,
 ) -> anyhow::Result<()> {
     let rate = (counts.histories - counts.kept) as f64 / seconds.max(1e-9);
@@ -299,6 +303,7 @@ fn report(
             "first_error": counts.first_error,
             "skipped": {"items": counts.skipped, "histories": counts.histories_with_skipped},
             "of_earlier_run": counts.kept,
+            "notes": notes,
             "k": args.k,
             "generation": asked.view.view().generation(),
             "threads": asked.threads,
