@@ -5,7 +5,7 @@
 //! through buffers.
 #![deny(unsafe_code)]
 
-#[allow(unsafe_code, reason = "arrays of other libraries; the file says what is checked")]
+#[allow(unsafe_code, reason = "arrays of other libraries; the module says what is checked")]
 mod buffers;
 mod catalog;
 mod errors;
