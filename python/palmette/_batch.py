@@ -45,6 +45,13 @@ class BatchRecommender:
         unknown: Literal["error", "skip"] = "error",
         threads: int | None = None,
         generation: int | str | None = None,
+        layout: str | None = None,
+        user_column: str | None = None,
+        item_column: str | None = None,
+        history_column: str | None = None,
+        time_column: str | None = None,
+        target_column: str | None = None,
+        list_separator: str | None = None,
     ) -> None:
         if unknown not in ("error", "skip"):
             raise ValueError(f'unknown is {unknown!r}; it is "error" or "skip"')
@@ -60,6 +67,13 @@ class BatchRecommender:
             "include_seen": include_seen,
             "unknown": unknown,
             "threads": threads,
+            "layout": layout,
+            "user_column": user_column,
+            "item_column": item_column,
+            "history_column": history_column,
+            "time_column": time_column,
+            "target_column": target_column,
+            "list_separator": list_separator,
         }
         self._recommender: Recommender | None = None
         self._loading, self._process = threading.Lock(), os.getpid()
@@ -80,7 +94,7 @@ class BatchRecommender:
         """Answers each row of a table: a row each, in their order.
 
         The columns that are read are told by their names, as in files (docs/file-formats.md): the list of items in ``history`` or
-        ``items``, the user in ``user_id`` or ``user``; others are passed over. Those of the answers are the command's: ``user``,
+        ``items``, the user in ``user_id`` or ``user``, or by the options; others are not read, which a `UserWarning` says. Those of the answers are the command's: ``user``,
         ``items``, ``scores``, ``codes``, ``skipped``, ``error``. A row that cannot be answered has the reason in ``error`` and null
         lists; an empty history is answered, a null one is an error, a null user stays null.
 

@@ -575,6 +575,13 @@ class Catalog:
         """True where some item's semantic ID begins with the row of codes ``[n, l]``."""
     def filter(self, filter: FilterLike) -> ItemSet:
         """The items that match a filter; compiled sets are kept for the next time."""
+    @property
+    def cache_statistics(self) -> dict[str, int]:
+        """Counters of the filters that were compiled over it and are kept: ``filters``, ``bytes``, ``hits``, ``built``; together at
+        most ``max_bytes``, those that were not asked for longest being let go of first. Of a live catalog's moment, its segments'
+        together."""
+    def clear_cache(self) -> None:
+        """Lets go of the filters that are kept; who has a set keeps it."""
     def all_items(self) -> ItemSet:
         """All items, as a set to take some out of."""
     def items_with_ids(self, ids: Iterable[str | int]) -> ItemSet:
@@ -851,10 +858,20 @@ class Recommender:
         include_seen: bool = False,
         unknown: Literal["error", "skip"] = "error",
         threads: int | None = None,
+        *,
+        layout: str | None = None,
+        user_column: str | None = None,
+        item_column: str | None = None,
+        history_column: str | None = None,
+        time_column: str | None = None,
+        target_column: str | None = None,
+        list_separator: str | None = None,
     ) -> AnswerTable:
         """Answers every row of a table of histories, as ``palmette recommend --histories`` does; gives a table.
 
-        Columns are told by their names: the list of items in ``history`` or ``items``, the user in ``user_id`` or ``user``. A row
+        Columns are told by their names: the list of items in ``history`` or ``items``, the user in ``user_id`` or ``user``; those
+        called otherwise are named by the command's options (``user_column`` and so on), or by the ``layout`` of a data set. What is
+        not read of the table is a `UserWarning`. A row
         that cannot be answered, because it has an unknown item or none of what a history is, has the reason in ``error``; with
         ``unknown="skip"`` unknown items are left out and counted in ``skipped``. All rows are answered by one generation.
         `palmette.BatchRecommender` is this for engines of tables.

@@ -231,22 +231,36 @@ def test_notes_are_logged_once(caplog):
     ]
 
 
-@pytest.mark.parametrize("way", ["codes", "attributes"])
-def test_ctrl_c_ends_a_build(way):
+@pytest.mark.parametrize("way", ["codes", "attributes", "arrow", "parquet"])
+def test_ctrl_c_ends_a_build(way, tmp_path):
     """Within the time of a stage, not of the whole."""
+    if way in ("arrow", "parquet"):
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed: there are no tables")
     program = """
 import numpy, palmette, sys, time
+way, file = sys.argv[1:]
 codes = numpy.random.default_rng(0).integers(0, 2048, size=(4_000_000, 8))
-attributes = {"p": list(range(4_000_000))} if sys.argv[1] == "attributes" else None
+attributes = {"p": list(range(4_000_000))} if way == "attributes" else None
+if way in ("arrow", "parquet"):
+    import pyarrow, pyarrow.parquet
+    lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(codes.reshape(-1)), 8)
+    table = pyarrow.table({"item_id": numpy.arange(4_000_000), "codes": lists})
+if way == "parquet":
+    pyarrow.parquet.write_table(table, file)
 print("ready", flush=True)
 begun = time.monotonic()
 try:
-    palmette.Catalog.build(codes, attributes=attributes)
+    if way == "arrow":
+        palmette.Catalog.from_arrow(table)
+    elif way == "parquet":
+        palmette.Catalog.from_parquet(file)
+    else:
+        palmette.Catalog.build(codes, attributes=attributes)
     print("built")
 except KeyboardInterrupt:
     print("called off", time.monotonic() - begun < 60)
 """
-    process = subprocess.Popen([sys.executable, "-c", program, way], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-c", program, way, str(tmp_path / "items.parquet")], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.3)

@@ -12,7 +12,7 @@ use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ArrowError;
 use palmette_catalog::Filter;
 use palmette_eval::{
-    BadRecord, HistoryColumns, HistoryRecord, HistoryRows, Progress, UnknownItems,
+    BadRecord, HistoryOptions, HistoryRecord, HistoryRows, Progress, ReadNotes, UnknownItems,
 };
 use palmette_recommend::{Candidates, History, Request, Rules, Worker};
 use palmette_tables::{TableError, read_batch_rows};
@@ -87,10 +87,11 @@ pub(crate) fn answer(
     table: RecordBatchStreamReader,
     wishes: &Wishes,
     unknown: UnknownItems,
+    options: &HistoryOptions,
     threads: Option<NonZeroUsize>,
     cancelled: &AtomicBool,
-) -> Result<AnswerTable, Refused> {
-    let histories = histories(table)?;
+) -> Result<(AnswerTable, Vec<String>), Refused> {
+    let (histories, notes) = histories(table, options)?;
     let view = recommender.view().map_err(Refused::request)?;
     let filter = wishes.filter.as_deref().map(Filter::parse).transpose();
     let filter = filter.map_err(Refused::request)?;
@@ -147,19 +148,23 @@ pub(crate) fn answer(
     if control().is_break() {
         return Err(Refused::Cancelled);
     }
-    Ok(AnswerTable { rows: palmette_tables::Answer::to_batch(&answers) })
+    Ok((AnswerTable { rows: palmette_tables::Answer::to_batch(&answers) }, notes.sentences()))
 }
+
+/// Histories of a table, and what is to be said of it.
+type Histories = (Vec<Result<HistoryRecord, BadRecord>>, ReadNotes);
 
 /// The rows as histories; one that cannot be read says why.
 fn histories(
     table: RecordBatchStreamReader,
-) -> Result<Vec<Result<HistoryRecord, BadRecord>>, Refused> {
+    options: &HistoryOptions,
+) -> Result<Histories, Refused> {
     let schema = table.schema();
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let columns = HistoryColumns::of(&names).map_err(Refused::Columns)?;
+    let columns = options.columns(&names).map_err(Refused::Columns)?;
     if columns.is_events() {
         return Err(Refused::Columns(
-            "a row is one thing that a user did, and the user's others may be in another batch; group them first, into a              history a row"
+            "a row is one thing that a user did, and the user's others may be in another batch; group them first, into a history a row"
                 .to_owned(),
         ));
     }
@@ -174,11 +179,12 @@ fn histories(
         ControlFlow::Continue(())
     };
     let mut rows = HistoryRows::new("row", each);
+    rows.note_columns(&names, &columns);
     read_batch_rows(TABLE, &read, batches, &mut |row| {
         let pushed = rows.push(row.number, &columns, row.values, Progress::default());
         pushed.expect("rows of histories are handed on one by one")
     })
     .map_err(Refused::Table)?;
-    drop(rows);
-    Ok(records)
+    let notes = rows.finish();
+    Ok((records, notes))
 }

@@ -4,19 +4,22 @@
 //! `__arrow_c_stream__` that hands over a C structure. Batches are read one by one, and nothing is copied before it is packed.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use palmette_catalog::readers::SourceOptions;
-use palmette_catalog::{BuildOptions, Catalog, CatalogBuilder};
+use palmette_catalog::readers::{ItemSink, ReadSummary, SourceOptions};
+use palmette_catalog::{BuildError, BuildOptions, Catalog, CatalogBuilder};
 use palmette_tables::{TableError, read_batch_rows, read_batches_into};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use serde_json::{Map, Value};
 
+use super::build::{conflict_notes, not_built, warn};
 use super::errors::{CatalogError, of_build};
 use crate::errors::with;
+use crate::interrupt::interruptible;
 use crate::process;
 
 /// Name of a table in errors.
@@ -55,14 +58,59 @@ pub(crate) fn stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamRea
 pub(crate) fn catalog(table: &Bound<'_, PyAny>, options: &SourceOptions) -> PyResult<Catalog> {
     let py = table.py();
     let reader = stream(table)?;
-    process::detach_in_pool(py, || {
-        let mut builder = CatalogBuilder::new(BuildOptions::default()).map_err(Refused::Build)?;
+    build_from(py, |sink| {
         let schema = reader.schema();
-        let read = read_batches_into(TABLE, &schema, reader, options, &mut builder);
-        let summary = read.map_err(Refused::Table)?;
-        builder.finish(summary.level_prefixes, |_| {}).map_err(Refused::Build)
+        read_batches_into(TABLE, &schema, reader, options, sink)
     })
-    .map_err(|refused| refused.into_exception(py))
+}
+
+/// Builds the catalog of the items that `read` pushes; Ctrl-C ends it.
+pub(crate) fn build_from(
+    py: Python<'_>,
+    read: impl FnOnce(&mut EndedSink<'_>) -> Result<ReadSummary, TableError> + Send,
+) -> PyResult<Catalog> {
+    let built = interruptible(py, |cancelled| {
+        let builder = CatalogBuilder::new(BuildOptions::default()).map_err(Refused::Build)?;
+        let mut sink = EndedSink { builder, cancelled };
+        let summary = match read(&mut sink) {
+            Err(_) if cancelled.load(Ordering::Relaxed) => return Ok(None),
+            read => read.map_err(Refused::Table)?,
+        };
+        let mut notes = conflict_notes(&sink.builder, 1);
+        notes.extend(summary.notes);
+        let catalog = sink.builder.finish_unless(summary.level_prefixes, cancelled);
+        Ok(catalog.map_err(Refused::Build)?.map(|catalog| (catalog, notes)))
+    })?;
+    let built = built.map_err(|refused: Refused| refused.into_exception(py))?;
+    // Called off, the signal's exception was raised above.
+    let (catalog, notes) = built.ok_or_else(not_built)?;
+    warn(py, &notes)?;
+    Ok(catalog)
+}
+
+/// A builder that takes no more items once the work is called off.
+pub(crate) struct EndedSink<'a> {
+    builder: CatalogBuilder,
+    cancelled: &'a AtomicBool,
+}
+
+impl ItemSink for EndedSink<'_> {
+    fn push(
+        &mut self,
+        line: u64,
+        id: String,
+        codes: &[u32],
+        attributes: Map<String, Value>,
+    ) -> Result<(), BuildError> {
+        match self.cancelled.load(Ordering::Relaxed) {
+            true => Err(BuildError::of_item(line, id, "was not read: the work was called off")),
+            false => self.builder.push(line, id, codes, attributes),
+        }
+    }
+
+    fn timestamps(&mut self, names: &[String]) {
+        ItemSink::timestamps(&mut self.builder, names);
+    }
 }
 
 /// The rows of a table as objects, and the names of its columns that are points in time.

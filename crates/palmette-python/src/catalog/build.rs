@@ -3,17 +3,19 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use palmette_catalog::readers::ItemSink;
-use palmette_catalog::{BuildError, BuildOptions, Catalog, CatalogBuilder, ColumnKind};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
+use palmette_catalog::{
+    BuildError, BuildOptions, Catalog, CatalogBuilder, ColumnConflict, ColumnKind, KindConflict,
+};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFrozenSet, PyInt, PySet, PyString};
 use serde_json::{Map, Value};
 
 use super::arrow::{self, is_table};
 use super::codes::IntMatrix;
 use super::errors::CatalogError;
 use super::item_codes::Codes;
-use super::values::{is_instant, to_json};
+use super::values::{is_instant, listed, to_json};
 use crate::errors::with;
 use crate::interrupt::interruptible;
 
@@ -48,7 +50,37 @@ pub(crate) fn build(
     let built = interruptible(py, |cancelled| build_of(&codes, &ids, attributes, cancelled))?;
     // Called off, the signal's exception was raised above.
     let built = built.map_err(|error| of_row(py, &error))?;
-    built.ok_or_else(|| PyKeyboardInterrupt::new_err("the catalog was not built"))
+    let (catalog, notes) = built.ok_or_else(not_built)?;
+    warn(py, &notes)?;
+    Ok(catalog)
+}
+
+/// The exception of a build that was called off, where the signal's own was not raised.
+pub(crate) fn not_built() -> PyErr {
+    PyKeyboardInterrupt::new_err("the catalog was not built")
+}
+
+/// Notes about attributes that hold values of several kinds. Rows are counted on from `first`.
+pub(crate) fn conflict_notes(builder: &CatalogBuilder, first: u64) -> Vec<String> {
+    let note = |conflict: KindConflict| {
+        let KindConflict { conflict, line, first_line } = conflict;
+        let (row, first_row) = (line - 1 + first, first_line - 1 + first);
+        let ColumnConflict { name, value, kind, first_value, first_kind, .. } = conflict;
+        format!(
+            "row {row}: attribute {name:?} is {value} ({kind}), and {first_value} ({first_kind}) in row {first_row}; it is kept as \
+             json, which filters cannot compare: give one kind of value"
+        )
+    };
+    builder.conflicts().map(note).collect()
+}
+
+/// Issues a `UserWarning` for each note.
+pub(crate) fn warn(py: Python<'_>, notes: &[String]) -> PyResult<()> {
+    let category = py.get_type::<PyUserWarning>();
+    notes.iter().try_for_each(|note| {
+        let note = std::ffi::CString::new(note.replace('\0', "")).expect("zeros were taken out");
+        PyErr::warn(py, &category, &note, 1)
+    })
 }
 
 /// Attributes of all items, and which of them are points in time.
@@ -110,7 +142,7 @@ fn build_of(
     ids: &Ids,
     attributes: Attributes,
     cancelled: &AtomicBool,
-) -> Result<Option<Catalog>, BuildError> {
+) -> Result<Option<(Catalog, Vec<String>)>, BuildError> {
     let Attributes { instants, mut values } = attributes;
     let columns = instants.into_iter().map(|name| (name, ColumnKind::Timestamp)).collect();
     let mut builder = CatalogBuilder::new(BuildOptions { columns, ..BuildOptions::default() })?;
@@ -123,7 +155,8 @@ fn build_of(
         codes.read(row, &mut row_codes).map_err(|rule| BuildError::of_item(line, &*id, rule))?;
         builder.push(line, id, &row_codes, values.take(row))?;
     }
-    builder.finish_unless(None, cancelled)
+    let notes = conflict_notes(&builder, 0);
+    Ok(builder.finish_unless(None, cancelled)?.map(|catalog| (catalog, notes)))
 }
 
 /// The exception of a row, counted from 0 as arrays are.
@@ -174,9 +207,16 @@ impl Ids {
     }
 }
 
+/// True of arrays whose integers fit 64 bits with a sign: larger ones, such as hashes, are read one by one.
 fn is_integer_array(object: &Bound<'_, PyAny>) -> bool {
-    let kind = object.getattr("dtype").and_then(|dtype| dtype.getattr("kind"));
-    kind.is_ok_and(|kind| matches!(kind.extract::<&str>(), Ok("i" | "u")))
+    let Ok(dtype) = object.getattr("dtype") else { return false };
+    let kind = dtype.getattr("kind").and_then(|kind| kind.extract::<String>());
+    let bytes = dtype.getattr("itemsize").and_then(|bytes| bytes.extract::<usize>());
+    match (kind.as_deref(), bytes) {
+        (Ok("i"), _) => true,
+        (Ok("u"), Ok(bytes)) => bytes < 8,
+        _ => false,
+    }
 }
 
 /// An id: text, or a whole number.
@@ -187,8 +227,28 @@ pub(crate) fn id_of(id: &Bound<'_, PyAny>) -> PyResult<String> {
     if id.is_instance_of::<PyInt>() && !id.is_instance_of::<PyBool>() {
         return Ok(id.str()?.to_cow()?.into_owned());
     }
+    // Integers of NumPy and others.
+    let name = id.get_type().name()?;
+    if id.hasattr("__index__")? && !name.to_cow()?.starts_with("bool") {
+        return Ok(id.call_method0("__index__")?.str()?.to_cow()?.into_owned());
+    }
     let shown = id.repr()?;
     Err(PyTypeError::new_err(format!("{shown} is no id; ids are text or whole numbers")))
+}
+
+/// Refuses one text, a set or a dict in the place of a column.
+///
+/// All can be gone through; a set has no order, and of a dict the names would be taken.
+pub(crate) fn check_order(column: &Bound<'_, PyAny>) -> PyResult<()> {
+    let is_one = column.is_instance_of::<PyString>() || column.is_instance_of::<PyBytes>();
+    let is_set = column.is_instance_of::<PySet>() || column.is_instance_of::<PyFrozenSet>();
+    if !is_one && !is_set && !column.is_instance_of::<PyDict>() {
+        return Ok(());
+    }
+    let kind = column.get_type().name()?;
+    Err(PyTypeError::new_err(format!(
+        "a {kind} is no list of values in order; give a list or an array"
+    )))
 }
 
 /// The elements of a list, an array, a Series or a column of Arrow, as Python's own objects, `None` where one is missing. Signals
@@ -197,9 +257,14 @@ pub(crate) fn elements<'py>(
     column: &Bound<'py, PyAny>,
 ) -> PyResult<impl Iterator<Item = PyResult<Bound<'py, PyAny>>>> {
     let py = column.py();
-    let list = ["to_pylist", "tolist", "to_list"]
-        .into_iter()
-        .find_map(|method| column.hasattr(method).ok()?.then(|| column.call_method0(method)));
+    check_order(column)?;
+    let list = ["to_pylist", "tolist", "to_list"].into_iter().find_map(|method| {
+        let is_there = column.hasattr(method).ok()?;
+        is_there.then(|| match method {
+            "tolist" => listed(column),
+            _ => column.call_method0(method),
+        })
+    });
     // A Series of pandas has a value of its own kind where one is missing: NaN, NaT, NA.
     let missing = match column.getattr_opt("isna")? {
         Some(isna) => Some(isna.call0()?.call_method0("tolist")?.try_iter()?),
@@ -220,6 +285,7 @@ pub(crate) fn elements<'py>(
 }
 
 fn columns_of(attributes: &Bound<'_, PyDict>, num_items: usize) -> PyResult<Vec<Column>> {
+    let py = attributes.py();
     let column = |(name, values): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let Ok(name) = name.extract::<String>() else {
             let message = format!("attributes are named by text, not {}", name.repr()?);
@@ -232,7 +298,10 @@ fn columns_of(attributes: &Bound<'_, PyDict>, num_items: usize) -> PyResult<Vec<
             return Err(PyTypeError::new_err(message));
         }
         let (mut found, mut is_an_instant) = (Vec::with_capacity(num_items), false);
-        for (row, value) in elements(&values)?.enumerate() {
+        let values = elements(&values).map_err(|cause| {
+            PyTypeError::new_err(format!("attribute {name:?}: {}", cause.value(py)))
+        })?;
+        for (row, value) in values.enumerate() {
             let value = value?;
             is_an_instant |= is_instant(&value)?;
             found.push(to_json(&value).map_err(|cause| {

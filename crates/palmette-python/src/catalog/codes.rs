@@ -6,6 +6,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::values::is_of_module;
 use crate::buffers::{self, Array, shown};
 
 /// Columns of whole numbers of one length, in others' memory.
@@ -96,6 +97,14 @@ fn column(object: &Bound<'_, PyAny>, name: &str) -> PyResult<buffers::IntMatrix>
 
 /// The object's array, or the one that NumPy makes of it.
 fn numbers(object: &Bound<'_, PyAny>, name: &str) -> PyResult<buffers::IntMatrix> {
+    // The buffer of a masked array has whatever stands behind the mask.
+    if is_of_module(object, "numpy.ma")
+        && object.getattr("mask")?.call_method0("any")?.is_truthy()?
+    {
+        return Err(PyValueError::new_err(format!(
+            "{name} has masked elements; every one needs a number: fill them, or leave those rows out"
+        )));
+    }
     if object.hasattr("__dlpack__")? || Array::of(object, name).is_ok() {
         return buffers::IntMatrix::of(object, name);
     }

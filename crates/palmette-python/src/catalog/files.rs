@@ -8,7 +8,7 @@ use palmette_tables::{TableFormat, read_file_into};
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
-use super::arrow::Refused;
+use super::arrow::build_from;
 use super::errors::{CatalogError, of_build};
 use crate::errors::{of_io, with};
 use crate::process;
@@ -16,17 +16,11 @@ use crate::process;
 /// The catalog of a Parquet or Arrow file's rows.
 pub(crate) fn of_table(py: Python<'_>, path: &Path, options: &SourceOptions) -> PyResult<Catalog> {
     let file = std::fs::File::open(path).map_err(|error| of_io(py, &error, Some(path)))?;
-    process::detach_in_pool(py, || {
-        let mut builder = CatalogBuilder::new(BuildOptions::default()).map_err(Refused::Build)?;
-        let format = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("arrow" | "arrows" | "feather" | "ipc") => TableFormat::Arrow,
-            _ => TableFormat::Parquet,
-        };
-        let read = read_file_into(path, file, format, options, &mut builder, &mut |_, _| {});
-        let summary = read.map_err(Refused::Table)?;
-        builder.finish(summary.level_prefixes, |_| {}).map_err(Refused::Build)
-    })
-    .map_err(|refused| refused.into_exception(py))
+    let format = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("arrow" | "arrows" | "feather" | "ipc") => TableFormat::Arrow,
+        _ => TableFormat::Parquet,
+    };
+    build_from(py, |sink| read_file_into(path, file, format, options, sink, &mut |_, _| {}))
 }
 
 /// The catalog of an index: each item's codes as texts, `{"0": ["<a_1>", "<b_2>"]}`.

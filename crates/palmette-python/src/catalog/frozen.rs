@@ -9,6 +9,7 @@ use palmette_live::{CatalogView, ViewItems};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+use serde_json::Map;
 
 use super::build::{build, id_of};
 use super::codes::IntMatrix;
@@ -96,8 +97,17 @@ impl Catalog {
     fn from_index_json(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
         let catalog = match index.cast::<PyDict>() {
             Ok(index) => {
-                let index = index.iter().map(|(id, codes)| Ok((id_of(&id)?, to_json(&codes)?)));
-                files::of_index(py, index.collect::<PyResult<_>>()?)
+                let mut items = Map::new();
+                for (id, codes) in index.iter() {
+                    let id = id_of(&id)?;
+                    if items.contains_key(&id) {
+                        let message =
+                            format!("the id {id:?} stands twice, as text and as a number");
+                        return Err(CatalogError::new_err(message));
+                    }
+                    items.insert(id, to_json(&codes)?);
+                }
+                files::of_index(py, items)
             }
             Err(_) => files::of_index_json(py, &index.extract::<PathBuf>()?),
         };
@@ -229,6 +239,24 @@ impl Catalog {
         let (filter, view) = (filter_of(filter)?, &slf.get().view);
         let items = process::detach_in_pool(slf.py(), || view.filter(&filter));
         Ok(Self::set(slf, items.map_err(|error| of_filter(&error))?))
+    }
+
+    /// Counters of the filters that are kept.
+    #[getter]
+    fn cache_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counted = self.view.filter_statistics();
+        let shown = PyDict::new(py);
+        shown.set_item("filters", counted.filters)?;
+        shown.set_item("bytes", counted.bytes)?;
+        shown.set_item("max_bytes", counted.max_bytes)?;
+        shown.set_item("hits", counted.look_ups.hits)?;
+        shown.set_item("built", counted.look_ups.misses)?;
+        Ok(shown)
+    }
+
+    /// Lets go of the filters that are kept.
+    fn clear_cache(&self) {
+        self.view.clear_filters();
     }
 
     /// All items, as a set to take some out of.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use palmette_eval::HistoryOptions;
 use palmette_live::{CatalogSource, CatalogView};
 use palmette_recommend::{Mode, Verification};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -15,7 +16,7 @@ use serde_json::Value;
 use super::answer::{Answer, Found};
 use super::answer_table::{self, AnswerTable};
 use super::arrow::stream;
-use super::build::id_of;
+use super::build::{check_order, id_of, warn};
 use super::errors::RecommendError;
 use super::filter::filter_of;
 use super::frozen::Catalog;
@@ -195,7 +196,7 @@ impl Recommender {
         self.check_process()?;
         let user = user.map(document).transpose()?;
         let prompt = PromptWishes { query, user, think_tokens };
-        let history = ids_of(history)?;
+        let history = history_of(history)?;
         let wishes = Wishes::of(
             k,
             beam_width,
@@ -236,7 +237,8 @@ impl Recommender {
         self.check_process()?;
         let user = user.map(document).transpose()?;
         let prompt = PromptWishes { query, user, think_tokens };
-        let histories = histories.try_iter()?.map(|history| ids_of(&history?));
+        check_order(histories)?;
+        let histories = histories.try_iter()?.map(|history| history_of(&history?));
         let histories = histories.collect::<PyResult<Vec<_>>>()?;
         let wishes = Wishes::of(
             k,
@@ -263,7 +265,7 @@ impl Recommender {
     }
 
     /// Answers every row of a table of histories, as `palmette recommend --histories` does; gives a table.
-    #[pyo3(signature = (table, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="auto", probe_width=None, include_seen=false, unknown="error", threads=None))]
+    #[pyo3(signature = (table, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="auto", probe_width=None, include_seen=false, unknown="error", threads=None, *, layout=None, user_column=None, item_column=None, history_column=None, time_column=None, target_column=None, list_separator=None))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn recommend_table(
         &self,
@@ -279,6 +281,13 @@ impl Recommender {
         include_seen: bool,
         unknown: &str,
         threads: Option<NonZeroUsize>,
+        layout: Option<&str>,
+        user_column: Option<String>,
+        item_column: Option<String>,
+        history_column: Option<String>,
+        time_column: Option<String>,
+        target_column: Option<String>,
+        list_separator: Option<String>,
     ) -> PyResult<AnswerTable> {
         self.check_process()?;
         let prompt = PromptWishes::default();
@@ -296,11 +305,24 @@ impl Recommender {
         let unknown = unknown
             .parse()
             .map_err(|reason: String| PyValueError::new_err(format!("unknown is {reason}")))?;
+        let options = HistoryOptions {
+            layout: layout.map(str::parse).transpose().map_err(PyValueError::new_err)?,
+            user_column,
+            item_column,
+            history_column,
+            time_column,
+            target_column,
+            list_separator,
+            ..HistoryOptions::default()
+        };
         let table = stream(table)?;
         let answered = interruptible(py, |cancelled| {
-            answer_table::answer(&self.recommender, table, &wishes, unknown, threads, cancelled)
+            let (of, options) = (&self.recommender, &options);
+            answer_table::answer(of, table, &wishes, unknown, options, threads, cancelled)
         })?;
-        answered.map_err(answer_table::Refused::into_exception)
+        let (answers, notes) = answered.map_err(answer_table::Refused::into_exception)?;
+        warn(py, &notes)?;
+        Ok(answers)
     }
 
     /// The items as a request sees them now.
@@ -329,6 +351,14 @@ fn ids_of(ids: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         return Err(PyTypeError::new_err("ids are a list, not one text; put it in a list"));
     }
     ids.try_iter()?.map(|id| id_of(&id?)).collect()
+}
+
+/// Ids in their order, which a set has not.
+fn history_of(history: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    if !history.is_instance_of::<PyString>() {
+        check_order(history)?;
+    }
+    ids_of(history)
 }
 
 /// A JSON document: text, or a dict.

@@ -77,15 +77,46 @@ fn to_json_within(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     if is_missing(object)? {
         return Ok(Value::Null);
     }
-    if object.hasattr("isoformat")? {
+    if is_instant(object)? {
         return instant(object).map(Value::String);
     }
-    // Scalars and arrays of NumPy.
+    // Scalars and arrays of NumPy, which a few types of theirs give back as they are.
     if object.hasattr("tolist")? {
-        return to_json_within(&object.call_method0("tolist")?, depth);
+        let listed = listed(object)?;
+        if !listed.get_type().is(object.get_type()) {
+            return to_json_within(&listed, depth);
+        }
     }
     let kind = object.get_type().name()?.to_string();
     Err(PyTypeError::new_err(format!("{kind} is no value that JSON has: {}", object.repr()?)))
+}
+
+/// True of objects whose type is of this module, or of one within it.
+pub(crate) fn is_of_module(object: &Bound<'_, PyAny>, name: &str) -> bool {
+    let module = object.get_type().module();
+    let is_it = |module: &str| {
+        module.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    module.is_ok_and(|module| module.to_cow().is_ok_and(|module| is_it(&module)))
+}
+
+/// An array, or a scalar, of NumPy as Python's own objects. Of its times `tolist` makes bare numbers where they count
+/// nanoseconds: they are made dates and times of Python first.
+///
+/// # Errors
+/// `TypeError` for lengths of time, which JSON does not have.
+pub(crate) fn listed<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let kind = match is_of_module(object, "numpy") {
+        true => object.getattr("dtype")?.getattr("kind")?.extract::<String>()?,
+        false => String::new(),
+    };
+    match &*kind {
+        "M" => object.call_method1("astype", ("datetime64[us]",))?.call_method0("tolist"),
+        "m" => Err(PyTypeError::new_err(
+            "timedelta64 is no value that JSON has; give numbers, of seconds or whatever unit",
+        )),
+        _ => object.call_method0("tolist"),
+    }
 }
 
 fn dict_within(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Map<String, Value>> {
