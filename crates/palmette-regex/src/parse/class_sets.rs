@@ -64,6 +64,25 @@ impl Reader<'_> {
             self.unnest();
             return set;
         }
+        if let Some(at) = self.nested_ahead() {
+            let is_ecma = self.dialect == Dialect::Ecma;
+            let reading = match is_ecma {
+                true => "is read as a class within a class, as in the dialects of Rust and Java",
+                false => {
+                    "is read as a character, as Python does; in the dialects of Rust and Java a class begins there"
+                }
+            };
+            self.note(
+                at,
+                format!("`[` in a class {reading}: escape it where the character is meant"),
+            );
+            if is_ecma {
+                self.nest(start)?;
+                let set = self.set(start);
+                self.unnest();
+                return set;
+            }
+        }
         self.plain_class(start)
     }
 
@@ -77,7 +96,7 @@ impl Reader<'_> {
             if !first && self.eat(']') {
                 break;
             }
-            if !first && self.dialect == Dialect::Python {
+            if !first {
                 self.note_operator();
             }
             first = false;
@@ -181,6 +200,31 @@ impl Reader<'_> {
         OPERATIONS.into_iter().find(|(text, _)| self.rest().starts_with(text))
     }
 
+    /// Place of a class within the class that begins here, where brackets are balanced: a `]` would be left over otherwise, which strict
+    /// ECMAScript refuses.
+    fn nested_ahead(&self) -> Option<usize> {
+        let bytes = self.source.as_bytes();
+        let mut at = self.at + usize::from(bytes.get(self.at) == Some(&b'^'));
+        // In Python a `]` that comes first is a character.
+        at += usize::from(self.dialect == Dialect::Python && bytes.get(at) == Some(&b']'));
+        let (mut nested, mut open) = (None, Vec::new());
+        loop {
+            match *bytes.get(at)? {
+                b'\\' => at += 1,
+                b'[' if self.source[at..].starts_with("[:") => return None,
+                b'[' => open.push(at),
+                b']' => match open.pop() {
+                    None => return nested,
+                    // An empty class is none that anybody writes.
+                    Some(begin) if begin + 1 == at => return None,
+                    Some(begin) => nested = Some(begin),
+                },
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+
     /// Place of an operation before another class, in the class that begins here.
     fn operation_ahead(&self) -> Option<usize> {
         let bytes = self.source.as_bytes();
@@ -221,11 +265,17 @@ impl Reader<'_> {
 
     /// Notes an operator that the dialect takes for characters.
     fn note_operator(&mut self) {
-        let Some((text, _)) = self.operation() else { return };
+        let Some((text, operation)) = self.operation() else { return };
+        let is_python = self.dialect == Dialect::Python;
+        // Java has this one alone.
+        if !is_python && operation != Operation::Intersection {
+            return;
+        }
+        let dialect = if is_python { "Python" } else { "ECMAScript" };
         let after = &self.rest()[text.len()..];
         if !after.is_empty() && !after.starts_with(']') {
             let message = format!(
-                "`{text}` in a class is read as characters, as Python does; in the dialects of Rust and Java it is an operation on sets: \
+                "`{text}` in a class is read as characters, as {dialect} does; in the dialects of Rust and Java it is an operation on sets: \
                  escape it"
             );
             self.note(self.at, message);

@@ -63,8 +63,14 @@ impl Reader<'_> {
                 let class = if next == 'H' { class.complement() } else { class };
                 return Ok(Member::Class(class));
             }
+            // Perl's characters by number.
+            'o' if self.peek() == Some('{') => self.braced(start, next, 8)?,
+            'N' if self.rest().starts_with("{U+") => {
+                self.at += 2;
+                self.braced(start, next, 16)?
+            }
             // Rust's code points in braces, which are an error in Python and strict ECMAScript.
-            'x' | 'u' | 'U' if self.peek() == Some('{') => self.braced(start, next)?,
+            'x' | 'u' | 'U' if self.peek() == Some('{') => self.braced(start, next, 16)?,
             'f' => 0xC,
             'n' => 0xA,
             'r' => 0xD,
@@ -150,16 +156,18 @@ impl Reader<'_> {
         Ok(high)
     }
 
-    /// `{H…}` after `\x`, `\u` or `\U`.
-    fn braced(&mut self, start: usize, letter: char) -> Result<u32, RegexError> {
+    /// `{H…}` after `\x`, `\u` or `\U`, and numbers to another base.
+    fn braced(&mut self, start: usize, letter: char, base: u32) -> Result<u32, RegexError> {
         self.next();
         let len = self.rest().find('}');
         let digits = len.map(|len| self.rest()[..len].trim());
-        let hex = |digits: &&str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let number = digits.filter(hex).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let sound = |digits: &&str| digits.chars().all(|digit| digit.is_digit(base));
+        let number = digits.filter(sound).and_then(|digits| u32::from_str_radix(digits, base).ok());
         let (Some(len), Some(number)) = (len, number) else {
-            let message =
-                format!("`\\{letter}{{` is followed by hexadecimal digits up to 10FFFF and `}}`");
+            let message = format!(
+                "`\\{letter}{{` is followed by digits to the base {base}, up to {}, and `}}`",
+                if base == 8 { "4177777" } else { "10FFFF" }
+            );
             return Err(self.error(start, &message));
         };
         self.at += len + 1;
@@ -195,7 +203,15 @@ impl Reader<'_> {
             Some(name) => (true, name),
             None => (false, query),
         };
-        let Some(class) = classes::by_property(name).or_else(|| java::by_property(name)) else {
+        let posix = java::by_posix_name(name).filter(|_| self.dialect == Dialect::Ecma);
+        if posix.is_some() {
+            let message = format!(
+                "`\\p{{{name}}}` is read as Java's, of ASCII; ECMAScript has no property of this spelling, and Unicode's has other characters"
+            );
+            self.note(start, message);
+        }
+        let class = posix.or_else(|| classes::by_property(name));
+        let Some(class) = class.or_else(|| java::by_property(name)) else {
             let message = format!(
                 "there is no property `{query}`; write such as `\\p{{L}}` or `\\p{{Script=Greek}}`"
             );

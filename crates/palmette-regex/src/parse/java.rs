@@ -32,7 +32,7 @@ const BLOCKS: [(&str, (char, char)); 24] = [
 ];
 
 /// Methods of `Character`, `\p{javaLowerCase}`, and the properties that they ask for.
-const METHODS: [(&str, &[&str]); 11] = [
+const METHODS: [(&str, &[&str]); 16] = [
     ("javaLowerCase", &["Lowercase"]),
     ("javaUpperCase", &["Uppercase"]),
     ("javaTitleCase", &["Lt"]),
@@ -44,13 +44,39 @@ const METHODS: [(&str, &[&str]); 11] = [
     ("javaDefined", &["Assigned"]),
     ("javaISOControl", &["Cc"]),
     ("javaSpaceChar", &["Z"]),
+    ("javaJavaIdentifierStart", &["L", "Nl", "Sc", "Pc"]),
+    ("javaJavaIdentifierPart", &["L", "Nl", "Sc", "Pc", "Nd", "Mn", "Mc", "Cf"]),
+    ("javaUnicodeIdentifierStart", &["ID_Start"]),
+    ("javaUnicodeIdentifierPart", &["ID_Continue", "Cf"]),
+    ("javaMirrored", &["Bidi_Mirrored"]),
 ];
+
+/// Names of Java's that other dialects have for other characters in another case: `\p{digit}` is every digit of Unicode.
+const POSIX_NAMES: [&str; 4] = ["Cntrl", "Digit", "Punct", "Space"];
+
+/// Class of a name that only Java writes so.
+pub(super) fn by_posix_name(query: &str) -> Option<CharClass> {
+    POSIX_NAMES.contains(&query).then(|| posix(&query.to_ascii_lowercase())).flatten()
+}
+
+/// `Character.isWhitespace`: separators that break lines, and controls that do.
+fn white_space() -> Option<CharClass> {
+    let fixed = ['\u{A0}', '\u{2007}', '\u{202F}'].map(|c| (c, c));
+    let breaking = classes::by_property("Z")?.difference(&CharClass::new(fixed));
+    Some(breaking.union(&CharClass::new([('\t', '\r'), ('\u{1C}', '\u{1F}')])))
+}
 
 /// Class of `\p{query}` in Java, where Unicode has no such property: `Print`, `Graph`, `javaLetter`, `InGreek`.
 pub(super) fn by_property(query: &str) -> Option<CharClass> {
     if let Some((_, properties)) = METHODS.iter().find(|(name, _)| *name == query) {
         let classes = properties.iter().filter_map(|name| classes::by_property(name));
         return classes.reduce(|all, class| all.union(&class));
+    }
+    match query {
+        "javaWhitespace" => return white_space(),
+        "L1" => return Some(CharClass::new([('\0', '\u{FF}')])),
+        "all" => return Some(CharClass::any()),
+        _ => {}
     }
     let folded = query.to_ascii_lowercase();
     if let Some(class) = posix(&folded).filter(|_| folded != "word") {

@@ -68,6 +68,8 @@ pub struct RegexError {
     pub offset: usize,
     /// The construct, the rule and the way out.
     pub message: String,
+    /// True when the text was understood and asks for what no finite automaton does: another dialect is of no use then.
+    pub is_irregular: bool,
     /// The reason for which the work stopped, if the budget ran out or it was called off: then nothing need be wrong
     /// with the text.
     pub interrupted: Option<Interrupted>,
@@ -85,13 +87,14 @@ pub struct Note {
 impl RegexError {
     /// An error at a place of the source.
     pub fn new(offset: usize, message: impl Into<String>) -> Self {
-        Self { offset, message: message.into(), interrupted: None }
+        Self { offset, message: message.into(), is_irregular: false, interrupted: None }
     }
 }
 
 impl From<Interrupted> for RegexError {
     fn from(why: Interrupted) -> Self {
-        Self { offset: 0, message: why.to_string(), interrupted: Some(why) }
+        let message = why.to_string();
+        Self { offset: 0, message, is_irregular: false, interrupted: Some(why) }
     }
 }
 
@@ -138,6 +141,16 @@ impl Flags {
         }
         Ok(())
     }
+}
+
+/// True for `/^…$/flags`, which as it stands matches nothing.
+fn is_between_slashes(source: &str) -> bool {
+    let Some((inner, flags)) = source.strip_prefix("/^").and_then(|rest| rest.rsplit_once('/'))
+    else {
+        return false;
+    };
+    let ends = inner.ends_with('$') && !inner.ends_with("\\$");
+    ends && flags.chars().all(|flag| "dgimsuvy".contains(flag))
 }
 
 /// The lexemes of a terminal: what `source` matches from beginning to end.
@@ -195,6 +208,11 @@ pub fn parse_noting(
     reading: Reading,
     (budget, notes): (&mut Budget<'_>, &mut Vec<Note>),
 ) -> Result<Regex, RegexError> {
+    if reading != Reading::Lexeme && is_between_slashes(source) {
+        let message = "this is an expression between slashes, as JavaScript writes them, and nothing precedes its `^`: leave the slashes out, \
+                       and write flags as `(?i)`";
+        return Err(RegexError { is_irregular: true, ..RegexError::new(0, message) });
+    }
     let tree = match dialect {
         Dialect::Rust => rust::read(source, flags, budget),
         Dialect::Python | Dialect::Ecma => {

@@ -127,11 +127,10 @@ impl<'a> Reader<'a> {
                 };
                 self.check_repeatable(kind, start)?;
                 let reluctant = self.eat('?');
-                if self.dialect == Dialect::Python && !reluctant && self.peek() == Some('+') {
-                    return Err(self.error(start, "a possessive quantifier does not backtrack, which no finite automaton does; leave out the `+`"));
-                }
                 let inner = Box::new(parts.pop().expect("a part before"));
-                parts.push(Node::Repeat { inner, min, max, reluctant, offset: start });
+                let repeat = Node::Repeat { inner, min, max, reluctant, offset: start };
+                let is_possessive = !reluctant && self.eat('+');
+                parts.push(if is_possessive { self.committed(repeat, start)? } else { repeat });
                 last = Some(Atom::Repeated);
                 continue;
             }
@@ -156,6 +155,40 @@ impl<'a> Reader<'a> {
             last = Some(kind);
         }
         Ok(if parts.len() == 1 { parts.remove(0) } else { Node::Concat(parts) })
+    }
+
+    /// An expression that gives back nothing of what it has taken, as in possessive quantifiers and atomic groups.
+    ///
+    /// Characters of one class are taken as long as there are any: no other follows, or no more may be taken.
+    fn committed(&self, node: Node, start: usize) -> Result<Node, RegexError> {
+        let is_class = |node: &Node| matches!(node, Node::Class(_));
+        match node {
+            Node::Class(_) => Ok(node),
+            Node::Concat(ref parts) if parts.iter().all(is_class) => Ok(node),
+            Node::Repeat { inner, min, max, reluctant: false, offset } if is_class(&inner) => {
+                let times = |min, max| {
+                    let inner = inner.clone();
+                    Node::Repeat { inner, min, max, reluctant: false, offset }
+                };
+                let none_more = || {
+                    let inner = inner.clone();
+                    Node::Look { inner, behind: false, negated: true, offset: start }
+                };
+                Ok(match max {
+                    None => Node::Concat(vec![times(min, None), none_more()]),
+                    Some(max) if max > min => {
+                        let fewer = Node::Concat(vec![times(min, Some(max - 1)), none_more()]);
+                        Node::Alternate(vec![times(max, Some(max)), fewer])
+                    }
+                    _ => times(min, max),
+                })
+            }
+            _ => Err(self.irregular(
+                start,
+                "possessive quantifiers and atomic groups do not backtrack, which no finite automaton does but for one class of characters, \
+                 `[a-z]++`; leave out the `+`, or write `(?:…)`",
+            )),
+        }
     }
 
     /// Characters between `\Q` and `\E`, as in Java.
@@ -228,7 +261,8 @@ impl<'a> Reader<'a> {
 
     fn group(&mut self, start: usize) -> Result<(Node, Atom), RegexError> {
         let outer_flags = self.flags;
-        let look = self.group_head(start)?;
+        let is_atomic = self.eat_text("?>");
+        let look = if is_atomic { None } else { self.group_head(start)? };
         self.depth += 1;
         if self.depth > MAX_NESTING {
             let message = format!("groups nest deeper than {MAX_NESTING}; nest them less");
@@ -243,10 +277,11 @@ impl<'a> Reader<'a> {
             ));
         }
         self.flags = outer_flags;
-        Ok(match look {
+        match look {
+            None if is_atomic => Ok((self.committed(inner, start)?, Atom::Repeatable)),
             None => {
                 // A group keeps its parts together: a quantifier after it repeats them all.
-                (inner, Atom::Repeatable)
+                Ok((inner, Atom::Repeatable))
             }
             Some((behind, negated)) => {
                 let kind = match behind && self.dialect == Dialect::Ecma {
@@ -254,9 +289,9 @@ impl<'a> Reader<'a> {
                     false => Atom::Repeatable,
                 };
                 let inner = Box::new(inner);
-                (Node::Look { inner, behind, negated, offset: start }, kind)
+                Ok((Node::Look { inner, behind, negated, offset: start }, kind))
             }
-        })
+        }
     }
 
     /// Kind of a group, by what follows `(`; for a lookaround, whether it looks behind and whether it is negated.
@@ -264,7 +299,6 @@ impl<'a> Reader<'a> {
         if !self.eat('?') {
             return Ok(None);
         }
-        let python = self.dialect == Dialect::Python;
         for (head, look) in [
             ("<=", (true, false)),
             ("<!", (true, true)),
@@ -278,17 +312,11 @@ impl<'a> Reader<'a> {
         if self.eat(':') {
             return Ok(None);
         }
-        if self.eat('>') {
-            return Err(self.error(
-                start,
-                "an atomic group does not backtrack, which no finite automaton does; write `(?:…)`",
-            ));
-        }
         if self.rest().starts_with("P=") {
             return Err(self.backreference(start));
         }
-        if python && self.rest().starts_with('(') {
-            return Err(self.error(start, "a group that depends on another having matched is not regular; write both cases out"));
+        if self.rest().starts_with('(') {
+            return Err(self.irregular(start, "a group that depends on another having matched is not regular; write both cases out"));
         }
         if self.rest().starts_with("P<") || self.rest().starts_with('<') {
             let len = self.rest().find('>');
@@ -404,7 +432,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn backreference(&self, start: usize) -> RegexError {
-        self.error(start, "a backreference repeats what a group matched, which is not regular; write the group's expression again")
+        self.irregular(start, "a backreference repeats what a group matched, which is not regular; write the group's expression again")
     }
 
     /// A nested class in brackets begins.
@@ -431,6 +459,11 @@ impl<'a> Reader<'a> {
 
     pub(super) fn error(&self, offset: usize, message: &str) -> RegexError {
         RegexError::new(offset, message)
+    }
+
+    /// An error about what no finite automaton does.
+    fn irregular(&self, offset: usize, message: &str) -> RegexError {
+        RegexError { is_irregular: true, ..self.error(offset, message) }
     }
 
     pub(super) fn rest(&self) -> &'a str {

@@ -252,7 +252,7 @@ fn errors_name_the_place_the_construct_and_the_way_out() {
     let cases: &[(&str, usize, &str, &str)] = &[
         (r"(a)\1", 3, "backreference", "write the group's expression again"),
         (r"x\k<n>", 1, "backreference", "again"),
-        ("(?>a)", 0, "atomic", "(?:…)"),
+        ("(?>a|ab)", 0, "atomic", "(?:…)"),
         ("a**", 2, "two quantifiers", "(?:…)"),
         ("*", 0, "nothing before", "escape"),
         ("{2}", 0, "nothing before", "escape"),
@@ -336,4 +336,93 @@ fn a_terminal_keeps_what_looks_beyond_it() {
     assert!(has_look(&lexeme(r"a(?=bc)")));
     assert_eq!(lexeme("a^b"), Regex::Never);
     assert!(matches!(lexeme("a*?"), Regex::Repeat { reluctant: true, .. }));
+}
+
+fn searched(pattern: &str, dialect: Dialect) -> (Regex, Vec<String>) {
+    let mut notes = Vec::new();
+    let into = (&mut Budget::unlimited(), &mut notes);
+    let read = parse_noting(pattern, dialect, Flags::default(), Reading::Search, into);
+    let regex = read.unwrap_or_else(|error| panic!("{pattern}: {error}"));
+    (regex, notes.into_iter().map(|note| note.message).collect())
+}
+
+/// Possessive quantifiers of one class against their meaning: what is taken is as much as can be.
+#[test]
+fn possessive_quantifiers_give_nothing_back() {
+    for (pattern, meaning) in [
+        ("^a++b$", "^a+b$"),
+        ("^a*+a$", "^b&&c$"),
+        ("^[ab]?+a$", "^[ab]a$"),
+        ("^a{1,2}+b$", "^a{1,2}b$"),
+        ("^a{1,2}+a$", "^aaa$"),
+        ("^a{2}+a$", "^aaa$"),
+        ("^(?>a+)b$", "^a+b$"),
+        ("^(?>[ab]*)b$", "^b&&c$"),
+        ("^(?:a)++-$", "^a+-$"),
+    ] {
+        for dialect in [Dialect::Ecma, Dialect::Python] {
+            let (ours, _) = searched(pattern, dialect);
+            let whole = regex::Regex::new(meaning).expect("sound");
+            for text in texts().iter().filter(|text| !text.ends_with('\n')) {
+                assert_eq!(matches(&ours, text), whole.is_match(text), "{pattern} on {text:?}");
+            }
+        }
+    }
+    for pattern in ["(?:ab)++c", "(?>a|ab)c", r"(a)\1", "(a)?(?(1)b|c)"] {
+        for dialect in [Dialect::Ecma, Dialect::Python] {
+            let error = parse_search(pattern, dialect, Flags::default()).expect_err(pattern);
+            assert!(error.is_irregular, "{pattern}: {error}");
+        }
+    }
+}
+
+#[test]
+fn names_that_only_java_writes_so_are_javas() {
+    for (pattern, inside, outside, is_noted) in [
+        (r"^\p{Punct}$", "$", "a", true),
+        (r"^\p{Digit}$", "3", "\u{663}", true),
+        (r"^\p{digit}$", "\u{663}", "a", false),
+        (r"^\P{Cntrl}$", "a", "\u{1}", true),
+        (r"^\p{javaWhitespace}$", "\u{2028}", "\u{A0}", false),
+        (r"^\p{javaJavaIdentifierStart}$", "$", "1", false),
+        (r"^\p{L1}$", "\u{E9}", "\u{100}", false),
+        (r"^\o{101}\N{U+42}$", "AB", "A", false),
+    ] {
+        let (regex, notes) = searched(pattern, Dialect::Ecma);
+        assert!(matches(&regex, inside), "{pattern} matches {inside:?}");
+        assert!(!matches(&regex, outside), "{pattern} does not match {outside:?}");
+        assert_eq!(!notes.is_empty(), is_noted, "{pattern}: {notes:?}");
+    }
+}
+
+#[test]
+fn classes_within_classes_are_read_where_a_bracket_would_be_left_over() {
+    for (pattern, inside, outside, words) in [
+        ("^[a-c[x-z]]+$", "ax", "m", "a class within a class"),
+        ("^[[ab][xy]]$", "y", "[", "a class within a class"),
+        ("^[^[ab]]$", "c", "a", "a class within a class"),
+        ("^[a-z&&[^aeiou]]$", "b", "a", "is an operation on sets"),
+        ("^[a-z&&b-d]$", "&", "-", "`&&` in a class is read as characters"),
+    ] {
+        let (regex, notes) = searched(pattern, Dialect::Ecma);
+        assert!(matches(&regex, inside) && !matches(&regex, outside), "{pattern}");
+        assert!(notes.len() == 1 && notes[0].contains(words), "{pattern}: {notes:?}");
+    }
+    for pattern in ["^[^[]]$", r"^[\[a]]$", "^[[a]$", "[!#$%&'*+/=?^_`{|}~-]"] {
+        let (_, notes) = searched(pattern, Dialect::Ecma);
+        assert!(notes.is_empty(), "{pattern}: {notes:?}");
+    }
+    let (regex, notes) = searched("^[a[b]]$", Dialect::Python);
+    assert!(matches(&regex, "[]") && notes[0].contains("as Python does"), "{notes:?}");
+}
+
+#[test]
+fn an_expression_between_slashes_is_refused_where_it_matches_nothing() {
+    for pattern in ["/^abc$/", "/^abc$/i"] {
+        for dialect in [Dialect::Ecma, Dialect::Python, Dialect::Rust] {
+            let error = parse_search(pattern, dialect, Flags::default()).expect_err(pattern);
+            assert!(error.message.contains("leave the slashes out"), "{error}");
+        }
+    }
+    assert!(parse_search("/v1/", Dialect::Ecma, Flags::default()).is_ok());
 }
