@@ -14,7 +14,7 @@ use hashbrown::HashMap;
 use palmette_regex::expressions::{Exceeded, ExprId, ExpressionLimits, Expressions};
 
 use crate::{
-    Budget, Grammar, GrammarBuilder, Interrupted, NonterminalId, Regex, Symbol, Terminal,
+    Budget, Grammar, GrammarBuilder, Interrupted, NonterminalId, Regex, Rule, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
 
@@ -44,6 +44,7 @@ pub fn merge_interchangeable(
     if grammar.terminals().len() < MIN_MERGED {
         return Ok(grammar);
     }
+    let grammar = without_labels(grammar);
     let mut first_of: BTreeMap<TerminalId, TerminalId> = BTreeMap::new();
     let mut merged: HashMap<TerminalId, Terminal> = HashMap::new();
     for group in groups(&grammar, budget)? {
@@ -61,22 +62,28 @@ pub fn merge_interchangeable(
     if merged.is_empty() {
         return Ok(grammar);
     }
+    let is_first = |symbol: &Symbol| match symbol {
+        Symbol::Terminal(id) => first_of.get(id).is_none_or(|first| first == id),
+        Symbol::Nonterminal(_) => true,
+    };
+    let rules = grammar.rules().iter().filter(|rule| rule.body.iter().all(is_first)).cloned();
+    Ok(Arc::new(with_rules(&grammar, rules, |id| merged.remove(&id))))
+}
+
+/// A grammar with other rules, and other terminals where there are some.
+fn with_rules(
+    grammar: &Grammar,
+    rules: impl IntoIterator<Item = Rule>,
+    mut terminal_of: impl FnMut(TerminalId) -> Option<Terminal>,
+) -> Grammar {
     let mut made = GrammarBuilder::new();
     for (terminal, id) in grammar.terminals().iter().zip(0..) {
-        made.terminal(merged.remove(&TerminalId(id)).unwrap_or_else(|| terminal.clone()));
+        made.terminal(terminal_of(TerminalId(id)).unwrap_or_else(|| terminal.clone()));
     }
     for nonterminal in grammar.nonterminals() {
         made.nonterminal(nonterminal.name.clone(), nonterminal.span);
     }
-    for rule in grammar.rules() {
-        let is_first = |symbol: &Symbol| match symbol {
-            Symbol::Terminal(id) => first_of.get(id).is_none_or(|first| first == id),
-            Symbol::Nonterminal(_) => true,
-        };
-        if rule.body.iter().all(is_first) {
-            made.rule(rule.head, rule.body.clone());
-        }
-    }
+    rules.into_iter().for_each(|rule| made.rule(rule.head, rule.body));
     grammar.ignored().iter().for_each(|&terminal| made.ignore(terminal));
     if let Some(blocks) = grammar.indentation() {
         made.indentation(blocks.clone());
@@ -84,7 +91,36 @@ pub fn merge_interchangeable(
     if let Some(names) = grammar.distinct_names() {
         made.distinct_names(names.clone());
     }
-    Ok(Arc::new(made.build(grammar.start(), grammar.lexing())))
+    made.build(grammar.start(), grammar.lexing())
+}
+
+/// The grammar with terminals for rules that are only names of them, `k7: "label 7"`, where there are many: then these can be merged.
+fn without_labels(grammar: Arc<Grammar>) -> Arc<Grammar> {
+    let mut only: Vec<Option<TerminalId>> = vec![None; grammar.nonterminals().len()];
+    let mut num_rules = vec![0_usize; grammar.nonterminals().len()];
+    for rule in grammar.rules() {
+        num_rules[rule.head.index()] += 1;
+        if let [Symbol::Terminal(id)] = rule.body[..]
+            && rule.head != grammar.start()
+        {
+            only[rule.head.index()] = Some(id);
+        }
+    }
+    let label = |id: NonterminalId| only[id.index()].filter(|_| num_rules[id.index()] == 1);
+    let all = (0..grammar.nonterminals().len() as u32).map(NonterminalId);
+    if all.filter(|&id| label(id).is_some()).count() < MIN_MERGED {
+        return grammar;
+    }
+    let written = |symbol: Symbol| match symbol {
+        Symbol::Nonterminal(id) => label(id).map_or(symbol, Symbol::Terminal),
+        terminal => terminal,
+    };
+    let rules = grammar.rules().iter().filter(|rule| label(rule.head).is_none());
+    let rules = rules.map(|rule| Rule {
+        head: rule.head,
+        body: rule.body.iter().map(|&symbol| written(symbol)).collect(),
+    });
+    Arc::new(with_rules(&grammar, rules.collect::<Vec<_>>(), |_| None))
 }
 
 /// The large groups of interchangeable terminals.
@@ -296,6 +332,44 @@ mod tests {
                     [&recognizers[0], &recognizers[1]].map(|one| is_in(one, text));
                 assert_eq!(merged, apart, "{text:?}, {lexing:?}");
             }
+        }
+    }
+
+    /// The grammar of a list of labels, each of which is a rule's name for a terminal.
+    fn named_labels(number: usize, lexing: Lexing) -> Grammar {
+        let plain = labels(number, lexing, false);
+        let mut made = GrammarBuilder::new();
+        plain.terminals().iter().for_each(|terminal| _ = made.terminal(terminal.clone()));
+        for nonterminal in plain.nonterminals() {
+            made.nonterminal(nonterminal.name.clone(), None);
+        }
+        let names: Vec<NonterminalId> =
+            (0..number).map(|at| made.nonterminal(format!("name{at}"), None)).collect();
+        let named = |symbol: Symbol| match symbol {
+            Symbol::Terminal(id) if id.index() < number => Symbol::Nonterminal(names[id.index()]),
+            other => other,
+        };
+        for rule in plain.rules() {
+            made.rule(rule.head, rule.body.iter().map(|&symbol| named(symbol)).collect::<Vec<_>>());
+        }
+        for (&name, at) in names.iter().zip(0..) {
+            made.rule(name, [Symbol::Terminal(TerminalId(at))]);
+        }
+        made.build(plain.start(), lexing)
+    }
+
+    #[test]
+    fn names_of_labels_are_the_labels() {
+        for lexing in [Lexing::Any, Lexing::Contextual, Lexing::Longest] {
+            let unlimited = || Budget::unlimited();
+            let merge = |grammar| merge_interchangeable(Arc::new(grammar), &mut unlimited());
+            let plain = merge(labels(80, lexing, false)).expect("no limit");
+            let named = merge(named_labels(80, lexing)).expect("no limit");
+            assert_eq!(plain.rules(), named.rules(), "{lexing:?}");
+            assert_eq!(plain.terminals(), named.terminals(), "{lexing:?}");
+            let few = Arc::new(named_labels(20, lexing));
+            let same = merge_interchangeable(Arc::clone(&few), &mut unlimited());
+            assert_eq!(same.expect("no limit"), few);
         }
     }
 
