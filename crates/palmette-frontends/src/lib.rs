@@ -13,6 +13,7 @@ mod free_text;
 pub mod gbnf;
 pub mod json_schema;
 pub mod lark;
+mod misspelling;
 mod named_tokens;
 pub mod regex;
 pub mod structural_tag;

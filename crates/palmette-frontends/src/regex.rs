@@ -128,7 +128,7 @@ mod tests {
             assert!(read(source).is_ok(), "{source}");
         }
         for (source, message) in
-            [(r"(a)(?=b)\1", "refer"), (r"a(?>b)", "atomic"), (r"a[", "close it with `]`")]
+            [(r"(a)(?=b)\1", "refer"), (r"a(?>b|bc)", "atomic"), (r"a[", "close it with `]`")]
         {
             let error = read(source).expect_err(source).to_string();
             assert!(error.contains(message), "{source}: {error}");

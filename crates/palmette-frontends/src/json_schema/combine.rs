@@ -58,6 +58,7 @@ impl Compiler<'_> {
             Cases::all()
         } else {
             let own = self.own(schema)?;
+            self.note_contradictions(schema, &own)?;
             let says = Cases {
                 null: true,
                 truth: true,
@@ -71,6 +72,7 @@ impl Compiler<'_> {
             self.meet(&own.types, &says)?
         };
         for part in &parts {
+            let was_possible = cases.len() > 0;
             cases = match part {
                 Part::One(schemas) if self.constants(schemas).is_some() => {
                     let holds = self.part_cases(part)?;
@@ -85,8 +87,35 @@ impl Compiler<'_> {
                     self.meet(&cases, &holds)?
                 }
             };
+            if was_possible && cases.len() == 0 {
+                let what = self.named_part(schema, part);
+                self.contradict(
+                    schema,
+                    format!("{what} and what stands beside it allow no value together"),
+                );
+            }
         }
-        self.with_unevaluated(schema, cases)
+        let cases = self.with_unevaluated(schema, cases)?;
+        if let [only] = &cases.objects[..] {
+            self.note_impossible_member(schema, only);
+        }
+        Ok(cases)
+    }
+
+    /// The keyword of a part, for messages.
+    fn named_part(&self, schema: JsonId, part: &Part) -> &'static str {
+        let has = |keyword: &str| self.get(schema, keyword).is_some();
+        match part {
+            Part::All(_) if has("allOf") => "the parts of `allOf`",
+            Part::All(_) => "what `$ref` leads to",
+            Part::Any(_) => "each alternative of `anyOf`",
+            Part::One(_) => "each alternative of `oneOf`",
+            Part::Not(_) => "`not`",
+            Part::If { .. } => "`if`",
+            Part::With(..) | Part::WithNames(..) => "what depends on a member",
+            Part::Values(_) if has("enum") => "each value of `enum`",
+            Part::Values(_) => "`const`",
+        }
     }
 
     /// The values that are not valid for `schema`.
@@ -313,7 +342,10 @@ impl Compiler<'_> {
         let says_nothing = |(name, at): &(Arc<str>, JsonId)| match &**name {
             "const" => true,
             "type" => self.source.string(*at).is_some_and(|named| &**named == kind),
-            other => matches!(role(other), None | Some(Role::Annotation)),
+            other => {
+                matches!(role(other), None | Some(Role::Annotation))
+                    || self.source.is_absent(other, *at)
+            }
         };
         let object = self.source.object(schema)?;
         object.members().iter().all(says_nothing).then_some(value)

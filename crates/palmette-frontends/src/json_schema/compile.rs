@@ -8,17 +8,18 @@ use super::{
     arrays::ArraySet,
     cases::{Cases, without_parts},
     dynamic_scope::{ScopeId, Scopes},
-    error::{JsonSchemaError, Kind, Warning},
+    error::{JsonSchemaError, Kind, REPEATED, Warning},
     exclusion::Exclusions,
     goals::{About, Claim, GoalId, Goals},
-    keywords::{Role, role},
+    keywords::{self, DEPENDENT, Role, role},
     objects::ObjectSet,
-    options::{Draft, Inexpressible, JsonSchemaOptions},
+    options::{Draft, Inexpressible, JsonSchemaOptions, PropertyOrder},
     resources::Resources,
     source::{Json, JsonId, Source},
     wrappers::{Wrapper, wrapper},
 };
 use crate::Budget;
+use crate::misspelling::meant;
 
 pub(super) type Result<T> = std::result::Result<T, JsonSchemaError>;
 
@@ -154,8 +155,10 @@ impl<'o> Compiler<'o> {
                     return Err(self.invalid(schema, reason));
                 }
             };
-            let mut effective = object.members().iter().filter(|(name, _)| match role(name) {
+            let source = &self.source;
+            let mut effective = object.members().iter().filter(|(name, at)| match role(name) {
                 Some(Role::Annotation) | None => false,
+                _ if source.is_absent(name, *at) => false,
                 Some(Role::Core) => &**name == "$ref" || name.ends_with("Ref"),
                 _ => &**name != "definitions" && &**name != "$defs",
             });
@@ -432,6 +435,9 @@ impl<'o> Compiler<'o> {
     /// The value of a keyword of a schema.
     pub(super) fn get(&self, schema: JsonId, keyword: &str) -> Option<JsonId> {
         let found = self.source.object(schema)?.get(keyword)?;
+        if self.source.is_absent(keyword, found) {
+            return None;
+        }
         let listed = self.resources.vocabularies(&self.source, schema);
         let asserts = listed.is_none_or(|listed| listed.validation || keyword == "format");
         (asserts || role(keyword) != Some(Role::Assertion)).then_some(found)
@@ -530,6 +536,51 @@ impl<'o> Compiler<'o> {
     /// Lists the members of `schema` that no draft knows, or that have no effect where they stand.
     pub(super) fn warn_unknown(&mut self, schema: JsonId) {
         let Some(object) = self.source.object(schema) else { return };
+        let mut notes: Vec<(JsonId, String)> = Vec::new();
+        for (name, at) in object.members() {
+            if role(name).is_some_and(|role| role != Role::Annotation)
+                && self.source.is_absent(name, *at)
+            {
+                notes.push((*at, format!("`{name}` is null: read as if it were not there")));
+            }
+        }
+        for (name, others) in DEPENDENT {
+            if let Some(at) = object.get(name)
+                && others.iter().all(|other| object.get(other).is_none())
+            {
+                let others: Vec<String> = others.iter().map(|name| format!("`{name}`")).collect();
+                let message = format!("`{name}` has no effect without {}", others.join(" or "));
+                notes.push((at, message));
+            }
+        }
+        if let Some(at) = object.get("additionalItems")
+            && !object.get("items").is_some_and(|at| matches!(self.source.json(at), Json::Array(_)))
+        {
+            let message = "`additionalItems` has no effect: `items` is no list beside it";
+            notes.push((at, message.to_owned()));
+        }
+        if self.draft(schema) <= Draft::Draft7 && object.get("$ref").is_some() {
+            for (name, at) in object.members() {
+                let is_read = matches!(&**name, "definitions" | "$defs")
+                    || matches!(role(name), None | Some(Role::Core | Role::Annotation));
+                if !is_read {
+                    let message = format!(
+                        "`{name}` has no effect: up to draft 7 nothing beside `$ref` is read; put both into `allOf`"
+                    );
+                    notes.push((*at, message));
+                }
+            }
+        }
+        if let Some(at) = object.get("propertyOrdering")
+            && self.options.order != PropertyOrder::Schema
+        {
+            let message = "`propertyOrdering` has no effect: members come in any order (--order schema keeps one)";
+            notes.push((at, message.to_owned()));
+        }
+        for (at, message) in notes {
+            self.warn(at, message);
+        }
+        let Some(object) = self.source.object(schema) else { return };
         if let (Some(at), None) = (object.get("nullable"), object.get("type"))
             && matches!(self.source.json(at), Json::Bool(true))
         {
@@ -541,22 +592,47 @@ impl<'o> Compiler<'o> {
             object.members().iter().filter(|(name, _)| role(name).is_none()).cloned().collect();
         for (name, value) in unknown {
             if &*name == "x-guidance" {
-                let message = "`x-guidance` has no effect: blanks and the order of members are options here (--whitespace, --order; \
-                               `JsonSchemaOptions`)";
-                self.warn(value, message.to_owned());
+                let message = self.guidance(value);
+                self.warn(value, message);
             } else if !name.starts_with("x-") {
-                let message = format!("unknown keyword `{name}`: it has no effect");
+                let known: Vec<&str> = keywords::names().collect();
+                let hint = meant(&name, &known)
+                    .map_or(String::new(), |name| format!(" (did you mean `{name}`?)"));
+                let message = format!("unknown keyword `{name}`: it has no effect{hint}");
                 self.warn(value, message);
             }
         }
     }
 
+    /// Warning about llguidance's options within a schema: by each member, what there is instead.
+    fn guidance(&self, at: JsonId) -> String {
+        let members = self.source.object(at).map_or(&[][..], |object| object.members());
+        let instead = |name: &str| match name {
+            "whitespace_flexible" | "whitespace_pattern" | "item_separator" | "key_separator" => {
+                "blanks are an option here, --whitespace"
+            }
+            "lenient" => "what no grammar expresses is left out by --relax",
+            "coerce_one_of" => "`oneOf` is read as the standard has it, exactly one",
+            "json_allowed_escapes" => "escapes are an option here, --escapes",
+            "no_forcing" => "forced tokens are asked for by who generates",
+            _ => "it is not known here",
+        };
+        let parts: Vec<String> =
+            members.iter().map(|(name, _)| format!("`{name}` ({})", instead(name))).collect();
+        match parts.is_empty() {
+            true => "`x-guidance` has no effect".to_owned(),
+            false => format!("`x-guidance` has no effect: {}", parts.join(", ")),
+        }
+    }
+
     pub(super) fn warnings(&self) -> Vec<Warning> {
-        let warnings = self.warnings.iter().map(|(&at, message)| Warning {
+        let repeated = self.source.repeated().iter().map(|&at| (at, REPEATED));
+        let warnings = self.warnings.iter().map(|(&at, message)| (at, message.as_str()));
+        let warning = |(at, message): (JsonId, &str)| Warning {
             pointer: self.source.pointer(at),
             span: self.source.span(at),
-            message: message.clone(),
-        });
-        warnings.collect()
+            message: message.to_owned(),
+        };
+        repeated.chain(warnings).map(warning).collect()
     }
 }

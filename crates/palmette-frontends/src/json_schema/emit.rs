@@ -12,7 +12,7 @@ use super::{
     error::Kind,
     goals::GoalId,
     json_text::Spelling,
-    number_lengths::lengths,
+    number_lengths::{has_few_remainders, room},
     number_text,
     numbers::{self, NumberSet},
     objects::ObjectSet,
@@ -429,17 +429,17 @@ impl Emitter<'_, '_> {
     }
 
     fn numbers(&mut self, head: NonterminalId, sets: &[NumberSet]) -> Result<()> {
-        let lengths = match self.compiler.options.digits {
-            Digits::Bounded if !sets.is_empty() => lengths(sets),
-            _ => None,
-        };
+        let is_bounded = self.compiler.options.digits == Digits::Bounded;
         if sets.contains(&NumberSet::any()) {
-            let number = lengths.unwrap_or_else(number_text::any_number);
+            let number = match is_bounded {
+                true => room(sets).numbers(),
+                false => number_text::any_number(),
+            };
             let number = self.token("number", number)?;
             return self.rule(head, vec![number]);
         }
         let fractions = self.compiler.options.integer_fractions;
-        let mut options = Vec::new();
+        let (mut options, mut counted, mut short) = (Vec::new(), Vec::new(), Vec::new());
         for set in sets {
             // Numbers that a schema lists may be spelled with an exponent; those between bounds are spelled as integers are.
             let listed = matches!(set, NumberSet::OneOf(_));
@@ -448,23 +448,33 @@ impl Emitter<'_, '_> {
                 NumberSet::OneOf(_) => Some(set.clone()),
             };
             let fractions = fractions || !(listed || set.is_of_integers());
-            match simple {
-                None => {}
+            match &simple {
+                None => continue,
                 Some(NumberSet::OneOf(numbers)) => {
                     options
                         .extend(numbers.iter().map(|n| number_text::literal(n, fractions, listed)));
                 }
+                Some(simple @ NumberSet::All(conditions))
+                    if is_bounded && !has_few_remainders(simple) =>
+                {
+                    counted.push(number_text::numbers(conditions, fractions, Some(room([set]))));
+                    continue;
+                }
                 Some(NumberSet::All(conditions)) => {
                     if fractions {
-                        options.extend(number_text::large_integers(&conditions));
+                        options.extend(number_text::large_integers(conditions));
                     }
-                    options.push(number_text::numbers(&conditions, fractions));
+                    options.push(number_text::numbers(conditions, fractions, None));
                 }
             }
+            short.push(set);
         }
-        let regex = Regex::alternate(options);
+        let mut regex = Regex::alternate(options);
+        if is_bounded && regex != Regex::Never {
+            regex = Regex::and([regex, room(short).numbers()]);
+        }
+        let regex = Regex::alternate([regex].into_iter().chain(counted));
         if regex != Regex::Never {
-            let regex = Regex::and([regex].into_iter().chain(lengths));
             let number = self.token("number", regex)?;
             self.rule(head, vec![number])?;
         }

@@ -18,6 +18,10 @@ struct Inner {
     kind: Kind,
 }
 
+/// Warning about a member whose name comes again.
+pub(crate) const REPEATED: &str =
+    "this member has no effect: its name comes again in this object, and the last one counts";
+
 /// A remark on a schema or grammar: a statement without effect, or one that dialects read differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {

@@ -6,7 +6,7 @@
 use hashbrown::HashMap;
 use palmette_regex::expressions::{ExprId, ExpressionLimits, Expressions};
 
-use super::strings::{StringSet, Texts};
+use super::strings::{StringSet, Texts, begin_otherwise};
 use crate::Budget;
 
 /// Work of one question; one that takes more is answered as if there were a text.
@@ -57,6 +57,17 @@ impl Exclusions {
         let StringSet::All { all, .. } = set else { return true };
         let compiled: Vec<ExprId> = all.iter().filter_map(|texts| self.compile(texts)).collect();
         !self.is_empty(&compiled)
+    }
+
+    /// True when it is certain that no text matches both.
+    pub(super) fn are_apart(&mut self, one: &Texts, other: &Texts) -> bool {
+        if begin_otherwise(one.regex(), other.regex()) {
+            return true;
+        }
+        match (self.compile(one), self.compile(other)) {
+            (Some(one), Some(other)) => self.exclude(one, other),
+            _ => false,
+        }
     }
 
     fn exclude(&mut self, one: ExprId, other: ExprId) -> bool {

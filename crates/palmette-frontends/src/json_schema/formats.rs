@@ -65,7 +65,24 @@ pub(super) fn parsed(source: &str) -> Regex {
 /// True when the format `name` is known and yet nothing that a regular expression could enforce (or says nothing on
 /// strings), so that it stays an annotation.
 pub(super) fn is_annotation(name: &str) -> bool {
-    matches!(name, "int32" | "int64" | "float" | "double")
+    let is_hint = matches!(name, "float" | "double" | "password" | "binary" | "enum");
+    is_hint || integers(name).is_some()
+}
+
+/// The least and the greatest of the integers of a format of numbers: OpenAPI's and those that Rust's schemars writes.
+pub(super) fn integers(name: &str) -> Option<(i128, i128)> {
+    let signed = |bits: u32| (-(1 << (bits - 1)), (1 << (bits - 1)) - 1);
+    Some(match name {
+        "int8" => signed(8),
+        "int16" => signed(16),
+        "int32" => signed(32),
+        "int64" | "int" => signed(64),
+        "uint8" => (0, u8::MAX.into()),
+        "uint16" => (0, u16::MAX.into()),
+        "uint32" => (0, u32::MAX.into()),
+        "uint64" | "uint" => (0, u64::MAX.into()),
+        _ => return None,
+    })
 }
 
 /// Reason that no regular expression tells the strings of the format `name` from all others.

@@ -19,6 +19,21 @@ pub(super) enum Role {
     Annotation,
 }
 
+/// All keywords.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    KEYWORDS.iter().map(|(name, _)| *name)
+}
+
+/// A keyword that has no effect where none of others stands beside it.
+pub(super) const DEPENDENT: [(&str, &[&str]); 6] = [
+    ("else", &["if"]),
+    ("if", &["then", "else"]),
+    ("maxContains", &["contains"]),
+    ("minContains", &["contains"]),
+    ("then", &["if"]),
+    ("contentSchema", &["contentMediaType"]),
+];
+
 /// The role of the keyword `name`, in any draft; `None` when none knows it.
 pub(super) fn role(name: &str) -> Option<Role> {
     let at = KEYWORDS.binary_search_by_key(&name, |keyword| keyword.0).ok()?;
@@ -26,7 +41,7 @@ pub(super) fn role(name: &str) -> Option<Role> {
 }
 
 /// Sorted by name.
-const KEYWORDS: [(&str, Role); 66] = {
+const KEYWORDS: [(&str, Role); 67] = {
     use Role::*;
     [
         ("$anchor", Core),
@@ -86,6 +101,7 @@ const KEYWORDS: [(&str, Role); 66] = {
         ("prefixItems", Schemas),
         ("properties", NamedSchemas),
         ("propertyNames", Schema),
+        ("propertyOrdering", Annotation),
         ("readOnly", Annotation),
         ("required", Assertion),
         ("then", Schema),

@@ -22,13 +22,14 @@
 //! # Keywords
 //! All of drafts 4, 6, 7, 2019-09 and 2020-12 but these, which are errors: `uniqueItems` on infinitely many values,
 //! `unevaluatedItems` with a schema other than `true` and `false`, or several lists, beside `contains`, and the
-//! format `idn-hostname`. `contentEncoding` and its siblings are annotations.
+//! format `idn-hostname`. `contentEncoding` and its siblings are annotations, and [`Warning`]s. A keyword that is null is as if it were not
+//! there, with a warning; types may be written in capitals and counts in quotes, as in Gemini's interface.
 //!
 //! Enforced formats: `date`, `time`, `date-time`, `duration`, `email`, `idn-email`, `hostname`, `ipv4`, `ipv6`, `uri`,
 //! `uri-reference`, `iri`, `iri-reference`, `uri-template`, `uuid`, `json-pointer`, `relative-json-pointer`,
 //! and `regex`. Two of them are not regular, and enforced as far as they are: of host names in Punycode (`xn--…`) the
 //! letters are checked, not what they encode; in `regex`, groups nest up to twelve deep and what backreferences name is
-//! not looked for. Other formats, as unknown keywords, have no effect and are listed as [`Warning`]s.
+//! not looked for. `int8` to `int64` and `uint8` to `uint64` are bounds of integers. Other formats, as unknown keywords, have no effect and are listed as [`Warning`]s.
 //! [`Inexpressible`] has two other ways: all of this is an error, or none of it.
 
 mod arrays;
@@ -68,6 +69,7 @@ mod unevaluated;
 mod uri;
 mod wrappers;
 
+pub(super) use error::REPEATED;
 pub use error::{JsonSchemaError, Warning};
 pub use options::{
     Digits, Draft, Escapes, Inexpressible, JsonSchemaLimits, JsonSchemaOptions, PropertyOrder,

@@ -13,24 +13,34 @@ const MAX_EXPONENT: i64 = 300;
 /// Zeros after the point of an integer; with an exponent there may be as many digits.
 const MAX_ZEROS_AFTER: u32 = 20;
 
-/// Remainders that are told apart beside a count of digits.
+/// Remainders that are told apart beside a count of digits. Of more, an automaton counts the digits of whole numbers itself.
 const MAX_REMAINDERS: u64 = 1_000;
 
-/// The numbers of JSON that readers take for what they are, and those that `sets` ask for beyond.
+/// The same where digits after the point count, which no automaton does: a search may go through all of them.
+const MAX_REMAINDERS_OF_FRACTIONS: u64 = 20_000;
+
+/// Room for the digits of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    /// Digits before the point.
+    pub(super) whole: u32,
+    /// Digits after it.
+    pub(super) fraction: u32,
+    /// True when exponents beyond those of doubles are asked for.
+    is_far: bool,
+}
+
+/// The room for the numbers of JSON that readers take for what they are, and for those that `sets` ask for beyond.
 ///
 /// Up to [`Digits::MAX_DIGITS`] digits before the point and as many after it; a number with an exponent is one of a double,
 /// neither infinity nor zero. A schema whose bounds or divisors have more digits has room for them and half as many again.
-/// `None` where a divisor is so large that it is hard to say which digits can still become a multiple.
-pub(super) fn lengths(sets: &[NumberSet]) -> Option<Regex> {
-    if !sets.iter().all(has_few_remainders) {
-        return None;
-    }
+pub(super) fn room<'n>(sets: impl IntoIterator<Item = &'n NumberSet> + Clone) -> Room {
     let (mut whole, mut fraction, mut is_far) = (0, 0, false);
     let is_integral = |set: &NumberSet| match set {
         NumberSet::OneOf(numbers) => numbers.iter().all(Decimal::is_integer),
         NumberSet::All(_) => set.is_of_integers(),
     };
-    let zeros_alone = sets.iter().all(is_integral);
+    let zeros_alone = sets.clone().into_iter().all(is_integral);
     let mut longest = |numbers: &mut dyn Iterator<Item = &Decimal>, add: bool| {
         let (mut before, mut after) = (0_i64, 0_i64);
         for number in numbers {
@@ -67,7 +77,7 @@ pub(super) fn lengths(sets: &[NumberSet]) -> Option<Regex> {
         true => MAX_ZEROS_AFTER,
         false => room(fraction),
     };
-    Some(numbers(room(whole), fraction, is_far))
+    Room { whole: room(whole), fraction, is_far }
 }
 
 /// The digits of a number before its point and after it, in whichever notation it may have.
@@ -81,13 +91,34 @@ fn digits_around_point(number: &Decimal) -> (i64, i64) {
 }
 
 /// True when the remainders by all divisors together are few: each is a state for each number of digits.
-fn has_few_remainders(set: &NumberSet) -> bool {
+///
+/// Of what is no multiple all but the last digits can still become one: those remainders need not be told apart.
+pub(super) fn has_few_remainders(set: &NumberSet) -> bool {
     let NumberSet::All(conditions) = set else { return true };
     let divisors = conditions.iter().filter_map(|condition| match &condition.property {
-        Property::MultipleOf(divisor) => Some(divisor.factors().map_or(u64::MAX, |of| of.0)),
+        Property::MultipleOf(divisor) if condition.holds => Some(divisor),
         _ => None,
     });
-    divisors.fold(1, u64::saturating_mul) <= MAX_REMAINDERS
+    let max = |divisor: &Decimal| match divisor.is_integer() {
+        true => MAX_REMAINDERS,
+        false => MAX_REMAINDERS_OF_FRACTIONS,
+    };
+    let remainders = |divisor: &Decimal| divisor.factors().map_or(u64::MAX, |of| of.0);
+    let is_few = |divisor: &Decimal| remainders(divisor) <= max(divisor);
+    let mut divisors = divisors.peekable();
+    let Some(first) = divisors.next() else { return true };
+    match divisors.peek() {
+        None => is_few(first),
+        // Those that have a common multiple of few digits are one already.
+        Some(_) => false,
+    }
+}
+
+impl Room {
+    /// The numbers that there is room for.
+    pub(super) fn numbers(self) -> Regex {
+        numbers(self.whole, self.fraction, self.is_far)
+    }
 }
 
 /// Numbers with so many digits at most before and after the point, and any exponent if `is_far`.
@@ -163,6 +194,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn lengths(sets: &[NumberSet]) -> Regex {
+        room(sets).numbers()
+    }
+
     use crate::json_schema::matching::matches;
     use crate::json_schema::number_text::any_number;
     use crate::json_schema::numbers::Condition;
@@ -179,7 +215,7 @@ mod tests {
         fn numbers_are_those_that_readers_take(
             text in "-?(0|[1-9][0-9]{0,3})(\\.[0-9]{1,3})?([eE][+-]?0{0,2}(30[0-9]|3[12][0-9]|[0-9]{1,3}))?",
         ) {
-            let regex = lengths(&[NumberSet::any()]).expect("few remainders");
+            let regex = lengths(&[NumberSet::any()]);
             prop_assert!(matches(&any_number(), &text));
             if matches(&regex, &text) {
                 prop_assert!(is_taken(&text), "{}", text);
@@ -195,7 +231,7 @@ mod tests {
         fn doubles_are_allowed_as_they_are_printed(bits in any::<u64>()) {
             let number = f64::from_bits(bits);
             prop_assume!(number.is_finite());
-            let regex = lengths(&[NumberSet::any()]).expect("few remainders");
+            let regex = lengths(&[NumberSet::any()]);
             let printed = format!("{number:e}");
             prop_assert!(matches(&regex, &printed), "{}", printed);
         }
@@ -203,7 +239,7 @@ mod tests {
 
     #[test]
     fn numbers_end() {
-        let regex = lengths(&[NumberSet::any()]).expect("few remainders");
+        let regex = lengths(&[NumberSet::any()]);
         for text in [
             "0",
             "-0.0",
@@ -250,7 +286,7 @@ mod tests {
         let with = |property, holds| NumberSet::All([Condition { property, holds }].into());
         let decimal = |text: &str| Decimal::parse(text).expect("a number");
         let long = format!("1{}", "0".repeat(60));
-        let lengths = |set| lengths(&[set]).expect("few remainders");
+        let lengths = |set| lengths(&[set]);
         let above = lengths(with(Property::AtLeast(decimal(&long)), true));
         assert!(matches(&above, &long) && matches(&above, &format!("{long}000")));
         assert!(!matches(&above, &"1".repeat(100)));

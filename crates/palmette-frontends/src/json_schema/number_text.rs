@@ -8,6 +8,7 @@ use super::{
         Fraction, Interval, Notation, digits, exponent_at_least, first_then, run, text,
         this_exponent, zeros,
     },
+    number_lengths::Room,
     numbers::{Condition, Property},
 };
 use crate::{CharClass, Multiple, Regex};
@@ -74,7 +75,13 @@ pub(crate) fn integers_between(low: i64, high: i64) -> Regex {
 ///
 /// Without an exponent, or with one after a single digit before the point that is not zero (`1.25e-7`); where it matters by
 /// what a number can be divided, without (but where that has more than [`MAX_ZEROS`] zeros).
-pub(super) fn numbers(conditions: &BTreeSet<Condition>, fractions: bool) -> Regex {
+///
+/// Multiples of a whole number have as many digits as there is `room` for.
+pub(super) fn numbers(
+    conditions: &BTreeSet<Condition>,
+    fractions: bool,
+    room: Option<Room>,
+) -> Regex {
     let divisors: Vec<(&Decimal, bool)> = conditions
         .iter()
         .filter_map(|Condition { property, holds }| match property {
@@ -95,12 +102,14 @@ pub(super) fn numbers(conditions: &BTreeSet<Condition>, fractions: bool) -> Rege
     };
     let notation = Notation { exponents: !divided || huge, fraction };
     let interval = Interval::of(conditions);
+    // Of several no automaton tells which digits can still become a multiple of all.
+    let room = room.filter(|_| divisors.iter().filter(|(_, holds)| *holds).count() == 1);
     let mut parts = Vec::new();
     for &(divisor, holds) in &divisors {
         parts.push(match holds {
             true if is_huge(divisor) => huge_multiples(divisor, notation),
-            true => multiples(divisor, notation),
-            false => Regex::complement(multiples(divisor, notation)),
+            true => multiples(divisor, notation, room),
+            false => Regex::complement(multiples(divisor, notation, None)),
         });
     }
     if integer(false) {
@@ -111,8 +120,14 @@ pub(super) fn numbers(conditions: &BTreeSet<Condition>, fractions: bool) -> Rege
     if !says_all {
         parts.insert(0, interval.regex(notation));
     }
-    let zeros = if zeros_after { Fraction::Zeros.zeros() } else { Regex::Empty };
-    Regex::concat([Regex::and(parts), zeros])
+    let zeros_after = match (zeros_after, room) {
+        (false, _) => Regex::Empty,
+        (true, None) => Fraction::Zeros.zeros(),
+        (true, Some(Room { fraction, .. })) => {
+            Regex::concat([Regex::literal("."), zeros(1, Some(fraction))]).optional()
+        }
+    };
+    Regex::concat([Regex::and(parts), zeros_after])
 }
 
 fn is_huge(divisor: &Decimal) -> bool {
@@ -120,30 +135,35 @@ fn is_huge(divisor: &Decimal) -> bool {
 }
 
 /// The multiples of a number above zero of which [`Decimal::factors`] knows the factors.
-fn multiples(divisor: &Decimal, notation: Notation) -> Regex {
+fn multiples(divisor: &Decimal, notation: Notation, room: Option<Room>) -> Regex {
     let Some((factor, tens)) = divisor.factors() else { return Regex::Never };
     let sizes = if tens < 0 {
         let places = u32::try_from(-tens).ok();
         let small = Multiple::of(factor, places).after(b'.').map_or(Regex::Never, Regex::Multiple);
         let small = Regex::concat([Regex::literal("0."), small]);
-        Regex::alternate([run(1), small, after_first_digit(Multiple::of(factor, places))])
+        Regex::alternate([run(1), small, after_first_digit(Multiple::of(factor, places), None)])
     } else {
         // As many zeros as fit are part of the automaton, which tells ends apart sooner than counting them does.
         let (mut factor, mut left) = (factor, tens as u32);
         while let (1.., Some(more)) = (left, factor.checked_mul(10)) {
             (factor, left) = (more, left - 1);
         }
-        let whole = after_first_digit(Multiple::of(factor, None));
+        let most = room.map(|room| room.whole.saturating_sub(left).max(1));
+        let whole = after_first_digit(Multiple::of(factor, None), most);
         let zeros = notation.fraction.integral().zeros();
         Regex::alternate([notation.zero(), Regex::concat([whole, run(left), zeros])])
     };
     Regex::concat([Regex::literal("-").optional(), sizes])
 }
 
-/// The texts of multiples that do not begin with a zero.
-fn after_first_digit(of: Multiple) -> Regex {
+/// The texts of multiples that do not begin with a zero, with so many digits at most.
+fn after_first_digit(of: Multiple, most: Option<u32>) -> Regex {
     let first = |digit: u8| {
         let rest = Regex::Multiple(of.after(digit)?);
+        let rest = match most {
+            Some(most) => Regex::and([rest, digits(0, Some(most - 1))]),
+            None => rest,
+        };
         Some(Regex::concat([Regex::literal(&(digit as char).to_string()), rest]))
     };
     Regex::alternate((b'1'..=b'9').filter_map(first))
@@ -255,13 +275,13 @@ mod tests {
             conditions in prop::collection::btree_set(condition(), 1..4),
             texts in prop::collection::vec(spelling(), 40),
         ) {
-            let regex = numbers(&conditions, true);
+            let regex = numbers(&conditions, true, None);
             let simple = simplified(&conditions, 50);
             let simple_regex = simple.as_ref().map(|simple| match simple {
                 NumberSet::OneOf(numbers) => {
                     Regex::alternate(numbers.iter().map(|number| literal(number, true, false)))
                 }
-                NumberSet::All(conditions) => super::numbers(conditions, true),
+                NumberSet::All(conditions) => super::numbers(conditions, true, None),
             });
             for text in texts {
                 let number = matches(&any_number(), &text).then(|| Decimal::parse(&text)).flatten();
@@ -313,10 +333,12 @@ mod tests {
     fn numbers_far_from_one_are_compared_and_divided() {
         let with = |property, holds| BTreeSet::from([Condition { property, holds }]);
         let decimal = |text| Decimal::parse(text).expect("a number");
-        let far = numbers(&with(Property::AtLeast(decimal("1.5e2000000000")), true), true);
-        let near = numbers(&with(Property::Above(decimal("1e-2000000000")), false), true);
-        let divided = numbers(&with(Property::MultipleOf(decimal("3e2000000000")), true), true);
-        let parts = numbers(&with(Property::MultipleOf(decimal("1e-2000000000")), true), true);
+        let far = numbers(&with(Property::AtLeast(decimal("1.5e2000000000")), true), true, None);
+        let near = numbers(&with(Property::Above(decimal("1e-2000000000")), false), true, None);
+        let divided =
+            numbers(&with(Property::MultipleOf(decimal("3e2000000000")), true), true, None);
+        let parts =
+            numbers(&with(Property::MultipleOf(decimal("1e-2000000000")), true), true, None);
         for (text, expected) in [
             ("1.5e2000000000", [true, false, false, true]),
             ("1.2e2000000001", [true, false, true, true]),

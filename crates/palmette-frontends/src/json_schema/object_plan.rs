@@ -6,6 +6,7 @@ use super::{
     cases::Cases,
     compile::Result,
     emit::Emitter,
+    exclusion::Exclusions,
     goals::GoalId,
     objects::ObjectSet,
     strings::{StringSet, Texts},
@@ -199,31 +200,23 @@ impl Emitter<'_, '_> {
                 }
             }
         }
-        let names = Regex::alternate(declared.iter().map(|name| Regex::literal(name)));
-        let undeclared = match names {
-            Regex::Never => StringSet::any(),
-            names => StringSet::texts(Regex::complement(names)),
+        let declared = Regex::alternate(declared.iter().map(|name| Regex::literal(name)));
+        let undeclared = match declared {
+            Regex::Never => None,
+            names => Some(Texts::new(Regex::complement(names))),
         };
-        let mut classes: Vec<(StringSet, Vec<&Texts>)> = vec![(undeclared, Vec::new())];
-        for pattern in patterns {
-            let inside = StringSet::All { min: 0, max: None, all: vec![pattern.clone()] };
-            let outside = inside.complement();
+        let patterns: Vec<NamePattern> = patterns.into_iter().map(NamePattern::new).collect();
+        let mut classes = vec![NameClass::default()];
+        for pattern in &patterns {
             let mut split = Vec::new();
-            for (names, matched) in classes {
-                if let Some(names) = names.intersection(&inside) {
-                    let matched = matched.iter().copied().chain([pattern]).collect();
-                    split.push((names, matched));
-                }
-                for outside in &outside {
-                    if let Some(names) = names.intersection(outside) {
-                        split.push((names, matched.clone()));
-                    }
-                }
+            for class in classes {
+                self.compiler.tick(class.matched.len() + class.left_out.len())?;
+                let exclusions = &mut self.compiler.exclusions;
+                class.split(pattern, undeclared.as_ref(), exclusions, &mut split);
             }
-            let exclusions = &mut self.compiler.exclusions;
-            split.retain(|(names, _)| exclusions.may_be(names));
             if split.len() > MAX_CLASSES {
-                split.retain(|(names, _)| exclusions.may_be_at_once(names));
+                let exclusions = &mut self.compiler.exclusions;
+                split.retain(|class| exclusions.may_be_at_once(&class.names(undeclared.as_ref())));
             }
             classes = split;
             if classes.len() > MAX_CLASSES {
@@ -237,11 +230,13 @@ impl Emitter<'_, '_> {
             }
         }
         let mut members = Vec::new();
-        for (names, matched) in classes {
+        for class in classes {
             let mut parts = Vec::new();
+            let matches =
+                |pattern: &Texts| class.matched.iter().any(|matched| matched.inside == pattern);
             for scope in &object.scopes {
                 let before = parts.len();
-                let own = scope.patterns.iter().filter(|(pattern, _)| matched.contains(&pattern));
+                let own = scope.patterns.iter().filter(|(pattern, _)| matches(pattern));
                 parts.extend(own.map(|(_, goal)| *goal));
                 if parts.len() == before {
                     parts.push(scope.others);
@@ -249,10 +244,74 @@ impl Emitter<'_, '_> {
             }
             let value = self.compiler.goals.all_of(parts);
             if value != GoalId::NEVER {
-                members.push((names, value));
+                members.push((class.names(undeclared.as_ref()), value));
             }
         }
         Ok(members)
+    }
+}
+
+/// A pattern of names, and what it leaves out.
+struct NamePattern<'t> {
+    inside: &'t Texts,
+    outside: Texts,
+}
+
+/// Names by the patterns that they match and those that they do not. What a matched pattern excludes anyway is not said.
+#[derive(Clone, Default)]
+struct NameClass<'p, 't> {
+    matched: Vec<&'p NamePattern<'t>>,
+    left_out: Vec<&'p NamePattern<'t>>,
+}
+
+impl<'t> NamePattern<'t> {
+    fn new(inside: &'t Texts) -> Self {
+        let outside = match inside.regex() {
+            Regex::Not(inner) => Regex::clone(inner),
+            other => Regex::complement(other.clone()),
+        };
+        Self { inside, outside: Texts::new(outside) }
+    }
+}
+
+impl<'p, 't> NameClass<'p, 't> {
+    /// Adds its names that match a pattern, and those that do not, to `split`: either unless there is plainly none.
+    ///
+    /// PERF: hundreds of patterns that exclude one another are as many classes, each of which says little.
+    fn split(
+        self,
+        pattern: &'p NamePattern<'t>,
+        undeclared: Option<&Texts>,
+        exclusions: &mut Exclusions,
+        split: &mut Vec<Self>,
+    ) {
+        if self.matched.iter().any(|known| exclusions.are_apart(known.inside, pattern.inside)) {
+            split.push(self);
+            return;
+        }
+        let is_possible = |texts: &Texts, exclusions: &mut Exclusions| {
+            undeclared.is_none_or(|undeclared| !exclusions.are_apart(undeclared, texts))
+                && !self.matched.iter().any(|known| exclusions.are_apart(known.inside, texts))
+                && !self.left_out.iter().any(|known| exclusions.are_apart(&known.outside, texts))
+        };
+        if is_possible(pattern.inside, exclusions) {
+            let mut inside = self.clone();
+            inside.matched.push(pattern);
+            inside.left_out.retain(|known| !exclusions.are_apart(known.inside, pattern.inside));
+            split.push(inside);
+        }
+        if is_possible(&pattern.outside, exclusions) {
+            let mut outside = self;
+            outside.left_out.push(pattern);
+            split.push(outside);
+        }
+    }
+
+    fn names(&self, undeclared: Option<&Texts>) -> StringSet {
+        let matched = self.matched.iter().map(|pattern| pattern.inside);
+        let left_out = self.left_out.iter().map(|pattern| &pattern.outside);
+        let all = undeclared.into_iter().chain(matched).chain(left_out).cloned().collect();
+        StringSet::All { min: 0, max: None, all }
     }
 }
 

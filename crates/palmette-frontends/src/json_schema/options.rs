@@ -93,7 +93,7 @@ pub enum Digits {
     /// Numbers that readers take for what they are, so that a model that is stuck cannot go on writing digits: up to
     /// [`MAX_DIGITS`](Self::MAX_DIGITS) digits before the point and as many after it, and with an exponent those that are doubles.
     /// Where bounds or divisors of a schema have more digits, numbers may have them and half as many as that again. Multiples
-    /// of numbers above a thousand (but for powers of ten in them) have any number of digits.
+    /// of decimals whose digits are above 20,000, and of several numbers without a common multiple of 64 bits, have any number.
     Bounded,
     /// Any number of digits.
     Any,

@@ -12,6 +12,7 @@ use super::{
     error::Kind,
     formats,
     goals::GoalId,
+    matching,
     numbers::{NumberSet, Property},
     objects::{Closing, ObjectSet, Scope},
     options::{Draft, Inexpressible},
@@ -19,6 +20,7 @@ use super::{
     strings::{StringSet, Texts},
 };
 use crate::Regex;
+use crate::misspelling::meant;
 
 /// Numbers with more digits are refused, which programs that read JSON cannot hold.
 const MAX_DIGITS: usize = 4_096;
@@ -28,6 +30,29 @@ const MAX_BOUND_DIGITS: usize = 400;
 
 /// Limit on the characters of a number in a message.
 const MAX_SHOWN: usize = 40;
+
+/// The type that a word of Gemini's stands for, which writes types in capitals.
+fn plain_type(word: &str) -> Option<&'static str> {
+    TYPES.into_iter().find(|name| name.to_ascii_uppercase() == word)
+}
+
+/// The type that a programming language's word for one stands for.
+fn type_meant(word: &str) -> Option<&'static str> {
+    let lower = word.to_ascii_lowercase();
+    let known = TYPES.into_iter().find(|name| *name == lower);
+    known.or_else(|| match &*lower {
+        "str" | "text" => Some("string"),
+        "int" | "long" => Some("integer"),
+        "float" | "double" | "decimal" => Some("number"),
+        "bool" => Some("boolean"),
+        "list" | "tuple" | "set" => Some("array"),
+        "dict" | "map" => Some("object"),
+        "none" | "nonetype" | "nil" => Some("null"),
+        other => meant(other, &TYPES),
+    })
+}
+
+const TYPES: [&str; 7] = ["null", "boolean", "number", "integer", "string", "array", "object"];
 
 /// Constraints of a schema on each type, by its own keywords; combinators and references are not in it.
 pub(super) struct Own {
@@ -59,7 +84,8 @@ impl Compiler<'_> {
         let mut types = Cases::none();
         for name in names {
             let all = Cases::all();
-            let one = match self.source.string(name).map(|name| &**name) {
+            let word = self.source.string(name).map(|name| &**name);
+            let one = match word.map(|word| plain_type(word).unwrap_or(word)) {
                 Some("null") => Cases { null: true, ..Cases::none() },
                 Some("boolean") => Cases { truth: true, falsity: true, ..Cases::none() },
                 Some("number") => Cases::numbers(all.numbers),
@@ -68,10 +94,14 @@ impl Compiler<'_> {
                 Some("array") => Cases { arrays: all.arrays, ..Cases::none() },
                 Some("object") => Cases { objects: all.objects, ..Cases::none() },
                 Some("any") if self.draft(schema) <= Draft::Draft4 => all,
-                _ => {
-                    let reason =
-                        "the types are null, boolean, number, integer, string, array and object";
-                    return Err(self.invalid(name, reason.into()));
+                other => {
+                    let hint = other
+                        .and_then(type_meant)
+                        .map_or(String::new(), |name| format!(" (did you mean {name:?}?)"));
+                    let reason = format!(
+                        "the types are null, boolean, number, integer, string, array and object{hint}"
+                    );
+                    return Err(self.invalid(name, reason));
                 }
             };
             types = types.or(&one);
@@ -132,6 +162,14 @@ impl Compiler<'_> {
         {
             require(Property::AtLeast(self.bound(at)?), false);
         }
+        if let Some(at) = self.get(schema, "format")
+            && self.asserts_formats(schema)
+            && let Some((low, high)) = formats::integers(&self.text(at)?)
+        {
+            require(Property::Integer, true);
+            require(Property::AtLeast(Decimal::of_units(low, 0)), true);
+            require(Property::Above(Decimal::of_units(high, 0)), false);
+        }
         if let Some(at) = self.get(schema, "multipleOf") {
             let divisor = self.number(at)?;
             if divisor.negative || divisor.is_zero() {
@@ -156,20 +194,26 @@ impl Compiler<'_> {
         }
         if let Some(at) = self.get(schema, "format") {
             let name = self.text(at)?;
-            let listed = self.resources.vocabularies(&self.source, schema);
-            if self.options.formats || listed.is_some_and(|listed| listed.format_assertion) {
+            if self.asserts_formats(schema) {
                 self.format(at, &name, &mut all)?;
             }
         }
-        if self.is_strict() && self.draft(schema) <= Draft::Draft7 {
-            for keyword in ["contentEncoding", "contentMediaType"] {
-                if let Some(at) = self.get(schema, keyword) {
-                    let message = "no grammar of JSON reads what a string encodes";
-                    self.not_enforced(at, message, "leave it out")?;
+        for keyword in ["contentEncoding", "contentMediaType"] {
+            if let Some(at) = self.get(schema, keyword) {
+                let message = "no grammar of JSON reads what a string encodes";
+                match self.is_strict() && self.draft(schema) <= Draft::Draft7 {
+                    true => self.not_enforced(at, message, "leave it out")?,
+                    false => self.warn(at, format!("not enforced: {message}")),
                 }
             }
         }
         Ok(StringSet::All { min, max, all }.listed())
+    }
+
+    /// True when formats are more than annotations.
+    fn asserts_formats(&self, schema: JsonId) -> bool {
+        let listed = self.resources.vocabularies(&self.source, schema);
+        self.options.formats || listed.is_some_and(|listed| listed.format_assertion)
     }
 
     fn format(&mut self, at: JsonId, name: &str, all: &mut Vec<Texts>) -> Result<()> {
@@ -261,6 +305,12 @@ impl Compiler<'_> {
         for (name, at) in self.named(schema, "properties")? {
             scope.properties.push((name, self.goal(at)?));
         }
+        // Gemini's.
+        if let Some(at) = self.get(schema, "propertyOrdering") {
+            let order = self.names(at)?;
+            let place = |name: &Arc<str>| order.iter().position(|named| named == name);
+            scope.properties.sort_by_key(|(name, _)| place(name).unwrap_or(order.len()));
+        }
         for (name, at) in self.named(schema, "patternProperties")? {
             let pattern = Texts::new(self.pattern(at, &name)?);
             scope.patterns.push((pattern, self.goal(at)?));
@@ -287,24 +337,74 @@ impl Compiler<'_> {
                 set.names.push(goal);
             }
         }
-        self.note_contradiction(schema, &set);
+        self.note_impossible_member(schema, &set);
         let possible = set.max.is_none_or(|max| set.min.max(set.required.len() as u64) <= max);
         Ok(possible.then_some(set))
     }
 
     /// Notes a member that an object must have and may not: the commonest slip in schemas that list their members.
-    fn note_contradiction(&mut self, schema: JsonId, set: &ObjectSet) {
+    pub(super) fn note_impossible_member(&mut self, schema: JsonId, set: &ObjectSet) {
         let required = set.required.iter();
         let never = |name: &&Arc<str>| set.value(name, &mut self.goals) == GoalId::NEVER;
         let Some(name) = required.clone().find(never).cloned() else { return };
         let is_declared = |scope: &Rc<Scope>| scope.properties.iter().any(|(at, _)| *at == name);
-        let why = match set.scopes.iter().any(is_declared) {
-            true => "its schema allows no value",
-            false => {
+        let is_matched = |scope: &Rc<Scope>| {
+            scope.patterns.iter().any(|(names, goal)| {
+                *goal == GoalId::NEVER && matching::matches(names.regex(), &name)
+            })
+        };
+        let is_left_out = |scope: &Rc<Scope>| scope.others == GoalId::NEVER && !is_declared(scope);
+        let why = match &set.scopes {
+            scopes if scopes.iter().any(is_matched) => {
+                "a pattern of `patternProperties` allows it no value"
+            }
+            scopes if scopes.iter().any(is_left_out) => {
                 "not allowed: `properties` does not declare it, and `additionalProperties` lets no other in"
             }
+            _ => "its schema allows no value",
         };
-        self.contradictions.insert(schema, format!("`{name}` is required and {why}"));
+        self.contradict(schema, format!("`{name}` is required and {why}"));
+    }
+
+    /// Notes why a schema has no value; what is said first stays.
+    pub(super) fn contradict(&mut self, schema: JsonId, why: String) {
+        self.contradictions.entry(schema).or_insert(why);
+    }
+
+    /// Notes keywords of one schema that leave no value between them.
+    pub(super) fn note_contradictions(&mut self, schema: JsonId, own: &Own) -> Result<()> {
+        for (least, most) in [
+            ("minLength", "maxLength"),
+            ("minItems", "maxItems"),
+            ("minProperties", "maxProperties"),
+        ] {
+            if let (Some(low), Some(high)) = (self.get(schema, least), self.get(schema, most))
+                && self.count(low)? > self.count(high)?
+            {
+                self.contradict(schema, format!("`{least}` is more than `{most}`"));
+            }
+        }
+        if own.numbers.intersection(&own.numbers).is_none() {
+            self.contradict(schema, "no number is within all of its bounds".to_owned());
+        }
+        if let Some(at) = self.get(schema, "required")
+            && let Some(most) = self.get(schema, "maxProperties")
+            && self.names(at)?.len() as u64 > self.count(most)?
+        {
+            self.contradict(
+                schema,
+                "`required` lists more members than `maxProperties`".to_owned(),
+            );
+        }
+        for keyword in ["enum", "anyOf", "oneOf", "type"] {
+            if let Some(Json::Array(list)) =
+                self.get(schema, keyword).map(|list| self.source.json(list))
+                && list.is_empty()
+            {
+                self.contradict(schema, format!("`{keyword}` is an empty list"));
+            }
+        }
+        Ok(())
     }
 
     /// Meaning of a schema for the closure of objects; none where they are not closed.
@@ -332,7 +432,13 @@ impl Compiler<'_> {
     /// A list of names, each once.
     pub(super) fn names(&self, at: JsonId) -> Result<Vec<Arc<str>>> {
         let Json::Array(items) = self.source.json(at) else {
-            return Err(self.invalid(at, "must be a list of names".into()));
+            let reason = match self.source.json(at) {
+                Json::Bool(_) => {
+                    "must be a list of names, which stands beside `properties`: since draft 4 it is not said of each member"
+                }
+                _ => "must be a list of names",
+            };
+            return Err(self.invalid(at, reason.into()));
         };
         let mut names: Vec<Arc<str>> = Vec::new();
         let mut seen = std::collections::HashSet::new();
@@ -360,6 +466,10 @@ impl Compiler<'_> {
             let mut notes = Vec::new();
             let into = (&mut self.budget, &mut notes);
             match parse_noting(text, dialect, flags, Reading::Search, into) {
+                Err(error) if error.is_irregular => {
+                    first = Some(error);
+                    break;
+                }
                 Err(error) if error.interrupted.is_none() => _ = first.get_or_insert(error),
                 read => {
                     for note in notes {
@@ -425,6 +535,10 @@ impl Compiler<'_> {
 
     /// A whole number, not below zero.
     pub(super) fn count(&self, at: JsonId) -> Result<u64> {
+        // Gemini's interface writes 64-bit numbers in quotes.
+        if let Some(Ok(count)) = self.source.string(at).map(|text| text.parse()) {
+            return Ok(count);
+        }
         let number = self.number(at)?;
         if number.negative || !number.is_integer() {
             return Err(self.invalid(at, "must be a whole number, not below zero".into()));

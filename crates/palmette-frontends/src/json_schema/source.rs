@@ -16,6 +16,8 @@ pub(crate) struct JsonId(pub(crate) u32);
 pub(crate) struct Source {
     values: Vec<Value>,
     documents: Vec<Document>,
+    /// Values of members whose name comes again later, which count for nothing.
+    repeated: Vec<JsonId>,
 }
 
 #[derive(Debug)]
@@ -62,7 +64,8 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    fn new(mut members: Vec<(Arc<str>, JsonId)>) -> Self {
+    /// The object of these members; those whose name comes again are added to `repeated`.
+    fn new(mut members: Vec<(Arc<str>, JsonId)>, repeated: &mut Vec<JsonId>) -> Self {
         let mut by_name: Vec<u32> = (0..members.len() as u32).collect();
         by_name.sort_by(|&a, &b| members[a as usize].0.cmp(&members[b as usize].0));
         if by_name.windows(2).any(|two| members[two[0] as usize].0 == members[two[1] as usize].0) {
@@ -71,11 +74,13 @@ impl Object {
                 last.insert(name.clone(), at);
             }
             let mut at = 0;
-            members.retain(|(name, _)| {
+            members.retain(|&(ref name, value)| {
                 at += 1;
-                last[name] == at - 1
+                let is_last = last[name] == at - 1;
+                repeated.extend((!is_last).then_some(value));
+                is_last
             });
-            return Self::new(members);
+            return Self::new(members, repeated);
         }
         Self { members, by_name }
     }
@@ -134,6 +139,16 @@ impl Source {
             Json::String(text) => Some(text),
             _ => None,
         }
+    }
+
+    /// True when a keyword's value is null, as programs write what is not set; of `const` null is a value.
+    pub(super) fn is_absent(&self, keyword: &str, at: JsonId) -> bool {
+        keyword != "const" && matches!(self.json(at), Json::Null)
+    }
+
+    /// Members whose name comes again later in their object.
+    pub(crate) fn repeated(&self) -> &[JsonId] {
+        &self.repeated
     }
 
     pub(crate) fn parent(&self, id: JsonId) -> Option<JsonId> {
@@ -286,7 +301,7 @@ impl Reader<'_, '_> {
             }
         }
         self.expect(b'}')?;
-        Ok(Json::Object(Object::new(members)))
+        Ok(Json::Object(Object::new(members, &mut self.source.repeated)))
     }
 
     fn array(&mut self, id: JsonId) -> Result<Json, Kind> {

@@ -167,7 +167,7 @@ impl StringSet {
 }
 
 /// True when it is plain that no text begins as all do that `one` matches and as all do that `other` matches.
-fn begin_otherwise(one: &Regex, other: &Regex) -> bool {
+pub(super) fn begin_otherwise(one: &Regex, other: &Regex) -> bool {
     let (one, other) = (beginning(one), beginning(other));
     one.chars().zip(other.chars()).any(|(a, b)| a != b)
 }

@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 
 use super::StructuralTagError;
-use crate::json_schema::Warning;
 use crate::json_schema::source::{Json, JsonId, Source};
+use crate::json_schema::{REPEATED, Warning};
+pub(super) use crate::misspelling::meant;
 
 pub(super) type Result<T> = std::result::Result<T, StructuralTagError>;
 
@@ -113,6 +114,11 @@ impl<'s> Members<'s> {
         silent: &[&str],
     ) -> Result<()> {
         let Some(object) = self.json.object(at) else { return Ok(()) };
+        for &value in self.json.repeated() {
+            if self.json.parent(value) == Some(at) {
+                self.warn(value, REPEATED);
+            }
+        }
         for (name, value) in object.members() {
             let is_null = matches!(self.json.json(*value), Json::Null);
             if is_null || known.contains(&&**name) || silent.contains(&&**name) {
@@ -148,23 +154,4 @@ pub(super) fn error(json: &Source, at: JsonId, message: impl Into<String>) -> St
         message: message.into(),
         interrupted: None,
     }
-}
-
-/// The name that a misspelt one stands for.
-pub(super) fn meant<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
-    let plain = |text: &str| -> String {
-        let letters = text.chars().filter(|c| c.is_ascii_alphanumeric());
-        letters.map(|c| c.to_ascii_lowercase()).collect()
-    };
-    let is_long = |text: &str| text.len() >= 6;
-    let is_part = |known: &str| {
-        is_long(known) && is_long(name) && (known.starts_with(name) || name.starts_with(known))
-    };
-    let distance = |known: &str| match plain(known) == plain(name) || is_part(known) {
-        true => 0,
-        false => strsim::osa_distance(known, name),
-    };
-    let near = known.iter().map(|&known| (distance(known), known));
-    let near = near.filter(|(distance, known)| *distance <= if known.len() > 5 { 2 } else { 1 });
-    near.min().map(|(_, known)| known)
 }

@@ -51,6 +51,45 @@ fn schemas_for_which_no_value_is_valid_are_warnings() {
     assert_eq!(impossible(r#"{"properties":{"a":false,"b":{"not":{}}}}"#), [""; 0]);
 }
 
+/// Each the commonest form of its contradiction.
+#[test]
+fn the_reason_that_there_is_no_value_is_said() {
+    for (schema, why) in [
+        (
+            r#"{"allOf":[{"type":"object","properties":{"a":{}},"additionalProperties":false},{"type":"object","properties":{"b":{}},"required":["b"]}]}"#,
+            "`b` is required and not allowed",
+        ),
+        (
+            r#"{"type":"object","properties":{"a":{}},"allOf":[{"required":["b"]}],"unevaluatedProperties":false}"#,
+            "`b` is required and not allowed",
+        ),
+        (
+            r#"{"type":"object","patternProperties":{"^b":false},"required":["b"]}"#,
+            "a pattern of `patternProperties`",
+        ),
+        (
+            r#"{"type":"object","required":["a","b"],"maxProperties":1}"#,
+            "more members than `maxProperties`",
+        ),
+        (
+            r#"{"type":"string","minLength":5,"maxLength":2}"#,
+            "`minLength` is more than `maxLength`",
+        ),
+        (r#"{"type":"integer","minimum":5,"maximum":2}"#, "no number is within all of its bounds"),
+        (r#"{"type":"string","enum":[1,2]}"#, "each value of `enum` and what stands beside it"),
+        (r#"{"type":"integer","const":"x"}"#, "`const` and what stands beside it"),
+        (r#"{"allOf":[{"type":"string"},{"type":"integer"}]}"#, "the parts of `allOf`"),
+        (r#"{"enum":[]}"#, "`enum` is an empty list"),
+        (
+            r#"{"type":"object","properties":{"a":{"type":"integer","minimum":5,"maximum":1}},"required":["a"]}"#,
+            "at \"/properties/a\", no number is within",
+        ),
+    ] {
+        let error = error(schema, &JsonSchemaOptions::default());
+        assert!(error.is_empty() && error.to_string().contains(why), "{schema}: {error}");
+    }
+}
+
 #[test]
 fn a_required_member_that_is_not_allowed_is_named() {
     let closed = |required: &str| {

@@ -1,6 +1,9 @@
 //! Lengths of numbers: what the usual policy leaves out, and that conditions stay exact within it.
 
+use std::sync::Arc;
+
 use palmette_frontends::json_schema::{Digits, JsonSchemaOptions, parse};
+use palmette_parser::{Budget, Recognizer, RecognizerLimits, RecognizerScratch};
 use palmette_testkit::grammar::Machine;
 
 use super::keywords::{check, check_with};
@@ -50,13 +53,56 @@ fn what_a_schema_asks_for_is_allowed_whatever_its_length() {
     check(&format!(r#"{{"const":{long}1}}"#), &[&*format!("{long}1")], &["5"]);
     check(r#"{"type":"number","minimum":1e400}"#, &["1e400", "2e4000"], &["1e399"]);
     check(r#"{"type":"number","multipleOf":1e-60}"#, &[&*format!("0.{}1", "0".repeat(59))], &[]);
-    let divisor = "999999999989";
-    let multiple = format!("{divisor}{}", "0".repeat(60));
-    check(
-        &format!(r#"{{"type":"integer","multipleOf":{divisor}}}"#),
-        &[divisor, &*multiple, "0"],
-        &["7"],
-    );
+}
+
+/// Of a divisor with many remainders the digits are counted by its own automaton, so that no end is lost.
+#[test]
+fn multiples_of_great_numbers_end() {
+    for (divisor, multiple) in [
+        ("1001", "2002"),
+        ("4096", "8192"),
+        ("999999999989", "1999999999978"),
+        ("1000.5", "2001"),
+        ("12.345", "24.690"),
+    ] {
+        let long = format!("{divisor}{}", "0".repeat(60));
+        let long = long.replace('.', "");
+        check(
+            &format!(r#"{{"type":"number","multipleOf":{divisor}}}"#),
+            &[divisor, multiple, "0"],
+            &["7", &*long],
+        );
+        check_with(
+            &any(),
+            &format!(r#"{{"type":"number","multipleOf":{divisor}}}"#),
+            &[divisor, &*long],
+            &["7"],
+        );
+    }
+    let long = "3".repeat(60);
+    check(r#"{"type":"integer","not":{"multipleOf":1009}}"#, &["3"], &["1009", "2018.0", &*long]);
+    check(r#"{"type":"integer","multipleOf":97,"allOf":[{"multipleOf":89}]}"#, &["8633"], &["97"]);
+    // Up to forty digits each multiple is there, and nothing leads to an end that there is not.
+    let schema = r#"{"type":"integer","multipleOf":7919}"#;
+    let grammar = parse(schema, &JsonSchemaOptions::default()).unwrap();
+    let machine = Machine::new(&grammar).unwrap();
+    let greatest = 10_u128.pow(38) / 7919 * 7919;
+    for multiple in [greatest, greatest - 7919, 7919] {
+        assert!(machine.accepts(&multiple.to_string()), "{multiple}");
+        assert!(!machine.accepts(&(multiple + 1).to_string()), "{multiple} + 1");
+    }
+    let limits = RecognizerLimits::default();
+    let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited()).unwrap();
+    let mut scratch = RecognizerScratch::default();
+    let mut at = recognizer.start().unwrap().clone();
+    for byte in "1".repeat(50).bytes() {
+        let Some(next) = recognizer.advance(&at, byte, &mut scratch).unwrap() else { break };
+        at = next;
+        let mut goes_on = b'0'..=b'9';
+        let goes_on =
+            goes_on.any(|byte| recognizer.advance(&at, byte, &mut scratch).unwrap().is_some());
+        assert!(goes_on || recognizer.is_accepting(&at, &mut scratch).unwrap());
+    }
 }
 
 /// Within the lengths a condition allows the same texts as without.

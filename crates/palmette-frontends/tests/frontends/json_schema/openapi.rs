@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use palmette_frontends::json_schema::{JsonSchemaOptions, parse_with_warnings};
+use palmette_frontends::json_schema::{JsonSchemaOptions, PropertyOrder, parse_with_warnings};
 
 use super::keywords::{check, check_with};
 
@@ -46,6 +46,97 @@ fn nullable_without_effect_is_said() {
     let wrong =
         parse_with_warnings(r#"{"type":"string","nullable":"yes"}"#, &JsonSchemaOptions::default());
     assert!(wrong.unwrap_err().to_string().contains("must be true or false"));
+}
+
+/// Google's interface writes types in capitals and counts in quotes, and says the order of members.
+#[test]
+fn the_words_of_gemini_are_read() {
+    let schema = r#"{"type":"OBJECT","properties":{"a":{"type":"STRING","nullable":true},"b":{"type":"ARRAY","items":{"type":"INTEGER"},
+        "minItems":"1","maxItems":"2"}},"required":["a","b"],"propertyOrdering":["b","a"]}"#;
+    check(schema, &[r#"{"a": null, "b": [1]}"#], &[r#"{"a": "x", "b": []}"#, r#"{"b": [1]}"#]);
+    assert!(warnings(schema)[0].contains("/propertyOrdering `propertyOrdering` has no effect"));
+    let ordered =
+        JsonSchemaOptions { order: PropertyOrder::Schema, ..JsonSchemaOptions::default() };
+    check_with(&ordered, schema, &[r#"{"b": [1, 2], "a": "x"}"#], &[r#"{"a": "x", "b": [1]}"#]);
+    for (word, meant) in
+        [("String", "string"), ("int", "integer"), ("dict", "object"), ("strnig", "string")]
+    {
+        let error =
+            parse_with_warnings(&format!(r#"{{"type":"{word}"}}"#), &JsonSchemaOptions::default());
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(&format!("did you mean {meant:?}?")), "{error}");
+    }
+}
+
+#[test]
+fn formats_of_integers_are_bounds() {
+    for (format, least, most, below, above) in [
+        ("int32", "-2147483648", "2147483647", "-2147483649", "2147483648"),
+        (
+            "int64",
+            "-9223372036854775808",
+            "9223372036854775807",
+            "-9223372036854775809",
+            "9223372036854775808",
+        ),
+        ("uint8", "0", "255", "-1", "256"),
+        ("uint64", "0", "18446744073709551615", "-1", "18446744073709551616"),
+    ] {
+        check(
+            &format!(r#"{{"type":"integer","format":"{format}"}}"#),
+            &[least, most],
+            &[below, above],
+        );
+        check(&format!(r#"{{"format":"{format}"}}"#), &["\"a\"", "7"], &["1.5", above]);
+    }
+    assert_eq!(warnings(r#"{"type":"number","format":"double"}"#), [""; 0]);
+    assert!(warnings(r#"{"format":"int33"}"#)[0].contains("unknown format"));
+}
+
+/// Programs write members that are not set as null.
+#[test]
+fn null_is_as_if_a_keyword_were_absent_and_is_said() {
+    let schema = r#"{"type":"object","properties":{"a":{"type":"string","enum":null,"pattern":null,"default":null,"$ref":null,"anyOf":null}},
+        "required":null,"additionalProperties":null,"not":null,"items":null}"#;
+    check(schema, &[r#"{"a": "x"}"#, "{}", r#"{"b": 1}"#], &[r#"{"a": 1}"#]);
+    let said = warnings(schema);
+    assert_eq!(said.len(), 8, "{said:?}");
+    assert!(said[0].contains("enum `enum` is null: read as if it were not there"), "{said:?}");
+    check(r#"{"const":null}"#, &["null"], &["1"]);
+    check(r#"{"anyOf":[{"const":"a","pattern":null},{"const":"b"}]}"#, &["\"b\""], &["\"c\""]);
+}
+
+#[test]
+fn what_has_no_effect_where_it_stands_is_said() {
+    for (schema, words) in [
+        (r#"{"then":{"minLength":1}}"#, "/then `then` has no effect without `if`"),
+        (r#"{"if":{"minLength":1}}"#, "/if `if` has no effect without `then` or `else`"),
+        (r#"{"minContains":2}"#, "/minContains `minContains` has no effect without `contains`"),
+        (r#"{"items":{},"additionalItems":false}"#, "`items` is no list beside it"),
+        (
+            r##"{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"a":{}},"$ref":"#/definitions/a","maxLength":2}"##,
+            "/maxLength `maxLength` has no effect: up to draft 7 nothing beside `$ref` is read",
+        ),
+        (r#"{"contentEncoding":"base64"}"#, "/contentEncoding not enforced: no grammar"),
+        (
+            r#"{"properties":{"a":{"type":"string"},"a":{}}}"#,
+            "/properties/a this member has no effect: its name comes again",
+        ),
+        (r#"{"minlength":2}"#, "it has no effect (did you mean `minLength`?)"),
+        (r#"{"additional_properties":false}"#, "(did you mean `additionalProperties`?)"),
+        (
+            r#"{"x-guidance":{"lenient":true}}"#,
+            "`lenient` (what no grammar expresses is left out by --relax)",
+        ),
+    ] {
+        let said = warnings(schema);
+        assert!(said.len() == 1 && said[0].contains(words), "{schema}: {said:?}");
+    }
+    let old = parse_with_warnings(
+        r#"{"properties":{"a":{"required":true}}}"#,
+        &JsonSchemaOptions::default(),
+    );
+    assert!(old.unwrap_err().to_string().contains("which stands beside `properties`"));
 }
 
 #[test]
