@@ -156,8 +156,13 @@ fn source(text: &str, budget: &mut Budget<'_>) -> Result<(Source, JsonId), Struc
     Ok((json, root))
 }
 
-/// True when a JSON document is a structural tag.
+/// True when a JSON document is a structural tag: by its type, or in the older form, which some clients write without.
 pub fn is_structural_tag(document: &str) -> bool {
     let Ok((json, root)) = source(document, &mut Budget::unlimited()) else { return false };
-    members::Members::new(&json).text_at(root, &["type"]) == Some("structural_tag")
+    let members = members::Members::new(&json);
+    let has = |name| members.get(root, name).is_some();
+    match members.get(root, "type") {
+        Some(_) => members.text_at(root, &["type"]) == Some("structural_tag"),
+        None => has("structures") && has("triggers"),
+    }
 }

@@ -1,8 +1,8 @@
 //! Formats of answers: the members of a request that ask for one, and what each may say.
 
 use super::document::document;
-use super::format::{Language, Part};
-use super::members::{Members, Result};
+use super::format::{Format, Language, Part};
+use super::members::{Members, Result, meant};
 use crate::json_schema::source::{Json, JsonId};
 
 /// Places of a format in a request, in the words of [`Members::follow`].
@@ -52,9 +52,19 @@ const ELSEWHERE: &[&str] = &[
     "structural_tag",
 ];
 
-/// Words that `type` is in a format of answers.
-const TYPES: [&str; 8] =
-    ["text", "json_object", "json_schema", "structural_tag", "regex", "lark", "gbnf", "json"];
+/// Types of a format of answers, and the members that each has besides: `value` is TGI's, `grammar` Fireworks' type, a `schema` beside
+/// `json_object` llama.cpp's.
+const TYPES: [(&str, &[&str]); 9] = [
+    ("text", &[]),
+    ("json_object", &["schema", "value"]),
+    ("json_schema", &["json_schema", "schema", "value"]),
+    ("json", &["schema", "value"]),
+    ("structural_tag", &["format", "structures", "triggers"]),
+    ("regex", &["pattern", "value"]),
+    ("lark", &["grammar"]),
+    ("gbnf", &["grammar"]),
+    ("grammar", &["grammar", "value"]),
+];
 
 /// The format that a request asks for where no tool is called; `None` for any words.
 pub(super) fn answer(members: &Members<'_>, root: JsonId) -> Result<Option<Part>> {
@@ -104,45 +114,69 @@ pub(super) fn answer(members: &Members<'_>, root: JsonId) -> Result<Option<Part>
 /// True when a document is a format of answers itself.
 pub(super) fn is_format(members: &Members<'_>, at: JsonId) -> bool {
     let kind = members.text_at(at, &["type"]);
-    kind.is_some_and(|kind| TYPES.contains(&kind)) && members.get(at, "tools").is_none()
+    kind.is_some_and(|kind| TYPES.iter().any(|(name, _)| *name == kind))
+        && members.get(at, "tools").is_none()
 }
 
 /// A `response_format` and its like.
 fn format(members: &Members<'_>, at: JsonId) -> Result<Option<Part>> {
     const SILENT: &[&str] = &["name", "description", "strict", "schema_name"];
-    let what = "a response format";
     let kind = members.text_at(at, &["type"]);
-    if !matches!(kind, Some("structural_tag")) {
-        let known = ["type", "json_schema", "schema", "pattern", "grammar"];
-        members.only(at, what, &known, SILENT)?;
-    }
-    let written = |name, language| {
-        let text = members.text(at, name)?;
-        Ok(Some(Part::written(members.needed(at, name)?, language, text)))
+    let Some((kind, known)) = TYPES.iter().find(|(name, _)| Some(*name) == kind) else {
+        let names = TYPES.iter().map(|(name, _)| format!("{name:?}")).collect::<Vec<_>>();
+        let hint = kind
+            .and_then(|kind| meant(kind, &TYPES.map(|(name, _)| name)))
+            .map_or(String::new(), |name| format!(" (did you mean {name:?}?)"));
+        let given = kind.map_or(String::new(), |kind| format!(", not {kind:?}{hint}"));
+        let rule = format!("the \"type\" of a response format is {}{given}", names.join(", "));
+        return Err(members.error(at, rule));
     };
-    match kind {
-        Some("text") => Ok(None),
-        Some("json_object") => Ok(Some(Part::made_schema(at, ANY_OBJECT))),
-        Some("json_schema") => {
-            if let Some(inner) = members.get(at, "json_schema") {
-                members.only(inner, "json_schema", &["schema", "name"], SILENT)?;
-            }
-            let inside = members.follow(at, &["json_schema", "schema"]);
-            let schema = inside.or_else(|| members.get(at, "schema")).ok_or_else(|| {
-                let rule = "a response format of a schema has it at \"json_schema\", \"schema\"";
-                members.error(at, rule)
-            })?;
-            Ok(Some(Part::schema(schema)))
-        }
-        Some("structural_tag") => document(members, at).map(Some),
-        Some("regex") => written("pattern", Language::Regex),
-        Some("lark") => written("grammar", Language::Lark),
-        Some("gbnf") => written("grammar", Language::Gbnf),
-        _ => {
-            let rule = "a response format has the \"type\" \"text\", \"json_object\", \"json_schema\", \"structural_tag\", \
-                        \"regex\", \"lark\" or \"gbnf\"";
-            Err(members.error(at, rule))
-        }
+    if *kind == "structural_tag" {
+        return document(members, at).map(Some);
+    }
+    let what = format!("a response format of type {kind:?}");
+    members.only(at, &what, &[&["type"], *known].concat(), SILENT)?;
+    let inner = members.get(at, "json_schema").filter(|_| known.contains(&"json_schema"));
+    if let Some(inner) = inner {
+        members.only(inner, "json_schema", &["schema"], SILENT)?;
+    }
+    let inside = inner.map(|inner| members.needed(inner, "schema")).transpose()?;
+    let given = known.iter().filter(|name| **name != "json_schema");
+    let given = given.filter_map(|name| members.get(at, name));
+    let mut given = inside.into_iter().chain(given);
+    let body = given.next();
+    if let Some(other) = given.next() {
+        return Err(members.error(other, format!("{what} has one body; leave the others out")));
+    }
+    let needed = || {
+        let name = match *kind {
+            "json_schema" => "\"json_schema\", \"schema\"".to_owned(),
+            _ => format!("{:?}", known[0]),
+        };
+        body.ok_or_else(|| members.error(at, format!("{what} has one at {name}")))
+    };
+    let written = |language: fn(&str) -> Language| {
+        let body = needed()?;
+        let text = members.json.string(body).map(|text| &**text);
+        let text = text.ok_or_else(|| members.error(body, "must be a text"))?;
+        Ok(Some(Part::written(body, language(text), text)))
+    };
+    match *kind {
+        "text" => Ok(None),
+        "json_object" | "json" if body.is_none() => Ok(Some(Part::made_schema(at, ANY_OBJECT))),
+        "json_object" | "json" | "json_schema" => Ok(Some(schema(members, needed()?))),
+        "regex" => written(|_| Language::Regex),
+        "lark" => written(|_| Language::Lark),
+        "gbnf" => written(|_| Language::Gbnf),
+        _ => written(language_of),
+    }
+}
+
+/// A schema, or one in a JSON string, as clients send both.
+fn schema(members: &Members<'_>, at: JsonId) -> Part {
+    match members.json.string(at) {
+        Some(text) => Part::made_schema(at, text),
+        None => Part::schema(at),
     }
 }
 
@@ -150,14 +184,29 @@ fn format(members: &Members<'_>, at: JsonId) -> Result<Option<Part>> {
 fn structured(members: &Members<'_>, at: JsonId) -> Result<Vec<(String, Part)>> {
     const KINDS: [&str; 6] =
         ["json", "regex", "choice", "grammar", "json_object", "structural_tag"];
-    members.only(at, "structured_outputs", &KINDS, &["disable_fallback", "_backend", "backend"])?;
+    const FORMS: [&str; 2] = ["disable_any_whitespace", "disable_additional_properties"];
+    let known = [&KINDS[..], &FORMS].concat();
+    members.only(
+        at,
+        "structured_outputs",
+        &[&known[..], &["whitespace_pattern"]].concat(),
+        &["disable_fallback", "_backend", "backend"],
+    )?;
+    if let Some(pattern) = members.get(at, "whitespace_pattern") {
+        return Err(members.error(pattern, WHITESPACE_PATTERN));
+    }
+    let [is_compact, is_closed] = [members.flag(at, FORMS[0])?, members.flag(at, FORMS[1])?];
     let mut found = Vec::new();
     for kind in KINDS {
         if let Some(inner) = members.get(at, kind) {
             if matches!(members.json.json(inner), Json::Bool(false)) && kind == "json_object" {
                 continue;
             }
-            found.push((format!("structured_outputs.{kind}"), guided(members, kind, inner)?));
+            let mut part = guided(members, kind, inner)?;
+            if let Format::Schema(schema) = &mut part.format {
+                (schema.is_compact, schema.is_closed) = (is_compact, is_closed);
+            }
+            found.push((format!("structured_outputs.{kind}"), part));
         }
     }
     if found.is_empty() {
@@ -175,11 +224,7 @@ fn guided(members: &Members<'_>, kind: &str, at: JsonId) -> Result<Part> {
         text.ok_or_else(|| members.error(at, rule))
     };
     Ok(match kind {
-        // Clients send a schema, or one in a JSON string.
-        "json" => match text {
-            Some(text) => Part::made_schema(at, text),
-            None => Part::schema(at),
-        },
+        "json" => schema(members, at),
         "json_object" => Part::made_schema(at, ANY_OBJECT),
         "regex" => Part::written(at, Language::Regex, needed()?),
         "grammar" => {
@@ -188,16 +233,13 @@ fn guided(members: &Members<'_>, kind: &str, at: JsonId) -> Result<Part> {
         }
         "choice" => Part::new(at, choices(members, at)?),
         _ => match text {
-            Some(_) => {
-                let rule = "a structural tag is an object here, not one in a JSON string";
-                return Err(members.error(at, rule));
-            }
+            Some(text) => Part::new(at, Format::Document(text.to_owned())),
             None => document(members, at)?,
         },
     })
 }
 
-fn choices(members: &Members<'_>, at: JsonId) -> Result<super::format::Format> {
+fn choices(members: &Members<'_>, at: JsonId) -> Result<Format> {
     let Json::Array(items) = members.json.json(at) else {
         return Err(members.error(at, "the choices are a list of texts"));
     };
@@ -208,7 +250,7 @@ fn choices(members: &Members<'_>, at: JsonId) -> Result<super::format::Format> {
     let parts = items.iter().map(one).collect::<Result<Vec<_>>>()?;
     match parts.is_empty() {
         true => Err(members.error(at, "there are no choices; give one text at least")),
-        false => Ok(super::format::Format::Or(parts)),
+        false => Ok(Format::Or(parts)),
     }
 }
 
@@ -222,5 +264,8 @@ fn language_of(text: &str) -> Language {
     };
     if text.lines().any(defines) { Language::Gbnf } else { Language::Lark }
 }
+
+const WHITESPACE_PATTERN: &str = "whitespace by a pattern is not computed here; leave it out, and choose a form of JSON by the options \
+                                  (--whitespace; over HTTP `json_form`)";
 
 const ANY_OBJECT: &str = "{\"type\":\"object\"}";

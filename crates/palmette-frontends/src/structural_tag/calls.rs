@@ -101,7 +101,7 @@ impl Calls<'_> {
         let framing = Framing { objects: true, style: self.format.style, ..Framing::default() };
         let schema = |at, text: Option<&str>| {
             let text = text.map(str::to_owned);
-            Part::new(at, Format::Schema(Schema { text, framing, order: None }))
+            Part::new(at, Format::Schema(Schema { text, framing, ..Schema::default() }))
         };
         match tool.input {
             Input::Nothing => schema(tool.at, Some(NOTHING)),

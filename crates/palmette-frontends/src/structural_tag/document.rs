@@ -207,7 +207,7 @@ impl Reader<'_, '_> {
         let max_blanks = max_blanks.map(|max| u32::try_from(max).unwrap_or(u32::MAX));
         let framing = Framing { objects: style.is_some(), style, max_blanks };
         let at = members.needed(at, "json_schema")?;
-        Ok(Part::new(at, Format::Schema(Schema { text: None, framing, order })))
+        Ok(Part::new(at, Format::Schema(Schema { framing, order, ..Schema::default() })))
     }
 
     fn written(&self, at: JsonId, name: &str, language: Language) -> Result<Part> {

@@ -19,6 +19,8 @@ pub(super) enum Format {
     Fixed(String),
     /// Values of a schema.
     Schema(Schema),
+    /// A structural tag in a JSON string.
+    Document(String),
     /// Texts of a grammar in another language.
     Written(Written),
     /// Any text without these.
@@ -48,6 +50,10 @@ pub(super) struct Schema {
     pub(super) framing: Framing,
     /// Order of members, where the document asks for one.
     pub(super) order: Option<PropertyOrder>,
+    /// True when the document asks for JSON without blanks.
+    pub(super) is_compact: bool,
+    /// True when the document asks for no members beside the declared ones.
+    pub(super) is_closed: bool,
 }
 
 /// A grammar in another language.

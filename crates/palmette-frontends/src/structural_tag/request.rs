@@ -39,6 +39,7 @@ const SILENT: &[&str] = &[
     "inference_geo",
     "input",
     "instructions",
+    "jsonrpc",
     "keep_alive",
     "length_penalty",
     "logit_bias",
@@ -55,6 +56,7 @@ const SILENT: &[&str] = &[
     "modalities",
     "model",
     "n",
+    "nextCursor",
     "options",
     "prediction",
     "presence_penalty",
@@ -97,6 +99,22 @@ const SILENT: &[&str] = &[
     "verbosity",
     "web_search_options",
 ];
+
+/// Members of a request about tools.
+const READ: &[&str] = &[
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "functions",
+    "function_call",
+    "toolConfig",
+    "tool_config",
+    "result",
+];
+
+/// Members of `toolConfig`: Gemini's, then Bedrock's.
+const IN_TOOL_CONFIG: &[&str] =
+    &["functionCallingConfig", "function_calling_config", "tools", "toolChoice"];
 
 /// Calls that a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,13 +168,18 @@ impl Request<'_, '_> {
             Json::Object(_) if self.is_tool() => vec![root],
             Json::Object(_) if is_format(members, root) => Vec::new(),
             Json::Object(_) => {
-                let known = [
-                    &["tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"],
-                    answer::READ,
-                ];
-                members.only(root, "a request", &known.concat(), SILENT)?;
+                members.only(root, "a request", &[READ, answer::READ].concat(), SILENT)?;
                 let mut tools = members.optional_list(root, "tools")?;
                 tools.extend(members.optional_list(root, "functions")?);
+                if let Some(inner) = self.tool_config() {
+                    members.only(inner, "toolConfig", IN_TOOL_CONFIG, &["retrievalConfig"])?;
+                    tools.extend(members.optional_list(inner, "tools")?);
+                }
+                // What an MCP server answers to `tools/list`.
+                if let Some(inner) = members.get(root, "result") {
+                    members.only(inner, "result", &["tools"], &["nextCursor", "_meta"])?;
+                    tools.extend(members.optional_list(inner, "tools")?);
+                }
                 tools
             }
             _ => {
@@ -179,8 +202,18 @@ impl Request<'_, '_> {
             "functionDeclarations",
             "function_declarations",
         ];
-        const OF_REQUESTS: [&str; 6] =
-            ["tools", "functions", "messages", "input", "model", "prompt"];
+        const OF_REQUESTS: [&str; 10] = [
+            "tools",
+            "functions",
+            "messages",
+            "input",
+            "model",
+            "prompt",
+            "toolConfig",
+            "tool_config",
+            "result",
+            "contents",
+        ];
         let (members, root) = (self.members, self.root);
         let has = |name: &&str| members.get(root, name).is_some();
         let is_object = members.json.object(root).is_some();
@@ -202,10 +235,28 @@ impl Request<'_, '_> {
 
     fn choice(&self) -> Result<Choice> {
         let members = self.members;
-        let given = ["tool_choice", "function_call"].map(|name| members.get(self.root, name));
-        let Some(at) = given.into_iter().flatten().next() else {
-            return Ok(Choice { mode: Mode::Auto, only: None });
+        let mut given: Vec<JsonId> = ["tool_choice", "function_call"]
+            .iter()
+            .filter_map(|name| members.get(self.root, name))
+            .collect();
+        let config = self.tool_config();
+        given.extend(config.and_then(|config| self.configured(config)));
+        let at = match given[..] {
+            [] => return Ok(Choice { mode: Mode::Auto, only: None }),
+            [at] => at,
+            [first, other, ..] => {
+                let first = members.json.pointer(first);
+                let rule = format!("{first:?} says which tools may be called; leave this out");
+                return Err(members.error(other, rule));
+            }
         };
+        match config.filter(|&config| members.json.parent(at) == Some(config)) {
+            Some(config) if members.get(config, "toolChoice") == Some(at) => {
+                return self.bedrock_choice(at);
+            }
+            Some(_) => return self.gemini_choice(at),
+            None => {}
+        }
         let mode = |word: &str| match word {
             "auto" => Some(Mode::Auto),
             "none" => Some(Mode::None),
@@ -256,6 +307,57 @@ impl Request<'_, '_> {
                 None => Err(self.no_choice(at)),
             },
         }
+    }
+
+    /// Gemini's and Bedrock's member for what a request says of its tools.
+    fn tool_config(&self) -> Option<JsonId> {
+        let get = |name| self.members.get(self.root, name);
+        get("toolConfig").or_else(|| get("tool_config"))
+    }
+
+    /// The choice in such a member.
+    fn configured(&self, config: JsonId) -> Option<JsonId> {
+        let get = |name| self.members.get(config, name);
+        let gemini = get("functionCallingConfig").or_else(|| get("function_calling_config"));
+        gemini.or_else(|| get("toolChoice"))
+    }
+
+    /// `{"mode": "ANY", "allowedFunctionNames": […]}`
+    fn gemini_choice(&self, at: JsonId) -> Result<Choice> {
+        let members = self.members;
+        const NAMES: [&str; 2] = ["allowedFunctionNames", "allowed_function_names"];
+        members.only(at, "functionCallingConfig", &[&["mode"], &NAMES[..]].concat(), &[])?;
+        let mode = match members.optional_text(at, "mode")? {
+            None | Some("AUTO" | "VALIDATED" | "MODE_UNSPECIFIED") => Mode::Auto,
+            Some("ANY") => Mode::Required,
+            Some("NONE") => Mode::None,
+            Some(word) => {
+                let rule = format!("the mode is AUTO, ANY, VALIDATED or NONE, not {word:?}");
+                return Err(members.error(members.needed(at, "mode")?, rule));
+            }
+        };
+        let name = NAMES.into_iter().find(|name| members.get(at, name).is_some());
+        let only = name.map(|name| members.texts(at, name)).transpose()?;
+        Ok(Choice { mode, only })
+    }
+
+    /// `{"auto": {}}`, `{"any": {}}` or `{"tool": {"name": …}}`
+    fn bedrock_choice(&self, at: JsonId) -> Result<Choice> {
+        let members = self.members;
+        members.only(at, "toolChoice", &["auto", "any", "tool"], &[])?;
+        let has = |name| members.get(at, name).is_some();
+        let (mode, only) = match (has("auto"), has("any"), members.get(at, "tool")) {
+            (true, false, None) => (Mode::Auto, None),
+            (false, true, None) => (Mode::Required, None),
+            (false, false, Some(tool)) => {
+                (Mode::Required, Some(vec![members.text(tool, "name")?.to_owned()]))
+            }
+            _ => {
+                let rule = "a choice is {\"auto\": {}}, {\"any\": {}} or {\"tool\": {\"name\": …}}";
+                return Err(members.error(at, rule));
+            }
+        };
+        Ok(Choice { mode, only })
     }
 
     /// The name in a choice of one tool, or its type where it is a hosted one.

@@ -8,7 +8,7 @@ use super::{StructuralTagError, StructuralTagOptions};
 use crate::free_text::without;
 use crate::json_schema::quoted::quoted;
 use crate::json_schema::source::{JsonId, Source};
-use crate::json_schema::{self, JsonSchemaError, Warning};
+use crate::json_schema::{self, JsonSchemaError, Warning, Whitespace};
 use crate::named_tokens::{TextPart, pieces};
 use crate::{
     Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Symbol, Terminal, TerminalKind,
@@ -51,6 +51,7 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
                 Ok(self.rules("text", [symbols]))
             }
             Format::Schema(schema) => self.schema(part.at, schema),
+            Format::Document(text) => self.document(part.at, text),
             Format::Written(written) => self.written(part.at, written),
             Format::AnyText { excludes, max_chars } => {
                 let excluded = [excludes, stops].concat();
@@ -193,6 +194,10 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
     fn schema(&mut self, at: JsonId, schema: &Schema) -> Result<NonterminalId> {
         let mut options = self.options.json_schema.clone();
         options.order = schema.order.unwrap_or(options.order);
+        options.closed_objects |= schema.is_closed;
+        if schema.is_compact {
+            options.whitespace = Whitespace::Compact;
+        }
         let text = schema.text.as_deref().unwrap_or_else(|| self.json.text(at));
         let read = json_schema::parse_within(text, &options, schema.framing, self.budget);
         let is_here = schema.text.is_none();
@@ -233,6 +238,22 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
                 ..self.error(at, format!("in this schema: {error}"))
             },
         }
+    }
+
+    /// A structural tag that the document has in a JSON string: its places are of that text.
+    fn document(&mut self, at: JsonId, text: &str) -> Result<NonterminalId> {
+        let read = super::parse_with_budget(text, self.options, self.budget);
+        let (grammar, warnings) = read.map_err(|error| StructuralTagError {
+            interrupted: error.interrupted,
+            ..error_at(self.json, at, format!("in this structural tag: {error}"))
+        })?;
+        let (pointer, span) = (self.json.pointer(at), self.json.span(at));
+        self.warnings.extend(warnings.into_iter().map(|warning| Warning {
+            pointer: pointer.clone(),
+            span,
+            message: format!("in this structural tag: {warning}"),
+        }));
+        self.embed(at, &grammar)
     }
 
     fn written(&mut self, at: JsonId, written: &Written) -> Result<NonterminalId> {

@@ -26,7 +26,8 @@ pub(super) enum Input {
 }
 
 /// Members that have the schema of arguments: OpenAI's, Anthropic's, MCP's, Gemini's.
-const SCHEMAS: [&str; 4] = ["parameters", "input_schema", "inputSchema", "parametersJsonSchema"];
+const SCHEMAS: [&str; 5] =
+    ["parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema"];
 
 /// Members of a definition that have no say in what a call is.
 const SILENT: &[&str] = &[

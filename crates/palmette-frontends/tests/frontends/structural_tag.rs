@@ -93,6 +93,15 @@ fn the_older_form_is_read() {
 
 /// A trigger that overlaps itself begins where it first stands.
 #[test]
+fn the_older_form_is_known_without_its_type() {
+    let older =
+        r#"{"structures": [{"begin": "<f>", "schema": {}, "end": "</f>"}], "triggers": ["<f>"]}"#;
+    assert!(is_structural_tag(older));
+    assert!(!is_structural_tag(r#"{"type": "object", "structures": [], "triggers": []}"#));
+    assert!(!is_structural_tag(r#"{"properties": {}}"#));
+}
+
+#[test]
 fn triggers_begin_where_they_first_stand() {
     let tag = r#"{"type": "triggered_tags", "triggers": ["aa"], "tags": [{"begin": "aab", "content": {"type": "const_string", "value": "x"}, "end": "."}]}"#;
     check(tag, &["a", "aabx.", "baabx.a"], &["aaabx.", "aa"]);

@@ -474,15 +474,98 @@ fn members_of_requests_and_tools_that_are_not_read_are_said_by_name() {
         refused(&request, &format!("(did you mean {meant:?}?)"));
     }
     let request = r#"{"model": "m", "messages": [], "temperature": 1, "colour": "red", "tools": [{"name": "f", "taste": 1, "strict": true}],
-            "structured_outputs": {"regex": "a", "whitespace_pattern": " "}}"#;
+            "structured_outputs": {"regex": "a", "blanks": " "}}"#;
     let (_, warnings) = read(request, "hermes");
     let pointers: Vec<&str> = warnings.iter().map(|(pointer, _)| pointer.as_str()).collect();
     assert_eq!(
         pointers,
-        ["/colour", "/tools/0/taste", "/structured_outputs/whitespace_pattern"],
+        ["/colour", "/tools/0/taste", "/structured_outputs/blanks"],
         "{warnings:?}"
     );
     assert_eq!(check_tools(request, &TOOL_FORMATS[0]).unwrap().len(), 3);
+}
+
+/// A schema is nowhere accepted and not enforced.
+#[test]
+fn a_schema_is_read_wherever_servers_put_it() {
+    let schema = r#"{"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"], "additionalProperties": false}"#;
+    for format in [
+        format!(r#"{{"type": "json_object", "schema": {schema}}}"#),
+        format!(r#"{{"type": "json_object", "value": {schema}}}"#),
+        format!(r#"{{"type": "json", "value": {schema}}}"#),
+        format!(
+            r#"{{"type": "json_schema", "json_schema": {{"name": "a", "schema": {schema:?}}}}}"#
+        ),
+        r#"{"type": "regex", "value": "\\{\"x\": [0-9]\\}"}"#.to_owned(),
+        r#"{"type": "grammar", "grammar": "root ::= \"{\\\"x\\\": 1}\""}"#.to_owned(),
+    ] {
+        let request = both(&format!(r#", "response_format": {format}"#));
+        calls(&request, "hermes", &[r#"{"x": 1}"#], &[r#"{"y": 1}"#, "{}"]);
+    }
+    for (format, rule) in [
+        (r#"{"type": "json_object", "schema": {}, "value": {}}"#, "has one body"),
+        (r#"{"type": "json_schema", "json_schema": {"schema": {}}, "schema": {}}"#, "has one body"),
+        (r#"{"type": "json_schema", "json_schema": {"type": "object"}}"#, "\"schema\" is missing"),
+        (r#"{"type": "regexp", "pattern": "a"}"#, "did you mean \"regex\"?"),
+    ] {
+        refused(&both(&format!(r#", "response_format": {format}"#)), rule);
+    }
+    let (_, said) = read(&both(r#", "response_format": {"type": "text", "schema": {}}"#), "hermes");
+    assert_eq!(said[0].0, "/response_format/schema");
+}
+
+/// The same as over HTTP.
+#[test]
+fn structured_outputs_have_their_forms() {
+    let asked = |more: &str| format!(r#"{{"model": "m", "structured_outputs": {{{more}}}}}"#);
+    let schema = r#"{"type": "object", "properties": {"x": {"type": "integer"}}}"#;
+    let compact = asked(&format!(r#""json": {schema}, "disable_any_whitespace": true"#));
+    calls(&compact, "hermes", &[r#"{"x":1}"#, r#"{"y":1}"#], &[r#"{"x": 1}"#]);
+    let closed = asked(&format!(r#""json": {schema}, "disable_additional_properties": true"#));
+    calls(&closed, "hermes", &[r#"{"x": 1}"#], &[r#"{"y": 1}"#]);
+    refused(
+        &asked(r#""json": {}, "whitespace_pattern": " *""#),
+        "whitespace by a pattern is not computed",
+    );
+    let tag = r#"{"structures": [{"begin": "<f>", "schema": {"type": "integer"}, "end": "</f>"}], "triggers": ["<f>"]}"#;
+    for given in [tag.to_owned(), format!("{tag:?}")] {
+        let request = asked(&format!(r#""structural_tag": {given}"#));
+        calls(&request, "hermes", &["see <f>1</f>"], &["<f>a</f>"]);
+    }
+    refused(&asked(r#""structural_tag": "{\"type\": \"tagg\"}""#), "in this structural tag: ");
+}
+
+#[test]
+fn a_choice_is_said_once_and_in_every_interfaces_way() {
+    refused(
+        &both(r#", "tool_choice": "auto", "function_call": "none""#),
+        "at \"/function_call\": \"/tool_choice\" says which tools may be called",
+    );
+    let declared = r#""tools": [{"functionDeclarations": [{"name": "f"}, {"name": "g"}]}]"#;
+    let gemini = |choice: &str| {
+        format!(r#"{{{declared}, "toolConfig": {{"functionCallingConfig": {choice}}}}}"#)
+    };
+    let [f, g] = ["f", "g"].map(|name| call(name, "{}"));
+    calls(
+        &gemini(r#"{"mode": "ANY", "allowedFunctionNames": ["f"]}"#),
+        "hermes",
+        &[&f],
+        &[&g, "hi"],
+    );
+    calls(&gemini(r#"{"mode": "NONE"}"#), "hermes", &["hi"], &[]);
+    calls(&gemini(r#"{"mode": "AUTO"}"#), "hermes", &["hi", &g], &[]);
+    refused(&gemini(r#"{"mode": "SOME"}"#), "the mode is AUTO, ANY, VALIDATED or NONE");
+    let bedrock = |choice: &str| {
+        format!(
+            r#"{{"toolConfig": {{"tools": [{{"toolSpec": {{"name": "f"}}}}, {{"toolSpec": {{"name": "g"}}}}], "toolChoice": {choice}}}}}"#
+        )
+    };
+    calls(&bedrock(r#"{"any": {}}"#), "hermes", &[&f, &g], &["hi"]);
+    calls(&bedrock(r#"{"tool": {"name": "g"}}"#), "hermes", &[&g], &[&f, "hi"]);
+    refused(&bedrock(r#"{"any": {}, "auto": {}}"#), "a choice is {\"auto\": {}}");
+    let mcp =
+        r#"{"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "f", "inputSchema": {}}]}}"#;
+    calls(mcp, "hermes", &[&call("f", "{\"a\": 1}"), "hi"], &[]);
 }
 
 #[test]

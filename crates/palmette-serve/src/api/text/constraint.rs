@@ -7,7 +7,7 @@ use palmette_grammar::frontends::lark::LarkOptions;
 use palmette_text::sources::{self, JsonForm, regex};
 use palmette_text::{ToolFormat, Whitespace};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::problem::Problem;
 use crate::wire::{ChatMembers, JsonWhitespace, MemberOrder, StructuredOutputs, TextMembers};
@@ -220,7 +220,8 @@ fn guided(both: &TextMembers, form: JsonForm) -> Result<Vec<Asked>, Problem> {
         add("json_object", form.json_schema(r#"{"type":"object"}"#));
     }
     if let Some(tag) = &outputs.structural_tag {
-        add("structural_tag", structural_tag("/structured_outputs/structural_tag", tag, form)?);
+        let tag = document("/structured_outputs/structural_tag", tag)?;
+        add("structural_tag", form.structural_tag(tag));
     }
     if found.len() == before {
         return Err(Problem::invalid(
@@ -277,39 +278,10 @@ fn written(text: String) -> GrammarSource {
     }
 }
 
-/// A structural tag as the grammars read it: engines leave the type of the older form out, and write null for what was not set.
-fn structural_tag(pointer: &str, tag: &RawValue, form: JsonForm) -> Result<GrammarSource, Problem> {
-    let text = document(pointer, tag)?;
-    let mut tag: Value = serde_json::from_str(&text)
-        .map_err(|error| Problem::invalid(pointer, error.to_string()))?;
-    if let Some(object) = tag.as_object_mut()
-        && object.contains_key("structures")
-    {
-        object.entry("type").or_insert_with(|| json!("structural_tag"));
-    }
-    Ok(form.structural_tag(without_nulls(tag).to_string()))
-}
-
-/// In a schema null is a value like any other.
-fn without_nulls(node: Value) -> Value {
-    let is_schema = |name: &str| ["json_schema", "schema"].contains(&name);
-    match node {
-        Value::Array(list) => list.into_iter().map(without_nulls).collect(),
-        Value::Object(object) => {
-            let kept =
-                object.into_iter().filter(|(name, value)| is_schema(name) || !value.is_null());
-            let one = |(name, value): (String, Value)| match is_schema(&name) {
-                true => (name, value),
-                false => (name, without_nulls(value)),
-            };
-            Value::Object(kept.map(one).collect())
-        }
-        other => other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn both(members: Value) -> TextMembers {
@@ -340,7 +312,7 @@ mod tests {
             (json!({"structured_outputs": {"choice": ["a"]}}), "a"),
             (
                 json!({"structured_outputs": {"structural_tag": {"structures": [], "triggers": [], "x": null}}}),
-                r#"{"structures":[],"triggers":[],"type":"structural_tag"}"#,
+                r#"{"structures":[],"triggers":[],"x":null}"#,
             ),
         ] {
             assert_eq!(text(members.clone()), want, "{members}");
