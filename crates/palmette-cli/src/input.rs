@@ -26,6 +26,28 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The text of a file in UTF-8; or in UTF-16 where it begins with a byte order mark, as PowerShell's `>` writes it.
+///
+/// `what` is what the file is, for messages.
+pub(crate) fn read_text(path: &Path, what: &str) -> anyhow::Result<String> {
+    let bytes = read(path)?;
+    let word: fn([u8; 2]) -> u16 = match bytes.get(..2) {
+        Some(b"\xff\xfe") => u16::from_le_bytes,
+        Some(b"\xfe\xff") => u16::from_be_bytes,
+        _ => {
+            let named = || path.display().to_string();
+            let text = String::from_utf8(bytes);
+            return text.with_context(|| format!("{what} is text in UTF-8")).with_context(named);
+        }
+    };
+    let is_whole = bytes.len() % 2 == 0;
+    let words = bytes[2..].chunks_exact(2).map(|pair| word([pair[0], pair[1]]));
+    let text = char::decode_utf16(words).collect::<Result<String, _>>().ok().filter(|_| is_whole);
+    text.with_context(|| {
+        format!("{}: it begins as UTF-16 and is none; save it as UTF-8", path.display())
+    })
+}
+
 /// An input that is opened once and read from its first byte to its last, decompressed where it is
 /// gzip. Pipes cannot be opened twice: the first bytes, which tell the format, are kept for the
 /// reader.

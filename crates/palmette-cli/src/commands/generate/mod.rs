@@ -175,8 +175,7 @@ impl GenerateArgs {
 }
 
 fn text_of(file: &Path) -> anyhow::Result<String> {
-    let text = String::from_utf8(input::read(file)?).context("it is no text in UTF-8");
-    text.with_context(|| file.display().to_string())
+    input::read_text(file, "a request")
 }
 
 fn answer(

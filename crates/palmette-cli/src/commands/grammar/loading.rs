@@ -53,8 +53,7 @@ impl GrammarFileArgs {
     /// The grammar as it is written in the file.
     fn source(&self) -> anyhow::Result<GrammarSource> {
         let named = || self.file.display().to_string();
-        let text = String::from_utf8(input::read(&self.file)?);
-        let text = text.context("a grammar is text in UTF-8").with_context(named)?;
+        let text = input::read_text(&self.file, "a grammar")?;
         self.reading.source(self.syntax()?, text).with_context(named)
     }
 

@@ -123,7 +123,7 @@ impl From<Spaces> for Whitespace {
 }
 
 impl ReadingArgs {
-    /// Whether nothing was chosen.
+    /// True when nothing was chosen.
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -236,7 +236,7 @@ pub(crate) fn resources(given: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<
     let mut texts = BTreeMap::new();
     for (uri, path) in given {
         let named = || format!("--resource {uri}={}", path.display());
-        let text = String::from_utf8(crate::input::read(path)?).with_context(named)?;
+        let text = crate::input::read_text(path, "a schema").with_context(named)?;
         ensure!(texts.insert(uri.clone(), text).is_none(), "--resource gives {uri} twice");
     }
     Ok(texts)
