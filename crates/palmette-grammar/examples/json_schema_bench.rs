@@ -67,7 +67,7 @@ fn main() {
     }
 }
 
-/// What became of the instances of some schemas.
+/// Outcomes of the instances of some schemas.
 #[derive(Default)]
 struct Tally {
     schemas: usize,

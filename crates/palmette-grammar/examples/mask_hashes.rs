@@ -50,7 +50,7 @@ struct Arguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Engine {
-    /// What a constraint chooses.
+    /// Tokens that a constraint chooses.
     Automaton,
     /// Every token, by the definition.
     Walk,

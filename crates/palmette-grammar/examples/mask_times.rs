@@ -1,4 +1,4 @@
-//! How long masks of JSON Schemas take, on the first visit and later, and whether they are right.
+//! Times of masks of JSON Schemas, on the first visit and later, and whether they are right.
 //!
 //! ```text
 //! mask_times CASES.jsonl [--walks N] [--limit N] [--check N] [--ahead MS] [--slowest N] [--prepare]
@@ -26,7 +26,7 @@ use serde_json::Value;
 #[derive(Debug, Parser)]
 struct Arguments {
     cases: std::path::PathBuf,
-    /// How often each text is walked.
+    /// Number of walks of each text.
     #[arg(long, default_value_t = 3)]
     walks: usize,
     /// Take the first so many cases.

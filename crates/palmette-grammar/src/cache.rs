@@ -23,7 +23,7 @@ use crate::{Budget, GrammarConstraint, Interrupted, Recognizer, RecognizerLimits
 #[derive(Debug)]
 pub struct GrammarCache {
     limits: CacheLimits,
-    kept: Mutex<Kept>,
+    kept: Mutex<Contents>,
 }
 
 /// Limits of a [`GrammarCache`] and of the grammars compiled in it.
@@ -143,7 +143,7 @@ pub struct CacheStatistics {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Contents {
     places: HashMap<Arc<Key>, Place>,
     /// Counts questions.
     now: u64,
@@ -201,17 +201,17 @@ impl GrammarCache {
         let key = Arc::new((source.clone(), vocabulary.fingerprint()));
         loop {
             match self.place(&key) {
-                Found::Ready(grammar) => {
+                Slot::Ready(grammar) => {
                     return Ok(Cached { grammar, outcome: CacheOutcome::Hit });
                 }
-                Found::Building(build) => {
+                Slot::Building(build) => {
                     if let Some(result) = build.wait(cancelled)? {
                         self.lock().statistics.waited += 1;
                         let outcome = CacheOutcome::Waited;
                         return result.map(|grammar| Cached { grammar, outcome });
                     }
                 }
-                Found::Nothing(build) => return self.build(&key, &build, vocabulary, cancelled),
+                Slot::Nothing(build) => return self.build(&key, &build, vocabulary, cancelled),
             }
         }
     }
@@ -247,30 +247,30 @@ impl GrammarCache {
         CacheStatistics { grammars: kept.ready().count(), bytes: kept.bytes(), ..kept.statistics }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Contents> {
         // Nothing here panics halfway.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(&self, key: &Arc<Key>) -> Found {
+    fn place(&self, key: &Arc<Key>) -> Slot {
         let mut kept = self.lock();
         kept.now += 1;
         let (now, trim) = (kept.now, kept.now.is_multiple_of(BETWEEN_TRIMS));
         let found = match kept.places.get_mut(key) {
             Some(Place::Ready { grammar, last_asked, .. }) => {
                 *last_asked = now;
-                Found::Ready(Arc::clone(grammar))
+                Slot::Ready(Arc::clone(grammar))
             }
             Some(Place::Building(build)) if build.process == std::process::id() => {
-                Found::Building(Arc::clone(build))
+                Slot::Building(Arc::clone(build))
             }
             Some(Place::Building(_)) | None => {
                 let build = Arc::new(Build::new());
                 kept.places.insert(Arc::clone(key), Place::Building(Arc::clone(&build)));
-                Found::Nothing(build)
+                Slot::Nothing(build)
             }
         };
-        kept.statistics.hits += u64::from(matches!(found, Found::Ready(_)));
+        kept.statistics.hits += u64::from(matches!(found, Slot::Ready(_)));
         drop(kept);
         if trim {
             self.trim();
@@ -349,14 +349,14 @@ impl GrammarCache {
     }
 }
 
-enum Found {
+enum Slot {
     Ready(Arc<CompiledGrammar>),
     Building(Arc<Build>),
     /// The place is taken: whoever gets this has to build.
     Nothing(Arc<Build>),
 }
 
-impl Kept {
+impl Contents {
     fn ready(&self) -> impl Iterator<Item = (&Arc<Key>, &Arc<CompiledGrammar>)> {
         self.places.iter().filter_map(|(key, place)| match place {
             Place::Ready { grammar, .. } => Some((key, grammar)),

@@ -29,7 +29,7 @@ pub(crate) struct BoundedGrammar {
 const MAX_STRETCH: usize = 1024;
 
 impl BoundedGrammar {
-    /// Whether all allowed tokens begin with the same byte of text, as they do wherever text is forced.
+    /// True when all allowed tokens begin with the same byte of text, as they do wherever text is forced.
     fn begins_alike(&self, allowed: &[u32]) -> bool {
         let vocabulary = self.grammar.vocabulary();
         let mut first = None;

@@ -1,4 +1,4 @@
-//! What can go wrong: a folder that is no model of text, a request that cannot be answered, a text that breaks off.
+//! Errors: a folder that is no model of text, a request that cannot be answered, a text that breaks off.
 
 use std::path::PathBuf;
 

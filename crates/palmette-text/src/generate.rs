@@ -24,7 +24,7 @@ pub fn generate(
 }
 
 /// A session of the model that writes one text after another: its memory is kept from text to text, and grows with the longest.
-/// What a prompt begins with in common with the text before is not read again.
+/// A beginning in common with the text before is not read again.
 #[derive(Debug)]
 pub struct TextSession {
     model: TextModel,

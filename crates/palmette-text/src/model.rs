@@ -24,7 +24,7 @@ use crate::tool_calls::tool_format_of_template;
 /// Choices that a model's folder leaves open.
 #[derive(Clone, Debug)]
 pub struct TextModelOptions {
-    /// How weights are kept.
+    /// Form of the weights in memory.
     pub weights: WeightFormat,
     /// Statements about special and end tokens beside those of the files.
     pub vocabulary: LoadOptions,

@@ -1,4 +1,4 @@
-//! What is asked for: a prompt, what the text must fit, and how tokens are drawn.
+//! Requests: a prompt, what the text must fit, and how tokens are drawn.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct TextRequest {
     pub prompt: Vec<TokenId>,
     /// The set that the text must be in.
     pub constraint: Constrained,
-    /// How tokens are drawn. Its repetition penalty counts the prompt, too; the other penalties do not.
+    /// Rules by which tokens are drawn. Its repetition penalty counts the prompt, too; the other penalties do not.
     pub sampler: SamplerOptions,
     /// Added to the logits of some tokens.
     pub logit_bias: Vec<(TokenId, f32)>,
@@ -159,7 +159,7 @@ pub enum SpecialText {
 }
 
 impl SpecialText {
-    /// What tokens that are shown are read as.
+    /// Reading of tokens that are shown.
     pub(crate) fn shown(&self, model: &TextModel) -> BTreeMap<TokenId, String> {
         let ends = model.end_tokens();
         let named = || {

@@ -125,7 +125,7 @@ impl TextSequence {
     /// A text at its beginning.
     ///
     /// # Errors
-    /// What [`TextRequest::check`] has against the request.
+    /// Objection of [`TextRequest::check`] to the request.
     pub fn new(model: &TextModel, request: &TextRequest) -> Result<Self, RequestError> {
         request.check(model)?;
         let sampler = request.sampler_checked()?;
@@ -317,7 +317,7 @@ impl Writer {
         if self.stop_string.is_some() { ControlFlow::Break(()) } else { flow }
     }
 
-    /// What was held back, unless a stop string cut it off or nobody listens any more.
+    /// Text that was held back, unless a stop string cut it off or nobody listens any more.
     fn finish(&mut self, reason: &FinishReason, events: &mut Events<'_>) {
         let text = match reason {
             FinishReason::StopString(_) | FinishReason::Cancelled => String::new(),

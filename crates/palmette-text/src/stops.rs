@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 /// Bytes on their way to the caller, held back where a stop string may have begun.
 ///
-/// What is held is a suffix of the text that is a proper beginning of some stop string, so a stop string lies in what is held and
+/// Held is a suffix of the text that is a proper beginning of some stop string, so a stop string lies in what is held and
 /// what comes, never in what was released.
 ///
 /// Cost of a push: bytes held and new, times stop strings and their lengths; no more than the longest stop string is held.

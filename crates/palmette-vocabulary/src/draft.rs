@@ -12,7 +12,7 @@ pub(crate) const MAX_TOKENS: usize = 1 << 24;
 /// Longer than any token: a walk over all tokens keeps a state for each byte of the longest.
 const MAX_TOKEN_BYTES: usize = 1 << 20;
 
-/// What a file says about its tokens.
+/// Tokens as a file describes them.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     /// `texts[t]`: the bytes of token `t`; `None` for special tokens and ids that nothing has.

@@ -28,7 +28,7 @@ const WELL_KNOWN: [&str; 15] = [
     "<｜end▁of▁sentence｜>",
 ];
 
-/// How the end tokens of a vocabulary were found. `Display` says it in a few words.
+/// Source of the end tokens of a vocabulary. `Display` says it in a few words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndsFound {
     /// The encoding defines them.

@@ -2,7 +2,7 @@
 
 use palmette_core::VocabularyError;
 
-/// What a tokenizer file must hold so that it is recognised.
+/// Contents by which a tokenizer file is recognised.
 const READ: &str = "read are: a Hugging Face tokenizer.json, Mistral's tekken.json, a SentencePiece model, a tiktoken file (lines `base64 rank`), a JSON list of \
                     pieces, a JSON object piece -> id, a text list with a token a line";
 
@@ -19,7 +19,7 @@ impl VocabularyLoadError {
         Self { source_name: source_name.to_owned(), kind }
     }
 
-    /// Whether the name is no encoding's and no file has it.
+    /// True when the name is no encoding's and no file has it.
     pub fn is_not_found(&self) -> bool {
         matches!(self.kind, Kind::NotFound { .. } | Kind::NoTokenizer)
     }

@@ -18,7 +18,7 @@ mod carried {
 
     impl HuggingFace {
         /// # Errors
-        /// What the `tokenizers` crate has against the file.
+        /// Objection of the `tokenizers` crate to the file.
         pub(crate) fn new(file: Value) -> Result<Self, String> {
             let mut tokenizer: Box<tokenizers::Tokenizer> =
                 Box::new(serde_json::from_value(file).map_err(|error| error.to_string())?);
@@ -41,7 +41,7 @@ mod carried {
 
     impl WholeText {
         /// # Errors
-        /// What the `tokenizers` crate has against the file.
+        /// Objection of the `tokenizers` crate to the file.
         pub(crate) fn new(file: &[u8]) -> Result<Self, String> {
             let tokenizer = tokenizers::Tokenizer::from_bytes(file);
             let mut tokenizer = Box::new(tokenizer.map_err(|error| error.to_string())?);

@@ -18,16 +18,16 @@ use crate::{
 /// A vocabulary, and what else its source says.
 #[derive(Debug)]
 pub struct LoadedVocabulary {
-    /// What each token spells, and the end tokens.
+    /// Bytes of each token, and the end tokens.
     pub vocabulary: Arc<Vocabulary>,
     /// Cuts text into tokens; `None` when the source does not say how (a tiktoken file of unknown ranks: it lacks
     /// the pattern that splits text).
     pub tokenizer: Option<Tokenizer>,
     /// The name or path it was loaded from.
     pub name: String,
-    /// What kind of source that was.
+    /// Kind of source that was read.
     pub format: Format,
-    /// How the end tokens were found.
+    /// Source of the end tokens.
     pub ends: EndsFound,
     /// The special tokens that have a name, ascending, each with it.
     pub specials: Vec<(TokenId, String)>,
@@ -107,7 +107,7 @@ pub fn load_bytes(
         .map_err(|kind| VocabularyLoadError::new(name, kind))
 }
 
-/// What the reader of a format makes.
+/// Result of the reader of a format.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) draft: Draft,

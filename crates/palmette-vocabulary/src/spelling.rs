@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::error::{Kind, invalid};
 
-/// How a vocabulary spells bytes: steps applied to each piece alone, in order.
+/// Spelling of bytes by a vocabulary: steps applied to each piece alone, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Spelling {
     steps: Vec<Step>,

@@ -14,7 +14,7 @@ use crate::options::{Assumption, LoadOptions};
 use crate::rank_pairs::RankPairs;
 use crate::tokenizer::Method;
 
-/// Whether the first line looks like a tiktoken file's.
+/// True when the first line looks like a tiktoken file's.
 pub(crate) fn is_tiktoken(text: &str) -> bool {
     text.lines().next().is_some_and(|line| token(line).is_some())
 }

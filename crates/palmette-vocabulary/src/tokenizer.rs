@@ -24,7 +24,7 @@ pub struct Tokenizer {
     sorted: Vec<TokenId>,
 }
 
-/// How text is cut.
+/// Way in which text is cut.
 pub(crate) enum Method {
     /// As the encoding does.
     Encoding(BytePairs),
@@ -150,7 +150,7 @@ pub enum TokenizeError {
         "the vocabulary's tokenizer changes this text at byte {at} or after: it normalises it, or has no token for it"
     )]
     Changed {
-        /// Where the tokens stop spelling the text, in bytes from its beginning.
+        /// Place where the tokens stop spelling the text, in bytes from its beginning.
         at: usize,
     },
     /// No token of a list fits.
@@ -164,7 +164,7 @@ pub enum TokenizeError {
         "at byte {at}, a run of white space is longer than the limit of {MAX_SPACE_RUN} characters"
     )]
     SpaceRun {
-        /// Where the run is longer than the limit, in bytes from the beginning of the text.
+        /// Place where the run is longer than the limit, in bytes from the beginning of the text.
         at: usize,
     },
     /// Only the bytes of tokens are read of such a source in this build.
@@ -184,7 +184,7 @@ pub enum TokenizeError {
     /// The tokenizer gave up.
     #[error("the vocabulary's tokenizer failed: {reason}")]
     Failed {
-        /// What it said.
+        /// Message of the tokenizer.
         reason: String,
     },
 }

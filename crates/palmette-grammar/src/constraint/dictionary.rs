@@ -84,11 +84,11 @@ pub struct DictionaryStatistics {
 /// The masks that were asked for by reference.
 #[derive(Debug, Default)]
 pub(super) struct MaskDictionary {
-    kept: RwLock<Kept>,
+    kept: RwLock<Entries>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Entries {
     generation: u32,
     masks: Vec<Arc<[u32]>>,
     by_hash: HashMap<u64, Vec<u32>>,
@@ -200,7 +200,7 @@ impl MaskDictionary {
         DictionaryStatistics { masks, bytes, generation }
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, Kept> {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Entries> {
         self.kept.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -212,7 +212,7 @@ impl MaskDictionary {
     fn intern(&self, words: &[u32], parts: Option<Parts>) -> MaskRef {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         if kept.bytes > MAX_BYTES {
-            *kept = Kept { generation: kept.generation.wrapping_add(1), ..Kept::default() };
+            *kept = Entries { generation: kept.generation.wrapping_add(1), ..Entries::default() };
         }
         let hash = hash(words);
         let alike = kept.by_hash.get(&hash).map_or(&[][..], Vec::as_slice);
@@ -234,7 +234,7 @@ impl MaskDictionary {
     }
 }
 
-impl Kept {
+impl Entries {
     fn at(&self, index: u32) -> MaskRef {
         let id = MaskId { generation: self.generation, index };
         MaskRef { id, words: Arc::clone(&self.masks[index as usize]) }

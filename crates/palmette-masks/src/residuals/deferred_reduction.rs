@@ -14,7 +14,7 @@ use super::Unread;
 use super::layer_states::LayerId;
 use super::lexemes::LexemeId;
 use super::place::{ExceptId, Place};
-use super::stack_simulation::{Found, Memos, StackSimulation};
+use super::stack_simulation::{Memos, Outcome, StackSimulation};
 use super::suffix_sets::{SuffixSet, SuffixSetId};
 use crate::tables::{IndexSet, table_bytes};
 use crate::{NonterminalId, TerminalId};
@@ -44,9 +44,9 @@ pub(super) struct DeferredSets {
     /// Ascending.
     sets: IndexSet<Box<[DeferredReduction]>>,
     /// With the state that is missing.
-    steps: HashMap<(DeferredId, StateId), Found>,
+    steps: HashMap<(DeferredId, StateId), Outcome>,
     /// With what a rule's head goes on.
-    reduced: HashMap<(At, NonterminalId, StateId), Found>,
+    reduced: HashMap<(At, NonterminalId, StateId), Outcome>,
     bytes: usize,
 }
 
@@ -72,8 +72,8 @@ impl DeferredSets {
     /// About how much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
         table_bytes::<Box<[DeferredReduction]>>(self.sets.len())
-            + table_bytes::<(DeferredId, StateId, Found)>(self.steps.len())
-            + table_bytes::<(At, NonterminalId, StateId, Found)>(self.reduced.len())
+            + table_bytes::<(DeferredId, StateId, Outcome)>(self.steps.len())
+            + table_bytes::<(At, NonterminalId, StateId, Outcome)>(self.reduced.len())
             + self.bytes
     }
 
@@ -100,7 +100,7 @@ impl DeferredSets {
 
 impl Memos<'_, '_, '_> {
     /// Resumes a set of deferred reductions with the state that decides: the suffix sets found, as parts of one, and the set deferred then.
-    pub(super) fn step(&mut self, deferred: DeferredId, state: StateId) -> Result<Found, Unread> {
+    pub(super) fn step(&mut self, deferred: DeferredId, state: StateId) -> Result<Outcome, Unread> {
         if let Some(&known) = self.suffix_sets.deferred.steps.get(&(deferred, state)) {
             return Ok(known);
         }
@@ -129,13 +129,13 @@ impl Memos<'_, '_, '_> {
             rest.extend(after.map(|deferred| deferred.without(except)));
         }
         let suffix_set = self.suffix_sets.intern(SuffixSet { parts, ..SuffixSet::default() });
-        let found = Found { suffix_set, deferred: self.suffix_sets.deferred.intern(&mut rest) };
+        let found = Outcome { suffix_set, deferred: self.suffix_sets.deferred.intern(&mut rest) };
         self.suffix_sets.deferred.steps.insert(step, found);
         Ok(found)
     }
 
     /// Suffixes that are accepted once a rule's head is on top of a state.
-    fn reduced(&mut self, at: At, head: NonterminalId, state: StateId) -> Result<Found, Unread> {
+    fn reduced(&mut self, at: At, head: NonterminalId, state: StateId) -> Result<Outcome, Unread> {
         if let Some(&known) = self.suffix_sets.deferred.reduced.get(&(at, head, state)) {
             return Ok(known);
         }

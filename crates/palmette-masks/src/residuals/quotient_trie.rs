@@ -83,7 +83,7 @@ impl QuotientTrie {
         if let Some(known) = node.next.get() {
             return Ok(Some(known));
         }
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<Group> = Vec::new();
         let mut dead = Vec::new();
         // By byte, the place in `found`.
         let mut after: [Option<Option<usize>>; 256] = [None; 256];
@@ -97,7 +97,7 @@ impl QuotientTrie {
                             dead.push(child.byte);
                             None
                         }
-                        Some(next) => Some(Found::of(&mut found, next, child.byte)),
+                        Some(next) => Some(Group::of(&mut found, next, child.byte)),
                     });
                 }
                 if let Some(place) = known.flatten() {
@@ -114,11 +114,11 @@ impl QuotientTrie {
         if self.nodes.count() + found.len() > MAX_NODES {
             return Ok(None);
         }
-        let bytes = |found: &Found| {
+        let bytes = |found: &Group| {
             size_of_val(&*found.members) + found.bytes.len() + size_of::<(QuotientNode, Child)>()
         };
         residuals.add_bytes(dead.len() + found.iter().map(bytes).sum::<usize>());
-        let children = found.into_iter().map(|Found { residual, bytes, members, height }| {
+        let children = found.into_iter().map(|Group { residual, bytes, members, height }| {
             let node = self.nodes.push(QuotientNode::new(residual, members, height));
             Child { node: node as u32, bytes: bytes.into() }
         });
@@ -128,14 +128,14 @@ impl QuotientTrie {
 }
 
 /// A node in the making.
-struct Found {
+struct Group {
     residual: ResidualId,
     bytes: Vec<u8>,
     members: Vec<u32>,
     height: u8,
 }
 
-impl Found {
+impl Group {
     /// The place of the node for a residual that is reached by a byte.
     fn of(all: &mut Vec<Self>, residual: ResidualId, byte: u8) -> usize {
         let place = all.iter().position(|found| found.residual == residual).unwrap_or(all.len());

@@ -7,7 +7,7 @@ use super::Unread;
 use super::deferred_reduction::DeferredId;
 use super::layer_states::LayerId;
 use super::place::Place;
-use super::stack_simulation::{Found, Memos, StackSimulation};
+use super::stack_simulation::{Memos, Outcome, StackSimulation};
 use super::suffix_sets::{SuffixSetId, SuffixSets};
 use crate::stack_automaton::{AutomatonNodeId, StackAutomaton};
 
@@ -67,7 +67,11 @@ impl SuffixSets {
         self.get(self.mask_nodes.get(node).said.suffix_set).restored.is_some()
     }
 
-    fn add_node(&mut self, asked: Asked, Found { suffix_set, deferred }: Found) -> AutomatonNodeId {
+    fn add_node(
+        &mut self,
+        asked: Asked,
+        Outcome { suffix_set, deferred }: Outcome,
+    ) -> AutomatonNodeId {
         let missing = self.deferred.missing(deferred);
         self.nodes_mut(asked).intern(Said { suffix_set, deferred, asked }, missing)
     }
@@ -130,7 +134,7 @@ impl Memos<'_, '_, '_> {
         let step = self.step(deferred, state)?;
         let more = self.suffix_sets.get(step.suffix_set).parts.clone();
         let suffix_set = self.suffix_sets.union(asked, suffix_set, &more);
-        let found = Found { suffix_set, deferred: step.deferred };
+        let found = Outcome { suffix_set, deferred: step.deferred };
         let next = self.suffix_sets.add_node(asked, found);
         self.suffix_sets.nodes_mut(asked).know_next(node, state, next);
         Ok(next)

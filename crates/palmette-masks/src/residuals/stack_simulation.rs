@@ -27,7 +27,7 @@ use crate::{Budget, NonterminalId, TerminalId};
 
 /// Result of a simulation with one state at hand.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct Outcome {
     pub(super) suffix_set: SuffixSetId,
     pub(super) deferred: DeferredId,
 }
@@ -133,14 +133,14 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Suffixes that are accepted at a place.
-    pub(super) fn read_place(mut self, place: Place) -> Result<Found, Unread> {
+    pub(super) fn read_place(mut self, place: Place) -> Result<Outcome, Unread> {
         self.start(place, TopId::WHOLE);
         let found = self.find_all();
         self.finish(found)
     }
 
     /// Suffixes that are accepted once a rule's head is on the stack.
-    pub(super) fn read_reduced(mut self, at: At, head: NonterminalId) -> Result<Found, Unread> {
+    pub(super) fn read_reduced(mut self, at: At, head: NonterminalId) -> Result<Outcome, Unread> {
         let tables = self.fixed.recognizer.parser().tables();
         if let Some(target) = tables.goto(self.partial.state(TopId::WHOLE), head) {
             let stack = self.partial.push(target, TopId::WHOLE);
@@ -160,7 +160,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         mut self,
         in_progress: &InProgress,
         layer: LayerId,
-    ) -> Result<Found, Unread> {
+    ) -> Result<Outcome, Unread> {
         let found = self.find_mask(in_progress, layer);
         self.finish(found)
     }
@@ -202,10 +202,10 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Interns what was found, if it was; gives the memory back.
-    fn finish(self, found: Result<(), Unread>) -> Result<Found, Unread> {
+    fn finish(self, found: Result<(), Unread>) -> Result<Outcome, Unread> {
         let mut memory = SimulationMemory { partial: self.partial, ..self.memory };
         let suffix_sets = self.memos.suffix_sets;
-        let found = found.map(|()| Found {
+        let found = found.map(|()| Outcome {
             suffix_set: suffix_sets.intern(memory.found.clone()),
             deferred: suffix_sets.deferred.intern(&mut memory.deferred),
         });

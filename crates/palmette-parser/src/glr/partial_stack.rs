@@ -251,7 +251,7 @@ impl PartialStack {
     /// The stack without its `count` topmost states; `None` when it has none left.
     ///
     /// # Errors
-    /// How many states are to be read for that, where they are not known.
+    /// Number of states to be read for that, where they are not known.
     fn pop(&self, stack: TopId, count: usize) -> Result<Option<TopId>, u32> {
         let mut at = stack;
         for popped in 0..count {

@@ -16,7 +16,7 @@ use super::{
 use crate::{Budget, Grammar, Lexing, TerminalId, TerminalKind, TerminalSet};
 
 /// Target of a step from a state.
-pub(super) enum Found {
+pub(super) enum Transition {
     Dead,
     State(LexerState),
 }
@@ -261,7 +261,7 @@ impl Determiniser {
         from: LexerState,
         byte: u8,
         budget: &mut Budget<'_>,
-    ) -> Result<Found, LexerError> {
+    ) -> Result<Transition, LexerError> {
         let Meaning { competes, pending, live, guards, history, .. } =
             self.meanings[from.0 as usize].clone();
         let pending = match pending {
@@ -269,7 +269,7 @@ impl Determiniser {
             _ => self.expressions.making(budget).derive(pending, byte)?,
         };
         if pending == ExprId::NEVER {
-            return Ok(Found::Dead);
+            return Ok(Transition::Dead);
         }
         let mut left = Vec::new();
         for &(terminal, expr) in &live {
@@ -286,13 +286,13 @@ impl Determiniser {
         let live = left.into();
         let to = Meaning { fresh: false, competes, pending, live, guards, history };
         if let Some(&known) = self.ids.get(&to) {
-            return Ok(Found::State(known));
+            return Ok(Transition::State(known));
         }
         let possible = self.viable_terminals(&to, budget)?;
         if possible.is_empty() {
-            return Ok(Found::Dead);
+            return Ok(Transition::Dead);
         }
-        self.add(states, to, possible).map(Found::State)
+        self.add(states, to, possible).map(Transition::State)
     }
 
     /// Ends of the lexeme in progress.

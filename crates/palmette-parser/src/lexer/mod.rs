@@ -47,7 +47,7 @@ use std::{
     },
 };
 
-use determinise::{Determiniser, Found};
+use determinise::{Determiniser, Transition};
 pub use error::LexerError;
 
 use palmette_regex::expressions::{ByteClasses, ExprId, Expressions};
@@ -522,8 +522,8 @@ impl Lexer {
         let found = self
             .step(|determiniser, budget| determiniser.advance(&self.states, state, byte, budget))?;
         let found = match found {
-            Found::Dead => None,
-            Found::State(to) => Some(to),
+            Transition::Dead => None,
+            Transition::State(to) => Some(to),
         };
         let entry = found.map_or(DEAD, |to| to.0 + FIRST_STATE);
         from.row[class].store(entry, Ordering::Release);

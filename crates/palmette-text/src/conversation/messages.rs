@@ -98,7 +98,7 @@ impl<'t> MessageReader<'t> {
     }
 }
 
-/// Whether a member is the name of a tool, beside what the tool gave: it is named by its call, too.
+/// True when a member is the name of a tool, beside what the tool gave: it is named by its call, too.
 fn is_of_tool(role: &str, member: &str) -> bool {
     member == "name" && ["tool", "function"].contains(&role)
 }
@@ -108,7 +108,7 @@ fn broken(member: &str, rule: impl Into<String>) -> Broken {
     (format!("/{member}"), rule.into())
 }
 
-/// Whether a member says nothing: clients write out what they do not use.
+/// True when a member says nothing: clients write out what they do not use.
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,

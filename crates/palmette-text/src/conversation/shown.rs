@@ -9,7 +9,7 @@ const PROBE: &str = "palmette_probe";
 /// A time at which templates that print the date are tried.
 const SOME_TIME: i64 = 1_700_000_000;
 
-/// Whether the template tells the model of the tools that it is handed.
+/// True when the template tells the model of the tools that it is handed.
 pub(crate) fn shows_tools(template: &ChatTemplate) -> bool {
     let messages = json!([{"role": "user", "content": "x"}]);
     let parameters = json!({"type": "object", "properties": {}, "required": []});
@@ -17,24 +17,24 @@ pub(crate) fn shows_tools(template: &ChatTemplate) -> bool {
     shows(template, &messages, Some(&tools)).unwrap_or_else(|| template.mentions("tools"))
 }
 
-/// Whether a role stands in the template by its name.
+/// True when a role stands in the template by its name.
 pub(super) fn is_named(template: &ChatTemplate, role: &str) -> bool {
     let source = template.source();
     ["'", "\""].iter().any(|quote| source.contains(&format!("{quote}{role}{quote}")))
 }
 
-/// Whether the template shows messages of this role.
+/// True when the template shows messages of this role.
 pub(super) fn shows_role(template: &ChatTemplate, role: &str) -> bool {
     is_named(template, role) || takes_role(template, role)
 }
 
-/// Whether the template shows a message of this role when it is tried: one that refuses the role by its name does not.
+/// True when the template shows a message of this role when it is tried: one that refuses the role by its name does not.
 pub(super) fn takes_role(template: &ChatTemplate, role: &str) -> bool {
     let said = json!({"role": role, "content": PROBE});
     shows(template, &with_others(role, said), None) == Some(true)
 }
 
-/// Whether the template shows a member of messages of this role; it may, where it refuses to be tried.
+/// True when the template shows a member of messages of this role; it may, where it refuses to be tried.
 pub(super) fn shows_member(template: &ChatTemplate, role: &str, member: &str) -> bool {
     let said = json!({"role": role, "content": "x", member: PROBE});
     template.mentions(member) && shows(template, &with_others(role, said), None) != Some(false)
@@ -51,7 +51,7 @@ fn with_others(role: &str, said: Value) -> Value {
     }
 }
 
-/// Whether the probe stands in the text; `None` where the template refuses the conversation.
+/// True when the probe stands in the text; `None` where the template refuses the conversation.
 fn shows(template: &ChatTemplate, messages: &Value, tools: Option<&Value>) -> Option<bool> {
     let chat =
         Chat { tools, add_generation_prompt: true, now: Some(SOME_TIME), ..Chat::new(messages) };

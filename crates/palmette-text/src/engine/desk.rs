@@ -83,7 +83,7 @@ pub(super) struct Desk {
     max_waiting: usize,
 }
 
-/// What came to the thread that runs the model.
+/// Message to the thread that runs the model.
 pub(super) struct Arrivals {
     pub(super) waiting: Vec<Waiting>,
     pub(super) settled: Vec<Settled>,

@@ -124,7 +124,7 @@ pub enum Refused {
     Closed,
 }
 
-/// What happens to a text.
+/// Event in the life of a text.
 #[derive(Debug)]
 pub enum Update {
     /// Log-probabilities of the prompt's tokens from the second on, where they were asked for; before the text.

@@ -25,7 +25,7 @@ pub(super) struct Runner {
     /// In the order of their admission.
     rows: Vec<Row>,
     /// Texts that have ended, the latest last: others may begin as they do.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<IdleSequence>,
     next: u64,
     /// Tokens of the vocabulary.
     num_tokens: usize,
@@ -59,7 +59,7 @@ struct Row {
 }
 
 /// A text that has ended.
-struct Kept {
+struct IdleSequence {
     sequence: SequenceId,
     tokens: Vec<TokenId>,
 }
@@ -256,7 +256,7 @@ impl Runner {
         }
         let mut tokens = row.tokens;
         tokens.truncate(row.read);
-        self.kept.push_back(Kept { sequence, tokens });
+        self.kept.push_back(IdleSequence { sequence, tokens });
         if self.kept.len() > self.options.max_texts {
             self.forget_oldest();
         }

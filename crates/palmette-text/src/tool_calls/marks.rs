@@ -34,22 +34,23 @@ pub(super) fn at_start(text: &str, mark: &str) -> Match {
 }
 
 /// The first place at which one of the marks stands, or where the text ends in a beginning of one.
-pub(super) fn first_of<'m>(text: &str, marks: &[&'m str]) -> Option<(usize, Found<'m>)> {
+pub(super) fn first_of<'m>(text: &str, marks: &[&'m str]) -> Option<(usize, MarkPlace<'m>)> {
     text.char_indices().find_map(|(place, _)| {
         let rest = &text[place..];
         let matches = || marks.iter().map(|&mark| (mark, at_start(rest, mark)));
         let whole = matches().find_map(|(mark, found)| match found {
-            Match::Whole(len) if len > 0 => Some(Found::Whole { mark, len }),
+            Match::Whole(len) if len > 0 => Some(MarkPlace::Whole { mark, len }),
             _ => None,
         });
-        let begun = || matches().any(|(_, found)| found == Match::Begun).then_some(Found::Begun);
+        let begun =
+            || matches().any(|(_, found)| found == Match::Begun).then_some(MarkPlace::Begun);
         Some((place, whole.or_else(begun)?))
     })
 }
 
 /// A mark that was found, whole or begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found<'m> {
+pub(super) enum MarkPlace<'m> {
     Begun,
     Whole { mark: &'m str, len: usize },
 }
@@ -73,11 +74,11 @@ mod tests {
     #[test]
     fn the_first_mark_counts_and_a_beginning_at_the_end() {
         let found = |text| first_of(text, &["<a>", "<ab>", "[x]"]);
-        assert_eq!(found("1<ab>2<a>"), Some((1, Found::Whole { mark: "<ab>", len: 4 })));
-        assert_eq!(found("1<a"), Some((1, Found::Begun)));
+        assert_eq!(found("1<ab>2<a>"), Some((1, MarkPlace::Whole { mark: "<ab>", len: 4 })));
+        assert_eq!(found("1<a"), Some((1, MarkPlace::Begun)));
         assert_eq!(found("1<c"), None);
-        assert_eq!(found("<<a>"), Some((1, Found::Whole { mark: "<a>", len: 3 })));
-        assert_eq!(found("é[x"), Some((2, Found::Begun)));
+        assert_eq!(found("<<a>"), Some((1, MarkPlace::Whole { mark: "<a>", len: 3 })));
+        assert_eq!(found("é[x"), Some((2, MarkPlace::Begun)));
         assert_eq!(first_of("", &["<a>"]), None);
     }
 }

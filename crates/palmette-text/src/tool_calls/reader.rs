@@ -3,7 +3,7 @@
 use palmette_grammar::frontends::structural_tag::ToolFormat;
 
 use super::json_value::{JsonValue, Read};
-use super::marks::{Found, Match, at_start, first_of};
+use super::marks::{MarkPlace, Match, at_start, first_of};
 use crate::request::SpecialText;
 
 /// The longest name of a tool that is waited for, in bytes.
@@ -102,7 +102,7 @@ impl ToolCallReader {
         pieces
     }
 
-    /// What was held back: there is no more text.
+    /// Text that was held back: there is no more text.
     pub fn finish(mut self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let rest = std::mem::take(&mut self.buffer);
@@ -145,7 +145,7 @@ impl ToolCallReader {
         let place = found.map_or(self.buffer.len(), |(place, _)| place);
         let before = self.take(place);
         self.words(pieces, before);
-        let Some((_, Found::Whole { mark, len })) = found else { return false };
+        let Some((_, MarkPlace::Whole { mark, len })) = found else { return false };
         self.state = match () {
             () if group.is_some_and(|(begin, _)| mark == begin) => State::Between,
             () if mark == self.begin.0 => State::Name(len),
@@ -164,7 +164,7 @@ impl ToolCallReader {
         let place = found.map_or(self.buffer.len(), |(place, _)| place);
         let before = self.take(place);
         add(pieces, Piece::Reasoning, before);
-        let Some((_, Found::Whole { len, .. })) = found else { return false };
+        let Some((_, MarkPlace::Whole { len, .. })) = found else { return false };
         self.take(len);
         self.state = State::Words;
         true

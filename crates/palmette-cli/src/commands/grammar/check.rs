@@ -60,10 +60,10 @@ struct Text {
     /// Characters or terminals that could have followed instead.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     expected: Vec<String>,
-    /// Whether the text could have ended there.
+    /// True when the text could have ended there.
     #[serde(skip)]
     may_end: bool,
-    /// Whether the text without the line end at its end is in the language.
+    /// True when the text without the line end at its end is in the language.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     only_line_end: bool,
 }
@@ -187,7 +187,7 @@ fn read(recognizer: &Recognizer, file: String, text: &[u8]) -> anyhow::Result<Te
     })
 }
 
-/// Whether a text may end at a position; at none where the language is empty.
+/// True when a text may end at a position; at none where the language is empty.
 fn accepts(
     recognizer: &Recognizer,
     position: Option<&Position>,
