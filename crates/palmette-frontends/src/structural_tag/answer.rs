@@ -57,7 +57,7 @@ const ELSEWHERE: &[&str] = &[
 const TYPES: [(&str, &[&str]); 9] = [
     ("text", &[]),
     ("json_object", &["schema", "value"]),
-    ("json_schema", &["json_schema", "schema", "value"]),
+    ("json_schema", &["json_schema", "schema", "value", "resources"]),
     ("json", &["schema", "value"]),
     ("structural_tag", &["format", "structures", "triggers"]),
     ("regex", &["pattern", "value"]),
@@ -138,10 +138,10 @@ fn format(members: &Members<'_>, at: JsonId) -> Result<Option<Part>> {
     members.only(at, &what, &[&["type"], *known].concat(), SILENT)?;
     let inner = members.get(at, "json_schema").filter(|_| known.contains(&"json_schema"));
     if let Some(inner) = inner {
-        members.only(inner, "json_schema", &["schema"], SILENT)?;
+        members.only(inner, "json_schema", &["schema", "resources"], SILENT)?;
     }
     let inside = inner.map(|inner| members.needed(inner, "schema")).transpose()?;
-    let given = known.iter().filter(|name| **name != "json_schema");
+    let given = known.iter().filter(|name| !["json_schema", "resources"].contains(name));
     let given = given.filter_map(|name| members.get(at, name));
     let mut given = inside.into_iter().chain(given);
     let body = given.next();
@@ -164,7 +164,19 @@ fn format(members: &Members<'_>, at: JsonId) -> Result<Option<Part>> {
     match *kind {
         "text" => Ok(None),
         "json_object" | "json" if body.is_none() => Ok(Some(Part::made_schema(at, ANY_OBJECT))),
-        "json_object" | "json" | "json_schema" => Ok(Some(schema(members, needed()?))),
+        "json_schema" => {
+            let mut part = schema(members, needed()?);
+            if let (Some(at), Format::Schema(schema)) =
+                (members.get(inner.unwrap_or(at), "resources"), &mut part.format)
+            {
+                let object = members.json.object(at);
+                let rule = "it is an object of schemas by their URIs";
+                let object = object.ok_or_else(|| members.error(at, rule))?;
+                schema.resources = object.members().to_vec();
+            }
+            Ok(Some(part))
+        }
+        "json_object" | "json" => Ok(Some(schema(members, needed()?))),
         "regex" => written(|_| Language::Regex),
         "lark" => written(|_| Language::Lark),
         "gbnf" => written(|_| Language::Gbnf),

@@ -1,5 +1,7 @@
 //! Formats as they were read: what a text consists of, each part with its place in the document.
 
+use std::sync::Arc;
+
 use crate::TokenPattern;
 use crate::json_schema::source::JsonId;
 use crate::json_schema::{Framing, PropertyOrder};
@@ -50,6 +52,8 @@ pub(super) struct Schema {
     pub(super) framing: Framing,
     /// Order of members, where the document asks for one.
     pub(super) order: Option<PropertyOrder>,
+    /// Schemas that it refers to, by URI.
+    pub(super) resources: Vec<(Arc<str>, JsonId)>,
     /// True when the document asks for JSON without blanks.
     pub(super) is_compact: bool,
     /// True when the document asks for no members beside the declared ones.

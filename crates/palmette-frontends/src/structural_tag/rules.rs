@@ -195,6 +195,9 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
         let mut options = self.options.json_schema.clone();
         options.order = schema.order.unwrap_or(options.order);
         options.closed_objects |= schema.is_closed;
+        let given = schema.resources.iter();
+        let given = given.map(|(uri, at)| (uri.to_string(), self.json.text(*at).to_owned()));
+        options.resources.extend(given);
         if schema.is_compact {
             options.whitespace = Whitespace::Compact;
         }

@@ -510,6 +510,9 @@ fn a_schema_is_read_wherever_servers_put_it() {
     ] {
         refused(&both(&format!(r#", "response_format": {format}"#)), rule);
     }
+    let among = r#", "response_format": {"type": "json_schema", "json_schema": {"schema": {"$ref": "urn:a"}, "resources": {"urn:a": {"const": 1}}}}"#;
+    calls(&both(among), "hermes", &["1"], &["2"]);
+    refused(&both(&among.replace(r#"{"urn:a": {"const": 1}}"#, "[]")), "schemas by their URIs");
     let (_, said) = read(&both(r#", "response_format": {"type": "text", "schema": {}}"#), "hermes");
     assert_eq!(said[0].0, "/response_format/schema");
 }
