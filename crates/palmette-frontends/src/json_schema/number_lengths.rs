@@ -16,7 +16,7 @@ const MAX_ZEROS_AFTER: u32 = 20;
 /// Remainders that are told apart beside a count of digits. Of more, an automaton counts the digits of whole numbers itself.
 const MAX_REMAINDERS: u64 = 1_000;
 
-/// The same where digits after the point count, which no automaton does: a search may go through all of them.
+/// Remainders that are told apart where digits after the point count: a search may go through all of them.
 const MAX_REMAINDERS_OF_FRACTIONS: u64 = 20_000;
 
 /// Room for the digits of numbers.
