@@ -71,7 +71,7 @@ def test_answers_depend_on_their_row_alone(demo, histories) -> None:
         places = shuffled[start:end]
         assert answer(histories.take(pa.array(places, pa.int64()))).to_pylist() == [whole[place] for place in places]
     assert of(demo, threads=1)(histories).to_pylist() == whole
-    assert of(demo, beam_width=200)(histories).to_pylist() == of(demo, beam_width=200, probe_width=0)(histories).to_pylist()
+    assert of(demo, beam_width=200)(histories).to_pylist() == of(demo, beam_width=200, mode="beam")(histories).to_pylist()
 
 
 def test_pickles_have_paths_and_options_alone(demo, histories) -> None:
@@ -116,7 +116,7 @@ def test_batches_polars_and_other_columns(demo, histories) -> None:
 
 
 def test_the_interpreter_is_free_meanwhile(demo, histories) -> None:
-    answer = of(demo, beam_width=100, probe_width=0, threads=1)
+    answer = of(demo, beam_width=100, mode="beam", threads=1)
     answer(histories.slice(0, 1))
     done = threading.Event()
     thread = threading.Thread(target=lambda: (answer(histories), done.set()))
