@@ -240,6 +240,11 @@ CALLS: dict[str, Callable[[World], Any]] = {
         *(w.catalog.contains_prefix(w.codes[:9, :2]).tolist(), w.codes[3].tolist() in w.catalog),
     ],
     "Catalog.filter": lambda w: len(w.catalog.filter({"range": {"price": {"lt": 20}}})),
+    "Catalog.cache_statistics Catalog.clear_cache": lambda w: [
+        sorted(w.catalog.cache_statistics),
+        w.catalog.clear_cache(),
+        w.catalog.cache_statistics["filters"],
+    ],
     "Catalog.all_items Catalog.items_with_ids": lambda w: [
         len(w.catalog.all_items()),
         w.catalog.items_with_ids(["4", "2"]).ids(),
