@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from palmette._palmette import Catalog, LiveReader, Recommender
-from palmette.types import ArrowTable, FilterLike
+from palmette.types import ArrowTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from typing import Unpack
+
+    from palmette.types import RecommendQuestion
 
 
 class BatchRecommender:
@@ -24,9 +26,9 @@ class BatchRecommender:
     into batches. So the directory of a live catalog, which would be read at another generation by each process, goes with the
     ``generation`` to read, one that is kept (``palmette catalog live keep``).
 
-    ``k`` to ``include_seen`` are those of `Recommender.recommend`. ``unknown``: items of a history that the catalog does not have are the row's ``error``, or left out and
-    counted (``"skip"``). ``threads``: rows answered at once, by default as many as there are processors; 1 where the engine runs
-    a process a processor. Rules of validity need a ``now``.
+    ``question`` has the keywords of `Recommender.recommend`. ``unknown_items``: items of a history that the catalog never had are left
+    out and counted, or the row's ``error``. ``threads``: rows answered at once, by default as many as there are processors; 1 where
+    the engine runs a process a processor. Rules of validity need a ``now``.
     """
 
     def __init__(
@@ -35,14 +37,6 @@ class BatchRecommender:
         catalog: str | os.PathLike[str],
         *,
         k: int = 10,
-        beam_width: int = 128,
-        filter: FilterLike | None = None,
-        exclude: Iterable[str | int] | None = None,
-        rules: Mapping[str, Any] | str | None = None,
-        mode: Literal["auto", "beam", "draft"] = "auto",
-        probe_width: int | None = None,
-        include_seen: bool = False,
-        unknown: Literal["error", "skip"] = "error",
         threads: int | None = None,
         generation: int | str | None = None,
         layout: str | None = None,
@@ -52,20 +46,11 @@ class BatchRecommender:
         time_column: str | None = None,
         target_column: str | None = None,
         list_separator: str | None = None,
+        **question: Unpack[RecommendQuestion],
     ) -> None:
-        if unknown not in ("error", "skip"):
-            raise ValueError(f'unknown is {unknown!r}; it is "error" or "skip"')
         self._files = (os.fspath(model_dir), os.fspath(catalog), generation)
-        self._wishes = {
+        self._wishes: dict[str, Any] = {
             "k": k,
-            "beam_width": beam_width,
-            "filter": filter,
-            "exclude": None if exclude is None else list(exclude),
-            "rules": rules,
-            "mode": mode,
-            "probe_width": probe_width,
-            "include_seen": include_seen,
-            "unknown": unknown,
             "threads": threads,
             "layout": layout,
             "user_column": user_column,
@@ -74,6 +59,7 @@ class BatchRecommender:
             "time_column": time_column,
             "target_column": target_column,
             "list_separator": list_separator,
+            **question,
         }
         self._recommender: Recommender | None = None
         self._loading, self._process = threading.Lock(), os.getpid()
@@ -94,7 +80,8 @@ class BatchRecommender:
         """Answers each row of a table: a row each, in their order.
 
         The columns that are read are told by their names, as in files (docs/file-formats.md): the list of items in ``history`` or
-        ``items``, the user in ``user_id`` or ``user``, or by the options; others are not read, which a `UserWarning` says. Those of the answers are the command's: ``user``,
+        ``items``, the user in ``user_id`` or ``user``, or by the options; others are not read, which a `UserWarning` says. Those of
+        the answers are the command's: ``user``,
         ``items``, ``scores``, ``codes``, ``skipped``, ``error``. A row that cannot be answered has the reason in ``error`` and null
         lists; an empty history is answered, a null one is an error, a null user stays null.
 

@@ -15,6 +15,7 @@ from palmette.types import (
     IntArray,
     Integers,
     Limits,
+    RecommendQuestion,
     SchemaOptions,
     Successors,
     Update,
@@ -805,58 +806,29 @@ class Recommender:
         cls, model_dir: str | os.PathLike[str], catalog: Catalog | LiveCatalog | LiveReader
     ) -> Recommender: ...
     def recommend(
-        self,
-        history: Iterable[str | int],
-        k: int = 10,
-        beam_width: int = 128,
-        filter: FilterLike | None = None,
-        exclude: Iterable[str | int] | None = None,
-        rules: Mapping[str, Any] | str | None = None,
-        mode: Literal["auto", "beam", "draft"] = "auto",
-        probe_width: int | None = None,
-        include_seen: bool = False,
-        *,
-        query: str | None = None,
-        user: Mapping[str, Any] | str | None = None,
-        think_tokens: int | None = None,
+        self, history: Iterable[str | int | Sequence[int]], k: int | None = None, **question: Unpack[RecommendQuestion]
     ) -> Answer:
-        """The best items to follow a history of ids, oldest first. Ids that the catalog does not have are left out, and in the
-        answer's ``unknown``.
+        """The best items to follow a history, oldest first, by id or by semantic ID as a list of codes. Items that the catalog never
+        had are left out, and in the answer's ``unknown``.
 
-        ``rules``: business rules as one document, as over HTTP. ``mode``: by the decoder, or by a draft head. ``probe_width``: the
-        width of a narrow search that goes first, and spares most of the work where it finds what is wanted; the answer is the same.
-        With ``"auto"`` it is chosen where the beam is eight times as wide; 0, or ``"beam"`` without it, for none. ``query`` and ``user`` are for models whose prompts have places for them; ``think_tokens`` lets one reason before the item.
+        The keywords are the members of the question as it is asked over HTTP (docs/http.md): ``filter`` and ``rules`` of the business,
+        ``beam_width``, ``exclude``, ``exclude_seen=False`` to recommend items of the history too, ``unknown_items="error"``.
+        ``mode``: ``"auto"`` sends a narrow search first where the beam is eight times as wide and so spares most of the work, the
+        answer is the same; ``"draft"`` asks a draft head. ``query`` and ``user`` are for models whose prompts have places for them;
+        ``think_tokens`` lets one reason before the item, ``explain_items`` write after the first; ``trace`` keeps the beams.
         """
     def recommend_batch(
         self,
-        histories: Iterable[Iterable[str | int]],
-        k: int = 10,
-        beam_width: int = 128,
-        filter: FilterLike | None = None,
-        exclude: Iterable[str | int] | None = None,
-        rules: Mapping[str, Any] | str | None = None,
-        mode: Literal["auto", "beam", "draft"] = "auto",
-        probe_width: int | None = None,
-        include_seen: bool = False,
+        histories: Iterable[Iterable[str | int | Sequence[int]]],
+        k: int | None = None,
         threads: int | None = None,
-        *,
-        query: str | None = None,
-        user: Mapping[str, Any] | str | None = None,
-        think_tokens: int | None = None,
+        **question: Unpack[RecommendQuestion],
     ) -> list[Answer]:
         """`recommend` for many histories, side by side on so many threads; by default as many as there are processors."""
     def recommend_table(
         self,
         table: ArrowTable,
-        k: int = 10,
-        beam_width: int = 128,
-        filter: FilterLike | None = None,
-        exclude: Iterable[str | int] | None = None,
-        rules: Mapping[str, Any] | str | None = None,
-        mode: Literal["auto", "beam", "draft"] = "auto",
-        probe_width: int | None = None,
-        include_seen: bool = False,
-        unknown: Literal["error", "skip"] = "error",
+        k: int | None = None,
         threads: int | None = None,
         *,
         layout: str | None = None,
@@ -866,14 +838,15 @@ class Recommender:
         time_column: str | None = None,
         target_column: str | None = None,
         list_separator: str | None = None,
+        **question: Unpack[RecommendQuestion],
     ) -> AnswerTable:
         """Answers every row of a table of histories, as ``palmette recommend --histories`` does; gives a table.
 
         Columns are told by their names: the list of items in ``history`` or ``items``, the user in ``user_id`` or ``user``; those
         called otherwise are named by the command's options (``user_column`` and so on), or by the ``layout`` of a data set. What is
         not read of the table is a `UserWarning`. A row
-        that cannot be answered, because it has an unknown item or none of what a history is, has the reason in ``error``; with
-        ``unknown="skip"`` unknown items are left out and counted in ``skipped``. All rows are answered by one generation.
+        that cannot be answered, because it has none of what a history is or with ``unknown_items="error"`` an unknown item, has the
+        reason in ``error``; unknown items that are left out are counted in ``skipped``. All rows are answered by one generation.
         `palmette.BatchRecommender` is this for engines of tables.
         """
     @property
@@ -893,6 +866,15 @@ class Answer:
     @property
     def generation(self) -> int | None:
         """The generation of a live catalog that was answered by; None for one that never changes."""
+    @property
+    def thought(self) -> str | None:
+        """Text that the model wrote before the item, with ``think_tokens``."""
+    @property
+    def explanations(self) -> list[str]:
+        """Texts that the model wrote after the first items, with ``explain_items``."""
+    @property
+    def levels(self) -> list[list[tuple[list[int], float]]]:
+        """Beams kept after each level but the last, best first, as codes and score, with ``trace``."""
     def __len__(self, /) -> int: ...
     @overload
     def __getitem__(self, index: SupportsIndex, /) -> Recommendation: ...

@@ -19,6 +19,7 @@ __all__ = [
     "IntArray",
     "Integers",
     "Limits",
+    "RecommendQuestion",
     "SchemaOptions",
     "Successors",
     "Update",
@@ -54,6 +55,31 @@ class ArrowTable(Protocol):
     """A table that hands over a stream of Arrow batches: of pyarrow, polars, pandas 2.2 or later, DuckDB."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class RecommendQuestion(TypedDict, total=False):
+    """What a recommendation may be asked: the members of a body of ``POST /v1/recommend`` (docs/http.md), all but ``history``."""
+
+    k: int
+    beam_width: int | None
+    widths: Sequence[int] | None
+    mode: Literal["auto", "beam", "probed", "draft"]
+    probe_width: int | None
+    verify: Literal["masks", "keys", "none"] | None
+    filter: FilterLike | None
+    rules: Mapping[str, Any] | str | None
+    exclude: Sequence[str | int] | None
+    exclude_seen: bool
+    unknown_items: Literal["skip", "error"]
+    fields: Sequence[str] | None
+    min_beam_width: int | None
+    trace: bool
+    query: str | None
+    user: Mapping[str, Any] | str | None
+    think_tokens: int | None
+    think_temperature: float | None
+    think_seed: int | None
+    explain_items: Mapping[str, int] | None
 
 
 class SchemaOptions(TypedDict, total=False):

@@ -59,7 +59,7 @@ enum Command {
     #[command(subcommand, after_help = model::AFTER_HELP)]
     Model(model::ModelCommand),
     Generate(Box<generate::GenerateArgs>),
-    Recommend(recommend::RecommendArgs),
+    Recommend(Box<recommend::RecommendArgs>),
     Eval(eval::EvalArgs),
     Demo(Box<demo::DemoArgs>),
     Bench(bench::BenchArgs),

@@ -37,9 +37,10 @@ pub use floors::{Floor, ItemItem, Popularity};
 pub use histories::{
     BadRecord, EachRecord, Histories, HistoryColumns, HistoryError, HistoryFormat, HistoryOptions,
     HistoryRecord, HistoryRows, Layout, MAX_LINE_BYTES, Progress, ReadNotes, RowFilter, Skipped,
-    UnknownItems, UserHistories, parse_histories, read_histories,
+    UserHistories, parse_histories, read_histories,
 };
 pub use known::KnownHistories;
 pub use metrics::{MetricsAt, RankingMetrics};
 pub use overlap::{Overlap, OverlapAt, overlap};
+pub use palmette_recommend::UnknownItems;
 pub use split::{HoldOut, Question, Split, evenly_spread};

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use palmette_decode::{Control, run_on};
 
 use crate::error::RecommendError;
+use crate::question::CheckedQuestion;
 use crate::recommender::Recommender;
 use crate::request::{Recommendations, Request};
 use crate::worker::Worker;
@@ -51,6 +52,18 @@ impl WorkerPool {
         answer
     }
 
+    /// Answers a question, as [`Worker::answer`] does.
+    ///
+    /// # Errors
+    /// As [`Worker::answer`].
+    pub fn answer(
+        &self,
+        question: &CheckedQuestion,
+        control: &mut Control<'_>,
+    ) -> Result<Recommendations, RecommendError> {
+        question.with_request(false, |request| self.recommend(request, control))
+    }
+
     fn take(&self, request: &Request<'_>) -> Worker {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let made = idle.iter().rposition(|worker| worker.is_made_for(request));
@@ -73,17 +86,39 @@ pub fn recommend_all(
     workers: &mut [Worker],
     requests: &[Request<'_>],
 ) -> Vec<Result<Recommendations, RecommendError>> {
-    assert!(requests.is_empty() || !workers.is_empty(), "requests need a worker");
-    let mut answers: Vec<_> = requests.iter().map(|_| None).collect();
-    let left = Mutex::new(requests.iter().zip(&mut answers));
+    side_by_side(workers, requests, |worker, request| worker.recommend(request, &mut run_on))
+}
+
+/// Answers questions side by side, as [`recommend_all`] does requests.
+///
+/// # Panics
+/// When there are questions and no workers.
+pub fn answer_all<'q>(
+    workers: &mut [Worker],
+    questions: impl IntoIterator<Item = &'q CheckedQuestion>,
+) -> Vec<Result<Recommendations, RecommendError>> {
+    let questions: Vec<&CheckedQuestion> = questions.into_iter().collect();
+    side_by_side(workers, &questions, |worker, question| {
+        worker.answer(question, false, &mut run_on)
+    })
+}
+
+fn side_by_side<Q: Sync, A: Send>(
+    workers: &mut [Worker],
+    all: &[Q],
+    answer: impl Fn(&mut Worker, &Q) -> A + Sync,
+) -> Vec<A> {
+    assert!(all.is_empty() || !workers.is_empty(), "requests need a worker");
+    let mut answers: Vec<Option<A>> = all.iter().map(|_| None).collect();
+    let left = Mutex::new(all.iter().zip(&mut answers));
     rayon::scope(|scope| {
         for worker in workers {
             scope.spawn(|_| {
                 loop {
                     // A worker that panicked is passed on by the scope.
                     let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    let Some((request, answer)) = next else { return };
-                    *answer = Some(worker.recommend(request, &mut run_on));
+                    let Some((one, place)) = next else { return };
+                    *place = Some(answer(worker, one));
                 }
             });
         }

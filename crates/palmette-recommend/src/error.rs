@@ -266,6 +266,56 @@ pub enum RecommendError {
     Session(#[from] SessionError),
 }
 
+/// Side that an error is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The question, at a place in it: a JSON pointer.
+    Question(String),
+    /// An item of the catalog that the model cannot spell: it came by an update, and goes by one.
+    Catalog,
+    /// Whoever asked ended it.
+    Cancelled,
+    /// Model, files or engine.
+    Engine,
+}
+
+impl RecommendError {
+    /// The side that it is of. Failures of ours are never the question's.
+    pub fn cause(&self) -> Cause {
+        let at = |pointer: &str| Cause::Question(pointer.to_owned());
+        match self {
+            Self::UnknownField { field, .. } | Self::TokenInField { field, .. } => {
+                Cause::Question(format!("/{}", field.replace('.', "/")))
+            }
+            Self::MissingFields { .. }
+            | Self::PromptTooLong { .. }
+            | Self::Zero { .. }
+            | Self::TooLarge { .. } => at(""),
+            Self::NoThink | Self::NoDraftAfterText => at("/think_tokens"),
+            Self::Sampler(_) => at("/think_temperature"),
+            Self::NoExplain => at("/explain_items"),
+            Self::OtherWidths { .. } => at("/widths"),
+            Self::NoDraftHead => at("/mode"),
+            Self::Keys(_) => at("/verify"),
+            Self::Filter(_) => at("/filter"),
+            Self::Rules(_) => at("/rules"),
+            Self::Tokens(_) | Self::ShorterItem { .. } => Cause::Catalog,
+            Self::Cancelled => Cause::Cancelled,
+            Self::HistoryTooLong { .. }
+            | Self::SmallVocabulary { .. }
+            | Self::NoPositions { .. }
+            | Self::Template(_)
+            | Self::NoRun { .. }
+            | Self::NoEnd
+            | Self::OtherLevels { .. }
+            | Self::OtherIds { .. }
+            | Self::OtherShop { .. }
+            | Self::OtherDraftHead { .. }
+            | Self::Session(_) => Cause::Engine,
+        }
+    }
+}
+
 // Not `#[from]`, which would make it a source too: printed chains would say it twice.
 impl From<TokensError> for RecommendError {
     fn from(error: TokensError) -> Self {

@@ -3,7 +3,8 @@
 //! A [`PromptFormat`] says by which tokens a model spells semantic IDs, [`Prompts`] how it reads histories: as codes alone, or by a
 //! [`PromptTemplate`] as the text that it was trained on. A [`Recommender`] joins them
 //! with a model and a catalog, frozen or live, and is shared; a [`Worker`] holds the buffers of one request at
-//! a time, and a [`WorkerPool`] lends workers to threads. The life of a [`Request`], [`Worker::recommend`]: it takes a
+//! a time, and a [`WorkerPool`] lends workers to threads. What is asked is a [`RecommendQuestion`], a document; checked against a
+//! view it becomes a [`CheckedQuestion`], which lends a worker its [`Request`]. The life of one, [`Worker::recommend`]: it takes a
 //! [view](SpelledView) of the catalog, the history's semantic IDs become the
 //! prompt, the model reads it once, the search spells IDs that the view holds, and each becomes
 //! the items that have it. A [`NamedItem`] is an item of a history as its user writes it, by id or semantic ID, which
@@ -24,6 +25,7 @@ mod passes;
 mod presets;
 mod prompt_format;
 mod prompts;
+mod question;
 mod recommender;
 mod request;
 mod rules;
@@ -32,9 +34,9 @@ mod understanding;
 mod view;
 mod worker;
 
-pub use batch::{WorkerPool, recommend_all};
+pub use batch::{WorkerPool, answer_all, recommend_all};
 pub use code_spelling::CodeSpelling;
-pub use error::{FormatError, RecommendError, TemplateFault, TooManyTokens};
+pub use error::{Cause, FormatError, RecommendError, TemplateFault, TooManyTokens};
 pub use fields::PromptFields;
 pub use free_text::{Explain, MAX_FREE_TOKENS, Think};
 pub use mode::{Mode, Verification};
@@ -42,6 +44,12 @@ pub use named_item::{NamedItem, UnknownItem};
 pub use passes::TracedBeam;
 pub use prompt_format::{LevelFormat, PromptFormat, Witness};
 pub use prompts::{Prompts, SpellingSource};
+#[cfg(feature = "schema")]
+pub use question::schema;
+pub use question::{
+    AnswerKey, CheckedQuestion, ExplainItems, GenerationName, ItemId, ModeName, Priority,
+    QuestionLimits, RecommendBody, RecommendQuestion, RequestEnvelope, UnknownItems,
+};
 pub use recommender::{Normaliser, Recommender};
 pub use request::{
     Candidates, History, HistoryItem, MAX_BEAM_WIDTH, Planned, Recommendations, Recommended,

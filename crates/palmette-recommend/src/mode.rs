@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 
 use palmette_catalog::LevelSpelling;
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
+use serde::{Deserialize, Serialize};
 
 use crate::prompt_format::PromptFormat;
 
@@ -60,7 +61,9 @@ impl Mode {
 }
 
 /// How drafted semantic IDs are held to the catalog.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Verification {
     /// The catalog's mask at every level: the search is the exact beam search over the items that may be recommended.
     #[default]

@@ -5,7 +5,8 @@ use std::fmt;
 use palmette_attributes::whole;
 use palmette_catalog::readers::parse_codes;
 use palmette_live::CatalogView;
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::{Serialize, Serializer};
 
 use crate::request::HistoryItem;
 use crate::view::SpelledView;
@@ -13,7 +14,7 @@ use crate::view::SpelledView;
 /// Item of a history as its user names it: by id, or by semantic ID.
 ///
 /// In JSON an id is a text or a whole number, a semantic ID a list: of whole numbers, `[3, 1, 7]`, or of texts,
-/// `["<a_3>", "<b_1>", "<c_7>"]`. A text that is no id of the catalog is read as a semantic ID where it is spelled as one,
+/// `["<a_3>", "<b_1>", "<c_7>"]`, or an object with such a list, `{"codes": [3, 1, 7]}`. A text that is no id of the catalog is read as a semantic ID where it is spelled as one,
 /// `3-1-7` or `<a_3><b_1><c_7>`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NamedItem {
@@ -35,6 +36,18 @@ impl From<String> for NamedItem {
     }
 }
 
+impl From<&String> for NamedItem {
+    fn from(id: &String) -> Self {
+        Self::Id(id.clone())
+    }
+}
+
+impl From<Vec<u32>> for NamedItem {
+    fn from(codes: Vec<u32>) -> Self {
+        Self::Codes(codes)
+    }
+}
+
 impl fmt::Display for NamedItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -43,6 +56,15 @@ impl fmt::Display for NamedItem {
                 let codes: Vec<String> = codes.iter().map(u32::to_string).collect();
                 f.write_str(&codes.join("-"))
             }
+        }
+    }
+}
+
+impl Serialize for NamedItem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Id(id) => serializer.serialize_str(id),
+            Self::Codes(codes) => codes.serialize(serializer),
         }
     }
 }
@@ -96,6 +118,41 @@ impl<'de> Visitor<'de> for Named {
             )),
         }
     }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NamedItem, A::Error> {
+        let mut item = None;
+        while let Some(name) = map.next_key::<String>()? {
+            if name != "codes" || item.is_some() {
+                return Err(A::Error::custom(OBJECT));
+            }
+            item = Some(map.next_value::<CodeList>()?.0);
+        }
+        item.ok_or_else(|| A::Error::custom(OBJECT))
+    }
+}
+
+/// The rule of items that are written as objects.
+const OBJECT: &str = "an item as an object is {\"codes\": [code, …]} and nothing else";
+
+/// A list of codes within an object: not an item of its own, which might be another object.
+struct CodeList(NamedItem);
+
+impl<'de> Deserialize<'de> for CodeList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = CodeList;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the list of its codes")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<CodeList, A::Error> {
+                Named.visit_seq(list).map(CodeList)
+            }
+        }
+        deserializer.deserialize_any(List)
+    }
 }
 
 /// One code in a list.
@@ -139,6 +196,14 @@ impl<'de> Deserialize<'de> for Piece {
 }
 
 impl NamedItem {
+    /// The id, or the codes as `3-1-7`.
+    pub fn to_text(&self) -> String {
+        match self {
+            Self::Id(id) => id.clone(),
+            codes @ Self::Codes(_) => codes.to_string(),
+        }
+    }
+
     /// The number of the item in a view: that with the id, or the first of those with the semantic ID.
     pub fn number_in(&self, view: &CatalogView) -> Option<u64> {
         let with_codes = |codes: &[u32]| view.find_codes(codes).first().copied();
@@ -298,6 +363,17 @@ mod tests {
         check("7.0", Ok("7".into()));
         check("[3.0, 1e0]", Ok(NamedItem::Codes(vec![3, 1])));
         check("[1.5]", Err("a code: a whole number"));
+        check(r#"{"codes": [3, 1]}"#, Ok(NamedItem::Codes(vec![3, 1])));
+        for other in [
+            r#"{}"#,
+            r#"{"codes": [3], "codes": [3]}"#,
+            r#"{"id": "a"}"#,
+            r#"{"codes": [3], "a": 1}"#,
+        ] {
+            check(other, Err("and nothing else"));
+        }
+        check(r#"{"codes": {"codes": [3]}}"#, Err("the list of its codes"));
+        check(r#"{"codes": []}"#, Err("is empty"));
         check("1e16", Err("an item: its id"));
         check("[3, 1, 7]", Ok(NamedItem::Codes(vec![3, 1, 7])));
         check("[\"<a_3>\", \"<b_1>\"]", Ok("<a_3><b_1>".into()));

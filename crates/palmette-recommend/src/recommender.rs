@@ -204,7 +204,7 @@ impl Recommender {
         let wanted = wanted(request);
         let mut widths = self.widths_of(request);
         widths.iter_mut().for_each(|width| *width = (*width).max(wanted));
-        request.mode.resolved(&widths, wanted, request.explain)
+        request.mode.resolved(&widths, wanted, request.trace)
     }
 
     fn widths_of(&self, request: &Request<'_>) -> Vec<usize> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use palmette_attributes::Filter;
 use palmette_live::{CatalogView, ViewItems};
+use serde::Serialize;
 
 use crate::fields::PromptFields;
 use crate::free_text::{Explain, Think};
@@ -37,7 +38,7 @@ pub struct Request<'a> {
     /// Business rules that the answer keeps to.
     pub rules: Option<&'a Rules>,
     /// Permission to keep the beams of each level, for [`Recommendations::levels`].
-    pub explain: bool,
+    pub trace: bool,
     /// Fields for the placeholders of the model's [template](crate::PromptTemplate).
     pub fields: Option<&'a PromptFields>,
     /// Reasoning that the model writes before the item.
@@ -70,7 +71,7 @@ pub enum History<'a> {
 }
 
 /// An item of a history that the model can read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum HistoryItem {
     /// The number of an item of the view.
     Number(u64),
@@ -126,7 +127,7 @@ impl<'a> Request<'a> {
             exclude: &[],
             include_seen: false,
             rules: None,
-            explain: false,
+            trace: false,
             fields: None,
             think: None,
             explain_items: None,

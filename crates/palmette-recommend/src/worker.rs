@@ -15,6 +15,7 @@ use crate::fields::PromptFields;
 use crate::free_text::{self, MAX_FREE_TOKENS};
 use crate::mode::{Mode, Verification};
 use crate::passes::Passes;
+use crate::question::CheckedQuestion;
 use crate::recommender::Recommender;
 use crate::request::{
     Candidates, History, HistoryItem, MAX_BEAM_WIDTH, Recommendations, Recommended, Request,
@@ -137,7 +138,7 @@ impl Worker {
         let history_used = self.write_prompt(request, &view)?;
         let thought = self.think(request, control)?;
         let eligible = items.as_ref().map_or_else(|| view.view().num_items(), ViewItems::len);
-        self.passes.begin(request.explain);
+        self.passes.begin(request.trace);
         let mode = self.recommender.mode_of(request);
         let of = Asked { request, mode, view: &view, plan: &plan };
         let (mut items, searches) = self.find(of, items, control)?;
@@ -229,6 +230,19 @@ impl Worker {
             }
         }
         Ok(found)
+    }
+
+    /// Answers a question, as [`recommend`](Self::recommend) does; `narrowed`, by its narrower search.
+    ///
+    /// # Errors
+    /// When rules contradict each other or the items that are left, the model fails, or the request was cancelled.
+    pub fn answer(
+        &mut self,
+        question: &CheckedQuestion,
+        narrowed: bool,
+        control: &mut Control<'_>,
+    ) -> Result<Recommendations, RecommendError> {
+        question.with_request(narrowed, |request| self.recommend(request, control))
     }
 
     /// Puts the semantic IDs of the history into `history` and the numbers of the items that it shows into `seen`; returns

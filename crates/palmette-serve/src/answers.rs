@@ -5,17 +5,22 @@
 
 use std::sync::Arc;
 
-use palmette_recommend::HistoryItem;
+use palmette_recommend::{AnswerKey, CheckedQuestion, ModeName};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use crate::api::recommend::write_history;
 use crate::registry::Target;
-use crate::wire::{AnsweredItem, ModeName, RecommendBody, Shortfall};
+use crate::wire::{AnsweredItem, Shortfall};
 
-/// Cache key: everything an answer depends on, written one after the other with its length.
+/// Cache key: who answers, at which generation, and the checked question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key(Arc<[u8]>);
+pub(crate) struct Key {
+    model: u32,
+    /// Catalogs of one name that were loaded one after the other have numbers of their own.
+    loading: u64,
+    generation: Option<u64>,
+    question: AnswerKey,
+}
 
 /// The part of an answer that equal requests share.
 #[derive(Clone, Debug)]
@@ -33,47 +38,14 @@ pub(crate) struct CachedAnswer {
 pub(crate) struct Answers(Option<Cache<Key, Arc<CachedAnswer>, Bytes>>);
 
 impl Key {
-    pub(crate) fn new(
-        target: &Target,
-        generation: Option<u64>,
-        history: &[HistoryItem],
-        asked: &RecommendBody,
-        beam_width: usize,
-    ) -> Self {
-        let mut key = Vec::with_capacity(256);
-        key.extend(target.model.index.to_le_bytes());
-        key.extend(target.catalog.loading.to_le_bytes());
-        key.extend(generation.unwrap_or(u64::MAX).to_le_bytes());
-        key.extend((history.len() as u64).to_le_bytes());
-        write_history(history, &mut key);
-        let min_width = asked.min_beam_width.unwrap_or(0);
-        key.extend(
-            [asked.k, beam_width, min_width]
-                .map(|n| n as u64)
-                .into_iter()
-                .flat_map(u64::to_le_bytes),
-        );
-        key.extend([asked.mode as u8, u8::from(asked.exclude_seen)]);
-        let widths = asked.widths.as_deref().unwrap_or_default();
-        key.extend((widths.len() as u64).to_le_bytes());
-        key.extend(widths.iter().flat_map(|&width| (width as u64).to_le_bytes()));
-        let mut text = |text: &str| {
-            key.extend((text.len() as u64).to_le_bytes());
-            key.extend(text.as_bytes());
-        };
-        text(asked.filter.as_ref().map_or("", |filter| filter.get()));
-        text(asked.rules.as_ref().map_or("", |rules| rules.get()));
-        text(asked.query.as_deref().unwrap_or_default());
-        text(if asked.query.is_some() { "query" } else { "" });
-        text(&serde_json::to_string(&asked.user).unwrap_or_default());
-        text(&asked.think_tokens.unwrap_or(0).to_string());
-        let explained = asked.explain_items.map_or((0, 0), |of| (of.items, of.max_tokens));
-        text(&format!("{explained:?}"));
-        for list in [&asked.exclude, &asked.fields] {
-            text(&list.len().to_string());
-            list.iter().for_each(|one| text(one));
-        }
-        Self(key.into())
+    /// `None` where the answer depends on the moment or is not to be kept.
+    pub(crate) fn new(target: &Target, question: &CheckedQuestion) -> Option<Self> {
+        Some(Self {
+            model: target.model.index,
+            loading: target.catalog.loading,
+            generation: question.view().view().generation(),
+            question: question.key()?,
+        })
     }
 }
 
@@ -117,7 +89,7 @@ impl Weighter<Key, Arc<CachedAnswer>> for Bytes {
         let items: usize = answer.items.iter().map(item).sum();
         let texts = answer.explanations.iter().chain(&answer.thought);
         let items = items + texts.map(|text| text.len() + size_of::<String>()).sum::<usize>();
-        (key.0.len() + size_of::<CachedAnswer>() + 128 + items) as u64
+        (key.question.len() + size_of::<CachedAnswer>() + 128 + items) as u64
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use palmette_recommend::QuestionLimits;
 use palmette_schedule::Config as Schedule;
 
 /// Configuration of a server. The default is that of a process with the machine to itself.
@@ -14,14 +15,8 @@ pub struct ServeConfig {
     pub default_deadline: Duration,
     /// The longest deadline that a request may name.
     pub max_deadline: Duration,
-    /// Hypotheses kept at each level by a request that names no width.
-    pub default_beam_width: usize,
-    /// The widest beam of a request.
-    pub max_beam_width: usize,
-    /// The most items of an answer.
-    pub max_k: usize,
-    /// The most items of a history; the model reads the last of them.
-    pub max_history: usize,
+    /// Limits of questions, and the width of searches whose question names none.
+    pub questions: QuestionLimits,
     /// Bytes of a request's body, uploads apart.
     pub max_body: usize,
     /// Bytes of a body of items or of a whole catalog.
@@ -70,10 +65,14 @@ impl Default for ServeConfig {
             },
             default_deadline: Duration::from_secs(1),
             max_deadline: Duration::from_secs(30),
-            default_beam_width: 128,
-            max_beam_width: 4096,
-            max_k: 1000,
-            max_history: 1000,
+            questions: QuestionLimits {
+                default_beam_width: 128,
+                max_k: 1000,
+                max_beam_width: 4096,
+                max_history: 1000,
+                max_free_tokens: 4096,
+                max_explained_items: 16,
+            },
             max_body: 1 << 20,
             max_upload: 64 << 20,
             max_text_time: Duration::from_secs(600),

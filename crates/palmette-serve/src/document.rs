@@ -20,7 +20,7 @@ const KEY: &str = "key";
     ),
     // Those of filters contain one another, so that the macros do not follow them.
     components(schemas(
-        crate::wire::HistoryForm, crate::wire::OpenAiError, filter::Condition, filter::Conditions, filter::Filter, filter::MinShould, filter::Nested,
+        filter::HistoryForm, crate::wire::OpenAiError, filter::Condition, filter::Conditions, filter::Filter, filter::MinShould, filter::Nested,
         filter::NestedCondition, filter::TextOrNumber
     )),
     tags(

@@ -32,7 +32,6 @@ mod document;
 mod engine;
 mod gzip;
 mod idle;
-mod json;
 mod keys;
 mod models;
 mod operations;

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
+use palmette_document::DocumentError;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
@@ -211,6 +212,13 @@ impl Problem {
         Self { errors: vec![fault], ..Self::new(Kind::Invalid, detail) }
     }
 
+    /// A document with these faults; the detail has those of all.
+    pub(crate) fn of_faults(faults: palmette_document::Faults) -> Self {
+        let detail = faults.to_string();
+        let fault = |of: palmette_document::Fault| Fault { pointer: of.pointer, detail: of.detail };
+        Self { errors: faults.into_iter().map(fault).collect(), ..Self::new(Kind::Invalid, detail) }
+    }
+
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(Kind::NotFound, detail)
     }
@@ -231,6 +239,21 @@ impl Problem {
 
     pub(crate) fn with_status(self, status: u16) -> Self {
         Self { status, ..self }
+    }
+}
+
+impl From<palmette_document::Fault> for Problem {
+    fn from(fault: palmette_document::Fault) -> Self {
+        Self::invalid(fault.pointer, fault.detail)
+    }
+}
+
+impl From<DocumentError> for Problem {
+    fn from(error: DocumentError) -> Self {
+        match error {
+            DocumentError::NoJson(reason) => Self::new(Kind::NotJson, reason),
+            DocumentError::Fault(fault) => fault.into(),
+        }
     }
 }
 

@@ -558,10 +558,12 @@ impl App {
             ))
         })?;
         let target = self.registry.join(model, catalog)?;
-        target.calibrate(&self.engine, self.config.default_beam_width).map_err(|error| {
-            let (model, catalog) = (model.name.clone(), catalog.name.clone());
-            LoadError::Pair { model, catalog, error: Box::new(error) }
-        })?;
+        target.calibrate(&self.engine, self.config.questions.default_beam_width).map_err(
+            |error| {
+                let (model, catalog) = (model.name.clone(), catalog.name.clone());
+                LoadError::Pair { model, catalog, error: Box::new(error) }
+            },
+        )?;
         Ok(Arc::new(target))
     }
 

@@ -96,8 +96,12 @@ pub use palmette_decode::{
     BeamOptions, BeamSearch, Gains, GenerateOptions, Generator, HostBackend, LogitsSource,
     Objective, Sampler, SamplerOptions,
 };
+pub use palmette_document::{Fault, Faults};
 pub use palmette_live::Update;
-pub use palmette_recommend::{Rules, RulesError};
+pub use palmette_recommend::{
+    Mode, ModeName, NamedItem, RecommendQuestion, Rules, RulesError, SpelledView, TracedBeam,
+    UnknownItems, Verification,
+};
 /// Text from a model's folder: chat templates, sampling, streaming, tool calls.
 pub use palmette_text as text;
 pub use palmette_vocabulary::{AngleTokens, Assumption, EndsFound, LoadOptions};

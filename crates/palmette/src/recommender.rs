@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_catalog::{Filter, FilterError};
+use palmette_document::{Faults, RawJson};
 use palmette_live::CatalogSource;
 use palmette_model::draft::DraftHead;
 use palmette_model::{LoadError, Model};
 use palmette_recommend::{
-    Amount, AtMost, Boost, Candidates, Diversity, Explain, FormatError, History, Mode, Moment,
-    PromptFields, Prompts, Request, Rules, RulesError, SpelledView, Think, TieBreak, Valid,
-    WorkerPool,
+    Amount, AtMost, Boost, Diversity, ExplainItems, FormatError, Mode, Moment, NamedItem, Prompts,
+    QuestionLimits, RecommendQuestion, Rules, RulesError, SpelledView, TieBreak, TracedBeam,
+    UnknownItems, Valid, WorkerPool,
 };
 
 /// A model joined with the catalog it recommends from. Cheap to clone; threads share it, and none waits for another.
@@ -42,9 +43,27 @@ enum Kind {
     Rules(#[from] RulesError),
     #[error("the user's fields are no JSON object: {0}")]
     User(serde_json::Error),
+    #[error("the rules cannot be written as JSON: {0}")]
+    RulesText(serde_json::Error),
+    #[error(transparent)]
+    Question(#[from] Faults),
 }
 
 impl RecommendError {
+    /// The faults of the question, each with its place; none where something else failed.
+    pub fn faults(&self) -> Option<&Faults> {
+        match &self.0 {
+            Kind::Question(faults) => Some(faults),
+            Kind::Model(_)
+            | Kind::Format(_)
+            | Kind::Recommend(_)
+            | Kind::Filter(_)
+            | Kind::Rules(_)
+            | Kind::User(_)
+            | Kind::RulesText(_) => None,
+        }
+    }
+
     /// True when the request's own condition ended it.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.0, Kind::Recommend(palmette_recommend::RecommendError::Cancelled))
@@ -90,28 +109,24 @@ impl Recommender {
         Self { pool: Arc::new(pool) }
     }
 
-    /// Asks for items that follow a history of item ids, oldest first: [`run`](RecommendRequest::run) answers.
+    /// Asks for items that follow a history, oldest first: [`run`](RecommendRequest::run) answers.
     ///
-    /// Ids that the catalog does not have, such as items that are gone, are left out and
-    /// [reported](Answer::unknown).
-    pub fn recommend<I: Into<String>>(
+    /// Items are named by id, or by semantic ID: a list of codes, or a text such as `3-1-7` or `<a_3><b_1><c_7>` that is no id.
+    /// Those that the catalog never had are left out and [reported](Answer::unknown).
+    pub fn recommend<I: Into<NamedItem>>(
         &self,
         history: impl IntoIterator<Item = I>,
     ) -> RecommendRequest<'_> {
+        self.ask(RecommendQuestion::new(history))
+    }
+
+    /// Asks a question that is written down as a document; the methods of the request change its members.
+    pub fn ask(&self, question: RecommendQuestion) -> RecommendRequest<'_> {
         RecommendRequest {
             recommender: self,
-            history: history.into_iter().map(Into::into).collect(),
-            k: 10,
-            beam_width: Request::DEFAULT_BEAM_WIDTH,
-            mode: Mode::default(),
-            filter: None,
-            exclude: Vec::new(),
-            include_seen: false,
+            question,
             rules: Rules::default(),
             now: None,
-            fields: PromptFields::default(),
-            think: None,
-            explain_items: None,
             view: None,
             cancelled: None,
         }
@@ -135,41 +150,42 @@ impl Recommender {
 #[must_use = "`run` answers it"]
 pub struct RecommendRequest<'a> {
     recommender: &'a Recommender,
-    history: Vec<String>,
-    k: usize,
-    beam_width: usize,
-    mode: Mode,
-    filter: Option<Filter>,
-    exclude: Vec<String>,
-    include_seen: bool,
+    question: RecommendQuestion,
+    /// Rules by the methods for each; where there are some they are the question's.
     rules: Rules,
     now: Option<f64>,
-    fields: PromptFields,
-    think: Option<Think>,
-    explain_items: Option<Explain>,
     view: Option<Arc<SpelledView>>,
     cancelled: Option<Box<dyn FnMut() -> bool + 'a>>,
 }
 
 impl<'a> RecommendRequest<'a> {
     /// Number of items; 10 unless set.
-    pub fn k(self, k: usize) -> Self {
-        Self { k, ..self }
+    pub fn k(mut self, k: usize) -> Self {
+        self.question.k = k;
+        self
     }
 
     /// Hypotheses kept at each level; the search is as wide as `k` where that is more.
-    pub fn beam_width(self, beam_width: usize) -> Self {
-        Self { beam_width, ..self }
+    pub fn beam_width(mut self, beam_width: usize) -> Self {
+        self.question.beam_width = Some(beam_width);
+        self
+    }
+
+    /// A width for each level in place of one for all.
+    pub fn widths(mut self, widths: impl Into<Vec<usize>>) -> Self {
+        self.question.widths = Some(widths.into());
+        self
     }
 
     /// The kind of search: by the decoder, with a narrow search first, or by a draft head.
-    pub fn mode(self, mode: Mode) -> Self {
-        Self { mode, ..self }
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.question.set_mode(mode);
+        self
     }
 
     /// Gives the query of a model whose prompts have a place for one.
     pub fn query(mut self, query: impl Into<String>) -> Self {
-        self.fields.query = Some(query.into());
+        self.question.query = Some(query.into());
         self
     }
 
@@ -178,46 +194,64 @@ impl<'a> RecommendRequest<'a> {
     /// # Errors
     /// When it is none.
     pub fn user(mut self, fields: &str) -> Result<Self, RecommendError> {
-        self.fields.user = serde_json::from_str(fields).map_err(Kind::User)?;
+        self.question.user = serde_json::from_str(fields).map_err(Kind::User)?;
         Ok(self)
     }
 
     /// Lets the model write at most so many tokens of reasoning before the item: [`Answer::thought`].
-    pub fn think(self, max_tokens: usize) -> Self {
-        Self { think: Some(Think::new(max_tokens)), ..self }
+    pub fn think_tokens(mut self, max_tokens: usize) -> Self {
+        self.question.think_tokens = Some(max_tokens);
+        self
     }
 
     /// Lets the model write at most so many tokens after each of the first `items` items: [`Answer::explanations`].
-    pub fn explain(self, items: usize, max_tokens: usize) -> Self {
-        Self { explain_items: Some(Explain { items, max_tokens }), ..self }
+    pub fn explain_items(mut self, items: usize, max_tokens: usize) -> Self {
+        self.question.explain_items = Some(ExplainItems { items, max_tokens });
+        self
+    }
+
+    /// Keeps the beams of each level: [`Answer::levels`].
+    pub fn trace(mut self) -> Self {
+        self.question.trace = true;
+        self
+    }
+
+    /// Makes unknown items of the history an error, or leaves them out, which is the default.
+    pub fn unknown_items(mut self, unknown: UnknownItems) -> Self {
+        self.question.unknown_items = unknown;
+        self
     }
 
     /// Restricts the items to those that match a filter, as JSON.
     ///
     /// # Errors
     /// When it is no filter; the message names the place.
-    pub fn filter(self, filter: &str) -> Result<Self, RecommendError> {
+    pub fn filter(mut self, filter: &str) -> Result<Self, RecommendError> {
         let filter = Filter::parse(filter).map_err(Kind::from)?;
-        Ok(Self { filter: Some(filter), ..self })
+        self.question.filter = RawJson::from_text(&filter.to_string()).ok();
+        Ok(self)
     }
 
     /// Excludes these items.
     pub fn exclude<I: Into<String>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
-        self.exclude.extend(ids.into_iter().map(Into::into));
+        self.question.exclude.extend(ids.into_iter().map(|id| id.into().into()));
         self
     }
 
-    /// Permits items of the history too.
-    pub fn include_seen(self) -> Self {
-        Self { include_seen: true, ..self }
+    /// Whether items of the history are left out; they are unless this says otherwise.
+    pub fn exclude_seen(mut self, exclude_seen: bool) -> Self {
+        self.question.exclude_seen = exclude_seen;
+        self
     }
 
     /// Sets all [rules](Rules) at once, as one JSON document; those set before are forgotten.
     ///
     /// # Errors
     /// When it is none; the message names the place.
-    pub fn rules(self, rules: &str) -> Result<Self, RecommendError> {
-        Ok(Self { rules: Rules::parse(rules).map_err(Kind::from)?, ..self })
+    pub fn rules(mut self, rules: &str) -> Result<Self, RecommendError> {
+        self.rules = Rules::parse(rules).map_err(Kind::from)?;
+        self.question.rules = None;
+        Ok(self)
     }
 
     /// Takes at most `items` items of one value of an attribute, such as a brand. Several caps all hold.
@@ -309,31 +343,24 @@ impl<'a> RecommendRequest<'a> {
     /// When `k` or the width is 0 or too large, the filter asks for what the catalog does not have, there is no draft
     /// head for the mode, the model fails, or the request was cancelled.
     pub fn run(mut self) -> Result<Answer, RecommendError> {
-        let history: Vec<&str> = self.history.iter().map(String::as_str).collect();
-        let exclude: Vec<&str> = self.exclude.iter().map(String::as_str).collect();
-        let rules = match self.now {
-            Some(now) => std::mem::take(&mut self.rules).at(Moment::Seconds(now)),
-            None => std::mem::take(&mut self.rules),
+        if !self.rules.is_empty() {
+            let rules = RawJson::from_value(&self.rules).map_err(Kind::RulesText)?;
+            self.question.rules = Some(rules);
+        }
+        let recommender = self.recommender.pool.recommender();
+        let view = match self.view {
+            Some(view) => view,
+            None => recommender.view().map_err(Kind::from)?,
         };
-        let request = Request {
-            beam_width: self.beam_width,
-            mode: self.mode,
-            items: self.filter.as_ref().map_or(Candidates::All, Candidates::Filter),
-            exclude: &exclude,
-            include_seen: self.include_seen,
-            rules: Some(&rules),
-            fields: Some(&self.fields),
-            think: self.think,
-            explain_items: self.explain_items,
-            view: self.view.as_ref(),
-            ..Request::new(History::Ids(&history), self.k)
-        };
+        let now = self.now.map(Moment::Seconds);
+        let limits = QuestionLimits::default();
+        let question = self.question.check(recommender, &view, &limits, now).map_err(Kind::from)?;
         let mut cancelled = self.cancelled.take();
         let control = &mut |_| match cancelled.as_mut().is_some_and(|cancelled| cancelled()) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        let found = self.recommender.pool.recommend(&request, control).map_err(Kind::from)?;
+        let found = self.recommender.pool.answer(&question, control).map_err(Kind::from)?;
         let view = found.view.view();
         let item = |item: &palmette_recommend::Recommended| Recommendation {
             id: view.id(item.number).to_owned(),
@@ -344,24 +371,20 @@ impl<'a> RecommendRequest<'a> {
         };
         Ok(Answer {
             items: found.items.iter().map(item).collect(),
-            unknown: found.unknown.iter().map(|&place| self.history[place].clone()).collect(),
+            unknown: question.unknown().map(NamedItem::to_text).collect(),
             history_used: found.history_used,
             reranked: found.reranked.map(|reranked| reranked.pool),
             generation: view.generation(),
             thought: found.thought.clone(),
             explanations: found.explanations.clone(),
+            levels: found.levels.clone(),
         })
     }
 }
 
 impl fmt::Debug for RecommendRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecommendRequest")
-            .field("history", &self.history)
-            .field("k", &self.k)
-            .field("beam_width", &self.beam_width)
-            .field("mode", &self.mode)
-            .finish_non_exhaustive()
+        f.debug_struct("RecommendRequest").field("question", &self.question).finish_non_exhaustive()
     }
 }
 
@@ -370,7 +393,7 @@ impl fmt::Debug for RecommendRequest<'_> {
 pub struct Answer {
     /// Best first; fewer than asked for only if no more items may be recommended.
     pub items: Vec<Recommendation>,
-    /// Ids of the history that the catalog does not have, in its order.
+    /// Items of the history that the catalog never had, as they were written, in its order.
     pub unknown: Vec<String>,
     /// Number of the most recent items of the history that the model read.
     pub history_used: usize,
@@ -378,10 +401,12 @@ pub struct Answer {
     pub reranked: Option<usize>,
     /// The generation of a live catalog that was answered by; `None` for a frozen one.
     pub generation: Option<u64>,
-    /// What the model wrote before the item, where it was to [think](RecommendRequest::think).
+    /// What the model wrote before the item, where it was to [think](RecommendRequest::think_tokens).
     pub thought: Option<String>,
-    /// What the model wrote after each of the first items, where it was to [explain](RecommendRequest::explain).
+    /// What the model wrote after each of the first items, where it was to [explain](RecommendRequest::explain_items).
     pub explanations: Vec<String>,
+    /// Beams kept after each level but the last, best first, where they are [traced](RecommendRequest::trace).
+    pub levels: Vec<Vec<TracedBeam>>,
 }
 
 /// An item of an answer.

@@ -42,7 +42,7 @@ def of(demo, **options) -> BatchRecommender:
 
 
 def test_rows_equal_single_requests(demo, histories) -> None:
-    answers = of(demo)(histories)
+    answers = of(demo, unknown_items="error")(histories)
     assert isinstance(answers, pa.Table) and answers.column_names == COLUMNS and len(answers) == len(histories)
     assert answers["user"].to_pylist() == histories["user_id"].to_pylist()
     alone = Recommender(demo / "model", Catalog.open(demo / "shop.palm"))
@@ -56,7 +56,7 @@ def test_rows_equal_single_requests(demo, histories) -> None:
     errors = answers["error"].to_pylist()
     assert errors[5] == "`history` is missing" and '"gone" is not in the catalog' in errors[7]
 
-    skipping = of(demo, unknown="skip")(histories)
+    skipping = of(demo, unknown_items="skip")(histories)
     assert skipping["skipped"].to_pylist() == [int(place == 7) for place in range(40)]
     known = [item for item in histories["history"][7].as_py() if item != "gone"]
     assert skipping["items"][7].as_py() == [item.id for item in alone.recommend(known, k=4, beam_width=8)]
@@ -156,8 +156,8 @@ def test_wrong_tables_and_options_are_named(demo, histories) -> None:
         of(demo, k=0)(histories)
     with pytest.raises(palmette.Error, match="colour"):
         of(demo, filter={"must": {"match": {"colour": "red"}}})(histories)
-    with pytest.raises(ValueError, match="skip"):
-        of(demo, unknown="drop")
+    with pytest.raises(palmette.RecommendError, match="unknown_items is \"drop\"; it must be one of skip, error"):
+        of(demo, unknown_items="drop")(histories)
     with pytest.raises(ValueError, match="is a file"):
         of(demo, generation=3)(histories)
     rows = answer(pa.table({"history": [["P0001"], ["P0001", None]]})).to_pylist()

@@ -103,10 +103,14 @@ def test_wrong_requests_are_named(demo) -> None:
         recommender.recommend(HISTORY, filter={"mast": 1})
     with pytest.raises(palmette.RecommendError, match="at_mots"):
         recommender.recommend(HISTORY, rules={"at_mots": []})
-    with pytest.raises(ValueError, match="mode is \"wide\""):
+    with pytest.raises(palmette.RecommendError, match="mode is \"wide\""):
         recommender.recommend(HISTORY, mode="wide")
     with pytest.raises(TypeError, match="put it in a list"):
         recommender.recommend("P0001")
+    with pytest.raises(TypeError, match='no "include_sene"; it has k, beam_width'):
+        recommender.recommend(HISTORY, include_sene=True)
+    with pytest.raises(palmette.RecommendError, match="beam_width is 0.*; .*verify is about drafts"):
+        recommender.recommend(HISTORY, beam_width=0, verify="keys")
     with pytest.raises(palmette.RecommendError, match="history 0"):
         recommender.recommend_batch([HISTORY, HISTORY], k=0)
 

@@ -14,7 +14,7 @@ use palmette_recommend::{Mode, NamedItem, PromptFields, Prompts, RecommendError,
 use crate::output::{grouped, visible};
 
 /// A model and the catalog it may recommend from.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct RecommenderArgs {
     /// Directory of the model: config.json, model.safetensors, semantic_ids.json, or prompt_template.json with tokenizer.json
     #[arg(long, value_name = "DIR")]

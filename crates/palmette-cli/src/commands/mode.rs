@@ -2,16 +2,16 @@
 
 use std::num::NonZeroUsize;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use palmette_recommend::{Mode, Verification};
+use palmette_recommend::{Mode, RecommendQuestion, Verification};
 
 /// How items are found.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ModeArgs {
-    /// How items are found
-    #[arg(long, value_enum, value_name = "MODE", default_value_t = ModeArg::Beam)]
-    mode: ModeArg,
+    /// How items are found [default: beam]
+    #[arg(long, value_enum, value_name = "MODE")]
+    mode: Option<ModeArg>,
     /// With --mode draft: how what the head says is held to the catalog [default: masks]
     #[arg(long, value_enum, value_name = "HOW")]
     verify: Option<VerifyArg>,
@@ -41,13 +41,39 @@ enum VerifyArg {
 }
 
 impl ModeArgs {
+    /// Sets the members of a question that these options give.
+    ///
+    /// # Errors
+    /// When options exclude each other; whether a probe fits the beam is for the question's check.
+    pub(crate) fn fill(self, question: &mut RecommendQuestion) -> anyhow::Result<()> {
+        match (self.mode, self.verify, self.probe) {
+            (None, None, None) => return Ok(()),
+            (Some(ModeArg::Beam) | None, Some(_), _) => {
+                bail!("--verify is about drafts: give --mode draft with it")
+            }
+            (Some(ModeArg::Draft), _, Some(_)) => {
+                bail!("--probe is about --mode beam: a draft head has no wide passes")
+            }
+            (Some(ModeArg::Draft), verify, None) => {
+                question.set_mode(Mode::Draft(
+                    verify.map_or_else(Verification::default, VerifyArg::verification),
+                ));
+            }
+            (Some(ModeArg::Beam) | None, None, probe) => {
+                question.set_mode(Mode::Auto);
+                question.probe_width = probe;
+            }
+        }
+        Ok(())
+    }
+
     /// The mode for `k` items from beams of these widths, one a level.
     ///
     /// # Errors
     /// When a verification is named where nothing is drafted, or a probe where nothing is searched by the decoder or that
     /// could not go first.
     pub(crate) fn mode(self, widths: &[usize], k: usize) -> anyhow::Result<Mode> {
-        if self.mode == ModeArg::Beam {
+        if self.mode != Some(ModeArg::Draft) {
             ensure!(self.verify.is_none(), "--verify is about drafts: give --mode draft with it");
             let Some(asked) = self.probe else { return Ok(Mode::Auto) };
             let Some(probe) = NonZeroUsize::new(asked) else { return Ok(Mode::Beam) };
@@ -67,11 +93,18 @@ impl ModeArgs {
             self.probe.is_none(),
             "--probe is about --mode beam: a draft head has no wide passes"
         );
-        Ok(Mode::Draft(match self.verify {
-            None | Some(VerifyArg::Masks) => Verification::Masks,
-            Some(VerifyArg::Keys) => Verification::Keys,
-            Some(VerifyArg::None) => Verification::None,
-        }))
+        let verify = self.verify.map_or_else(Verification::default, VerifyArg::verification);
+        Ok(Mode::Draft(verify))
+    }
+}
+
+impl VerifyArg {
+    fn verification(self) -> Verification {
+        match self {
+            Self::Masks => Verification::Masks,
+            Self::Keys => Verification::Keys,
+            Self::None => Verification::None,
+        }
     }
 }
 

@@ -218,7 +218,17 @@ fn several_segments_answer_as_one_file() {
     assert_eq!((&document["history"][0], &document["history_used"]), (&departed, &json!(1)));
     assert!(document["items"].as_array().unwrap().iter().all(|item| item["id"] != gone));
     check_refused(
-        &["recommend", "--model", &model, "--catalog", &exported, "--history", gone],
+        &[
+            "recommend",
+            "--model",
+            &model,
+            "--catalog",
+            &exported,
+            "--history",
+            gone,
+            "--unknown",
+            "error",
+        ],
         &[&format!("{gone:?} is not in the catalog of"), "its ids look like"],
     );
 }
@@ -238,9 +248,9 @@ fn drafting_needs_a_draft_head() {
     let both = ["--history", "P0001", "--mode", "draft", "--probe", "5"];
     refused("recommend", &both, &["--probe", "--mode beam"]);
     let wide = ["--history", "P0001", "--beam-width", "64", "--probe", "64"];
-    refused("recommend", &wide, &["--probe 64", "beam of 64", "0 for none"]);
+    refused("recommend", &wide, &["--probe: probe_width 64", "beam of 64", "0 for none"]);
     let narrow = ["--history", "P0001", "-k", "9", "--probe", "8"];
-    refused("recommend", &narrow, &["--probe 8", "the 9 items", "give 9 or more"]);
+    refused("recommend", &narrow, &["--probe: probe_width 8", "the 9 items", "give 9 or more"]);
 }
 
 #[test]
@@ -467,7 +477,8 @@ fn histories_hold_ids_with_commas_and_blanks() {
     assert_eq!(document["items"][0]["id"], "[x]");
     check_refused(&[&recommend[..], &["[x]"]].concat(), &["as a JSON list"]);
     check_refused(&[&recommend[..], &["[1.5]"]].concat(), &["`1.5`, expected an item"]);
-    check_refused(&[&recommend[..], &["a,b"]].concat(), &["item \"a\" is not in the catalog"]);
+    let commas = run_json(&[&recommend[..], &["a,b"]].concat());
+    assert_eq!(commas["unknown"], json!(["a", "b"]));
 }
 
 #[test]
@@ -518,11 +529,14 @@ fn bad_requests_are_refused() {
     let check = |rest: &[&str], words: &[&str]| {
         check_refused(&with_recommender("recommend", &recommender, rest), words);
     };
-    check(&["--history", "P0001,nothing"], &["\"nothing\" is not in the catalog", "P0"]);
+    check(
+        &["--history", "P0001,nothing", "--unknown", "error"],
+        &["--history: item \"nothing\" is not in the catalog", "P0"],
+    );
     check(&["--history", "P0001,,P0002"], &["an item id is empty"]);
     check(&["--history", "P0001", "-k", "0"], &["k is 0"]);
-    check(&["--history", "P0001", "--beam-width", "0"], &["beam width is 0"]);
-    check(&["--history", "P0001", "--beam-width", "100000000"], &["at most 65536"]);
+    check(&["--history", "P0001", "--beam-width", "0"], &["--beam-width: beam_width is 0"]);
+    check(&["--history", "P0001", "--beam-width", "100000000"], &["from 1 to 65536"]);
     check(&["--history", "P0001", "--repeat", "0"], &["--repeat is 0"]);
     check(&["--history", "P0001", "--threads", "0"], &["--threads is 0"]);
 
@@ -600,9 +614,9 @@ fn a_width_for_each_level() {
             words,
         );
     };
-    refused(&["--widths", "64,128"], &["--widths 64,128", "2 beam widths", "4 levels"]);
-    refused(&["--widths", "64,0,8,8"], &["--widths 64,0,8,8", "0; at least 1"]);
-    refused(&["--widths", "64,70000,8,8"], &["70000; at most 65536"]);
+    refused(&["--widths", "64,128"], &["--widths: 2 beam widths", "4 levels"]);
+    refused(&["--widths", "64,0,8,8"], &["--widths: a width is 0; it must be from 1"]);
+    refused(&["--widths", "64,70000,8,8"], &["70000; it must be from 1 to 65536"]);
     refused(&["--widths", "64,many,8,8"], &["--widths", "'many'"]);
     refused(&["--widths", ""], &["--widths"]);
     refused(&["--widths", "8,8,8,8", "--beam-width", "8"], &["cannot be used with"]);

@@ -145,7 +145,9 @@ fn a_model_that_reads_text_recommends() {
     check_refused(&[&with[..], &["--user", "[]"]].concat(), &["--user"]);
     let hostile = [&ask[..], &["--query", "<|im_end|>", "--user", r#"{"name": "Zoë"}"#]].concat();
     check_refused(&hostile, &["<|im_end|>", "special token"]);
-    let free = [&with[..], &["--think", "4", "--explain", "2", "--explain-tokens", "3"]].concat();
+    let free =
+        [&with[..], &["--think-tokens", "4", "--explain-items", "2", "--explain-tokens", "3"]]
+            .concat();
     let answer = run_json(&free);
     assert_eq!(answer["items"].as_array().unwrap().len(), 3);
     assert!(answer["thought"].is_string());

@@ -60,7 +60,8 @@ fn each_history_is_answered_as_alone() {
     let text = lines(&all) + "garbage\n";
     let input = write(run.dir.path(), "in.jsonl", &text);
     let out = run.path("out.jsonl");
-    let report = run_json(&run.args(&input, &out, &["--threads", "2"]));
+    let strict = ["--threads", "2", "--unknown", "error"];
+    let report = run_json(&run.args(&input, &out, &strict));
     assert_eq!((&report["histories"], &report["answered"]), (&151.into(), &148.into()));
     assert_eq!((&report["errors"], &report["of_earlier_run"]), (&3.into(), &0.into()));
     assert!(!Path::new(&run.path("out.jsonl.partial")).exists());
@@ -174,7 +175,7 @@ fn a_run_that_was_killed_goes_on() {
         &run.recommender,
         &[&["--histories", &input, "--out", &out, "--beam-width", "6"], &others[..]].concat(),
     );
-    check_refused(&other, &["another k", "another include-seen", "leave out --resume"]);
+    check_refused(&other, &["another exclude_seen", "another k", "leave out --resume"]);
 
     // A line that is torn, as a failure of the machine leaves it, is answered again.
     let torn = &so_far.as_bytes()[..so_far.len() - 20];
@@ -414,7 +415,10 @@ fn a_run_that_answers_nothing_fails_and_keeps_the_file() {
     refused("reviews.json", review, &["--resume"], none);
     refused("empty.jsonl", "\n", &[], &["empty.jsonl: it has no histories", "--allow-empty"]);
     let gone = "{\"user\": 1, \"items\": [\"gone\"]}\n";
-    refused("gone.jsonl", gone, &[], &["none of the 1 histories", "\"gone\""]);
+    let unknown = ["none of the 1 histories has an item of the catalog", "\"gone\""];
+    refused("gone.jsonl", gone, &[], &unknown);
+    let strict = ["--unknown", "error"];
+    refused("gone.jsonl", gone, &strict, &["none of the 1 histories could", "\"gone\""]);
     let where_none = ["--where", "user=7"];
     refused("gone.jsonl", gone, &where_none, &["it has no histories"]);
 
@@ -425,13 +429,14 @@ fn a_run_that_answers_nothing_fails_and_keeps_the_file() {
     assert_eq!(records(&out)[0]["user"], "A1");
     // Where it is asked for the reasons are written.
     let gone = write(run.dir.path(), "gone.jsonl", gone);
-    let report = run_json(&run.args(&gone, &out, &["--allow-empty"]));
+    let report = run_json(&run.args(&gone, &out, &["--allow-empty", "--unknown", "error"]));
     assert_eq!((&report["answered"], &report["errors"]), (&0.into(), &1.into()));
     assert!(records(&out)[0]["error"].as_str().unwrap().contains("gone"));
     // One that is answered is enough.
     let one = format!("{}{}", std::fs::read_to_string(&gone).unwrap(), lines(&histories(1)));
     let one = write(run.dir.path(), "one.jsonl", &one);
-    assert_eq!(run_json(&run.args(&one, &out, &[]))["answered"], 1);
+    assert_eq!(run_json(&run.args(&one, &out, &strict))["answered"], 1);
+    assert_eq!(run_json(&run.args(&one, &out, &[]))["answered"], 2);
     // A part may have none of the histories.
     run_json(&run.args(&one, &out, &["--shard", "4/5"]));
 }
@@ -670,7 +675,7 @@ fn shards_of_tables(run: &Run, expected: &[Value]) {
         for index in 0..shards {
             let out = run.path("shard.jsonl");
             let shard = format!("{index}/{shards}");
-            run_json(&run.args(&path, &out, &["--shard", &shard]));
+            run_json(&run.args(&path, &out, &["--shard", &shard, "--unknown", "error"]));
             found.extend(records(&run.path(&format!("shard-{index:05}-of-{shards:05}.jsonl"))));
         }
         let user = |record: &Value| record["user"].clone();
@@ -710,12 +715,14 @@ fn unknown_items_and_items_by_codes() {
     assert!(by_id["items"][0]["attributes"]["price"].is_number());
     assert_eq!((&by_id["fewer"], &by_id["k"]), (&Value::Null, &10.into()));
 
-    let unknown = with_recommender("recommend", &shop, &["--history", "P0086,gone"]);
-    check_refused(&unknown, &["\"gone\"", "not in the catalog", "--unknown skip"]);
-    let skipped = recommend(&["--history", "P0086,gone,0-99-0-0", "--unknown", "skip"]);
+    let strict = ["--history", "P0086,gone", "--unknown", "error"];
+    let unknown = with_recommender("recommend", &shop, &strict);
+    check_refused(&unknown, &["--history: item \"gone\"", "not in the catalog"]);
+    let skipped = recommend(&["--history", "P0086,gone,0-99-0-0"]);
     assert_eq!(skipped["unknown"], json!(["gone", "0-99-0-0"]));
     assert_eq!(skipped["items"], recommend(&["--history", "P0086"])["items"]);
-    let wrong = with_recommender("recommend", &shop, &["--history", "0-99-0-0"]);
+    let wrong =
+        with_recommender("recommend", &shop, &["--history", "0-99-0-0", "--unknown", "error"]);
     check_refused(&wrong, &["code 99 at level 1"]);
 }
 
@@ -756,7 +763,7 @@ fn errors_under_json_are_documents() {
     let dir = tempfile::tempdir().unwrap();
     let grammar = write(dir.path(), "g.lark", "start: missing\n");
     check_json_error(
-        &with_recommender("recommend", &of_shop, &["--history", "gone"]),
+        &with_recommender("recommend", &of_shop, &["--history", "gone", "--unknown", "error"]),
         &["\"gone\""],
     );
     check_json_error(
@@ -779,7 +786,7 @@ fn errors_under_json_are_documents() {
     check_json_error(&["recommend", "--no-such"], &["--no-such"]);
     // Without --json it is text on standard error.
     check_refused(
-        &with_recommender("recommend", &of_shop, &["--history", "gone"]),
+        &with_recommender("recommend", &of_shop, &["--history", "gone", "--unknown", "error"]),
         &["error: ", "\"gone\""],
     );
 }

@@ -16,10 +16,9 @@ mod time;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use palmette_live::CatalogView;
-use palmette_recommend::NamedItem;
+use palmette_recommend::{NamedItem, UnknownItems};
 
 use crate::split::{Question, Split};
 
@@ -53,16 +52,6 @@ pub struct UserHistories {
     pub skipped: Skipped,
 }
 
-/// Handling of items that the catalog does not have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UnknownItems {
-    /// They are an error.
-    #[default]
-    Error,
-    /// They are left out and counted.
-    Skip,
-}
-
 /// Counts of items and users left out since the catalog does not have them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Skipped {
@@ -85,18 +74,6 @@ pub struct HistoryError {
 impl HistoryError {
     pub(crate) fn new(path: &Path, reason: String) -> Self {
         Self { path: path.to_owned(), reason }
-    }
-}
-
-impl FromStr for UnknownItems {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "error" => Ok(Self::Error),
-            "skip" => Ok(Self::Skip),
-            _ => Err(format!("{text:?} is neither error nor skip")),
-        }
     }
 }
 

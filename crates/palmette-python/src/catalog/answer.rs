@@ -16,6 +16,9 @@ pub(crate) struct Answer {
     unknown: Vec<String>,
     history_used: usize,
     generation: Option<u64>,
+    thought: Option<String>,
+    explanations: Vec<String>,
+    levels: Vec<Vec<(Vec<u32>, f32)>>,
 }
 
 /// An answer that has been made without the interpreter.
@@ -24,6 +27,9 @@ pub(crate) struct Found {
     unknown: Vec<String>,
     history_used: usize,
     generation: Option<u64>,
+    thought: Option<String>,
+    explanations: Vec<String>,
+    levels: Vec<Vec<(Vec<u32>, f32)>>,
 }
 
 /// An item of an answer.
@@ -38,18 +44,23 @@ pub(crate) struct Recommendation {
 impl Found {
     pub(crate) fn of(view: &CatalogView, answer: palmette::Answer) -> Self {
         let items = answer.items.into_iter();
+        let beam = |of: palmette::TracedBeam| (of.codes, of.score);
+        let level = |beams: Vec<palmette::TracedBeam>| beams.into_iter().map(beam).collect();
         Self {
             items: items.map(|item| Recommendation::of(view, item)).collect(),
             unknown: answer.unknown,
             history_used: answer.history_used,
             generation: answer.generation,
+            thought: answer.thought,
+            explanations: answer.explanations,
+            levels: answer.levels.into_iter().map(level).collect(),
         }
     }
 
     pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Answer> {
-        let Self { items, unknown, history_used, generation } = self;
+        let Self { items, unknown, history_used, generation, thought, explanations, levels } = self;
         let items = items.into_iter().map(|item| Py::new(py, item)).collect::<PyResult<_>>()?;
-        Ok(Answer { items, unknown, history_used, generation })
+        Ok(Answer { items, unknown, history_used, generation, thought, explanations, levels })
     }
 }
 
@@ -80,6 +91,24 @@ impl Answer {
     #[getter]
     fn generation(&self) -> Option<u64> {
         self.generation
+    }
+
+    /// Text that the model wrote before the item, with `think_tokens`.
+    #[getter]
+    fn thought(&self) -> Option<&str> {
+        self.thought.as_deref()
+    }
+
+    /// Texts that the model wrote after the first items, with `explain_items`.
+    #[getter]
+    fn explanations(&self) -> Vec<String> {
+        self.explanations.clone()
+    }
+
+    /// Beams kept after each level but the last, best first, as codes and score, with `trace`.
+    #[getter]
+    fn levels(&self) -> Vec<Vec<(Vec<u32>, f32)>> {
+        self.levels.clone()
     }
 
     fn __len__(&self) -> usize {

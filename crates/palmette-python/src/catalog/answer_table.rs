@@ -10,11 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ArrowError;
-use palmette_catalog::Filter;
-use palmette_eval::{
-    BadRecord, HistoryOptions, HistoryRecord, HistoryRows, Progress, ReadNotes, UnknownItems,
-};
-use palmette_recommend::{Candidates, History, Request, Rules, Worker};
+use palmette_eval::{BadRecord, HistoryOptions, HistoryRecord, HistoryRows, Progress, ReadNotes};
+use palmette_recommend::{QuestionLimits, RecommendQuestion, Worker};
 use palmette_tables::{TableError, read_batch_rows};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -22,7 +19,7 @@ use pyo3::types::PyCapsule;
 
 use super::arrow::TABLE;
 use super::errors::RecommendError;
-use super::recommender::{Wishes, side_by_side};
+use super::recommender::side_by_side;
 
 /// Answers as a table, for whatever reads Arrow streams: `pyarrow.table(answers)`, `polars.DataFrame(answers)`.
 #[pyclass(frozen, module = "palmette")]
@@ -85,35 +82,22 @@ impl Refused {
 pub(crate) fn answer(
     recommender: &palmette::Recommender,
     table: RecordBatchStreamReader,
-    wishes: &Wishes,
-    unknown: UnknownItems,
+    question: RecommendQuestion,
     options: &HistoryOptions,
     threads: Option<NonZeroUsize>,
     cancelled: &AtomicBool,
 ) -> Result<(AnswerTable, Vec<String>), Refused> {
     let (histories, notes) = histories(table, options)?;
     let view = recommender.view().map_err(Refused::request)?;
-    let filter = wishes.filter.as_deref().map(Filter::parse).transpose();
-    let filter = filter.map_err(Refused::request)?;
-    let items = filter.map(|filter| view.view().filter(&filter)).transpose();
-    let items = items.map_err(Refused::request)?;
-    let rules = wishes.rules.as_deref().map(Rules::parse).transpose();
-    let rules = rules.map_err(Refused::request)?;
-    let exclude: Vec<&str> = wishes.exclude.iter().map(String::as_str).collect();
-    let same = Request {
-        beam_width: wishes.beam_width,
-        mode: wishes.mode,
-        items: items.as_ref().map_or(Candidates::All, Candidates::Set),
-        exclude: &exclude,
-        include_seen: wishes.include_seen,
-        rules: rules.as_ref(),
-        view: Some(&view),
-        ..Request::new(History::Items(&[]), wishes.k)
-    };
     let pool = recommender.pool();
-    // What is wrong with all is said once, and not in each row.
+    // What is wrong with all is said once, and not in each row. A table is answered alike whenever it is, so that rules of validity
+    // name their moment.
+    let limits = QuestionLimits::default();
+    let question = question.check(pool.recommender(), &view, &limits, None);
+    let question = question.map_err(Refused::request)?;
     let mut worker = Worker::new(pool.recommender().clone(), 1);
-    worker.prepare(&same).map_err(Refused::request)?;
+    let prepared = question.with_request(false, |request| worker.prepare(request));
+    prepared.map_err(Refused::request)?;
     drop(worker);
 
     let control = || match cancelled.load(Ordering::Relaxed) {
@@ -124,15 +108,14 @@ pub(crate) fn answer(
         let (user, found) = match record {
             Err(bad) => (bad.user.clone(), Err(bad.reason().to_owned())),
             Ok(record) => {
-                let found = view.find_items(&record.items, unknown == UnknownItems::Skip);
-                (record.user.clone(), found.map_err(|error| error.to_string()))
+                let found = question.about(record.items.clone());
+                (record.user.clone(), found.map_err(|faults| faults.to_string()))
             }
         };
         let mut answer = palmette_tables::Answer { user, ..Default::default() };
-        let found = found.and_then(|(items, left_out)| {
-            answer.skipped = u32::try_from(left_out.len()).unwrap_or(u32::MAX);
-            let request = Request { history: History::Items(&items), ..same };
-            pool.recommend(&request, &mut |_| control()).map_err(|error| error.to_string())
+        let found = found.and_then(|question| {
+            answer.skipped = u32::try_from(question.unknown().len()).unwrap_or(u32::MAX);
+            pool.answer(&question, &mut |_| control()).map_err(|error| error.to_string())
         });
         match found {
             Ok(found) => {

@@ -4,14 +4,15 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 use palmette_eval::HistoryOptions;
 use palmette_live::{CatalogSource, CatalogView};
-use palmette_recommend::{Mode, Verification};
+use palmette_recommend::{NamedItem, RecommendQuestion};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::answer::{Answer, Found};
 use super::answer_table::{self, AnswerTable};
@@ -21,7 +22,7 @@ use super::errors::RecommendError;
 use super::filter::filter_of;
 use super::frozen::Catalog;
 use super::live::{LiveCatalog, LiveReader};
-use super::values::dict_to_json;
+use super::values::to_json;
 use crate::interrupt::interruptible;
 use crate::process::{self, OfProcess, in_pool};
 
@@ -32,71 +33,6 @@ pub(crate) struct Recommender {
     recommender: palmette::Recommender,
     /// The process whose threads follow the catalog; `None` where nothing follows it.
     follows: Option<OfProcess<()>>,
-}
-
-/// Arguments that all requests of a call have in common.
-pub(crate) struct Wishes {
-    pub(crate) k: usize,
-    pub(crate) beam_width: usize,
-    pub(crate) mode: Mode,
-    pub(crate) filter: Option<String>,
-    pub(crate) exclude: Vec<String>,
-    pub(crate) rules: Option<String>,
-    pub(crate) include_seen: bool,
-    prompt: PromptWishes,
-}
-
-/// Prompt fields of a request, for models whose prompts have places for them.
-#[derive(Default)]
-struct PromptWishes {
-    query: Option<String>,
-    /// A JSON object.
-    user: Option<String>,
-    think_tokens: Option<usize>,
-}
-
-impl Wishes {
-    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-    fn of(
-        k: usize,
-        beam_width: usize,
-        filter: Option<&Bound<'_, PyAny>>,
-        exclude: Option<&Bound<'_, PyAny>>,
-        rules: Option<&Bound<'_, PyAny>>,
-        mode: &str,
-        probe_width: Option<usize>,
-        include_seen: bool,
-        prompt: PromptWishes,
-    ) -> PyResult<Self> {
-        let mode = match (mode, probe_width) {
-            ("auto", None) => Mode::Auto,
-            ("beam", None | Some(0)) => Mode::Beam,
-            ("auto" | "beam", Some(width)) => {
-                Mode::Probed(NonZeroUsize::new(width).ok_or_else(|| {
-                    PyValueError::new_err("probe_width is 0; a search has at least one beam")
-                })?)
-            }
-            ("draft", None) => Mode::Draft(Verification::Masks),
-            ("draft", Some(_)) => {
-                return Err(PyValueError::new_err("probe_width goes with mode=\"beam\""));
-            }
-            (other, _) => {
-                let message =
-                    format!("mode is {other:?}; modes are \"auto\", \"beam\" and \"draft\"");
-                return Err(PyValueError::new_err(message));
-            }
-        };
-        Ok(Self {
-            k,
-            beam_width,
-            mode,
-            filter: filter.map(|filter| filter_of(filter).map(|f| f.to_string())).transpose()?,
-            exclude: exclude.map(ids_of).transpose()?.unwrap_or_default(),
-            rules: rules.map(document).transpose()?,
-            include_seen,
-            prompt,
-        })
-    }
 }
 
 impl Recommender {
@@ -113,32 +49,11 @@ impl Recommender {
 
     fn answer(
         &self,
-        history: &[String],
-        wishes: &Wishes,
+        question: RecommendQuestion,
         cancelled: impl Fn() -> bool,
     ) -> Result<Found, palmette::RecommendError> {
         let view = self.recommender.view()?;
-        let mut request = self.recommender.recommend(history);
-        request = request.k(wishes.k).beam_width(wishes.beam_width).mode(wishes.mode);
-        request = request.exclude(&wishes.exclude).cancel_when(cancelled);
-        if let Some(filter) = &wishes.filter {
-            request = request.filter(filter)?;
-        }
-        if let Some(rules) = &wishes.rules {
-            request = request.rules(rules)?;
-        }
-        if wishes.include_seen {
-            request = request.include_seen();
-        }
-        if let Some(query) = &wishes.prompt.query {
-            request = request.query(query);
-        }
-        if let Some(user) = &wishes.prompt.user {
-            request = request.user(user)?;
-        }
-        if let Some(tokens) = wishes.prompt.think_tokens {
-            request = request.think(tokens);
-        }
+        let request = self.recommender.ask(question).now(now()).cancel_when(cancelled);
         let answer = request.at(view.clone()).run()?;
         Ok(Found::of(view.view(), answer))
     }
@@ -173,87 +88,45 @@ impl Recommender {
         })
     }
 
-    /// The best items to follow a history of ids, oldest first. Ids that the catalog does not have are left out, and in the
-    /// answer's `unknown`.
-    #[pyo3(signature = (history, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="auto", probe_width=None, include_seen=false, *, query=None, user=None, think_tokens=None))]
-    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    /// The best items to follow a history, oldest first. Items that the catalog never had are left out, and in the answer's
+    /// `unknown`.
+    #[pyo3(signature = (history, k=None, **question))]
     fn recommend(
         &self,
         py: Python<'_>,
         history: &Bound<'_, PyAny>,
-        k: usize,
-        beam_width: usize,
-        filter: Option<&Bound<'_, PyAny>>,
-        exclude: Option<&Bound<'_, PyAny>>,
-        rules: Option<&Bound<'_, PyAny>>,
-        mode: &str,
-        probe_width: Option<usize>,
-        include_seen: bool,
-        query: Option<String>,
-        user: Option<&Bound<'_, PyAny>>,
-        think_tokens: Option<usize>,
+        k: Option<&Bound<'_, PyAny>>,
+        question: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Answer> {
         self.check_process()?;
-        let user = user.map(document).transpose()?;
-        let prompt = PromptWishes { query, user, think_tokens };
-        let history = history_of(history)?;
-        let wishes = Wishes::of(
-            k,
-            beam_width,
-            filter,
-            exclude,
-            rules,
-            mode,
-            probe_width,
-            include_seen,
-            prompt,
-        )?;
+        let question =
+            RecommendQuestion { history: history_of(history)?, ..question_of(k, question)? };
         let answer = interruptible(py, |cancelled| {
-            self.answer(&history, &wishes, || cancelled.load(Ordering::Relaxed))
+            self.answer(question, || cancelled.load(Ordering::Relaxed))
         })?;
         answer.map_err(|error| of_recommend(&error))?.into_python(py)
     }
 
     /// `recommend` for many histories, side by side on so many threads; by default as many as there are processors.
-    #[pyo3(signature = (histories, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="auto", probe_width=None, include_seen=false, threads=None, *, query=None, user=None, think_tokens=None))]
-    #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    #[pyo3(signature = (histories, k=None, threads=None, **question))]
     fn recommend_batch(
         &self,
         py: Python<'_>,
         histories: &Bound<'_, PyAny>,
-        k: usize,
-        beam_width: usize,
-        filter: Option<&Bound<'_, PyAny>>,
-        exclude: Option<&Bound<'_, PyAny>>,
-        rules: Option<&Bound<'_, PyAny>>,
-        mode: &str,
-        probe_width: Option<usize>,
-        include_seen: bool,
+        k: Option<&Bound<'_, PyAny>>,
         threads: Option<NonZeroUsize>,
-        query: Option<String>,
-        user: Option<&Bound<'_, PyAny>>,
-        think_tokens: Option<usize>,
+        question: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<Answer>> {
         self.check_process()?;
-        let user = user.map(document).transpose()?;
-        let prompt = PromptWishes { query, user, think_tokens };
+        let question = question_of(k, question)?;
         check_order(histories)?;
         let histories = histories.try_iter()?.map(|history| history_of(&history?));
         let histories = histories.collect::<PyResult<Vec<_>>>()?;
-        let wishes = Wishes::of(
-            k,
-            beam_width,
-            filter,
-            exclude,
-            rules,
-            mode,
-            probe_width,
-            include_seen,
-            prompt,
-        )?;
         let answers = interruptible(py, |cancelled| {
             side_by_side(&histories, threads, |history| {
-                self.answer(history, &wishes, || cancelled.load(Ordering::Relaxed))
+                let history = history.clone();
+                let question = RecommendQuestion { history, ..question.clone() };
+                self.answer(question, || cancelled.load(Ordering::Relaxed))
             })
         })?;
         let answer = |(at, answer): (usize, Result<Found, palmette::RecommendError>)| {
@@ -265,21 +138,13 @@ impl Recommender {
     }
 
     /// Answers every row of a table of histories, as `palmette recommend --histories` does; gives a table.
-    #[pyo3(signature = (table, k=10, beam_width=128, filter=None, exclude=None, rules=None, mode="auto", probe_width=None, include_seen=false, unknown="error", threads=None, *, layout=None, user_column=None, item_column=None, history_column=None, time_column=None, target_column=None, list_separator=None))]
+    #[pyo3(signature = (table, k=None, threads=None, *, layout=None, user_column=None, item_column=None, history_column=None, time_column=None, target_column=None, list_separator=None, **question))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn recommend_table(
         &self,
         py: Python<'_>,
         table: &Bound<'_, PyAny>,
-        k: usize,
-        beam_width: usize,
-        filter: Option<&Bound<'_, PyAny>>,
-        exclude: Option<&Bound<'_, PyAny>>,
-        rules: Option<&Bound<'_, PyAny>>,
-        mode: &str,
-        probe_width: Option<usize>,
-        include_seen: bool,
-        unknown: &str,
+        k: Option<&Bound<'_, PyAny>>,
         threads: Option<NonZeroUsize>,
         layout: Option<&str>,
         user_column: Option<String>,
@@ -288,23 +153,10 @@ impl Recommender {
         time_column: Option<String>,
         target_column: Option<String>,
         list_separator: Option<String>,
+        question: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<AnswerTable> {
         self.check_process()?;
-        let prompt = PromptWishes::default();
-        let wishes = Wishes::of(
-            k,
-            beam_width,
-            filter,
-            exclude,
-            rules,
-            mode,
-            probe_width,
-            include_seen,
-            prompt,
-        )?;
-        let unknown = unknown
-            .parse()
-            .map_err(|reason: String| PyValueError::new_err(format!("unknown is {reason}")))?;
+        let question = question_of(k, question)?;
         let options = HistoryOptions {
             layout: layout.map(str::parse).transpose().map_err(PyValueError::new_err)?,
             user_column,
@@ -318,7 +170,7 @@ impl Recommender {
         let table = stream(table)?;
         let answered = interruptible(py, |cancelled| {
             let (of, options) = (&self.recommender, &options);
-            answer_table::answer(of, table, &wishes, unknown, options, threads, cancelled)
+            answer_table::answer(of, table, question, options, threads, cancelled)
         })?;
         let (answers, notes) = answered.map_err(answer_table::Refused::into_exception)?;
         warn(py, &notes)?;
@@ -345,28 +197,84 @@ fn of_recommend(error: &palmette::RecommendError) -> PyErr {
     RecommendError::new_err(error.to_string())
 }
 
-/// Ids in a sequence, which text is not.
-fn ids_of(ids: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    if ids.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("ids are a list, not one text; put it in a list"));
-    }
-    ids.try_iter()?.map(|id| id_of(&id?)).collect()
+/// The moment of rules of validity that name none, in seconds since 1970.
+fn now() -> f64 {
+    SystemTime::UNIX_EPOCH.elapsed().map_or(0.0, |since| since.as_secs_f64())
 }
 
-/// Ids in their order, which a set has not.
-fn history_of(history: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+/// A history, whose items have an order, which a set has not.
+fn history_of(history: &Bound<'_, PyAny>) -> PyResult<Vec<NamedItem>> {
     if !history.is_instance_of::<PyString>() {
         check_order(history)?;
     }
-    ids_of(history)
+    named_items(history)
 }
 
-/// A JSON document: text, or a dict.
-fn document(rules: &Bound<'_, PyAny>) -> PyResult<String> {
-    match rules.cast::<PyDict>() {
-        Ok(rules) => Ok(Value::Object(dict_to_json(rules)?).to_string()),
-        Err(_) => rules.extract(),
+/// The items of a list: ids, or semantic IDs as lists of codes. Text is no sequence.
+fn named_items(items: &Bound<'_, PyAny>) -> PyResult<Vec<NamedItem>> {
+    if items.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("ids are a list, not one text; put it in a list"));
     }
+    let item = |item: PyResult<Bound<'_, PyAny>>| {
+        let item = item?;
+        let is_id = item.is_instance_of::<PyString>() || !item.hasattr("__len__")?;
+        if is_id {
+            return id_of(&item).map(NamedItem::Id);
+        }
+        let value = to_json(&item)?;
+        serde_json::from_value(value).map_err(|error| {
+            let shown = item.repr().map_or_else(|_| String::new(), |text| text.to_string());
+            PyTypeError::new_err(format!("{shown} is no item: {error}"))
+        })
+    };
+    items.try_iter()?.map(item).collect()
+}
+
+/// A question of keyword arguments, whose names are those of the document's members.
+fn question_of(
+    k: Option<&Bound<'_, PyAny>>,
+    keywords: Option<&Bound<'_, PyDict>>,
+) -> PyResult<RecommendQuestion> {
+    let mut members = Map::new();
+    if let Some(k) = k {
+        members.insert("k".to_owned(), to_json(k)?);
+    }
+    for (name, value) in keywords.into_iter().flat_map(|keywords| keywords.iter()) {
+        let name: String = name.extract()?;
+        let known = palmette_document::member_names::<RecommendQuestion>();
+        if name == "history" || !known.contains(&name.as_str()) {
+            let known = known.iter().filter(|name| **name != "history").copied();
+            let known: Vec<&str> = known.collect();
+            return Err(PyTypeError::new_err(format!(
+                "a question has no {name:?}; it has {}",
+                known.join(", ")
+            )));
+        }
+        if value.is_none() {
+            continue;
+        }
+        let value = match name.as_str() {
+            "filter" => json_of(&filter_of(&value)?.to_string())?,
+            // Documents may come as their text.
+            "rules" | "user" => match value.cast::<PyString>() {
+                Ok(text) => json_of(&text.to_cow()?)?,
+                Err(_) => to_json(&value)?,
+            },
+            "exclude" => {
+                let ids = named_items(&value)?;
+                ids.iter().map(|id| Value::from(id.to_text())).collect()
+            }
+            _ => to_json(&value)?,
+        };
+        members.insert(name, value);
+    }
+    let text = Value::Object(members).to_string();
+    RecommendQuestion::from_json(&text).map_err(|error| RecommendError::new_err(error.to_string()))
+}
+
+fn json_of(text: &str) -> PyResult<Value> {
+    serde_json::from_str(text)
+        .map_err(|error| RecommendError::new_err(format!("{text:?} is no JSON: {error}")))
 }
 
 fn next_of<'a, T>(all: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {

@@ -12,6 +12,7 @@ mod order;
 mod parse;
 mod plan;
 mod range_maxima;
+mod write;
 
 use palmette_attributes::Filter;
 pub use palmette_attributes::Moment;

@@ -283,6 +283,7 @@ mod tests {
         );
         let given = r#"{"boosts": [{"add": 1}], "valid": {"to": "until"}, "diversity": {"lambda": 0.5, "pool": 30}, "must_include": ["7"]}"#;
         assert_eq!(nulls, Rules::parse(given));
+        assert_eq!(Rules::from_value(&rules.to_value()), Ok(rules.clone()));
         // A moment of its own stays.
         assert_eq!(rules.at(Moment::Seconds(9.0)).valid.unwrap().now, now);
         assert!(Rules::parse("{}").unwrap().is_empty());

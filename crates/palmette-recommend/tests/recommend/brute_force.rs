@@ -133,7 +133,7 @@ fn the_beams_of_each_level_are_shown_where_asked_for() {
     let recommender = recommender();
     let asked = request(&[5], 10, 8);
     assert!(recommend(&recommender, &asked).levels.is_empty());
-    let answer = recommend(&recommender, &Request { explain: true, ..asked });
+    let answer = recommend(&recommender, &Request { trace: true, ..asked });
     assert_eq!(answer.items, recommend(&recommender, &asked).items);
     assert_eq!(answer.levels.len(), 2);
     for (level, beams) in answer.levels.iter().enumerate() {

@@ -7,6 +7,7 @@ mod live;
 mod naive;
 mod named;
 mod prompts;
+mod question;
 mod random;
 mod rules;
 mod shop;

@@ -98,7 +98,7 @@ fn written(answer: Result<RecommendAnswer, Problem>) -> Vec<u8> {
     serde_json::to_vec(&result(answer)).unwrap_or_default()
 }
 
-type Question = (RecommendBody, (Arc<Target>, Arc<SpelledView>));
+type Asked = (RecommendBody, (Arc<Target>, Arc<SpelledView>));
 
 /// A request of a batch with its view: that which the first of its target had.
 async fn question(
@@ -106,17 +106,18 @@ async fn question(
     asked: RecommendBody,
     arrived: Instant,
     views: &mut Vec<(Arc<Target>, Arc<SpelledView>)>,
-) -> Result<Question, Problem> {
-    let target = app.registry.target(asked.target.as_deref()).await?;
+) -> Result<Asked, Problem> {
+    let envelope = &asked.envelope;
+    let target = app.registry.target(envelope.target.as_deref()).await?;
     let deadline =
-        asked.deadline_ms.map_or(app.config.max_deadline, std::time::Duration::from_millis);
+        envelope.deadline_ms.map_or(app.config.max_deadline, std::time::Duration::from_millis);
     let deadline = arrived + deadline.min(app.config.max_deadline);
-    let pins = asked.generation.is_some() || asked.min_generation.is_some();
+    let pins = envelope.generation.is_some() || envelope.min_generation.is_some();
     let found = views.iter().find(|(of, _)| Arc::ptr_eq(of, &target) && !pins);
     if let Some(given) = found {
         return Ok((asked, given.clone()));
     }
-    let view = view_of(&target, &asked, Some(deadline)).await?;
+    let view = view_of(&target, envelope, Some(deadline)).await?;
     if !pins {
         views.push((Arc::clone(&target), Arc::clone(&view)));
     }
@@ -156,7 +157,8 @@ fn with_defaults(
     most: usize,
 ) -> Result<RecommendBody, Problem> {
     if defaults.is_empty() {
-        return object(request, most);
+        check_object(request, most)?;
+        return body::parse_question(request.get().as_bytes());
     }
     let mut request: Map<String, Value> = object(request, most)?;
     for (name, value) in defaults {
@@ -165,11 +167,17 @@ fn with_defaults(
             given.clone_from(value);
         }
     }
-    body::parse(Value::Object(request).to_string().as_bytes())
+    body::parse_question(Value::Object(request).to_string().as_bytes())
 }
 
-/// An object of no more bytes than a request alone may have.
+/// Reads an object of no more bytes than a request alone may have.
 fn object<T: DeserializeOwned>(text: &RawValue, most: usize) -> Result<T, Problem> {
+    check_object(text, most)?;
+    body::parse(text.get().as_bytes())
+}
+
+/// Refuses what is no object, or has more bytes than a request alone may have.
+fn check_object(text: &RawValue, most: usize) -> Result<(), Problem> {
     let text = text.get();
     if !text.starts_with('{') {
         return Err(Problem::invalid("", "it must be an object"));
@@ -178,7 +186,7 @@ fn object<T: DeserializeOwned>(text: &RawValue, most: usize) -> Result<T, Proble
         let detail = format!("it has {} bytes; at most {most} are read", text.len());
         return Err(Problem::new(Kind::TooLarge, detail));
     }
-    body::parse(text.as_bytes())
+    Ok(())
 }
 
 fn result(answer: Result<RecommendAnswer, Problem>) -> BatchResult {
@@ -229,7 +237,7 @@ pub(crate) async fn lines(
             let line = keys::CURRENT.scope(Arc::clone(&grant), async move {
                 let arrived = Instant::now();
                 let answered = async {
-                    let asked: RecommendBody = body::parse(&line?)?;
+                    let asked = body::parse_question(&line?)?;
                     answer(&app, asked, arrived, Priority::Bulk, None).await
                 };
                 let mut text = written(answered.await);

@@ -5,11 +5,9 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer};
-use serde_json::value::RawValue;
-use serde_path_to_error::Segment;
+use palmette_recommend::RecommendBody;
+use serde::de::{Deserialize, DeserializeOwned};
 
-use crate::json::{Text, Wrong};
 use crate::problem::{Kind, Problem};
 use crate::server::App;
 
@@ -58,46 +56,20 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// Parses a body that is a JSON object.
 pub(crate) fn parse<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, Problem> {
-    let text: &RawValue = serde_json::from_slice(bytes)
-        .map_err(|error| Problem::new(Kind::NotJson, error.to_string()))?;
-    read_from(Text(text.get()))
+    palmette_document::read(bytes).map_err(Problem::from)
 }
 
-/// Reads a typed value; the problem has the place of what is wrong.
-pub(crate) fn read_from<'de, T: Deserialize<'de>>(
-    json: impl Deserializer<'de, Error = Wrong>,
-) -> Result<T, Problem> {
-    serde_path_to_error::deserialize(json).map_err(|error| {
-        let pointer = pointer(error.path());
-        let detail = error.into_inner().of(&place(&pointer));
-        Problem::invalid(pointer, detail)
-    })
+/// Reads a question in its envelope.
+pub(crate) async fn question(
+    app: &App,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<RecommendBody, Problem> {
+    check_json(headers)?;
+    parse_question(&read(app, body, app.config.max_body).await?)
 }
 
-fn pointer(path: &serde_path_to_error::Path) -> String {
-    path.iter()
-        .map(|segment| match segment {
-            Segment::Seq { index } => format!("/{index}"),
-            Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
-            Segment::Enum { variant } => format!("/{variant}"),
-            Segment::Unknown => String::new(),
-        })
-        .collect()
-}
-
-/// A JSON pointer as people name places: `/messages/0/content` is `messages[0].content`.
-pub(crate) fn place(pointer: &str) -> String {
-    let mut named = String::new();
-    for part in pointer.split('/').skip(1) {
-        let part = part.replace("~1", "/").replace("~0", "~");
-        match part.bytes().all(|byte| byte.is_ascii_digit()) && !part.is_empty() {
-            true => named.extend(["[", &part, "]"]),
-            false if named.is_empty() => named = part,
-            false => named.extend([".", &part]),
-        }
-    }
-    match named.is_empty() {
-        true => "the body".to_owned(),
-        false => named,
-    }
+/// Parses a question in its envelope.
+pub(crate) fn parse_question(bytes: &[u8]) -> Result<RecommendBody, Problem> {
+    RecommendBody::from_json(bytes).map_err(Problem::from)
 }

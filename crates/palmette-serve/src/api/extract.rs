@@ -5,10 +5,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use hyper::header::{ETAG, IF_MATCH};
+use palmette_document::Wrong;
 use serde::de::DeserializeOwned;
 
 use super::recommend::GENERATION;
-use crate::json::Wrong;
 use crate::problem::{Kind, Problem};
 
 /// Parameters in the path.

@@ -1,4 +1,4 @@
-//! `POST /v1/recommend`: from a body to work, from its outcome to an answer.
+//! `POST /v1/recommend`: from a checked question to work, from its outcome to an answer.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use palmette_attributes::{Filter, FilterError};
 use palmette_catalog::FilterLookUps;
 use palmette_live::{CatalogView, KeptGeneration, ViewItems};
 use palmette_recommend::{
-    Explain, HistoryItem, Mode, Moment, PromptFields, RecommendError, Recommendations, Rules,
-    SpelledView, Think, Verification,
+    Cause, CheckedQuestion, GenerationName, Moment, NamedItem, Priority, RecommendBody,
+    RecommendError, RecommendQuestion, Recommendations, RequestEnvelope, SpelledView,
 };
 use palmette_schedule::{Class, Refusal, Stopped};
 use tokio::task::JoinHandle;
@@ -30,19 +30,14 @@ use crate::registry::Target;
 use crate::request_id;
 use crate::server::{App, Drain, Received};
 use crate::wire::{
-    AnsweredItem, Beam, GenerationName, HistoryNote, ModeName, Priority, RecommendAnswer,
-    RecommendBody, Shortfall, ShortfallReason, TargetName, Timings, UnknownItems,
+    AnsweredItem, Beam, HistoryNote, RecommendAnswer, Shortfall, ShortfallReason, TargetName,
+    Timings,
 };
 
 /// The generation that an answer was read at.
 pub(crate) const GENERATION: HeaderName = HeaderName::from_static("palmette-generation");
 /// Pause between looks for a generation that is waited for.
 const GENERATION_POLL: Duration = Duration::from_millis(5);
-
-/// Most tokens of reasoning, and of the text after an item: each is a pass of the model.
-const MAX_FREE_TOKENS: usize = 4096;
-/// Most items that text is written for: each reads the prompt anew.
-const MAX_EXPLAINED_ITEMS: usize = 16;
 
 /// Recommends items that follow a history.
 ///
@@ -61,7 +56,7 @@ pub(crate) async fn recommend(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let asked: RecommendBody = body::object(&app, &headers, body).await?;
+    let asked = body::question(&app, &headers, body).await?;
     let answer = answer(&app, asked, received.0, Priority::Interactive, None).await?;
     Ok(answered(answer.generation, Json(answer)))
 }
@@ -83,19 +78,19 @@ pub(crate) async fn answer(
     class: Priority,
     given: Option<(Arc<Target>, Arc<SpelledView>)>,
 ) -> Result<RecommendAnswer, Problem> {
-    check_limits(app, &asked)?;
+    let RecommendBody { envelope, question } = asked;
     // Requests of a batch were admitted with it.
     if given.is_none() && *app.drain().borrow() >= Drain::Closed {
         metrics::counter!("palmette_recommend_shed_total", "reason" => "draining").increment(1);
         return Err(going_away());
     }
-    let class = asked.priority.unwrap_or(class);
-    let deadline = deadline(app, &asked, arrived, class)?;
+    let class = envelope.priority.unwrap_or(class);
+    let deadline = deadline(app, &envelope, arrived, class)?;
     let (target, view) = match given {
         Some(given) => given,
         None => {
-            let target = app.registry.target(asked.target.as_deref()).await?;
-            let view = view_of(&target, &asked, deadline).await?;
+            let target = app.registry.target(envelope.target.as_deref()).await?;
+            let view = view_of(&target, &envelope, deadline).await?;
             (target, view)
         }
     };
@@ -103,13 +98,17 @@ pub(crate) async fn answer(
         facts.catalog = Some(target.catalog.name.clone());
         facts.target = Some(format!("{}:{}", target.model.name, target.catalog.name));
     });
-    let resolved = resolve(app, target, view, asked).await?;
-    let key = resolved.key.clone();
+    let question = check(app, &target, view, question).await?;
+    let key = Key::new(&target, &question);
+    let of = AnswerContext::new(Arc::clone(&target), &question);
     if let Some(kept) = key.as_ref().and_then(|key| app.answers.get(key)) {
-        return Ok(resolved.answer_of_kept(&kept, arrived));
+        let total = arrived.elapsed().as_secs_f64() * 1e3;
+        let timings = Timings { total, ..Default::default() };
+        return Ok(of.answer(&kept, true, false, timings, None));
     }
-    let Resolved { work, of, .. } = resolved;
-    let shapes = work.shapes(of.target.model.index, app.config.schedule.threads as usize);
+    let (recommender, is_over) = (Arc::clone(&target.recommender), target.lease.is_over());
+    let work = Work { recommender, is_over, question };
+    let shapes = work.shapes(target.model.index, app.config.schedule.threads as usize);
     let shapes = shapes.map_err(refused)?;
     let class = match class {
         Priority::Interactive => Class::Interactive,
@@ -138,7 +137,7 @@ pub(crate) async fn answer(
                 }
             }
             let kept = of.cached(&found.found);
-            let levels = of.explain.then(|| levels(&found.found));
+            let levels = of.trace.then(|| levels(&found.found));
             let answer = of.answer(&kept, false, found.narrowed, found.timings, levels);
             if let (Some(key), false) = (key, found.narrowed) {
                 app.answers.insert(key, kept);
@@ -170,7 +169,7 @@ pub(crate) async fn answer(
             Err(Problem::new(Kind::DeadlineMissed, "the work took longer than predicted and was broken off"))
         }
         Outcome::Stopped(Stopped::Cancelled) => {
-            Err(Problem::new(Kind::Unavailable, "the request was cancelled").retry_after(1000))
+            Err(cancelled())
         }
         Outcome::Failed(error) => Err(refused(error)),
         Outcome::Panicked => Err(Problem::new(Kind::Internal, "the search panicked; the log has more")),
@@ -181,81 +180,28 @@ fn going_away() -> Problem {
     Problem::new(Kind::Unavailable, "the server is going away; ask another").retry_after(1000)
 }
 
-/// An error of the recommender: of the request's making, but for the model's own.
+/// An error of the recommender as a problem, by the side that it is of.
 fn refused(error: RecommendError) -> Problem {
-    let pointer = match &error {
-        RecommendError::Rules(_) => "/rules",
-        RecommendError::Filter(_) => "/filter",
-        RecommendError::NoDraftHead => "/mode",
-        RecommendError::OtherWidths { .. } => "/widths",
-        RecommendError::NoThink | RecommendError::NoDraftAfterText => "/think_tokens",
-        RecommendError::NoExplain => "/explain_items",
-        RecommendError::Zero { .. } | RecommendError::TooLarge { .. } => "",
-        RecommendError::Tokens(_) | RecommendError::ShorterItem { .. } => {
-            return Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000);
-        }
-        _ => "",
-    };
-    Problem::invalid(pointer, error.to_string())
+    match error.cause() {
+        Cause::Question(pointer) => Problem::invalid(pointer, error.to_string()),
+        Cause::Catalog => Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000),
+        Cause::Cancelled => cancelled(),
+        Cause::Engine => Problem::new(Kind::Internal, error.to_string()),
+    }
 }
 
-fn check_limits(app: &App, asked: &RecommendBody) -> Result<(), Problem> {
-    let config = &app.config;
-    let within = |pointer: &str, what: &str, value: usize, most: usize| match value {
-        0 => Err(Problem::invalid(pointer, format!("{what} is 0; it must be from 1 to {most}"))),
-        _ if value > most => Err(Problem::invalid(
-            pointer,
-            format!("{what} is {value}; this server takes 1 to {most}"),
-        )),
-        _ => Ok(()),
-    };
-    within("/k", "k", asked.k, config.max_k)?;
-    if let Some(width) = asked.beam_width {
-        within("/beam_width", "beam_width", width, config.max_beam_width)?;
-        if asked.widths.is_some() {
-            return Err(Problem::invalid(
-                "/widths",
-                "beam_width and widths exclude each other; give one",
-            ));
-        }
-    }
-    for (level, &width) in asked.widths.iter().flatten().enumerate() {
-        within(&format!("/widths/{level}"), "a width", width, config.max_beam_width)?;
-    }
-    if let Some(width) = asked.min_beam_width {
-        within("/min_beam_width", "min_beam_width", width, config.max_beam_width)?;
-        if asked.widths.is_some() {
-            return Err(Problem::invalid(
-                "/min_beam_width",
-                "min_beam_width narrows beam_width; it cannot stand beside widths",
-            ));
-        }
-    }
-    if let Some(tokens) = asked.think_tokens {
-        within("/think_tokens", "think_tokens", tokens, MAX_FREE_TOKENS)?;
-    }
-    if let Some(explain) = asked.explain_items {
-        within("/explain_items/items", "items", explain.items, MAX_EXPLAINED_ITEMS)?;
-        within("/explain_items/max_tokens", "max_tokens", explain.max_tokens, MAX_FREE_TOKENS)?;
-    }
-    if asked.history.len() > config.max_history {
-        let (given, most) = (asked.history.len(), config.max_history);
-        let detail = format!(
-            "the history has {given} items; this server takes {most}: send the last of them"
-        );
-        return Err(Problem::invalid("/history", detail));
-    }
-    Ok(())
+fn cancelled() -> Problem {
+    Problem::new(Kind::Unavailable, "the request was cancelled").retry_after(1000)
 }
 
 fn deadline(
     app: &App,
-    asked: &RecommendBody,
+    envelope: &RequestEnvelope,
     arrived: Instant,
     class: Priority,
 ) -> Result<Option<Instant>, Problem> {
     let most = app.config.max_deadline;
-    match (asked.deadline_ms, class) {
+    match (envelope.deadline_ms, class) {
         (Some(0), _) => Err(Problem::invalid(
             "/deadline_ms",
             "deadline_ms is 0; nothing can be answered by then",
@@ -270,15 +216,15 @@ fn deadline(
     }
 }
 
-/// The view that a question asks for.
+/// The view that an envelope asks for.
 pub(crate) async fn view_of(
     target: &Arc<Target>,
-    asked: &RecommendBody,
+    envelope: &RequestEnvelope,
     deadline: Option<Instant>,
 ) -> Result<Arc<SpelledView>, Problem> {
     let newest = || target.recommender.view().map_err(refused);
     let mut view = newest()?;
-    if let Some(least) = asked.min_generation {
+    if let Some(least) = envelope.min_generation {
         let Some(mut now) = view.view().generation() else {
             return Err(Problem::invalid(
                 "/min_generation",
@@ -297,7 +243,7 @@ pub(crate) async fn view_of(
             now = view.view().generation().unwrap_or(least);
         }
     }
-    match &asked.generation {
+    match &envelope.generation {
         None => Ok(view),
         Some(name) => pinned(target, name, view).await,
     }
@@ -380,16 +326,29 @@ pub(crate) async fn blocking<T: Send + 'static>(
     })
 }
 
-/// A question with its work.
-struct Resolved {
-    work: Work,
-    of: Of,
-    /// `None` where the answer depends on the moment or is not to be kept.
-    key: Option<Key>,
+/// Checks a question; look-ups of its filter are counted.
+async fn check(
+    app: &Arc<App>,
+    target: &Arc<Target>,
+    view: Arc<SpelledView>,
+    question: RecommendQuestion,
+) -> Result<CheckedQuestion, Problem> {
+    let limits = app.config.questions;
+    let recommender = Arc::clone(&target.recommender);
+    let may_take_long = question.filter.is_some() || question.rules.is_some();
+    let check = move || {
+        let now = Moment::Seconds(seconds_since_1970());
+        question.check(&recommender, &view, &limits, Some(now))
+    };
+    // Compiling a filter may take milliseconds on a large catalog.
+    let checked = if may_take_long { blocking(check).await? } else { check() };
+    let question = checked.map_err(Problem::of_faults)?;
+    count_look_ups(question.look_ups());
+    Ok(question)
 }
 
-/// Parts of a question that its answer needs.
-struct Of {
+/// Parts of a question that its answer needs after a worker has taken it.
+struct AnswerContext {
     target: Arc<Target>,
     view: Arc<SpelledView>,
     /// Items that match the filter.
@@ -399,7 +358,7 @@ struct Of {
     fields: Fields,
     given: usize,
     unknown: Vec<String>,
-    explain: bool,
+    trace: bool,
 }
 
 /// Attributes to answer with.
@@ -408,146 +367,46 @@ enum Fields {
     Some(HashSet<String>),
 }
 
-async fn resolve(
-    app: &Arc<App>,
-    target: Arc<Target>,
-    view: Arc<SpelledView>,
-    asked: RecommendBody,
-) -> Result<Resolved, Problem> {
-    let beam_width = asked.beam_width.unwrap_or(app.config.default_beam_width);
-    // Compiling a filter may take milliseconds on a large catalog.
-    match asked.filter.is_some() || asked.rules.is_some() {
-        true => blocking(move || resolved(target, view, asked, beam_width)).await?,
-        false => resolved(target, view, asked, beam_width),
-    }
-}
-
-fn resolved(
-    target: Arc<Target>,
-    view: Arc<SpelledView>,
-    asked: RecommendBody,
-    beam_width: usize,
-) -> Result<Resolved, Problem> {
-    let mut history = Vec::with_capacity(asked.history.len());
-    let mut unknown = Vec::new();
-    for (place, entry) in asked.history.iter().enumerate() {
-        match (view.find_item(&entry.0), asked.unknown_items) {
-            (Ok(item), _) => history.push(item),
-            (Err(_), UnknownItems::Skip) => unknown.push(match &entry.0 {
-                palmette_recommend::NamedItem::Id(id) => id.clone(),
-                codes => codes.to_string(),
-            }),
-            (Err(error), UnknownItems::Error) => {
-                return Err(Problem::invalid(format!("/history/{place}"), error.to_string()));
-            }
-        }
-    }
-    let of_view = view.view();
-    let fields = fields_of(of_view, &asked.fields)?;
-    let items = asked.filter.as_ref().map(|text| {
-        let filter = Filter::parse(text.get()).and_then(|filter| filtered(of_view, &filter));
-        filter.map_err(|error| Problem::invalid("/filter", error.to_string()))
-    });
-    let items: Option<ViewItems> = items.transpose()?;
-    let rules = asked.rules.as_ref().map(|text| {
-        let rules = Rules::parse(text.get());
-        rules.map_err(|error| Problem::invalid("/rules", error.to_string()))
-    });
-    let rules: Option<Rules> = rules.transpose()?;
-    let asks_now = rules
-        .as_ref()
-        .and_then(|rules| rules.valid.as_ref())
-        .is_some_and(|valid| valid.now.is_none());
-    let rules = rules.map(|rules| rules.at(Moment::Seconds(seconds_since_1970())));
-    let prompt_fields = PromptFields { query: asked.query.clone(), user: asked.user.clone() };
-    if let Err(error) = target.recommender.prompts().check_fields(&prompt_fields) {
-        let pointer = match &error {
-            RecommendError::UnknownField { field, .. }
-            | RecommendError::TokenInField { field, .. } => format!("/{}", field.replace('.', "/")),
-            _ => String::new(),
-        };
-        return Err(Problem::invalid(pointer, error.to_string()));
-    }
-    let mode = match asked.mode {
-        ModeName::Auto => Mode::Auto,
-        ModeName::Beam => Mode::Beam,
-        ModeName::Probed => Mode::Probed(Mode::probe_width(asked.k)),
-        ModeName::Draft => Mode::Draft(Verification::Masks),
-    };
-    let may_be_kept = !asks_now && !asked.explain;
-    let key =
-        may_be_kept.then(|| Key::new(&target, of_view.generation(), &history, &asked, beam_width));
-    let of = Of {
-        matching: items.as_ref().map_or_else(|| of_view.num_items(), ViewItems::len),
-        has_filter: items.is_some(),
-        k: asked.k,
-        fields,
-        given: asked.history.len(),
-        unknown,
-        explain: asked.explain,
-        view: Arc::clone(&view),
-        target: Arc::clone(&target),
-    };
-    let work = Work {
-        recommender: Arc::clone(&target.recommender),
-        is_over: target.lease.is_over(),
-        view,
-        history,
-        k: asked.k,
-        beam_width,
-        widths: asked.widths,
-        narrower: asked.min_beam_width.filter(|&width| width < beam_width),
-        mode,
-        items,
-        exclude: asked.exclude,
-        include_seen: !asked.exclude_seen,
-        rules,
-        explain: asked.explain,
-        fields: prompt_fields,
-        think: asked.think_tokens.map(Think::new),
-        explain_items: asked
-            .explain_items
-            .map(|of| Explain { items: of.items, max_tokens: of.max_tokens }),
-    };
-    Ok(Resolved { work, of, key })
-}
-
 /// The items that match a filter; look-ups of compiled ones are counted.
 pub(crate) fn filtered(view: &CatalogView, filter: &Filter) -> Result<ViewItems, FilterError> {
     let mut look_ups = FilterLookUps::default();
     let items = view.look_up_filter(filter, &mut look_ups)?;
+    count_look_ups(look_ups);
+    Ok(items)
+}
+
+fn count_look_ups(look_ups: FilterLookUps) {
     let count = |result: &'static str, number: u64| {
         metrics::counter!("palmette_filter_cache_total", "result" => result).increment(number);
     };
     count("hit", look_ups.hits);
     count("miss", look_ups.misses);
-    Ok(items)
-}
-
-fn fields_of(view: &CatalogView, names: &[String]) -> Result<Fields, Problem> {
-    if names.iter().any(|name| name == "*") {
-        return Ok(Fields::All);
-    }
-    for (place, name) in names.iter().enumerate() {
-        view.kind_of(name)
-            .map_err(|error| Problem::invalid(format!("/fields/{place}"), error.to_string()))?;
-    }
-    Ok(Fields::Some(names.iter().cloned().collect()))
 }
 
 pub(crate) fn seconds_since_1970() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
-impl Resolved {
-    fn answer_of_kept(&self, kept: &CachedAnswer, arrived: Instant) -> RecommendAnswer {
-        let total = arrived.elapsed().as_secs_f64() * 1e3;
-        let timings = Timings { total, ..Default::default() };
-        self.of.answer(kept, true, false, timings, None)
+impl AnswerContext {
+    fn new(target: Arc<Target>, question: &CheckedQuestion) -> Self {
+        let asked = question.question();
+        let fields = match asked.fields.iter().any(|name| name == "*") {
+            true => Fields::All,
+            false => Fields::Some(asked.fields.iter().cloned().collect()),
+        };
+        Self {
+            target,
+            view: Arc::clone(question.view()),
+            matching: question.matching(),
+            has_filter: question.items().is_some(),
+            k: asked.k,
+            fields,
+            given: question.named().len(),
+            unknown: question.unknown().map(NamedItem::to_text).collect(),
+            trace: asked.trace,
+        }
     }
-}
 
-impl Of {
     /// The part of an answer that equal requests share.
     fn cached(&self, found: &Recommendations) -> CachedAnswer {
         let view = self.view.view();
@@ -639,22 +498,4 @@ fn levels(found: &Recommendations) -> Vec<Vec<Beam>> {
     let beam =
         |of: &palmette_recommend::TracedBeam| Beam { codes: of.codes.clone(), score: of.score };
     found.levels.iter().map(|beams| beams.iter().map(beam).collect()).collect()
-}
-
-/// The history as the cache tells requests apart: ids are numbers in a view of one generation.
-pub(crate) fn write_history(history: &[HistoryItem], key: &mut Vec<u8>) {
-    for item in history {
-        match item {
-            HistoryItem::Number(number) => {
-                key.push(0);
-                key.extend(number.to_le_bytes());
-            }
-            HistoryItem::Codes(codes) | HistoryItem::Departed { codes, .. } => {
-                // Those of departed items are read alike, but no item counts as seen.
-                key.push(if matches!(item, HistoryItem::Codes(_)) { 1 } else { 2 });
-                key.extend((codes.len() as u32).to_le_bytes());
-                key.extend(codes.iter().flat_map(|code| code.to_le_bytes()));
-            }
-        }
-    }
 }

@@ -101,9 +101,8 @@ fn answer(workers: &mut Vec<Kept>, started: &Started, threads: usize, most: usiz
             None => ControlFlow::Continue(()),
         }
     };
-    let found = catch_unwind(AssertUnwindSafe(|| {
-        work.with_request(*narrowed, |request| worker.recommend(request, &mut control))
-    }));
+    let found =
+        catch_unwind(AssertUnwindSafe(|| worker.answer(&work.question, *narrowed, &mut control)));
     timings.total = queue + began.elapsed().as_secs_f64() * 1e3;
     timings.round();
     let found = match found {
@@ -130,7 +129,7 @@ fn answer(workers: &mut Vec<Kept>, started: &Started, threads: usize, most: usiz
 /// The worker whose buffers serve the work, or one of its recommender, or a new one in place of the one unused for longest.
 fn take(workers: &mut Vec<Kept>, work: &Work, narrowed: bool, threads: usize) -> Worker {
     let is_of = |worker: &Worker| Arc::ptr_eq(worker.recommender(), &work.recommender);
-    let made = work.with_request(narrowed, |request| {
+    let made = work.question.with_request(narrowed, |request| {
         workers.iter().rposition(|(worker, _)| is_of(worker) && worker.is_made_for(request))
     });
     match made {

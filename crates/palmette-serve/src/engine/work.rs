@@ -1,91 +1,49 @@
-//! Work of a request: everything a worker needs, resolved against one view of the catalog, and what comes of it.
+//! Work of the engine: a checked question with its recommender, and what comes of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use palmette_live::ViewItems;
 use palmette_recommend::{
-    Candidates, Explain, History, HistoryItem, Mode, Planned, PromptFields, RecommendError,
-    Recommendations, Recommender, Request, Rules, SpelledView, Think,
+    CheckedQuestion, Mode, Planned, RecommendError, Recommendations, Recommender, Request,
 };
 use palmette_schedule::{Job, Micros, Refusal, Shape, Stopped};
 use tokio::sync::oneshot;
 
 use crate::wire::Timings;
 
-/// A request, resolved.
+/// A checked question on its way to a worker.
 #[derive(Debug)]
 pub(crate) struct Work {
     pub(crate) recommender: Arc<Recommender>,
     /// Set once nobody asks the recommender any more: no worker is kept for it then.
     pub(crate) is_over: Arc<AtomicBool>,
-    pub(crate) view: Arc<SpelledView>,
-    pub(crate) history: Vec<HistoryItem>,
-    pub(crate) k: usize,
-    pub(crate) beam_width: usize,
-    pub(crate) widths: Option<Vec<usize>>,
-    /// Width that is taken where there is not the time for the other.
-    pub(crate) narrower: Option<usize>,
-    pub(crate) mode: Mode,
-    /// Items that match the filter.
-    pub(crate) items: Option<ViewItems>,
-    pub(crate) exclude: Vec<String>,
-    pub(crate) include_seen: bool,
-    pub(crate) rules: Option<Rules>,
-    pub(crate) explain: bool,
-    pub(crate) fields: PromptFields,
-    pub(crate) think: Option<Think>,
-    pub(crate) explain_items: Option<Explain>,
+    pub(crate) question: CheckedQuestion,
 }
 
 impl Work {
-    /// Hands the request to `ask`.
-    pub(crate) fn with_request<T>(&self, narrowed: bool, ask: impl FnOnce(&Request<'_>) -> T) -> T {
-        let exclude: Vec<&str> = self.exclude.iter().map(String::as_str).collect();
-        let narrower = self.narrower.filter(|_| narrowed);
-        ask(&Request {
-            beam_width: narrower.unwrap_or(self.beam_width),
-            widths: self.widths.as_deref().filter(|_| narrower.is_none()),
-            mode: self.mode,
-            items: self.items.as_ref().map_or(Candidates::All, Candidates::Set),
-            exclude: &exclude,
-            include_seen: self.include_seen,
-            rules: self.rules.as_ref(),
-            explain: self.explain,
-            fields: Some(&self.fields),
-            think: self.think,
-            explain_items: self.explain_items,
-            view: Some(&self.view),
-            ..Request::new(History::Items(&self.history), self.k)
-        })
-    }
-
     /// Sizes of it for the scheduler, and those of the narrower search.
     pub(crate) fn shapes(
         &self,
         model: u32,
         threads: usize,
     ) -> Result<(Shape, Option<Shape>), RecommendError> {
+        let question = &self.question;
         let shape = |narrowed| {
-            self.with_request(narrowed, |request| {
+            question.with_request(narrowed, |request| {
                 let planned = self.recommender.planned(request, threads)?;
                 Ok::<Shape, RecommendError>(shape_of(
                     &self.recommender,
                     request,
                     &planned,
                     model,
-                    self.history.len(),
-                    self.most(),
+                    question.history().len(),
+                    // No level has more prefixes than there are items.
+                    question.matching(),
                 ))
             })
         };
-        let narrower = self.narrower.map(|_| shape(true)).transpose()?;
+        let narrower = question.can_be_narrowed().then(|| shape(true)).transpose()?;
         Ok((shape(false)?, narrower))
-    }
-
-    /// No level has more prefixes than there are items.
-    fn most(&self) -> u64 {
-        self.items.as_ref().map_or_else(|| self.view.view().num_items(), ViewItems::len)
     }
 }
 

@@ -62,7 +62,7 @@ async function ask({ leastGeneration, focus = false } = {}) {
   const question = JSON.stringify(body);
   if (leastGeneration !== undefined && body.generation === undefined) body.min_generation = leastGeneration;
   try {
-    const answer = await client.recommend({ ...body, fields: ["*"], explain: true }, signal);
+    const answer = await client.recommend({ ...body, fields: ["*"], trace: true }, signal);
     show(answer, body, question);
     if (focus) $("answer").focus();
   } catch (problem) {

@@ -2,7 +2,6 @@
 
 mod batch;
 mod catalogs;
-pub mod filter;
 mod items;
 mod operations;
 mod recommend;
@@ -18,10 +17,13 @@ pub use catalogs::{
 };
 pub use items::{ItemEntry, ItemPage, ItemQuery, ItemsApplied};
 pub use operations::{Operation, OperationProgress, OperationState, Operations};
+pub use palmette_recommend::{
+    ExplainItems, GenerationName, ItemId, ModeName, Priority, RecommendBody, RecommendQuestion,
+    UnknownItems, schema as filter,
+};
 pub use recommend::{
-    AnsweredItem, Beam, ExplainItems, GenerationName, HistoryEntry, HistoryForm, HistoryNote,
-    ItemId, ModeName, Priority, RecommendAnswer, RecommendBody, Shortfall, ShortfallReason,
-    TargetName, Timings, UnknownItems,
+    AnsweredItem, Beam, HistoryNote, RecommendAnswer, Shortfall, ShortfallReason, TargetName,
+    Timings,
 };
 pub use responses::{Reasoning, ResponseBody, ResponseMembers, TextForm};
 pub use targets::{

@@ -13,7 +13,7 @@ async fn null_is_not_given_and_whole_numbers_are_whole_numbers() {
     let plain = json!({"target": "still", "history": ["P0001", {"codes": [0, 2, 4, 0]}], "k": 3});
     let wanted = shop.post("/v1/recommend", &plain).await.ok()["items"].clone();
     for more in [
-        json!({"mode": null, "exclude": null, "fields": null, "exclude_seen": null, "explain": null, "filter": null, "rules": null}),
+        json!({"mode": null, "exclude": null, "fields": null, "exclude_seen": null, "trace": null, "filter": null, "rules": null}),
         json!({"beam_width": null, "widths": null, "generation": null, "min_generation": null, "unknown_items": null,
             "deadline_ms": null, "min_beam_width": null, "priority": null, "query": null, "user": null, "think_tokens": null,
             "explain_items": null}),

@@ -63,7 +63,7 @@ async fn an_answer_says_why_it_is_short_and_shows_the_beam() {
 
     let few = json!({"must": {"range": {"price": {"lt": 4}}}});
     let asked =
-        json!({"target": "shop", "filter": few, "k": 1000, "fields": ["price"], "explain": true});
+        json!({"target": "shop", "filter": few, "k": 1000, "fields": ["price"], "trace": true});
     let answer = shop.post("/v1/recommend", &asked).await.ok();
     let items = answer["items"].as_array().unwrap();
     assert!(!items.is_empty() && items.len() < 1000);

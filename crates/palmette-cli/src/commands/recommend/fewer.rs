@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use palmette_recommend::{HistoryItem, Mode, Verification};
+use palmette_recommend::{CheckedQuestion, HistoryItem, Mode, Recommendations, Verification};
 use serde::Serialize;
 
-use super::{Asked, RecommendArgs};
 use crate::output::grouped;
 
 /// An answer of fewer items than were asked for.
@@ -23,21 +22,18 @@ pub(super) struct Fewer {
 
 impl Fewer {
     /// `None` where as many were found as were asked for.
-    pub(super) fn of(
-        asked: &Asked,
-        args: &RecommendArgs,
-        history: &[HistoryItem],
-        found: usize,
-    ) -> Option<Self> {
-        if found >= args.k {
+    pub(super) fn of(asked: &CheckedQuestion, answer: &Recommendations) -> Option<Self> {
+        let (found, k) = (answer.items.len(), asked.question().k);
+        if found >= k {
             return None;
         }
-        let view = asked.view.view();
-        let all = asked.items.clone().unwrap_or_else(|| view.all_items());
+        let view = asked.view().view();
+        let all = asked.items().cloned().unwrap_or_else(|| view.all_items());
         let matching = all.len();
-        let seen: HashSet<u64> = match args.include_seen {
-            true => HashSet::new(),
-            false => history
+        let seen: HashSet<u64> = match asked.question().exclude_seen {
+            false => HashSet::new(),
+            true => asked
+                .history()
                 .iter()
                 .flat_map(|item| match item {
                     HistoryItem::Number(number) => vec![*number],
@@ -48,7 +44,7 @@ impl Fewer {
         };
         let left = view.without(&all, seen).len();
         let seen = matching - left;
-        let mut reason = match (&asked.items, matching) {
+        let mut reason = match (asked.items(), matching) {
             (None, _) => format!("the catalog has {}", grouped(matching)),
             (Some(_), 1) => "1 matches the filter".to_owned(),
             (Some(_), _) => format!("{} match the filter", grouped(matching)),
@@ -62,11 +58,11 @@ impl Fewer {
             );
         }
         if left > found as u64
-            && let Mode::Draft(Verification::Keys | Verification::None) = asked.mode
+            && let Mode::Draft(Verification::Keys | Verification::None) = answer.mode
         {
             reason += "; a free search may lose items on the way, --verify masks does not";
         }
-        Some(Self { asked: args.k, found, matching, seen, reason })
+        Some(Self { asked: k, found, matching, seen, reason })
     }
 }
 

@@ -6,30 +6,30 @@ mod partial;
 mod rules;
 
 use std::path::PathBuf;
-use std::slice;
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
-use palmette_eval::UnknownItems;
-use palmette_live::{CatalogView, ViewItems};
+use palmette_document::{Faults, RawJson};
+use palmette_live::CatalogView;
 use palmette_recommend::{
-    Candidates, Explain, History, HistoryItem, Mode, NamedItem, PromptFields, Recommendations,
-    Recommended, Recommender, Request, Reranked, Rules, SpelledView, Think, Worker,
+    CheckedQuestion, ExplainItems, HistoryItem, Mode, ModeName, Moment, NamedItem, QuestionLimits,
+    RecommendBody, RecommendQuestion, Recommendations, Recommended, Recommender, RequestEnvelope,
+    Reranked, Rules, TracedBeam, UnknownItems, Verification, Worker,
 };
 use serde_json::{Value, json};
 
 use super::histories::{HistoriesOptions, unknown_items};
 use super::items::{codes_text_of, item_json, name_text, scored_item_json, spelled, tell_view};
-use super::loading::{
-    FieldArgs, RecommenderArgs, filter_text, named_items, set_threads, with_widths,
-};
+use super::loading::{FieldArgs, RecommenderArgs, filter_text, named_items, set_threads};
 use super::mode::{self, ModeArgs};
 use super::shard::Shard;
+use crate::input;
 use crate::output::{print, print_json, table, visible};
 use crate::timings::{Timings, timed};
 use fewer::Fewer;
-use rules::{GivenRules, add_rules, rules};
+use rules::{add_rules, rules_text};
 
 /// Recommend items that follow a history, or for every user of a file
 ///
@@ -47,8 +47,14 @@ pub(crate) struct RecommendArgs {
     ///
     /// By id, or by semantic ID: 3-1-7-2 or <a_3><b_1>…. Ids that hold commas, or blanks at their ends, are given as a
     /// JSON list, in which a semantic ID may be a list of codes: '["a,b", " c", [3, 1, 7, 2]]'.
-    #[arg(long, value_name = "ITEMS", required_unless_present = "histories")]
+    #[arg(long, value_name = "ITEMS")]
     history: Option<String>,
+    /// Ask the question in this file, one JSON document as a body of POST /v1/recommend; - is standard input
+    ///
+    /// Options that are given beside it take the places of its members. Members for a server, such as deadline_ms, are named and
+    /// change nothing here.
+    #[arg(long, value_name = "FILE")]
+    question: Option<PathBuf>,
     /// Answer every history of a file, on all cores; - for JSON lines on standard input; goes with --out
     ///
     /// JSON lines such as {"user": …, "items": [item, …]} (.jsonl), JSON (.json), RecBole (.inter), CSV (.csv), tab-separated
@@ -78,20 +84,20 @@ pub(crate) struct RecommendArgs {
     /// Refused where histories, model, catalog, rules or options are not those of the run.
     #[arg(long, requires = "histories")]
     resume: bool,
-    /// Items of histories that the catalog does not have: an error, or left out and counted (skip)
+    /// Items of histories that the catalog never had: left out and told (skip), or an error [default: skip]
     ///
     /// With --histories an error is the record's, and the others are answered. A semantic ID that no item has is none of
     /// these: the model reads it all the same.
-    #[arg(long, value_name = "error|skip", value_parser = unknown_items, default_value = "error")]
-    unknown: UnknownItems,
-    /// How many items to recommend
-    #[arg(short, value_name = "K", default_value_t = 10)]
-    k: usize,
-    /// Hypotheses kept at each level; wider is more thorough
+    #[arg(long, value_name = "error|skip", value_parser = unknown_items)]
+    unknown: Option<UnknownItems>,
+    /// How many items to recommend [default: 10]
+    #[arg(short, value_name = "K")]
+    k: Option<usize>,
+    /// Hypotheses kept at each level; wider is more thorough [default: 128]
     ///
     /// The search is as wide as K where that is more.
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    beam_width: usize,
+    #[arg(long, value_name = "N")]
+    beam_width: Option<usize>,
     /// A width for each level instead, such as 64,256,128,128: as many as semantic IDs have codes
     #[arg(long, value_name = "WIDTHS", value_delimiter = ',', conflicts_with = "beam_width")]
     widths: Option<Vec<usize>>,
@@ -112,38 +118,29 @@ pub(crate) struct RecommendArgs {
     /// A "valid" without "now" means the moment of the call. docs/recommending.md explains each.
     #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     rules: Option<PathBuf>,
+    /// Leave these items out, such as P0001,P0002; ids that the catalog does not have exclude nothing
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    exclude: Vec<String>,
     #[command(flatten)]
     fields: FieldArgs,
     /// Let the model write up to N tokens of reasoning before the item, as its prompt_template.json says
     #[arg(long, value_name = "N", help_heading = "Prompts")]
-    think: Option<usize>,
-    /// Draw the reasoning at this temperature; 0 takes the most likely token at each place
-    #[arg(
-        long,
-        value_name = "T",
-        default_value_t = 0.0,
-        requires = "think",
-        help_heading = "Prompts"
-    )]
-    think_temperature: f32,
-    /// Seed of what is drawn
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 0,
-        requires = "think",
-        help_heading = "Prompts"
-    )]
-    think_seed: u64,
+    think_tokens: Option<usize>,
+    /// Draw the reasoning at this temperature; 0, the default, takes the most likely token at each place
+    #[arg(long, value_name = "T", help_heading = "Prompts")]
+    think_temperature: Option<f32>,
+    /// Seed of what is drawn [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Prompts")]
+    think_seed: Option<u64>,
     /// Let the model write text after each of the first N items
     #[arg(long, value_name = "N", conflicts_with = "histories", help_heading = "Prompts")]
-    explain: Option<usize>,
+    explain_items: Option<usize>,
     /// Most tokens of the text after an item
     #[arg(
         long,
         value_name = "N",
         default_value_t = 100,
-        requires = "explain",
+        requires = "explain_items",
         help_heading = "Prompts"
     )]
     explain_tokens: usize,
@@ -173,115 +170,184 @@ Examples:
   palmette recommend … --histories users.parquet --out tonight.parquet --shard 3/16 --resume";
 
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
-    match (&args.histories, &args.out, &args.history) {
-        (Some(histories), Some(out), _) => offline::run(args, histories, out),
-        (None, None, Some(history)) => {
+    match (&args.histories, &args.out) {
+        (Some(histories), Some(out)) => offline::run(args, histories, out),
+        (None, None) => {
             args.histories_options.check_unused()?;
-            answer_one(args, history)
+            answer_one(args)
         }
-        (_, Some(out), _) => bail!(
+        (_, Some(out)) => bail!(
             "--out {} goes with --histories; the answer to one --history is printed: leave out --out, or redirect it",
             out.display()
         ),
-        _ => bail!("give --history, or --histories with --out"),
+        (Some(_), None) => bail!("give --out with --histories"),
     }
 }
 
-/// Parts that the requests of one command share: all of one moment.
+/// A question with what answers it: all of one moment.
 struct Asked {
     recommender: Arc<Recommender>,
-    view: Arc<SpelledView>,
-    mode: Mode,
+    question: CheckedQuestion,
     threads: usize,
-    filter_text: Option<String>,
-    /// The items that match it.
-    items: Option<ViewItems>,
-    rules: Option<GivenRules>,
-    fields: PromptFields,
+    /// Moment of rules that ask for one and name none, in seconds since 1970.
+    now: f64,
 }
 
 impl Asked {
     /// `now`: the moment of a run that is gone on with.
-    fn new(args: &RecommendArgs, now: Option<f64>) -> anyhow::Result<Self> {
+    fn new(
+        args: &RecommendArgs,
+        given: &RecommendBody,
+        question: RecommendQuestion,
+        now: Option<f64>,
+    ) -> anyhow::Result<Self> {
         let threads = set_threads(args.threads)?;
-        // How many levels there are is not known yet, nor needed.
-        let widths = args.widths.as_deref().unwrap_or(slice::from_ref(&args.beam_width));
-        let mode = args.mode.mode(widths, args.k)?;
-        let rules = args.rules.as_deref().map(|path| rules(path, now)).transpose()?;
-        let recommender = with_widths(args.recommender.load(mode)?, args.widths.as_deref())?;
-        let view = recommender.view()?;
-        let given = args.filter.as_deref().map(filter_text).transpose()?;
-        let items = match &given {
-            Some(given) => Some(view.view().filter(&given.filter)?),
-            None => None,
-        };
-        let filter_text = given.map(|given| given.text);
-        let recommender = Arc::new(recommender);
-        let fields = args.fields.fields()?;
-        Ok(Self { recommender, view, mode, threads, filter_text, items, rules, fields })
-    }
-
-    fn rules(&self) -> Option<&Rules> {
-        self.rules.as_ref().map(|given| &given.rules)
-    }
-
-    fn request<'a>(&'a self, args: &RecommendArgs, history: History<'a>) -> Request<'a> {
-        Request {
-            beam_width: args.beam_width,
-            mode: self.mode,
-            items: self.items.as_ref().map_or(Candidates::All, Candidates::Set),
-            include_seen: args.include_seen,
-            rules: self.rules(),
-            fields: Some(&self.fields),
-            think: args.think.map(|max_tokens| Think {
-                temperature: args.think_temperature,
-                seed: args.think_seed,
-                ..Think::new(max_tokens)
-            }),
-            explain_items: args
-                .explain
-                .map(|items| Explain { items, max_tokens: args.explain_tokens }),
-            view: Some(&self.view),
-            ..Request::new(history, args.k)
+        let mut recommender = args.recommender.clone();
+        if let (None, Some(generation)) = (&recommender.view.generation, &given.envelope.generation)
+        {
+            recommender.view.generation = Some(generation.to_string());
         }
+        let drafts = question.mode == ModeName::Draft;
+        let mode = if drafts { Mode::Draft(Verification::default()) } else { Mode::Auto };
+        let recommender = Arc::new(recommender.load(mode)?);
+        let clock = SystemTime::UNIX_EPOCH.elapsed().context("the clock is before 1970")?;
+        let now = now.unwrap_or(clock.as_secs_f64());
+        let (view, limits) = (recommender.view()?, QuestionLimits::default());
+        let checked = question.check(&recommender, &view, &limits, Some(Moment::Seconds(now)));
+        let question = checked.map_err(|faults| told(args, faults))?;
+        Ok(Self { recommender, question, threads, now })
+    }
+
+    fn view(&self) -> &CatalogView {
+        self.question.view().view()
     }
 }
 
-fn answer_one(args: &RecommendArgs, history: &str) -> anyhow::Result<()> {
-    let named = named_items(history)?;
-    let asked = Asked::new(args, None)?;
-    let view = asked.view.view();
-    let (history, left_out) = asked
-        .view
-        .find_items(&named, args.unknown == UnknownItems::Skip)
-        .map_err(|error| anyhow!("{error}; --unknown skip leaves out what is unknown"))?;
-    let left_out: Vec<&NamedItem> = left_out.iter().map(|&place| &named[place]).collect();
-    let request = asked.request(args, History::Items(&history));
+/// Faults as an error that names the options they are of. A document's details name its members.
+fn told(args: &RecommendArgs, faults: Faults) -> anyhow::Error {
+    if args.question.is_some() {
+        return faults.into();
+    }
+    let told = faults.iter().map(|fault| {
+        let member = fault.pointer.split('/').nth(1).unwrap_or_default();
+        let option = match member {
+            "k" => "-k".to_owned(),
+            "probe_width" => "--probe".to_owned(),
+            "unknown_items" => "--unknown".to_owned(),
+            "" => return fault.detail.clone(),
+            member => format!("--{}", member.replace('_', "-")),
+        };
+        format!("{option}: {}", fault.detail)
+    });
+    anyhow!(told.collect::<Vec<_>>().join("; "))
+}
+
+/// The document of --question; without it, one that asks nothing.
+fn given(args: &RecommendArgs) -> anyhow::Result<RecommendBody> {
+    let Some(path) = &args.question else {
+        let question = RecommendQuestion::new(Vec::<NamedItem>::new());
+        return Ok(RecommendBody { envelope: RequestEnvelope::default(), question });
+    };
+    let text = input::read(path).context("--question")?;
+    let body = RecommendBody::from_json(&text);
+    let body = body.with_context(|| format!("--question {}", path.display()))?;
+    let RequestEnvelope { target, generation: _, min_generation, deadline_ms, priority } =
+        &body.envelope;
+    let of_server = [
+        ("target", target.is_some()),
+        ("min_generation", min_generation.is_some()),
+        ("deadline_ms", deadline_ms.is_some()),
+        ("priority", priority.is_some()),
+        ("min_beam_width", body.question.min_beam_width.is_some()),
+    ];
+    let named = of_server.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name);
+    let named: Vec<&str> = named.collect();
+    if !named.is_empty() {
+        let names = named.join(", ");
+        eprintln!("note: {}: {names}: for a server; nothing here depends on it", path.display());
+    }
+    Ok(body)
+}
+
+/// The question of a document and of the options beside it.
+fn question(args: &RecommendArgs, given: &RecommendBody) -> anyhow::Result<RecommendQuestion> {
+    let mut question = given.question.clone();
+    if let Some(history) = &args.history {
+        question.history = named_items(history)?;
+    }
+    question.k = args.k.unwrap_or(question.k);
+    if args.beam_width.is_some() || args.widths.is_some() {
+        (question.beam_width, question.widths) = (args.beam_width, args.widths.clone());
+    }
+    args.mode.fill(&mut question)?;
+    if let Some(filter) = &args.filter {
+        question.filter = Some(RawJson::from_text(&filter_text(filter)?.text)?);
+    }
+    if let Some(path) = &args.rules {
+        question.rules = Some(rules_text(path)?);
+    }
+    if !args.exclude.is_empty() {
+        question.exclude = args.exclude.iter().map(Into::into).collect();
+    }
+    question.exclude_seen &= !args.include_seen;
+    question.unknown_items = args.unknown.unwrap_or(question.unknown_items);
+    let fields = args.fields.fields()?;
+    question.query = fields.query.or(question.query);
+    if !fields.user.is_empty() {
+        question.user = fields.user;
+    }
+    question.think_tokens = args.think_tokens.or(question.think_tokens);
+    question.think_temperature = args.think_temperature.or(question.think_temperature);
+    question.think_seed = args.think_seed.or(question.think_seed);
+    if let Some(items) = args.explain_items {
+        question.explain_items = Some(ExplainItems { items, max_tokens: args.explain_tokens });
+    }
+    Ok(question)
+}
+
+fn answer_one(args: &RecommendArgs) -> anyhow::Result<()> {
+    ensure!(
+        args.history.is_some() || args.question.is_some(),
+        "give --history, --question, or --histories with --out"
+    );
+    let given = given(args)?;
+    let asked = Asked::new(args, &given, question(args, &given)?, None)?;
+    let (view, checked) = (asked.view(), &asked.question);
+    let history = checked.history();
+    let left_out: Vec<&NamedItem> = checked.unknown().collect();
     let mut worker = Worker::new(Arc::clone(&asked.recommender), asked.threads);
-    let (answer, timings) = timed(&mut worker, &request, args.repeat)?;
-    let fewer = Fewer::of(&asked, args, &history, answer.items.len());
+    let (answer, timings) =
+        checked.with_request(false, |request| timed(&mut worker, request, args.repeat))?;
+    let fewer = Fewer::of(checked, &answer);
 
     let unread = history.len() - answer.history_used;
+    let asked = checked.question();
     if args.json {
         let mut document = json!({
             "history": history.iter().map(|item| history_json(view, item)).collect::<Vec<Value>>(),
             "history_used": answer.history_used,
-            "unknown": left_out.iter().map(|name| unknown_json(name)).collect::<Vec<Value>>(),
+            "unknown": left_out,
             "mode": mode::name(answer.mode),
-            "k": args.k,
+            "k": asked.k,
             "beam_width": answer.beam_width,
             "probe_width": mode::probe_width(answer.mode),
-            "widths": args.widths,
+            "widths": asked.widths,
             "items": items_json(&answer),
             "fewer": fewer,
         });
+        keep_fields(&mut document, &asked.fields);
         if let Some(thought) = &answer.thought {
             document["thought"] = thought.as_str().into();
         }
-        if args.explain.is_some() {
+        if asked.explain_items.is_some() {
             document["explanations"] = answer.explanations.as_slice().into();
         }
-        if asked.rules.is_some() {
+        if asked.trace {
+            let beam = |beam: &TracedBeam| json!({"codes": beam.codes, "score": beam.score});
+            let level = |beams: &Vec<TracedBeam>| beams.iter().map(beam).collect();
+            document["levels"] = answer.levels.iter().map(level).collect::<Vec<Value>>().into();
+        }
+        if checked.rules().is_some() {
             add_rules(&mut document, &answer);
         }
         tell_view(&mut document, view);
@@ -289,6 +355,9 @@ fn answer_one(args: &RecommendArgs, history: &str) -> anyhow::Result<()> {
             document["timings_ms"] = serde_json::to_value(timings)?;
         }
         return print_json(&document);
+    }
+    if asked.trace {
+        eprintln!("note: trace: the beams of each level are in the answer of --json");
     }
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.iter().map(|name| visible(&name.to_string())).collect();
@@ -308,7 +377,7 @@ fn answer_one(args: &RecommendArgs, history: &str) -> anyhow::Result<()> {
     if let Some(thought) = &answer.thought {
         text += &format!("thought: {}\n", visible(thought.trim()));
     }
-    text += &items_text(&answer, asked.rules());
+    text += &items_text(&answer, checked.rules());
     for (place, explanation) in answer.explanations.iter().enumerate() {
         text += &format!("{}: {}\n", place + 1, visible(explanation.trim()));
     }
@@ -326,6 +395,19 @@ fn answer_one(args: &RecommendArgs, history: &str) -> anyhow::Result<()> {
         text += &timings_text(&timings);
     }
     print(&text)
+}
+
+/// Leaves the attributes that were asked for, where some were.
+fn keep_fields(document: &mut Value, fields: &[String]) {
+    if fields.is_empty() || fields.iter().any(|name| name == "*") {
+        return;
+    }
+    let Some(items) = document["items"].as_array_mut() else { return };
+    for item in items {
+        if let Some(attributes) = item["attributes"].as_object_mut() {
+            attributes.retain(|name, _| fields.contains(name));
+        }
+    }
 }
 
 fn history_json(view: &CatalogView, item: &HistoryItem) -> Value {
@@ -362,13 +444,6 @@ fn history_text(view: &CatalogView, item: &HistoryItem) -> String {
                 }
             }
         }
-    }
-}
-
-fn unknown_json(name: &NamedItem) -> Value {
-    match name {
-        NamedItem::Id(id) => id.as_str().into(),
-        NamedItem::Codes(codes) => codes.as_slice().into(),
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
-use palmette_eval::{BadRecord, HistoryRecord, Progress, UnknownItems};
-use palmette_recommend::{History, HistoryItem, Recommendations, Request, Worker, recommend_all};
+use palmette_eval::{BadRecord, HistoryRecord, Progress};
+use palmette_recommend::{CheckedQuestion, Recommendations, Worker, answer_all};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -50,12 +50,23 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
 
     let earlier = if args.resume { partial::interrupted(&out)? } else { None };
     let moment = earlier.as_ref().and_then(|earlier| earlier.get("now")?.as_f64());
-    let asked = Asked::new(args, moment)?;
-    let request = asked.request(args, History::Items(&[]));
+    let body = super::given(args)?;
+    ensure!(
+        body.question.history.is_empty(),
+        "--question has a history, and --histories has the others: give one of them"
+    );
+    let asked = Asked::new(args, &body, super::question(args, &body)?, moment)?;
+    let question = asked.question.question();
+    ensure!(
+        question.explain_items.is_none() && !question.trace,
+        "explain_items and trace are for one history: leave them out, or give --history"
+    );
     let mut workers: Vec<Worker> =
         (0..asked.threads).map(|_| Worker::new(Arc::clone(&asked.recommender), 1)).collect();
     // Wrong widths are said once, not a thousand times.
-    workers.iter_mut().try_for_each(|worker| worker.prepare(&request))?;
+    workers.iter_mut().try_for_each(|worker| {
+        asked.question.with_request(false, |request| worker.prepare(request))
+    })?;
 
     let description = description(args, &asked, histories)?;
     if args.resume
@@ -66,7 +77,6 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
         return report(args, &asked, given, &counts, &Notes::default(), 0.0);
     }
     let mut run = Run {
-        args,
         asked: &asked,
         workers,
         partial: Partial::begin(&out, &description, earlier.as_ref())?,
@@ -111,9 +121,23 @@ pub(super) struct Counts {
     first_error: Option<String>,
     skipped: usize,
     histories_with_skipped: usize,
+    /// Histories of this run all of whose items are unknown, and the first such item.
+    #[serde(skip)]
+    strangers: usize,
+    #[serde(skip)]
+    first_stranger: Option<String>,
 }
 
 impl Counts {
+    fn look_at(&mut self, one: &Waiting) {
+        let Ok(question) = &one.question else { return };
+        let first = question.unknown().next().filter(|_| question.history().is_empty());
+        if let Some(first) = first {
+            self.strangers += 1;
+            self.first_stranger.get_or_insert_with(|| first.to_string());
+        }
+    }
+
     fn add(&mut self, record: &Record) {
         self.histories += 1;
         self.skipped += record.skipped as usize;
@@ -128,13 +152,11 @@ impl Counts {
 /// A history that has been read, and its items where the model can read them.
 struct Waiting {
     user: Option<String>,
-    items: Result<Vec<HistoryItem>, String>,
-    skipped: u32,
+    question: Result<CheckedQuestion, String>,
 }
 
 /// Histories come in, answers go out in their order.
 struct Run<'a> {
-    args: &'a RecommendArgs,
     asked: &'a Asked,
     workers: Vec<Worker>,
     partial: Partial,
@@ -174,7 +196,7 @@ impl Run<'_> {
             self.start = Instant::now();
         }
         let waiting = self.find(record);
-        self.waiting_items += waiting.items.as_ref().map_or(0, Vec::len);
+        self.waiting_items += waiting.question.as_ref().map_or(0, |of| of.named().len());
         self.waiting.push(waiting);
         let most = ASKED_AT_ONCE * self.asked.threads;
         if self.waiting.len() < most && self.waiting_items < ITEMS_AT_ONCE {
@@ -187,29 +209,23 @@ impl Run<'_> {
         let record = match record {
             Ok(record) => record,
             Err(bad) => {
-                return Waiting { user: bad.user.clone(), items: Err(bad.to_string()), skipped: 0 };
+                return Waiting { user: bad.user.clone(), question: Err(bad.to_string()) };
             }
         };
-        match self.asked.view.find_items(&record.items, self.args.unknown == UnknownItems::Skip) {
-            Ok((items, unknown)) => {
-                Waiting { user: record.user, items: Ok(items), skipped: unknown.len() as u32 }
-            }
-            Err(error) => Waiting { user: record.user, items: Err(error.to_string()), skipped: 0 },
-        }
+        let question = self.asked.question.about(record.items);
+        Waiting { user: record.user, question: question.map_err(|faults| faults.to_string()) }
     }
 
     /// Answers the histories that wait, side by side.
     fn answer_waiting(&mut self) -> anyhow::Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         self.waiting_items = 0;
-        let found = waiting.iter().filter_map(|one| one.items.as_ref().ok());
-        let requests: Vec<Request<'_>> =
-            found.map(|items| self.asked.request(self.args, History::Items(items))).collect();
-        let mut answers = recommend_all(&mut self.workers, &requests).into_iter();
+        let questions = waiting.iter().filter_map(|one| one.question.as_ref().ok());
+        let mut answers = answer_all(&mut self.workers, questions).into_iter();
         let records: Vec<Record> = waiting
             .iter()
             .map(|one| {
-                let answer = match &one.items {
+                let answer = match &one.question {
                     Ok(_) => answers.next().expect("one a request").map_err(|e| e.to_string()),
                     Err(reason) => Err(reason.clone()),
                 };
@@ -218,6 +234,7 @@ impl Run<'_> {
             .collect();
         self.partial.push(&records)?;
         records.iter().for_each(|record| self.counts.add(record));
+        waiting.iter().for_each(|one| self.counts.look_at(one));
         let new = self.counts.histories - self.counts.kept;
         let elapsed = self.start.elapsed();
         let rate = new as f64 / elapsed.as_secs_f64().max(1e-9);
@@ -252,6 +269,17 @@ fn nothing_answered(args: &RecommendArgs, counts: &Counts) -> Option<String> {
         return None;
     }
     let fewest = if args.shard.is_some() { 2 } else { 0 };
+    if let Some(first) = &counts.first_stranger
+        && counts.strangers == counts.histories
+        && counts.histories >= fewest
+    {
+        return Some(format!(
+            "none of the {} histories has an item of the catalog; the first item is {}: are these ids of another catalog, or another \
+             column? {WAY_OUT}",
+            grouped(counts.histories as u64),
+            visible(first)
+        ));
+    }
     if counts.errors < counts.histories || counts.histories < fewest {
         return None;
     }
@@ -266,7 +294,8 @@ fn nothing_answered(args: &RecommendArgs, counts: &Counts) -> Option<String> {
 }
 
 fn record(of: &Waiting, answer: Result<Recommendations, String>) -> Record {
-    let (user, skipped) = (of.user.clone(), of.skipped);
+    let skipped = of.question.as_ref().map_or(0, |question| question.unknown().len());
+    let (user, skipped) = (of.user.clone(), u32::try_from(skipped).unwrap_or(u32::MAX));
     match answer {
         Err(error) => Record { user, skipped, error: Some(error), ..Record::default() },
         Ok(answer) => {
@@ -304,8 +333,8 @@ fn report(
             "skipped": {"items": counts.skipped, "histories": counts.histories_with_skipped},
             "of_earlier_run": counts.kept,
             "notes": notes,
-            "k": args.k,
-            "generation": asked.view.view().generation(),
+            "k": asked.question.question().k,
+            "generation": asked.view().generation(),
             "threads": asked.threads,
             "seconds": seconds,
             "histories_per_second": rate,
@@ -340,7 +369,7 @@ fn description(
     asked: &Asked,
     histories: &Path,
 ) -> anyhow::Result<Description> {
-    let view = asked.view.view();
+    let view = asked.view();
     let catalog = match view.generation() {
         Some(generation) => json!({
             "generation": generation,
@@ -348,10 +377,6 @@ fn description(
             "left out": view.damaged().iter().map(|of| of.num_items).sum::<u64>(),
         }),
         None => fingerprint::of_file(&args.recommender.catalog)?,
-    };
-    let unknown = match args.unknown {
-        UnknownItems::Error => "error",
-        UnknownItems::Skip => "skip",
     };
     let facts = json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -361,23 +386,13 @@ fn description(
         "catalog": catalog,
         "model": fingerprint::of_folder(&args.recommender.model)?,
         "weights": format!("{:?}", args.recommender.weights),
-        "mode": format!("{:?}", asked.mode),
-        "k": args.k,
-        "beam width": args.beam_width,
-        "widths": args.widths,
-        "filter": asked.filter_text,
-        "rules": asked.rules.as_ref().map(|given| given.text.as_str()),
-        "now": asked.rules.as_ref().and_then(|given| given.now),
-        "include-seen": args.include_seen,
-        "unknown": unknown,
-        "query": args.fields.query,
-        "user": args.fields.user,
-        "think": args.think,
-        "temperature": args.think_temperature,
-        "seed": args.think_seed,
+        "now": asked.question.asks_now().then_some(asked.now),
     });
-    match facts {
-        Value::Object(facts) => Ok(facts),
-        other => bail!("{other} is no object"),
+    match (facts, serde_json::to_value(asked.question.question())?) {
+        (Value::Object(mut facts), Value::Object(question)) => {
+            facts.extend(question);
+            Ok(facts)
+        }
+        (facts, question) => bail!("{facts} and {question} are no objects"),
     }
 }

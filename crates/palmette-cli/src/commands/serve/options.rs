@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
+use palmette_recommend::QuestionLimits;
 use palmette_serve::{ANY_ORIGIN, ServeConfig};
 
 use crate::commands::loading::set_threads;
@@ -220,10 +221,13 @@ impl ServeOptions {
         let mut config = ServeConfig {
             default_deadline: Duration::from_millis(self.deadline_ms),
             max_deadline: Duration::from_millis(self.max_deadline_ms),
-            default_beam_width: self.beam_width,
-            max_beam_width: self.max_beam_width,
-            max_k: self.max_k,
-            max_history: self.max_history,
+            questions: QuestionLimits {
+                default_beam_width: self.beam_width,
+                max_beam_width: self.max_beam_width,
+                max_k: self.max_k,
+                max_history: self.max_history,
+                ..ServeConfig::default().questions
+            },
             answer_cache: self.answer_cache_mb << 20,
             max_upload: self.max_upload_mb << 20,
             overload_status: self.overload_status,

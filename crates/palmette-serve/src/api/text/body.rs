@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use axum::body::Body;
 use axum::http::HeaderMap;
+use palmette_document::Text;
 use serde::de::DeserializeOwned;
 use serde::de::value::MapDeserializer;
 use serde_json::value::RawValue;
 use utoipa::PartialSchema;
 
 use crate::api::body;
-use crate::json::Text;
 use crate::problem::Problem;
 use crate::server::App;
 use crate::wire::{self, INSTEAD, NEUTRAL, TextMembers, WITHOUT_MEANING};
@@ -83,7 +83,7 @@ fn shown(value: &RawValue) -> String {
 
 fn typed<T: DeserializeOwned>(members: &Members) -> Result<T, Problem> {
     let entries = members.iter().map(|(name, value)| (name.as_str(), Text(value.get())));
-    body::read_from(MapDeserializer::new(entries))
+    palmette_document::read_from(MapDeserializer::new(entries)).map_err(Problem::from)
 }
 
 #[cfg(test)]

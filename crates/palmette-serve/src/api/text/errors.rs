@@ -8,9 +8,9 @@ use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 
-use crate::api::body::place;
 use crate::problem::Problem;
 use crate::wire::{OpenAiError, OpenAiErrorBody};
+use palmette_document::place;
 
 /// Routes whose errors have OpenAI's form.
 pub(crate) const ROUTES: [&str; 6] = [

@@ -1,4 +1,6 @@
-//! Filters and rules as clients write them, for the OpenAPI document. Requests are read by the crates that keep to them.
+//! Filters, rules and items of histories as clients write them, for the OpenAPI document.
+//!
+//! Questions are read by the crates that keep to them; these types say in a schema what those read.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +9,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::ItemId;
+use crate::named_item::NamedItem;
 
 /// Conditions on items. An item matches where all of its members hold; the empty filter matches all.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
@@ -443,4 +446,26 @@ pub struct Diversity {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 1)]
     pub pool: Option<u64>,
+}
+
+/// An item of a history: its id, `{"codes": [0, 5, 16, 2]}`, or these codes as a list.
+#[derive(Clone, Debug, ToSchema)]
+#[schema(value_type = HistoryForm, example = json!("P0001"))]
+pub struct HistoryEntry(pub NamedItem);
+
+/// An item of a history as clients write it.
+#[derive(Clone, Debug, ToSchema)]
+#[serde(untagged)]
+pub enum HistoryForm {
+    /// Its id, or codes spelled as text, `<a_3><b_1>`.
+    Id(String),
+    /// An id of digits.
+    Number(i64),
+    /// Its codes.
+    Codes(Vec<u32>),
+    /// Its codes as an object.
+    Named {
+        /// The codes.
+        codes: Vec<u32>,
+    },
 }

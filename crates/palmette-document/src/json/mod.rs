@@ -16,7 +16,8 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
-pub(crate) use wrong::Wrong;
+pub use wrong::Wrong;
+pub(crate) use wrong::listed;
 use wrong::one_of;
 
 /// Name by which `RawValue` asks for a value's text.
@@ -26,7 +27,7 @@ const MOST_SHOWN: usize = 60;
 
 /// The text of one value, whose syntax is sound.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Text<'de>(pub(crate) &'de str);
+pub struct Text<'de>(pub &'de str);
 
 impl<'de> Text<'de> {
     fn wrong(self, wanted: &str) -> Wrong {

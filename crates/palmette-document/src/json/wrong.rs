@@ -10,7 +10,7 @@ const MOST_NAMES: usize = 40;
 
 /// Rule that a value breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub enum Wrong {
     /// Said of the value: its name comes before it.
     OfValue(String),
     /// A sentence.
@@ -24,7 +24,7 @@ impl Wrong {
     }
 
     /// The rule as a sentence about the value at a place.
-    pub(crate) fn of(self, place: &str) -> String {
+    pub fn of(self, place: &str) -> String {
         match self {
             Self::OfValue(rule) => format!("{place} {rule}"),
             Self::Sentence(rule) => rule,
@@ -32,7 +32,7 @@ impl Wrong {
     }
 
     /// A message of another reader of serde's, whose types have names of their own.
-    pub(crate) fn reworded(message: &str) -> Self {
+    pub fn reworded(message: &str) -> Self {
         let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
         let typed = ["invalid type: ", "invalid value: "];
         let parts =
@@ -80,7 +80,8 @@ impl Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-fn names(names: &[&str]) -> String {
+/// Names in a message, the last left out where they are many.
+pub(crate) fn listed(names: &[&str]) -> String {
     match names.len().checked_sub(MOST_NAMES) {
         Some(more) if more > 0 => format!("{} and {more} more", names[..MOST_NAMES].join(", ")),
         _ => names.join(", "),
@@ -109,7 +110,7 @@ impl Error for Wrong {
         let hint = hint.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
         let there = match known {
             [] => "there are none".to_owned(),
-            known => format!("there are {}", names(known)),
+            known => format!("there are {}", listed(known)),
         };
         Self::Sentence(format!("there is no member {name:?} here{hint}; {there}"))
     }
@@ -130,6 +131,6 @@ impl Error for Wrong {
 pub(super) fn one_of(known: &[&str]) -> String {
     match known {
         [only] => (*only).to_owned(),
-        known => format!("one of {}", names(known)),
+        known => format!("one of {}", listed(known)),
     }
 }
