@@ -28,6 +28,9 @@ fn records(path: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// An unknown item is the error of its record.
+const STRICT: &[&str] = &["--unknown", "error"];
+
 struct Run {
     dir: tempfile::TempDir,
     recommender: [String; 4],
@@ -101,10 +104,10 @@ fn each_history_is_answered_as_alone() {
     let whole = std::fs::read_to_string(&out).unwrap();
     write(run.dir.path(), "one.jsonl", "something else");
     let one = run.path("one.jsonl");
-    crate::command::run(&run.args(&input, &one, &["--threads", "1"]));
+    crate::command::run(&run.args(&input, &one, &["--threads", "1", "--unknown", "error"]));
     assert_eq!(std::fs::read_to_string(&one).unwrap(), whole);
     let piped = run.path("piped.jsonl");
-    let output = palmette_with_input(&run.args("-", &piped, &[]), &text);
+    let output = palmette_with_input(&run.args("-", &piped, &strict[2..]), &text);
     assert!(output.status.success());
     assert_eq!(std::fs::read_to_string(&piped).unwrap(), whole);
 
@@ -155,7 +158,7 @@ const TRIES: usize = 20;
 fn a_run_that_was_killed_goes_on() {
     let run = Run::new();
     let mut all = histories(600);
-    all[3] = json!({"user": "bad", "items": ["gone"]});
+    all[3] = json!({"user": "bad", "items": [1.5]});
     let input = write(run.dir.path(), "in.jsonl", &lines(&all));
     let whole = run.path("whole.jsonl");
     crate::command::run(&run.args(&input, &whole, &[]));
@@ -575,7 +578,7 @@ fn tables_in_and_out() {
     all[1]["items"] = json!(["gone"]);
     let input = write(run.dir.path(), "in.jsonl", &lines(&all));
     let out = run.path("out.jsonl");
-    crate::command::run(&run.args(&input, &out, &[]));
+    crate::command::run(&run.args(&input, &out, STRICT));
     let expected = records(&out);
 
     // One thing done a row, the last first; times restore the order.
@@ -604,7 +607,7 @@ fn tables_in_and_out() {
 
     for (name, histories) in [("a.parquet", &input), ("b.parquet", &events)] {
         let out = run.path(name);
-        crate::command::run(&run.args(histories, &out, &[]));
+        crate::command::run(&run.args(histories, &out, STRICT));
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&out).unwrap()).unwrap();
         let batches: Vec<RecordBatch> = reader.build().unwrap().map(Result::unwrap).collect();
         let [rows] = batches.as_slice() else { panic!("one batch") };
@@ -631,9 +634,9 @@ fn tables_in_and_out() {
     shards_of_tables(&run, &expected);
     // Back in, as Arrow.
     let arrow = run.path("c.arrow");
-    crate::command::run(&run.args(&events, &arrow, &[]));
+    crate::command::run(&run.args(&events, &arrow, STRICT));
     let again = run.path("again.jsonl");
-    let report = run_json(&run.args(&arrow, &again, &["--unknown", "skip"]));
+    let report = run_json(&run.args(&arrow, &again, STRICT));
     assert_eq!((&report["histories"], &report["errors"]), (&5.into(), &1.into()));
 }
 
@@ -675,7 +678,7 @@ fn shards_of_tables(run: &Run, expected: &[Value]) {
         for index in 0..shards {
             let out = run.path("shard.jsonl");
             let shard = format!("{index}/{shards}");
-            run_json(&run.args(&path, &out, &["--shard", &shard, "--unknown", "error"]));
+            run_json(&run.args(&path, &out, &["--shard", &shard, STRICT[0], STRICT[1]]));
             found.extend(records(&run.path(&format!("shard-{index:05}-of-{shards:05}.jsonl"))));
         }
         let user = |record: &Value| record["user"].clone();
@@ -687,7 +690,11 @@ fn shards_of_tables(run: &Run, expected: &[Value]) {
         assert!(found[1]["error"].as_str().unwrap().contains("gone"));
     }
     let dealt = run.path("dealt.jsonl");
-    run_json(&run.args(&run.path("events.parquet"), &dealt, &["--shard", "1/2"]));
+    run_json(&run.args(
+        &run.path("events.parquet"),
+        &dealt,
+        &["--shard", "1/2", STRICT[0], STRICT[1]],
+    ));
     let dealt = records(&run.path("dealt-00001-of-00002.jsonl"));
     assert_eq!(dealt, [expected[1].clone(), expected[3].clone()]);
 }
