@@ -525,7 +525,8 @@ fn counts_that_are_none_say_their_rule() {
     let args = with_recommender("recommend", &run.recommender, &width);
     check_refused(&args, &["'-4'", "--beam-width", "a whole number, 0 or more"]);
     // An id may look like a number.
-    let args = with_recommender("recommend", &run.recommender, &["--history", "-5"]);
+    let named = ["--history", "-5", "--unknown", "error"];
+    let args = with_recommender("recommend", &run.recommender, &named);
     check_refused(&args, &["item \"-5\" is not in the catalog"]);
 }
 
