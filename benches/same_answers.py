@@ -124,7 +124,7 @@ def answers(program, options, ignored):
 
     def help_of(words):
         text = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True).stdout
-        found["help"][" ".join(words)] = text
+        found["help"][" ".join(words)] = text.replace(program.name, "palmette")
         commands = text.split("Commands:\n", 1)[1].split("\n\n")[0] if "Commands:\n" in text else ""
         for name in re.findall(r"^  (\S+)", commands, re.MULTILINE):
             if name != "help":
