@@ -58,9 +58,8 @@ class ArrowTable(Protocol):
 
 
 class RecommendQuestion(TypedDict, total=False):
-    """What a recommendation may be asked: the members of a body of ``POST /v1/recommend`` (docs/http.md), all but ``history``."""
+    """What a recommendation may be asked: the members of a body of ``POST /v1/recommend`` (docs/http.md), beside ``history`` and ``k``."""
 
-    k: int
     beam_width: int | None
     widths: Sequence[int] | None
     mode: Literal["auto", "beam", "probed", "draft"]

@@ -289,8 +289,9 @@ CALLS: dict[str, Callable[[World], Any]] = {
         shown(one) for one in w.recommender.recommend_batch([["P0001"], ["P0060"]] * 4, k=2, threads=3)
     ],
     "Recommender.recommend_table AnswerTable": lambda w: len(w.recommender.recommend_table(w.histories(), k=2)),
-    "Answer Answer.unknown Answer.history_used Answer.generation": lambda w: [
+    "Answer Answer.unknown Answer.history_used Answer.generation Answer.thought Answer.explanations Answer.levels": lambda w: [
         *(len(w.answer), w.answer[0].id, w.answer.unknown, w.answer.history_used, w.answer.generation),
+        *(w.answer.thought, w.answer.explanations, w.answer.levels),
     ],
     "BatchRecommender BatchRecommender.recommender": lambda w: w.batch(w.histories()).select(["items"]).to_pylist(),
     "run_command": lambda w: palmette._palmette.run_command(["palmette", "catalog", "stats", str(w.folder / "catalog.palm")]),
