@@ -23,26 +23,49 @@ impl Members {
     ///
     /// # Errors
     /// When a member belongs to neither, or a value is not one that its type takes.
-    pub fn split<A: DeserializeOwned, B: DeserializeOwned>(self) -> Result<(A, B), Fault> {
-        let (of_a, of_b) = (member_names::<A>(), member_names::<B>());
-        let known = || of_a.iter().chain(of_b).copied();
-        if let Some((name, _)) = self.0.iter().find(|(name, _)| !known().any(|of| of == name)) {
-            let hint = nearest(name, known());
-            let hint = hint.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
-            let names: Vec<&str> = known().collect();
-            let detail =
-                format!("there is no member {name:?} here{hint}; there are {}", listed(&names));
-            return Err(Fault::new(format!("/{}", escaped(name)), detail));
-        }
-        let (a, b): (Vec<_>, Vec<_>) =
-            self.0.into_iter().partition(|(name, _)| of_a.contains(&name.as_str()));
-        Ok((typed(&a)?, typed(&b)?))
+    pub fn split<A: DeserializeOwned, B: DeserializeOwned>(mut self) -> Result<(A, B), Fault> {
+        self.check_known(&[member_names::<A>(), member_names::<B>()])?;
+        Ok((self.take()?, self.take()?))
     }
-}
 
-fn typed<T: DeserializeOwned>(members: &[(String, Box<RawValue>)]) -> Result<T, Fault> {
-    let entries = members.iter().map(|(name, value)| (name.as_str(), Text(value.get())));
-    read_from(MapDeserializer::new(entries))
+    /// Refuses a member that none of these lists of names has.
+    ///
+    /// # Errors
+    /// When there is one; the message has the names.
+    pub fn check_known(&self, lists: &[&[&str]]) -> Result<(), Fault> {
+        let known = || lists.iter().flat_map(|names| names.iter().copied());
+        let unknown = self.names().find(|name| !known().any(|of| of == *name));
+        let Some(name) = unknown else { return Ok(()) };
+        let hint = nearest(name, known());
+        let hint = hint.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
+        let names: Vec<&str> = known().collect();
+        let detail =
+            format!("there is no member {name:?} here{hint}; there are {}", listed(&names));
+        Err(Fault::new(format!("/{}", escaped(name)), detail))
+    }
+
+    /// Takes the members of a type out.
+    ///
+    /// # Errors
+    /// When one is missing, or a value is not one that the type takes.
+    pub fn take<T: DeserializeOwned>(&mut self) -> Result<T, Fault> {
+        let names = member_names::<T>();
+        let own: Vec<_> =
+            self.0.extract_if(.., |(name, _)| names.contains(&name.as_str())).collect();
+        let entries = own.iter().map(|(name, value)| (name.as_str(), Text(value.get())));
+        read_from(MapDeserializer::new(entries))
+    }
+
+    /// Takes a member out, as its text.
+    pub fn remove(&mut self, name: &str) -> Option<Box<RawValue>> {
+        let place = self.0.iter().position(|(of, _)| of == name)?;
+        Some(self.0.remove(place).1)
+    }
+
+    /// Names of the members.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
 }
 
 impl<'de> Deserialize<'de> for Members {
@@ -155,5 +178,14 @@ mod tests {
         ] {
             assert_eq!(split(text), Err(Fault::new(pointer, detail)), "{text}");
         }
+    }
+
+    #[test]
+    fn members_are_taken_out_by_name() {
+        let mut members: Members = read(br#"{"c": "x", "z": [1], "a": 7}"#).unwrap();
+        assert_eq!(members.take(), Ok(One { a: 7, b: vec![] }));
+        assert_eq!(members.remove("z").as_deref().map(RawValue::get), Some("[1]"));
+        assert_eq!(members.names().collect::<Vec<_>>(), ["c"]);
+        assert_eq!(members.take(), Ok(Other { c: Some("x".into()) }));
     }
 }
