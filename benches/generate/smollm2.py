@@ -142,7 +142,7 @@ def prompts(count: int) -> list[dict]:
             names = list(SCHEMAS)
             name = names[(turn * 4 + number % 10 // 2) % len(names)]
             wish = f"Make up {name} and describe it as a JSON object with the members {', '.join(SCHEMAS[name]['properties'])}."
-            made.append({**line, "schema": SCHEMAS[name], "messages": asked(wish)})
+            made.append({**line, "guided_json": SCHEMAS[name], "messages": asked(wish)})
         elif kind == "tools":
             tools = [{"type": "function", "function": {"name": n, "description": d, "parameters": p}} for n, d, p in TOOLS]
             listed = "\n".join(f"{n}: {d}. Arguments: {', '.join(p['properties'])}" for n, d, p in TOOLS)
@@ -151,10 +151,10 @@ def prompts(count: int) -> list[dict]:
             made.append({**line, "tools": tools, "tool_choice": "required", "parallel_tool_calls": False, "messages": asked(wish, system)})
         elif kind == "python":
             wish = f"Write a Python function that {FUNCTIONS[turn % len(FUNCTIONS)]}. Write the code alone."
-            made.append({**line, "grammar": PYTHON.strip() + "\n", "messages": asked(wish)})
+            made.append({**line, "guided_grammar": PYTHON.strip() + "\n", "messages": asked(wish)})
         else:
             wish = f"Write one SQL query for {QUESTIONS[turn % len(QUESTIONS)]}. Write the query alone."
-            made.append({**line, "grammar": QUERY.strip() + "\n", "messages": asked(wish)})
+            made.append({**line, "guided_grammar": QUERY.strip() + "\n", "messages": asked(wish)})
     return made
 
 
@@ -184,7 +184,7 @@ def check(prompt: dict, answer: dict, patient: bool) -> str | None:
         written = inner(written, kind)
     try:
         if kind == "json":
-            json_of(written, prompt["schema"])
+            json_of(written, prompt["guided_json"])
         elif kind == "tools":
             call_of(answer)
         elif kind == "python":

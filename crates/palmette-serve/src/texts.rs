@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_text::engine::{Engine, EngineOptions, EngineStatistics};
+use palmette_text::question::{TextDefaults, TextLimits, TextSettings};
 use palmette_text::sources::JsonForm;
 use palmette_text::{TextModel, TextModelOptions, ToolFormat};
 
@@ -72,6 +73,25 @@ impl ServedText {
 
     pub(crate) fn model(&self) -> &TextModel {
         self.engine.model()
+    }
+
+    /// The settings by which a question is checked that comes now, with a seed of its own.
+    pub(crate) fn settings(&self) -> Result<TextSettings, Problem> {
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed).map_err(|error| {
+            Problem::new(Kind::Unavailable, format!("no random numbers: {error}"))
+        })?;
+        let max_positions = self.engine.max_positions();
+        Ok(TextSettings {
+            limits: TextLimits { max_positions, ..TextLimits::default() },
+            defaults: TextDefaults {
+                seed: u64::from_le_bytes(seed),
+                json: self.json,
+                ..TextDefaults::default()
+            },
+            tool_format: self.tool_format,
+            now: Some(crate::api::recommend::seconds_since_1970() as i64),
+        })
     }
 }
 

@@ -1,9 +1,10 @@
 //! Errors: a folder that is no model of text, a request that cannot be answered, a text that breaks off.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use palmette_core::TokenId;
-use palmette_decode::{DecodeError, SamplerOptionError};
+use palmette_decode::{DecodeError, SampleError, SamplerOptionError};
 use palmette_model::{LoadError, SessionError};
 use palmette_vocabulary::{TokenizeError, VocabularyLoadError};
 
@@ -32,7 +33,6 @@ pub(crate) enum OpenErrorKind {
 
 /// A request that a model cannot answer, known before anything is computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
 pub enum RequestError {
     /// A prompt without tokens gives no logits.
     #[error("the prompt is empty; it needs at least one token")]
@@ -81,8 +81,8 @@ pub enum RequestError {
     /// A token that the vocabulary does not have.
     #[error("{what} names token {token}; the vocabulary has {num_tokens} tokens")]
     UnknownToken {
-        /// The part of the request, such as `the prompt`.
-        what: &'static str,
+        /// The part of the request.
+        what: TokenList,
         /// The token.
         token: TokenId,
         /// Tokens of the vocabulary.
@@ -106,6 +106,76 @@ pub enum RequestError {
     Sampler(#[from] SamplerOptionError),
 }
 
+/// A part of a request that names tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenList {
+    /// The prompt.
+    Prompt,
+    /// Tokens that end the text.
+    StopTokens,
+    /// Tokens that have a bias.
+    LogitBias,
+}
+
+impl fmt::Display for TokenList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Prompt => "the prompt",
+            Self::StopTokens => "stop_tokens",
+            Self::LogitBias => "logit_bias",
+        })
+    }
+}
+
+/// A part of a request that breaks a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestMember {
+    /// The prompt.
+    Prompt,
+    /// The most tokens of the text.
+    MaxTokens,
+    /// The least.
+    MinTokens,
+    /// A stop string, by its number from 0.
+    Stop(usize),
+    /// Tokens that end the text.
+    StopTokens,
+    /// Numbers that are added to logits.
+    LogitBias,
+    /// An option of the sampler, by its name.
+    Sampler(&'static str),
+    /// The constraint, which is another vocabulary's.
+    Constraint,
+    /// Likelihoods of the prompt.
+    PromptLogprobs,
+}
+
+impl RequestError {
+    /// The part of the request that breaks the rule.
+    pub fn member(&self) -> RequestMember {
+        match self {
+            Self::EmptyPrompt | Self::PromptTooLong { .. } => RequestMember::Prompt,
+            Self::TooLong { .. } | Self::NoTokens => RequestMember::MaxTokens,
+            Self::MinAboveMax { .. } => RequestMember::MinTokens,
+            Self::EmptyStop { place } => RequestMember::Stop(*place),
+            Self::UnknownToken { what: TokenList::Prompt, .. } => RequestMember::Prompt,
+            Self::UnknownToken { what: TokenList::StopTokens, .. } => RequestMember::StopTokens,
+            Self::UnknownToken { what: TokenList::LogitBias, .. } => RequestMember::LogitBias,
+            Self::OtherVocabulary { .. } => RequestMember::Constraint,
+            Self::PromptLogprobs => RequestMember::PromptLogprobs,
+            Self::Sampler(error) => match error.name() {
+                "logit_bias" => RequestMember::LogitBias,
+                name => RequestMember::Sampler(name),
+            },
+        }
+    }
+
+    /// True where prompt and text are longer than the model reads.
+    pub fn is_too_long(&self) -> bool {
+        matches!(self, Self::PromptTooLong { .. } | Self::TooLong { .. })
+    }
+}
+
 /// A text that could not be begun or broke off.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
@@ -125,7 +195,31 @@ pub(crate) enum TextErrorKind {
     Stuck,
 }
 
+/// Side that the error of a text is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextCause {
+    /// The request: a limit of its grammar was exceeded, or it leaves nothing to draw.
+    Request,
+    /// The engine or the model.
+    Engine,
+}
+
 impl TextError {
+    /// The side that the error is of.
+    pub fn cause(&self) -> TextCause {
+        match &self.0 {
+            TextErrorKind::Request(_) | TextErrorKind::Stuck => TextCause::Request,
+            TextErrorKind::Session(_) => TextCause::Engine,
+            TextErrorKind::Decode(DecodeError::Constraint { .. }) => TextCause::Request,
+            TextErrorKind::Decode(DecodeError::Sample {
+                error: SampleError::NothingAllowed | SampleError::NoProbability,
+                ..
+            }) => TextCause::Request,
+            // All others, those to come too, are about what model, sampler and constraint have promised one another.
+            TextErrorKind::Decode(_) => TextCause::Engine,
+        }
+    }
+
     /// The fault of the request, where it is one: nothing was computed then.
     pub fn request(&self) -> Option<&RequestError> {
         match &self.0 {

@@ -25,6 +25,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Questions
+//! Servers, the command and programs ask by documents in the words of OpenAI and vLLM: a [`ChatQuestion`](question::ChatQuestion) or a
+//! [`CompletionQuestion`](question::CompletionQuestion) is checked against a model, and becomes the requests to an engine.
+//!
 //! # Conversations
 //! A [`Conversation`] is messages and tools as requests have them; [`TextModel::chat_prompt`] makes a prompt of it by the model's own chat
 //! template.
@@ -52,6 +56,7 @@ mod error;
 mod generate;
 mod model;
 mod prompt_tokens;
+pub mod question;
 mod request;
 mod sequence;
 pub mod sources;
@@ -60,7 +65,7 @@ mod tool_calls;
 
 pub use conversation::{Conversation, ConversationError, PromptEnd};
 pub use detokenize::{Detokenizer, ReleasedText};
-pub use error::{OpenError, RequestError, TextError};
+pub use error::{OpenError, RequestError, RequestMember, TextCause, TextError, TokenList};
 pub use generate::{TextSession, generate};
 pub use model::{TextModel, TextModelOptions};
 pub use palmette_decode::{LogProbabilities, SamplerOptions, Stage};

@@ -8,7 +8,7 @@ use palmette_core::{AnyConstraint, Constraint, TokenId};
 use palmette_decode::{Sampler, SamplerOptions};
 use palmette_grammar::{CompiledGrammar, GrammarConstraint};
 
-use crate::error::RequestError;
+use crate::error::{RequestError, TokenList};
 use crate::model::TextModel;
 use crate::tool_calls::names_in;
 
@@ -63,42 +63,69 @@ impl TextRequest {
     /// # Errors
     /// The first rule that is broken.
     pub fn check(&self, model: &TextModel) -> Result<(), RequestError> {
-        self.sampler_checked()?;
+        self.broken_rules(model).into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// The rules that are broken, as far as can be known before anything is computed.
+    pub fn broken_rules(&self, model: &TextModel) -> Vec<RequestError> {
+        let mut broken = self.broken_options();
         let num_tokens = model.vocabulary().vocabulary().num_tokens();
+        let unknown = |token: &TokenId| token.index() >= num_tokens;
+        for (what, token) in [
+            (TokenList::Prompt, self.prompt.iter().copied().find(unknown)),
+            (TokenList::LogitBias, self.logit_bias.iter().map(|&(token, _)| token).find(unknown)),
+            (TokenList::StopTokens, self.stop_tokens.iter().copied().find(unknown)),
+        ] {
+            broken.extend(token.map(|token| RequestError::UnknownToken {
+                what,
+                token,
+                num_tokens,
+            }));
+        }
+        let empty = self.stop.iter().position(String::is_empty);
+        broken.extend(empty.map(|place| RequestError::EmptyStop { place }));
+        let other = self.constraint.num_tokens().filter(|&other| other != num_tokens);
+        broken.extend(
+            other.map(|constraint| RequestError::OtherVocabulary { constraint, num_tokens }),
+        );
         let (tokens, context_length) = (self.prompt.len(), model.context_length());
-        let max_tokens = self.max_tokens;
-        let bias = self.logit_bias.iter().map(|(token, _)| token);
-        let parts: [(&'static str, Vec<&TokenId>); 3] = [
-            ("the prompt", self.prompt.iter().collect()),
-            ("logit_bias", bias.collect()),
-            ("stop_tokens", self.stop_tokens.iter().collect()),
-        ];
-        for (what, named) in parts {
-            if let Some(&&token) = named.iter().find(|token| token.index() >= num_tokens) {
-                return Err(RequestError::UnknownToken { what, token, num_tokens });
-            }
-        }
-        if let Some(place) = self.stop.iter().position(String::is_empty) {
-            return Err(RequestError::EmptyStop { place });
-        }
-        if let Some(constraint) = self.constraint.num_tokens().filter(|&other| other != num_tokens)
-        {
-            return Err(RequestError::OtherVocabulary { constraint, num_tokens });
-        }
+        let Self { max_tokens, min_tokens, .. } = *self;
         match () {
-            () if tokens == 0 => Err(RequestError::EmptyPrompt),
-            () if max_tokens == 0 && self.prompt_logprobs.is_none() => Err(RequestError::NoTokens),
+            () if tokens == 0 => broken.push(RequestError::EmptyPrompt),
+            () if max_tokens == 0 && self.prompt_logprobs.is_none() => {
+                broken.push(RequestError::NoTokens);
+            }
             () if tokens + max_tokens.min(1) > context_length => {
-                Err(RequestError::PromptTooLong { tokens, context_length })
+                broken.push(RequestError::PromptTooLong { tokens, context_length });
             }
             () if max_tokens > context_length - tokens => {
-                Err(RequestError::TooLong { tokens, max_tokens, context_length })
+                broken.push(RequestError::TooLong { tokens, max_tokens, context_length });
             }
-            () if self.min_tokens > max_tokens => {
-                Err(RequestError::MinAboveMax { min_tokens: self.min_tokens, max_tokens })
-            }
-            () => Ok(()),
+            () => {}
         }
+        if min_tokens > max_tokens {
+            broken.push(RequestError::MinAboveMax { min_tokens, max_tokens });
+        }
+        broken
+    }
+
+    /// Options of the sampler that are out of range, each looked at alone.
+    fn broken_options(&self) -> Vec<RequestError> {
+        let plain = SamplerOptions::default();
+        let SamplerOptions { repetition_penalty, presence_penalty, frequency_penalty, .. } =
+            self.sampler;
+        let SamplerOptions { temperature, top_p, min_p, .. } = self.sampler;
+        let alone = [
+            SamplerOptions { repetition_penalty, ..plain },
+            SamplerOptions { presence_penalty, ..plain },
+            SamplerOptions { frequency_penalty, ..plain },
+            SamplerOptions { temperature, ..plain },
+            SamplerOptions { top_p, ..plain },
+            SamplerOptions { min_p, ..plain },
+        ];
+        let options = alone.into_iter().filter_map(|options| Sampler::new(options).err());
+        let bias = Sampler::greedy().with_bias(self.logit_bias.iter().copied()).err();
+        options.chain(bias).map(RequestError::from).collect()
     }
 
     /// A sampler at the beginning of its random numbers.

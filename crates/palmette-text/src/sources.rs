@@ -128,7 +128,7 @@ fn check_members(of: &Value, at: &str, known: &[&str]) -> Result<(), ResponseFor
 ///
 /// # Errors
 /// When it is none of these, or has a member that is not read; the schema or grammar itself is read when it is compiled.
-pub fn of_response_format(
+pub fn from_response_format(
     format: &Value,
     form: JsonForm,
 ) -> Result<Option<GrammarSource>, ResponseFormatError> {
@@ -192,7 +192,7 @@ pub fn of_response_format(
 ///
 /// # Errors
 /// When the request is none, or chooses a tool that is not there.
-pub fn of_tools(
+pub fn from_tools(
     request: &Value,
     format: &ToolFormat,
     form: JsonForm,
@@ -233,19 +233,32 @@ fn close_tools(request: &mut Value) {
     }
 }
 
-/// Tools, alone or in a request, as a request with this `tool_choice`: `auto`, `none`, `required`, or the name of a tool.
-pub fn with_tool_choice(tools: &Value, choice: &str) -> Value {
-    let choice = match choice {
+/// Adds schemas that those of a grammar may refer to, by their URIs; its own go before them.
+pub(crate) fn with_resources(
+    mut source: GrammarSource,
+    resources: &BTreeMap<String, String>,
+) -> GrammarSource {
+    let options = match &mut source {
+        GrammarSource::JsonSchema { options, .. } => options,
+        GrammarSource::StructuralTag { options, .. } | GrammarSource::Tools { options, .. } => {
+            &mut options.json_schema
+        }
+        GrammarSource::Regex { .. } | GrammarSource::Lark { .. } | GrammarSource::Gbnf { .. } => {
+            return source;
+        }
+    };
+    for (uri, schema) in resources {
+        options.resources.entry(uri.clone()).or_insert_with(|| schema.clone());
+    }
+    source
+}
+
+/// The `tool_choice` of a word: `auto`, `none`, `required`, or the name of a tool.
+pub fn tool_choice(choice: &str) -> Value {
+    match choice {
         "auto" | "none" | "required" | "any" => json!(choice),
         name => json!({"type": "function", "function": {"name": name}}),
-    };
-    let mut request = match tools {
-        Value::Object(request) if request.contains_key("tools") => tools.clone(),
-        Value::Array(_) => json!({"tools": tools}),
-        one => json!({"tools": [one]}),
-    };
-    request["tool_choice"] = choice;
-    request
+    }
 }
 
 /// The grammar of a JSON Schema in the default [form](JsonForm).
@@ -259,7 +272,7 @@ mod tests {
 
     #[test]
     fn response_formats_are_read_and_refused_by_name() {
-        let read = |format: Value| of_response_format(&format, JsonForm::default());
+        let read = |format: Value| from_response_format(&format, JsonForm::default());
         assert_eq!(read(json!({"type": "text"})), Ok(None));
         assert_eq!(read(Value::Null), Ok(None));
         let object = json_schema(json!({"type": "object"}));
@@ -315,7 +328,7 @@ mod tests {
     #[test]
     fn tools_that_declare_no_arguments_have_none() {
         let hermes = ToolFormat::named("hermes").unwrap();
-        let text = |tools: &Value, form| of_tools(tools, hermes, form).unwrap().text().to_owned();
+        let text = |tools: &Value, form| from_tools(tools, hermes, form).unwrap().text().to_owned();
         let none = json!({"type": "object", "properties": {}});
         for empty in [json!({}), json!({"type": "object", "title": "f", "description": "x"})] {
             let function =
@@ -341,21 +354,20 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_put_beside_tools_however_they_are_given() {
+    fn a_choice_is_a_word_or_a_tool() {
         let tool = json!({"name": "now", "input_schema": {"type": "object"}});
-        for given in [tool.clone(), json!([tool]), json!({"tools": [tool], "tool_choice": "none"})]
-        {
-            let request = with_tool_choice(&given, "required");
-            assert_eq!(request, json!({"tools": [tool], "tool_choice": "required"}));
-            let hermes = ToolFormat::named("hermes").unwrap();
-            let source = of_tools(&request, hermes, JsonForm::default()).unwrap();
+        let hermes = ToolFormat::named("hermes").unwrap();
+        let read = |choice: &str| {
+            let request = json!({"tools": [tool], "tool_choice": tool_choice(choice)});
+            from_tools(&request, hermes, JsonForm::default())
+        };
+        for choice in ["auto", "required", "now"] {
+            let source = read(choice).unwrap();
             assert!(
                 matches!(source, GrammarSource::Tools { format, .. } if format.name == "hermes")
             );
         }
-        let named = with_tool_choice(&tool, "later");
-        let hermes = ToolFormat::named("hermes").unwrap();
-        let error = of_tools(&named, hermes, JsonForm::default()).unwrap_err();
+        let error = read("later").unwrap_err();
         assert!(error.to_string().contains("\"later\" is not there"), "{error}");
     }
 }

@@ -180,8 +180,8 @@ fn conversations_come_from_files_and_requests() {
     let bad = |name: &str, text: &str| model.file(name, text);
     for (file, words) in [
         (bad("a.json", "{"), "a.json"),
-        (bad("b.json", "{\"prompts\": []}"), "unknown field `prompts`"),
-        (bad("c.json", "{\"temperature\": 1}"), "no \"messages\""),
+        (bad("b.json", "{\"prompts\": []}"), "nor \"messages\"; there are: prompts"),
+        (bad("c.json", "{\"temperature\": 1}"), "nor \"messages\"; there are: temperature"),
         (bad("d.json", "[]"), "no messages"),
         (bad("e.json", "[{\"content\": \"x\"}]"), "message 0: its \"role\""),
         (bad("f.json", "[{\"role\": \"system\", \"content\": \"x\"}]"), "no system messages"),
@@ -189,6 +189,60 @@ fn conversations_come_from_files_and_requests() {
     ] {
         model.refused(&["--chat", &file], &[words]);
     }
+}
+
+/// The body of a request to `palmette serve` is read as it is, and names what changes nothing.
+#[test]
+fn a_servers_body_is_a_document() {
+    let model = Model::new();
+    let body = json!({
+        "model": "any", "stream": true, "stream_options": {"include_usage": true}, "deadline_ms": 5, "user": "u", "metadata": {},
+        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "so"}],
+        "continue_final_message": true, "guided_choice": ["yes", "no"], "stop_token_ids": [3], "reasoning_effort": "low",
+        "json_form": {"whitespace": "compact"}, "best_of": 1, "logprobs": true, "top_logprobs": 1, "max_completion_tokens": 9,
+    });
+    let file = model.file("body.json", &body.to_string());
+    let report = run_json(&model.args(&["--chat", &file]));
+    assert!(["yes", "no"].contains(&report["text"].as_str().unwrap()), "{report}");
+    assert_eq!(report["usage"]["prompt_tokens"], "user: hi assistant: so".len());
+    assert_eq!(report["tokens"][0]["top"].as_array().unwrap().len(), 1);
+    let warnings = report["warnings"].as_array().unwrap();
+    assert!(warnings[0].as_str().unwrap().starts_with("reasoning_effort is low"), "{report}");
+    assert_eq!(
+        warnings[1],
+        "metadata, user, model, stream, stream_options, deadline_ms: for servers, and without effect here"
+    );
+    let output = palmette(&model.args(&["--chat", &file, "--max-tokens", "9"]));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("warning: metadata, user, model"), "{said}");
+    // Its form goes before that of the options, which are named where they are at fault.
+    let chosen = run(&model.args(&["--chat", &file, "--regex", "[a-z]{9}", "-q"]));
+    assert!(["yes\n", "no\n"].contains(&chosen.as_str()), "{chosen}");
+    model.refused(&["--prompt", "a", "--regex", "a\\bb"], &["--regex", "no text"]);
+    // All that is wrong is said.
+    let wrong = json!({"messages": [], "guided_choice": [], "top_p": 7, "temperature": -1});
+    let wrong = model.file("wrong.json", &wrong.to_string());
+    model.refused(
+        &["--chat", &wrong],
+        &["no messages", "no choices", "top_p is 7", "temperature is -1"],
+    );
+    for (members, words) in [
+        (json!({"prompt": "a", "best_of": 2}), "only 1 is computed here"),
+        (json!({"prompt": "a", "echo": true}), "echo is true"),
+        (json!({"prompt": "a", "messages": []}), "give one"),
+        (json!({"prompt": "a", "regex": "b"}), "use structured_outputs.regex"),
+        (json!({"prompt": "a", "max_token": 3}), "did you mean \"max_tokens\""),
+    ] {
+        let file = model.file("bad.json", &members.to_string());
+        model.refused(&["--chat", &file], &[words]);
+    }
+    let tools = model.file("tools.json", r#"[{"name": "now"}]"#);
+    model.refused(&["--prompt", "a", "--tools", &tools], &["tools are for conversations"]);
+    // Several prompts are several texts.
+    let prompts = json!({"prompt": [[65], [66, 67]], "n": 2, "guided_regex": "[ab]{3}"});
+    let file = model.file("prompts.json", &prompts.to_string());
+    let report = run_json(&model.args(&["--chat", &file]));
+    assert_eq!(report["answers"].as_array().unwrap().len(), 4, "{report}");
 }
 
 #[test]
@@ -308,12 +362,12 @@ fn several_texts_stop_strings_and_streams() {
 fn a_batch_answers_every_line_and_tells_of_bad_ones() {
     let model = Model::new();
     let lines = [
-        json!({"id": "a", "prompt": "x", "regex": "[ab]{4}"}),
-        json!({"id": 7, "messages": [{"role": "user", "content": "hi"}], "schema": {"type": "boolean"}, "n": 2}),
+        json!({"id": "a", "prompt": "x", "guided_regex": "[ab]{4}", "user": "u"}),
+        json!({"id": 7, "messages": [{"role": "user", "content": "hi"}], "structured_outputs": {"json": {"type": "boolean"}}, "n": 2}),
         json!({"id": "bad", "prompt": "x", "max_tokens": 0}),
-        json!({"prompt": "x", "grammar": "start: \"q\"", "stop": ["z"]}),
+        json!({"prompt": "x", "guided_grammar": "start: \"q\"", "stop": ["z"]}),
         json!({"id": "worse", "promt": "x"}),
-        json!({"prompt": "x", "schema": {}, "regex": "a"}),
+        json!({"prompt": "x", "schema": {}, "guided_regex": "a"}),
     ];
     let text: String = lines.iter().map(|line| format!("{line}\n\n")).collect();
     let batch = model.file("batch.jsonl", &text);
@@ -334,11 +388,12 @@ fn a_batch_answers_every_line_and_tells_of_bad_ones() {
         [1, 3, 3, 5, 7, 9, 11]
     );
     assert_eq!(answers[0]["text"].as_str().unwrap().len(), 4);
+    assert_eq!(answers[0]["warnings"], json!(["user: for servers, and without effect here"]));
     assert_eq!((&answers[1]["index"], &answers[2]["index"]), (&json!(0), &json!(1)));
     assert!(["true", "false"].contains(&answers[1]["text"].as_str().unwrap()));
     assert_eq!(answers[4]["text"], "q");
     for (answer, words) in
-        [(3, "max_tokens is 0"), (5, "unknown field `promt`"), (6, "schema and regex")]
+        [(3, "max_tokens is 0"), (5, "there are: promt"), (6, "use structured_outputs.json")]
     {
         assert!(answers[answer]["error"].as_str().unwrap().contains(words), "{}", answers[answer]);
     }
@@ -364,9 +419,9 @@ fn answers_do_not_depend_on_how_many_are_written_at_once() {
                 "id": n, "prompt": "ab".repeat(1 + (n * 13) % 40), "seed": n, "temperature": 1, "max_tokens": 3 + (n * 7) % 25,
             });
             match n % 3 {
-                0 => line["regex"] = json!("[a-f]{2,9}x"),
+                0 => line["guided_regex"] = json!("[a-f]{2,9}x"),
                 1 => line["n"] = json!(2),
-                _ => line["schema"] = serde_json::from_str(SCHEMA).unwrap(),
+                _ => line["guided_json"] = serde_json::from_str(SCHEMA).unwrap(),
             }
             line
         })

@@ -5,7 +5,9 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
+use palmette_document::Members;
 use palmette_recommend::RecommendBody;
+use palmette_text::question::{OwnMembers, TextBody};
 use serde::de::{Deserialize, DeserializeOwned};
 
 use crate::problem::{Kind, Problem};
@@ -72,4 +74,14 @@ pub(crate) async fn question(
 /// Parses a question in its envelope.
 pub(crate) fn parse_question(bytes: &[u8]) -> Result<RecommendBody, Problem> {
     RecommendBody::from_json(bytes).map_err(Problem::from)
+}
+
+/// Reads a question for text in its envelope.
+pub(crate) async fn text<Own: OwnMembers>(
+    app: &App,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<TextBody<Own>, Problem> {
+    let members: Members = object(app, headers, body).await?;
+    TextBody::from_members(members).map_err(Problem::of_faults)
 }

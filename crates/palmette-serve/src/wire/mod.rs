@@ -21,22 +21,29 @@ pub use palmette_recommend::{
     ExplainItems, GenerationName, ItemId, ModeName, Priority, RecommendBody, RecommendQuestion,
     UnknownItems, schema as filter,
 };
+pub use palmette_text::question::{
+    ChatBody, ChatMembers, CompletionBody, CompletionMembers, JsonFormMembers, JsonWhitespace,
+    MemberOrder, OneOrMany, Prompts, StreamOptions, StructuredOutputs, TextBody, TextEnvelope,
+    TextMembers, Thinking, ThinkingKind,
+};
 pub use recommend::{
     AnsweredItem, Beam, HistoryNote, RecommendAnswer, Shortfall, ShortfallReason, TargetName,
     Timings,
 };
-pub use responses::{Reasoning, ResponseBody, ResponseMembers, TextForm};
+pub use responses::{Reasoning, ResponseMembers, TextForm};
 pub use targets::{
     DefaultTarget, DeleteTarget, LoadModel, ModelEntry, Models, Pair, SetTarget, TargetAction,
     TargetChanges, TargetEntry, Targets, TextModelEntry,
 };
 pub use text::{
-    ChatBody, ChatChoice, ChatChunk, ChatCompletion, ChatLogprobs, ChatMembers, ChatMessage,
-    ChunkChoice, Completion, CompletionBody, CompletionChoice, CompletionLogprobs,
-    CompletionMembers, CustomCall, Delta, DeltaCall, DeltaFunction, Detokenize, Detokenized,
-    FinishName, FunctionCall, JsonFormMembers, JsonWhitespace, MaskAnswer, MaskBody, MaskMembers,
-    MaskToken, MemberOrder, OneOrMany, OpenAiError, OpenAiErrorBody, Prompts, StreamOptions,
-    StructuredOutputs, TextMembers, TextUsage, Thinking, ThinkingKind, TokenLogprob, Tokenize,
-    Tokenized, ToolCall,
+    ChatChoice, ChatChunk, ChatCompletion, ChatLogprobs, ChatMessage, ChunkChoice, Completion,
+    CompletionChoice, CompletionLogprobs, CustomCall, Delta, DeltaCall, DeltaFunction, Detokenize,
+    Detokenized, FinishName, FunctionCall, MaskAnswer, MaskMembers, MaskToken, OpenAiError,
+    OpenAiErrorBody, TextUsage, TokenLogprob, Tokenize, Tokenized, ToolCall,
 };
-pub(crate) use text::{INSTEAD, NEUTRAL, WITHOUT_MEANING, members};
+
+/// A question about a mask.
+pub type MaskBody = TextBody<MaskMembers>;
+
+/// A conversation to go on with.
+pub type ResponseBody = TextBody<ResponseMembers>;

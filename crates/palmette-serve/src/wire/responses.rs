@@ -1,21 +1,9 @@
 //! Bodies of `/v1/responses`, as OpenAI spells them.
 
+use palmette_text::question::OwnMembers;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-
-use super::text::TextMembers;
-
-/// A conversation to go on with.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-pub struct ResponseBody {
-    /// Its own members.
-    #[serde(flatten)]
-    pub response: ResponseMembers,
-    /// Members that chats and completions have, too.
-    #[serde(flatten)]
-    pub both: TextMembers,
-}
 
 /// Members of a response that are not a chat's.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -62,6 +50,11 @@ pub struct ResponseMembers {
     /// Variables for the chat template.
     #[schema(value_type = Option<Object>)]
     pub chat_template_kwargs: Option<Map<String, Value>>,
+}
+
+impl OwnMembers for ResponseMembers {
+    const BODY: &'static str = "ResponseBody";
+    const ABOUT: &'static str = "A conversation to go on with.";
 }
 
 /// The form of an answer's text.

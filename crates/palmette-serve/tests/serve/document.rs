@@ -128,7 +128,7 @@ fn values() -> Vec<Value> {
 
 /// Words of the language that the server is written in, which say nothing to its clients.
 const OF_RUST: &[&str] = &[
-    "struct",
+    "struct ",
     "enum",
     "variant",
     "invalid type",

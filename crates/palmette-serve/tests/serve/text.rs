@@ -19,9 +19,9 @@ use tower::ServiceExt;
 
 use crate::shop::{check_documented, config};
 
-const POSITIONS: usize = 600;
+pub(crate) const POSITIONS: usize = 600;
 
-fn model() -> TextModel {
+pub(crate) fn model() -> TextModel {
     let pieces = tiny_model::pieces(&["\": \"", "\n", "true"]);
     let json = serde_json::to_string(&pieces).unwrap();
     let vocabulary = load_bytes("characters", json.as_bytes(), &LoadOptions::default()).unwrap();
@@ -29,7 +29,7 @@ fn model() -> TextModel {
     TextModel::from_parts("tiny", model, vocabulary, &Default::default()).unwrap()
 }
 
-const TEMPLATE: &str = "{% for m in messages %}{% if m.role == 'robot' %}{{ raise_exception('no robots') }}{% endif %}\
+pub(crate) const TEMPLATE: &str = "{% for m in messages %}{% if m.role == 'robot' %}{{ raise_exception('no robots') }}{% endif %}\
     [{{ m.role }}] {{ m.content }}\n{% endfor %}{% for t in tools or [] %}{{ t.function.name }}\n{% endfor %}\
     {% if add_generation_prompt %}[assistant] {% endif %}";
 
@@ -337,7 +337,7 @@ async fn what_cannot_be_answered_is_refused_by_its_member() {
     let deep = "[".repeat(5000);
     let mut wrong = Vec::new();
     for (members, param, words) in [
-        (json!({"max_token": 5}), "max_token", "no member that is known"),
+        (json!({"max_token": 5}), "max_token", "did you mean \"max_tokens\""),
         (json!({"best_of": 3}), "best_of", "only 1"),
         (json!({"n": 0}), "n", "at least 1"),
         (json!({"n": 1_000_000}), "n", "64 answers in all"),

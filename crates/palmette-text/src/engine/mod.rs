@@ -98,7 +98,6 @@ pub enum StartError {
 
 /// A request that an engine does not take.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Refused {
     /// It breaks a rule.
     #[error(transparent)]
@@ -139,7 +138,6 @@ pub enum Update {
 
 /// A text that broke off.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum EngineError {
     /// A limit of its constraint was exceeded, or nothing could be drawn.
     #[error(transparent)]

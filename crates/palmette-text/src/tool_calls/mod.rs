@@ -16,17 +16,24 @@ pub use reader::{Piece, ToolCallReader};
 /// # Errors
 /// The message lists the names.
 pub fn tool_format_named(name: &str) -> Result<&'static ToolFormat, String> {
-    let read = || TOOL_FORMATS.iter().filter(|format| format.style.is_none());
-    let names = || read().map(|format| format.name).collect::<Vec<_>>().join(", ");
     match ToolFormat::named(name) {
-        None => Err(format!("{name:?} is no format of tool calls; there are {}", names())),
+        None => {
+            let names = tool_format_names();
+            Err(format!("{name:?} is no format of tool calls; there are {names}"))
+        }
         // Which of its arguments are texts shows in the schemas of the tools alone.
         Some(format) if format.style.is_some() => Err(format!(
             "{name:?} has grammars, but calls in it are not read from a model's text; there are {}",
-            names()
+            tool_format_names()
         )),
         Some(format) => Ok(format),
     }
+}
+
+/// Names of the formats that are read from a model's text.
+pub(crate) fn tool_format_names() -> String {
+    let read = TOOL_FORMATS.iter().filter(|format| format.style.is_none());
+    read.map(|format| format.name).collect::<Vec<_>>().join(", ")
 }
 
 /// The format in which a model writes calls, by marks in its chat template; `None` where it shows none that is known.

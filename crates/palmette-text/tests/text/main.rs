@@ -1,6 +1,7 @@
 //! Texts of tiny models against their definitions: masks, draws and streams, one step at a time.
 
 mod folder;
+mod questions;
 mod requests;
 mod texts;
 mod tiny;

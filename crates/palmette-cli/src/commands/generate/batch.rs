@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io::BufRead;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -13,7 +12,7 @@ use palmette_text::{TextEvent, TextModel, TextRequest};
 use serde_json::{Value, json};
 
 use super::GenerateArgs;
-use super::ask::{Ask, Prepared};
+use super::question::{Prepared, Question};
 use super::shape::Shape;
 use super::show::Show;
 use super::written::{Clock, Written, tokens_line};
@@ -26,7 +25,7 @@ const BEGUN: usize = 4;
 pub(super) fn run(
     args: &GenerateArgs,
     model: TextModel,
-    shape: Option<&Arc<Shape>>,
+    shape: Option<&Shape>,
     path: &Path,
 ) -> anyhow::Result<()> {
     ensure!(args.at_once > 0, "--at-once is 0; it must be at least 1");
@@ -40,15 +39,18 @@ pub(super) fn run(
         batch.totals.lines += 1;
         match prepare(args, &batch.model, shape, line) {
             Ok((id, prepared)) => {
-                for index in 0..prepared.n {
-                    let index_shown = (prepared.n > 1).then_some(index);
-                    let line = Line { number, id: id.clone(), index: index_shown };
+                let count = prepared.num_answers();
+                for index in 0..count {
+                    let index_shown = (count > 1).then_some(index);
+                    let (id, warnings) = (id.clone(), prepared.warnings.clone());
+                    let line = Line { number, id, index: index_shown, warnings };
                     batch.begin(line, &prepared.request(index), prepared.clock())?;
                 }
             }
             Err(error) => {
                 let id = serde_json::from_str::<Value>(line).ok().map(|line| line["id"].clone());
-                batch.open.push_back((Line { number, id, index: None }, Answer::Refused(error)));
+                let line = Line { number, id, index: None, warnings: Vec::new() };
+                batch.open.push_back((line, Answer::Refused(error)));
             }
         }
     }
@@ -79,12 +81,12 @@ pub(super) fn run(
 fn prepare(
     args: &GenerateArgs,
     model: &TextModel,
-    shape: Option<&Arc<Shape>>,
+    shape: Option<&Shape>,
     line: &str,
 ) -> anyhow::Result<(Option<Value>, Prepared)> {
-    let ask: Ask = serde_json::from_str(line)?;
-    let prepared = ask.prepare(args, model, shape)?;
-    Ok((ask.id, prepared))
+    let mut question = Question::from_line(line)?;
+    let id = question.id.take();
+    Ok((id, question.prepare(args, model, shape)?))
 }
 
 /// The answers to a file's lines: written side by side, printed in their order.
@@ -106,6 +108,8 @@ struct Line {
     id: Option<Value>,
     /// The number of the answer, where the line asks for several.
     index: Option<usize>,
+    /// Parts of it that have no effect.
+    warnings: Vec<String>,
 }
 
 enum Answer {
@@ -202,7 +206,7 @@ impl Batch {
         match written {
             Ok(written) => {
                 self.totals.add(&written);
-                print_json(&line.with(written.json(&self.model, line.index)))?;
+                print_json(&line.with(written.json(&self.model, line.index, &line.warnings)))?;
             }
             Err(error) => {
                 let message = format!("{error:#}");

@@ -1,15 +1,14 @@
 //! `palmette generate`: text from a language model, free or under a grammar.
 
-mod ask;
 mod batch;
 mod options;
+mod question;
 mod shape;
 mod show;
 mod written;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -22,8 +21,8 @@ use super::loading::{WeightsArg, set_threads};
 use super::vocabulary::VocabularyOptions;
 use crate::input;
 use crate::output::print_json;
-use ask::Ask;
 use options::SamplingArgs;
+use question::Question;
 use shape::ShapeArgs;
 use show::Show;
 
@@ -96,17 +95,16 @@ struct PromptArgs {
     /// A question, put into the model's chat template
     #[arg(long, value_name = "TEXT", help_heading = "Prompt")]
     ask: Option<String>,
-    /// A conversation, put into the model's chat template: a JSON list of messages, or a request as OpenAI's interface has it
-    /// (messages, tools, tool_choice, response_format, temperature, …), whose values go before options; - for standard input
+    /// A conversation, put into the model's chat template: a JSON list of messages, or a body as `palmette serve` takes it for
+    /// /v1/chat/completions or /v1/completions, whose members go before options; - for standard input
     #[arg(long, value_name = "FILE", help_heading = "Prompt")]
     chat: Option<PathBuf>,
     /// Many prompts, a JSON object a line; answers are JSON lines in their order
     ///
-    /// A line has "prompt" or "messages", and any of these, which go before the options: "id" (given back), "schema", "regex",
-    /// "grammar" with "syntax" (lark, gbnf), "tools", "tool_choice", "response_format", "max_tokens", "min_tokens", "temperature",
-    /// "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "logit_bias", "seed", "stop", "n",
-    /// "logprobs", "top_logprobs", "chat_template_kwargs". A line that cannot be answered has the reason in "error", and the others are answered. - is
-    /// standard input.
+    /// A line is a body as `palmette serve` takes it for /v1/chat/completions ("messages") or /v1/completions ("prompt"), whose members go
+    /// before options, and may have an "id", which is given back. docs/http.md lists the members; those of a server alone ("model", "stream",
+    /// …) change nothing here, which "warnings" says. A line that cannot be answered has the reason in "error", and the others are answered.
+    /// - is standard input.
     #[arg(long, value_name = "FILE", help_heading = "Prompt")]
     batch: Option<PathBuf>,
 }
@@ -126,7 +124,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     // What costs nothing is checked before the model is read.
     args.sampling.check()?;
     let shape = args.shape.read()?;
-    let asks = args.asks()?;
+    let questions = args.questions()?;
     let threads = set_threads(args.threads)?;
     let mut model = TextModel::open(
         &args.model,
@@ -144,33 +142,35 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
         let template = template.with_context(|| path.display().to_string())?;
         model = model.with_chat_template(&template).with_context(|| path.display().to_string())?;
     }
-    match asks {
-        Asks::One(ask) => answer(args, &mut TextSession::new(model), &ask, shape.as_ref()),
-        Asks::Batch(path) => batch::run(args, model, shape.as_ref(), &path),
+    match questions {
+        Questions::One(question) => {
+            answer(args, &mut TextSession::new(model), *question, shape.as_ref())
+        }
+        Questions::Batch(path) => batch::run(args, model, shape.as_ref(), &path),
     }
 }
 
-/// The prompt, in one of its forms.
-enum Asks {
-    One(Box<Ask>),
+/// One question, or a file of them.
+enum Questions {
+    One(Box<Question>),
     Batch(PathBuf),
 }
 
 impl GenerateArgs {
-    fn asks(&self) -> anyhow::Result<Asks> {
+    fn questions(&self) -> anyhow::Result<Questions> {
         let PromptArgs { prompt, prompt_file, ask, chat, batch } = &self.prompt;
-        let ask = match (prompt, prompt_file, ask, chat, batch) {
-            (Some(prompt), ..) => Ask::of_prompt(prompt.clone()),
-            (_, Some(file), ..) => Ask::of_prompt(text_of(file)?),
-            (_, _, Some(question), ..) => Ask::of_question(question),
+        let question = match (prompt, prompt_file, ask, chat, batch) {
+            (Some(prompt), ..) => Question::from_prompt(prompt.clone()),
+            (_, Some(file), ..) => Question::from_prompt(text_of(file)?),
+            (_, _, Some(words), ..) => Question::from_user(words),
             (_, _, _, Some(file), _) => {
                 let text = text_of(file)?;
-                Ask::of_chat(&text).with_context(|| file.display().to_string())?
+                Question::from_file(&text).with_context(|| file.display().to_string())?
             }
-            (_, _, _, _, Some(file)) => return Ok(Asks::Batch(file.clone())),
+            (_, _, _, _, Some(file)) => return Ok(Questions::Batch(file.clone())),
             _ => bail!("give --prompt, --prompt-file, --ask, --chat or --batch"),
         };
-        Ok(Asks::One(Box::new(ask)))
+        Ok(Questions::One(Box::new(question)))
     }
 }
 
@@ -181,22 +181,23 @@ fn text_of(file: &Path) -> anyhow::Result<String> {
 fn answer(
     args: &GenerateArgs,
     session: &mut TextSession,
-    ask: &Ask,
-    shape: Option<&Arc<shape::Shape>>,
+    question: Question,
+    shape: Option<&shape::Shape>,
 ) -> anyhow::Result<()> {
     let model = session.model().clone();
-    let prepared = ask.prepare(args, &model, shape)?;
+    let prepared = question.prepare(args, &model, shape)?;
     prepared.warn(args.quiet || args.json);
     let is_terminal = std::io::stdout().is_terminal();
     let mut answers: Vec<Value> = Vec::new();
-    for index in 0..prepared.n {
-        let mut show = Show::new(args, is_terminal, prepared.n, index);
+    let count = prepared.num_answers();
+    for index in 0..count {
+        let mut show = Show::new(args, is_terminal, count, index);
         let written = prepared.write(session, index, &mut show)?;
         if show.is_gone() {
             return Ok(());
         }
         if args.json {
-            answers.push(written.json(&model, None));
+            answers.push(written.json(&model, None, &prepared.warnings));
             if args.stream {
                 print_json(&answers[index])?;
             }

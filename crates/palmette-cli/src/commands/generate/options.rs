@@ -5,10 +5,12 @@ use std::num::NonZeroUsize;
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use palmette_text::SamplerOptions;
+use palmette_text::question::{OneOrMany, TextDefaults, TextLimits, TextMembers};
 
-/// Declares the numbers of a sampler: each an option of the command, and the field of [`SamplerOptions`] that has its name.
+/// Declares the numbers of a sampler: each an option of the command, the field of [`SamplerOptions`] that has its name, and a
+/// member of a question.
 macro_rules! sampler_numbers {
-    ($($(#[doc = $help:literal])* $name:ident: $value_name:literal = $default:literal;)*) => {
+    ($($(#[doc = $help:literal])* $name:ident: $value_name:literal = $default:expr;)*) => {
         /// Numbers of a sampler.
         #[derive(Clone, Debug, Args)]
         pub(super) struct SamplerNumbers {
@@ -24,13 +26,17 @@ macro_rules! sampler_numbers {
             fn options(&self) -> SamplerOptions {
                 SamplerOptions { $($name: self.$name,)* ..SamplerOptions::default() }
             }
+
+            fn fill(&self, text: &mut TextMembers) {
+                $(text.$name = text.$name.or(Some(self.$name));)*
+            }
         }
     };
 }
 
 sampler_numbers! {
     /// Divides logits: 0 takes the most likely token, 1 draws as the model says, more is wilder
-    temperature: "T" = 0.0;
+    temperature: "T" = TextDefaults::TERMINAL_TEMPERATURE;
     /// Draw among the most likely tokens whose probabilities sum to this
     top_p: "P" = 1.0;
     /// Draw among tokens at least this many times as likely as the most likely one
@@ -51,7 +57,7 @@ pub(super) struct SamplingArgs {
     pub(super) max_tokens: Option<usize>,
     /// Tokens before which the model may not end the text, unless the grammar allows nothing else
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sampling")]
-    pub(super) min_tokens: usize,
+    min_tokens: usize,
     #[command(flatten)]
     numbers: SamplerNumbers,
     /// Draw among so many of the most likely tokens
@@ -59,23 +65,20 @@ pub(super) struct SamplingArgs {
     top_k: Option<NonZeroUsize>,
     /// Added to the logit of a token, by its id; again for more
     #[arg(long, value_name = "ID=F", value_parser = bias, help_heading = "Sampling")]
-    pub(super) logit_bias: Vec<(u32, f32)>,
+    logit_bias: Vec<(u32, f32)>,
     /// The random numbers: the same seed draws the same text, on every machine
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sampling")]
     seed: u64,
     /// End the text before this string; again for more
     #[arg(long, value_name = "TEXT", help_heading = "Sampling")]
-    pub(super) stop: Vec<String>,
+    stop: Vec<String>,
     /// So many texts, the seeds counting up
     #[arg(short, long, value_name = "N", default_value_t = 1, help_heading = "Sampling")]
-    pub(super) n: usize,
+    n: usize,
     /// With --json: log-probabilities of each token among the allowed ones, and of the N likeliest
     #[arg(long, value_name = "N", help_heading = "Sampling")]
     pub(super) logprobs: Option<usize>,
 }
-
-/// The most texts of one prompt.
-pub(super) const MAX_N: usize = 10_000;
 
 fn bias(given: &str) -> anyhow::Result<(u32, f32)> {
     let (token, value) =
@@ -87,7 +90,8 @@ fn bias(given: &str) -> anyhow::Result<(u32, f32)> {
 impl SamplingArgs {
     /// Refuses what no model could make good.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        check_n(self.n)?;
+        let most = TextLimits::OWN.max_answers;
+        ensure!((1..=most).contains(&self.n), "n is {}; it must be from 1 to {most}", self.n);
         ensure!(self.max_tokens != Some(0), "--max-tokens is 0; it must be at least 1");
         ensure!(
             !self.stop.iter().any(String::is_empty),
@@ -97,12 +101,25 @@ impl SamplingArgs {
         Ok(())
     }
 
-    pub(super) fn sampler(&self) -> SamplerOptions {
+    fn sampler(&self) -> SamplerOptions {
         SamplerOptions { top_k: self.top_k, seed: self.seed, ..self.numbers.options() }
     }
-}
 
-pub(super) fn check_n(n: usize) -> anyhow::Result<()> {
-    ensure!((1..=MAX_N).contains(&n), "n is {n}; it must be from 1 to {MAX_N}");
-    Ok(())
+    /// Fills in what a question does not say. The most tokens have two members in a chat.
+    pub(super) fn fill(&self, text: &mut TextMembers) {
+        self.numbers.fill(text);
+        text.seed = text.seed.or(Some(self.seed.cast_signed()));
+        let top_k = self.top_k.map(|k| i64::try_from(k.get()).unwrap_or(i64::MAX));
+        text.top_k = text.top_k.or(top_k);
+        text.n = text.n.or(Some(self.n));
+        text.min_tokens = text.min_tokens.or(Some(self.min_tokens));
+        if text.stop.is_none() && !self.stop.is_empty() {
+            text.stop = Some(OneOrMany::Many(self.stop.clone()));
+        }
+        if text.logit_bias.is_none() && !self.logit_bias.is_empty() {
+            let bias = self.logit_bias.iter();
+            text.logit_bias =
+                Some(bias.map(|(token, value)| (token.to_string(), *value)).collect());
+        }
+    }
 }

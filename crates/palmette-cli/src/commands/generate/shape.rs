@@ -1,19 +1,18 @@
-//! Constraints of a text, from options and from lines of a batch.
+//! Options that say what a text must fit.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::Args;
-use palmette_grammar::frontends::gbnf::GbnfOptions;
-use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, Whitespace};
-use palmette_grammar::frontends::lark::LarkOptions;
-use palmette_grammar::frontends::regex::RegexOptions;
-use palmette_grammar::frontends::structural_tag::{StructuralTagOptions, is_structural_tag};
-use palmette_grammar::{Budget, GrammarSource, RecognizerLimits, SavedGrammar};
+use palmette_document::RawJson;
+use palmette_grammar::frontends::json_schema::Whitespace;
+use palmette_grammar::frontends::structural_tag::is_structural_tag;
+use palmette_grammar::{Budget, RecognizerLimits, SavedGrammar};
+use palmette_text::question::{StructuredOutputs, TextDefaults, TextMembers};
 use palmette_text::sources::JsonForm;
-use palmette_text::{Constrained, TextModel, ToolFormat, sources};
-use serde_json::Value;
+use palmette_text::{Constrained, TextModel, ToolFormat};
+use serde_json::{Value, json};
 
 use super::text_of;
 use crate::commands::grammar::{Spaces, Syntax, resource, resources};
@@ -67,25 +66,26 @@ pub(super) struct ShapeArgs {
     any_order: bool,
 }
 
-/// A set that texts must be in.
+/// A set that texts must be in, by an option.
 #[derive(Debug)]
 pub(super) enum Shape {
-    /// A grammar in a file, or a pattern, with its name in messages.
-    Source(Box<GrammarSource>, String),
+    /// Members of a question that say it, and the file or option that it is from.
+    Members(Box<TextMembers>, String),
+    /// A compiled grammar, which no document has.
     Compiled(Box<SavedGrammar>, String),
 }
 
 impl ShapeArgs {
-    /// The grammar of the options; tools and response formats belong to a request.
-    pub(super) fn read(&self) -> anyhow::Result<Option<Arc<Shape>>> {
+    /// The grammar of the options; tools and response formats belong to a question.
+    pub(super) fn read(&self) -> anyhow::Result<Option<Shape>> {
         self.format()?;
-        let shape = match (&self.grammar, &self.schema, &self.regex) {
+        let (syntax, text, name) = match (&self.grammar, &self.schema, &self.regex) {
             (Some(path), ..)
                 if self.syntax.is_none() && path.extension().is_some_and(|e| e == "pmg") =>
             {
                 let name = path.display().to_string();
                 let saved = SavedGrammar::open(path).with_context(|| name.clone())?;
-                Shape::Compiled(Box::new(saved), name)
+                return Ok(Some(Shape::Compiled(Box::new(saved), name)));
             }
             (Some(path), ..) => {
                 ensure!(
@@ -93,67 +93,26 @@ impl ShapeArgs {
                     "standard input has no ending that tells how the grammar is written; say --syntax lark, gbnf, json-schema or regex"
                 );
                 let syntax = self.syntax.map_or_else(|| Syntax::of(path), Ok)?;
-                Shape::Source(
-                    Box::new(self.source(syntax, text_of(path)?)?),
-                    path.display().to_string(),
-                )
+                (syntax, text_of(path)?, path.display().to_string())
             }
-            (_, Some(path), _) => {
-                let source = self.source(Syntax::JsonSchema, text_of(path)?)?;
-                Shape::Source(Box::new(source), path.display().to_string())
-            }
-            (_, _, Some(pattern)) => Shape::Source(
-                Box::new(self.source(Syntax::Regex, pattern.clone())?),
-                "--regex".to_owned(),
-            ),
+            (_, Some(path), _) => (Syntax::JsonSchema, text_of(path)?, path.display().to_string()),
+            (_, _, Some(pattern)) => (Syntax::Regex, pattern.clone(), "--regex".to_owned()),
             _ => return Ok(None),
         };
+        let members = members(syntax, text).with_context(|| name.clone())?;
         // What cannot be read at all is said before the model is loaded.
-        if let Shape::Source(source, name) = &shape {
-            source
-                .parse_with_budget(&mut Budget::new(20_000_000_000))
-                .with_context(|| name.clone())?;
+        let resources = self.resources()?;
+        let defaults = TextDefaults { json: self.form(), resources, ..TextDefaults::terminal() };
+        if let Some(named) = members.grammar(&defaults).with_context(|| name.clone())? {
+            let budget = &mut Budget::new(PARSE_STEPS);
+            named.source.parse_with_budget(budget).with_context(|| name.clone())?;
         }
-        Ok(Some(Arc::new(shape)))
+        Ok(Some(Shape::Members(Box::new(members), name)))
     }
 
-    /// The source of a text in a syntax, with the options.
-    pub(super) fn source(&self, syntax: Syntax, text: String) -> anyhow::Result<GrammarSource> {
-        Ok(match syntax {
-            Syntax::Lark => GrammarSource::Lark { text, options: LarkOptions::default() },
-            Syntax::Gbnf => GrammarSource::Gbnf { text, options: GbnfOptions::default() },
-            Syntax::Regex => {
-                let text = text.trim_end_matches(['\n', '\r']).to_owned();
-                GrammarSource::Regex { text, options: RegexOptions::default() }
-            }
-            Syntax::JsonSchema if is_structural_tag(&text) => {
-                let options = StructuralTagOptions { json_schema: self.json_schema()? };
-                GrammarSource::StructuralTag { text, options }
-            }
-            Syntax::JsonSchema => GrammarSource::JsonSchema { text, options: self.json_schema()? },
-        })
-    }
-
-    /// The grammar of tools, or of a response format, with the options.
-    pub(super) fn with_options(&self, source: GrammarSource) -> anyhow::Result<GrammarSource> {
-        let json_schema = self.json_schema()?;
-        Ok(match source {
-            GrammarSource::JsonSchema { text, .. } => {
-                GrammarSource::JsonSchema { text, options: json_schema }
-            }
-            GrammarSource::StructuralTag { text, .. } => {
-                GrammarSource::StructuralTag { text, options: StructuralTagOptions { json_schema } }
-            }
-            GrammarSource::Tools { text, format, .. } => {
-                GrammarSource::Tools { text, format, options: StructuralTagOptions { json_schema } }
-            }
-            other => other,
-        })
-    }
-
-    fn json_schema(&self) -> anyhow::Result<JsonSchemaOptions> {
-        let resources = resources(&self.resource)?;
-        Ok(JsonSchemaOptions { resources, ..self.form().options() })
+    /// Schemas that others refer to, by their URIs.
+    pub(super) fn resources(&self) -> anyhow::Result<BTreeMap<String, String>> {
+        resources(&self.resource)
     }
 
     /// The form of JSON.
@@ -166,21 +125,9 @@ impl ShapeArgs {
     }
 
     /// The format that the options name.
-    fn format(&self) -> anyhow::Result<Option<&'static ToolFormat>> {
+    pub(super) fn format(&self) -> anyhow::Result<Option<&'static ToolFormat>> {
         let named = self.tool_format.as_deref().map(palmette_text::tool_format_named);
         named.transpose().map_err(|error| anyhow::anyhow!("--tool-format: {error}"))
-    }
-
-    /// The format in which the model writes calls.
-    pub(super) fn format_of(&self, model: &TextModel) -> anyhow::Result<ToolFormat> {
-        match (self.format()?, model.tool_format()) {
-            (Some(format), _) | (None, Some(format)) => Ok(model.spoken(format)),
-            (None, None) => bail!(
-                "{}: its chat template shows no format of tool calls that is known; say --tool-format hermes, llama3, mistral, \
-                 mistral-list, deepseek or harmony",
-                model.name()
-            ),
-        }
     }
 
     /// The tools of the options.
@@ -194,44 +141,53 @@ impl ShapeArgs {
     }
 }
 
+/// Steps of reading a grammar that is a user's own: some minutes.
+const PARSE_STEPS: u64 = 20_000_000_000;
+
+/// The members of a question that ask for a text in a syntax.
+fn members(syntax: Syntax, text: String) -> anyhow::Result<TextMembers> {
+    let in_language = |language: &str, text: String| TextMembers {
+        response_format: Some(json!({"type": language, "grammar": text})),
+        ..TextMembers::default()
+    };
+    let outputs = StructuredOutputs::default();
+    let outputs = match syntax {
+        Syntax::Lark => return Ok(in_language("lark", text)),
+        Syntax::Gbnf => return Ok(in_language("gbnf", text)),
+        Syntax::Regex => {
+            let text = text.trim_end_matches(['\n', '\r']).to_owned();
+            StructuredOutputs { regex: Some(text), ..outputs }
+        }
+        Syntax::JsonSchema => {
+            let is_tag = is_structural_tag(&text);
+            let document = Some(RawJson::from_text(&text).context("it is no JSON")?);
+            match is_tag {
+                true => StructuredOutputs { structural_tag: document, ..outputs },
+                false => StructuredOutputs { json: document, ..outputs },
+            }
+        }
+    };
+    Ok(TextMembers { structured_outputs: Some(outputs), ..TextMembers::default() })
+}
+
+impl Shape {
+    /// The file or option that it is from.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Members(_, name) | Self::Compiled(_, name) => name,
+        }
+    }
+
+    /// A compiled grammar over the model's tokens.
+    pub(super) fn reopen(saved: &SavedGrammar, model: &TextModel) -> anyhow::Result<Constrained> {
+        let (budget, limits) = (&mut Budget::new(PARSE_STEPS), RecognizerLimits::default());
+        let reopened = saved.compile(model.vocabulary(), &limits, budget)?;
+        Ok(Constrained::Grammar(reopened.constraint))
+    }
+}
+
 fn json_file(path: Option<&PathBuf>) -> anyhow::Result<Option<Value>> {
     let Some(path) = path else { return Ok(None) };
     let value = serde_json::from_str(&text_of(path)?).context("it is no JSON");
     Ok(Some(value.with_context(|| path.display().to_string())?))
-}
-
-/// A constraint over the model's tokens, and what in its source has no effect.
-pub(super) type Compiled = (Constrained, Vec<String>);
-
-impl Shape {
-    pub(super) fn compile(&self, model: &TextModel) -> anyhow::Result<Compiled> {
-        match self {
-            Self::Source(source, name) => compile(model, source).with_context(|| name.clone()),
-            Self::Compiled(saved, name) => {
-                let budget = &mut Budget::new(20_000_000_000);
-                let limits = RecognizerLimits::default();
-                let reopened = saved.compile(model.vocabulary(), &limits, budget);
-                let reopened = reopened.with_context(|| name.clone())?;
-                Ok((Constrained::Grammar(reopened.constraint), Vec::new()))
-            }
-        }
-    }
-}
-
-/// Compiles a source, or takes what was compiled before.
-pub(super) fn compile(model: &TextModel, source: &GrammarSource) -> anyhow::Result<Compiled> {
-    let grammar = model.compile(source)?;
-    Ok((Constrained::by(&grammar), grammar.notes()))
-}
-
-/// The source of a request's tools and response format; `None` where any text is allowed.
-pub(super) fn source_of(
-    request: &Value,
-    format: Option<&ToolFormat>,
-    form: JsonForm,
-) -> anyhow::Result<Option<GrammarSource>> {
-    match format {
-        Some(format) => Ok(Some(sources::of_tools(request, format, form).context("tools")?)),
-        None => Ok(sources::of_response_format(&request["response_format"], form)?),
-    }
 }

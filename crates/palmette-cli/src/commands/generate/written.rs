@@ -147,7 +147,7 @@ impl Written {
         }
     }
 
-    pub(super) fn json(&self, model: &TextModel, n: Option<usize>) -> Value {
+    pub(super) fn json(&self, model: &TextModel, n: Option<usize>, warnings: &[String]) -> Value {
         let usage = self.ended.usage;
         let mut document = json!({});
         if let Some(n) = n {
@@ -187,6 +187,9 @@ impl Written {
         });
         if self.tokens.iter().any(|token| token.logprobs.is_some()) {
             document["tokens"] = self.tokens.iter().map(|token| token_json(model, token)).collect();
+        }
+        if !warnings.is_empty() {
+            document["warnings"] = json!(warnings);
         }
         document
     }

@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use palmette_core::{TokenId, Vocabulary};
 use palmette_text::engine::{EngineError, Update};
+use palmette_text::question::Calling;
 use palmette_text::{
-    FinishReason, LogProbabilities, Piece, TextPiece, TextToken, ToolCallReader, Usage,
+    FinishReason, LogProbabilities, Piece, TextCause, TextPiece, TextToken, ToolCallReader, Usage,
 };
 
-use super::constraint::Calling;
 use super::request::{self, Answers};
 use crate::problem::{Kind, Problem};
 use crate::server::Drain;
@@ -58,13 +58,17 @@ pub(super) fn missed() -> Problem {
 fn failed(error: &EngineError) -> Problem {
     match error {
         EngineError::Closed => Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000),
-        EngineError::Panicked | EngineError::Sequences(_) => {
-            tracing::error!(%error, "a text broke off");
-            Problem::new(Kind::Internal, "the text broke off; the log has more")
-        }
-        // A limit of the grammar, or bias that leaves nothing to draw.
-        other => Problem::invalid("", format!("the text broke off: {other}")),
+        EngineError::Panicked | EngineError::Sequences(_) => internal(error),
+        EngineError::Text(of_text) => match of_text.cause() {
+            TextCause::Request => Problem::invalid("", format!("the text broke off: {error}")),
+            TextCause::Engine => internal(error),
+        },
     }
+}
+
+fn internal(error: &EngineError) -> Problem {
+    tracing::error!(%error, "a text broke off");
+    Problem::new(Kind::Internal, "the text broke off; the log has more")
 }
 
 /// Words, reasoning and calls in an answer's text, each with the number of the call that has begun last.

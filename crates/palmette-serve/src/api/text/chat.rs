@@ -1,39 +1,29 @@
 //! `POST /v1/chat/completions`.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use palmette_core::TokenId;
+use palmette_text::TextPiece;
 use palmette_text::engine::Update;
-use palmette_text::{
-    Constrained, Conversation, PromptEnd, SpecialText, TextPiece, TextRequest, ToolCallReader,
-};
+use palmette_text::question::CheckedText;
 
-use serde_json::{Map, Value};
-
-use super::answer::{self, Reader, Written, call_id, chat_logprobs, missed, usage, whole};
-use super::body::read;
-use super::constraint::{Calling, Tools, asked, tools_of};
-use super::request::{
-    Going, OfRoute, Part, Prompt, Warnings, answers_wanted, compiled, deadline, requests, submit,
-};
+use super::answer::{self, Reader, Written, call_id, chat_logprobs, usage, whole};
+use super::request::{Part, deadline, named, prepared, submit};
 use super::stream::{EventLines, Events, response};
+use crate::api::body;
 use crate::api::documented::Texts;
-use crate::api::recommend::{blocking, seconds_since_1970};
+use crate::api::recommend::seconds_since_1970;
 use crate::problem::Problem;
 use crate::request_id;
 use crate::server::{App, Received};
 use crate::texts::{self, ServedText};
 use crate::wire::{
-    ChatBody, ChatChoice, ChatChunk, ChatCompletion, ChatMembers, ChatMessage, ChunkChoice, Delta,
-    DeltaCall, DeltaFunction, FinishName, StreamOptions, TextMembers, TextUsage, Thinking,
-    ThinkingKind,
+    ChatBody, ChatChoice, ChatChunk, ChatCompletion, ChatMessage, ChunkChoice, Delta, DeltaCall,
+    DeltaFunction, FinishName, StreamOptions, TextUsage,
 };
 
 /// Answers a chat by a text model.
@@ -56,209 +46,30 @@ pub(crate) async fn chat(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let (chat, both): (ChatMembers, TextMembers) = read(&app, &headers, body).await?;
-    let served = texts::named(&app.registry.table(), both.model.as_deref())?;
-    let until = deadline(&app, &both, received.0)?;
-    let n = answers_wanted(&both, 1)?;
-    let (streams, options) = (both.stream == Some(true), both.stream_options.unwrap_or_default());
-    let Ready { request, calling, warnings } = ready(&served, chat, both, until).await?;
-    let prompt_tokens = request.prompt.len();
-    let answers = submit(&app, &served, &[request], n)?;
+    let ChatBody { envelope, question } = body::text(&app, &headers, body).await?;
+    let served = texts::named(&app.registry.table(), envelope.model.as_deref())?;
+    let until = deadline(&app, &envelope, received.0)?;
+    let question = prepared(&served, until, move |served, settings, is_gone| {
+        question.check(served.model(), settings, is_gone)
+    });
+    let question = question.await?;
+    let answers = submit(&app, &served, &question)?;
+    let CheckedText { requests, n, calling, warnings, .. } = question;
     let head = Head {
         id: request_id::current(),
         created: seconds_since_1970() as u64,
         served,
-        prompt_tokens,
-        warnings,
+        prompt_tokens: requests.iter().map(|request| request.prompt.len()).sum(),
+        warnings: named(warnings),
     };
-    if streams {
+    if envelope.stream == Some(true) {
+        let options = envelope.stream_options.unwrap_or_default();
         let readers = (0..n).map(|_| Some((Reader::new(calling.as_ref()), 0))).collect();
         let events = ChatEvents { head, options, readers, left: n, completion_tokens: 0 };
         return Ok(response(answers, events, until));
     }
     let written = whole(answers, n, until, calling.as_ref(), &head.id).await?;
     Ok(Json(head.answer(written)).into_response())
-}
-
-/// A chat that is ready to be answered.
-pub(super) struct Ready {
-    pub(super) request: TextRequest,
-    pub(super) calling: Option<Calling>,
-    pub(super) warnings: Vec<String>,
-}
-
-/// Makes prompt and grammar on a thread where nobody waits; a client that goes away, or the deadline, calls the work off.
-pub(super) async fn ready(
-    served: &Arc<ServedText>,
-    chat: ChatMembers,
-    both: TextMembers,
-    until: Instant,
-) -> Result<Ready, Problem> {
-    let served = Arc::clone(served);
-    let is_gone = Arc::new(AtomicBool::new(false));
-    let _going = Going(Arc::clone(&is_gone));
-    let work = blocking(move || prepare(&served, &chat, &both, &is_gone));
-    tokio::time::timeout_at(until.into(), work).await.map_err(|_| missed())??
-}
-
-fn prepare(
-    served: &ServedText,
-    chat: &ChatMembers,
-    both: &TextMembers,
-    is_gone: &AtomicBool,
-) -> Result<Ready, Problem> {
-    let mut warnings = Warnings::default();
-    let mut tools = tools_of(chat, served.tool_format, &served.name)?;
-    let prompt = prompt(served, chat, tools.as_ref(), &mut warnings)?;
-    let tokens = encoded(served, &prompt)?;
-    if let Some(tools) = &mut tools {
-        tools.format = tools.format.after_prompt(&prompt);
-    }
-    let found = asked(both, served.json, tools.as_ref().map(|tools| (chat, tools)))?;
-    let constraint = match &found {
-        Some(found) => compiled(served, found, is_gone, &mut warnings)?,
-        None => Constrained::Nothing,
-    };
-    let calling = tools.map(|tools| tools.calling());
-    let logprobs = match (chat.logprobs, chat.top_logprobs) {
-        (Some(true), top) => Some(top.unwrap_or(0)),
-        (_, Some(top)) if top > 0 => {
-            let detail = "top_logprobs needs logprobs to be true";
-            return Err(Problem::invalid("/top_logprobs", detail));
-        }
-        _ => None,
-    };
-    let special = calling
-        .as_ref()
-        .map_or(SpecialText::Hidden, |calling| ToolCallReader::special_text(&calling.format));
-    let (max_tokens, max_tokens_at) = match (chat.max_completion_tokens, both.max_tokens) {
-        (Some(new), Some(old)) if new != old => {
-            let detail =
-                format!("max_completion_tokens is {new}, and max_tokens is {old}; leave one out");
-            return Err(Problem::invalid("/max_tokens", detail));
-        }
-        (Some(new), _) => (Some(new), "/max_completion_tokens"),
-        (None, old) => (old, "/max_tokens"),
-    };
-    let logprobs_at = "/top_logprobs";
-    let of_route = OfRoute {
-        max_tokens,
-        max_tokens_at,
-        logprobs,
-        logprobs_at,
-        prompt_logprobs: None,
-        special,
-    };
-    let prompts = vec![Prompt { tokens, pointer: "/messages".to_owned() }];
-    let mut requests = requests(served, both, &of_route, prompts, &constraint)?;
-    let request = requests.pop().expect("one prompt, one request");
-    Ok(Ready { request, calling, warnings: warnings.into_vec() })
-}
-
-/// The tokens of a chat's prompt.
-pub(super) fn chat_tokens(
-    served: &ServedText,
-    chat: &ChatMembers,
-) -> Result<Vec<TokenId>, Problem> {
-    let tools = tools_of(chat, served.tool_format, &served.name)?;
-    encoded(served, &prompt(served, chat, tools.as_ref(), &mut Warnings::default())?)
-}
-
-fn encoded(served: &ServedText, prompt: &str) -> Result<Vec<TokenId>, Problem> {
-    let tokens = served.model().encode_prompt(prompt);
-    tokens.map_err(|error| Problem::invalid("/messages", error.to_string()))
-}
-
-/// Efforts of reasoning that clients ask for.
-const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
-/// Lengths of answers that clients ask for.
-const VERBOSITIES: [&str; 3] = ["low", "medium", "high"];
-/// The variable by which templates switch reasoning on and off.
-const SWITCH: &str = "enable_thinking";
-
-/// Variables of the chat template: those of the request, and what it says of reasoning and length by the names that templates have for it.
-///
-/// One that the template does not read has no effect, which the answer says.
-fn template_variables(
-    served: &ServedText,
-    chat: &ChatMembers,
-    warnings: &mut Warnings,
-) -> Result<Map<String, Value>, Problem> {
-    let template = served.model().chat_template();
-    let reads = |name: &str| template.as_ref().is_ok_and(|template| template.mentions(name));
-    let mut unread = |member: &str, value: &str| {
-        warnings.add(format!(
-            "{member} is {value}, and the model's chat template does not read it: it has no effect"
-        ));
-    };
-    let mut variables = chat.chat_template_kwargs.clone().unwrap_or_default();
-    for (name, value) in variables.iter().filter(|(name, _)| !reads(name)) {
-        unread(&format!("chat_template_kwargs.{name}"), &value.to_string());
-    }
-    for (name, given, known) in [
-        ("reasoning_effort", &chat.reasoning_effort, &EFFORTS[..]),
-        ("verbosity", &chat.verbosity, &VERBOSITIES),
-    ] {
-        let Some(given) = given.as_deref() else { continue };
-        if !known.contains(&given) {
-            let detail = format!("{name} is {given:?}; there are {}", known.join(", "));
-            return Err(Problem::invalid(format!("/{name}"), detail));
-        }
-        variables.entry(name).or_insert_with(|| given.into());
-        let is_switch = (name, given) == ("reasoning_effort", "none") && reads(SWITCH);
-        if is_switch {
-            variables.entry(SWITCH).or_insert(Value::Bool(false));
-        }
-        // What is usual asks for nothing.
-        if !is_switch && given != "medium" && !reads(name) {
-            unread(name, given);
-        }
-    }
-    if let Some(Thinking { kind }) = chat.thinking {
-        let is_enabled = kind == ThinkingKind::Enabled;
-        variables.entry(SWITCH).or_insert(Value::Bool(is_enabled));
-        if !reads(SWITCH) {
-            unread("thinking.type", if is_enabled { "enabled" } else { "disabled" });
-        }
-    }
-    Ok(variables)
-}
-
-/// The text of a chat, by the model's template.
-fn prompt(
-    served: &ServedText,
-    chat: &ChatMembers,
-    tools: Option<&Tools>,
-    warnings: &mut Warnings,
-) -> Result<String, Problem> {
-    let end = match (chat.add_generation_prompt, chat.continue_final_message == Some(true)) {
-        (Some(true), true) => {
-            let detail = "an answer goes on with the last message or begins a new one; leave one of add_generation_prompt and \
-                          continue_final_message out";
-            return Err(Problem::invalid("/continue_final_message", detail));
-        }
-        (_, true) => PromptEnd::LastText,
-        (Some(false), false) => PromptEnd::Messages,
-        (_, false) => PromptEnd::Answer,
-    };
-    let conversation = Conversation {
-        messages: chat.messages.clone(),
-        tools: tools.map_or_else(Vec::new, |tools| tools.list.clone()),
-        extra: template_variables(served, chat, warnings)?,
-        calls: served.tool_format,
-        end,
-    };
-    let text = served.model().chat_prompt(&conversation, Some(seconds_since_1970() as i64));
-    text.map_err(|error| match error.is_of_model() {
-        true => Problem::invalid(
-            error.pointer(),
-            format!(
-                "model {:?} has no chat template; use /v1/completions, or put a chat_template.jinja into its directory",
-                served.name
-            ),
-        ),
-        false => Problem::invalid(error.pointer(), error.to_string()),
-    })
 }
 
 /// Members that all parts of an answer have.

@@ -1,8 +1,6 @@
 //! `POST /v1/completions`.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use axum::Json;
 use axum::body::Body;
@@ -11,32 +9,22 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use palmette_core::TokenId;
 use palmette_text::engine::Update;
-use palmette_text::{
-    Constrained, Detokenizer, LogProbabilities, SpecialText, TextPiece, TextRequest,
-};
+use palmette_text::question::CheckedText;
+use palmette_text::{LogProbabilities, TextPiece, TextRequest};
 
-use super::answer::{
-    Written, completion_logprobs, finish_name, missed, prompt_logprobs, usage, whole,
-};
-use super::body::read;
-use super::constraint::asked;
-use super::request::{
-    Going, OfRoute, Part, Prompt, Warnings, answers_wanted, compiled, deadline, requests, submit,
-};
+use super::answer::{Written, completion_logprobs, finish_name, prompt_logprobs, usage, whole};
+use super::request::{Part, deadline, named, prepared, submit};
 use super::stream::{EventLines, Events, response};
+use crate::api::body;
 use crate::api::documented::Texts;
-use crate::api::recommend::{blocking, seconds_since_1970};
+use crate::api::recommend::seconds_since_1970;
 use crate::problem::Problem;
 use crate::request_id;
 use crate::server::{App, Received};
 use crate::texts::{self, ServedText};
 use crate::wire::{
-    Completion, CompletionBody, CompletionChoice, CompletionLogprobs, CompletionMembers,
-    FinishName, Prompts, StreamOptions, TextMembers,
+    Completion, CompletionBody, CompletionChoice, CompletionLogprobs, FinishName, StreamOptions,
 };
-
-/// Most tokens of an answer where a request does not say, as OpenAI has it.
-const DEFAULT_TOKENS: usize = 16;
 
 /// Goes on with a text by a text model.
 ///
@@ -57,140 +45,38 @@ pub(crate) async fn complete(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let (own, both): (CompletionMembers, TextMembers) = read(&app, &headers, body).await?;
-    let served = texts::named(&app.registry.table(), both.model.as_deref())?;
-    let until = deadline(&app, &both, received.0)?;
-    let n = answers_wanted(&both, own.prompt.count())?;
-    let (streams, options) = (both.stream == Some(true), both.stream_options.unwrap_or_default());
-    let Ready { requests, echoes, warnings } = ready(&served, own, both, until).await?;
-    let prompt_tokens = requests.iter().map(|request| request.prompt.len()).sum();
+    let CompletionBody { envelope, question } = body::text(&app, &headers, body).await?;
+    let served = texts::named(&app.registry.table(), envelope.model.as_deref())?;
+    let until = deadline(&app, &envelope, received.0)?;
+    let question = prepared(&served, until, move |served, settings, is_gone| {
+        question.check(served.model(), settings, is_gone)
+    });
+    let question = question.await?;
+    let answers = submit(&app, &served, &question)?;
+    let count = question.num_answers();
+    let CheckedText { requests, n, echoes, warnings, .. } = question;
     let of_request = |request: &TextRequest| {
         let wanted = request.logprobs.and(request.prompt_logprobs);
         wanted.map(|_| request.prompt.clone())
     };
-    let scored = requests.iter().map(of_request).collect();
-    let answers = submit(&app, &served, &requests, n)?;
-    let count = requests.len() * n;
     let head = Head {
         id: request_id::current(),
         created: seconds_since_1970() as u64,
         served,
-        prompt_tokens,
+        prompt_tokens: requests.iter().map(|request| request.prompt.len()).sum(),
         echoes,
-        scored,
+        scored: requests.iter().map(of_request).collect(),
         n,
-        warnings,
+        warnings: named(warnings),
     };
-    if streams {
+    if envelope.stream == Some(true) {
+        let options = envelope.stream_options.unwrap_or_default();
         let texts = (0..count).map(|index| Some(Told::new(&head, index))).collect();
         let events = CompletionEvents { head, options, texts, left: count, completion_tokens: 0 };
         return Ok(response(answers, events, until));
     }
     let written = whole(answers, count, until, None, &head.id).await?;
     Ok(Json(head.answer(written)).into_response())
-}
-
-/// A completion that is ready to be written.
-struct Ready {
-    requests: Vec<TextRequest>,
-    /// By prompt, the text that is echoed of it.
-    echoes: Vec<String>,
-    warnings: Vec<String>,
-}
-
-/// Makes prompts and grammar on a thread where nobody waits; a client that goes away, or the deadline, calls the work off.
-async fn ready(
-    served: &Arc<ServedText>,
-    own: CompletionMembers,
-    both: TextMembers,
-    until: Instant,
-) -> Result<Ready, Problem> {
-    let served = Arc::clone(served);
-    let is_gone = Arc::new(AtomicBool::new(false));
-    let _going = Going(Arc::clone(&is_gone));
-    let work = blocking(move || prepare(&served, own, &both, &is_gone));
-    tokio::time::timeout_at(until.into(), work).await.map_err(|_| missed())??
-}
-
-fn prepare(
-    served: &ServedText,
-    own: CompletionMembers,
-    both: &TextMembers,
-    is_gone: &AtomicBool,
-) -> Result<Ready, Problem> {
-    let echo = own.echo == Some(true);
-    let (prompts, echoes) = prompts(served, own.prompt, own.add_special_tokens != Some(false))?;
-    let mut warnings = Warnings::default();
-    let constraint = match asked(both, served.json, None)? {
-        Some(found) => compiled(served, &found, is_gone, &mut warnings)?,
-        None => Constrained::Nothing,
-    };
-    let max_tokens = Some(both.max_tokens.unwrap_or(DEFAULT_TOKENS));
-    // A prompt that is all of the answer is read, if not for its likelihoods.
-    let only_echo = (max_tokens == Some(0)).then_some(0);
-    let of_route = OfRoute {
-        max_tokens,
-        max_tokens_at: "/max_tokens",
-        logprobs: own.logprobs,
-        logprobs_at: "/logprobs",
-        prompt_logprobs: own.logprobs.or(only_echo).filter(|_| echo),
-        special: SpecialText::Hidden,
-    };
-    let requests = requests(served, both, &of_route, prompts, &constraint)?;
-    let echoes = if echo { echoes } else { vec![String::new(); requests.len()] };
-    Ok(Ready { requests, echoes, warnings: warnings.into_vec() })
-}
-
-impl Prompts {
-    fn count(&self) -> usize {
-        match self {
-            Self::Text(_) | Self::Tokens(_) => 1,
-            Self::Texts(texts) => texts.len(),
-            Self::ManyTokens(lists) => lists.len(),
-        }
-    }
-}
-
-/// Prompts as tokens, after those that begin a text where `begins` is true, and as texts.
-fn prompts(
-    served: &ServedText,
-    given: Prompts,
-    begins: bool,
-) -> Result<(Vec<Prompt>, Vec<String>), Problem> {
-    let of_text = |text: String, pointer: String| {
-        let tokens = match begins {
-            true => served.model().encode_text(&text),
-            false => served.model().encode_prompt(&text),
-        };
-        let tokens =
-            tokens.map_err(|error| Problem::invalid(pointer.clone(), error.to_string()))?;
-        Ok((Prompt { tokens, pointer }, text))
-    };
-    let of_tokens = |tokens: Vec<u32>, pointer: String| {
-        let tokens: Vec<TokenId> = tokens.into_iter().map(TokenId).collect();
-        let mut detokenizer =
-            Detokenizer::new(Arc::clone(served.model().vocabulary().vocabulary()), Vec::new());
-        let mut text: String = tokens.iter().map(|&token| detokenizer.push(token).text).collect();
-        text += &detokenizer.finish();
-        (Prompt { tokens, pointer }, text)
-    };
-    let (one, at) = ("/prompt".to_owned(), |place| format!("/prompt/{place}"));
-    let made: Vec<(Prompt, String)> = match given {
-        Prompts::Text(text) => vec![of_text(text, one)?],
-        Prompts::Tokens(tokens) => vec![of_tokens(tokens, one)],
-        Prompts::Texts(texts) => {
-            let texts = texts.into_iter().enumerate();
-            texts.map(|(place, text)| of_text(text, at(place))).collect::<Result<_, Problem>>()?
-        }
-        Prompts::ManyTokens(lists) => {
-            let lists = lists.into_iter().enumerate();
-            lists.map(|(place, tokens)| of_tokens(tokens, at(place))).collect()
-        }
-    };
-    match made.is_empty() {
-        true => Err(Problem::invalid("/prompt", "there is no prompt; give one at least")),
-        false => Ok(made.into_iter().unzip()),
-    }
 }
 
 /// Members that all parts of an answer have.

@@ -9,20 +9,18 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use palmette_core::{Constraint, TokenId, mask};
+use palmette_document::Fault;
 use palmette_grammar::{GrammarScratch, Interrupted, MaskBudget, RecognizerError};
-use palmette_text::Constrained;
-use serde_json::json;
+use palmette_text::question::{AnswerForm, ChatQuestion, CheckError, TextQuestion};
 
 use super::answer::missed;
-use super::body::read;
-use super::constraint::{asked, tools_of};
-use super::request::{Going, Warnings, compiled, deadline};
+use super::request::{deadline, named, prepared};
+use crate::api::body;
 use crate::api::documented::Texts;
-use crate::api::recommend::blocking;
 use crate::problem::Problem;
 use crate::server::{App, Received};
 use crate::texts::{self, ServedText};
-use crate::wire::{ChatMembers, MaskAnswer, MaskBody, MaskMembers, MaskToken, TextMembers};
+use crate::wire::{ChatMembers, MaskAnswer, MaskBody, MaskMembers, MaskToken};
 
 /// Bytes of a text, at most: what comes after them is as in longer texts.
 const MOST_TEXT: usize = 64 << 10;
@@ -45,46 +43,57 @@ pub(crate) async fn show(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<MaskAnswer>, Problem> {
-    let (own, both): (MaskMembers, TextMembers) = read(&app, &headers, body).await?;
-    let served = texts::named(&app.registry.table(), both.model.as_deref())?;
-    let until = deadline(&app, &both, received.0)?;
-    let is_gone = Arc::new(AtomicBool::new(false));
-    let _going = Going(Arc::clone(&is_gone));
-    let work = blocking(move || answer(&served, &own, &both, &is_gone));
-    let answered = tokio::time::timeout_at(until.into(), work).await;
-    Ok(Json(answered.map_err(|_| missed())???))
+    let MaskBody { envelope, question } = body::text(&app, &headers, body).await?;
+    let served = texts::named(&app.registry.table(), envelope.model.as_deref())?;
+    let until = deadline(&app, &envelope, received.0)?;
+    let answered = prepared(&served, until, move |served, settings, is_gone| {
+        let TextQuestion { own, text } = question;
+        check(&own).map_err(|fault| CheckError::Faults(fault.into()))?;
+        let chat = ChatMembers {
+            tools: own.tools.clone(),
+            tool_choice: own.tool_choice.clone(),
+            parallel_tool_calls: own.parallel_tool_calls,
+            ..ChatMembers::default()
+        };
+        let chat = ChatQuestion { own: chat, text };
+        let form = chat.answer_form(served.model(), settings, is_gone)?;
+        Ok(answer(served, &own, form, is_gone))
+    });
+    answered.await?.map(Json)
+}
+
+/// Checks the members that are a mask's alone.
+fn check(own: &MaskMembers) -> Result<(), Fault> {
+    let bytes = own.text.as_ref().map_or(0, String::len);
+    if bytes > MOST_TEXT {
+        let detail = format!("the text has {bytes} bytes; {MOST_TEXT} at most are read");
+        return Err(Fault::new("/text", detail));
+    }
+    match own.show {
+        Some(show) if show > MOST_SHOWN => {
+            let detail = format!("show is {show}; {MOST_SHOWN} tokens at most are shown");
+            Err(Fault::new("/show", detail))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn answer(
     served: &ServedText,
     own: &MaskMembers,
-    both: &TextMembers,
+    form: Option<AnswerForm>,
     is_gone: &AtomicBool,
 ) -> Result<MaskAnswer, Problem> {
-    let text = own.text.as_deref().unwrap_or_default();
-    if text.len() > MOST_TEXT {
-        let detail = format!("the text has {} bytes; {MOST_TEXT} at most are read", text.len());
-        return Err(Problem::invalid("/text", detail));
-    }
-    let show = own.show.unwrap_or(SHOWN);
-    if show > MOST_SHOWN {
-        let detail = format!("show is {show}; {MOST_SHOWN} tokens at most are shown");
-        return Err(Problem::invalid("/show", detail));
-    }
-    let chat = chat(own)?;
-    let tools = tools_of(&chat, served.tool_format, &served.name)?;
-    let tools = tools.as_ref().map(|tools| (&chat, tools));
-    let found = asked(both, served.json, tools)?.ok_or_else(|| {
+    let AnswerForm { grammar, pointer, warnings } = form.ok_or_else(|| {
         Problem::invalid(
             "",
             "no member names a form of the answer, so that every token may follow: give response_format, structured_outputs, a guided_… \
              member, or tools",
         )
     })?;
-    let mut warnings = Warnings::default();
-    let Constrained::Grammar(grammar) = compiled(served, &found, is_gone, &mut warnings)? else {
-        return Err(Problem::invalid(found.pointer, "it is no grammar"));
-    };
+    let grammar = &grammar.constraint;
+    let text = own.text.as_deref().unwrap_or_default();
+    let show = own.show.unwrap_or(SHOWN);
     let began = Instant::now();
     let mut scratch = GrammarScratch::default();
     let mut state = grammar.start();
@@ -98,10 +107,17 @@ fn answer(
     let filled = grammar.fill_mask_within(&state, &mut scratch, &mut row, &budget);
     filled.map_err(|error| match error {
         RecognizerError::Interrupted(Interrupted::OutOfBudget { .. }) => Problem::invalid(
-            found.pointer.clone(),
+            pointer,
             format!("the mask takes more than its budget of {steps} steps: make the grammar simpler or less ambiguous"),
         ),
-        other => place(&other),
+        RecognizerError::Interrupted(Interrupted::Cancelled) => missed(),
+        RecognizerError::Interrupted(
+            Interrupted::OutOfBytes { .. }
+            | Interrupted::TooManyWays { .. }
+            | Interrupted::TooManyResiduals,
+        )
+        | RecognizerError::Lexer(_)
+        | RecognizerError::Parser(_) => place(&error),
     })?;
     let forced =
         grammar.forced_bytes(&state, MOST_FORCED, &mut scratch).map_err(|error| place(&error))?;
@@ -128,15 +144,6 @@ fn answer(
         forced: String::from_utf8_lossy(&forced).into_owned(),
         tokens: allowed.into_iter().take(show).map(token).collect(),
         milliseconds: took.as_secs_f64() * 1e3,
-        warnings: warnings.into_vec(),
+        warnings: named(warnings),
     })
-}
-
-/// The members about tools as a chat has them.
-fn chat(own: &MaskMembers) -> Result<ChatMembers, Problem> {
-    let MaskMembers { tools, tool_choice, parallel_tool_calls, .. } = own;
-    let members = json!({
-        "messages": [], "tools": tools, "tool_choice": tool_choice, "parallel_tool_calls": parallel_tool_calls,
-    });
-    serde_json::from_value(members).map_err(|error| Problem::invalid("/tools", error.to_string()))
 }

@@ -10,14 +10,14 @@ use palmette_core::TokenId;
 use palmette_text::Detokenizer;
 
 use super::answer::token_text;
-use super::chat::chat_tokens;
+use super::request::refused;
 use crate::api::body;
 use crate::api::documented::Texts;
 use crate::api::recommend::blocking;
 use crate::problem::Problem;
 use crate::server::App;
 use crate::texts::{self, ServedText};
-use crate::wire::{Detokenize, Detokenized, Tokenize, Tokenized};
+use crate::wire::{ChatMembers, Detokenize, Detokenized, Tokenize, Tokenized};
 
 /// Cuts a text, or the prompt of a chat, into tokens.
 #[utoipa::path(
@@ -45,15 +45,15 @@ fn cut(served: &ServedText, asked: &Tokenize) -> Result<Tokenized, Problem> {
             tokens.map_err(|error| Problem::invalid("/prompt", error.to_string()))?
         }
         (None, Some(messages)) => {
-            let rest = serde_json::json!({
-                "messages": messages,
-                "tools": asked.tools,
-                "add_generation_prompt": asked.add_generation_prompt,
-                "continue_final_message": asked.continue_final_message,
-                "chat_template_kwargs": asked.chat_template_kwargs,
-            });
-            let chat = serde_json::from_value(rest);
-            chat_tokens(served, &chat.map_err(|error| Problem::invalid("", error.to_string()))?)?
+            let chat = ChatMembers {
+                messages: messages.clone(),
+                tools: asked.tools.clone(),
+                add_generation_prompt: asked.add_generation_prompt,
+                continue_final_message: asked.continue_final_message,
+                chat_template_kwargs: asked.chat_template_kwargs.clone(),
+                ..ChatMembers::default()
+            };
+            chat.prompt_tokens(served.model(), &served.settings()?).map_err(refused)?
         }
         _ => return Err(Problem::invalid("/prompt", "give a prompt or messages, one of the two")),
     };

@@ -1,37 +1,37 @@
 //! Members of a response as those of a chat.
 
+use palmette_document::{Fault, Faults};
+use palmette_text::question::ChatQuestion;
 use serde_json::{Map, Value, json};
 
 use crate::problem::Problem;
 use crate::wire::{ChatMembers, ResponseMembers, TextMembers};
 
 /// The chat that a response asks for.
-pub(super) fn chat(
-    own: ResponseMembers,
-    mut both: TextMembers,
-) -> Result<(ChatMembers, TextMembers), Problem> {
-    refuse_what_is_stored(&own)?;
-    if both.n.is_some_and(|n| n != 1) {
-        return Err(Problem::invalid("/n", "a response has one answer; leave n out"));
+pub(super) fn chat(own: ResponseMembers, mut text: TextMembers) -> Result<ChatQuestion, Faults> {
+    let mut faults = Faults::default();
+    refuse_what_is_stored(&own, &mut faults);
+    if text.n.is_some_and(|n| n != 1) {
+        faults.push(Fault::new("/n", "a response has one answer; leave n out"));
     }
-    let messages = messages(&own)?;
-    let text = own.text.unwrap_or_default();
-    if let Some(format) = text.format {
-        both.response_format = Some(response_format(format));
+    let messages = faults.take(messages(&own)).unwrap_or_default();
+    let form = own.text.unwrap_or_default();
+    if let Some(format) = form.format {
+        text.response_format = Some(response_format(format));
     }
-    match (own.max_output_tokens, both.max_tokens) {
-        (Some(new), Some(old)) if new != old => {
-            let detail =
-                format!("max_output_tokens is {new}, and max_tokens is {old}; leave one out");
-            return Err(Problem::invalid("/max_tokens", detail));
-        }
-        (new, old) => both.max_tokens = new.or(old),
+    if let (Some(new), Some(old)) = (own.max_output_tokens, text.max_tokens)
+        && new != old
+    {
+        let detail = format!("max_output_tokens is {new}, and max_tokens is {old}; leave one out");
+        faults.push(Fault::new("/max_tokens", detail));
     }
+    text.max_tokens = own.max_output_tokens.or(text.max_tokens);
     let includes = own.include.unwrap_or_default();
-    if let Some(place) = includes.iter().position(|part| !INCLUDED.contains(&part.as_str())) {
-        let detail =
-            format!("include has {:?}; there are {}", includes[place], INCLUDED.join(", "));
-        return Err(Problem::invalid(format!("/include/{place}"), detail));
+    for (place, part) in includes.iter().enumerate() {
+        if !INCLUDED.contains(&part.as_str()) {
+            let detail = format!("include has {part:?}; there are {}", INCLUDED.join(", "));
+            faults.push(Fault::new(format!("/include/{place}"), detail));
+        }
     }
     let logprobs = includes.iter().any(|part| part == "message.output_text.logprobs");
     let chat = ChatMembers {
@@ -42,14 +42,11 @@ pub(super) fn chat(
         logprobs: (logprobs || own.top_logprobs.is_some_and(|top| top > 0)).then_some(true),
         top_logprobs: own.top_logprobs,
         reasoning_effort: own.reasoning.and_then(|reasoning| reasoning.effort),
-        verbosity: text.verbosity,
-        thinking: None,
-        max_completion_tokens: None,
-        add_generation_prompt: None,
-        continue_final_message: None,
+        verbosity: form.verbosity,
         chat_template_kwargs: own.chat_template_kwargs,
+        ..ChatMembers::default()
     };
-    Ok((chat, both))
+    faults.or(ChatQuestion { own: chat, text })
 }
 
 /// Parts that OpenAI's clients ask for. Those of tools that a provider runs, and of reasoning that is stored, are of items that no
@@ -65,7 +62,7 @@ const INCLUDED: [&str; 8] = [
     "web_search_call.results",
 ];
 
-fn refuse_what_is_stored(own: &ResponseMembers) -> Result<(), Problem> {
+fn refuse_what_is_stored(own: &ResponseMembers, faults: &mut Faults) {
     for (name, is_given) in [
         ("previous_response_id", own.previous_response_id.is_some()),
         ("conversation", own.conversation.is_some()),
@@ -75,15 +72,12 @@ fn refuse_what_is_stored(own: &ResponseMembers) -> Result<(), Problem> {
             let detail = format!(
                 "{name} names something that is stored, and nothing is here; send the whole conversation as input"
             );
-            return Err(Problem::invalid(format!("/{name}"), detail));
+            faults.push(Fault::new(format!("/{name}"), detail));
         }
     }
-    match own.background {
-        Some(true) => Err(Problem::invalid(
-            "/background",
-            "background is true; an answer is made while the client waits: leave it out",
-        )),
-        _ => Ok(()),
+    if own.background == Some(true) {
+        let detail = "background is true; an answer is made while the client waits: leave it out";
+        faults.push(Fault::new("/background", detail));
     }
 }
 
@@ -144,7 +138,7 @@ fn tool_choice(choice: Value) -> Value {
 }
 
 /// The conversation as messages: calls belong to the answer before them.
-fn messages(own: &ResponseMembers) -> Result<Vec<Value>, Problem> {
+fn messages(own: &ResponseMembers) -> Result<Vec<Value>, Fault> {
     let mut messages = Vec::new();
     if let Some(instructions) = own.instructions.as_ref().filter(|text| !text.is_empty()) {
         messages.push(json!({"role": "system", "content": instructions}));
@@ -154,14 +148,11 @@ fn messages(own: &ResponseMembers) -> Result<Vec<Value>, Problem> {
         Value::Array(items) => {
             for (place, item) in items.iter().enumerate() {
                 add_item(&mut messages, item).map_err(|(at, rule)| {
-                    Problem::invalid(
-                        format!("/input/{place}{at}"),
-                        format!("input {place}: {rule}"),
-                    )
+                    Fault::new(format!("/input/{place}{at}"), format!("input {place}: {rule}"))
                 })?;
             }
         }
-        _ => return Err(Problem::invalid("/input", "the input is a text or a list of items")),
+        _ => return Err(Fault::new("/input", "the input is a text or a list of items")),
     }
     Ok(messages)
 }
@@ -273,7 +264,7 @@ fn content(content: &Value) -> Option<Value> {
 mod tests {
     use super::*;
 
-    fn read(members: Value) -> Result<(ChatMembers, TextMembers), Problem> {
+    fn read(members: Value) -> Result<ChatQuestion, Faults> {
         chat(serde_json::from_value(members).unwrap(), TextMembers::default())
     }
 
@@ -288,7 +279,7 @@ mod tests {
             {"type": "function_call_output", "call_id": "c1", "output": "1"},
             {"type": "custom_tool_call_output", "call_id": "c2", "output": "2"},
         ]);
-        let (chat, _) = read(json!({"input": input, "instructions": "i"})).unwrap();
+        let chat = read(json!({"input": input, "instructions": "i"})).unwrap().own;
         let calls = json!([
             {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
             {"id": "c2", "type": "custom", "custom": {"name": "g", "input": "x"}},
@@ -306,7 +297,7 @@ mod tests {
 
     #[test]
     fn tools_and_formats_stand_where_chats_have_them() {
-        let (chat, both) = read(json!({
+        let ChatQuestion { own: chat, text } = read(json!({
             "input": "a",
             "tools": [{"type": "function", "name": "f", "parameters": {}}, {"type": "custom", "name": "g"}, {"type": "web_search"}],
             "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]},
@@ -326,10 +317,10 @@ mod tests {
         );
         let schema = json!({"name": "n", "schema": {"type": "object"}});
         assert_eq!(
-            json!(both.response_format),
+            json!(text.response_format),
             json!({"type": "json_schema", "json_schema": schema})
         );
-        assert_eq!((both.max_tokens, chat.reasoning_effort.as_deref()), (Some(7), Some("low")));
+        assert_eq!((text.max_tokens, chat.reasoning_effort.as_deref()), (Some(7), Some("low")));
     }
 
     #[test]
@@ -351,8 +342,8 @@ mod tests {
                 "/input/0/call_id",
             ),
         ] {
-            let problem = read(members.clone()).unwrap_err();
-            assert_eq!(problem.errors[0].pointer, pointer, "{members}");
+            let faults = read(members.clone()).unwrap_err();
+            assert_eq!(faults.iter().next().unwrap().pointer, pointer, "{members}");
         }
     }
 }

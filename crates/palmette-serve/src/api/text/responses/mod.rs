@@ -11,19 +11,19 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use palmette_text::question::{CheckedText, TextQuestion};
 
 use super::answer::{Reader, whole};
-use super::body::read;
-use super::chat::{Ready, ready};
-use super::request::{deadline, submit};
+use super::request::{deadline, named, prepared, submit};
 use super::stream::response;
+use crate::api::body;
 use crate::api::documented::Texts;
 use crate::api::recommend::seconds_since_1970;
 use crate::problem::Problem;
 use crate::request_id;
 use crate::server::{App, Received};
 use crate::texts;
-use crate::wire::{ResponseBody, ResponseMembers, TextMembers};
+use crate::wire::ResponseBody;
 use events::ResponseEvents;
 use output::Head;
 
@@ -47,22 +47,25 @@ pub(crate) async fn respond(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let (own, both): (ResponseMembers, TextMembers) = read(&app, &headers, body).await?;
-    let served = texts::named(&app.registry.table(), both.model.as_deref())?;
-    let until = deadline(&app, &both, received.0)?;
-    let streams = both.stream == Some(true);
-    let mut said = output::said(&own, &both);
-    let (chat, both) = input::chat(own, both)?;
-    let ready = ready(&served, chat, both, until).await.map_err(input::renamed)?;
-    let Ready { request, calling, warnings } = ready;
-    let prompt_tokens = request.prompt.len();
-    let answers = submit(&app, &served, &[request], 1)?;
+    let ResponseBody { envelope, question: TextQuestion { own, text } } =
+        body::text(&app, &headers, body).await?;
+    let served = texts::named(&app.registry.table(), envelope.model.as_deref())?;
+    let until = deadline(&app, &envelope, received.0)?;
+    let mut said = output::said(&own, &text);
+    let chat = input::chat(own, text).map_err(Problem::of_faults)?;
+    let question = prepared(&served, until, move |served, settings, is_gone| {
+        chat.check(served.model(), settings, is_gone)
+    });
+    let question = question.await.map_err(input::renamed)?;
+    let answers = submit(&app, &served, &question)?;
+    let CheckedText { requests, calling, warnings, .. } = question;
+    let prompt_tokens = requests.iter().map(|request| request.prompt.len()).sum();
     if !warnings.is_empty() {
-        said.insert("warnings".to_owned(), warnings.into());
+        said.insert("warnings".to_owned(), named(warnings).into());
     }
     let created = seconds_since_1970() as u64;
     let head = Head { id: request_id::current(), created, served, prompt_tokens, said };
-    if streams {
+    if envelope.stream == Some(true) {
         let events = ResponseEvents::new(head, Reader::new(calling.as_ref()));
         return Ok(response(answers, events, until));
     }

@@ -21,28 +21,28 @@ pub(super) struct Head {
 }
 
 /// What a response tells back of what was asked for.
-pub(super) fn said(own: &ResponseMembers, both: &TextMembers) -> Map<String, Value> {
-    let text = own.text.clone().unwrap_or_default();
-    let mut shown = json!({"format": text.format.unwrap_or_else(|| json!({"type": "text"}))});
-    if let Some(verbosity) = text.verbosity {
+pub(super) fn said(own: &ResponseMembers, text: &TextMembers) -> Map<String, Value> {
+    let form = own.text.clone().unwrap_or_default();
+    let mut shown = json!({"format": form.format.unwrap_or_else(|| json!({"type": "text"}))});
+    if let Some(verbosity) = form.verbosity {
         shown["verbosity"] = verbosity.into();
     }
     let reasoning = own.reasoning.as_ref().and_then(|reasoning| reasoning.effort.clone());
     let said = json!({
         "background": false,
         "instructions": own.instructions,
-        "max_output_tokens": own.max_output_tokens.or(both.max_tokens),
+        "max_output_tokens": own.max_output_tokens.or(text.max_tokens),
         "metadata": own.metadata.clone().unwrap_or_default(),
         "parallel_tool_calls": own.parallel_tool_calls.unwrap_or(true),
         "previous_response_id": null,
         "reasoning": {"effort": reasoning, "summary": null},
         "store": false,
-        "temperature": both.temperature.unwrap_or(1.0),
+        "temperature": text.temperature.unwrap_or(1.0),
         "text": shown,
         "tool_choice": own.tool_choice.clone().unwrap_or_else(|| "auto".into()),
         "tools": own.tools.clone().unwrap_or_default(),
         "top_logprobs": own.top_logprobs.unwrap_or(0),
-        "top_p": both.top_p.unwrap_or(1.0),
+        "top_p": text.top_p.unwrap_or(1.0),
         "truncation": "disabled",
     });
     said.as_object().cloned().unwrap_or_default()
