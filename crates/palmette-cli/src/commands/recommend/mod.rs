@@ -13,6 +13,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use palmette_document::{Faults, RawJson};
 use palmette_live::CatalogView;
+use palmette_model::draft::DraftHead;
 use palmette_recommend::{
     CheckedQuestion, ExplainItems, HistoryItem, Mode, ModeName, Moment, NamedItem, QuestionLimits,
     RecommendBody, RecommendQuestion, Recommendations, Recommended, Recommender, RequestEnvelope,
@@ -207,7 +208,9 @@ impl Asked {
         {
             recommender.view.generation = Some(generation.to_string());
         }
-        let drafts = question.mode == ModeName::Draft;
+        // Where there is no head, the question's check says so, in the words of every surface.
+        let drafts = question.mode == ModeName::Draft
+            && args.recommender.model.join(DraftHead::FILE_NAME).exists();
         let mode = if drafts { Mode::Draft(Verification::default()) } else { Mode::Auto };
         let recommender = Arc::new(recommender.load(mode)?);
         let clock = SystemTime::UNIX_EPOCH.elapsed().context("the clock is before 1970")?;
