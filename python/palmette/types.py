@@ -77,6 +77,7 @@ class RecommendQuestion(TypedDict, total=False):
     user: Mapping[str, Any] | str | None
     think_tokens: int | None
     think_temperature: float | None
+    think_top_p: float | None
     think_seed: int | None
     explain_items: Mapping[str, int] | None
 

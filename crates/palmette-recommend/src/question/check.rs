@@ -237,6 +237,7 @@ impl RecommendQuestion {
         let Some(tokens) = self.think_tokens else {
             for (member, is_given) in [
                 ("think_temperature", self.think_temperature.is_some()),
+                ("think_top_p", self.think_top_p.is_some()),
                 ("think_seed", self.think_seed.is_some()),
             ] {
                 if is_given {
@@ -252,6 +253,7 @@ impl RecommendQuestion {
         }
         let think = Think {
             temperature: self.think_temperature.unwrap_or(0.0),
+            top_p: self.think_top_p.unwrap_or(1.0),
             seed: self.think_seed.unwrap_or(0),
             ..Think::new(tokens)
         };
@@ -260,7 +262,10 @@ impl RecommendQuestion {
             Ok(()) | Err(RecommendError::Zero { .. } | RecommendError::TooLarge { .. }) => {
                 Ok(Some(think))
             }
-            Err(error) => Err(fault("think_temperature", error.to_string())),
+            Err(RecommendError::Sampler(error)) => {
+                Err(fault(&format!("think_{}", error.name()), error.to_string()))
+            }
+            Err(error) => Err(fault("think_tokens", error.to_string())),
         }
     }
 

@@ -90,6 +90,9 @@ pub struct RecommendQuestion {
     /// Temperature at which the reasoning is drawn; 0, the default, takes the most likely token at each place.
     #[cfg_attr(feature = "schema", schema(minimum = 0))]
     pub think_temperature: Option<f32>,
+    /// Share of the probability that the reasoning is drawn from, the most likely tokens first; 1, the default, for all.
+    #[cfg_attr(feature = "schema", schema(minimum = 0, maximum = 1))]
+    pub think_top_p: Option<f32>,
     /// Seed of what is drawn.
     pub think_seed: Option<u64>,
     /// Text that the model writes after the first items.
@@ -240,6 +243,7 @@ impl RecommendQuestion {
             user: Map::new(),
             think_tokens: None,
             think_temperature: None,
+            think_top_p: None,
             think_seed: None,
             explain_items: None,
         }

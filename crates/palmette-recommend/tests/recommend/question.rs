@@ -89,6 +89,7 @@ fn every_member_is_in_the_key() {
         "user",
         "think_tokens",
         "think_temperature",
+        "think_top_p",
         "think_seed",
         "explain_items",
     ];
