@@ -88,7 +88,7 @@ class SchemaOptions(TypedDict, total=False):
     #: Order of the members of an object: ``any`` (default; optional ones may come again where an object declares more than
     #: ``max_tracked``) or as in the ``schema``.
     order: Literal["any", "schema"]
-    #: Between the tokens of the JSON text: ``bounded`` (default: up to 2 blanks, or a line break and up to 40, so that a model cannot
+    #: Between the tokens of the JSON text: ``bounded`` (default: a blank, or a line break and up to 40, so that a model cannot
     #: go on writing blanks), ``flexible``, ``compact`` (none), ``spaced`` (one after each comma and colon).
     whitespace: Literal["bounded", "flexible", "compact", "spaced"]
     #: Lengths of numbers: ``bounded`` (default: up to 40 digits before and after the point, exponents of doubles, more where

@@ -114,6 +114,11 @@ pub(crate) fn make_parent(path: &Path) -> anyhow::Result<()> {
     }
 }
 
+/// True for two names of one file that is there.
+pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
 /// A bar with rate and time left on the terminal's error stream; hidden where there is none or
 /// where `quiet`.
 pub(crate) fn progress_bar(len: usize, what: &str, quiet: bool) -> ProgressBar {

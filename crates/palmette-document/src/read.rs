@@ -32,6 +32,8 @@ impl std::error::Error for DocumentError {}
 /// # Errors
 /// When it is no JSON, or a value is not one that the type takes.
 pub fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, DocumentError> {
+    // Editors of some systems put a mark before the text.
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let text: &RawValue =
         serde_json::from_slice(bytes).map_err(|error| DocumentError::NoJson(error.to_string()))?;
     read_from(Text(text.get())).map_err(DocumentError::Fault)

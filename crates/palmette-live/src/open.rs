@@ -69,6 +69,11 @@ impl LiveCatalog {
         open_locked(dir, options, None, lock_file)
     }
 
+    /// Whether a directory holds a live catalog, whose files are its own.
+    pub fn is_in(dir: &Path) -> bool {
+        manifest::newest_number(dir).is_ok_and(|number| number.is_some())
+    }
+
     /// Opens a live catalog: maps its segments, and replays the log since the last checkpoint. A record
     /// at the end of the log that is not whole was never acknowledged, and is cut off.
     ///

@@ -233,6 +233,7 @@ pub(crate) fn filter_text(text: &str) -> anyhow::Result<GivenFilter> {
     ensure!(!path.is_empty(), "a filter's @ is followed by the name of a file, as in @filter.json");
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{path}: the filter cannot be read"))?;
+    let text = text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned);
     let filter = Filter::parse(&text).with_context(|| path.to_owned())?;
     Ok(GivenFilter { filter, text })
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use palmette_recommend::{Mode, RecommendQuestion, Verification};
+use palmette_recommend::{Mode, ModeName, RecommendQuestion, Verification};
 
 /// How items are found.
 #[derive(Clone, Copy, Debug, Args)]
@@ -46,8 +46,11 @@ impl ModeArgs {
     /// # Errors
     /// When options exclude each other; whether a probe fits the beam is for the question's check.
     pub(crate) fn fill(self, question: &mut RecommendQuestion) -> anyhow::Result<()> {
-        match (self.mode, self.verify, self.probe) {
-            (None, None, None) => return Ok(()),
+        let of_question = (question.mode == ModeName::Draft).then_some(ModeArg::Draft);
+        match (self.mode.or(of_question), self.verify, self.probe) {
+            _ if self.mode.is_none() && self.verify.is_none() && self.probe.is_none() => {
+                return Ok(());
+            }
             (Some(ModeArg::Beam) | None, Some(_), _) => {
                 bail!("--verify is about drafts: give --mode draft with it")
             }
@@ -55,9 +58,8 @@ impl ModeArgs {
                 bail!("--probe is about --mode beam: a draft head has no wide passes")
             }
             (Some(ModeArg::Draft), verify, None) => {
-                question.set_mode(Mode::Draft(
-                    verify.map_or_else(Verification::default, VerifyArg::verification),
-                ));
+                let verify = verify.map(VerifyArg::verification).or(question.verify);
+                question.set_mode(Mode::Draft(verify.unwrap_or_default()));
             }
             (Some(ModeArg::Beam) | None, None, probe) => {
                 question.set_mode(Mode::Auto);

@@ -777,3 +777,81 @@ fn rules_hold_in_answers_of_the_command() {
         &["--rules: no-such-file.json"],
     );
 }
+
+#[test]
+fn a_question_is_a_body_and_options_go_before_it() {
+    let shop = Shop::get();
+    let recommender = shop.recommender();
+    let dir = tempfile::tempdir().unwrap();
+    let body = "\u{feff}{\"history\": [\"P0001\", [0, 2, 4, 0]], \"k\": 3, \"fields\": [\"price\"], \"target\": \"shop\", \"trace\": true}";
+    let file = write(dir.path(), "question.json", body);
+    let ask = |rest: &[&str]| {
+        let rest = [&["--question", &file][..], rest].concat();
+        run_json(&with_recommender("recommend", &recommender, &rest))
+    };
+    let answer = ask(&[]);
+    let same = run_json(&with_recommender(
+        "recommend",
+        &recommender,
+        &["--history", "P0001,0-2-4-0", "-k", "3", "--probe", "0"],
+    ));
+    let names = |answer: &Value| {
+        let items = answer["items"].as_array().unwrap().iter();
+        items.map(|item| item["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&answer), names(&same));
+    assert_eq!(answer["items"][0]["attributes"].as_object().unwrap().len(), 1);
+    assert_eq!(answer["levels"].as_array().unwrap().len(), 3);
+    assert_eq!(ask(&["-k", "1"])["items"].as_array().unwrap().len(), 1);
+    let first = &names(&answer)[0];
+    for without in [first.clone(), format!("[{first:?}]")] {
+        assert!(!names(&ask(&["--exclude", &without])).contains(first), "{without}");
+    }
+    let refused = |text: &str, rest: &[&str], words: &[&str]| {
+        let file = write(dir.path(), "refused.json", text);
+        let rest = [&["--question", &file][..], rest].concat();
+        check_refused(&with_recommender("recommend", &recommender, &rest), words);
+    };
+    refused("{\"k\": 0, \"verify\": \"keys\"}", &[], &["k is 0", "; verify is about drafts"]);
+    refused("{\"k\": 1, \"k\": 2}", &[], &["the member \"k\" stands twice", "(/k)"]);
+    refused("{}", &["--exclude", "[[0, 1]]"], &["--exclude 0-1", "by id"]);
+    refused(
+        "{\"mode\": \"beam\", \"probe_width\": 20}",
+        &[],
+        &["probe_width is 20", "leave out one"],
+    );
+    refused("{\"mode\": \"draft\"}", &["--probe", "20"], &["--probe is about --mode beam"]);
+    refused("{}", &["--rules", "-", "--question", "-"], &["cannot be used multiple times"]);
+    let twice = ["--question", "-", "--rules", "-"];
+    check_refused(&with_recommender("recommend", &recommender, &twice), &["read once"]);
+}
+
+#[test]
+fn outputs_take_no_place_of_what_is_read() {
+    let shop = Shop::get();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (live, palm) = (path("live"), shop.path("shop.palm"));
+    run(&["catalog", "live", "init", &live, "--from", &palm]);
+    let before = run(&["catalog", "live", "status", &live]);
+    for name in ["segment-0000000001.palmcat", "new.palm"] {
+        let out = format!("{live}/{name}");
+        let words = ["is the directory of a live catalog"];
+        check_refused(&["catalog", "live", "export", &live, "--out", &out], &words);
+        check_refused(&["catalog", "build", &shop.path("items.jsonl"), "--out", &out], &words);
+    }
+    assert_eq!(run(&["catalog", "live", "status", &live]), before);
+    let updates = write(dir.path(), "updates.jsonl", "{\"delete\": \"P0001\"}\n");
+    check_refused(
+        &["catalog", "live", "apply", &live, &updates, "--dead-letters", &updates],
+        &["--dead-letters", "is the file of updates"],
+    );
+    let grammar = write(dir.path(), "g.lark", "start: \"a\"\n");
+    let compile = ["grammar", "compile", &grammar, "-o", &grammar];
+    check_refused(&compile, &["is a file that is read"]);
+    let rules = write(dir.path(), "rules.jsonl", "{\"must_exclude\": []}\n");
+    let histories = shop.path("histories.json");
+    let rest = ["--histories", &histories, "--rules", &rules, "--out", &rules];
+    let args = shop.recommender();
+    check_refused(&with_recommender("recommend", &args, &rest), &["is a file that is read"]);
+}

@@ -117,6 +117,15 @@ impl RecommendQuestion {
                 format!("the history has {given} items; at most {most} are read here: send the last of them"),
             ));
         }
+        let width = self.beam_width.unwrap_or(limits.default_beam_width);
+        if let Some(least) = self.min_beam_width.filter(|&least| least > width) {
+            faults.push(fault(
+                "min_beam_width",
+                format!(
+                    "min_beam_width is {least}, and the beam has {width}: give no more than that"
+                ),
+            ));
+        }
         if self.widths.is_some() && self.beam_width.is_some() {
             faults.push(fault("widths", "beam_width and widths exclude each other; give one"));
         }
@@ -214,6 +223,15 @@ impl RecommendQuestion {
                 ModeName::Beam | ModeName::Draft => Mode::Beam,
             });
         };
+        let contradiction = match (self.mode, width) {
+            (ModeName::Beam, 1..) => Some("mode beam sends no narrow search first"),
+            (ModeName::Probed, 0) => Some("mode probed sends a narrow search first"),
+            _ => None,
+        };
+        if let Some(rule) = contradiction {
+            let detail = format!("probe_width is {width}, and {rule}: leave out one of the two");
+            return Err(fault("probe_width", detail));
+        }
         let Some(probe) = NonZeroUsize::new(width) else { return Ok(Mode::Beam) };
         if width < self.k {
             let k = self.k;

@@ -67,6 +67,13 @@ fn all_faults_come_at_once_with_their_places() {
     ];
     assert_eq!(places, expected, "{faults:#?}");
     assert!(faults.iter().all(|(_, detail)| detail.len() > 10));
+    for (document, pointer) in [
+        (json!({"mode": "beam", "probe_width": 20}), "/probe_width"),
+        (json!({"mode": "probed", "probe_width": 0}), "/probe_width"),
+        (json!({"beam_width": 8, "min_beam_width": 9}), "/min_beam_width"),
+    ] {
+        assert_eq!(check(&recommender, &document).unwrap_err()[0].0, pointer, "{document}");
+    }
     let refused = check(&recommender, &json!({"kk": 1})).unwrap_err();
     assert!(refused[0].1.contains("did you mean \"k\"?"), "{refused:?}");
 }

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use axum::http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
 use axum::response::Response;
 use axum::routing::{self, MethodRouter};
 use base64::Engine as _;
@@ -173,6 +174,15 @@ impl Write {
     pub(crate) fn new(app: &Arc<App>, name: &str, headers: &HeaderMap) -> Result<Self, Problem> {
         let catalog = served(app, name)?;
         let live = Arc::clone(writable(&catalog)?);
+        for name in [IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE] {
+            if headers.contains_key(&name) {
+                let detail = format!(
+                    "{name} is no condition that changes are made under here, and passing it over might lose another's change: \
+                     If-Match with the catalog's generation is"
+                );
+                return Err(Problem::new(Kind::PreconditionFailed, detail));
+            }
+        }
         Ok(Self { app: Arc::clone(app), catalog, live, condition: IfMatch::of(headers)? })
     }
 

@@ -10,6 +10,7 @@ use palmette_catalog::readers::{AttributeReport, ItemSink, SourceItems, SourceOp
 use palmette_catalog::{
     BuildError, BuildOptions, BuildStage, Catalog, CatalogBuilder, ColumnKind, UnknownKind, nearest,
 };
+use palmette_live::LiveCatalog;
 use serde_json::{Map, Value, json};
 
 use super::conflict::Conflict;
@@ -17,7 +18,9 @@ use super::sources::{SourceArgs, Sources};
 use super::stats::stats_text;
 use crate::commands::loading::set_threads;
 use crate::memory::peak_resident_bytes;
-use crate::output::{bytes, grouped, make_parent, print, print_json, reading_bar, visible};
+use crate::output::{
+    bytes, grouped, is_same_file, make_parent, print, print_json, reading_bar, visible,
+};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -169,6 +172,15 @@ pub(super) fn replace(out: &Path, catalog: &Catalog, allow_empty: bool) -> anyho
         );
         eprintln!("note: there are no items; {} is an empty catalog", out.display());
     }
+    // Its segments lie there under names that nothing else may take.
+    let dir = out.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let dir = dir.unwrap_or(Path::new("."));
+    ensure!(
+        !LiveCatalog::is_in(dir),
+        "--out {}: {} is the directory of a live catalog, whose files are its own; name a file elsewhere",
+        out.display(),
+        dir.display()
+    );
     make_parent(out)?;
     Ok(catalog.write(out)?)
 }
@@ -293,10 +305,6 @@ fn of_item(error: &BuildError, sources: &Sources, line: u64, id: &str) -> anyhow
 }
 
 /// Whether both paths lead to one file that exists.
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}
-
 /// An attribute that is declared and that no item has is mostly a name spelled wrong.
 fn warn_of_columns(catalog: &Catalog) {
     let (columns, num_items) = (catalog.columns().columns(), catalog.num_items());

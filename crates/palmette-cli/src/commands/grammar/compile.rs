@@ -1,10 +1,10 @@
 //! `palmette grammar compile`: a grammar over a vocabulary as a file that opens fast.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_grammar::PreparedVocabulary;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::ahead::{Ahead, AheadArgs};
 use super::loading::{GrammarFileArgs, Warning};
 use crate::commands::vocabulary::{Description, VocabularyOptions};
-use crate::output::{bytes, print, print_json};
+use crate::output::{bytes, is_same_file, print, print_json};
 
 /// Compile a grammar for a vocabulary and write it to a file, with masks found out ahead of time
 ///
@@ -48,6 +48,13 @@ struct Report {
 }
 
 pub(crate) fn run(args: &CompileArgs) -> anyhow::Result<()> {
+    for read in [args.grammar.file.as_path(), Path::new(&args.vocab)] {
+        ensure!(
+            !is_same_file(read, &args.output),
+            "--output {} is a file that is read, which would be lost; name another file",
+            args.output.display()
+        );
+    }
     let loaded = args.vocabulary.load(&args.vocab, args.json)?;
     let described = Description::of(&loaded);
     let vocabulary = Arc::new(PreparedVocabulary::new(loaded.vocabulary));

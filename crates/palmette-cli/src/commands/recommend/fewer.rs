@@ -57,6 +57,13 @@ impl Fewer {
                 ", of which {these} in the history (--include-seen recommends {them} too)"
             );
         }
+        let others = left.saturating_sub(answer.eligible);
+        if others > 0 {
+            reason += &format!(", and {} more are excluded or not valid now", grouped(others));
+        }
+        if answer.eligible.min(k as u64) > found as u64 && asked.rules().is_some() {
+            reason += "; rules hold the others back";
+        }
         if left > found as u64
             && let Mode::Draft(Verification::Keys | Verification::None) = answer.mode
         {

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
-use palmette_document::{Faults, RawJson};
+use palmette_document::{DocumentError, Faults, RawJson};
 use palmette_live::CatalogView;
 use palmette_model::draft::DraftHead;
 use palmette_recommend::{
@@ -26,7 +26,7 @@ use super::items::{codes_text_of, item_json, name_text, scored_item_json, spelle
 use super::loading::{FieldArgs, RecommenderArgs, filter_text, named_items, set_threads};
 use super::mode::{self, ModeArgs};
 use super::shard::Shard;
-use crate::input;
+use crate::input::{self, is_stdin};
 use crate::output::{print, print_json, table, visible};
 use crate::timings::{Timings, timed};
 use fewer::Fewer;
@@ -119,9 +119,9 @@ pub(crate) struct RecommendArgs {
     /// A "valid" without "now" means the moment of the call. docs/recommending.md explains each.
     #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     rules: Option<PathBuf>,
-    /// Leave these items out, such as P0001,P0002; ids that the catalog does not have exclude nothing
-    #[arg(long, value_name = "IDS", value_delimiter = ',')]
-    exclude: Vec<String>,
+    /// Leave these items out, such as P0001,P0002, or a JSON list of ids; ids that the catalog does not have exclude nothing
+    #[arg(long, value_name = "IDS")]
+    exclude: Option<String>,
     #[command(flatten)]
     fields: FieldArgs,
     /// Let the model write up to N tokens of reasoning before the item, as its prompt_template.json says
@@ -136,15 +136,9 @@ pub(crate) struct RecommendArgs {
     /// Let the model write text after each of the first N items
     #[arg(long, value_name = "N", conflicts_with = "histories", help_heading = "Prompts")]
     explain_items: Option<usize>,
-    /// Most tokens of the text after an item
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 100,
-        requires = "explain_items",
-        help_heading = "Prompts"
-    )]
-    explain_tokens: usize,
+    /// Most tokens of the text after an item [default: 100]
+    #[arg(long, value_name = "N", help_heading = "Prompts")]
+    explain_tokens: Option<usize>,
     /// Recommend items of the history too
     #[arg(long)]
     include_seen: bool,
@@ -167,10 +161,15 @@ Examples:
   palmette recommend --model shop/model --catalog shop.palm --history P0001,P0060 -k 5
   palmette recommend --model shop/model --catalog shop.palm --history 0-2-4-0 --json
   palmette recommend --model shop/model --catalog shop.palm --histories shop/histories.json --out tonight.jsonl
-  palmette recommend … --histories users.parquet --out tonight.parquet --unknown skip --resume
+  palmette recommend … --histories users.parquet --out tonight.parquet --resume
   palmette recommend … --histories users.parquet --out tonight.parquet --shard 3/16 --resume";
 
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
+    let paths = [&args.question, &args.rules, &args.histories].into_iter().flatten();
+    ensure!(
+        paths.filter(|path| is_stdin(path)).count() < 2,
+        "standard input can be read once: give a file for all but one of --question, --rules and --histories"
+    );
     match (&args.histories, &args.out) {
         (Some(histories), Some(out)) => offline::run(args, histories, out),
         (None, None) => {
@@ -252,7 +251,13 @@ fn given(args: &RecommendArgs) -> anyhow::Result<RecommendBody> {
         return Ok(RecommendBody { envelope: RequestEnvelope::default(), question });
     };
     let text = input::read(path).context("--question")?;
-    let body = RecommendBody::from_json(&text);
+    let body = RecommendBody::from_json(&text).map_err(|error| match &error {
+        // Not all details name the place.
+        DocumentError::Fault(fault) if !fault.pointer.is_empty() => {
+            anyhow!("{} ({})", fault.detail, fault.pointer)
+        }
+        DocumentError::Fault(_) | DocumentError::NoJson(_) => error.into(),
+    });
     let body = body.with_context(|| format!("--question {}", path.display()))?;
     let RequestEnvelope { target, generation: _, min_generation, deadline_ms, priority } =
         &body.envelope;
@@ -272,6 +277,9 @@ fn given(args: &RecommendArgs) -> anyhow::Result<RecommendBody> {
     Ok(body)
 }
 
+/// Tokens of the text after an item, where none says how many.
+const DEFAULT_EXPLAIN_TOKENS: usize = 100;
+
 /// The question of a document and of the options beside it.
 fn question(args: &RecommendArgs, given: &RecommendBody) -> anyhow::Result<RecommendQuestion> {
     let mut question = given.question.clone();
@@ -289,8 +297,14 @@ fn question(args: &RecommendArgs, given: &RecommendBody) -> anyhow::Result<Recom
     if let Some(path) = &args.rules {
         question.rules = Some(rules_text(path)?);
     }
-    if !args.exclude.is_empty() {
-        question.exclude = args.exclude.iter().map(Into::into).collect();
+    if let Some(ids) = &args.exclude {
+        let ids = named_items(ids).context("--exclude")?.into_iter().map(|item| match item {
+            NamedItem::Id(id) => Ok(id.into()),
+            codes @ NamedItem::Codes(_) => {
+                bail!("--exclude {codes}: items are left out by id; --filter leaves out by what they are")
+            }
+        });
+        question.exclude = ids.collect::<anyhow::Result<_>>()?;
     }
     question.exclude_seen &= !args.include_seen;
     question.unknown_items = args.unknown.unwrap_or(question.unknown_items);
@@ -302,9 +316,18 @@ fn question(args: &RecommendArgs, given: &RecommendBody) -> anyhow::Result<Recom
     question.think_tokens = args.think_tokens.or(question.think_tokens);
     question.think_temperature = args.think_temperature.or(question.think_temperature);
     question.think_seed = args.think_seed.or(question.think_seed);
-    if let Some(items) = args.explain_items {
-        question.explain_items = Some(ExplainItems { items, max_tokens: args.explain_tokens });
-    }
+    let before = question.explain_items;
+    let items = args.explain_items.or(before.map(|of| of.items));
+    let tokens = args.explain_tokens.or(before.map(|of| of.max_tokens));
+    question.explain_items = match (items, tokens) {
+        (Some(items), tokens) => {
+            Some(ExplainItems { items, max_tokens: tokens.unwrap_or(DEFAULT_EXPLAIN_TOKENS) })
+        }
+        (None, None) => None,
+        (None, Some(_)) => {
+            bail!("--explain-tokens is about text after items: give --explain-items with it")
+        }
+    };
     Ok(question)
 }
 

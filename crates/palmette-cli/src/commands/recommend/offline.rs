@@ -41,8 +41,12 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
     // A link stays, and the file it leads to is replaced.
     let out = std::fs::canonicalize(out).unwrap_or_else(|_| out.to_owned());
     let is_out = |path: &Path| std::fs::canonicalize(path).is_ok_and(|path| path == out);
+    let filter = args.filter.as_deref().and_then(|filter| filter.strip_prefix('@'));
+    let read = [args.rules.as_deref(), args.question.as_deref(), filter.map(Path::new)];
     ensure!(
-        !is_out(histories) && !is_out(&args.recommender.catalog),
+        !is_out(histories)
+            && !is_out(&args.recommender.catalog)
+            && !read.into_iter().flatten().any(is_out),
         "--out {} is a file that is read; it would be lost",
         out.display()
     );
@@ -58,8 +62,8 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
     let asked = Asked::new(args, &body, super::question(args, &body)?, moment)?;
     let question = asked.question.question();
     ensure!(
-        question.explain_items.is_none() && !question.trace,
-        "explain_items and trace are for one history: leave them out, or give --history"
+        question.explain_items.is_none() && !question.trace && question.fields.is_empty(),
+        "explain_items, trace and fields are for one history: leave them out, or give --history"
     );
     let mut workers: Vec<Worker> =
         (0..asked.threads).map(|_| Worker::new(Arc::clone(&asked.recommender), 1)).collect();

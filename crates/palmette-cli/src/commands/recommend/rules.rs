@@ -14,9 +14,10 @@ pub(super) fn rules_text(path: &Path) -> anyhow::Result<RawJson> {
     let text = String::from_utf8(input::read(path).context("--rules")?);
     let name = || format!("--rules {}", path.display());
     let text = text.with_context(name)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     // Read here, so that what is no rule is told with the file's name.
-    Rules::parse(&text).with_context(name)?;
-    RawJson::from_text(&text).with_context(name)
+    Rules::parse(text).with_context(name)?;
+    RawJson::from_text(text).with_context(name)
 }
 
 /// Adds the effects of rules to a document.

@@ -218,6 +218,12 @@ impl ServeOptions {
             self.deadline_ms,
             self.max_deadline_ms
         );
+        ensure!(
+            self.beam_width <= self.max_beam_width,
+            "--beam-width {} is over --max-beam-width {}; lower the one or raise the other",
+            self.beam_width,
+            self.max_beam_width
+        );
         let mut config = ServeConfig {
             default_deadline: Duration::from_millis(self.deadline_ms),
             max_deadline: Duration::from_millis(self.max_deadline_ms),

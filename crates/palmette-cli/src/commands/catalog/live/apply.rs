@@ -18,7 +18,7 @@ use super::dead_letters::DeadLetters;
 use super::expire::now;
 use super::updates::{Line, Lines};
 use crate::input::Input;
-use crate::output::{grouped, print, print_json, reading_bar, visible};
+use crate::output::{grouped, is_same_file, print, print_json, reading_bar, visible};
 
 #[derive(Debug, Args)]
 pub(crate) struct ApplyArgs {
@@ -59,6 +59,13 @@ pub(super) fn run(args: &ApplyArgs) -> anyhow::Result<()> {
     let start = Instant::now();
     let format = args.model.as_deref().map(|model| Prompts::read(model, None)).transpose()?;
     let format = format.map(|prompts| prompts.format().clone());
+    if let Some(path) = args.dead_letters.as_deref() {
+        ensure!(
+            !is_same_file(path, &args.updates),
+            "--dead-letters {} is the file of updates, which would be read as it grows; name another file",
+            path.display()
+        );
+    }
     let dead_letters = args.dead_letters.as_deref().map(DeadLetters::open).transpose()?;
     let sync = if args.no_sync { SyncPolicy::Never } else { SyncPolicy::EveryBatch };
     let live = LiveCatalog::open(&args.dir, LiveOptions { sync, ..LiveOptions::default() })?;
