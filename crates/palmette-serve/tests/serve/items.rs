@@ -391,6 +391,12 @@ async fn a_condition_holds_until_the_write() {
     shop.send_with(Method::PATCH, one, &headers, r#"{"price": 1}"#).await.ok();
     let (detail, _) =
         shop.send_with(Method::DELETE, one, &[("if-match", "2")], "").await.problem(422);
+    // A condition that is not kept would be taken for one that held.
+    for other in ["if-none-match", "if-unmodified-since"] {
+        let refused = shop.send_with(Method::DELETE, one, &[(other, "*")], "").await;
+        let (detail, _) = refused.problem(412);
+        assert!(detail.contains("If-Match"), "{detail}");
+    }
     assert!(detail.contains("in quotes"), "{detail}");
 }
 
