@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use palmette_live::CatalogView;
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -61,6 +62,35 @@ pub(crate) fn of_folder(dir: &Path) -> anyhow::Result<Value> {
         hash.update(of_file(path)?.to_string().as_bytes());
     }
     Ok(json!({"files": files.len(), "xxh3": hex(&hash)}))
+}
+
+/// Items of a live catalog that are looked at, and again as many of the newest.
+const LOOKED_AT: u64 = 1 << 16;
+
+/// A live catalog's items at one moment: ids, semantic IDs and attributes.
+///
+/// Of more items than are looked at, some of the older ones, evenly spread, and all of the newest, which is where two directories of one
+/// origin differ first: a generation's number is not its contents.
+pub(crate) fn of_view(view: &CatalogView) -> Value {
+    let old = view.num_items().saturating_sub(LOOKED_AT);
+    let step = (old / LOOKED_AT).max(1);
+    let mut hash = Xxh3::new();
+    for (at, number) in (0_u64..).zip(view.numbers()) {
+        if at < old && at % step > 0 {
+            continue;
+        }
+        let (catalog, rank) = view.place(number);
+        // Lengths before the parts: none runs into the next.
+        let (id, codes) = (catalog.id(rank), catalog.codes(rank));
+        let attributes = serde_json::to_vec(&catalog.attributes(rank)).unwrap_or_default();
+        for part in [id.len(), codes.len(), attributes.len()] {
+            hash.update(&(part as u64).to_le_bytes());
+        }
+        hash.update(id.as_bytes());
+        codes.iter().for_each(|code| hash.update(&code.to_le_bytes()));
+        hash.update(&attributes);
+    }
+    json!({"items": view.num_items(), "xxh3": hex(&hash)})
 }
 
 /// Adds at most `most` bytes from where the file stands; how many there were.

@@ -276,6 +276,32 @@ fn copies_are_gone_on_with_and_changes_are_not() {
     assert_ne!(run_json(&of_copies)["of_earlier_run"], 0);
 }
 
+/// The generation's number is not what is in it.
+#[test]
+fn another_live_catalog_of_one_generation_is_not_gone_on_with() {
+    let run = Run::new();
+    let shop = Shop::get();
+    let input = write(run.dir.path(), "in.jsonl", &lines(&histories(3)));
+    let (out, model) = (run.path("out.jsonl"), shop.path("model"));
+    let patched = |name: &str, stock: u32| {
+        let dir = run.path(name);
+        crate::command::run(&["catalog", "live", "init", &dir, "--from", &shop.path("shop.palm")]);
+        let update = format!("{{\"item_id\": \"P0001\", \"stock\": {stock}}}\n");
+        let updates = write(run.dir.path(), "updates.jsonl", &update);
+        crate::command::run(&["catalog", "live", "apply", &dir, &updates]);
+        dir
+    };
+    let (one, other) = (patched("one", 1), patched("other", 2));
+    let args = |catalog| {
+        let of = ["recommend", "--model", &model, "--catalog", catalog, "--histories", &input];
+        [&of[..], &["--out", &out, "--beam-width", "6", "--resume"]].concat()
+    };
+    let first = run_json(&args(&one));
+    assert_eq!((&first["answered"], &first["of_earlier_run"]), (&3.into(), &0.into()));
+    assert_eq!(run_json(&args(&one))["of_earlier_run"], 3);
+    assert_eq!(run_json(&args(&other))["of_earlier_run"], 0);
+}
+
 #[test]
 fn shards_have_each_history_once() {
     let run = Run::new();

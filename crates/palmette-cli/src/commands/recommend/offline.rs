@@ -377,7 +377,7 @@ fn description(
     let catalog = match view.generation() {
         Some(generation) => json!({
             "generation": generation,
-            "items": view.num_items(),
+            "contents": fingerprint::of_view(view),
             "left out": view.damaged().iter().map(|of| of.num_items).sum::<u64>(),
         }),
         None => fingerprint::of_file(&args.recommender.catalog)?,
