@@ -32,6 +32,8 @@ pub(crate) enum Kind {
         path = path.display()
     )]
     Missing { path: PathBuf },
+    #[error("{name:?} could be a generation's number; give a name with a letter, or none")]
+    GenerationName { name: String },
     #[error("generation {generation} is not kept; {kept}")]
     NotKept { generation: String, kept: String },
     #[error(
@@ -98,6 +100,7 @@ impl LiveError {
         matches!(
             &*self.0,
             Kind::Update { .. }
+                | Kind::GenerationName { .. }
                 | Kind::NotKept { .. }
                 | Kind::OtherBatch { .. }
                 | Kind::Options(_)

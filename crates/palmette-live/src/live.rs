@@ -261,13 +261,26 @@ impl LiveCatalog {
         checkpoint(&self.shared, Keeping::AsItIs, Cause::Wish)
     }
 
+    /// Refuses a name that could be the number of a generation, by which they are named too.
+    ///
+    /// # Errors
+    /// When it has nothing but digits.
+    pub fn check_generation_name(name: &str) -> Result<(), LiveError> {
+        match name.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => Err(Kind::GenerationName { name: name.to_owned() }.into()),
+            false => Ok(()),
+        }
+    }
+
     /// Keeps the newest generation until it is forgotten, so that it can be gone back to; returns its
     /// number. The name is for people and need not be new. Cost: a checkpoint, and the room of what is
     /// kept.
     ///
     /// # Errors
-    /// As [`checkpoint`](Self::checkpoint).
+    /// When the name is empty or a number ([`check_generation_name`](Self::check_generation_name)), and as
+    /// [`checkpoint`](Self::checkpoint).
     pub fn keep(&self, name: Option<&str>) -> Result<u64, LiveError> {
+        name.map_or(Ok(()), Self::check_generation_name)?;
         self.check_own()?;
         checkpoint(&self.shared, Keeping::Keep { name: name.map(str::to_owned) }, Cause::Wish)
     }

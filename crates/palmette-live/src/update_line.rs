@@ -32,6 +32,8 @@ enum Kind {
     MoreThanDelete,
     #[error("{0} is no id: delete takes text or a whole number")]
     NotId(Value),
+    #[error("{0} is a column of tables; the codes of an update are a list, \"codes\": [3, 1, 7]")]
+    CodeColumn(String),
     #[error("{0}")]
     Item(String),
 }
@@ -54,6 +56,10 @@ impl Update {
         let refused = |problem: String| LineError(Kind::Item(without_place(&problem).to_owned()));
         let patch = parse_patch(line).map_err(|problem| refused(problem.to_string()))?;
         if let Some(Patch { id, attributes }) = patch {
+            // As an attribute it would leave the item where it is.
+            if let Some(name) = attributes.keys().find(|name| is_code_column(name)) {
+                return Err(LineError(Kind::CodeColumn(name.clone())));
+            }
             return Ok(Self::Patch { id, attributes });
         }
         // The item is written as for a build, so it is read as for a build.
@@ -62,6 +68,12 @@ impl Update {
         let item = source.items.into_iter().next();
         item.map(Self::Upsert).ok_or_else(|| refused("the line holds no item".to_owned()))
     }
+}
+
+/// `code_0`, `code_1`, …, as columns of tables are called.
+fn is_code_column(name: &str) -> bool {
+    let digits = name.strip_prefix("code_").unwrap_or("");
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The reader sees one line only, so the place that it names means nothing.
@@ -90,6 +102,7 @@ mod tests {
         check_refused(r#"{"delete": 1.5}"#, "no id");
         check_refused(r#"{"delete": "a", "price": 1}"#, "nothing else");
         check_refused(r#"{"item_id": "a", "codes": [-1]}"#, "-1");
+        check_refused(r#"{"item_id": "a", "code_0": 1, "code_1": 2}"#, "the codes of an update");
         check_refused(r#"{"item_id": "a", "codes": []}"#, "at least one code");
         check_refused(r#"{"item_id": "a", "price": 1, "price": 2}"#, "price");
         check_refused(r#"{"item_id": "a", "id": "b", "codes": [1]}"#, "mean the same");

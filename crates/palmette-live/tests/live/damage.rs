@@ -35,6 +35,10 @@ fn made(dir: &Path) -> (Model, Model) {
         model.apply(&batch(n));
     };
     (0..3).for_each(|n| apply(&mut model, n));
+    for number in ["", "7"] {
+        let refused = live.keep(Some(number)).unwrap_err().to_string();
+        assert!(refused.contains("give a name with a letter"), "{refused}");
+    }
     live.keep(Some("before")).expect("room");
     (3..6).for_each(|n| apply(&mut model, n));
     let before = model.clone();

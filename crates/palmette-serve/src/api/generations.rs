@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use palmette_live::LiveCatalog;
 use palmette_replicate::Change;
 
 use super::body;
@@ -64,10 +65,8 @@ pub(crate) async fn keep(
     if let Some(name) = &name {
         check_name("generation", name)
             .map_err(|error| Problem::invalid("/name", error.to_string()))?;
-        if name.bytes().all(|byte| byte.is_ascii_digit()) {
-            let detail = format!("{name:?} could be a number; give a name with a letter");
-            return Err(Problem::invalid("/name", detail));
-        }
+        LiveCatalog::check_generation_name(name)
+            .map_err(|error| Problem::invalid("/name", error.to_string()))?;
     }
     if write.is_by_log() {
         check_room(&write)?;
