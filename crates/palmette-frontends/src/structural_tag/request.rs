@@ -139,7 +139,7 @@ pub(super) fn request(members: &Members<'_>, root: JsonId, format: &ToolFormat) 
     let reader = Request { members, root };
     let tools = reader.tools()?;
     let choice = reader.choice()?;
-    let parallel = reader.parallel()?;
+    let parallel = reader.parallel(&choice)?;
     // A tool alone asks for no format; its own `format` is that of its input.
     let answer = if reader.is_tool() { None } else { answer(members, root)? };
     let called = match choice.mode {
@@ -224,13 +224,16 @@ impl Request<'_, '_> {
         NAMED.iter().any(has) || !asks
     }
 
-    /// True when several calls may stand in an answer.
-    fn parallel(&self) -> Result<bool> {
+    /// True when several calls may stand in an answer. A choice of one tool by name asks for one call of it, as OpenAI answers it and
+    /// clients count on, unless the request says otherwise.
+    fn parallel(&self, choice: &Choice) -> Result<bool> {
         let members = self.members;
         let parallel = members.optional_flag(self.root, "parallel_tool_calls")?;
+        let is_named = choice.mode == Mode::Required
+            && choice.only.as_ref().is_some_and(|only| only.len() == 1);
         let choice = members.get(self.root, "tool_choice");
         let disabled = choice.map(|at| members.flag(at, "disable_parallel_tool_use"));
-        Ok(parallel.unwrap_or(true) && !disabled.transpose()?.unwrap_or(false))
+        Ok(parallel.unwrap_or(!is_named) && !disabled.transpose()?.unwrap_or(false))
     }
 
     fn choice(&self) -> Result<Choice> {

@@ -86,7 +86,15 @@ fn a_choice_requires_forbids_or_names_calls() {
         &request(", \"tool_choice\": {\"type\": \"function\", \"function\": {\"name\": \"rain\"}}"),
         "hermes",
         &[RAIN_CALL],
-        &[TIME_CALL, "x"],
+        &[TIME_CALL, "x", &format!("{RAIN_CALL}\n{RAIN_CALL}")],
+    );
+    calls(
+        &request(
+            ", \"parallel_tool_calls\": true, \"tool_choice\": {\"type\": \"function\", \"function\": {\"name\": \"rain\"}}",
+        ),
+        "hermes",
+        &[RAIN_CALL, &format!("{RAIN_CALL}\n{RAIN_CALL}")],
+        &[TIME_CALL],
     );
     calls(
         &request(", \"tool_choice\": {\"type\": \"tool\", \"name\": \"time\"}"),
