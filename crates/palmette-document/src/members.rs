@@ -99,9 +99,9 @@ impl<'de> Deserialize<'de> for Members {
 
 /// The names of a struct's members, as its derived reader asks for them.
 pub fn member_names<T: DeserializeOwned>() -> &'static [&'static str] {
-    /// A reader that says what it was asked for.
-    struct Asked<'a>(&'a mut &'static [&'static str]);
-    impl<'de> Deserializer<'de> for Asked<'_> {
+    /// Deserializer that notes the fields it is asked for, and fails.
+    struct FieldProbe<'a>(&'a mut &'static [&'static str]);
+    impl<'de> Deserializer<'de> for FieldProbe<'_> {
         type Error = Wrong;
 
         fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Wrong> {
@@ -124,7 +124,7 @@ pub fn member_names<T: DeserializeOwned>() -> &'static [&'static str] {
         }
     }
     let mut names: &'static [&'static str] = &[];
-    _ = T::deserialize(Asked(&mut names));
+    _ = T::deserialize(FieldProbe(&mut names));
     names
 }
 

@@ -69,7 +69,7 @@ impl LiveCatalog {
         open_locked(dir, options, None, lock_file)
     }
 
-    /// Whether a directory holds a live catalog, whose files are its own.
+    /// True for the directory of a live catalog, whose files are its own.
     pub fn is_in(dir: &Path) -> bool {
         manifest::newest_number(dir).is_ok_and(|number| number.is_some())
     }

@@ -238,7 +238,7 @@ impl<'a> RecommendRequest<'a> {
         self
     }
 
-    /// Whether items of the history are left out; they are unless this says otherwise.
+    /// Leaves items of the history out, the default, or lets them in.
     pub fn exclude_seen(mut self, exclude_seen: bool) -> Self {
         self.question.exclude_seen = exclude_seen;
         self

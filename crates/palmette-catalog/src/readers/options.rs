@@ -23,7 +23,7 @@ pub struct SourceOptions {
     /// Whether cells of tab-separated text may stand in quotes, as those of comma-separated text; without it a quote is a
     /// character as any other.
     pub quoted_tabs: bool,
-    /// What stands between the cells of a table of text; by its format a comma or a tab unless given.
+    /// Separator of the cells of a table of text; by its format a comma or a tab unless given.
     pub separator: Option<char>,
     /// True where a second file is read by the same options: `id_column` and `left_out` may be names of that one alone, and the
     /// ID then has one of the usual names.

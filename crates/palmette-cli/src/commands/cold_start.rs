@@ -18,7 +18,7 @@ pub(crate) struct ColdStartArgs<'a> {
     pub(crate) widths: Option<&'a [usize]>,
     /// The Ks to report.
     pub(crate) ks: &'a [usize],
-    /// What is to be said of the histories.
+    /// Notes on the histories for whoever reads the report.
     pub(crate) notes: &'a Notes,
     pub(crate) json: bool,
 }

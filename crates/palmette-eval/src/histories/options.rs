@@ -25,9 +25,9 @@ pub struct HistoryOptions {
     pub target_column: Option<String>,
     /// The rows that are read; all, unless it says.
     pub rows: Option<RowFilter>,
-    /// What stands between the cells of a file; by its format a comma or a tab unless given.
+    /// Separator of the cells of a file; by its format a comma or a tab unless given.
     pub separator: Option<char>,
-    /// What parts the items, or times, of a list in a cell; blanks unless given.
+    /// Separator of the items, or times, of a list in a cell; blanks unless given.
     pub list_separator: Option<String>,
     /// Whether cells between tabs may stand in quotes, as those between commas; without it a quote is a character as any
     /// other.

@@ -92,7 +92,7 @@ impl Array {
         &self.shape[..self.num_dims]
     }
 
-    /// Whether it is the same memory in the same layout.
+    /// True for the same memory in the same layout.
     fn is_as(&self, other: &Self) -> bool {
         self.data == other.data
             && self.shape() == other.shape()

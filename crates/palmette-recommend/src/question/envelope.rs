@@ -39,7 +39,7 @@ pub struct RequestEnvelope {
 pub struct RecommendBody {
     /// Who is asked, and by when.
     pub envelope: RequestEnvelope,
-    /// What is asked.
+    /// The question.
     pub question: RecommendQuestion,
 }
 

@@ -54,7 +54,7 @@ pub struct StreamOptions {
 pub struct TextBody<Own> {
     /// Who is asked, and by when.
     pub envelope: TextEnvelope,
-    /// What is asked.
+    /// The question.
     pub question: TextQuestion<Own>,
 }
 
