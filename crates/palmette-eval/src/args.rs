@@ -32,10 +32,10 @@ pub struct HistoryArgs {
     /// several times
     #[arg(long = "where", value_name = "CONDITION", value_parser = row_filter, help_heading = "Histories")]
     pub rows: Vec<RowFilter>,
-    /// What stands between the cells of a file, such as ; or | or tab [default: a comma, or a tab in .tsv and .inter]
+    /// Separator of the cells of a file, such as ; or | or tab [default: a comma, or a tab in .tsv and .inter]
     #[arg(long, value_name = "CHAR", value_parser = palmette_catalog::readers::parse_separator, help_heading = "Histories")]
     pub separator: Option<char>,
-    /// What parts the items, or times, of a history in a cell, such as , or | [default: blanks; lists as JSON, Python and NumPy
+    /// Separator of the items, or times, of a history in a cell, such as , or | [default: blanks; lists as JSON, Python and NumPy
     /// print them are told by their brackets]
     #[arg(long, value_name = "TEXT", help_heading = "Histories")]
     pub list_separator: Option<String>,

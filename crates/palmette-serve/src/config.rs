@@ -66,12 +66,12 @@ impl Default for ServeConfig {
             default_deadline: Duration::from_secs(1),
             max_deadline: Duration::from_secs(30),
             questions: QuestionLimits {
-                default_beam_width: 128,
                 max_k: 1000,
                 max_beam_width: 4096,
                 max_history: 1000,
                 max_free_tokens: 4096,
                 max_explained_items: 16,
+                ..QuestionLimits::default()
             },
             max_body: 1 << 20,
             max_upload: 64 << 20,

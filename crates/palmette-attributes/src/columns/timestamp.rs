@@ -34,7 +34,7 @@ pub(crate) fn from_seconds(seconds: f64) -> Option<i64> {
 
 /// `2018-07-07` of 20180707; `None` of numbers whose digits are no date of the years 1900 to 2099.
 ///
-/// As seconds since 1970 such a number lies in 1970, which is hardly ever meant.
+/// Numbers whose digits write a date: as seconds since 1970 they lie in 1970, which is hardly ever meant.
 pub fn date_of_digits(number: f64) -> Option<String> {
     if number.fract() != 0.0 || !(19_000_101.0..=20_991_231.0).contains(&number) {
         return None;

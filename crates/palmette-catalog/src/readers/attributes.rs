@@ -35,7 +35,7 @@ pub struct AttributeReport {
     pub unknown: Vec<String>,
     /// Values an item already had and that the file replaced by a different one.
     pub num_replaced: usize,
-    /// Those of [`SourceOptions::left_out`] that the file has.
+    /// Names of [`SourceOptions::left_out`] that the file has.
     pub left_out: Vec<String>,
     /// Attributes that the file says are points in time, which text does not.
     pub timestamps: Vec<String>,

@@ -42,7 +42,7 @@ pub struct ReadSummary {
     pub num_items: u64,
     /// As in [`SourceItems::level_prefixes`].
     pub level_prefixes: Option<Vec<String>>,
-    /// Those of [`SourceOptions::left_out`](super::SourceOptions::left_out) that the source has.
+    /// Names of [`SourceOptions::left_out`](super::SourceOptions::left_out) that the source has.
     pub left_out: Vec<String>,
     /// What its users should know of the source and is no error.
     pub notes: Vec<String>,

@@ -47,7 +47,7 @@ fn format(name: &str) -> Result<Format, String> {
 
 /// Notes about a file: what was not read of it, or may have been meant otherwise.
 ///
-/// They are a member of documents, or said to people.
+/// Notes are a member of documents, or said to people.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 #[serde(transparent)]
 pub(crate) struct Notes(Vec<String>);

@@ -67,11 +67,11 @@ pub(crate) fn catalog(table: &Bound<'_, PyAny>, options: &SourceOptions) -> PyRe
 /// Builds the catalog of the items that `read` pushes; Ctrl-C ends it.
 pub(crate) fn build_from(
     py: Python<'_>,
-    read: impl FnOnce(&mut EndedSink<'_>) -> Result<ReadSummary, TableError> + Send,
+    read: impl FnOnce(&mut CancelSink<'_>) -> Result<ReadSummary, TableError> + Send,
 ) -> PyResult<Catalog> {
     let built = interruptible(py, |cancelled| {
         let builder = CatalogBuilder::new(BuildOptions::default()).map_err(Refused::Build)?;
-        let mut sink = EndedSink { builder, cancelled };
+        let mut sink = CancelSink { builder, cancelled };
         let summary = match read(&mut sink) {
             Err(_) if cancelled.load(Ordering::Relaxed) => return Ok(None),
             read => read.map_err(Refused::Table)?,
@@ -89,12 +89,12 @@ pub(crate) fn build_from(
 }
 
 /// A builder that takes no more items once the work is called off.
-pub(crate) struct EndedSink<'a> {
+pub(crate) struct CancelSink<'a> {
     builder: CatalogBuilder,
     cancelled: &'a AtomicBool,
 }
 
-impl ItemSink for EndedSink<'_> {
+impl ItemSink for CancelSink<'_> {
     fn push(
         &mut self,
         line: u64,

@@ -112,6 +112,11 @@ pub struct ExplainItems {
     pub max_tokens: usize,
 }
 
+impl ExplainItems {
+    /// Most tokens for each item, where a surface lets them be left out.
+    pub const DEFAULT_MAX_TOKENS: usize = 100;
+}
+
 fn ten() -> usize {
     RecommendQuestion::DEFAULT_K
 }

@@ -98,7 +98,8 @@ fn written(answer: Result<RecommendAnswer, Problem>) -> Vec<u8> {
     serde_json::to_vec(&result(answer)).unwrap_or_default()
 }
 
-type Asked = (RecommendBody, (Arc<Target>, Arc<SpelledView>));
+/// A question with the view that answers it.
+type QuestionAndView = (RecommendBody, (Arc<Target>, Arc<SpelledView>));
 
 /// A request of a batch with its view: that which the first of its target had.
 async fn question(
@@ -106,7 +107,7 @@ async fn question(
     asked: RecommendBody,
     arrived: Instant,
     views: &mut Vec<(Arc<Target>, Arc<SpelledView>)>,
-) -> Result<Asked, Problem> {
+) -> Result<QuestionAndView, Problem> {
     let envelope = &asked.envelope;
     let target = app.registry.target(envelope.target.as_deref()).await?;
     let deadline =

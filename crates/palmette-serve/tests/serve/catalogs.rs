@@ -526,7 +526,7 @@ async fn kinds_of_attributes_are_declared() {
     }
 }
 
-/// What is gone is not shown as it was: an alert on it would never end.
+/// Gauges of what is gone are not shown as they were: an alert on them would never end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_catalog_that_is_gone_has_no_gauges() {
     let (shop, _data) = with_data();

@@ -62,7 +62,7 @@ pub struct TextDefaults {
     pub resources: BTreeMap<String, String>,
 }
 
-/// Those of OpenAI's interface, which clients count on.
+/// Codes of OpenAI's interface, which clients count on.
 impl Default for TextDefaults {
     fn default() -> Self {
         Self {

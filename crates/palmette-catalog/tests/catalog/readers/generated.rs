@@ -188,7 +188,7 @@ const KINDS: [ColumnKind; 6] = [
 ];
 
 proptest! {
-    /// What is kept of a cell is the same when it is written as JSON and read again by the same options.
+    /// Values of cells are the same when written as JSON and read again by the same options.
     #[test]
     fn kept_cells_read_back(
         cell in cells(),

@@ -53,7 +53,7 @@ pub(super) struct SourceArgs {
     /// What parts the thousands of a number in a cell, such as a comma [default: nothing]
     #[arg(long, value_name = "CHAR")]
     thousands: Option<char>,
-    /// What stands between the cells of a table of text, such as ; or | or tab [default: a comma, or a tab in .tsv and .txt]
+    /// Separator of the cells of a table of text, such as ; or | or tab [default: a comma, or a tab in .tsv and .txt]
     #[arg(long, value_name = "CHAR", value_parser = readers::parse_separator)]
     separator: Option<char>,
     /// Cells of tab-separated files may stand in quotes; without it a quote is a character as any other

@@ -277,9 +277,6 @@ fn given(args: &RecommendArgs) -> anyhow::Result<RecommendBody> {
     Ok(body)
 }
 
-/// Tokens of the text after an item, where none says how many.
-const DEFAULT_EXPLAIN_TOKENS: usize = 100;
-
 /// The question of a document and of the options beside it.
 fn question(args: &RecommendArgs, given: &RecommendBody) -> anyhow::Result<RecommendQuestion> {
     let mut question = given.question.clone();
@@ -320,9 +317,10 @@ fn question(args: &RecommendArgs, given: &RecommendBody) -> anyhow::Result<Recom
     let items = args.explain_items.or(before.map(|of| of.items));
     let tokens = args.explain_tokens.or(before.map(|of| of.max_tokens));
     question.explain_items = match (items, tokens) {
-        (Some(items), tokens) => {
-            Some(ExplainItems { items, max_tokens: tokens.unwrap_or(DEFAULT_EXPLAIN_TOKENS) })
-        }
+        (Some(items), tokens) => Some(ExplainItems {
+            items,
+            max_tokens: tokens.unwrap_or(ExplainItems::DEFAULT_MAX_TOKENS),
+        }),
         (None, None) => None,
         (None, Some(_)) => {
             bail!("--explain-tokens is about text after items: give --explain-items with it")
