@@ -33,8 +33,7 @@ pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&
     near.filter(|&(distance, _)| distance <= max_distance).min().map(|(_, other)| other)
 }
 
-/// How many characters must be put in, left out or replaced to make one text of the other; upper
-/// and lower case count as the same.
+/// Edit distance of two texts in characters (Levenshtein), upper and lower case alike.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.to_lowercase(), b.to_lowercase());
     let b: Vec<char> = b.chars().collect();

@@ -24,7 +24,7 @@ pub struct ColumnsBuilder {
     declared: Vec<(String, ColumnKind)>,
     /// True where declared columns come first, as they were declared.
     keeps_declared_order: bool,
-    /// What the row at hand holds; emptied before each.
+    /// Values of the row at hand; emptied before each.
     row: Vec<RowEntry>,
     /// The values of the row at hand, as [`spell`] writes them.
     spelled: Vec<u8>,
@@ -37,7 +37,7 @@ struct RowEntry {
     column: Option<usize>,
     kind: ValueKind,
     spelled_as_float: bool,
-    /// Where it ends in `spelled`.
+    /// End of its text in `spelled`.
     end: usize,
 }
 
@@ -249,7 +249,7 @@ impl ColumnsBuilder {
         Columns::new(num_ranks as u64, done)
     }
 
-    /// How many columns there will be at least.
+    /// Number of columns so far, with the declared ones that no row has had.
     fn num_columns(&self) -> usize {
         let unseen = self.declared.iter().filter(|(name, _)| !self.by_name.contains_key(name));
         self.columns.len() + unseen.count()
@@ -368,7 +368,7 @@ impl ColumnBuilder {
     }
 }
 
-/// How a text begins that [`spell`] writes as it is; JSON never begins so and goes on without an end.
+/// First byte of texts that [`spell`] writes as they are.
 pub(super) const TEXT_MARK: u8 = b'"';
 
 /// Writes a value: text after a [`TEXT_MARK`] as it is, all else as JSON. Equal values, and only

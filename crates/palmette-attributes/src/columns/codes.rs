@@ -14,7 +14,7 @@ pub(crate) enum Codes {
     U8(Array<u8>),
     /// At most 65,535 values.
     U16(Array<u16>),
-    /// Up to 2^32 − 1 values.
+    /// Codes of at most 2^32 − 1 values.
     U32(Array<u32>),
 }
 
@@ -92,7 +92,7 @@ impl Codes {
         })
     }
 
-    /// Whether every code is one of `num_values`, each value has a rank, and `num_missing` have none.
+    /// Fails unless the codes are those of `num_values`, each used, `num_missing` of them 0.
     pub(crate) fn check(&self, num_values: usize, num_missing: u64) -> Result<(), String> {
         let mut seen = vec![false; num_values + 1];
         let mut found_missing = 0;
@@ -133,7 +133,7 @@ impl Width {
     }
 }
 
-/// Where [`Codes`] lie in a file.
+/// Serialised place of [`Codes`] in a file: their width and section.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct CodesMeta {
     width: Width,

@@ -70,22 +70,22 @@ impl Column {
     }
 }
 
-/// What there is to know of a column.
+/// Description of a column: its name, kind, counts and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnDescription<'a> {
     /// The name of the attribute.
     pub name: &'a str,
-    /// What its values are.
+    /// Kind of its values.
     pub kind: ColumnKind,
-    /// How many different values there are.
+    /// Number of different values.
     pub num_distinct: u64,
-    /// How many items have none.
+    /// Number of items that have none.
     pub num_missing: u64,
     /// Bytes it takes, in memory and in a file.
     pub bytes: u64,
 }
 
-/// Where a column lies in a file.
+/// Serialised place of a column in a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ColumnMeta {
     pub(crate) name: String,

@@ -106,7 +106,7 @@ impl Dictionary {
         })
     }
 
-    /// Whether the values are of their kind and strictly ascend.
+    /// Fails unless the values are of their kind and strictly ascend.
     pub(crate) fn check(&self) -> Result<(), String> {
         let sound = match self {
             Self::Keyword(texts) => return texts.check(),
@@ -136,7 +136,7 @@ impl Dictionary {
     }
 }
 
-/// Where a [`Dictionary`] lies in a file.
+/// Serialised place of a [`Dictionary`] in a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DictionaryMeta {

@@ -1,4 +1,4 @@
-//! Why a row cannot be taken.
+//! Errors of rows and declarations that columns cannot take.
 
 use super::kind::{ColumnKind, ValueKind};
 use super::{MAX_COLUMNS, MAX_NESTING, MAX_VALUE_BYTES, timestamp};

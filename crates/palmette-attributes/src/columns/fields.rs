@@ -24,11 +24,11 @@ const PIECE: usize = 4096;
 
 /// Facts about what one value of the column holds at the path.
 mod facts {
-    /// Something, be it null.
+    /// A value, be it null.
     pub(super) const PRESENT: u8 = 1;
     /// A value besides null, in lists and objects too.
     pub(super) const LEAF: u8 = 2;
-    /// Something that is neither null nor a list without elements.
+    /// A value that is neither null nor a list without elements.
     pub(super) const FILLED: u8 = 4;
     /// An object, itself or in a list.
     pub(super) const OBJECT: u8 = 8;
@@ -117,12 +117,12 @@ impl FieldColumn {
         leaves + texts + numbers + spans + self.facts.len()
     }
 
-    /// Whether any value has the path.
+    /// True if any value has the path.
     pub(crate) fn is_present(&self) -> bool {
         self.is_present
     }
 
-    /// Whether any value holds an integer there that is never compared.
+    /// True if any value holds an integer there that is never compared.
     pub(crate) fn has_large_integers(&self) -> bool {
         self.has_large_integers
     }
@@ -347,7 +347,7 @@ impl<'de> Visitor<'de> for AtPath<'_> {
     }
 }
 
-/// Whether a key is this one.
+/// Seed that reads a key and compares it with this one.
 struct IsKey<'a>(&'a str);
 
 impl<'de> DeserializeSeed<'de> for IsKey<'_> {
@@ -420,7 +420,7 @@ impl Clone for FieldCache {
     }
 }
 
-/// What is kept says nothing about a column.
+/// Caches are always equal: they say nothing about a column.
 impl PartialEq for FieldCache {
     fn eq(&self, _: &Self) -> bool {
         true

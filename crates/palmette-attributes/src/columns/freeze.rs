@@ -162,7 +162,7 @@ impl Values {
         (lists, places)
     }
 
-    /// The same values, all of them as JSON.
+    /// Converts the values to JSON, for columns whose values are of several kinds.
     fn into_json(self) -> Self {
         let mut json = Interner::default();
         for number in 0..self.all.len() {

@@ -1,4 +1,4 @@
-//! What a column holds.
+//! Kinds of columns and of single values.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-/// What the values of a column are, which decides what a filter may ask of it.
+/// Kind of a column's values, which decides what a filter may ask of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ColumnKind {
@@ -63,7 +63,7 @@ impl fmt::Display for ColumnKind {
     }
 }
 
-/// What a single value is.
+/// Kind of a single value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ValueKind {

@@ -57,7 +57,7 @@ impl Lists {
         })
     }
 
-    /// Whether the lists are of words that there are, and strictly ascend.
+    /// Fails unless the lists strictly ascend and their words exist.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.words.check()?;
         self.spans.check(self.members.len())?;
@@ -71,7 +71,7 @@ impl Lists {
     }
 }
 
-/// Where [`Lists`] lie in a file.
+/// Serialised place of [`Lists`] in a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ListsMeta {
     words: TextsMeta,

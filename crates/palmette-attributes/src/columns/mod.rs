@@ -38,7 +38,8 @@ const MAX_ROWS: usize = u32::MAX as usize;
 /// [`spans::Spans`].
 const MAX_VALUE_BYTES: usize = 1 << 20;
 const _: () = assert!(MAX_VALUE_BYTES * 6 + 2 <= spans::MAX_PIECE);
-/// How deep lists and objects may nest; what is read back may be nested in something else.
+/// Depth to which lists and objects may nest.
+/// Readers of JSON allow 128: a value that is read back may be nested in something else.
 const MAX_NESTING: usize = 100;
 
 /// The attributes of all items, in rank order.
@@ -78,7 +79,7 @@ impl Columns {
         column.dictionary.value(column.codes.get(rank))
     }
 
-    /// What there is to know of each column, in their order.
+    /// Describes each column, in their order.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = ColumnDescription<'_>> {
         self.columns.iter().map(Column::description)
     }
@@ -128,7 +129,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Whether a name is that of a field within a column that holds JSON, such as `variants.color`.
+    /// True for the name of a field within a column of JSON, such as `variants.color`.
     pub fn is_field(&self, name: &str) -> bool {
         let found = split_path(name, |name| self.column(name).is_some());
         found.is_some_and(|(column, fields)| {
@@ -161,8 +162,8 @@ impl Columns {
     }
 }
 
-/// Where [`Columns`] lie in a file. Made by [`Columns::save`]; what it looks like when serialised is
-/// part of the file's format.
+/// Serialised place of [`Columns`] in a file. Made by [`Columns::save`]; what it looks like when
+/// serialised is part of the file's format.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ColumnsMeta {
     num_ranks: u64,

@@ -24,9 +24,9 @@ pub enum SortKey<'a> {
     Boolean(bool),
     /// Microseconds since 1970.
     Timestamp(i64),
-    /// By size.
+    /// A number, compared by size.
     Number(f64),
-    /// By bytes.
+    /// A text, compared by bytes.
     Text(&'a str),
 }
 

@@ -10,12 +10,12 @@ const BLOCK: usize = 256;
 /// A piece is shorter than this, so that the offsets of a block fit a u32.
 pub(crate) const MAX_PIECE: usize = (1 << 24) - 1;
 
-/// Where pieces begin and end: piece `i` lies at `start(i)..start(i + 1)`.
+/// Bounds of pieces in an array: piece `i` lies at `start(i)..start(i + 1)`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Spans {
-    /// Where every block of 256 pieces begins.
+    /// Start of every block of 256 pieces.
     bases: Array<u64>,
-    /// Where each piece begins within its block, and in the end where the next would.
+    /// Start of each piece within its block, and last of the piece that would follow.
     offsets: Array<u32>,
 }
 
@@ -54,7 +54,7 @@ impl Spans {
         Ok(Self { bases, offsets: sections.array(meta.offsets, num_starts)? })
     }
 
-    /// Whether the pieces follow each other from 0 to `end`.
+    /// Fails unless the pieces follow each other from 0 to `end`.
     pub(crate) fn check(&self, end: usize) -> Result<(), String> {
         let ascending = (0..self.len()).all(|i| {
             let Range { start, end } = self.get(i);
@@ -67,7 +67,7 @@ impl Spans {
     }
 }
 
-/// Where [`Spans`] lie in a file.
+/// Serialised place of [`Spans`] in a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SpansMeta {
     pub(crate) len: u64,

@@ -38,7 +38,7 @@ impl Texts {
         std::str::from_utf8(self.bytes_of(index)).unwrap_or_default()
     }
 
-    /// How many texts come first for which `before` holds; it must hold for none after.
+    /// Number of leading texts for which `before` holds; it must hold for none after.
     pub(crate) fn partition_point(&self, before: impl Fn(&[u8]) -> bool) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -72,7 +72,7 @@ impl Texts {
         Ok(Self { text, spans: Spans::load(&meta.spans, sections)? })
     }
 
-    /// Whether these are texts, strictly ascending.
+    /// Fails unless these are UTF-8 and strictly ascend.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.spans.check(self.text.len())?;
         let sound = |i| std::str::from_utf8(self.bytes_of(i)).is_ok();
@@ -86,7 +86,7 @@ impl Texts {
     }
 }
 
-/// Where [`Texts`] lie in a file.
+/// Serialised place of [`Texts`] in a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TextsMeta {
     num_bytes: u64,

@@ -8,7 +8,7 @@ const FIRST: i64 = -62_167_219_200_000_000;
 /// The last microsecond of the year 9999.
 const LAST: i64 = 253_402_300_799_999_999;
 
-/// What is taken for a point in time, for messages.
+/// Accepted forms of a point in time, for messages.
 pub(crate) const FORMS: &str = "a date (2026-11-21) or date and time (2026-11-21T09:30:00Z, without \
     a zone UTC) or seconds, not milliseconds, since 1970, within the years 0 to 9999";
 

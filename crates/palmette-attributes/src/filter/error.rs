@@ -1,4 +1,4 @@
-//! Why a filter cannot be taken.
+//! Errors of filters that are malformed, or do not fit the columns.
 
 use super::{MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES};
 use crate::columns::ColumnKind;
@@ -50,7 +50,7 @@ pub(crate) enum Kind {
 }
 
 impl FilterError {
-    /// Whether the filter names an attribute that no item has.
+    /// True if the filter names an attribute that no item has.
     pub fn is_unknown_column(&self) -> bool {
         matches!(
             self.kind,
@@ -58,7 +58,7 @@ impl FilterError {
         )
     }
 
-    /// Whether the filter asks something of an attribute that its kind cannot answer.
+    /// True if the filter asks something of an attribute that its kind cannot answer.
     pub fn is_wrong_kind(&self) -> bool {
         matches!(self.kind, Kind::Unfit { .. })
     }

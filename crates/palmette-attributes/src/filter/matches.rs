@@ -7,11 +7,11 @@ use crate::columns::kind::is_large_integer;
 use crate::columns::{ColumnKind, timestamp};
 
 impl Filter {
-    /// Whether an item matches, by its id and attributes alone: the definition that
+    /// True if an item matches, by its id and attributes alone. This is the definition that
     /// [`Columns::select`](crate::Columns::select) is held to, and the way to ask of a single item.
     /// `kind` tells the kind of an attribute's column; only [`ColumnKind::Timestamp`] makes a
-    /// difference. Values that cannot be compared are not equal; `select` refuses them for columns of
-    /// one kind.
+    /// difference. Values that cannot be compared are not equal; `select` refuses them for columns
+    /// of one kind.
     ///
     /// Cost: goes through all conditions and their values.
     pub fn matches(
@@ -122,7 +122,7 @@ fn count(value: &Value) -> Option<u64> {
     }
 }
 
-/// How an attribute compares with a value; `None` when they cannot be compared.
+/// Orders an attribute and a value; `None` when they cannot be compared.
 fn compare(
     attribute: &Value,
     value: &Scalar,

@@ -1,4 +1,4 @@
-//! What a request asks of items.
+//! Filters: conditions on the id and the attributes of items, read from JSON.
 
 mod error;
 mod matches;
@@ -15,7 +15,7 @@ pub use moment::{Moment, NoMoment};
 pub(crate) use number::Number;
 pub(crate) use path::{WHOLE_TEXT, split_path, values_at};
 
-/// How deep filters may nest.
+/// Depth to which filters may nest.
 const MAX_DEPTH: usize = 16;
 /// The most conditions that a filter may hold: each may cost a pass over all items.
 const MAX_CONDITIONS: usize = 1024;
@@ -68,7 +68,7 @@ pub struct Filter {
     pub(crate) exclude: Vec<String>,
 }
 
-/// What an item can be asked.
+/// A single test of an item, or a combination of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Condition {
     /// The test holds of the values at a path: an attribute, or a field within one.
@@ -106,11 +106,11 @@ pub(crate) enum Test {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Bound {
     pub(crate) value: Scalar,
-    /// Whether the value itself lies in the range.
+    /// True if the value itself lies in the range.
     pub(crate) inclusive: bool,
 }
 
-/// What an attribute is compared with.
+/// Value that an attribute is compared with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Scalar {
     Boolean(bool),
@@ -156,7 +156,7 @@ impl Filter {
         names
     }
 
-    /// Whether every item matches, whatever it is.
+    /// True if every item matches, whatever it is.
     pub fn is_match_all(&self) -> bool {
         *self == Self::default()
     }

@@ -587,7 +587,7 @@ fn only<'a>(object: &'a Map<String, Value>, key: &str, path: &str) -> Result<&'a
     value.ok_or_else(|| unexpected(path, &Value::Object(object.clone()), &expected()))
 }
 
-/// What an iterator gives when it gives one thing only.
+/// The only thing of an iterator; `None` if it has none or several.
 fn sole<T>(mut things: impl Iterator<Item = T>) -> Option<T> {
     let first = things.next();
     first.filter(|_| things.next().is_none())

@@ -32,7 +32,7 @@ pub(super) fn full() -> Arc<Chunk> {
     FULL.clone()
 }
 
-/// Whether this is one of the two chunks that all sets share.
+/// True for the two chunks that all sets share.
 pub(super) fn is_shared(chunk: &Arc<Chunk>) -> bool {
     Arc::ptr_eq(chunk, &EMPTY) || Arc::ptr_eq(chunk, &FULL)
 }

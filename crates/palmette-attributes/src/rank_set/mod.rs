@@ -99,23 +99,23 @@ impl RankSet {
         self.len
     }
 
-    /// Whether there is no member. O(1).
+    /// True if there is no member. O(1).
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether every rank is a member. O(1).
+    /// True if every rank is a member. O(1).
     pub fn is_full(&self) -> bool {
         self.len == self.num_ranks
     }
 
-    /// Whether `rank` is a member.
+    /// Membership of `rank`.
     #[inline]
     pub fn contains(&self, rank: u64) -> bool {
         self.word(rank / 64) >> (rank % 64) & 1 == 1
     }
 
-    /// Whether a rank in `range` is a member.
+    /// True if a rank in `range` is a member.
     ///
     /// Cost: one word when the range lies in one; else at most two words and the summaries of one
     /// chunk and of the set, whatever lies between.
@@ -129,8 +129,8 @@ impl RankSet {
         self.next_in(start..end).is_some()
     }
 
-    /// Whether every rank in `range` is a member. Cost: a read for each 64 ranks, up to the first that is
-    /// not, and none for chunks that are full.
+    /// True if every rank in `range` is a member. Cost: a read for each 64 ranks, up to the first
+    /// that is not, and none for chunks that are full.
     #[inline]
     pub fn all_in(&self, range: Range<u64>) -> bool {
         let Range { mut start, end } = range;
@@ -156,8 +156,8 @@ impl RankSet {
         true
     }
 
-    /// Which of the first 64 ranks in `range` are members, the first in the lowest bit. Cost: a word, or two where
-    /// they lie in two.
+    /// Members among the first 64 ranks in `range`, the first in the lowest bit. Cost: a word, or
+    /// two where they lie in two.
     #[inline(always)]
     pub fn bits_in(&self, range: Range<u64>) -> u64 {
         let len = range.end.saturating_sub(range.start).min(64);

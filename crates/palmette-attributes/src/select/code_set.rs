@@ -11,9 +11,10 @@ pub(super) enum CodeSet {
 }
 
 impl CodeSet {
-    /// Up to this many runs are compared with; from there on a bit is looked up.
-    /// PERF: over 20 million u8 codes a run costs 1 to 2 ms and looking bits up 12 ms, on one thread
-    /// (`cargo bench -p palmette-attributes`, `u8` and `u8_any_of_12`).
+    /// Limit of runs to compare codes with; larger sets look a bit up.
+    ///
+    /// PERF: over 20 million u8 codes a run costs 1 to 2 ms and looking bits up 12 ms, on one
+    /// thread (`cargo bench -p palmette-attributes`, `u8` and `u8_any_of_12`).
     const MAX_RUNS: usize = 8;
 
     /// The set without codes.
@@ -58,7 +59,7 @@ impl CodeSet {
         matches!(self, Self::Runs(runs) if runs.is_empty())
     }
 
-    /// What a scan for it costs a byte of codes, roughly, for ordering conditions.
+    /// Rough cost of a scan for each byte of codes, by which conditions are ordered.
     pub(super) fn cost(&self) -> usize {
         match self {
             Self::Runs(runs) => runs.len(),

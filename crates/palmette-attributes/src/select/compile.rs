@@ -16,7 +16,7 @@ use crate::rank_set::RankSet;
 pub(super) struct Compiler<'a> {
     pub(super) columns: &'a Columns,
     pub(super) ids: Ids<'a>,
-    /// Whether an attribute that is not among the columns is one nevertheless, of other items.
+    /// Tells if other items have an attribute that is not among the columns.
     pub(super) is_known: &'a dyn Fn(&str) -> bool,
 }
 
@@ -219,7 +219,7 @@ fn range(
     })
 }
 
-/// How many values are less than a bound, or equal to it where `or_equal`.
+/// Number of values less than a bound, or equal to it where `or_equal`.
 fn num_before(column: &Column, bound: &Bound, or_equal: bool) -> Result<usize, FilterError> {
     let wrong = || wrong_kind(column, "range", &bound.value);
     let comes_before = |order: std::cmp::Ordering| order.is_lt() || or_equal && order.is_eq();

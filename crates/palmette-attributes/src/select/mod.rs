@@ -45,8 +45,9 @@ impl Columns {
         self.select_among(filter, ids, &|_| false)
     }
 
-    /// As [`select`](Self::select), where these items are some of many: an attribute that none of these
-    /// has, but of which `is_known` says that others have it, is missing here, and no error.
+    /// Selects as [`select`](Self::select) does, where these items are some of many. An attribute
+    /// that none of these has, but of which `is_known` says that others have it, is missing here,
+    /// and no error.
     ///
     /// # Errors
     /// As [`select`](Self::select).

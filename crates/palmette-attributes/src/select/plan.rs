@@ -1,4 +1,4 @@
-//! What is done to each chunk of ranks.
+//! Plans: steps that keep the matches of each chunk of ranks.
 
 use super::code_set::CodeSet;
 use super::scan::scan;
@@ -87,7 +87,7 @@ impl Step<'_> {
         }
     }
 
-    /// What it costs, roughly, for ordering steps.
+    /// Rough cost, by which steps are ordered.
     pub(super) fn cost(&self) -> usize {
         match self {
             Self::Codes { codes, set } => (1 << codes.width() as usize) * set.cost(),
