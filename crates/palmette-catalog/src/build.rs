@@ -11,7 +11,7 @@ use crate::index::{CodeRows, DenseError, Index, IndexOptions, MAX_CODE, MAX_LEVE
 use crate::item::Item;
 use crate::readers::{ItemSink, SourceItems};
 
-/// What the items must keep to, and how they are indexed.
+/// Rules that items must keep to, and the form of their index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildOptions {
     /// Size of each level's codebook: at most [`MAX_LEVELS`] sizes, each from 1 to [`MAX_CODE`] + 1.
@@ -21,7 +21,7 @@ pub struct BuildOptions {
     /// Refuse IDs that do not have this many codes. Without it, IDs may differ in length and one
     /// may be a prefix of another.
     pub num_levels: Option<usize>,
-    /// How many of the first levels to keep as masks and a table of ranks. Without it, as many as
+    /// Number of first levels to keep as masks and a table of ranks. Without it, as many as
     /// `dense_bytes` are enough for.
     pub dense_levels: Option<usize>,
     /// Bytes of those masks and of the table, and again of the masks of one level more; without it, a byte an
@@ -32,7 +32,7 @@ pub struct BuildOptions {
     pub columns: Vec<(String, ColumnKind)>,
 }
 
-/// Why there is no catalog: an item that cannot be in one, or options that none can keep to.
+/// An item that cannot be in a catalog, or options that no catalog can keep to.
 ///
 /// The message names the value and the rule, and for an item its line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +74,7 @@ impl BuildError {
         BuildErrorKind::Item { line, id: id.into(), rule: rule.into() }.into()
     }
 
-    /// What is wrong with the item, as it follows "item `id`". `None` when no item is at fault.
+    /// Rule that the item breaks, as it follows "item `id`". `None` when no item is at fault.
     pub fn rule(&self) -> Option<&str> {
         match &self.kind {
             BuildErrorKind::Item { rule, .. } => Some(rule),
@@ -99,7 +99,7 @@ impl BuildError {
         }
     }
 
-    /// The same refusal, of an item that came from `line`.
+    /// Moves the error of an item to `line`.
     pub fn on_line(mut self, line: u64) -> BuildError {
         if let BuildErrorKind::Item { line: old, .. } = &mut self.kind {
             *old = line;
@@ -139,7 +139,7 @@ pub struct KindConflict {
     pub first_line: u64,
 }
 
-/// How far a build has come, for progress bars.
+/// Stage of a build, for progress bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildStage {
     /// Semantic IDs are sorted.
@@ -197,7 +197,7 @@ impl CatalogBuilder {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -248,7 +248,8 @@ impl CatalogBuilder {
         Ok(())
     }
 
-    /// What is not an attribute. `Err`: the rule, as the end of a sentence about the item.
+    /// Takes an item's semantic ID, its id and its line: all but the attributes. `Err`: the rule,
+    /// as the end of a sentence about the item.
     fn push_keys(&mut self, line: u64, id: &str, codes: &[u32]) -> Result<(), String> {
         self.rows.push(codes)?;
         self.ids.push(id)?;
@@ -377,7 +378,7 @@ fn check_sizes(options: &BuildOptions) -> Result<(), BuildErrorKind> {
     }
 }
 
-/// What options ask of an ID; what every ID must keep to is checked where it is packed. Relies on
+/// Checks an ID against the options; rules of all IDs are checked where it is packed. Relies on
 /// sizes that [`check_sizes`] has let through.
 fn check_codes(codes: &[u32], options: &BuildOptions) -> Result<(), String> {
     if codes.is_empty() || codes.len() > MAX_LEVELS {

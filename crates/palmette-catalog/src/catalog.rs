@@ -94,7 +94,7 @@ impl Catalog {
         self.index.find(codes)
     }
 
-    /// Whether any item has exactly this semantic ID.
+    /// True if any item has exactly this semantic ID.
     pub fn contains(&self, codes: &[u32]) -> bool {
         !self.find(codes).is_empty()
     }

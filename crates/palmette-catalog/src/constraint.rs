@@ -43,8 +43,9 @@ impl CatalogConstraint {
         Ok(Self { catalog, tokens, items: None })
     }
 
-    /// The same catalog, of which only `items` may be returned. They are a set of this catalog. Positions are
-    /// then those that are reached from its start under the set, and not those of another.
+    /// Restricts the catalog to `items`, which alone may be returned. They are a set of this
+    /// catalog. Positions are then those that are reached from its start under the set, and not
+    /// those of another.
     pub fn with_items(&self, items: Arc<ItemSet>) -> Self {
         Self { items: Some(items), ..self.clone() }
     }
@@ -71,8 +72,8 @@ impl CatalogConstraint {
         self.catalog.items_at(state).filter(allowed)
     }
 
-    /// As [`fill_masks`](Constraint::fill_masks), into rows that clear what they set last and nothing else: with
-    /// a large vocabulary, most of a step is clearing.
+    /// Fills masks as [`fill_masks`](Constraint::fill_masks) does, into rows that clear only what
+    /// they set last. With a large vocabulary, most of a step is clearing.
     ///
     /// # Panics
     /// When the rows do not have the words of this vocabulary.

@@ -12,13 +12,13 @@ use crate::index::{PackedInts, PackedIntsMeta, Packer, bits_for};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ids {
     text: Array<u8>,
-    /// Where each id begins, and in the end the length of the text.
+    /// Start of each id, and last the length of the text.
     starts: PackedInts,
     /// Place `p` holds one more than the rank of an item, or 0: open addressing, in order of ranks.
     places: PackedInts,
 }
 
-/// Where ids lie in a file.
+/// Serialised place of ids in a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct IdsMeta {
     text: u32,
@@ -173,7 +173,7 @@ impl Ids {
         Ok(ids)
     }
 
-    /// Whether every id is text, and the places are those that [`IdsBuilder::finish`] gives them.
+    /// Fails unless ids are UTF-8 and their places those of [`IdsBuilder::finish`].
     ///
     /// Looking each id up would not do: in a table without an empty place every search may go through
     /// all of it.
@@ -212,7 +212,7 @@ fn num_places(num_items: u64) -> u64 {
     num_items + num_items / 4 + 1
 }
 
-/// Where the search for an id begins. Part of the file format: xxh3 of the id, scaled.
+/// First place that the search for an id looks at. Part of the file format: xxh3 of the id, scaled.
 fn first_place(id: &[u8], num_places: u64) -> u64 {
     let hash = xxhash_rust::xxh3::xxh3_64(id);
     ((u128::from(hash) * u128::from(num_places)) >> 64) as u64

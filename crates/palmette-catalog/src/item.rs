@@ -1,4 +1,4 @@
-//! What a catalog holds.
+//! Items: what a catalog holds.
 
 use serde_json::{Map, Value};
 

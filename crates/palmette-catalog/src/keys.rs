@@ -29,7 +29,7 @@ pub enum KeysError {
         levels: usize,
         /// An item that has fewer codes.
         item: String,
-        /// How many.
+        /// Number of its codes.
         len: usize,
     },
     /// There are more possible IDs than a key can number.
@@ -78,7 +78,7 @@ impl CatalogKeys {
         Some(key)
     }
 
-    /// Whether an item has this ID.
+    /// True if an item has this ID.
     pub fn contains(&self, codes: &[u32]) -> bool {
         self.key(codes).is_some_and(|key| self.keys.contains(&key))
     }
@@ -88,7 +88,7 @@ impl CatalogKeys {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }

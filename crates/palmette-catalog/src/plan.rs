@@ -1,11 +1,11 @@
-//! What a catalog will take before it is built.
+//! Plans: the size of a catalog before it is built.
 
 use serde::Serialize;
 
 use crate::ids::Ids;
 use crate::index::{IndexPlan, MAX_CODE, MAX_ITEMS, MAX_LEVELS, bits_for};
 
-/// What is known of a catalog that does not exist yet.
+/// Known figures of a catalog that does not exist yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanOptions {
     /// Items in all.

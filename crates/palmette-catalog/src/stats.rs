@@ -1,4 +1,4 @@
-//! What a catalog looks like, for people and for sizing.
+//! Statistics of a catalog, for people and for sizing.
 
 use palmette_attributes::ColumnDescription;
 use serde::Serialize;
@@ -14,7 +14,7 @@ pub struct CatalogStats {
     pub num_ids: u64,
     /// Items that share their semantic ID with another.
     pub items_in_collisions: u64,
-    /// Most items on one semantic ID.
+    /// Items of the semantic ID that has the most.
     pub largest_collision: u64,
     /// `lengths[n]`: items whose semantic ID has `n` codes.
     pub lengths: Vec<u64>,
@@ -41,24 +41,24 @@ pub struct LevelStats {
     pub codes_used: usize,
     /// Distinct prefixes that end at this level.
     pub num_prefixes: u64,
-    /// Most codes that follow one prefix.
+    /// Codes after the prefix that has the most.
     pub max_branching: usize,
     /// Bits one stored code takes; 0 where codes are not stored.
     pub code_bits: u32,
-    /// How it is kept: see [`LevelShape`](crate::index::LevelShape).
+    /// Form in which it is kept: see [`LevelShape`](crate::index::LevelShape).
     pub form: &'static str,
-    /// Whether it has a mask for each possible prefix.
+    /// True if it has a mask for each possible prefix.
     pub masked: bool,
     /// Bytes of the level.
     pub bytes: usize,
 }
 
-/// What there is to know of one attribute.
+/// Statistics of one attribute.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ColumnStats {
-    /// Its name.
+    /// Name of the attribute.
     pub name: String,
-    /// What its values are: `keyword`, `number`, `boolean`, `timestamp`, `keywords` or `json`.
+    /// Kind of its values: `keyword`, `number`, `boolean`, `timestamp`, `keywords` or `json`.
     pub kind: String,
     /// Different values.
     pub num_distinct: u64,

@@ -109,7 +109,7 @@ impl Index {
         }
     }
 
-    /// Whether the mask of a prefix says which of its children has which number, and lies in a line or two.
+    /// True if a prefix's mask numbers its children, and lies in a line or two.
     #[inline]
     fn is_numbered_by_masks(&self, sparse: &SparseLevel, level: usize) -> bool {
         level < self.dense.num_masked()
@@ -117,8 +117,8 @@ impl Index {
             && sparse.knows_starts()
     }
 
-    /// As [`advance_sparse`](Self::advance_sparse), without the codes: as many children come before the one
-    /// over a code as the mask of the prefix has bits before it.
+    /// Advances as [`advance_sparse`](Self::advance_sparse) does, by masks instead of codes. As
+    /// many children come before the one over a code as the mask of the prefix has bits before it.
     ///
     /// PERF: it reads a line of the mask rather than up to three of codes, and searches nothing. With it and the
     /// instructions, the step over the third code of `palmette-live`'s bench `updates` (180 children a beam, 20
@@ -221,7 +221,7 @@ impl Index {
         }
     }
 
-    /// Whether the mask kept for a state has a code.
+    /// True if the mask kept for a state has a code.
     #[inline]
     fn is_kept(&self, state: &CatalogState, items: Option<&ItemSet>, code: u32) -> bool {
         has_code(self.kept_mask(state, items).unwrap_or_default(), code)
@@ -236,7 +236,7 @@ impl Index {
     }
 }
 
-/// Whether a mask has the bit of a code.
+/// True if a mask has the bit of a code.
 #[inline(always)]
 pub(super) fn has_code(mask: &[u32], code: u32) -> bool {
     mask.get(code as usize / 32).is_some_and(|word| word >> (code % 32) & 1 == 1)

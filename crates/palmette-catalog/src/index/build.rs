@@ -7,11 +7,11 @@ use super::dense::Dense;
 use super::rows::{CodeRows, SortedRows};
 use super::sparse::SparseLevel;
 
-/// How to index.
+/// Form of an index: the dense levels and the sizes of codebooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexOptions {
-    /// How many of the first levels to keep as masks and a table. Without it, as many as
-    /// `dense_bytes` are enough for.
+    /// Number of first levels to keep as masks and a table. Without it, as many as `dense_bytes`
+    /// are enough for.
     pub dense_levels: Option<usize>,
     /// Bytes of the masks and the table, and again of the masks of one level more; without it, a byte an item,
     /// or 4 KiB.
@@ -124,7 +124,7 @@ pub(crate) fn default_dense_bytes(num_items: u64) -> u64 {
     num_items.max(MIN_BYTES)
 }
 
-/// As many levels as cost at most so many bytes.
+/// Largest number of dense levels that cost at most `most` bytes.
 pub(crate) fn cheap_dense_levels(sizes: &[u32], num_items: u64, most: u64) -> usize {
     let cheap = |&levels: &usize| {
         Dense::bytes_for(&sizes[..levels], num_items).is_some_and(|bytes| bytes <= most)

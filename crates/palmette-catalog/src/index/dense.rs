@@ -30,7 +30,7 @@ pub(crate) struct Dense {
     masks: Vec<Array<u32>>,
 }
 
-/// Where the dense levels lie in a file.
+/// Serialised place of the dense levels in a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct DenseMeta {
     sizes: Vec<u32>,
@@ -263,7 +263,7 @@ impl Dense {
         Ok(dense)
     }
 
-    /// Whether ranks ascend from 0 to the number of items, and masks say where there are any.
+    /// Fails unless ranks ascend to the number of items and masks agree with them.
     pub(crate) fn check(&self, num_items: u64) -> Result<(), String> {
         let starts = self.starts.reader();
         let last = self.starts.len() - 1;

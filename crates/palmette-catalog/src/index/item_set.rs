@@ -17,7 +17,7 @@ use super::{CatalogState, Index};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemSet {
     ranks: RankSet,
-    /// As in the index, for each level with masks.
+    /// Masks of each level that has masks in the index.
     masks: Vec<SharedMasks>,
     prefixes: PrefixSets,
 }
@@ -40,7 +40,7 @@ impl Members<'_> {
         }
     }
 
-    /// Whether the prefix with this number and range is in.
+    /// True if the prefix with this number and range is in the set.
     #[inline]
     pub(super) fn has_child(&self, prefix: u64, ranks: Range<u64>) -> bool {
         match self.prefixes {
@@ -158,7 +158,7 @@ impl ItemSet {
         self.ranks.len()
     }
 
-    /// Whether nothing may be returned.
+    /// True if nothing may be returned.
     pub fn is_empty(&self) -> bool {
         self.ranks.is_empty()
     }

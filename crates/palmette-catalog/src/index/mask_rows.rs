@@ -25,7 +25,7 @@ pub struct MaskRows {
     num_rows: usize,
     /// All rows that there ever were, one after another; those past `num_rows` are 0, or remembered as set.
     masks: Vec<u32>,
-    /// Which words of `masks` may be set, beside those of `whole` rows: the first `num_set`.
+    /// Places of `masks` that may be set, beside those of `whole` rows: the first `num_set`.
     set: Vec<u32>,
     num_set: usize,
     /// A bit for each row: whether any word of it may be set.
@@ -150,8 +150,8 @@ impl MaskRows {
 }
 
 impl Index {
-    /// As [`fill_masks`](Self::fill_masks), into rows that remember what they hold: the same masks, one row a
-    /// state.
+    /// Fills masks as [`fill_masks`](Self::fill_masks) does, into rows that remember what they
+    /// hold. One row a state.
     ///
     /// Cost: below the dense levels, what is allowed now and what was allowed by the rows' last filling, rather
     /// than the rows' words. No allocation, but for more rows than ever before.

@@ -47,10 +47,10 @@ pub use rows::CodeRows;
 pub use state::CatalogState;
 pub use step::MaskTarget;
 
-/// Most codes a semantic ID may have.
+/// Largest number of codes that a semantic ID may have.
 pub const MAX_LEVELS: usize = 64;
 
-/// Most items of one index.
+/// Largest number of items of one index.
 pub const MAX_ITEMS: usize = (u32::MAX - 1) as usize;
 
 /// Largest code at any level.
@@ -74,7 +74,7 @@ pub struct Index {
     code_bounds: Vec<u32>,
 }
 
-/// Where an index lies in a file.
+/// Serialised place of an index in a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct IndexMeta {
     num_items: u64,
@@ -83,17 +83,19 @@ pub(crate) struct IndexMeta {
     code_bounds: Vec<u32>,
 }
 
-/// What a level takes.
+/// Shape of a level: its prefixes, its form and its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelShape {
     /// Distinct prefixes that end at this level.
     pub num_prefixes: u64,
     /// Bits one stored code takes; 0 at dense levels.
     pub code_bits: u32,
-    /// How it is kept: `dense` (masks and a table of ranks), `by_rank` (a code for each item), or a code
-    /// for each prefix with the ranks where they begin `listed` or as `bits`.
+    /// Form of the level: `dense`, `by_rank`, `listed` or `bits`.
+    ///
+    /// These are masks and a table of ranks; a code for each item; and a code for each prefix, with
+    /// the ranks where prefixes begin as a list or as bits.
     pub form: &'static str,
-    /// Whether a mask is kept for each possible prefix.
+    /// True if a mask is kept for each possible prefix.
     pub masked: bool,
     /// Bytes of the level, its masks included; the table that dense levels share counts with the last of
     /// them.
@@ -111,7 +113,7 @@ impl Index {
         self.code_bounds.len()
     }
 
-    /// How many of the first levels are kept as masks.
+    /// Number of first levels that are kept as masks.
     pub fn num_dense_levels(&self) -> usize {
         self.dense.num_levels()
     }
@@ -133,8 +135,8 @@ impl Index {
         }
     }
 
-    /// How many different codes a level uses. Cost: a pass over the level's codes, and a bit for each code
-    /// up to the largest; where there are few codes for that, sorting them.
+    /// Number of different codes that a level uses. Cost: a pass over the level's codes, and a bit
+    /// for each code up to the largest; where there are few codes for that, sorting them.
     ///
     /// # Panics
     /// When `level` is not below `num_levels`.
@@ -185,7 +187,7 @@ impl Index {
         }
     }
 
-    /// What a level takes.
+    /// Measures a level: its prefixes, its form and its bytes.
     ///
     /// # Panics
     /// When `level` is not below `num_levels`.

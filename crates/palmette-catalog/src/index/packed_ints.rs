@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::position_list::partition_point;
 
-/// Most bits of one number: what an unaligned 64-bit read always holds whole.
+/// Largest width of a number: any of these bits lie whole in an unaligned 64-bit read.
 const MAX_BITS: u32 = 57;
 
 /// A frozen array of numbers, each in the same number of bits, 0 to 57.
@@ -22,7 +22,7 @@ pub(crate) struct PackedInts {
     len: u64,
 }
 
-/// Where an array lies in a file.
+/// Serialised place of an array in a file.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct PackedIntsMeta {
     section: u32,
@@ -157,8 +157,9 @@ impl PackedReader<'_> {
         }
     }
 
-    /// As [`for_each_or_more`](Self::for_each_or_more), with `false` for numbers whose bit is not set in what `bits_in` says of
-    /// a part of the range of at most eight, the first in the lowest bit. The numbers have bits.
+    /// Visits as [`for_each_or_more`](Self::for_each_or_more) does, with `false` for numbers whose
+    /// bit is not set. `bits_in` gives the bits of a part of the range, of at most eight numbers,
+    /// the first in the lowest bit. The numbers have bits.
     #[inline(always)]
     pub(crate) fn for_each_in_or_more(
         &self,
@@ -251,7 +252,7 @@ impl PackedReader<'_> {
         (found != 0).then(|| range.start + u64::from(found.trailing_zeros()))
     }
 
-    /// Whether one of the numbers at a range equals a value; where there are more than a few reads hold, always `true`.
+    /// Looks for a value among the numbers at a range; `true` for ranges of many reads.
     ///
     /// PERF: all numbers of a read are compared at once: one that equals the value becomes 0, and taking one from it borrows.
     #[inline(always)]

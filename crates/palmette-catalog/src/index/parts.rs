@@ -278,7 +278,7 @@ impl Index {
         level < self.dense.num_masked() && 4 * self.dense.mask_words(level) <= NEAR_BYTES
     }
 
-    /// Whether the masks of a sparse level have few of its codes.
+    /// True if the masks of a sparse level have few of its codes.
     fn has_thin_masks(&self, level: usize) -> bool {
         let has_few = |sparse: &SparseLevel| {
             let num_bits = 32 * self.dense.mask_words(level) as u64;

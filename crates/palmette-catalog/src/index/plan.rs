@@ -1,4 +1,4 @@
-//! What an index will take before it is built.
+//! Plans: the size of an index before it is built.
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub struct IndexPlan {
     pub levels: Vec<LevelPlan>,
     /// All levels, where codes are drawn evenly.
     pub bytes: u64,
-    /// What no IDs of equal length pass, however their codes are spread.
+    /// Bound on the bytes with IDs of equal length, however their codes are spread.
     pub most_bytes: u64,
 }
 
@@ -29,7 +29,7 @@ pub struct LevelPlan {
     pub num_prefixes: f64,
     /// Mean number of codes that follow a prefix of the level above.
     pub branching: f64,
-    /// How the level will be kept: see [`LevelShape`](super::LevelShape).
+    /// Form in which the level will be kept: see [`LevelShape`](super::LevelShape).
     pub form: &'static str,
     /// Bytes of the level.
     pub bytes: u64,
@@ -97,7 +97,7 @@ fn sparse(num_items: u64, num_prefixes: f64, size: u32) -> (&'static str, u64, u
     (form, codes(prefixes) + starts, most)
 }
 
-/// How many of `possible` prefixes so many items have, each drawn evenly.
+/// Expected number of `possible` prefixes that `num_items` items have, each drawn evenly.
 fn distinct(num_items: u64, possible: f64) -> f64 {
     let items = num_items as f64;
     // 1 - (1 - 1/p)^n, without losing the small difference where p is large.

@@ -14,12 +14,12 @@ use super::packed_ints::{PackedInts, PackedIntsMeta, bits_for, num_words};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PositionList {
     positions: PackedInts,
-    /// How many positions lie before each multiple of `1 << shift`.
+    /// Numbers of positions before each multiple of `1 << shift`.
     directory: PackedInts,
     shift: u32,
 }
 
-/// Where a list lies in a file.
+/// Serialised place of a list in a file.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct PositionListMeta {
     positions: PackedIntsMeta,
@@ -60,7 +60,7 @@ impl PositionList {
         self.positions.get(index)
     }
 
-    /// How many positions lie before `position`.
+    /// Number of positions before `position`.
     #[inline(always)]
     pub(crate) fn count_before(&self, position: u64) -> u64 {
         let directory = self.directory.reader();
@@ -111,7 +111,7 @@ impl PositionList {
         })
     }
 
-    /// Whether this is the list of its positions below `bound`.
+    /// Fails unless positions ascend below `bound` and the directory agrees with them.
     pub(crate) fn check(&self, bound: u64) -> Result<(), String> {
         let ascending = self.positions.iter().is_sorted_by(|a, b| a < b);
         let last = self.len().checked_sub(1).map(|index| self.get(index));

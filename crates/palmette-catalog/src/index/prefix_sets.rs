@@ -1,4 +1,4 @@
-//! Which prefixes lead to an item of a set.
+//! Sets of prefixes that lead to an item of a set.
 
 use std::ops::Range;
 

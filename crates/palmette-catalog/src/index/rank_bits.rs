@@ -29,7 +29,7 @@ pub(crate) struct RankBits {
     num_ones: u64,
 }
 
-/// Where a bitvector lies in a file.
+/// Serialised place of a bitvector in a file.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct RankBitsMeta {
     words: u32,
@@ -221,7 +221,7 @@ impl RankBits {
         Ok(Self { words: sections.array(words, num_words)?, superblocks, len, num_ones })
     }
 
-    /// Whether the counts are those of the bits, and no bit lies past the end.
+    /// Fails unless the counts are those of the bits, and no bit lies past the end.
     pub(crate) fn check(&self) -> Result<(), String> {
         let ones = (0..self.len).filter(|&position| self.get(position));
         match *self == Self::new(self.len, ones) {
@@ -268,7 +268,7 @@ fn bits_of(words: &[u64; BLOCK_WORDS], word: usize) -> u64 {
     words[word] & !count_bits(word)
 }
 
-/// Those bits of word `word` that are bit `bit` of the line, or after it.
+/// Mask of the bits of word `word` from bit `bit` of the line on.
 #[inline(always)]
 fn from_on(bit: u32, word: usize) -> u64 {
     u64::MAX.checked_shl(bit.saturating_sub(64 * word as u32)).unwrap_or(0)

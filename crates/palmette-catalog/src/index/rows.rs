@@ -20,7 +20,7 @@ pub struct CodeRows {
     num_rows: usize,
 }
 
-/// Which bits of a row hold which code.
+/// Layout of a row: the bits that hold each code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Layout {
     levels: Vec<Range<u32>>,
@@ -51,7 +51,7 @@ impl CodeRows {
         self.num_rows
     }
 
-    /// Whether nothing has been pushed.
+    /// True if nothing has been pushed.
     pub fn is_empty(&self) -> bool {
         self.num_rows == 0
     }
@@ -280,7 +280,7 @@ impl SortedRows {
         self.rows.layout.levels.len()
     }
 
-    /// Whether IDs differ in length.
+    /// True if IDs differ in length.
     pub(crate) fn is_ragged(&self) -> bool {
         self.rows.layout.ragged
     }
@@ -310,7 +310,7 @@ impl SortedRows {
         (0..self.len()).into_par_iter().map(shared_at).collect()
     }
 
-    /// Where each row was before sorting. The rows were numbered.
+    /// Place of each row before sorting. The rows were numbered.
     pub(crate) fn order(&self) -> Vec<u32> {
         let layout = &self.rows.layout;
         let width = layout.words_per_row.max(1);

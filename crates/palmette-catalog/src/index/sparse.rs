@@ -24,8 +24,8 @@ const SHORT: u64 = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SparseLevel {
     codes: PackedInts,
-    /// Where each code's prefix begins; without it there is a code for each rank, and a prefix begins
-    /// where its parent does or the code changes.
+    /// Start of each code's prefix; `None` where there is a code for each rank. A prefix then
+    /// begins where its parent does or the code changes.
     ///
     /// Deep levels of a large catalog have a prefix of its own for nearly every item, and repeating the
     /// code for the others takes less than saying where prefixes begin; above all, a beam's codes are
@@ -34,7 +34,7 @@ pub(crate) struct SparseLevel {
     num_prefixes: u64,
 }
 
-/// Where a level lies in a file.
+/// Serialised place of a level in a file.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct SparseMeta {
     codes: PackedIntsMeta,
@@ -69,7 +69,7 @@ impl SparseLevel {
         Self { codes: codes.finish(), starts: Some(starts), num_prefixes }
     }
 
-    /// Whether a code for each rank takes no more than a code for each prefix and where they begin.
+    /// True if codes by rank take no more than codes by prefix with their starts.
     pub(crate) fn is_by_rank(bits: u32, num_items: u64, num_prefixes: u64) -> bool {
         let bytes = |len| 8 * num_words(bits, len).unwrap_or(u64::MAX / 16);
         let starts = Starts::bytes_for(num_items, num_prefixes);
@@ -125,7 +125,7 @@ impl SparseLevel {
         }
     }
 
-    /// Whether [`places`](Self::places) are looked up, and not the ranks themselves.
+    /// True if [`places`](Self::places) are looked up, and are not the ranks themselves.
     pub(crate) fn knows_starts(&self) -> bool {
         self.starts.is_some()
     }
@@ -381,7 +381,7 @@ impl SparseLevel {
         }
     }
 
-    /// Whether a prefix begins at `rank`, by itself or because its parent does.
+    /// True if a prefix begins at `rank`, by itself or because its parent does.
     pub(crate) fn begins_at(&self, rank: u64, parent_begins: bool) -> bool {
         match &self.starts {
             Some(starts) => starts.contains(rank),
@@ -394,7 +394,7 @@ impl SparseLevel {
         self.codes.get(if self.starts.is_some() { prefix } else { rank }) as u32
     }
 
-    /// Where the codes that equal `code` end, in a range whose codes begin with it or are larger.
+    /// End of the codes that equal `code`, in a range of codes that are not smaller.
     ///
     /// Looks nearby first: runs are short.
     fn run_end(&self, range: Range<u64>, code: u64) -> u64 {
@@ -433,7 +433,7 @@ impl SparseLevel {
         }
     }
 
-    /// Whether starts are in order and codes below `bound`.
+    /// Fails unless starts are in order and codes below `bound`.
     pub(crate) fn check(&self, num_items: u64, bound: u32) -> Result<(), String> {
         if let Some(starts) = &self.starts {
             starts.check(num_items)?;

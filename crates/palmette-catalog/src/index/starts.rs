@@ -1,4 +1,4 @@
-//! Where the prefixes of one level begin, in the form that takes less memory.
+//! Starts of the prefixes of one level, in the form that takes less memory.
 
 use std::ops::Range;
 
@@ -13,13 +13,13 @@ use super::rank_bits::{RankBits, RankBitsMeta};
 /// Shallow levels of a large catalog have few prefixes, which need no bit an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Starts {
-    /// As a list.
+    /// Starts as a list.
     Listed(PositionList),
-    /// As bits say.
+    /// Starts as bits.
     Bits(RankBits),
 }
 
-/// Where the starts of a level lie in a file.
+/// Serialised place of a level's starts in a file.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StartsMeta {
@@ -43,7 +43,7 @@ impl Starts {
         PositionList::bytes_for(num_items, len).min(RankBits::bytes_for(num_items))
     }
 
-    /// How many there are.
+    /// Number of starts.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Listed(list) => list.len(),
@@ -58,7 +58,7 @@ impl Starts {
         }
     }
 
-    /// How many lie before `rank`.
+    /// Number of starts before `rank`.
     #[inline(always)]
     pub(crate) fn count_before(&self, rank: u64) -> u64 {
         match self {

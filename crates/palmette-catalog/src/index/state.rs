@@ -20,7 +20,7 @@ impl CatalogState {
     /// The position from which nothing can be completed: no items, and no codes that led there.
     pub const DEAD: Self = Self { start: 0, end: 0, key: 0, level: 0 };
 
-    /// Whether no item begins with this prefix.
+    /// True if no item begins with this prefix.
     #[inline]
     pub fn is_dead(&self) -> bool {
         self.start == self.end

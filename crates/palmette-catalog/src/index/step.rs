@@ -40,7 +40,7 @@ const CLEARED: usize = 8;
 /// Words in a cache line.
 pub(super) const LINE_WORDS: usize = 16;
 
-/// Where the masks of many states are put.
+/// Target of the masks of many states: rows, their width, the bit of code 0.
 #[derive(Debug)]
 pub struct MaskTarget<'a> {
     /// A row for each state.
@@ -327,8 +327,8 @@ pub(super) fn read_masks<'a>(keys: impl Iterator<Item = u32>, mask_of: impl Fn(u
     black_box(read);
 }
 
-/// Whether a set has to be asked which of a state's codes lead to one of its items. Where a single item has
-/// the prefix, that item is in, since some item is.
+/// True if a set decides which of a state's codes lead to its items. Where a single item has the
+/// prefix, that item is in, since some item is.
 #[inline]
 pub(super) fn is_asked(state: &CatalogState) -> bool {
     state.end.wrapping_sub(state.start) != 1 || state.level == 0

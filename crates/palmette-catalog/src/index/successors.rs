@@ -1,4 +1,4 @@
-//! What may follow many beams, one by one.
+//! Successors of many beams: the codes that may follow, and the states after them.
 
 use super::sparse::SparseLevel;
 use super::step::{READ_WINDOW, WINDOW, is_asked};
@@ -31,7 +31,7 @@ impl Index {
         }
     }
 
-    /// What may follow states at a level that keeps a code for each rank, all of them allowed.
+    /// Visits the successors of states at a level of codes by rank, all allowed.
     ///
     /// PERF: a function of its own, as for masks: from cold caches its code is waited for too.
     #[inline(never)]
@@ -53,7 +53,7 @@ impl Index {
         }
     }
 
-    /// What may follow states at a level that keeps codes.
+    /// Visits the successors of states at a level that keeps codes.
     #[inline(never)]
     fn visit_children(
         &self,
@@ -81,7 +81,7 @@ impl Index {
         }
     }
 
-    /// What may follow states at a dense level.
+    /// Visits the successors of states at a dense level.
     fn visit_dense_children(
         &self,
         states: &[CatalogState],

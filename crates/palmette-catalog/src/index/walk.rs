@@ -148,8 +148,8 @@ impl Index {
         u64::from(state.start).min(end)..end
     }
 
-    /// Whether codes ascend under every prefix, no ID is empty, no prefix begins where an ID has ended,
-    /// and masks say what the levels do.
+    /// Fails unless the levels describe IDs in strictly ascending order, with masks that agree.
+    /// Codes ascend under every prefix, no ID is empty, and no prefix begins where an ID has ended.
     ///
     /// Goes through the levels one by one and keeps the length of each ID that has ended.
     pub(super) fn check_order(&self) -> Result<(), String> {
@@ -198,7 +198,7 @@ impl Index {
         self.check_last_masks()
     }
 
-    /// Whether the masks of a level that has no table are right.
+    /// Fails unless the masks of the level below the dense ones are right.
     fn check_last_masks(&self) -> Result<(), String> {
         let level = self.dense.num_levels();
         if self.dense.num_masked() == level {

@@ -22,7 +22,7 @@ use super::left_out::LeftOut;
 use super::utf8::Utf8Reader;
 use super::{Format, Place, ReadError, SourceItems, SourceOptions, dialect};
 
-/// How well an attribute file fits the items it was read for.
+/// Fit of an attribute file to the items it was read for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttributeReport {
     /// Items the file says nothing about.
@@ -39,7 +39,7 @@ pub struct AttributeReport {
     pub left_out: Vec<String>,
     /// Attributes that the file says are points in time, which text does not.
     pub timestamps: Vec<String>,
-    /// What its users should know of the file and is no error.
+    /// Notes on the file for its users, none of them an error.
     pub notes: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ const WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 pub(super) struct BareWords<R> {
     inner: R,
     words: Vec<&'static str>,
-    /// What was made of the input, from `start` on not yet passed on.
+    /// Output so far; from `start` on it is not passed on yet.
     out: Vec<u8>,
     start: usize,
     /// Letters and signs at the end of what was read, which may go on.

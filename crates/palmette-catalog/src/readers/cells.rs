@@ -7,7 +7,7 @@ use super::lists::{parse_list, split_at};
 use super::moments::Moments;
 use crate::ColumnKind;
 
-/// How a source spells values, and of what kinds they are meant to be.
+/// Spelling of a source's values, and the kinds that they are meant to be.
 ///
 /// The default is as values look: numbers with a point, nothing but an empty cell or null for a missing value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub struct CellOptions {
     /// Texts that mean a missing value, such as `NA`; `NaN` and `Infinity` also where JSON has them bare, they and `null` also where
     /// it stands in a list.
     pub nulls: Vec<String>,
-    /// What parts the texts of a list in a cell, such as `|`.
+    /// Separator of the texts of a list in a cell, such as `|`.
     pub list_separator: Option<String>,
-    /// What stands before the fraction of a number; a point unless given.
+    /// Mark before the fraction of a number; a point unless given.
     pub decimal: Option<char>,
-    /// What parts the thousands of a number; nothing unless given.
+    /// Mark between the thousands of a number; nothing unless given.
     pub thousands: Option<char>,
 }
 
@@ -94,7 +94,7 @@ impl Cells {
         Ok(())
     }
 
-    /// What is to be said of the source when it is read.
+    /// Notes on the source for its users, once it is read.
     pub(super) fn notes(self) -> impl Iterator<Item = String> {
         self.moments.notes()
     }

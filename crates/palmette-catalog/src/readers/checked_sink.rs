@@ -1,5 +1,5 @@
-//! What every reader hands its items to: checks one spelling of codes throughout the source, which
-//! one item alone cannot show, and passes the items on.
+//! Sink behind every reader, which checks items and passes them on. It holds the source to one
+//! spelling of codes, which one item alone cannot show.
 
 use std::fmt;
 
@@ -40,18 +40,18 @@ pub struct CheckedSink<'s, S> {
     /// The codes of the item to be pushed next.
     codes: Vec<u32>,
     num_items: u64,
-    /// Whether codes have prefixes, and the line that said so.
+    /// True if codes have prefixes, with the line that showed it first.
     has_prefixes: Option<(bool, u64)>,
     /// The prefix of each level, and the line that said so. Empty without prefixes.
     prefixes: Vec<(String, u64)>,
-    /// As in [`SourceOptions::packed`].
+    /// Codebook sizes of packed codes: see [`SourceOptions::packed`].
     packed: Vec<u32>,
     cells: Cells,
     left_out: LeftOut,
     notes: Vec<String>,
 }
 
-/// What a source counts its items by.
+/// Unit by which a source counts its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Lines of text.
@@ -86,7 +86,7 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         }
     }
 
-    /// The same, for a source whose semantic IDs are as `options` say.
+    /// Takes the spelling of codes and values from `options`.
     pub fn with_options(self, options: &SourceOptions) -> CheckedSink<'s, S> {
         CheckedSink {
             packed: options.packed.clone(),
@@ -106,7 +106,7 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         self.cells.is_null_number(number)
     }
 
-    /// How values are read.
+    /// Reader of values.
     pub(super) fn cells(&self) -> &Cells {
         &self.cells
     }
@@ -198,7 +198,7 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         Ok(())
     }
 
-    /// What was pushed.
+    /// Sums up what was pushed.
     pub fn finish(self) -> ReadSummary {
         let prefixes = self.prefixes.into_iter().map(|(prefix, _)| prefix);
         let level_prefixes = Some(prefixes.collect::<Vec<_>>()).filter(|all| !all.is_empty());

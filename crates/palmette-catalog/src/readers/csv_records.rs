@@ -12,7 +12,7 @@ use super::lines::{Lines, without_end};
 #[derive(Debug, Default)]
 pub struct Record {
     text: String,
-    /// Where each cell ends.
+    /// End of each cell.
     ends: Vec<usize>,
 }
 
@@ -58,12 +58,12 @@ pub struct Records<R> {
     dialect: Dialect,
 }
 
-/// How the cells of a line are told apart.
+/// Marks that tell the cells of a line apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
     /// Stands between cells.
     pub separator: char,
-    /// Whether a cell may stand in quotes; without them a quote is a character as any other.
+    /// True if a cell may stand in quotes; otherwise a quote is a plain character.
     pub has_quotes: bool,
 }
 

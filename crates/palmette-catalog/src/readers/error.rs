@@ -1,4 +1,4 @@
-//! What can be wrong with a source, and where.
+//! Errors of sources, and the place of each.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use super::{Format, SourceOptions};
 use crate::build::BuildError;
 use crate::index::MAX_CODE;
 
-/// Why a source could not be read.
+/// A source that could not be read.
 ///
 /// The message names the source, the line, the value that is wrong and the rule it breaks.
 #[derive(Debug)]
@@ -68,11 +68,11 @@ impl std::error::Error for ReadError {
 pub enum Role {
     /// The item's ID.
     Id,
-    /// Its semantic ID.
+    /// Semantic ID of the item.
     Codes,
 }
 
-/// What is wrong with a source whose name is not known here.
+/// A fault of a source whose name is not known here.
 ///
 /// The message does not say the line; [`line`](Problem::line) does.
 #[derive(Debug)]
@@ -107,17 +107,17 @@ impl Problem {
         Problem { line: error.line(), column: None, kind: Box::new(Kind::Refused(error)) }
     }
 
-    /// The same, at `line`.
+    /// Moves the problem to `line`.
     pub(super) fn on_line(self, line: u64) -> Problem {
         Problem { line: Some(line), ..self }
     }
 
-    /// Of the whole source, whatever its lines hold.
+    /// Fault of the whole source, whatever its lines hold.
     pub(super) fn whole(kind: Kind) -> Problem {
         Problem { line: None, column: None, kind: Box::new(kind) }
     }
 
-    /// Of one line, whose `text` may show more than the parser says.
+    /// Fault of one line, whose `text` may show more than the parser says.
     pub(super) fn json_line(line: u64, text: &str, error: serde_json::Error) -> Problem {
         let at = error.column().saturating_sub(1);
         let number = ["NaN", "Infinity", "-Infinity"].into_iter().find(|number| {

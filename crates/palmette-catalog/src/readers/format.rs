@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::bare_words::BareWords;
 use super::{ItemColumns, SourceOptions, parse_codes};
 
-/// How a source spells its items.
+/// Format of a source: the spelling of its items.
 ///
 /// In every format a source spells either all codes as plain numbers or all as `<a_12>`, with
 /// one prefix a level.
@@ -36,7 +36,7 @@ pub enum Format {
     /// fraction, are read as such (`19.99` and `1.50`, but not `007`), and the rest is text. Empty
     /// lines are left out.
     Csv,
-    /// As `Csv`, with tabs for commas.
+    /// Separated text as in `Csv`, with tabs for commas.
     Tsv,
     /// An array of NumPy, `(items, levels)` whole numbers; IDs are the numbers of the rows, from 0.
     Npy,

@@ -1,4 +1,4 @@
-//! Which column of a table holds what.
+//! Roles of a table's columns: the id, the semantic ID, the attributes.
 
 use std::collections::HashSet;
 
@@ -11,13 +11,13 @@ use super::error::{Kind, Problem};
 pub struct ItemColumns {
     /// The column of IDs.
     pub id: usize,
-    /// Where the semantic ID is.
+    /// Columns of the semantic ID.
     pub codes: CodeColumns,
     /// All other columns, in order.
     pub attributes: Vec<usize>,
 }
 
-/// Where a table holds semantic IDs, as column numbers.
+/// Columns of semantic IDs, as column numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodeColumns {
     /// One column with all codes.

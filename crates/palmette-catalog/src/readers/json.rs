@@ -244,7 +244,7 @@ impl<'de, T: DeserializeOwned> DeserializeSeed<'de> for Placed<'_, T> {
     }
 }
 
-/// Where the parser stands.
+/// Position of the parser in the text.
 struct Position {
     /// The line of the last byte handed out; a line end belongs to the line it ends. When
     /// `serde_json` has just read a key, that byte is the key's closing quote, and a key cannot

@@ -217,7 +217,7 @@ fn pass_items(
     Ok(sink.finish())
 }
 
-/// How the cells of a format of separated text are told apart.
+/// Dialect of a format of separated text.
 fn dialect(format: Format, options: &SourceOptions) -> Dialect {
     let usual = match format {
         Format::Csv => Dialect::COMMAS,

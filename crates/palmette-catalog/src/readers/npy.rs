@@ -37,7 +37,7 @@ pub(super) fn read<S: ItemSink>(
     }
 }
 
-/// What to do with an array whose shape looks turned.
+/// Advice for an array whose shape looks turned.
 const TURNED: &str = "if they are (levels, items), write codes.T";
 
 /// Pushes rows as they come.

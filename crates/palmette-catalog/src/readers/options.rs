@@ -18,10 +18,10 @@ pub struct SourceOptions {
     pub packed: Vec<u32>,
     /// Fields or columns that are not read.
     pub left_out: Vec<String>,
-    /// How values are spelled, and of what kinds they are.
+    /// Spelling of values, and their kinds.
     pub cells: CellOptions,
-    /// Whether cells of tab-separated text may stand in quotes, as those of comma-separated text; without it a quote is a
-    /// character as any other.
+    /// True if cells of tab-separated text may stand in quotes, as those between commas.
+    /// Otherwise a quote is a plain character.
     pub quoted_tabs: bool,
     /// Separator of the cells of a table of text; by its format a comma or a tab unless given.
     pub separator: Option<char>,

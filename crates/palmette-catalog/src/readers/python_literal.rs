@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-/// How deep literals may nest.
+/// Depth to which literals may nest.
 const MAX_DEPTH: usize = 64;
 
 /// Reads a literal of Python as JSON: lists, tuples, dicts, texts, numbers, `True`, `False` and `None`.
@@ -149,7 +149,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What an escape stands for: nothing for one that ends a line.
+    /// Character that an escape means; none for one that ends a line.
     fn escape(&mut self) -> Result<Option<char>, String> {
         let Some(char) = self.rest().chars().next() else {
             return Err(self.error("a quote is not closed"));

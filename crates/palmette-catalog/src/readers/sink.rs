@@ -1,4 +1,4 @@
-//! Where items go as they are read.
+//! Sinks: receivers of items as they are read.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -35,16 +35,16 @@ pub trait ItemSink {
     }
 }
 
-/// What a reader says when all items are pushed.
+/// Summary of a reader when all items are pushed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadSummary {
-    /// How many items were pushed.
+    /// Number of items that were pushed.
     pub num_items: u64,
-    /// As in [`SourceItems::level_prefixes`].
+    /// Prefixes of codes: see [`SourceItems::level_prefixes`].
     pub level_prefixes: Option<Vec<String>>,
     /// Names of [`SourceOptions::left_out`](super::SourceOptions::left_out) that the source has.
     pub left_out: Vec<String>,
-    /// What its users should know of the source and is no error.
+    /// Notes on the source for its users, none of them an error.
     pub notes: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl ItemSink for SourceItems {
 pub(super) struct DistinctItems {
     pub(super) source: SourceItems,
     first_lines: HashMap<String, u64>,
-    /// Why the last item was refused, in the words of the readers.
+    /// Refusal of the last item, in the words of the readers.
     pub(super) twice: Option<Problem>,
 }
 
