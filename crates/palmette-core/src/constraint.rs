@@ -204,7 +204,7 @@ pub enum CommitError<E = Infallible> {
     NotAllowed {
         /// The refused token.
         token: TokenId,
-        /// How many tokens had been committed.
+        /// Number of tokens committed before.
         position: usize,
     },
     /// A limit of the constraint was exceeded before the token was judged.
@@ -212,7 +212,7 @@ pub enum CommitError<E = Infallible> {
     Failed {
         /// The token.
         token: TokenId,
-        /// How many tokens had been committed.
+        /// Number of tokens committed before.
         position: usize,
         /// The limit, and the way out.
         error: E,
@@ -281,9 +281,9 @@ impl<E> CommitAllError<E> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot take back {asked} tokens: only {committed} have been committed")]
 pub struct RollbackError {
-    /// How many commits were to be taken back.
+    /// Number of commits to take back.
     pub asked: usize,
-    /// How many there were.
+    /// Number of commits that there were.
     pub committed: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What every Palmette engine agrees on: token ids, token masks and the [`Constraint`] contract.
+//! Contract of all Palmette engines: token ids, token masks and the [`Constraint`] trait.
 //!
 //! A *constraint* is a set of token sequences: the semantic IDs of a catalog, the sentences of a
 //! grammar. At every decoding step it says which tokens keep a completion possible. The decoder

@@ -33,7 +33,7 @@ pub fn remove(words: &mut [u32], token: TokenId) {
     words[token.index() / WORD_TOKENS] &= !(1 << (token.index() % WORD_TOKENS));
 }
 
-/// Whether `token` is allowed; false for tokens past the row's end.
+/// True if `token` is allowed; false for tokens past the row's end.
 #[inline]
 pub fn contains(words: &[u32], token: TokenId) -> bool {
     words
@@ -54,12 +54,12 @@ pub fn iter(words: &[u32]) -> impl Iterator<Item = TokenId> + '_ {
     })
 }
 
-/// How many tokens are allowed.
+/// Number of allowed tokens.
 pub fn count(words: &[u32]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Whether no token is allowed.
+/// True if no token is allowed.
 pub fn is_empty(words: &[u32]) -> bool {
     words.iter().all(|&word| word == 0)
 }
@@ -108,7 +108,7 @@ impl TokenMask {
         insert(&mut self.words, token);
     }
 
-    /// Whether `token` is allowed.
+    /// True if `token` is allowed.
     pub fn contains(&self, token: TokenId) -> bool {
         contains(&self.words, token)
     }
@@ -118,12 +118,12 @@ impl TokenMask {
         iter(&self.words)
     }
 
-    /// How many tokens are allowed.
+    /// Number of allowed tokens.
     pub fn count(&self) -> usize {
         count(&self.words)
     }
 
-    /// Whether no token is allowed.
+    /// True if no token is allowed.
     pub fn is_empty(&self) -> bool {
         is_empty(&self.words)
     }

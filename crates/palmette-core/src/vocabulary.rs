@@ -2,7 +2,7 @@
 
 use crate::TokenId;
 
-/// What each token of a model spells.
+/// Spelling of each token of a model, with the names of special ones and the ends.
 ///
 /// A token is *text* (it adds its bytes to the output, not always whole characters), *special* (it adds nothing
 /// a constraint could read: padding, a beginning mark, an unused id) or an *end*: a special token by which the model stops.
@@ -16,7 +16,7 @@ pub struct Vocabulary {
     /// Token `t` owns `bytes[start[t]..start[t + 1]]`; special tokens own none.
     start: Vec<u32>,
     ends: Vec<TokenId>,
-    /// By name, ascending.
+    /// Names with their tokens, ascending.
     names: Vec<(Box<str>, TokenId)>,
 }
 
@@ -53,7 +53,7 @@ impl Vocabulary {
         Ok(vocabulary)
     }
 
-    /// The same with names for special tokens. A name that two tokens have is the first one's.
+    /// Sets the names of special tokens. A name that two tokens have is the first one's.
     ///
     /// # Errors
     /// When a token with a name is not in the vocabulary or has text.
@@ -87,7 +87,7 @@ impl Vocabulary {
         at.ok().map(|at| self.names[at].1)
     }
 
-    /// How many tokens there are, special ones included: masks have this many bits.
+    /// Number of tokens, special ones included: masks have this many bits.
     pub fn num_tokens(&self) -> usize {
         self.start.len() - 1
     }

@@ -50,7 +50,7 @@ impl Shape {
         (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride + 1
     }
 
-    /// Whether distinct elements have distinct places, as a written view must.
+    /// True if distinct elements have distinct places, as a written view must.
     fn is_injective(&self) -> bool {
         let (near, near_len, far, far_len) = if self.col_stride <= self.row_stride {
             (self.col_stride, self.cols, self.row_stride, self.rows)
@@ -77,7 +77,7 @@ impl<'a> MatRef<'a> {
         Self { data, shape }
     }
 
-    /// The same values with rows and columns exchanged; nothing moves.
+    /// Exchanges rows and columns; no value moves.
     pub fn transposed(self) -> Self {
         let Shape { rows, cols, row_stride, col_stride } = self.shape;
         let shape =
@@ -104,7 +104,7 @@ impl<'a> MatMut<'a> {
     }
 }
 
-/// What a product does with the values already in its output.
+/// Treatment of the values already in a product's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
     /// `out = a × b`

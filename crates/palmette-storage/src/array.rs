@@ -7,7 +7,7 @@ use std::ops::Deref;
 use bytes::Bytes;
 use memmap2::MmapMut;
 
-/// What may lie in an [`Array`]: numbers without padding, for which every bit pattern is valid.
+/// Elements of an [`Array`]: numbers without padding, for which every bit pattern is valid.
 pub trait Pod: bytemuck::Pod + Send + Sync {}
 
 impl<T: bytemuck::Pod + Send + Sync> Pod for T {}

@@ -46,7 +46,7 @@ pub fn nth_one(word: u64, index: u32) -> u32 {
     nth_one_by_halves(word, index)
 }
 
-/// Whether there is an instruction that deposits bits, and takes a few cycles. Processors of AMD before Zen 3, which have
+/// True if an instruction deposits bits in a few cycles. Processors of AMD before Zen 3, which have
 /// `sse4a` and not `vaes`, take a few for each bit of the word.
 #[cfg(target_arch = "x86_64")]
 static DEPOSITS_FAST: LazyLock<bool> = LazyLock::new(|| {

@@ -21,7 +21,7 @@ use crate::map::map;
 const ALIGNMENT: usize = 64;
 const HEADER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 32;
-/// Where the header keeps its checksum.
+/// Offset of the checksum in the header.
 const CHECKSUM_AT: usize = 24;
 /// Place in the header of the bytes of a block.
 const BLOCK_BYTES_AT: usize = 28;
@@ -30,7 +30,7 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// Far more than any file here has; it bounds the table that a header may ask for.
 const MAX_SECTIONS: usize = 1 << 20;
 
-/// What kind of file it is.
+/// Kind of a file: its first bytes and its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     /// The first bytes of the file.
@@ -39,7 +39,7 @@ pub struct Format {
     pub version: u32,
 }
 
-/// How much of a file is checked when it is opened.
+/// Extent of the checks when a file is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Check {
     /// Header, table and lengths: a few microseconds whatever the size. For files that were checked
@@ -89,7 +89,7 @@ enum FormatErrorKind {
 }
 
 impl FormatError {
-    /// Whether this is another kind of file, rather than a damaged one.
+    /// True if this is another kind of file, rather than a damaged one.
     pub fn is_other_kind(&self) -> bool {
         matches!(self.kind, FormatErrorKind::Magic(_))
     }
@@ -154,7 +154,7 @@ impl SectionsOut {
         (HEADER_BYTES + ENTRY_BYTES * self.sections.len() + SUM_BYTES * num_blocks) as u64
     }
 
-    /// Where each section begins, and its length.
+    /// Start and length of each section.
     fn places(&self) -> Vec<(u64, u64)> {
         let mut end = self.first_place();
         let place = |section: &Bytes| {

@@ -19,7 +19,7 @@ pub(crate) enum CodesColumn<'a> {
     Lists(Ranges<'a>, Elements<'a>),
 }
 
-/// Where the elements of a row's list are among those of all rows.
+/// Maps a row to the range of its list's elements among those of all rows.
 pub(crate) type Ranges<'a> = Box<dyn Fn(usize) -> Range<usize> + 'a>;
 
 /// The codes in all lists.

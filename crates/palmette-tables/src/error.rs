@@ -1,4 +1,4 @@
-//! What can be wrong with a table, and where.
+//! Errors of tables, and the place of each.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use palmette_catalog::readers::{Problem, Role};
 use crate::TableFormat;
 use crate::frames::MAX_UNPACKED_BYTES;
 
-/// Why a table could not be read.
+/// A table that could not be read.
 ///
 /// The message names the file, the row and column where there is one, the value that is wrong and
 /// the rule it breaks.
@@ -88,7 +88,7 @@ impl Fault {
         Fault { row: None, column: Some(column.to_owned()), kind: kind.into() }
     }
 
-    /// What the readers of all formats check; `column` where it holds what is wrong.
+    /// Wraps a fault that readers of all formats know; `column` holds it, if any does.
     pub(crate) fn of_item(problem: Problem, column: Option<&str>) -> Fault {
         let column = column.map(str::to_owned);
         Fault { row: problem.line(), column, kind: Kind::Item(problem).into() }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// How a file holds its table.
+/// File format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableFormat {
     /// Apache Parquet, with any of its usual compressions.
@@ -64,7 +64,7 @@ pub struct UnknownTableFormat {
     name: String,
 }
 
-/// What a file's first eight bytes show.
+/// Content of a file as its first eight bytes show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Parquet,

@@ -9,7 +9,7 @@ use arrow_ipc::{Message, RecordBatch};
 
 use crate::error::Kind;
 
-/// Most bytes that the compressed buffers of one batch of Arrow may unpack to, 4 GiB: what a file
+/// Limit on the unpacked size of the compressed buffers of one batch of Arrow, 4 GiB. What a file
 /// says of its sizes decides what is allocated.
 pub const MAX_UNPACKED_BYTES: u64 = 4 << 30;
 

@@ -1,6 +1,6 @@
 //! Points in time as text.
 
-/// What a count since the beginning of 1970, UTC, counts.
+/// Unit of a count since the beginning of 1970, UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Day,

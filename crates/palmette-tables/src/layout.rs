@@ -1,4 +1,4 @@
-//! Which columns are read, and as what.
+//! Layout of a table: the columns that are read, and as what.
 
 use arrow_array::new_empty_array;
 use arrow_schema::{DataType, Schema};

@@ -17,7 +17,7 @@ use crate::{TableError, TableFormat};
 /// A row of a table on its way to a reader.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableRow {
-    /// Its number, from 1.
+    /// Number of the row, from 1.
     pub number: u64,
     /// Rows in all.
     pub of: u64,

@@ -52,7 +52,7 @@ fn read(
     Ok(rows_read)
 }
 
-/// Where items and vectors are.
+/// Columns of items and vectors, by place and name.
 struct Columns {
     item: usize,
     vector: usize,

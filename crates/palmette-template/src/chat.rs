@@ -122,7 +122,8 @@ impl ChatTemplate {
         self.env.templates().map(|(_, template)| template.source().to_owned()).collect()
     }
 
-    /// Whether a word stands in the templates, such as the name of a variable or a role: one that does not is not read.
+    /// True if a word, such as a variable's name or a role, stands in the templates.
+    /// One that does not is not read.
     pub fn mentions(&self, word: &str) -> bool {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         let stands = |source: &str| {

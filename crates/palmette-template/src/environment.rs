@@ -20,9 +20,10 @@ pub(crate) const NOW: &str = "_palmette_now";
 /// Treatment of white space around blocks, and of variables that there are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// As transformers has chats: a block's line leaves nothing, and what is not there prints nothing.
+    /// The manner of transformers: a block's line leaves nothing, and a missing value prints
+    /// nothing.
     Chat,
-    /// As prompts are written: every character counts, and printing what is not there is an error.
+    /// The manner of prompts: every character counts, and printing a missing value is an error.
     Exact,
 }
 

@@ -64,7 +64,7 @@ impl TemplateError {
     }
 }
 
-/// What `raise_exception` said.
+/// Message of a template's call of `raise_exception`.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Raised(pub(crate) String);

@@ -19,7 +19,7 @@ pub(crate) struct Layout {
     pub(crate) separators: Option<Vec<String>>,
 }
 
-/// Most blanks a level.
+/// Limit on blanks a level.
 const MAX_INDENT: usize = 16;
 
 /// The text of a value.

@@ -67,9 +67,9 @@ pub struct Variables(BTreeMap<String, Value>);
 /// A value that prints as a text and has fields: an item of a history prints as its semantic ID and has a title.
 #[derive(Clone, Debug, Default)]
 pub struct Printed {
-    /// What is printed.
+    /// Text as which it prints.
     pub text: String,
-    /// Its fields.
+    /// Fields that a template can read of it.
     pub fields: serde_json::Map<String, serde_json::Value>,
 }
 
