@@ -8,7 +8,7 @@ use crate::report::Report;
 use crate::steps::{Steps, cold, cold_on_own_core, hot};
 use crate::timed_build::build;
 
-/// What to measure.
+/// Measurement of a catalog: its items, its index, and the steps to time.
 #[derive(Clone, Debug)]
 pub struct CatalogBench {
     /// The items.
@@ -32,7 +32,7 @@ pub struct CatalogBench {
     pub threads: Option<usize>,
 }
 
-/// Why there is no report. The message names the value and the rule, and what to do.
+/// A measurement that could not be made. The message names the value and the rule, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BenchError(String);

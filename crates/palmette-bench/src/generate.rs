@@ -9,7 +9,7 @@ use palmette_catalog::index::{MAX_CODE, MAX_ITEMS, MAX_LEVELS};
 
 use crate::random::{Random, mix};
 
-/// How many rows there are, and of what.
+/// Shape of generated rows: their number, length and codebooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Rows; several may be equal.
@@ -27,7 +27,7 @@ impl Shape {
     }
 }
 
-/// How codes are drawn.
+/// Distribution from which codes are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
     /// Every code as likely as any other. The least sharing of prefixes there can be.
@@ -93,12 +93,12 @@ impl GeneratedItems {
         Ok(Self { shape, distribution, seed, fanout })
     }
 
-    /// How many rows of what.
+    /// Shape of the rows.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// How codes are drawn.
+    /// Distribution from which the codes were drawn.
     pub fn distribution(&self) -> Distribution {
         self.distribution
     }

@@ -1,9 +1,9 @@
-//! What the system says of the machine and of this process. Linux says it all; elsewhere the
+//! Facts of the machine and of this process, from the system. Linux says it all; elsewhere the
 //! parts that are not known are `None`.
 
 use serde::Serialize;
 
-/// Where a measurement was made.
+/// Machine of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Machine {
     /// The processor's model, as `/proc/cpuinfo` names it.

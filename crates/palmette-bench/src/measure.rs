@@ -16,7 +16,7 @@ use crate::own_core;
 use crate::random::Random;
 use crate::report::Microseconds;
 
-/// What is read through to empty the caches.
+/// Memory that is read through to empty the caches.
 #[derive(Debug)]
 pub(crate) struct Sweep(Vec<u64>);
 
@@ -48,11 +48,11 @@ pub(crate) struct Sample {
     pub(crate) cold: u64,
     /// In nanoseconds.
     pub(crate) hot: u64,
-    /// How long mixing numbers took just after.
+    /// Duration of mixing numbers just after.
     pub(crate) mixing: Duration,
 }
 
-/// How often a step is timed, and what empties the caches before.
+/// Repetitions of a timed step, and the sweep that empties the caches before.
 #[derive(Clone, Copy)]
 pub(crate) struct Sampling<'a> {
     pub(crate) sweep: &'a Sweep,

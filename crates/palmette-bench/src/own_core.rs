@@ -1,4 +1,4 @@
-//! Whether a thread has its core for itself.
+//! Test of whether a thread has its core for itself.
 //!
 //! Virtual machines are often given threads of cores of which the other thread is somebody else's, or at times their own: for
 //! milliseconds to minutes a core then gets less done at a time, and steps over the same data take up to 1.5 times as long. So
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use crate::random::mix;
 
-/// So many numbers take some microseconds.
+/// Count of mixed numbers, which take some microseconds.
 const NUM_MIXED: u64 = 5_000;
 /// The core is its own where they take at most so many times the least.
 const MOST: f64 = 1.06;
 
-/// How long the numbers take now. The same `seed` gives the same numbers.
+/// Times the mixing of numbers. The same `seed` gives the same numbers.
 pub fn compute(seed: u64) -> Duration {
     let begun = Instant::now();
     let mixed = (0..NUM_MIXED).map(|n| mix(seed ^ n));

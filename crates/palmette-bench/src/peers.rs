@@ -1,4 +1,4 @@
-//! The same measurement for the other engines.
+//! Measurement of the other engines, as of the index.
 
 use crate::bench::gigabytes;
 use crate::engines::{

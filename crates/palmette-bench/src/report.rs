@@ -1,4 +1,4 @@
-//! What a measurement says.
+//! Report of a measurement: sizes, build and step times.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -20,49 +20,49 @@ pub struct Report {
     pub dense: usize,
     /// Beams of a step.
     pub beams: usize,
-    /// How the codes were drawn.
+    /// Distribution of the codes.
     pub distribution: String,
-    /// Of all draws.
+    /// Seed of all draws.
     pub seed: u64,
     /// Steps timed for each figure.
     pub samples: usize,
     /// Share of the ranks that the filter of `filtered_step_us` keeps.
     pub filter_share: f64,
-    /// Of the index, by rows.
+    /// Bytes of the index, by rows.
     pub bytes_per_item: f64,
-    /// Of the index.
+    /// Bytes of the index.
     pub index_bytes: usize,
     /// Processor time of taking in, sorting and indexing the rows, all threads
     /// (`CLOCK_PROCESS_CPUTIME_ID`), without their generation.
     pub build_cpu_s: Option<f64>,
-    /// The same by the clock on the wall.
+    /// Wall-clock time of the same build.
     pub build_wall_s: f64,
-    /// Most memory the process had until the end of the build (`VmHWM`).
+    /// Peak memory of the process until the end of the build (`VmHWM`).
     pub peak_bytes: Option<u64>,
     /// Mask rows, cold.
     pub step_us: ByLevel<Microseconds>,
-    /// Of these, the steps that had their core for themselves.
+    /// Mask rows, cold: only the steps that had their core for themselves.
     pub step_own_core_us: ByLevel<OwnCore>,
     /// A word of a line for each beam, at random from as many bytes as the index has, and nothing else, cold: what a step
     /// that finds nothing in a cache waits for at least.
     pub line_reads_us: Microseconds,
     /// Mask rows, the same step again at once.
     pub step_hot_us: ByLevel<Microseconds>,
-    /// The same rows where they clear only what they set last, cold.
+    /// Mask rows that clear only what they set last, cold.
     pub kept_rows_us: ByLevel<Microseconds>,
     /// Codes and next states, cold.
     pub successors_us: ByLevel<Microseconds>,
-    /// Of these, the steps that had their core for themselves.
+    /// Codes and next states, cold: only the steps that had their core for themselves.
     pub successors_own_core_us: ByLevel<OwnCore>,
     /// Mask rows under a filter, cold; `None` where the filter keeps nothing.
     pub filtered_step_us: Option<ByLevel<Microseconds>>,
-    /// What that filter's set takes.
+    /// Size of that filter's set.
     pub filter_set: Option<FilterSet>,
     /// Codes that may follow a beam, on average.
     pub branching: ByLevel<f64>,
     /// Read through before each cold step.
     pub sweep_bytes: usize,
-    /// Where this was measured.
+    /// Machine of the measurement.
     pub machine: Machine,
     /// The other engines, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,13 +73,13 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum PeerReport {
-    /// It was measured.
+    /// An engine that was measured.
     Measured {
         /// The engine.
         name: String,
-        /// By rows.
+        /// Bytes of its structure, by rows.
         bytes_per_item: f64,
-        /// As [`Report::build_cpu_s`].
+        /// Processor time of its build, as [`Report::build_cpu_s`].
         build_cpu_s: Option<f64>,
         /// Mask rows, cold.
         step_us: ByLevel<Microseconds>,
@@ -87,20 +87,20 @@ pub enum PeerReport {
         step_hot_us: ByLevel<Microseconds>,
         /// Steps timed for each figure.
         samples: usize,
-        /// Whether it allows what some row continues with, and nothing else.
+        /// True if it allows what some row continues with, and nothing else.
         exact: bool,
-        /// Of the codes no row continues with, the share it allows.
+        /// Share that it allows of the codes no row continues with.
         #[serde(skip_serializing_if = "Option::is_none")]
         false_positive_rate: Option<f64>,
-        /// Of the codes some row continues with, the share it forbids.
+        /// Share that it forbids of the codes some row continues with.
         #[serde(skip_serializing_if = "Option::is_none")]
         false_negative_rate: Option<f64>,
     },
-    /// It was left out.
+    /// An engine that was left out.
     Skipped {
         /// The engine.
         name: String,
-        /// Why.
+        /// Reason for which it was left out.
         skipped: String,
     },
 }
@@ -119,9 +119,9 @@ pub struct Microseconds {
 /// The steps that had their core for themselves ([`own_core`](crate::own_core)).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OwnCore {
-    /// How many they were.
+    /// Number of these steps.
     pub steps: usize,
-    /// What they took; `None` where there was none.
+    /// Times of these steps; `None` where there was none.
     #[serde(flatten)]
     pub times: Option<Microseconds>,
 }
@@ -129,14 +129,14 @@ pub struct OwnCore {
 /// A set of items, made ready for steps.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FilterSet {
-    /// Its bytes.
+    /// Bytes of the set.
     pub bytes: usize,
     /// Milliseconds it took to make, its ranks being known.
     pub made_ms: f64,
 }
 
 impl Microseconds {
-    /// Of one time or more, in nanoseconds, in any order. Nearest-rank percentiles.
+    /// Summary of one time or more, in nanoseconds, in any order. Nearest-rank percentiles.
     ///
     /// # Panics
     /// When there are none.

@@ -33,7 +33,7 @@ pub struct CsrTrie {
 
 const NO_STATE: u32 = u32::MAX;
 
-/// Most entries of the table of dense states: two levels of 8192 codes.
+/// Limit on entries of the table of dense states: two levels of 8192 codes.
 const MAX_DENSE_STATES: u64 = 1 << 26;
 
 /// Dense levels: 2, as the paper has it, where there are so many and their table is not too large.

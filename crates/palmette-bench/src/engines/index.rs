@@ -66,12 +66,12 @@ impl IndexEngine {
         Some(IndexFilter { kept, items, set_ms: begun.elapsed().as_secs_f64() * 1e3 })
     }
 
-    /// As [`Engine::fill_masks`], into rows that clear what they set last.
+    /// Fills masks as [`Engine::fill_masks`] does, into rows that clear what they set last.
     pub(crate) fn fill_mask_rows(&self, states: &[CatalogState], rows: &mut MaskRows) {
         self.index.fill_mask_rows(states, None, &[], rows);
     }
 
-    /// As [`Engine::fill_masks`], for the items that a filter keeps.
+    /// Fills masks as [`Engine::fill_masks`] does, for the items that a filter keeps.
     pub(crate) fn fill_filtered_masks(
         &self,
         states: &[CatalogState],

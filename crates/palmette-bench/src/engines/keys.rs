@@ -2,7 +2,7 @@
 
 use crate::generate::Shape;
 
-/// How a row is written as one integer: the same number of bits a code, the first code highest.
+/// Layout of a row as one integer: equal bits a code, the first code highest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeyLayout {
     pub(super) levels: usize,
@@ -11,7 +11,7 @@ pub(super) struct KeyLayout {
 }
 
 impl KeyLayout {
-    /// Why rows of such a shape have no key, if they have none.
+    /// Reason why rows of such a shape have no key, if they have none.
     pub(super) fn obstacle(shape: &Shape) -> Option<String> {
         let bits = code_bits(shape.vocab) as usize * shape.levels;
         (bits >= 128).then(|| {
@@ -88,7 +88,7 @@ impl SortedKeys {
         self.keys.dedup();
     }
 
-    /// Whether some key begins with the first `len` codes of `key`, whose others are 0.
+    /// True if some key begins with the first `len` codes of `key`; its others are 0.
     #[inline]
     pub(super) fn has_prefix(&self, key: u128, len: usize) -> bool {
         let first = self.keys.partition_point(|&at| at < key);

@@ -36,14 +36,14 @@ use crate::generate::Shape;
 pub trait Engine: Sized {
     /// The name in reports.
     const NAME: &'static str;
-    /// Whether a code is allowed if and only if some row starts with the prefix and it.
+    /// True if a code is allowed exactly when some row continues so.
     const EXACT: bool;
-    /// What takes the rows, in any order and as often as they come.
+    /// Builder that takes the rows, in any order and as often as they come.
     type Builder;
-    /// Where a beam stands. Small.
+    /// State of a beam. Small.
     type State: Clone;
 
-    /// Why this engine cannot hold rows of such a shape, if it cannot.
+    /// Reason why this engine cannot hold rows of such a shape, if it cannot.
     fn obstacle(_shape: &Shape) -> Option<String> {
         None
     }
@@ -72,7 +72,7 @@ pub trait Engine: Sized {
     /// The state one code further, where the engine lets it follow.
     fn advance(&self, state: &Self::State, code: u32) -> Option<Self::State>;
 
-    /// Whether the engine takes these codes for a whole row.
+    /// True if the engine takes these codes for a whole row.
     fn contains(&self, codes: &[u32]) -> bool;
 
     /// Writes the mask row of each state: every word of `out`, which is
@@ -90,8 +90,8 @@ fn allow(row: &mut [u32], code: u32) {
     row[code as usize / 32] |= 1 << (code % 32);
 }
 
-/// Whether a code can be advanced over, for every code of the vocabulary: the successors of
-/// engines that know no children.
+/// Tries to advance over every code of the vocabulary. These are the successors of engines that
+/// know no children.
 fn try_all_codes<E: Engine>(
     engine: &E,
     vocab: u32,

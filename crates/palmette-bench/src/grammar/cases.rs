@@ -1,4 +1,4 @@
-//! What is measured: grammars, each with texts.
+//! Cases to measure: grammars, each with texts.
 
 use std::io::BufRead;
 
@@ -11,7 +11,7 @@ use super::dumps;
 /// A grammar and texts, as a line of a file of cases.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GrammarCase {
-    /// What it is called in reports.
+    /// Name in reports.
     pub name: String,
     /// The syntax of the grammar: `json_schema`, `lark`, `gbnf` or `regex`.
     pub kind: String,
@@ -24,31 +24,31 @@ pub struct GrammarCase {
 /// A text as tokens.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CaseText {
-    /// Whether it is in the language.
+    /// True if it is in the language.
     pub valid: bool,
-    /// Its tokens, without an end token.
+    /// Tokens of the text, without an end token.
     pub tokens: Vec<u32>,
 }
 
 /// A line that is not a case.
 #[derive(Debug, thiserror::Error)]
 pub enum CaseError {
-    /// It cannot be read.
+    /// A line that cannot be read.
     #[error("line {line}: {source}")]
     Read {
         /// From 1.
         line: usize,
-        /// Why.
+        /// Cause of the failure.
         source: std::io::Error,
     },
-    /// It is not what it should be.
+    /// A line that is not what it should be.
     #[error("line {line} is not {expected}: {source}")]
     Parse {
         /// From 1.
         line: usize,
         /// A line of such a file.
         expected: &'static str,
-        /// Where it differs.
+        /// Place and kind of the difference.
         source: serde_json::Error,
     },
     /// A text cannot be cut into tokens.
@@ -56,7 +56,7 @@ pub enum CaseError {
     Tokenize {
         /// From 1.
         line: usize,
-        /// Why.
+        /// Reason for which it has no tokens.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What no mask can be faster than: a row written at the speed of memory.
+//! Floor of all masks: a row written at the speed of memory.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use palmette_core::mask;
 use serde::Serialize;
 
-/// How long copying a mask row takes.
+/// Times of copying a mask row.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Floor {
     /// Bytes of a row.

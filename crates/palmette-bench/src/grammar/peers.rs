@@ -13,7 +13,7 @@ use super::CaseOutcome;
 /// It is run with `--cases FILE --skip N` behind its arguments, the first so many cases to be left out.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// What it is called in reports.
+    /// Name in reports.
     pub name: String,
     /// The program and its arguments; never empty.
     pub command: Vec<String>,

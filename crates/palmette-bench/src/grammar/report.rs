@@ -1,4 +1,4 @@
-//! What many cases say together.
+//! Report over many cases.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::machine::Machine;
 pub struct GrammarReport {
     /// Cases.
     pub schemas: usize,
-    /// Those whose grammar could be made ready.
+    /// Cases whose grammar could be made ready.
     pub compiled: usize,
-    /// Those whose grammar could not.
+    /// Cases whose grammar could not.
     pub unsupported: usize,
-    /// Why not, most frequent first.
+    /// Reasons of the latter, most frequent first.
     pub unsupported_reasons: Vec<Reason>,
     /// Valid texts of compiled grammars.
     pub valid: usize,
-    /// Of these, texts that were refused. A constraint must have none.
+    /// Valid texts that were refused. A constraint must have none.
     pub valid_rejected: usize,
     /// Invalid texts of compiled grammars.
     pub invalid: usize,
-    /// Of these, texts all of whose tokens and the end were allowed.
+    /// Invalid texts all of whose tokens and the end were allowed.
     pub invalid_accepted: usize,
     /// The cases with such texts.
     pub wrong: Vec<String>,
@@ -42,27 +42,27 @@ pub struct GrammarReport {
     pub step_us: Option<Percentiles>,
     /// Memory of a compiled grammar after its walks.
     pub bytes: Option<Percentiles>,
-    /// What copying a row takes.
+    /// Times of copying a row.
     pub floor: Floor,
-    /// How often each text was followed.
+    /// Number of times that each text was followed.
     pub walks: usize,
-    /// Where this was measured.
+    /// Machine of the measurement.
     pub machine: Machine,
 }
 
-/// Why grammars are not supported.
+/// A reason why grammars are not supported, with its frequency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reason {
     /// The message.
     pub reason: String,
-    /// How many grammars.
+    /// Number of grammars.
     pub cases: usize,
 }
 
 /// A distribution: each value is one of those measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Percentiles {
-    /// How many values.
+    /// Number of values.
     pub count: usize,
     /// Their mean.
     pub mean: f64,
@@ -129,7 +129,7 @@ impl GrammarReport {
 }
 
 impl Percentiles {
-    /// Those of `values`; `None` without any.
+    /// Percentiles of `values`; `None` without any.
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_unstable_by(f64::total_cmp);
         let count = values.len();

@@ -9,7 +9,7 @@ use super::GrammarCase;
 
 /// Makes a case's grammar ready; the error is the reason why it cannot be.
 pub trait Compile {
-    /// What it makes.
+    /// Constraint that it makes.
     type Constraint: Constraint;
     /// Work that goes on while texts are followed.
     type Running: Default;
@@ -42,29 +42,29 @@ pub trait Compile {
         Ok(())
     }
 
-    /// How much memory a grammar takes now, without what all grammars over a vocabulary share.
+    /// Memory of a grammar now, without what all grammars over a vocabulary share.
     fn bytes(&self, constraint: &Self::Constraint) -> usize;
 
     /// The token that ends a text.
     fn end(&self) -> TokenId;
 }
 
-/// What came of a case. Times are those of single steps.
+/// Outcome of a case. Times are those of single steps.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CaseOutcome {
     /// The case's name.
     pub name: String,
-    /// Whether the grammar could be made ready.
+    /// True if the grammar could be made ready.
     pub compiled: bool,
     /// The refusal of the grammar, or the limit that a text exceeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How long that took; the fastest of all times.
+    /// Duration of that; the fastest of all times.
     pub compile_ms: f64,
-    /// How long [`ahead`](Compile::ahead) took.
+    /// Duration of [`ahead`](Compile::ahead).
     pub ahead_ms: f64,
-    /// By text.
+    /// Outcomes of the texts, in order.
     pub texts: Vec<TextOutcome>,
     /// Masks of the first walk, when nothing was visited yet but what was found out ahead.
     pub mask_us_cold: Vec<f64>,
@@ -78,19 +78,19 @@ pub struct CaseOutcome {
     pub bytes: usize,
 }
 
-/// What came of a text.
+/// Outcome of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TextOutcome {
-    /// Whether it is in the language.
+    /// True if it is in the language.
     pub valid: bool,
-    /// Whether every token and the end were allowed.
+    /// True if every token and the end were allowed.
     pub accepted: bool,
     /// Masks made, up to the first that refuses.
     pub steps: usize,
 }
 
-/// How texts are followed.
+/// Manner of following texts: how often, and at what pace.
 #[derive(Clone, Copy, Debug)]
 pub struct Walks {
     /// Times each text is; at least 1.

@@ -1,4 +1,4 @@
-//! How fast this machine multiplies matrices that are large.
+//! Ceiling of arithmetic: the speed of large matrix products on this machine.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What a recommendation costs, next to what its arithmetic costs at the speed of large matrix products.
+//! Cost of a recommendation, next to its arithmetic at the speed of large products.
 //!
 //! The model has random weights and the catalog random items: neither time nor memory depends on what they say. A
 //! request is a whole one, [`Worker::recommend`](palmette_recommend::Worker::recommend), timed stage by stage.

@@ -3,7 +3,7 @@
 use palmette_model::ModelConfig;
 use palmette_model::draft::DraftHead;
 
-/// What a request makes a model compute.
+/// Passes of a model that a request needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passes {
     /// T: tokens of the prompt.
@@ -18,10 +18,10 @@ pub struct Passes {
 /// left out: they are a few for each value that a product makes with hundreds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operations {
-    /// Of the prompt: all layers for every token, but of the last layer only keys and values, and the rest of it for the
-    /// last token. A token attends to itself and those before.
+    /// Operations of the prompt. All layers count for every token, except the last: of it only keys
+    /// and values, and the rest for the last token. A token attends to itself and those before.
     pub prefill: u64,
-    /// Of all decode passes.
+    /// Operations of all decode passes.
     pub decode: u64,
 }
 

@@ -17,14 +17,14 @@ use crate::bench::BenchError;
 use crate::machine::Machine;
 use crate::random::Random;
 
-/// What to measure.
+/// Measurement of recommendations: model, catalog, search and repetitions.
 #[derive(Clone, Debug)]
 pub struct RecommendBench {
     /// The model's shape. Its vocabulary and positions are set to what the levels and the prompt need.
     pub model: ModelConfig,
-    /// How its weights are kept.
+    /// Format of the model's weights.
     pub weights: WeightFormat,
-    /// Most tokens of the prompt: a beginning token and as many whole items as fit.
+    /// Limit on the prompt's tokens: a beginning token and as many whole items as fit.
     pub prompt: usize,
     /// Hypotheses kept at each level, one number a level.
     pub widths: Vec<usize>,
@@ -36,9 +36,9 @@ pub struct RecommendBench {
     pub items: usize,
     /// Threads of one request.
     pub threads: usize,
-    /// What scores are shares of.
+    /// Set of tokens over which scores are normalised.
     pub normaliser: Normaliser,
-    /// How items are found; a draft head is as random as the model.
+    /// Method of finding items; a draft head is as random as the model.
     pub mode: Mode,
     /// Requests timed, after one that is not.
     pub repeat: usize,
@@ -46,7 +46,7 @@ pub struct RecommendBench {
     pub seed: u64,
 }
 
-/// What was measured: medians over the requests.
+/// Results of the measurement: medians over the requests.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecommendReport {
     /// Reading the prompt.
@@ -61,11 +61,11 @@ pub struct RecommendReport {
     pub total_ms: f64,
     /// Floating-point operations of a request's matrix products; see [`Operations`].
     pub flops: u64,
-    /// Of `flops`, those of the prompt.
+    /// Operations of the prompt, a part of `flops`.
     pub prefill_flops: u64,
     /// Billions of operations a second in a large product of the `gemm` crate, on as many threads.
     pub gemm_gflops: f64,
-    /// What `flops` would take at that speed.
+    /// Time of `flops` operations at that speed.
     pub bound_ms: f64,
     /// `total_ms / bound_ms`
     pub ratio: f64,
@@ -73,15 +73,15 @@ pub struct RecommendReport {
     pub kv_bytes_planned: usize,
     /// Bytes that they took.
     pub kv_bytes_used: usize,
-    /// Of those, the part of the beams' own tokens.
+    /// Bytes of the beams' own tokens, a part of `kv_bytes_used`.
     pub kv_bytes_beams: usize,
     /// Parameters of the model.
     pub params: usize,
-    /// How its weights are kept.
+    /// Format of the model's weights.
     pub weights: WeightFormat,
     /// Bytes they take.
     pub weight_bytes: usize,
-    /// Its shape.
+    /// Shape of the model.
     pub model: ModelConfig,
     /// Tokens of the prompt.
     pub prompt_tokens: usize,
@@ -107,7 +107,7 @@ pub struct RecommendReport {
     pub repeat: usize,
     /// The fastest request.
     pub min_total_ms: f64,
-    /// Where this was measured.
+    /// Machine of the measurement.
     pub machine: Machine,
 }
 
