@@ -1,4 +1,4 @@
-//! Where the keys and values of beams go when beams fork: by copying, as defined, and moved in place.
+//! Slots of beams' keys and values at forks: copied by definition, and moved in place.
 //!
 //! Source: xGR, arXiv 2512.11529, §5.1. The engine does neither: its rows remember the slots of their ancestors. This is
 //! what it is compared with.

@@ -10,7 +10,7 @@ pub struct TableLogits {
     pub seed: u64,
     /// V: logits per row.
     pub num_tokens: usize,
-    /// How many distinct values there are, evenly spaced in ±4; few values make many ties.
+    /// Number of distinct values, evenly spaced in ±4; few values make many ties.
     pub grades: u32,
 }
 
@@ -37,7 +37,7 @@ pub struct TableSource {
     table: TableLogits,
     sequences: Vec<Vec<TokenId>>,
     rows: Vec<f32>,
-    /// How often logits were asked for: decode passes and the prompt's.
+    /// Number of calls for logits: decode passes and the prompt's.
     pub calls: usize,
 }
 

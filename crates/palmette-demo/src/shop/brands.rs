@@ -5,7 +5,7 @@ use super::departments::Department::{
     Living, Office, Pets, Running, Toys,
 };
 
-/// How dear a brand is, and how much a customer likes to spend.
+/// Price class of a brand, and of a customer's taste.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PriceClass {
     Budget,
@@ -110,7 +110,7 @@ pub(crate) const BRANDS: &[Brand] = &[
     brand("Lindenkind", &[Toys, Craft, Pets], ["Wald", "Stern", "Garten", "Igel", "Traum"]),
 ];
 
-/// How many brands each price class has.
+/// Number of brands in each price class.
 const BRANDS_PER_CLASS: usize = 16;
 
 const _: () = assert!(BRANDS.len() == PriceClass::ALL.len() * BRANDS_PER_CLASS);

@@ -1,4 +1,4 @@
-//! What the shop sells: departments, and the product types inside each.
+//! Departments of the shop, and the product types inside each.
 //!
 //! The rows are in `tables/`, one file per group of departments.
 
@@ -103,7 +103,7 @@ pub(crate) struct ProductType {
     pub(crate) options: Options,
 }
 
-/// What stands behind the comma of a title.
+/// Variants that stand behind the comma of a title.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Options {
     /// Colours, finishes, scents: no influence on the price.

@@ -1,10 +1,10 @@
-//! What people buy together, and in which order.
+//! Interests: the types that people buy together, and in which order.
 
 /// A reason to shop: related product types, often from several departments.
 #[derive(Debug)]
 pub(crate) struct Interest {
     pub(crate) name: &'static str,
-    /// How many people have it, in proportion to the other interests.
+    /// Number of people who have it, in proportion to the other interests.
     pub(crate) popularity: u32,
     /// Product types in the order people tend to buy them. Whoever bought one thing of a sequence
     /// most likely buys what follows it. Most buy the types in front, few those at the end.

@@ -8,7 +8,7 @@ use super::departments::{Department, Options, ProductType};
 use super::dice::Dice;
 use super::titles::{repeats_a_word, shelf_price, title};
 
-/// How many codes of level 3 each form of a product type has; a type has at most four forms.
+/// Number of codes of level 3 for each form of a product type. A type has at most four forms.
 const CODES_PER_FORM: u32 = 16;
 
 /// Products that the last month has added are this young at most, in days.
@@ -30,7 +30,7 @@ pub(crate) fn generate_items(dice: &mut Dice) -> Vec<ShopItem> {
     items
 }
 
-/// Whether `brand` is the first one of its price class in `department`. Leaders make every type, so
+/// True if `brand` is the first one of its price class in `department`. Leaders make every type, so
 /// no customer finds a shelf without anything in their class.
 fn leads_its_class(brand: usize, department: Department) -> bool {
     let class = price_class(brand);

@@ -47,7 +47,7 @@ pub struct ShopItem {
     pub title: String,
     /// The department.
     pub category: String,
-    /// What it is, within the department; a name occurs in one department only.
+    /// Type of product, within the department; a name occurs in one department only.
     pub product_type: String,
     /// The maker, who stays in one price class.
     pub brand: String,

@@ -91,7 +91,7 @@ impl Theme {
         history
     }
 
-    /// What speaks against an item, the most important first; the smallest fits best.
+    /// Faults of an item under the theme, the most important first; the smallest fits best.
     fn misfit(&self, item: &ShopItem, words: &str) -> (bool, bool, bool, usize) {
         let liked = self.brands.iter().position(|&brand| brand == item.brand);
         (

@@ -1,4 +1,4 @@
-//! What every generated shop promises, and that a seed always gives the same one.
+//! Promises of every generated shop, and that a seed always gives the same one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +75,7 @@ fn histories_are_well_formed() {
     }
 }
 
-/// What was bought last says much about what comes next, and popularity says little.
+/// The last purchase says much about the next one, and popularity says little.
 #[test]
 fn the_next_product_type_follows_from_the_last_one() {
     for shop in SEEDS.map(Shop::generate) {

@@ -13,7 +13,7 @@ pub(crate) fn title(
     format!("{brand} {series} {}, {option}", named(feature, form))
 }
 
-/// Whether a word would occur twice in the title, as in "Soft Soft Blanket".
+/// True if a word would occur twice in the title, as in "Soft Soft Blanket".
 pub(crate) fn repeats_a_word(series: &str, feature: Option<&str>, form: &str) -> bool {
     let named = named(feature, form);
     let words: Vec<&str> = series.split(' ').chain(named.split([' ', '-'])).collect();

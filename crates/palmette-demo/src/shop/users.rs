@@ -9,7 +9,7 @@ use super::{ShopItem, ShopUser};
 
 const NUM_USERS: usize = 6_000;
 
-/// How many items of a type that is used up anybody buys for their interests.
+/// Limit on refills: items of a used-up type that anybody buys for their interests.
 const MOST_REFILLS: u32 = 4;
 
 /// All users with their histories.
@@ -51,11 +51,11 @@ fn product_types() -> Vec<TypeRow> {
 /// An interest with its names resolved.
 struct Route {
     types: Vec<TypeIndex>,
-    /// How often each of `types` is bought without regard to what came before.
+    /// Weight of each of `types` where it is bought without regard to what came before.
     weights: Vec<u32>,
-    /// What the sequences start with.
+    /// First types of the sequences.
     starts: Vec<TypeIndex>,
-    /// What follows each of `types` in the sequences, repeated as often as it does.
+    /// Successors of each of `types` in the sequences, repeated as often as they follow.
     successors: Vec<Vec<TypeIndex>>,
 }
 
@@ -181,10 +181,10 @@ impl<'a> Shelves<'a> {
     }
 }
 
-/// What a user likes.
+/// Taste of a user: price class, brands, cut and interests.
 struct Taste {
     price_class: PriceClass,
-    /// By department: a position in [`BRANDS`](super::brands::BRANDS).
+    /// Favourite brand by department: a position in [`BRANDS`](super::brands::BRANDS).
     favourites: Vec<usize>,
     cut: Cut,
     /// One to three positions in [`INTERESTS`], the first one the strongest.
@@ -207,7 +207,7 @@ impl Taste {
         Self { price_class: class, favourites, cut, interests: draw_interests(dice) }
     }
 
-    /// How likely this user takes an item of `department` off the shelf; 0 is never.
+    /// Weight with which this user takes an item off the shelf; 0 is never.
     fn weight(&self, row: &ShelfRow, department: Department) -> u32 {
         if row.cut.is_some_and(|cut| cut != self.cut) {
             return 0;
@@ -254,11 +254,11 @@ struct Shopper<'a> {
     routes: &'a [Route],
     shelves: &'a Shelves<'a>,
     history: Vec<usize>,
-    /// How many items of each type the history has.
+    /// Number of items of each type in the history.
     num_owned: Vec<u32>,
     /// Positions in [`INTERESTS`]; they change when nothing is left to buy for one.
     interests: Vec<usize>,
-    /// By position in `interests`: the last type bought for it, where the user goes on.
+    /// Last type bought for each of `interests`, from which the user continues.
     last: Vec<Option<TypeIndex>>,
 }
 

@@ -24,13 +24,13 @@ pub struct Earley<'g> {
 /// A rule, how much of its body is read, and where it began.
 pub(super) type Item = (usize, usize, usize);
 
-/// What may be read at a place of a text.
+/// Terminal that may be read at a place of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexeme {
-    /// Up to where.
+    /// End of the lexeme.
     pub(super) end: usize,
     pub(super) terminal: TerminalId,
-    /// Whether it may also stand for nothing.
+    /// True if it may also stand for nothing.
     pub(super) ignored: bool,
 }
 
@@ -115,7 +115,7 @@ impl EarleyGrammar {
         all.filter(|&terminal| next.contains(&Symbol::Terminal(terminal))).collect()
     }
 
-    /// Whether the start is finished.
+    /// True if the start is finished.
     pub(super) fn is_finished(&self, items: &BTreeSet<Item>) -> bool {
         let of_start = |item: &&Item| item.2 == 0 && self.rules[item.0].0 == self.start;
         items.iter().filter(of_start).any(|item| self.after(item).is_none())
@@ -188,7 +188,7 @@ impl Earley<'_> {
         self.grammar.expected(self.last())
     }
 
-    /// Whether what was read is a sentence.
+    /// True if what was read is a sentence.
     pub fn is_sentence(&self) -> bool {
         self.grammar.is_finished(self.last())
     }

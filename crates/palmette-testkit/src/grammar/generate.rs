@@ -65,7 +65,8 @@ pub fn over_alphabet(grammar: &Grammar) -> Grammar {
     builder.build(grammar.start(), grammar.lexing())
 }
 
-/// Up to twelve tokens of one to four bytes of texts over [`ALPHABET`], cut anywhere; some are equal.
+/// Strategy for vocabularies of at most twelve tokens, cut from texts over [`ALPHABET`]. Tokens
+/// have one to four bytes and may begin or end within a character; some are equal.
 pub fn vocabulary() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let letters = vec(prop::sample::select(&ALPHABET[..]), 1..5);
     let token = (letters, 0..2_usize, 1..5_usize).prop_map(|(letters, skipped, length)| {

@@ -10,7 +10,7 @@ use palmette_parser::{Budget, Grammar, Recognizer, RecognizerLimits, TerminalId}
 /// A stack, bottom first.
 pub(super) type Stack = Vec<StateId>;
 
-/// Most stacks that are followed side by side: ambiguous grammars have exponentially many.
+/// Limit on stacks that are followed side by side: ambiguous grammars have exponentially many.
 pub(super) const MAX_STACKS: usize = 10_000;
 
 /// A grammar's tables.

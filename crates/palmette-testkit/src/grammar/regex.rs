@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use palmette_parser::Regex;
 
-/// Where a match of `regex` that begins at `from` may end, in the order in which a backtracking matcher tries them;
-/// each once.
+/// Ends of matches of `regex` from `from`, each once, in a backtracking matcher's order.
 ///
 /// Lookarounds see all of `text`.
 pub fn ends(regex: &Regex, text: &[char], from: usize) -> Vec<usize> {
@@ -23,11 +22,11 @@ struct Match<'a> {
     text: &'a [char],
     /// The beginning of a text by itself, within one.
     alone: Option<usize>,
-    /// Where repetitions end, by what is repeated, how often, and from where: those of repetitions are tried again and again.
+    /// Ends of repetitions by their keys, since the same are tried again and again.
     known: RefCell<HashMap<Repetition, Vec<usize>>>,
 }
 
-/// What is repeated (told by where it is kept), how often at least and at most, whether as seldom as possible, and from where.
+/// Key of a repetition: address of the repeated, least and most times, reluctance, start.
 type Repetition = (*const Regex, u32, Option<u32>, bool, usize);
 
 impl Match<'_> {
@@ -128,7 +127,8 @@ impl Match<'_> {
     }
 }
 
-/// Whether some text over `alphabet` that begins with `beginning` is matched, lookarounds being taken to hold.
+/// True if `regex` matches some text over `alphabet` that begins with `beginning`. Lookarounds are
+/// taken to hold.
 ///
 /// # Panics
 /// When `regex` has more than a few thousand different derivatives: it is too large for an oracle.
@@ -149,7 +149,7 @@ pub fn may_begin(regex: &Regex, beginning: &[char], alphabet: &[char]) -> bool {
     false
 }
 
-/// The same with lookarounds that always hold; `None` where that might be fewer texts.
+/// Replaces lookarounds by ones that always hold; `None` where that might be fewer texts.
 fn without_looks(regex: &Regex) -> Option<Regex> {
     Some(match regex {
         Regex::Look { .. } => Regex::Empty,
@@ -167,7 +167,7 @@ fn each_without_looks(parts: &[Regex]) -> Option<Vec<Regex>> {
     parts.iter().map(without_looks).collect()
 }
 
-/// Whether a lookaround is in it.
+/// True if a lookaround is in it.
 pub(super) fn has_look(regex: &Regex) -> bool {
     match regex {
         Regex::Look { .. } | Regex::Whole(_) => true,
@@ -179,7 +179,7 @@ pub(super) fn has_look(regex: &Regex) -> bool {
     }
 }
 
-/// What may follow `next` in a text of `regex` (Brzozowski 1964).
+/// Derivative of `regex` by `next` (Brzozowski 1964).
 fn derivative(regex: &Regex, next: char) -> Regex {
     match regex {
         Regex::Never | Regex::Empty | Regex::Look { .. } | Regex::Tokens(_) => Regex::Never,
@@ -229,7 +229,7 @@ fn any_of(options: impl IntoIterator<Item = Regex>) -> Regex {
     Regex::alternate(once_each(flat))
 }
 
-/// Whether the empty text is matched, lookarounds being taken to hold.
+/// True if the empty text is matched, lookarounds being taken to hold.
 fn nullable(regex: &Regex) -> bool {
     match regex {
         Regex::Never | Regex::Class(_) | Regex::Tokens(_) => false,

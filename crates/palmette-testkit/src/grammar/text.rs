@@ -19,7 +19,7 @@ use super::regex::{ends, has_look, may_begin};
 #[derive(Debug)]
 pub struct TextOracle {
     rules: EarleyGrammar,
-    /// Where lexemes depend on the parser's state.
+    /// Stacks of the LR parser, where lexemes depend on its state.
     stacks: Option<LrStacks>,
     terminals: Vec<OracleTerminal>,
     lexing: Lexing,
@@ -32,34 +32,34 @@ pub struct TextOracle {
 struct OracleTerminal {
     id: TerminalId,
     regex: Regex,
-    /// Whether only the first end that a backtracking matcher finds counts.
+    /// True if only the first end that a backtracking matcher finds counts.
     first_end_only: bool,
-    /// Whether lookarounds are in it.
+    /// True if lookarounds are in it.
     looks: bool,
-    /// Whether a match is one whatever follows.
+    /// True if a match is one whatever follows.
     certain: bool,
     ignored: bool,
     in_rules: bool,
     rank: (i32, bool),
-    /// Whether it does not compete.
+    /// True if it does not compete.
     free: bool,
-    /// Whether terminals of higher ranks match all its texts: it is kept beside them.
+    /// True if terminals of higher ranks match all its texts: it is kept beside them.
     shadowed: bool,
     known: RefCell<KnownMatches>,
 }
 
-/// What was found out of a terminal, by text.
+/// Known matches of a terminal, by text.
 #[derive(Debug, Default)]
 struct KnownMatches {
-    /// Where the lexemes end that begin with the text; where no lookaround sees more than that.
+    /// Ends of lexemes that begin with the text, where no lookaround sees more than that.
     ends: HashMap<Vec<char>, Vec<usize>>,
-    /// Whether a text over the alphabet begins so, lookarounds being taken to hold.
+    /// True if a text over the alphabet begins so, lookarounds being taken to hold.
     begins: HashMap<Vec<char>, bool>,
-    /// Whether it is matched whole, lookarounds being taken to hold.
+    /// True if it is matched whole, lookarounds being taken to hold.
     matches: HashMap<Vec<char>, bool>,
 }
 
-/// How long the texts are by which a terminal's being shadowed is judged.
+/// Length of the texts by which a terminal is judged to be shadowed.
 const SHADOW_LENGTH: usize = 5;
 
 impl TextOracle {
@@ -115,8 +115,9 @@ impl TextOracle {
         self.contains_chars(&text.chars().collect::<Vec<_>>())
     }
 
-    /// Whether some text over the alphabet begins with `prefix` and is in the language. A character that is cut off at
-    /// the end may become any character of the alphabet that begins so. `None` where that was not found out.
+    /// True if some text of the language over the alphabet begins with `prefix`. A character that
+    /// is cut off at the end may become any character of the alphabet that begins so. `None` where
+    /// that was not found out.
     pub fn is_live(&self, prefix: &[u8]) -> Option<bool> {
         let (whole, rest) = match std::str::from_utf8(prefix) {
             Ok(whole) => (whole, &[][..]),
@@ -137,12 +138,13 @@ impl TextOracle {
         self.search(begun.map(|&next| [&whole[..], &[next]].concat()).collect())
     }
 
-    /// By token of `vocabulary`, whether its bytes may follow `prefix`. `None` where that was not found out.
+    /// Tells for each token of `vocabulary` if its bytes may follow `prefix`. `None` where that was
+    /// not found out.
     pub fn allowed(&self, prefix: &[u8], vocabulary: &[Vec<u8>]) -> Option<Vec<bool>> {
         vocabulary.iter().map(|token| self.is_live(&[prefix, token].concat())).collect()
     }
 
-    /// Whether one of `texts`, or something longer, is in the language.
+    /// True if one of `texts`, or something longer, is in the language.
     fn search(&self, mut texts: Vec<Vec<char>>) -> Option<bool> {
         let mut tries = 0;
         while !texts.is_empty() {
@@ -182,8 +184,9 @@ impl TextOracle {
         Some(contains)
     }
 
-    /// Whether a text is one where each lexeme is the longest that a terminal matches for which the parser's state has an action.
-    /// `None` after [`MAX_STACKS`].
+    /// True if a text is read by lexemes that depend on the parser's state. Each is then the
+    /// longest that a terminal matches for which the state has an action. `None` after
+    /// [`MAX_STACKS`].
     fn is_read_in_contexts(&self, stacks: &LrStacks, text: &[char]) -> Option<bool> {
         let mut work: Vec<_> = stacks.start().into_iter().map(|stack| (0, stack)).collect();
         let mut seen = BTreeSet::new();
@@ -215,7 +218,7 @@ impl TextOracle {
         Some(false)
     }
 
-    /// Whether `text` may begin a text of the language; `true` may be wrong.
+    /// True if `text` may begin a text of the language; `true` may be wrong.
     fn may_begin(&self, text: &[char]) -> bool {
         let lexemes: Vec<Vec<Lexeme>> =
             (0..text.len()).map(|from| self.possible_lexemes(text, from)).collect();
@@ -286,7 +289,7 @@ impl TextOracle {
 }
 
 impl OracleTerminal {
-    /// Where a lexeme that begins at `from` may end.
+    /// Ends of lexemes that begin at `from`.
     fn ends(&self, text: &[char], from: usize) -> Vec<usize> {
         if self.looks {
             return ends(&self.regex, text, from);
@@ -296,13 +299,14 @@ impl OracleTerminal {
         found.into_iter().map(|end| from + end).collect()
     }
 
-    /// Whether some text over the alphabet that begins so is matched, lookarounds being taken to hold.
+    /// True if some text over the alphabet that begins so is matched. Lookarounds are taken to
+    /// hold.
     fn may_begin(&self, beginning: &[char], alphabet: &[char]) -> bool {
         let find = |beginning: &[char]| may_begin(&self.regex, beginning, alphabet);
         known(&mut self.known.borrow_mut().begins, beginning, find)
     }
 
-    /// Whether a text is matched, lookarounds being taken to hold.
+    /// True if a text is matched, lookarounds being taken to hold.
     fn may_match(&self, text: &[char]) -> bool {
         let find = |text: &[char]| may_begin(&self.regex, text, &[]);
         known(&mut self.known.borrow_mut().matches, text, find)
@@ -318,7 +322,7 @@ impl OracleTerminal {
     }
 }
 
-/// What is known of a text, found out the first time.
+/// Looks a text up, and finds its value out the first time.
 fn known<T: Clone>(
     all: &mut HashMap<Vec<char>, T>,
     text: &[char],
@@ -332,7 +336,7 @@ fn known<T: Clone>(
     found
 }
 
-/// Whether every text of a terminal is one of terminals of higher ranks.
+/// True if every text of a terminal is one of terminals of higher ranks.
 fn is_shadowed(terminals: &[OracleTerminal], at: usize, texts: &[Vec<char>]) -> bool {
     let matches =
         |terminal: &OracleTerminal, text: &[char]| terminal.ends(text, 0).contains(&text.len());
@@ -348,7 +352,7 @@ fn is_shadowed(terminals: &[OracleTerminal], at: usize, texts: &[Vec<char>]) -> 
         })
 }
 
-/// Whether a reluctant quantifier is in it.
+/// True if a reluctant quantifier is in it.
 fn is_reluctant(regex: &Regex) -> bool {
     match regex {
         Regex::Repeat { inner, reluctant, .. } => *reluctant || is_reluctant(inner),

@@ -1,4 +1,4 @@
-//! Where lexemes of a regular expression end.
+//! Ends of the lexemes of a regular expression.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,9 @@ use palmette_parser::Regex;
 
 use crate::grammar::regex::ends;
 
-/// Where a lexeme that begins at `begin` in `text` may end, as a terminal with this regular expression: by definition,
-/// or, with reluctant quantifiers, where a backtracking matcher ends it.
+/// Ends of lexemes that begin at `begin`, of a terminal with this regular expression. They are
+/// those of the definition, or, with reluctant quantifiers, the one where a backtracking matcher
+/// ends.
 ///
 /// Cost: exponential.
 pub fn lexeme_ends(regex: &Regex, text: &[char], begin: usize) -> BTreeSet<usize> {

@@ -1,4 +1,4 @@
-//! What regular expressions match and how texts are cut into lexemes: the definitions, executed.
+//! Definitions, executed, of regular expressions' matches and of cutting texts into lexemes.
 //!
 //! Everything is seen whole: a text with all that follows, so lookaheads need no care. Nothing is fast.
 
