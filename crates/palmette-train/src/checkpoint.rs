@@ -37,11 +37,11 @@ pub(crate) struct CheckpointState {
     pub(crate) options: TrainOptions,
 }
 
-/// What a run trains beside a decoder, or in its place.
+/// Trained parts beside a decoder, or in its place.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Trained {
     draft: Option<DraftState>,
-    /// Whether the decoder stands still.
+    /// True if the decoder stands still.
     #[serde(default)]
     head_only: bool,
 }
@@ -55,7 +55,7 @@ struct DraftState {
 }
 
 impl CheckpointState {
-    /// Of a run after `step` steps; of a head alone if `head_only`.
+    /// State of a run after `step` steps; of a head alone if `head_only`.
     pub(crate) fn new(
         step: u64,
         num_examples: usize,
@@ -101,7 +101,7 @@ impl CheckpointState {
         Err(disagreement(dir, "num_examples", &saved, &Value::from(num_examples)))
     }
 
-    /// What can be wrong in a file that was not written by [`write`].
+    /// Checks a file that may not have been written by [`write`].
     fn check_shape(&self) -> Result<(), String> {
         check_trainable(&self.config)?;
         let vocab = self.config.vocab_size as u64;
@@ -254,7 +254,7 @@ fn array_files<'a>(
     always.into_iter().chain(average).map(|(name, values)| (dir.join(name), values))
 }
 
-/// Whether `dir` holds a checkpoint, or its neighbour does because writing one was interrupted.
+/// True if `dir` holds a checkpoint, or its neighbour does after an interrupted write.
 pub fn has_checkpoint(dir: &Path) -> bool {
     dir.exists() || tensor_file::neighbour(dir, "previous").exists()
 }

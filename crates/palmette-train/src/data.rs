@@ -1,4 +1,4 @@
-//! Where the sequences come from.
+//! Sources of sequences: data sets by epoch and place.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -8,11 +8,11 @@ use crate::network::{Branches, NO_TARGET};
 /// One sequence and what to predict along it; filled again and again, so that it keeps its memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Example {
-    /// What the model reads.
+    /// Tokens that the model reads.
     pub tokens: Vec<u32>,
     /// `targets[i]` is to be predicted after `tokens[..=i]`; [`NO_TARGET`] for nothing.
     pub targets: Vec<u32>,
-    /// What a draft head is to say, and after which tokens; none where there is no draft head.
+    /// Targets of a draft head, and after which tokens; none without a draft head.
     pub branches: Branches,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong in training; every message names the value, the rule and the way out.
+//! Errors of training; every message names the value, the rule and the way out.
 
 use std::path::{Path, PathBuf};
 
@@ -84,18 +84,18 @@ impl TrainError {
         TrainErrorKind::File { path: path.to_owned(), reason: reason.into() }.into()
     }
 
-    /// Whether the loss or the gradient stopped being finite; an earlier checkpoint may be resumed
+    /// True if the loss or the gradient stopped being finite. An earlier checkpoint may be resumed
     /// with other options.
     pub fn is_divergence(&self) -> bool {
         matches!(*self.0, TrainErrorKind::Diverged { .. })
     }
 
-    /// Whether a checkpoint and the run that wants to resume it disagree.
+    /// True if a checkpoint and the run that wants to resume it disagree.
     pub fn is_disagreement(&self) -> bool {
         matches!(*self.0, TrainErrorKind::Disagrees { .. })
     }
 
-    /// Whether the operating system refused a file, as opposed to what the file says.
+    /// True if the operating system refused a file, as opposed to what the file says.
     pub fn is_io(&self) -> bool {
         matches!(*self.0, TrainErrorKind::Io { .. })
     }

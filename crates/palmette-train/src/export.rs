@@ -13,7 +13,7 @@ use crate::error::TrainError;
 use crate::params::{Layout, Params, check_trainable};
 use crate::tensor_file;
 
-/// How exported weights are stored.
+/// Number format of exported weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExportDtype {
@@ -27,7 +27,7 @@ pub enum ExportDtype {
 }
 
 impl ExportDtype {
-    /// As `torch_dtype` spells it in `config.json`.
+    /// Name by which `torch_dtype` spells it in `config.json`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Float32 => "float32",

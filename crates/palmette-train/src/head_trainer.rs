@@ -52,7 +52,7 @@ struct States {
 /// Some branches of a batch: their own gradient and their own memory.
 #[derive(Debug, Default)]
 struct Block {
-    /// Of all weights; those of the decoder stay 0.
+    /// Gradient of all weights; that of the decoder stays 0.
     gradient: Vec<f32>,
     scratch: DraftScratch,
     loss: f64,

@@ -7,7 +7,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use crate::data::{Dataset, Example};
 
-/// How histories vary from epoch to epoch, so that small data is not learnt by heart.
+/// Variation of histories between epochs, so that small data is not learnt by heart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Augmentation {
     /// Share of examples that begin at a random item rather than at the first.
@@ -48,7 +48,7 @@ impl HistoryDataset {
         Self { histories, format, augmentation, has_branches, examples }
     }
 
-    /// The same with a branch for every item, so that a draft head learns to say it from what is before it.
+    /// Adds a branch for every item, so that a draft head learns to say it.
     #[must_use]
     pub fn with_branches(self) -> Self {
         Self { has_branches: true, ..self }

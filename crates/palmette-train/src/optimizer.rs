@@ -56,7 +56,7 @@ fn sum_of_squares(values: &[f32]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>()
 }
 
-/// What a gradient of this norm is multiplied by so that the norm is at most `limit`; 0 is no limit.
+/// Factor that reduces a gradient of this norm to `limit`; 0 is no limit.
 pub(crate) fn clip_factor(norm: f64, limit: f32) -> f32 {
     let limit = f64::from(limit);
     if limit > 0.0 && norm > limit { (limit / norm) as f32 } else { 1.0 }
@@ -146,7 +146,8 @@ impl AdamW {
         self.step_from(0, weights, gradient, layout, options, gradient_scale, learning_rate, step);
     }
 
-    /// As [`step`](Self::step) for the weights from place `from` on, whose gradient is given; the others stay as they are.
+    /// Updates the weights from place `from` on as [`step`](Self::step) does; the others stay.
+    /// Their gradient alone is given.
     #[expect(clippy::too_many_arguments, reason = "the arrays and scalars of the published update")]
     pub(crate) fn step_from(
         &mut self,

@@ -1,10 +1,10 @@
-//! How to train: every number a run depends on besides the data and the model's shape.
+//! Options of training: every number besides the data and the model's shape.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{TrainError, TrainErrorKind};
 
-/// How long to train; the learning rate's schedule is stretched over it.
+/// Duration of training, over which the learning rate's schedule is stretched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Duration {
@@ -14,14 +14,14 @@ pub enum Duration {
     Steps(u64),
 }
 
-/// How to train.
+/// Options of training.
 ///
 /// All but [`TrainOptions::threads`] influence the result, and a checkpoint is resumed only with the
 /// same values of those.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainOptions {
-    /// How long to train.
+    /// Duration of training.
     pub duration: Duration,
     /// Sequences per step.
     pub batch_size: usize,
@@ -33,7 +33,7 @@ pub struct TrainOptions {
     pub warmup_steps: u64,
     /// AdamW's decoupled decay per step, times the learning rate. Norms never decay.
     pub weight_decay: f32,
-    /// Whether the token embedding decays too.
+    /// True if the token embedding decays too.
     pub decay_embeddings: bool,
     /// AdamW's memory of the gradient.
     pub beta1: f32,
@@ -47,8 +47,8 @@ pub struct TrainOptions {
     pub dropout: f32,
     /// The share of the wanted distribution that is spread over the whole vocabulary.
     pub label_smoothing: f32,
-    /// What the loss of the next tokens counts beside that of a draft head's codes, which counts 1; without a draft head
-    /// a factor of all that is minimised.
+    /// Weight of the next tokens' loss beside that of a draft head's codes. The latter counts 1;
+    /// without a draft head it is a factor of all that is minimised.
     pub next_token_weight: f32,
     /// The memory of the weights' moving average; 0 turns the average off.
     pub average_decay: f32,

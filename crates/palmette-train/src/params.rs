@@ -41,9 +41,9 @@ pub struct NamedTensor {
     pub name: String,
     /// Row-major; `[out, in]` for a projection, `[width]` for a norm.
     pub shape: Vec<usize>,
-    /// Where its first value is.
+    /// Place of its first value.
     pub offset: usize,
-    /// What the tensor is for, which decides how it is drawn and whether it decays.
+    /// Role of the tensor, which decides how it is drawn and if it decays.
     pub(crate) role: Role,
 }
 
@@ -54,7 +54,7 @@ impl NamedTensor {
     }
 }
 
-/// What a tensor is for.
+/// Role of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The token embedding; when tied, the output head as well.
@@ -67,7 +67,7 @@ pub(crate) enum Role {
     Norm,
     /// A matrix of a draft head's transition.
     Transition,
-    /// What is added to a projection.
+    /// A vector that is added to a projection.
     Bias,
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct DraftLevelRanges {
     pub(crate) num_codes: usize,
     /// `[codes, D]`
     pub(crate) head: Range<usize>,
-    /// Where the state moves on from this level by weights.
+    /// Transition by weights from this level to the next, where there is one.
     pub(crate) transition: Option<TransitionRanges>,
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct TransitionRanges {
     pub(crate) state: Range<usize>,
 }
 
-/// Where each tensor of a model lies in the flat arrays of weights, gradients and moments.
+/// Layout of a model's tensors in the flat arrays of weights, gradients and moments.
 ///
 /// Tensors lie one after another without gaps, in the order of [`Layout::tensors`].
 #[derive(Clone, Debug)]
@@ -340,9 +340,10 @@ impl Params {
         params
     }
 
-    /// The same decoder with a vocabulary of `vocab_size` tokens. In embeddings and head the rows of `new` tokens, and of those
-    /// that there was no row for, are normal about the mean of the rows before the first of them, each column with a tenth of these rows'
-    /// deviation: alike, and not equal. The same seed draws the same.
+    /// Grows the decoder's vocabulary to `vocab_size` tokens. In embeddings and head the rows of
+    /// `new` tokens, and of those that there was no row for, are normal about the mean of the rows
+    /// before the first of them, each column with a tenth of these rows' deviation: alike, and not
+    /// equal. The same seed draws the same.
     ///
     /// # Panics
     /// When the vocabulary would shrink, or has no tokens before the new ones.
@@ -394,7 +395,7 @@ impl Params {
         &self.layout.config
     }
 
-    /// Where each tensor lies.
+    /// Layout of the tensors.
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }

@@ -47,7 +47,7 @@ pub(crate) struct TokenizeArgs {
     /// Replace OUT, and the file of --save
     #[arg(long)]
     overwrite: bool,
-    /// What becomes of items with the same codes
+    /// Treatment of items with the same codes
     #[arg(long, value_enum, default_value_t = CollisionsArg::Reassign)]
     collisions: CollisionsArg,
     /// Keep the codebooks, for items to come
@@ -62,7 +62,7 @@ pub(crate) struct TokenizeArgs {
     )]
     tokenizer: Option<PathBuf>,
 
-    /// How codebooks are learned
+    /// Method of learning codebooks
     #[arg(long, value_enum, default_value_t = MethodArg::KMeans, help_heading = "Codebooks")]
     method: MethodArg,
     /// Codes of an ID
@@ -81,10 +81,10 @@ pub(crate) struct TokenizeArgs {
     #[arg(long, value_name = "N", help_heading = "Codebooks")]
     threads: Option<NonZeroUsize>,
 
-    /// Most rounds of k-means a level
+    /// Limit on the rounds of k-means a level
     #[arg(long, value_name = "N", default_value_t = 50, help_heading = "k-means")]
     rounds: usize,
-    /// Most items that centres are learned from; of more, that many are drawn
+    /// Limit on the items that centres are learned from; larger sets are sampled
     #[arg(long, value_name = "N", default_value_t = 200_000, help_heading = "k-means")]
     max_items: usize,
 
@@ -109,7 +109,7 @@ pub(crate) struct TokenizeArgs {
     /// Adam's learning rate
     #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "rq-vae")]
     learning_rate: f64,
-    /// How strongly the encoder is drawn to the entries
+    /// Strength with which the encoder is drawn to the entries
     #[arg(long, value_name = "X", default_value_t = 0.25, help_heading = "rq-vae")]
     commitment: f32,
 
@@ -128,7 +128,7 @@ enum MethodArg {
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 enum CollisionsArg {
-    /// They share the ID
+    /// Items share the ID
     Keep,
     /// All but one get the nearest free last code
     Reassign,

@@ -15,17 +15,17 @@ use crate::options::{Duration, TrainOptions};
 use crate::params::{Layout, Params, check_trainable};
 use crate::schedule;
 
-/// What one step did.
+/// Report of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepReport {
     /// Steps taken, this one included.
     pub step: u64,
     /// The epoch whose examples were read, from 0.
     pub epoch: u64,
-    /// What is minimised, before the update, label smoothing included: the mean over the batch's targets, and over the
-    /// codes that a draft head is to say.
+    /// Loss before the update, label smoothing included, as it is minimised. It is the mean over
+    /// the batch's targets, and over the codes that a draft head is to say.
     pub loss: f64,
-    /// Of that, the draft head's part.
+    /// Draft head's part of the loss.
     pub draft_loss: f64,
     /// The learning rate of the update.
     pub learning_rate: f64,
@@ -264,7 +264,7 @@ impl<D: Dataset> Trainer<D> {
         self.arrays.params.config()
     }
 
-    /// How this run trains.
+    /// Options of this run.
     pub fn options(&self) -> &TrainOptions {
         &self.options
     }
@@ -302,7 +302,7 @@ impl<D: Dataset> Trainer<D> {
         }
     }
 
-    /// Whether the planned duration is over.
+    /// True if the planned duration is over.
     pub fn is_finished(&self) -> bool {
         self.step >= self.total_steps()
     }

@@ -79,10 +79,10 @@ pub(crate) struct TrainArgs {
     /// Width of a head
     #[arg(long, value_name = "N", default_value_t = 32, help_heading = "Model")]
     head_dim: usize,
-    /// Most recent items that a prompt holds
+    /// Limit on a prompt's items, the most recent ones
     #[arg(long, value_name = "N", default_value_t = 50, help_heading = "Model")]
     pub(crate) max_history: usize,
-    /// How weights are stored
+    /// Number format of stored weights
     #[arg(long, value_enum, default_value_t = Dtype::F32, help_heading = "Model")]
     pub(crate) dtype: Dtype,
 
@@ -120,7 +120,7 @@ impl From<ExportDtype> for Dtype {
 }
 
 impl Dtype {
-    /// As it is said on the command line.
+    /// Name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",

@@ -1,4 +1,4 @@
-//! How a run went, epoch by epoch, and which of its validations is the best.
+//! Course of a run, epoch by epoch, and the best of its validations.
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,9 @@ pub(crate) struct Course {
 pub(crate) struct EpochLog {
     /// From 1.
     pub(crate) epoch: u64,
-    /// What is minimised: the mean over the epoch's steps.
+    /// Loss that is minimised: the mean over the epoch's steps.
     pub(crate) loss: f64,
-    /// Of that, a draft head's part: the mean over its codes.
+    /// Draft head's part of the loss: the mean over its codes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) draft_loss: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ impl Course {
         self.epochs.push(entry);
     }
 
-    /// Whether a validation is better than all before it.
+    /// True if a validation is better than all before it.
     pub(crate) fn is_better(&self, validation: &Validation) -> bool {
         self.best.as_ref().is_none_or(|best| validation.ndcg_at_10 > best.ndcg_at_10)
     }

@@ -25,16 +25,16 @@ use super::run::{Run, Setup};
 use super::run_args::RunArgs;
 use super::{data, fingerprint};
 
-/// What `draft.json` tells besides the run's course.
+/// Contents of `draft.json` besides the run's course.
 #[derive(Debug, Serialize, Deserialize)]
 struct Drafting {
     options: TrainOptions,
     form: DraftForm,
     head_only: bool,
     command: RunOptions,
-    /// Of the catalog and the histories.
+    /// Fingerprint of the catalog and the histories.
     fingerprint: String,
-    /// Of the model that the run began with.
+    /// Fingerprint of the model that the run began with.
     model_fingerprint: String,
     /// The newest items, which are kept from training.
     cold_items: usize,

@@ -48,10 +48,10 @@ pub(crate) struct DraftArgs {
     /// effect then
     #[arg(long, help_heading = "Head")]
     pub(crate) head_only: bool,
-    /// What a level's probabilities are made from
+    /// Inputs from which a level's probabilities are made
     #[arg(long, value_enum, default_value_t = InputArg::Both, help_heading = "Head")]
     input: InputArg,
-    /// How the state moves over a chosen code
+    /// Form of the state's move over a chosen code
     #[arg(long, value_enum, default_value_t = TransitionArg::Rnn, help_heading = "Head")]
     transition: TransitionArg,
 
@@ -64,8 +64,8 @@ pub(crate) struct DraftArgs {
     /// Highest learning rate
     #[arg(long, value_name = "X", default_value_t = 1e-3, help_heading = "Training")]
     learning_rate: f32,
-    /// What the loss of next tokens counts beside the head's; 0 is what the paper minimises; of 0.2 and 1 the first
-    /// gave the better heads on two data sets
+    /// Weight of the loss of next tokens beside the head's. 0 is what the paper minimises; of 0.2
+    /// and 1 the first gave the better heads on two data sets
     #[arg(long, value_name = "X", default_value_t = 0.2, help_heading = "Training")]
     next_token_weight: f32,
     #[command(flatten)]

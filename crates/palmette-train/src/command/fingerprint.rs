@@ -4,7 +4,7 @@ use palmette_catalog::Catalog;
 use palmette_eval::UserHistories;
 use palmette_train::Params;
 
-/// Of the semantic IDs of a catalog and the histories.
+/// Fingerprint of a catalog's semantic IDs and the histories.
 pub(crate) fn of_data(catalog: &Catalog, histories: &UserHistories) -> String {
     let mut hash = Fnv::default();
     let mut add_all = |values: &mut dyn ExactSizeIterator<Item = u32>| {
@@ -17,7 +17,7 @@ pub(crate) fn of_data(catalog: &Catalog, histories: &UserHistories) -> String {
     hash.digits()
 }
 
-/// Of a model's weights.
+/// Fingerprint of a model's weights.
 pub(crate) fn of_weights(params: &Params) -> String {
     let mut hash = Fnv::default();
     params.values().iter().for_each(|weight| hash.add(weight.to_bits()));

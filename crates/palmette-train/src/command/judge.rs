@@ -1,4 +1,4 @@
-//! Who asks at validation.
+//! Judges: recommenders that are asked at validation.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) struct Judge<'a> {
     catalog: Arc<Catalog>,
     prompts: Prompts,
     questions: Vec<Question<'a>>,
-    /// Whether the decoder or its draft head is asked.
+    /// Mode that asks the decoder or its draft head.
     mode: Mode,
     beam_width: usize,
     threads: usize,
@@ -48,7 +48,7 @@ impl<'a> Judge<'a> {
         self.prompts.format()
     }
 
-    /// Whether a draft head is asked.
+    /// True if a draft head is asked.
     pub(crate) fn asks_head(&self) -> bool {
         matches!(self.mode, Mode::Draft(_))
     }

@@ -1,4 +1,4 @@
-//! What a run trains: a whole model, or a draft head alone.
+//! Learners: a whole model, or a draft head alone.
 
 use std::path::Path;
 

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::course::Course;
 use super::run_args::RunArgs;
 
-/// What a log tells of a run besides its course.
+/// Facts that a log tells of a run besides its course.
 pub(crate) trait About: Serialize + DeserializeOwned {
     /// In the model's directory.
     const FILE_NAME: &str;
 
-    /// What the run depends on, as it was said on the command line.
+    /// Settings that the run depends on, as the command line spells them.
     fn settings(&self) -> Vec<Setting>;
 
     /// Files of the run, with numbers that other contents do not have.
@@ -64,7 +64,7 @@ impl<A: About> Log<A> {
     }
 }
 
-/// What `train` and `draft` are both told and no checkpoint holds.
+/// Options of both `train` and `draft` that no checkpoint holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunOptions {
     hold_out: HoldOut,

@@ -1,18 +1,18 @@
-//! What `train` and `draft` say in the end.
+//! Closing words of `train` and `draft`.
 
 use std::io::Write;
 use std::path::Path;
 
 use super::course::Course;
 
-/// What a training came to, for its user.
+/// Outcome of a training, for its user.
 pub(super) struct Outcome<'a> {
     pub(super) out: &'a Path,
     pub(super) parameters: usize,
     pub(super) course: &'a Course,
-    /// What is in OUT, with its verb.
+    /// Words for the contents of OUT, with their verb.
     pub(super) made: &'a str,
-    /// What the last epoch's is taken of, where nobody was asked.
+    /// Noun for the last epoch's result, where nobody was asked at validation.
     pub(super) latest: &'a str,
 }
 

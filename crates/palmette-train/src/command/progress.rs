@@ -1,4 +1,4 @@
-//! What a person sees while a run goes on.
+//! Progress that a person sees during a run.
 
 use std::io::IsTerminal;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How a model gets to OUT: written beside it, then moved file by file.
+//! Publication of a model in OUT: written beside it, then moved file by file.
 //!
 //! At every moment OUT holds no weights or a whole model. The weights are the last to be moved, and
 //! where a file beside them changes, the old ones are the first to go. Within a run those files do

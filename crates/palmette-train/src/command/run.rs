@@ -22,11 +22,11 @@ use super::run_args::RunArgs;
 /// the result.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What a run is given besides its arguments.
+/// Setup of a run besides its arguments.
 pub(crate) struct Setup<'a, A> {
     pub(crate) about: A,
     pub(crate) judge: Judge<'a>,
-    /// How weights are stored.
+    /// Number format of stored weights.
     pub(crate) dtype: ExportDtype,
     /// Validations without a better one after which the run stops; 0 for never.
     pub(crate) patience: u64,

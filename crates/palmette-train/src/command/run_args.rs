@@ -1,4 +1,5 @@
-//! What `train` and `draft` are both told: data, what is held out, how steps are taken, and how the run is watched.
+//! Arguments of both `train` and `draft`. They are the data, what is held out, how steps are taken,
+//! and how the run is watched.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -32,9 +33,10 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with = "resume")]
     pub(crate) overwrite: bool,
 
-    /// What is kept from training: both the validation and the test item, to choose and measure a
-    /// model; the test item only, for a last run with what validation chose; or nothing, for a
-    /// model that goes into service. Without validation OUT holds the latest model
+    /// Items of each history that are kept from training. Both the validation and the test item, to
+    /// choose and measure a model; the test item only, for a last run with what validation chose;
+    /// or nothing, for a model that goes into service. Without validation OUT holds the latest
+    /// model
     #[arg(long, value_enum, default_value_t = HoldOutArg::Both, help_heading = "Training")]
     hold_out: HoldOutArg,
     /// Hold out this share of the items too, the newest by first appearance in the histories: no
@@ -131,7 +133,7 @@ impl RunArgs {
         at_least_one("validation-beam-width", width, "a search needs a beam")
     }
 
-    /// Where the run's checkpoint is.
+    /// Directory of the run's checkpoint.
     pub(crate) fn checkpoint(&self) -> PathBuf {
         self.out.join("checkpoint")
     }
@@ -154,7 +156,7 @@ impl RunArgs {
         }
     }
 
-    /// What both commands take alike; the rest is default.
+    /// Options that both commands take alike; the rest is default.
     pub(crate) fn train_options(&self) -> TrainOptions {
         TrainOptions {
             warmup_steps: self.warmup_steps,

@@ -14,7 +14,7 @@ const TOKENIZER: &str = "tokenizer.json";
 /// Files that are taken along as they are.
 const BESIDE_THE_TOKENIZER: [&str; 3] =
     ["tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"];
-/// Most tokens of a prompt where the template does not say.
+/// Limit on the tokens of a prompt where the template gives none.
 const DEFAULT_PROMPT_TOKENS: usize = 1024;
 
 /// Weights and prompts that a run begins with.

@@ -20,13 +20,13 @@ use super::run_args::RunArgs;
 use super::start::Start;
 use super::{data, fingerprint};
 
-/// What `training.json` tells besides the run's course.
+/// Contents of `training.json` besides the run's course.
 #[derive(Debug, Serialize, Deserialize)]
 struct Training {
     options: TrainOptions,
     model: ModelConfig,
     command: CommandOptions,
-    /// Of the catalog and the histories.
+    /// Fingerprint of the catalog and the histories.
     fingerprint: String,
     training_histories: usize,
     training_items: usize,
@@ -38,7 +38,7 @@ struct Training {
     began_with: Option<String>,
 }
 
-/// What a run depends on that its checkpoint does not hold.
+/// Options that a run depends on and its checkpoint does not hold.
 #[derive(Debug, Serialize, Deserialize)]
 struct CommandOptions {
     #[serde(flatten)]

@@ -5,8 +5,8 @@ use std::ops::Range;
 /// In a list of targets: nothing is to be predicted at this position.
 pub const NO_TARGET: u32 = u32::MAX;
 
-/// What a row sees of its own sequence, counted from the sequence's first row: the rows before `prefix`, and those
-/// from `own` to itself. In a plain sequence that is `0` and `0`.
+/// Rows that a row sees: those before `prefix`, and from `own` to itself. They are counted from the
+/// sequence's first row. In a plain sequence that is `0` and `0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) prefix: u32,
@@ -181,9 +181,9 @@ impl PackedBatch {
 /// The branches of one sequence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Branches {
-    /// How many tokens of the sequence come before each.
+    /// Number of tokens of the sequence before each branch.
     pub after: Vec<u32>,
-    /// What each is to say: as many tokens for one as for another.
+    /// Targets of each branch: as many tokens for one as for another.
     pub targets: Vec<u32>,
 }
 
@@ -219,7 +219,7 @@ impl<'a> BatchView<'a> {
         windows.map(move |(i, w)| (first + i, w[0] - base..w[1] - base))
     }
 
-    /// What each row sees of its sequence, `[N]`.
+    /// Rows that each row sees of its sequence, `[N]`.
     pub(crate) fn seen(&self) -> &'a [Seen] {
         self.seen
     }

@@ -20,7 +20,7 @@ use crate::params::{DraftRanges, Layout};
 /// Branches that are computed together.
 pub(crate) const BRANCHES: usize = 64;
 
-/// How the loss is formed.
+/// Form of the loss.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DraftLossForm {
     /// The share of the wanted distribution that is spread over the level's codes.

@@ -3,7 +3,7 @@
 //! Forward and backward ask the same question and get the same answer, so no mask is stored; and
 //! since a sequence's place in the batch is part of the question, shards and threads do not matter.
 
-/// Which values of a step are dropped.
+/// Choice of the values that a step drops.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
     /// The share of values set to 0, in [0, 1); the others are divided by `1 - rate`.

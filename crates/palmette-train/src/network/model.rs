@@ -15,8 +15,9 @@ use super::workspace::{LayerActivations, Scratch, Workspace};
 use super::{branches, embedding, linear, rms_norm, swiglu};
 use crate::params::{LayerRanges, Layout};
 
-/// What is minimised: the mean cross-entropy over the targets of the whole batch, times
-/// [`next_token_weight`](Self::next_token_weight), and that over the codes that its branches are to say.
+/// Objective of training: the mean cross-entropy of next tokens and of branches' codes. The former
+/// is the mean over the targets of the whole batch, times
+/// [`next_token_weight`](Self::next_token_weight).
 #[derive(Clone, Copy, Debug)]
 pub struct Objective {
     /// The share of the wanted distribution that is spread over the whole vocabulary, in [0, 1).
@@ -25,7 +26,7 @@ pub struct Objective {
     pub dropout: Dropout,
     /// Targets of the whole batch, of which the given part may be one shard.
     pub num_targets: usize,
-    /// What the part of the next tokens is multiplied by.
+    /// Factor of the next tokens' part.
     pub next_token_weight: f32,
     /// Codes that the branches of the whole batch are to say.
     pub num_draft_targets: usize,
@@ -49,7 +50,7 @@ impl std::ops::Add for LossSums {
 }
 
 impl Objective {
-    /// What is minimised, from the sums over the whole batch.
+    /// Loss that is minimised, from the sums over the whole batch.
     pub fn mean(&self, sums: LossSums) -> f64 {
         let mean = |sum: f64, count: usize| if count == 0 { 0.0 } else { sum / count as f64 };
         f64::from(self.next_token_weight) * mean(sums.next_token, self.num_targets)

@@ -13,7 +13,7 @@ use crate::params::Layout;
 /// Rows with a target that are computed together.
 pub(crate) const ROWS: usize = 128;
 
-/// How the loss is formed.
+/// Form of the loss.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LossForm {
     pub(crate) label_smoothing: f32,

@@ -1,4 +1,4 @@
-//! What the layers' tests share: comparisons, and the definitions in plain f64 loops.
+//! Helpers of the layers' tests: comparisons, and the definitions in plain f64 loops.
 
 use palmette_model::{Architecture, ModelConfig};
 

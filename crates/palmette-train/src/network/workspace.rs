@@ -22,7 +22,7 @@ pub struct Workspace {
     pub(crate) scratch: Scratch,
 }
 
-/// What one layer's forward pass keeps for its backward pass.
+/// Activations of one layer's forward pass, kept for its backward pass.
 #[derive(Debug, Default)]
 pub(crate) struct LayerActivations {
     /// `[N, D]`: the residual stream that enters the layer.

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use crate::error::{TrainError, TrainErrorKind};
 
-/// What becomes of items that got the same codes.
+/// Treatment of items that got the same codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collisions {
-    /// They share an ID; a catalog lists all of them under it.
+    /// Items share an ID; a catalog lists all of them under it.
     Keep,
     /// All but the one that fits best get another last code: the unused one under the same prefix that fits best.
     Reassign,
@@ -22,7 +22,7 @@ pub struct Separated {
     pub codes: Vec<u32>,
     /// One more than the tokenizer's where a code was appended.
     pub levels: usize,
-    /// How many items got another code than their nearest.
+    /// Number of items that got another code than their nearest.
     pub moved: usize,
 }
 

@@ -53,7 +53,7 @@ impl Embeddings {
         &self.values
     }
 
-    /// The same with each vector scaled to length 1, as cosine similarity sees them; zero vectors stay.
+    /// Scales each vector to length 1, as cosine similarity sees them; zero vectors stay.
     pub fn normalized(mut self) -> Self {
         for row in self.values.chunks_mut(self.width) {
             let length = row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();

@@ -89,7 +89,7 @@ fn centre(rows: &[f32], width: usize, codes: &[u32], distances: &mut [f32], cent
     }
 }
 
-/// Where the greatest distance is; of equal ones the first.
+/// Place of the greatest distance; of equal ones the first.
 fn farthest(distances: &[f32]) -> usize {
     let mut best = 0;
     for (at, &distance) in distances.iter().enumerate() {

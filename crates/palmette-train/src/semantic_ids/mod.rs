@@ -31,7 +31,7 @@ pub use residual_k_means::{KMeansOptions, ResidualKMeans};
 pub use rq_vae::{RqVae, RqVaeOptions};
 pub use tokenizer::{Encoded, FitProgress, Method, Tokenizer};
 
-/// As many codes as a level may have.
+/// Largest number of codes that a level may have.
 pub const MAX_CODES: usize = 65_536;
-/// As many levels as a semantic ID may have here.
+/// Largest number of levels that a semantic ID may have here.
 pub const MAX_LEVELS: usize = 16;

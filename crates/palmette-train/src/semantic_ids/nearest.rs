@@ -1,4 +1,4 @@
-//! Which entry of a codebook is nearest to each vector.
+//! Search for the entry of a codebook that is nearest to each vector.
 
 use palmette_matmul::{MatMut, MatRef, Write, matmul};
 use palmette_model::kernels::dot;

@@ -11,14 +11,14 @@ use crate::network::linear;
 /// The shape of a perceptron.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Perceptron {
-    /// Of the input, then of each layer's output.
+    /// Width of the input, then of each layer's output.
     widths: Vec<usize>,
 }
 
 /// The activations of some rows, kept for the backward pass.
 #[derive(Debug, Default)]
 pub(super) struct Activations {
-    /// Of each layer, after ReLU where there is one.
+    /// Output of each layer, after ReLU where there is one.
     layers: Vec<Vec<f32>>,
     gradient: Vec<f32>,
     below: Vec<f32>,
@@ -32,7 +32,7 @@ impl Activations {
 }
 
 impl Perceptron {
-    /// Of these widths: the input's, then each layer's.
+    /// Perceptron of these widths: the input's, then each layer's.
     pub(super) fn new(widths: Vec<usize>) -> Self {
         Self { widths }
     }
@@ -46,7 +46,7 @@ impl Perceptron {
         self.widths.windows(2).map(|pair| pair[0] * pair[1] + pair[1]).sum()
     }
 
-    /// Where layer `layer`'s w `[out, in]` and b `[out]` lie.
+    /// Places of layer `layer`'s w `[out, in]` and b `[out]`.
     pub(super) fn ranges(&self, layer: usize) -> (Range<usize>, Range<usize>) {
         let size = |pair: &[usize]| pair[0] * pair[1] + pair[1];
         let start: usize = self.widths.windows(2).take(layer).map(size).sum();

@@ -1,10 +1,10 @@
-//! How good semantic IDs are.
+//! Quality of semantic IDs.
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 
-/// How a level's codes are used, and what it leaves over.
+/// Use of a level's codes, and the error after it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LevelUse {
     /// Codes that some item has.
@@ -17,7 +17,7 @@ pub struct LevelUse {
     pub reconstruction_error: f64,
 }
 
-/// How good semantic IDs are, before anything is done about collisions.
+/// Quality of semantic IDs, before anything is done about collisions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Quality {
     /// Items.
@@ -26,15 +26,15 @@ pub struct Quality {
     pub distinct_ids: usize,
     /// Items that share their ID with another, as a share of all.
     pub collision_rate: f64,
-    /// Most items with one ID.
+    /// Number of items of the ID that has the most.
     pub largest_collision: usize,
     /// Each level, from the first.
     pub levels: Vec<LevelUse>,
 }
 
 impl Quality {
-    /// Of codes `[N, L]` of `count` codes a level; `errors` has the mean squared error of an embedding after each level, and
-    /// `variance` that of their mean.
+    /// Measures codes `[N, L]` of `count` codes a level. `errors` has the mean squared error of an
+    /// embedding after each level, and `variance` that of their mean.
     pub(super) fn of(codes: &[u32], count: usize, errors: &[f64], variance: f64) -> Self {
         let levels = errors.len();
         let items = codes.len() / levels;

@@ -7,12 +7,12 @@ use super::embeddings::rows_of;
 use super::k_means::k_means;
 use super::nearest::Nearest;
 
-/// How [`ResidualKMeans`] are fitted.
+/// Options of fitting [`ResidualKMeans`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KMeansOptions {
-    /// Most rounds of k-means a level.
+    /// Limit on the rounds of k-means a level.
     pub rounds: usize,
-    /// Most items that centres are learned from; of more, that many are drawn.
+    /// Limit on the items that centres are learned from; larger sets are sampled.
     pub max_items: usize,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn quantise(rows: &[f32], width: usize, codebooks: &[Vec<f32>]) -> (V
     (codes, errors)
 }
 
-/// What each row's entry leaves over.
+/// Subtracts from each row its entry.
 pub(super) fn subtract(residual: &mut [f32], width: usize, codebook: &[f32], chosen: &[u32]) {
     residual.par_chunks_mut(width).zip(chosen).for_each(|(row, &code)| {
         let entry = &codebook[code as usize * width..][..width];

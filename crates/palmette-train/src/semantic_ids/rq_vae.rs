@@ -20,13 +20,13 @@ use crate::optimizer::{GradientSum, Update};
 
 /// Rows that one thread computes at a time; gradients are summed in the order of these pieces.
 const PIECE: usize = 128;
-/// Most rows from which codebooks are begun.
+/// Limit on the rows from which codebooks are begun.
 const ROWS_TO_BEGIN: usize = 20_000;
 const ROUNDS_TO_BEGIN: usize = 20;
 const BETAS: [f32; 2] = [0.9, 0.999];
 const EPSILON: f32 = 1e-8;
 
-/// How an [`RqVae`] is trained.
+/// Options of training an [`RqVae`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RqVaeOptions {
     /// Widths of the layers between an embedding and z; the decoder has them in reverse.
@@ -69,13 +69,13 @@ pub struct RqVae {
     pub(super) scaling: Scaling,
     pub(super) encoder: Perceptron,
     pub(super) decoder: Perceptron,
-    /// Of the encoder, then of the decoder.
+    /// Weights of the encoder, then of the decoder.
     pub(super) weights: Vec<f32>,
     /// `[K, latent]` for each level.
     pub(super) codebooks: Vec<Vec<f32>>,
 }
 
-/// What embeddings are reduced by before the encoder sees them: their mean, and one number that gives them unit variance.
+/// Scaling of embeddings before the encoder: their mean, and one number for unit variance.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scaling {
     pub(super) mean: Vec<f32>,
@@ -104,7 +104,7 @@ impl Scaling {
 struct Piece {
     encoded: Activations,
     decoded: Activations,
-    /// Of encoder, decoder, and codebooks one after another.
+    /// Gradient of encoder, decoder, and codebooks one after another.
     gradient: Vec<f32>,
     /// Codes, `[rows, L]`.
     codes: Vec<u32>,

@@ -1,4 +1,4 @@
-//! What gives items their semantic IDs.
+//! Tokenizers of items, which give them their semantic IDs.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,21 +15,21 @@ use super::rq_vae::{RqVae, RqVaeOptions, Scaling};
 use super::{Embeddings, MAX_CODES, MAX_LEVELS};
 use crate::error::{TrainError, TrainErrorKind};
 
-/// How codebooks are learned.
+/// Method of learning codebooks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Method {
-    /// By residual k-means.
+    /// Residual k-means.
     KMeans(KMeansOptions),
     /// Together with an encoder.
     RqVae(RqVaeOptions),
 }
 
-/// How far fitting has come.
+/// Progress of fitting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FitProgress {
     /// Levels or epochs done.
     pub done: usize,
-    /// Of how many.
+    /// Number of levels or epochs to do.
     pub of: usize,
     /// The mean loss of the epoch, where there is one.
     pub loss: Option<f64>,
@@ -48,9 +48,9 @@ pub struct Tokenizer {
 pub struct Encoded {
     /// `[N, L]`
     pub codes: Vec<u32>,
-    /// How good they are.
+    /// Quality of the IDs.
     pub quality: Quality,
-    /// What is left of each item before its last code, `[N, width]`.
+    /// Residual of each item before its last code, `[N, width]`.
     left: Vec<f32>,
     /// The last codebook, `[K, width]`.
     last: Vec<f32>,
@@ -58,7 +58,7 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// How badly `code` would fit `item` as its last code: the squared distance that it would leave.
+    /// Squared distance that `code` would leave as the last code of `item`.
     ///
     /// # Panics
     /// When there is no such item or code.
@@ -74,7 +74,7 @@ enum Kind {
     RqVae(RqVae),
 }
 
-/// What a file says of its tensors.
+/// Description of the tensors in a file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -83,7 +83,7 @@ struct Header {
     levels: usize,
     codes: usize,
     normalized: bool,
-    /// Of the encoder; of an embedding alone where there is none.
+    /// Widths of the encoder; of an embedding alone where there is none.
     widths: Vec<usize>,
 }
 
