@@ -10,7 +10,7 @@ use crate::error::DecodeError;
 use crate::gains::{ExtensionGains, Objective, StepGains};
 use crate::step::{Extension, Step};
 
-/// How wide and how long a search may get; all its memory is planned from this.
+/// Width and length of a search, from which all its memory is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BeamOptions {
     /// Hypotheses kept at each step, and results at most.
@@ -36,7 +36,7 @@ pub struct Hypothesis<'a, S> {
     pub tokens: &'a [TokenId],
     /// Sum of the tokens' log-probabilities.
     pub score: f32,
-    /// Its [gain](crate::Gains); 0 in a search without gains.
+    /// Gain of the hypothesis (see [`Gains`](crate::Gains)); 0 in a search without gains.
     pub gain: f32,
     /// The constraint's position after the last token.
     pub state: &'a S,
@@ -76,7 +76,7 @@ struct Rows<S> {
     bounds: Vec<f32>,
     /// Row this hypothesis had extended, in the step before.
     parents: Vec<u32>,
-    /// Its last token.
+    /// Last token of each row.
     tokens: Vec<TokenId>,
     /// All its tokens, `max_tokens` places a row.
     sequences: Vec<TokenId>,
@@ -138,7 +138,7 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         }
     }
 
-    /// How many hypotheses are kept at each step; the last is how many results there are at most.
+    /// Number of hypotheses kept at each step; the last limits the results.
     pub fn widths(&self) -> &[NonZeroUsize] {
         &self.schedule.widths
     }
@@ -151,8 +151,9 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         self.start_above(f32::NEG_INFINITY, constraint)
     }
 
-    /// As [`start`](Self::start), for results of at least this total, which is score and [gain](crate::Gains) together:
-    /// hypotheses that fall below it are let go at once, since totals only fall.
+    /// Starts as [`start`](Self::start) does, for results of at least this total. A total is score
+    /// and [gain](crate::Gains) together; hypotheses that fall below it are let go at once, since
+    /// totals only fall.
     ///
     /// What is found is to the bit what a search without a floor finds, but for the results below it. Each step keeps
     /// exactly those of the other search's hypotheses that are not below: rows are ordered by total, and whatever comes
@@ -191,7 +192,7 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         Ok(())
     }
 
-    /// Whether another step could change the results.
+    /// True if another step could change the results.
     ///
     /// Totals only fall, so the search ends once the best live hypothesis is no better than the
     /// worst of as many results as there may be.

@@ -1,4 +1,4 @@
-//! What can go wrong in a search.
+//! Errors of a search.
 
 use palmette_core::TokenId;
 
@@ -60,7 +60,7 @@ pub enum DecodeError {
         /// Tokens generated before.
         step: usize,
     },
-    /// What the constraint allows could not be found out: a limit of its own was exceeded.
+    /// A limit of the constraint was exceeded, so that what it allows is unknown.
     #[error("at step {step}, the constraint does not know what may follow: {why}")]
     Constraint {
         /// Tokens generated before.

@@ -16,7 +16,8 @@ pub struct LogProbabilities {
 }
 
 impl LogProbabilities {
-    /// Those of a token and of the `top` most likely ones. A forced token, which has no logits, has the log-probability 0.
+    /// Log-probabilities of a token and of the `top` most likely ones. A forced token, which has no
+    /// logits, has the log-probability 0.
     ///
     /// Cost: two passes over the allowed tokens.
     pub fn of(token: TokenId, logits: &[f32], allowed: &[u32], top: usize) -> Self {

@@ -2,12 +2,12 @@
 
 use palmette_core::TokenId;
 
-/// Something that continues a prompt: a model with its caches, or a table in tests.
+/// Source of logits after a prompt, such as a model with its caches.
 ///
 /// Rows are beams. The caller extends any earlier beam by one token, any number of times (beams
 /// fork and die at every step); the source keeps what it needs to follow. A `&mut` reference to a source is one.
 pub trait LogitsSource {
-    /// What can go wrong while computing logits.
+    /// Failure of computing logits.
     type Error;
 
     /// V: logits per row.

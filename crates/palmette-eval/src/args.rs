@@ -53,7 +53,7 @@ fn row_filter(text: &str) -> Result<RowFilter, String> {
 }
 
 impl HistoryArgs {
-    /// What they say to a reader.
+    /// Options for a reader of histories.
     ///
     /// # Errors
     /// When the conditions are too many for one.
@@ -72,7 +72,7 @@ impl HistoryArgs {
         })
     }
 
-    /// Whether any of them is given.
+    /// True if any of them is given.
     pub fn is_given(&self) -> bool {
         self.options() != Ok(HistoryOptions::default())
     }

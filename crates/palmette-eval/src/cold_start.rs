@@ -65,12 +65,12 @@ impl ColdStart {
         Ok(Self { is_cold, num_items: cold, num_appearing: appearing })
     }
 
-    /// How many items are held out.
+    /// Number of items that are held out.
     pub fn num_items(&self) -> usize {
         self.num_items
     }
 
-    /// How many items histories have, those that are held out included.
+    /// Number of items that histories have, those that are held out included.
     pub fn num_appearing(&self) -> usize {
         self.num_appearing
     }
@@ -88,7 +88,7 @@ impl ColdStart {
         (0..).zip(&self.is_cold).filter(|&(_, &is_cold)| is_cold).map(|(number, _)| number)
     }
 
-    /// Whether none of `items` is held out: what may be trained on or chosen a model by.
+    /// True if none of `items` is held out. Such items may be trained on, or choose a model.
     pub fn is_without(&self, items: &[u64]) -> bool {
         !items.iter().any(|&item| self.contains(item))
     }

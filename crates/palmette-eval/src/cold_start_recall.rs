@@ -1,4 +1,4 @@
-//! How often items that a model has never seen are found, with the constraint and without.
+//! Recall of items that a model has never seen, with the constraint and without.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::free_running::{FreeRunning, spelled};
 use crate::metrics::RankingMetrics;
 use crate::split::Question;
 
-/// Where the held-out item stood, by how it was searched for. Source: STATIC, arXiv 2602.22647, §6.2.
+/// Metrics of the held-out items, by the way they were searched for. Source: STATIC, arXiv
+/// 2602.22647, §6.2.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColdStartRecall {
     /// Beam width of all searches: the options' own, or `k` where that is more.
@@ -29,7 +30,7 @@ pub struct ColdStartRecall {
     pub constrained: RankingMetrics,
 }
 
-/// What guessing comes to: expected values, for which nothing has to be drawn.
+/// Expected result of guessing, for which nothing has to be drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RandomGuesses {
     /// Per question, among how many items the right one is; 0 where it is not among them.
@@ -86,7 +87,7 @@ pub fn cold_start_recall(
     Ok(parts.iter().fold(ColdStartRecall::empty(options), ColdStartRecall::merge))
 }
 
-/// How many held-out items a guess may be; 0 where the right one is excluded.
+/// Number of held-out items to guess among; 0 where the right one is excluded.
 fn choices(cold: &ColdStart, question: &Question<'_>, include_seen: bool) -> u64 {
     let mut seen: Vec<u64> = match include_seen {
         true => Vec::new(),

@@ -19,16 +19,16 @@ use crate::free_running::{FreeRunning, spelled};
 use crate::metrics::RankingMetrics;
 use crate::split::Question;
 
-/// How to ask.
+/// Options of an evaluation: how items are found, and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvalOptions {
-    /// How items are found.
+    /// Method of finding items.
     pub mode: Mode,
     /// Hypotheses kept at each level, unless the recommender has widths of its own.
     pub beam_width: usize,
-    /// How many recommendations to ask for: the largest K.
+    /// Number of recommendations to ask for: the largest K.
     pub k: usize,
-    /// Whether items of the history may be recommended again.
+    /// True if items of the history may be recommended again.
     pub include_seen: bool,
     /// Also generate without the constraint, to see how much of it is valid. About doubles the time.
     pub unconstrained: bool,
@@ -36,10 +36,10 @@ pub struct EvalOptions {
     pub threads: usize,
 }
 
-/// What came of it.
+/// Result of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
-    /// Where the right items stood.
+    /// Metrics of the right items.
     pub metrics: RankingMetrics,
     /// Place of the first item with the right item's semantic ID.
     ///
@@ -57,10 +57,11 @@ pub struct Evaluation {
     /// Validity of the best `k` sequences that the same model generates at the same width without
     /// the constraint. `None` where that was not asked for.
     pub unconstrained: Option<ValidShare>,
-    /// The same over the whole beam.
+    /// Valid share of the whole beam.
     pub unconstrained_beam: Option<ValidShare>,
-    /// Where the right items stood among the sequences that were generated without the constraint. Sequences that are no
-    /// item keep their places; items of the history are left out, where they may not be recommended.
+    /// Metrics of the right items among sequences generated without the constraint. Sequences that
+    /// are no item keep their places; items of the history are left out, where they may not be
+    /// recommended.
     pub unconstrained_metrics: Option<RankingMetrics>,
 }
 
@@ -73,10 +74,10 @@ pub struct Answered {
     pub place: Option<usize>,
 }
 
-/// How many of the generated semantic IDs were items of the catalog.
+/// Share of generated semantic IDs that are items of the catalog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ValidShare {
-    /// Those that were.
+    /// Generated IDs that are items.
     pub valid: usize,
     /// All.
     pub generated: usize,
@@ -335,8 +336,8 @@ fn place_of(
     None
 }
 
-/// Whether generated tokens spell a semantic ID of the catalog: decoded code by code and looked up
-/// in a plain set, apart from the index that the constraint reads.
+/// True if generated tokens spell a semantic ID of the catalog. They are decoded code by code and
+/// looked up in a plain set, apart from the index that the constraint reads.
 fn is_item(view: &SpelledView, every_id: &HashSet<Vec<u32>>, generated: &[TokenId]) -> bool {
     spelled(view, generated).is_some_and(|codes| every_id.contains(&codes))
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 /// A recommender that needs no training beyond counting.
 pub trait Floor {
-    /// Its name in reports.
+    /// Name in reports.
     fn name(&self) -> &'static str;
 
     /// The best `k` items after `history`, those of it among them only if `include_seen`; fewer if
@@ -91,11 +91,11 @@ pub struct ItemItem {
 }
 
 impl ItemItem {
-    /// How much less an item counts than the one after it.
+    /// Factor by which an item counts less than the one after it.
     pub const DECAY: f32 = 0.7;
 
-    /// Most items of one user that are paired: the most recent distinct ones. Pairs grow with the
-    /// square, and a history of tens of thousands of items says little about any two.
+    /// Limit on the items of one user that are paired: the most recent distinct ones. Pairs grow
+    /// with the square, and a history of tens of thousands of items says little about any two.
     pub const MAX_PAIRED: usize = 1000;
 
     /// Counts users and pairs over a view whose item numbers are less than `num_numbers`; only items that some history

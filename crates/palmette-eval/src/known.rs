@@ -1,4 +1,4 @@
-//! What may be counted before questions are asked: no user's answers.
+//! Histories known before questions are asked, without any user's answers.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -14,7 +14,7 @@ use crate::split::Split;
 #[derive(Clone, Debug)]
 pub struct KnownHistories<'a> {
     histories: Vec<Cow<'a, [u64]>>,
-    /// By question: its user's history, where that may hold the answer.
+    /// History of each question's user, where that may hold the answer.
     own: Vec<Option<u32>>,
     /// Number of histories that have an item.
     counts: HashMap<u64, u32>,
@@ -50,19 +50,18 @@ impl<'a> KnownHistories<'a> {
         self.histories.iter().map(|history| &**history)
     }
 
-    /// What is known of the user of a question, by its place among all: empty where that is what the question is asked
-    /// after.
+    /// History of a question's user, by the question's place; empty where it is the question's.
     pub fn own(&self, question: usize) -> &[u64] {
         let user = self.own.get(question).copied().flatten();
         user.map_or(&[], |user| &self.histories[user as usize])
     }
 
-    /// Whether a history has an item.
+    /// True if a history has an item.
     pub fn has(&self, item: u64) -> bool {
         self.counts.contains_key(&item)
     }
 
-    /// Whether a history other than `own` has an item.
+    /// True if a history other than `own` has an item.
     pub fn has_elsewhere(&self, item: u64, own: &[u64]) -> bool {
         let count = self.counts.get(&item).copied().unwrap_or(0);
         count > u32::from(own.contains(&item))

@@ -1,5 +1,5 @@
-//! How good are the recommendations? Histories, the leave-one-out split, ranking metrics, and the
-//! floors that a recommender has to beat.
+//! Evaluation of recommendations: histories, the leave-one-out split, ranking metrics, and floors.
+//! A recommender has to beat the floors.
 //!
 //! [`Histories`] are read from a file and bound to a view of a catalog as [`UserHistories`]: items are numbers of that
 //! one view throughout an evaluation, so that a live catalog may change beside it. [`Split`] says

@@ -9,14 +9,14 @@ use serde::Serialize;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RankingMetrics {
     questions: usize,
-    /// How many right items stood at each place; the length is the largest K.
+    /// Number of right items at each place; the length is the largest K.
     hits_at: Vec<usize>,
 }
 
 /// The metrics at one K.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MetricsAt {
-    /// How many recommendations count.
+    /// Number of recommendations that count.
     pub k: usize,
     /// HR@K, which is Recall@K.
     pub hit_rate: f64,

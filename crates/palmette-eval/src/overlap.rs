@@ -1,4 +1,4 @@
-//! How much of what one recommender answers does another answer too?
+//! Overlap of the answers of two recommenders.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::split::Question;
 /// The answers of two recommenders to the same questions: of a model, say, and of the same with rounded weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overlap {
-    /// Where the right items stood in the reference's answers.
+    /// Metrics of the right items in the reference's answers.
     pub reference: RankingMetrics,
-    /// Where they stood in the other's.
+    /// Metrics of the right items in the other's answers.
     pub changed: RankingMetrics,
     /// Beam width of both: the options' own, or `k` where that is more.
     pub beam_width: usize,
@@ -31,10 +31,10 @@ struct Answers {
     changed: Vec<u64>,
 }
 
-/// How far the first `k` items agree.
+/// Agreement of the first `k` items.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OverlapAt {
-    /// How many items count.
+    /// Number of items that count.
     pub k: usize,
     /// The share of the reference's first `k` that is among the other's first `k`: the mean over questions, 1 for one
     /// to which the reference knew no answer.
@@ -104,7 +104,7 @@ pub fn overlap(
 }
 
 impl Overlap {
-    /// How far the first `k` items agree; everything agrees where nothing was asked.
+    /// Agreement of the first `k` items; complete where nothing was asked.
     ///
     /// # Panics
     /// When `k` is 0.

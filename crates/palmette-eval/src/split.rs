@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Which item of each history is asked for.
+/// Item of each history that is asked for.
 ///
 /// Histories of fewer than 3 items ask nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -16,7 +16,7 @@ pub enum Split {
     Test,
 }
 
-/// What of each history is kept from training.
+/// Items of each history that are kept from training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HoldOut {
@@ -24,7 +24,7 @@ pub enum HoldOut {
     Both,
     /// The test item, for a last run with what validation has chosen.
     Test,
-    /// Nothing, for a model that goes into service.
+    /// No item, for a model that goes into service.
     Nothing,
 }
 
@@ -56,7 +56,7 @@ impl Split {
 }
 
 impl HoldOut {
-    /// Its name on command lines and in files.
+    /// Name on command lines and in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Both => "both",

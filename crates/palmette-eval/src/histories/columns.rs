@@ -16,7 +16,7 @@ pub struct HistoryColumns {
     user: Option<String>,
     kind: Kind,
     filter: Option<Filtered>,
-    /// As in [`HistoryOptions::list_separator`].
+    /// Separator of lists: see [`HistoryOptions::list_separator`].
     list_separator: Option<String>,
     /// True where lists stand in cells of text.
     are_cells: bool,
@@ -129,7 +129,7 @@ impl HistoryColumns {
         }
     }
 
-    /// The same, of a source whose lists stand in cells of text.
+    /// Reads lists from cells of text.
     pub(crate) fn of_cells(self) -> Self {
         Self { are_cells: true, ..self }
     }
@@ -367,7 +367,7 @@ impl ColumnOptions {
     }
 }
 
-/// Whether a column is there: by its name, or as a member of the objects in a list.
+/// True if a column is there, by name or as a member of a list's objects.
 fn has(names: &[&str], name: &str) -> bool {
     names.contains(&name) || split(names, name).is_some()
 }

@@ -58,7 +58,7 @@ impl HistoryFormat {
         })
     }
 
-    /// Its name on command lines.
+    /// Name on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "json",

@@ -42,7 +42,7 @@ fn with_head(mut input: impl BufRead) -> io::Result<(Vec<u8>, impl BufRead)> {
 /// end them, line feeds take the place of all carriage returns.
 pub(crate) struct FedLines<R> {
     input: R,
-    /// Whether returns alone end lines; `None` before the first line's end.
+    /// True if returns alone end lines; `None` before the first line's end.
     returns: Option<bool>,
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct HistoryNames {
 /// Layout of a published data set, or of the files of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Its name on command lines.
+    /// Name on command lines.
     pub name: &'static str,
     /// The data set and its files.
     pub about: &'static str,

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Most bytes of one line; a longer one is refused, and the next is read.
+/// Limit on the bytes of a line. A longer one is refused, and the next is read.
 pub const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// The lines of a text, one in memory at a time.

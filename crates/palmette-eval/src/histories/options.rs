@@ -1,4 +1,4 @@
-//! What a reader of histories is told beside the file.
+//! Options of a reader of histories, and its notes.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::layout::Layout;
 use super::row_filter::RowFilter;
 use super::time::TimeNotes;
 
-/// What the columns of a source hold, where their names do not say it, and which rows are read.
+/// Options of a source: the meaning of its columns, and a condition on rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryOptions {
     /// The data set, or the tool, whose names are known.
@@ -29,12 +29,12 @@ pub struct HistoryOptions {
     pub separator: Option<char>,
     /// Separator of the items, or times, of a list in a cell; blanks unless given.
     pub list_separator: Option<String>,
-    /// Whether cells between tabs may stand in quotes, as those between commas; without it a quote is a character as any
-    /// other.
+    /// True if cells between tabs may stand in quotes, as those between commas. Otherwise a quote
+    /// is a plain character.
     pub quoted_tabs: bool,
 }
 
-/// What was not read of a source, or was read as what it may not be. Said once.
+/// Notes on a source: the parts that were not read, or perhaps not as meant. Said once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadNotes {
     /// Columns and members that are not read, in the order in which they came.
@@ -103,7 +103,7 @@ impl HistoryOptions {
     }
 }
 
-/// Most columns that are named as unread.
+/// Limit on the columns that are named as unread.
 const MOST_NAMED: usize = 24;
 
 impl ReadNotes {

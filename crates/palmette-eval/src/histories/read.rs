@@ -289,7 +289,7 @@ enum CellUse {
     List,
     /// An id or a time, as it stands.
     Text,
-    /// What only a condition asks about.
+    /// A value by its looks, for conditions only.
     Typed,
 }
 

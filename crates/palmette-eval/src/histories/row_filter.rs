@@ -87,7 +87,8 @@ impl RowFilter {
         Ok(Some(Self { text, filter, names }))
     }
 
-    /// Whether the condition may ask about this column: true for all that it does ask about.
+    /// True if the condition may ask about this column. It is for all that the condition does ask
+    /// about.
     pub(crate) fn may_ask(&self, column: &str) -> bool {
         let is_within = |name: &str| self.text.contains(name);
         is_within(column) || is_within(Value::from(column).to_string().trim_matches('"'))
@@ -109,7 +110,7 @@ impl RowFilter {
         }
     }
 
-    /// Whether a row matches. Texts are typed as [`cell_value`] reads them.
+    /// True if a row matches. Texts are typed as [`cell_value`] reads them.
     pub(crate) fn matches(&self, row: &Map<String, Value>) -> bool {
         self.filter.matches("", row, &|_| None)
     }

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Read};
 
 use serde_json::{Map, Number, Value};
 
-/// Most bytes of a record.
+/// Limit on the bytes of a record.
 const MAX_RECORD_BYTES: u64 = 64 << 20;
 
 /// Reads the bytes of the next record; `None` at the end of the file.

@@ -18,7 +18,7 @@ pub(crate) enum Time {
     Instant(i128),
 }
 
-/// What the times of a source are, as far as that has to be said.
+/// Notes on the times of a source: those that may not be what they seem.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TimeNotes {
     dates: Option<(u64, i128)>,
@@ -97,7 +97,7 @@ fn decimal(text: &str) -> Option<i128> {
     Some(sign * value)
 }
 
-/// Whether a whole number reads as a day, 20260501, or as a day and its time, 20260501123000.
+/// True if a whole number reads as a day or a day and time, such as 20260501.
 fn is_date(number: i128) -> bool {
     let day = match number {
         19_000_101..=21_001_231 => number,
