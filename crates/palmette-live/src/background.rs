@@ -36,7 +36,7 @@ pub(crate) fn start(shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
     threads
 }
 
-/// Whether a merge is due in any lane.
+/// True if a merge is due in any lane.
 pub(crate) fn any_due(writer: &Writer) -> bool {
     let (options, candidates) = (&writer.state.options, writer.candidates());
     (0..NUM_LANES)

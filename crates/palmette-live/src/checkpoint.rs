@@ -17,10 +17,10 @@ use crate::segment::SegmentView;
 use crate::shared::Shared;
 use crate::wal::{self, Wal};
 
-/// What is known of the files, by whoever writes the next manifest.
+/// State of the files, for whoever writes the next manifest.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
-    /// Of the last manifest.
+    /// Number of the last manifest.
     pub(crate) number: u64,
     /// For segments by key: which file says what is there, and how many ranks were cleared then.
     pub(crate) live_files: HashMap<u64, LiveFile>,
@@ -55,7 +55,7 @@ pub(crate) struct LiveFile {
     pub(crate) generation: u64,
 }
 
-/// What a checkpoint changes about the generations that are kept.
+/// Change that a checkpoint makes to the generations that are kept.
 #[derive(Debug)]
 pub(crate) enum Keeping {
     AsItIs,

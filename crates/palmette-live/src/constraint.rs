@@ -95,8 +95,9 @@ impl SnapshotConstraint {
         Ok(Self { snapshot, tokens, items: None })
     }
 
-    /// The same snapshot, of which only `items` may be returned. They are a set of this snapshot. Positions are
-    /// then those that are reached from its start under the set, and not those of another.
+    /// Restricts the snapshot to `items`, which alone may be returned. They are a set of this
+    /// snapshot. Positions are then those that are reached from its start under the set, and not
+    /// those of another.
     ///
     /// # Panics
     /// When they are of a snapshot with another number of segments.
@@ -105,7 +106,7 @@ impl SnapshotConstraint {
         Self { items: Some(items), ..self.clone() }
     }
 
-    /// The same snapshot, of which only what matches `filter` may be returned.
+    /// Restricts the snapshot to what matches `filter`.
     ///
     /// # Errors
     /// As [`Snapshot::filter`].
@@ -413,7 +414,7 @@ fn any_in(items: Option<&ItemSet>, ranks: std::ops::Range<u64>) -> bool {
     }
 }
 
-/// Whether every item of a segment that is there has a token for each of its codes.
+/// Fails unless every present item of a segment has a token for each code.
 fn check_tokens(view: &SegmentView, tokens: &CodeTokens) -> Result<(), TokensError> {
     let (segment, levels) = (&view.segment, tokens.levels());
     let catalog = segment.catalog();

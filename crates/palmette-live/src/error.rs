@@ -1,4 +1,4 @@
-//! What can go wrong with a live catalog.
+//! Errors of a live catalog.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ impl LiveError {
         }
     }
 
-    /// What is wrong with that update.
+    /// Rule that the update breaks.
     pub fn rule(&self) -> Option<&str> {
         match &*self.0 {
             Kind::Update { rule, .. } => Some(rule),
@@ -95,7 +95,7 @@ impl LiveError {
         }
     }
 
-    /// Whether what was given breaks a rule; otherwise a file or the system failed.
+    /// True if what was given breaks a rule; otherwise a file or the system failed.
     pub fn is_refusal(&self) -> bool {
         matches!(
             &*self.0,
@@ -108,7 +108,7 @@ impl LiveError {
         )
     }
 
-    /// Whether the system failed, the disk for one, so that the same may succeed later.
+    /// True if the system failed, such as the disk, so that a retry may succeed.
     pub fn is_passing(&self) -> bool {
         match &*self.0 {
             Kind::Io { .. } | Kind::NotLogged { .. } | Kind::Threads(_) => true,
@@ -117,12 +117,12 @@ impl LiveError {
         }
     }
 
-    /// Whether another process has the catalog open.
+    /// True if another process has the catalog open.
     pub fn is_locked(&self) -> bool {
         matches!(&*self.0, Kind::Locked { .. })
     }
 
-    /// Whether a generation was named that is not kept.
+    /// True if a generation was named that is not kept.
     pub fn is_not_kept(&self) -> bool {
         matches!(&*self.0, Kind::NotKept { .. })
     }

@@ -9,7 +9,7 @@ use crate::constraint::SnapshotState;
 /// In the smallest segments few states have one after a code or two: what is done there is then done for those few.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gathered {
-    /// Of each state: a bit for each segment in which it has a part.
+    /// Bits of each state, one for each segment in which it has a part.
     alive: Vec<u32>,
     /// The places of all states.
     all_rows: Vec<u32>,
@@ -33,7 +33,7 @@ pub(crate) struct GatheredParts<'a> {
     pub(crate) rows: &'a [u32],
     /// The code of each.
     pub(crate) codes: &'a [u32],
-    /// Of all states: a bit for each segment in which the state has a part.
+    /// Bits of all states, one for each segment in which the state has a part.
     pub(crate) alive: &'a mut [u32],
 }
 
@@ -104,7 +104,7 @@ impl GatheredSegment {
         }
     }
 
-    /// Where all states have a part.
+    /// Gathers the parts of a segment in which all states have one.
     fn gather_all(&mut self, states: &[SnapshotState], at: usize) {
         self.make_room(states.len());
         self.parts.iter_mut().zip(states).for_each(|(part, state)| *part = state.parts[at]);

@@ -1,4 +1,4 @@
-//! Which items of a segment are there, in a file.
+//! File of the items of a segment that are there.
 //!
 //! A file of sections (see `palmette-storage`): first the bits, 64 ranks a word; last a JSON document with
 //! the number of ranks and of members.

@@ -1,4 +1,4 @@
-//! What the log says happened, in bytes.
+//! Entries of the log, in bytes.
 //!
 //! One byte for the kind: 1 a batch, 2 a rollback, 3 wider codebooks, 4 a batch with a key, 5 a generation that is kept, 6 one that is
 //! forgotten; the last two are in shared logs alone (see [`crate::replica`]). A batch: the number of updates, then
@@ -15,7 +15,7 @@ use serde_json::{Map, Number, Value};
 use crate::batch_keys::BatchKey;
 use crate::update::Update;
 
-/// What made a generation.
+/// Cause of a generation, as the log tells it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum LogEntry {
     /// Updates were applied.

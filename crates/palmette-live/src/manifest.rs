@@ -17,7 +17,7 @@ use crate::snapshot::MAX_SEGMENTS;
 
 const VERSION: u32 = 1;
 
-/// What the directory holds.
+/// Contents of the directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
@@ -55,7 +55,7 @@ pub(crate) struct SegmentEntry {
     pub(crate) num_live: u64,
     /// The generation in the name of the file that says which items are there; none where all are.
     pub(crate) live_generation: Option<u64>,
-    /// Whether it is the memory segment, which goes on growing.
+    /// True for the memory segment, which keeps growing.
     pub(crate) is_memory: bool,
     /// Departed items in the file of their ids and codes; none where it is not there.
     #[serde(default, skip_serializing_if = "is_zero")]

@@ -26,7 +26,7 @@ const PIECE_ITEMS: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Merge {
     shared: Arc<Shared>,
-    /// As they were when the merge began.
+    /// Segments as they were when the merge began.
     inputs: Vec<SegmentView>,
     schema: Arc<Schema>,
     file_number: u64,

@@ -1,14 +1,14 @@
-//! How a live catalog is kept.
+//! Options of a live catalog.
 
 use palmette_storage::Check;
 
-/// How a live catalog is opened and kept. These are of the process, not of the directory: each may
-/// change from one opening to the next.
+/// Options of opening and keeping a live catalog. These are of the process, not of the directory:
+/// each may change from one opening to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveOptions {
     /// When a batch is forced to the disk.
     pub sync: SyncPolicy,
-    /// Which segments are merged in the background.
+    /// Choice of the segments that are merged in the background.
     pub merging: MergePolicy,
     /// Items of the memory segment before it becomes an immutable one; at least 1. Every batch indexes
     /// the memory segment anew, which takes 1 to 2 microseconds an item.
@@ -55,7 +55,7 @@ pub enum SyncPolicy {
     Never,
 }
 
-/// Which segments are merged in the background.
+/// Choice of the segments that are merged in the background.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MergePolicy {
     /// Sizes in tiers, two of 32 times the size and then of eight times: at most one segment a tier, but for

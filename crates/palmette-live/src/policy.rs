@@ -1,4 +1,4 @@
-//! Which segments to merge next.
+//! Policy of merges: the segments to merge next.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::snapshot::MAX_SEGMENTS;
 pub(crate) struct Candidate {
     pub(crate) num_live: u64,
     pub(crate) num_tombstones: u64,
-    /// Whether it is being merged already.
+    /// True if it is being merged already.
     pub(crate) is_busy: bool,
 }
 
@@ -24,7 +24,7 @@ const CROWDED: usize = MAX_SEGMENTS - 2;
 
 /// Merges of so many items and more leave it to those of fewer to go on beside them: each lane is a thread.
 const LANE_ITEMS: [u64; 2] = [1 << 17, 1 << 22];
-/// How many merges can run side by side.
+/// Number of merges that can run side by side.
 pub(crate) const NUM_LANES: usize = LANE_ITEMS.len() + 1;
 
 /// The segments, the oldest first, that should be merged next in this lane. `memory_items` is the size

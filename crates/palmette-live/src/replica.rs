@@ -89,11 +89,11 @@ pub enum EntryDone {
 /// An entry that was proposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proposed {
-    /// It will make this generation.
+    /// An entry that will make this generation.
     Entry(u64),
     /// A batch that came before, by its key: nothing is to be added.
     Repeated(Applied),
-    /// It must be judged after the entries before it were applied.
+    /// An entry that must be judged after those before it were applied.
     Later,
 }
 

@@ -1,4 +1,4 @@
-//! What all items of a live catalog have in common.
+//! Rules that all items of a live catalog keep to.
 
 use std::collections::{HashMap, HashSet};
 
@@ -77,7 +77,7 @@ impl Schema {
         Ok(())
     }
 
-    /// How a segment of so many items is built.
+    /// Options of building a segment of `num_items` items.
     pub(crate) fn build_options(&self, num_items: u64) -> BuildOptions {
         BuildOptions {
             codes_per_level: self.codes_per_level.clone(),
@@ -93,7 +93,7 @@ impl Schema {
         BuildOptions { columns: Vec::new(), ..self.build_options(0) }
     }
 
-    /// Whether a catalog's items keep to the rules; what is wrong where they do not.
+    /// Fails unless a catalog's items keep to the rules.
     pub(crate) fn check_catalog(&self, catalog: &Catalog) -> Result<(), LiveError> {
         let wrong = |problem: String| LiveError::from(Kind::Options(problem));
         if let Some(sizes) = &self.codes_per_level {
@@ -260,13 +260,14 @@ fn check_update<'a>(
     Ok(())
 }
 
-/// Whether a filter fits the attributes, whatever fields there are within them.
+/// Fails unless a filter fits the attributes, whatever fields there are within them.
 pub(crate) fn check_filter(columns: &Columns, filter: &Filter) -> Result<(), FilterError> {
     columns.select_among(filter, &|_| None, &|name| columns.reader(name).is_some()).map(|_| ())
 }
 
-/// What the dense levels of a segment may take: more than by default, since every beam looks into every segment,
-/// and nearly all that is to be found there is that no item has the code. A mask says so in one read.
+/// Limit on the dense levels of a segment, in bytes: more than by default. Every beam looks into
+/// every segment, and nearly all that is to be found there is that no item has the code. A mask
+/// says so in one read.
 ///
 /// PERF: so do the codes themselves, as long as a prefix has few, and they lie closer together: with 32 bytes an item a segment of 266,000
 /// had two megabytes of masks more, and steps over it took as long (`benches/segments.rs`, on an AMD EPYC (Zen 5)).

@@ -21,7 +21,7 @@ pub struct Segment {
     key: u64,
     /// The number of its file. A segment that was rolled back to has the file of the one it was.
     file_number: u64,
-    /// Whether that file is there, whole.
+    /// True if that file is there, whole.
     is_written: AtomicBool,
     /// Ranks in the order in which they were cleared since this segment was made. A view knows how many
     /// of them are its own.
@@ -39,7 +39,7 @@ pub struct SegmentView {
     pub(crate) segment: Arc<Segment>,
     /// The items that are there; `None` for all.
     pub(crate) live: Option<Arc<ItemSet>>,
-    /// How many of the segment's cleared ranks are cleared here.
+    /// Number of the segment's cleared ranks that are cleared here.
     pub(crate) num_cleared: usize,
 }
 
@@ -65,7 +65,7 @@ impl Segment {
         }
     }
 
-    /// Its items, those that are no longer there included.
+    /// Catalog of its items, those that are no longer there included.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
@@ -170,7 +170,7 @@ impl SegmentView {
         self.live.as_ref()
     }
 
-    /// How many items are there.
+    /// Number of items that are there.
     pub fn num_live(&self) -> u64 {
         self.live.as_ref().map_or(self.segment.catalog.num_items(), |live| live.len())
     }
@@ -180,7 +180,7 @@ impl SegmentView {
         self.segment.catalog.num_items() == 0 && self.segment.departed.is_none()
     }
 
-    /// How many items of the segment are not there.
+    /// Number of the segment's items that are not there.
     pub fn num_tombstones(&self) -> u64 {
         self.segment.catalog.num_items() - self.num_live()
     }
@@ -190,7 +190,7 @@ impl SegmentView {
         self.segment.catalog.rank_of(id).filter(|&rank| self.has(rank))
     }
 
-    /// Whether the item of a rank is there.
+    /// True if the item of a rank is there.
     pub(crate) fn has(&self, rank: u64) -> bool {
         self.live.as_ref().is_none_or(|live| live.ranks().contains(rank))
     }

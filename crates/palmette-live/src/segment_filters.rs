@@ -34,9 +34,9 @@ struct Entry {
     matching: Arc<RankSet>,
     /// `None` until views of this segment ask.
     live: Option<Arc<ItemSet>>,
-    /// How many ranks were cleared in `live`.
+    /// Number of ranks that were cleared in `live`.
     num_cleared: usize,
-    /// Those of the filter.
+    /// Bytes of the filter, which is the key.
     key_bytes: usize,
     used: u64,
 }
@@ -145,7 +145,7 @@ impl SegmentFilters {
     }
 }
 
-/// Those of a set that are there.
+/// Members of a set that are there.
 fn live_part(view: &SegmentView, matching: &RankSet) -> ItemSet {
     let index = view.segment.catalog().index();
     match &view.live {

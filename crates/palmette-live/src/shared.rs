@@ -1,4 +1,4 @@
-//! What readers, the writer and the threads in the background share.
+//! State that readers, the writer and the threads in the background share.
 
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
@@ -20,7 +20,7 @@ use crate::writer::Writer;
 pub(crate) struct Shared {
     pub(crate) dir: PathBuf,
     pub(crate) options: LiveOptions,
-    /// What readers see: they take it without a lock.
+    /// Snapshot of readers, who take it without a lock.
     pub(crate) current: ArcSwap<Snapshot>,
     /// Numbers as of the last time that the writer's lock was let go of: looking at them waits for no batch.
     pub(crate) status: ArcSwap<LiveStatus>,

@@ -12,7 +12,7 @@ use crate::error::LiveError;
 use crate::schema::{Schema, check_filter};
 use crate::segment::SegmentView;
 
-/// Most segments of a snapshot, the memory segment included.
+/// Largest number of segments of a snapshot, the memory segment included.
 pub const MAX_SEGMENTS: usize = 8;
 
 /// All items of one generation. It never changes; hold the `Arc` for as long as you want to see it.
@@ -39,7 +39,7 @@ pub struct DamagedSegment {
     pub problem: String,
 }
 
-/// Where an item lies in a snapshot.
+/// Place of an item in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemRef {
     /// Place of the segment, the oldest first.
@@ -82,7 +82,7 @@ impl Snapshot {
         &self.segments
     }
 
-    /// What all items have in common.
+    /// Rules that all items keep to.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -249,12 +249,12 @@ impl SnapshotItems {
         self.sets.iter().map(|set| set.len()).sum()
     }
 
-    /// Whether nothing may be returned.
+    /// True if nothing may be returned.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether an item is in the set.
+    /// Membership of an item.
     pub fn contains(&self, at: ItemRef) -> bool {
         self.sets.get(at.segment as usize).is_some_and(|set| set.ranks().contains(at.rank))
     }

@@ -41,9 +41,11 @@ pub struct LiveStatus {
     pub checkpoints_done: u64,
     /// Batches that had to wait since it was opened, for merges to make room.
     pub waits: u64,
-    /// Why the last change could not be written; empty again once one could, or it was found that there is room.
+    /// Reason why the last change could not be written. It is empty again once one could, or it was
+    /// found that there is room.
     pub write_error: Option<String>,
-    /// Why the last merge or checkpoint in the background failed; empty again after one that did not.
+    /// Failure of the last merge or checkpoint in the background. It is empty again after one that
+    /// succeeded.
     pub background_error: Option<String>,
 }
 
@@ -94,24 +96,24 @@ fn kept_generations(kept: &[Kept]) -> Vec<KeptGeneration> {
 pub struct SegmentStatus {
     /// Items of the segment.
     pub num_items: u64,
-    /// Those that are there.
+    /// Items that are there.
     pub num_live: u64,
     /// Items that were deleted and dropped by a merge, of which ids and codes are kept.
     pub num_departed: u64,
     /// Bytes of index, ids and attributes.
     pub bytes: u64,
-    /// Whether it is in a file.
+    /// True if it is in a file.
     pub is_written: bool,
-    /// Whether it is being merged.
+    /// True if it is being merged.
     pub is_merging: bool,
 }
 
 /// A generation that can be gone back to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeptGeneration {
-    /// Its number.
+    /// Number of the generation.
     pub generation: u64,
-    /// What it was called when it was kept.
+    /// Name given when it was kept.
     pub name: Option<String>,
     /// Items it has.
     pub num_items: u64,

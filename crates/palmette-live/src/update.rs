@@ -1,4 +1,4 @@
-//! What a batch is made of, and what it did.
+//! Updates of a batch, and its outcome.
 
 use palmette_catalog::Item;
 use serde::Serialize;
@@ -34,7 +34,7 @@ impl Update {
 /// An update that cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Its place in the batch, from 0.
+    /// Place in the batch, from 0.
     pub index: usize,
     /// The item's id, where it has one.
     pub id: Option<String>,
@@ -42,7 +42,7 @@ pub struct Refused {
     pub rule: String,
 }
 
-/// What a batch did.
+/// Outcome of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Applied {
     /// The generation that the batch made, and from which on its changes are seen.

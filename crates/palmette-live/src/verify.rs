@@ -23,9 +23,9 @@ const MAX_RETRIES: usize = 20;
 /// A file that was read whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VerifiedFile {
-    /// Its name in the directory.
+    /// Name in the directory.
     pub file: String,
-    /// Its length; 0 where it is missing.
+    /// Length in bytes; 0 where it is missing.
     pub bytes: u64,
     /// The damage, with its place; `None` where it is sound.
     pub problem: Option<String>,

@@ -90,9 +90,9 @@ pub enum CatalogView {
 /// Some items of a view.
 #[derive(Clone, Debug)]
 pub enum ViewItems {
-    /// Of a frozen catalog.
+    /// Items of a frozen catalog.
     Frozen(Arc<ItemSet>),
-    /// Of a snapshot.
+    /// Items of a snapshot.
     Snapshot(Arc<SnapshotItems>),
 }
 

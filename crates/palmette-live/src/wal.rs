@@ -50,9 +50,9 @@ pub(crate) struct Wal {
     path: PathBuf,
     file: Box<dyn LogFile>,
     open: Open,
-    /// Where the next record begins.
+    /// Offset at which the next record begins.
     end: u64,
-    /// What is to be put right before anything is appended.
+    /// Fault to be mended before anything is appended.
     fault: Option<Fault>,
 }
 
@@ -95,7 +95,7 @@ fn open_file(path: &Path) -> io::Result<Box<dyn LogFile>> {
     Ok(Box::new(OpenOptions::new().write(true).open(path)?))
 }
 
-/// What a file had.
+/// Contents of a file that was read again.
 #[derive(Debug)]
 pub(crate) struct Replayed {
     /// The records with their generations.
@@ -229,7 +229,7 @@ impl Wal {
         (self.open, self.file) = (open, open(&self.path).expect("no fault yet"));
     }
 
-    /// Whether bytes are a log's that ends with a whole record.
+    /// True if bytes are those of a log that ends with a whole record.
     fn is_whole(&self, bytes: &[u8]) -> bool {
         let name = self.path.file_name().and_then(|name| name.to_str());
         let first = name.and_then(first_generation).unwrap_or_default();
@@ -260,12 +260,12 @@ impl Wal {
         self.end - HEADER_BYTES as u64
     }
 
-    /// Whether the file is without records, and the first must make a generation.
+    /// True if the file is without records, and the first must make a generation.
     pub(crate) fn is_empty(&self) -> bool {
         self.end == HEADER_BYTES as u64
     }
 
-    /// Whether the file is without records and the first will make `generation`.
+    /// True if the file is without records and the first will make `generation`.
     pub(crate) fn begins_with(&self, generation: u64) -> bool {
         self.is_empty() && self.path.ends_with(file_name(generation))
     }
@@ -322,7 +322,7 @@ fn bound() -> Option<[u8; BOUND_BYTES]> {
     Some(bytes)
 }
 
-/// Whether readers read no further than the mark of a file.
+/// True if readers read no further than the mark of a file.
 fn is_bound(bytes: &[u8]) -> bool {
     bound().is_some_and(|bound| bytes.get(BOUND_AT..HEADER_BYTES) == Some(&bound[..]))
 }
@@ -477,7 +477,7 @@ fn record_at(bytes: &[u8], at: usize, accepts: impl Fn(u64) -> bool) -> Option<&
     (checksum(generation, entry) == said).then_some(entry)
 }
 
-/// Whether a whole record of a later generation begins anywhere after `at`.
+/// True if a whole record of a later generation begins anywhere after `at`.
 fn any_record_after(bytes: &[u8], at: usize, generation: u64) -> bool {
     // No more records can follow than there is room for; few places pass, so few are summed up.
     let last = generation + ((bytes.len() - at) / RECORD_BYTES) as u64;
@@ -663,8 +663,8 @@ mod tests {
         assert_eq!(entries[2], (7, LogEntry::Rollback { to: 3 }));
     }
 
-    /// Whatever fails and for how long: no record is lost that was acknowledged, none is there that was not, and the next is taken as
-    /// soon as nothing fails.
+    /// Faults of the disk lose no acknowledged record, whatever fails and for how long. None is
+    /// there that was not acknowledged, and the next is taken as soon as nothing fails.
     #[test]
     fn faults_of_the_disk_pass() {
         let mut num_refused = 0;

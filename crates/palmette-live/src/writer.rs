@@ -58,7 +58,7 @@ impl Writer {
         }
     }
 
-    /// Whether updates can be taken.
+    /// Fails unless updates can be taken.
     pub(crate) fn check_sound(&self) -> Result<(), LiveError> {
         match self.poisoned.clone() {
             _ if self.is_closed => Err(Kind::Closed { path: self.state.dir.clone() }.into()),
@@ -81,7 +81,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether each record is forced to the disk.
+    /// True if each record is forced to the disk.
     pub(crate) fn is_forced(&self) -> bool {
         self.state.options.sync == SyncPolicy::EveryBatch
     }
@@ -133,7 +133,7 @@ impl Writer {
         self.state.sealed.iter().map(candidate).collect()
     }
 
-    /// Where these segments, which are neighbours, are now; `None` where they are gone.
+    /// Place of these neighbouring segments now; `None` where they are gone.
     pub(crate) fn place_of(&self, keys: &[u64]) -> Option<Range<usize>> {
         let key = |view: &SegmentView| view.segment().key();
         let sealed = &self.state.sealed;
