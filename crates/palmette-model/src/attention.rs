@@ -23,7 +23,7 @@ use crate::key_values::{OwnPart, Pieces, PromptPart};
 /// own.
 pub(crate) const QUERY_ROWS: usize = 24;
 
-/// How many heads there are, and how wide.
+/// Shape of attention heads: their number and their width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeadShape {
     pub(crate) heads: usize,
@@ -60,7 +60,7 @@ impl HeadShape {
 /// The reach of a row among the positions before it, and the biases of their distances.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight<'a> {
-    /// Most positions that a row sees, its own included; `usize::MAX` for all.
+    /// Number of positions that a row sees at most, its own included; `usize::MAX` for all.
     pub(crate) window: usize,
     /// Added to the products of queries and keys, before they are scaled.
     pub(crate) bias: Option<&'a RelativeBias>,
@@ -69,7 +69,7 @@ pub(crate) struct Sight<'a> {
 /// The positions that a block of rows looks at, from the panel on in which the first of them lies.
 struct Seen {
     positions: Range<usize>,
-    /// Those that the first row sees, counted from the first of `positions`.
+    /// Number of `positions` that the first row sees, counted from the first.
     visible: usize,
     /// Positions that the next row sees more.
     advance: usize,

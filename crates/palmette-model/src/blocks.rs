@@ -4,7 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::kernels::PANEL;
 
-/// Most rows of a block: their activations stay in the second-level cache, and each weight that is read serves many.
+/// Largest number of rows of a block. Their activations stay in the second-level cache, and each
+/// weight that is read serves many.
 pub(crate) const MAX_BLOCK_ROWS: usize = 192;
 
 /// Rows of a block when `rows` are divided among `threads`: as even as multiples of [`PANEL`] allow.

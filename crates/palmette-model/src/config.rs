@@ -158,8 +158,8 @@ impl ModelConfig {
     }
 }
 
-/// Whether the bytes of weights of this many f32 can be counted. Up to three such matrices are kept
-/// as one: queries, keys and values.
+/// Fails unless the bytes of weights of this many f32 can be counted. Up to three such matrices are
+/// kept as one: queries, keys and values.
 fn check_weight_size(factors: &[(&str, usize)]) -> Result<(), String> {
     const MATRICES: usize = 3;
     let bytes = factors

@@ -1,4 +1,4 @@
-//! What can go wrong when a model is loaded.
+//! Errors of loading a model.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ impl LoadError {
         Self { path: path.to_owned(), kind: LoadErrorKind::Weights(reason) }
     }
 
-    /// Whether the file itself could not be opened or read, as opposed to what it says.
+    /// True if the file itself could not be opened or read.
     pub fn is_io(&self) -> bool {
         matches!(self.kind, LoadErrorKind::Io(_))
     }

@@ -304,7 +304,7 @@ impl BeamKeyValues {
         size_of_val(&*self.slots) + size_of_val(&*self.first_slots) + places
     }
 
-    /// Most beams of a pass, counted from 0.
+    /// Largest number of beams of a pass, counted from 0.
     pub(crate) fn max_beams_of(&self, pass: usize) -> usize {
         self.first_slots[pass + 1] - self.first_slots[pass]
     }

@@ -42,11 +42,11 @@ pub(crate) struct Positions<'a> {
     pub(crate) bias: Option<&'a RelativeBias>,
     /// The encoder's output, for a layer that attends to it.
     pub(crate) encoded: Option<Encoded<'a>>,
-    /// Most positions that a row sees; `usize::MAX` for all.
+    /// Number of positions that a row sees at most; `usize::MAX` for all.
     pub(crate) window: usize,
-    /// Of the first row.
+    /// Position of the first row.
     pub(crate) first: usize,
-    /// How far the next row is from there: 1 in a prompt, 0 among beams.
+    /// Distance of the next row from there: 1 in a prompt, 0 among beams.
     pub(crate) advance: usize,
 }
 

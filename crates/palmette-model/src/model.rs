@@ -10,12 +10,12 @@ use crate::kernels::int8_is_fast;
 use crate::tensor_files::refuse_adapter;
 use crate::weights::Weights;
 
-/// How a model's weights are kept.
+/// Format in which a model's weights are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WeightFormat {
-    /// As they are stored, everything computed in f32. What a checkpoint has as bfloat16 takes two bytes a value and is
-    /// widened as it is read, which gives the bits that four would.
+    /// Weights as they are stored, everything computed in f32. What a checkpoint has as bfloat16
+    /// takes two bytes a value and is widened as it is read, which gives the bits that four would.
     #[default]
     F32,
     /// Matrices, embeddings and head among them, rounded to bfloat16: two bytes a value, everything computed in f32. The
@@ -98,7 +98,8 @@ impl Model {
         Ok(Self { config, weights })
     }
 
-    /// The same model with weights kept otherwise. What was rounded stays so: load it again for its weights as they were.
+    /// Converts the weights to another format. What was rounded stays so: load it again for its
+    /// weights as they were.
     #[must_use]
     pub fn with_weights(mut self, format: WeightFormat) -> Self {
         match format {

@@ -1,4 +1,4 @@
-//! What a session will hold, counted before any of it is taken.
+//! Plans of sessions: their contents, counted before any of it is taken.
 
 use bytemuck::Zeroable;
 use palmette_core::TokenId;
@@ -9,24 +9,24 @@ use crate::config::ModelConfig;
 use crate::encoder_decoder::num_bias_values;
 use crate::kernels::PANEL;
 
-/// How much a session must be able to hold; its memory is planned from this.
+/// Capacity of a session, from which its memory is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
     /// T: most tokens in a prompt, the encoder's where there is one.
     pub max_prompt_tokens: usize,
     /// B: most beams in a decode pass.
     pub max_beams: usize,
-    /// Most decode passes after a prompt. A search of L levels takes L − 1.
+    /// Largest number of decode passes after a prompt. A search of L levels takes L − 1.
     pub max_decode_passes: usize,
-    /// Most rayon workers to use at once, 0 as 1; results do not depend on it.
+    /// Largest number of rayon workers at once, 0 as 1. Results do not depend on it.
     pub threads: usize,
 }
 
-/// What a session is planned for: its options, and the most beams of each pass.
+/// Plan of a session: its options, and the most beams of each pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan<'a> {
     pub(crate) options: SessionOptions,
-    /// Where they are not the same in every pass: one number a pass, the largest of them the options'.
+    /// Largest number of beams of each pass, where passes differ; the largest is the options'.
     beams: Option<&'a [usize]>,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Plan<'a> {
         Self { options, beams: Some(beams) }
     }
 
-    /// Most beams of each pass.
+    /// Largest number of beams of each pass.
     pub(crate) fn beams(&self) -> impl Iterator<Item = usize> {
         let SessionOptions { max_beams, max_decode_passes, .. } = self.options;
         (0..max_decode_passes).map(move |pass| self.beams.map_or(max_beams, |beams| beams[pass]))

@@ -24,7 +24,7 @@ pub struct SequencesOptions {
     pub max_tokens: usize,
     /// R: most rows of a pass, those of all sequences together.
     pub max_rows: usize,
-    /// Most rayon workers to use at once; results do not depend on it.
+    /// Largest number of rayon workers at once. Results do not depend on it.
     pub threads: usize,
 }
 

@@ -152,9 +152,9 @@ pub struct Session {
     ropes: Ropes,
     /// The residual stream, `[max(T, B), D]`, T the decoder's
     hidden: Vec<f32>,
-    /// Its row after the prompt, `[D]`.
+    /// Row of the residual stream after the prompt, `[D]`.
     after_prompt: Vec<f32>,
-    /// Whether it is of this prompt.
+    /// True if it is of this prompt.
     prompt_read: bool,
     /// One for each thread.
     workspaces: Vec<Workspace>,
@@ -239,8 +239,9 @@ impl Session {
         Self::planned(model, &Plan::even(options))
     }
 
-    /// The same for decode passes of different widths: pass `p` has at most `beams[p]` beams, and there are as many
-    /// passes as numbers. The beams' own keys and values then take a slot for each of these and no more.
+    /// Plans a session for decode passes of different widths. Pass `p` has at most `beams[p]`
+    /// beams, and there are as many passes as numbers. The beams' own keys and values then take a
+    /// slot for each of these and no more.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -689,7 +690,7 @@ impl Session {
         );
     }
 
-    /// How many threads a pass of so many rows is worth.
+    /// Number of threads that a pass of `rows` rows is worth.
     fn threads_for(&self, rows: usize) -> usize {
         threads_for(&self.model, rows, self.used_threads.clamp(1, self.workspaces.len()))
     }

@@ -1,18 +1,18 @@
-//! Which equations a head follows.
+//! Forms of draft heads: the equations that they follow.
 
 use serde::{Deserialize, Serialize};
 
-/// Which equations a draft head follows: the published ones, or one of their ablations.
+/// Equations that a draft head follows: the published ones, or an ablation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DraftForm {
-    /// What a level's probabilities are made from.
+    /// Input from which a level's probabilities are made.
     pub input: DraftInput,
-    /// How the state moves on. Without meaning where the input has no state.
+    /// Transition of the state. Without meaning where the input has no state.
     pub transition: DraftTransition,
 }
 
-/// What a level's probabilities are made from: the x of `softmax(W x)`.
+/// Input from which a level's probabilities are made: the x of `softmax(W x)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DraftInput {
@@ -27,7 +27,7 @@ pub enum DraftInput {
     Prompt,
 }
 
-/// How the state moves over a chosen code.
+/// Transition of the state over a chosen code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DraftTransition {
@@ -39,7 +39,7 @@ pub enum DraftTransition {
 }
 
 impl DraftInput {
-    /// Its name on command lines and in files.
+    /// Name on command lines and in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Both => "both",
@@ -51,7 +51,7 @@ impl DraftInput {
 }
 
 impl DraftTransition {
-    /// Its name on command lines and in files.
+    /// Name on command lines and in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rnn => "rnn",
@@ -61,17 +61,17 @@ impl DraftTransition {
 }
 
 impl DraftForm {
-    /// Whether h₁ … h_L are read, so that the prompt needs placeholders.
+    /// True if h₁ … h_L are read, so that the prompt needs placeholders.
     pub fn has_placeholders(self) -> bool {
         matches!(self.input, DraftInput::Both | DraftInput::Placeholder)
     }
 
-    /// Whether there is a state, so that a level knows what was chosen before.
+    /// True if there is a state, so that a level knows what was chosen before.
     pub fn has_state(self) -> bool {
         matches!(self.input, DraftInput::Both | DraftInput::State)
     }
 
-    /// Whether transitions have weights.
+    /// True if transitions have weights.
     pub fn has_transitions(self) -> bool {
         self.has_state() && self.transition == DraftTransition::Rnn
     }

@@ -33,27 +33,27 @@ pub struct DraftHead {
     placeholders: Vec<f32>,
     /// `[D, codes]` of each level.
     pub(super) heads: Vec<PackedMatrix>,
-    /// Of each level but the last; none where there is no state.
+    /// Moves of each level except the last; none where there is no state.
     pub(super) moves: Vec<Move>,
 }
 
-/// How a level's choice moves the state.
+/// Move of the state by a level's choice.
 #[derive(Clone, Debug)]
 pub(super) struct Move {
     /// A, `[D, D]`; `None` where the state is only added to.
     pub(super) state: Option<PackedMatrix>,
-    /// What each code of the level adds, `[codes, D]`.
+    /// Summand of each code of the level, `[codes, D]`.
     pub(super) codes: Vec<f32>,
 }
 
 impl DraftHead {
-    /// Its name in a model's directory.
+    /// Name in a model's directory.
     pub const FILE_NAME: &str = "draft.safetensors";
 
     /// The entry of the file's metadata that holds the [`DraftForm`] as JSON.
     pub const FORM_KEY: &str = "palmette.draft_form";
 
-    /// Most levels of a head: its states are kept for all of them at once.
+    /// Largest number of levels of a head. Its states are kept for all of them at once.
     pub const MAX_LEVELS: usize = 64;
 
     /// Reads `draft.safetensors` of a model's directory; `shape` is what the model's prompts spell.
@@ -151,7 +151,7 @@ impl DraftHead {
         Ok(Self { form, shape, width: d, placeholders, heads, moves })
     }
 
-    /// Which equations it follows.
+    /// Equations that it follows.
     pub fn form(&self) -> DraftForm {
         self.form
     }

@@ -24,7 +24,7 @@ pub struct DraftRun {
     hidden: Vec<f32>,
     /// s of each row: `[B, D]`
     states: Vec<f32>,
-    /// Those of the level before.
+    /// States of the level before.
     earlier: Vec<f32>,
     /// x of `W x`: `[B, D]`
     inputs: Vec<f32>,

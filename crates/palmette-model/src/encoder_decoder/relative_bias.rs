@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(edges(&t5(), false, 1), [(0, 0)], "what comes later is not seen");
     }
 
-    /// Of wide buckets, by torch 2.15 on a processor.
+    /// Edges of wide buckets, by torch 2.15 on a processor.
     const EDGES_CAUSAL: &[(isize, usize)] = &[
         (16, 16),
         (19, 17),

@@ -382,7 +382,8 @@ mod tests {
     ];
 
     proptest! {
-        /// Whatever fields hold, reading gives an error or a configuration that is sound and can be written.
+        /// Reading gives an error, or a sound configuration that can be written, whatever fields
+        /// hold.
         #[test]
         fn any_configuration_is_refused_or_means_one_model(
             model_type in prop::sample::select(&["t5", "mt5", "umt5"][..]),

@@ -349,7 +349,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever fields hold, reading gives an error or a configuration that is sound and can be written.
+    /// Reading gives an error, or a sound configuration that can be written, whatever fields hold.
     #[test]
     fn any_configuration_is_refused_or_means_one_model(
         family in prop::sample::select(&Family::ALL[..]),

@@ -99,7 +99,7 @@ pub(crate) struct RowsRef<'a> {
     pub(crate) stride: usize,
 }
 
-/// Where a product goes: rows `stride` values apart.
+/// Target of a product: rows `stride` values apart.
 #[derive(Debug)]
 pub(crate) struct RowsMut<'a> {
     pub(crate) data: &'a mut [f32],
@@ -313,7 +313,7 @@ impl<G: Gate, W: Stored> WithSimd for GatedProduct<'_, G, W> {
     }
 }
 
-/// Where the values of tiles come from and go to. Tiles are R rows of Q panels.
+/// Source and target of the values of tiles. Tiles are R rows of Q panels.
 trait Tiles<const Q: usize> {
     /// The values that chains begin with.
     fn start<const R: usize>(&self, row: usize) -> [[PanelRow; Q]; R];

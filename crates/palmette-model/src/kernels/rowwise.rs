@@ -1,4 +1,4 @@
-//! What is done to many rows at once, compiled for the vectors that the processor has.
+//! Rowwise operations on many rows, compiled for the vectors that the processor has.
 //!
 //! Each is a loop over a kernel of one row and gives the same bits: wider vectors change neither the order of additions
 //! nor what is rounded.
@@ -36,7 +36,7 @@ pub(crate) struct Heads<'a> {
     pub(crate) rope: &'a RopeTable,
     /// Position of the first row.
     pub(crate) position: usize,
-    /// How far the next row is from there: 1 in a prompt, 0 among beams.
+    /// Distance of the next row from there: 1 in a prompt, 0 among beams.
     pub(crate) advance: usize,
 }
 
@@ -49,9 +49,10 @@ pub(crate) struct Scores<'a> {
     pub(crate) width: usize,
     /// Places that the first row sees; those after them become 0.
     pub(crate) visible: usize,
-    /// How many more the next row sees.
+    /// Number of places that the next row sees more.
     pub(crate) advance: usize,
-    /// Most places that a row sees, its last ones: those before them become 0. `usize::MAX` for all.
+    /// Number of places that a row sees at most, its last ones. Those before become 0. `usize::MAX`
+    /// for all.
     pub(crate) window: usize,
     pub(crate) scale: f32,
 }

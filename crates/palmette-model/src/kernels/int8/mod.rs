@@ -46,7 +46,7 @@ impl Int8Matrix {
     /// Fewest rows: a rounded row of the left side has its scale behind its integers.
     const MIN_DEPTH: usize = 2;
 
-    /// Most rows: a longer sum could exceed 32 bits.
+    /// Largest number of rows: a longer sum could exceed 32 bits.
     const MAX_DEPTH: usize = (i32::MAX / (255 * 127)) as usize;
 
     /// Rounds a matrix. `None` where it has too few or too many rows for it.
@@ -154,7 +154,7 @@ impl Kernel {
         Self::all_here().last().unwrap_or(Self::Portable)
     }
 
-    /// Those that this processor has, the fastest last.
+    /// Kernels that this processor has, the fastest last.
     fn all_here() -> impl Iterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
         let others = [
@@ -198,7 +198,7 @@ fn run<const M: usize>(product: Product<'_, M>) {
     run_by(Kernel::here(), product);
 }
 
-/// By a kernel of [`Kernel::all_here`].
+/// Multiplies by a kernel of [`Kernel::all_here`].
 fn run_by<const M: usize>(kernel: Kernel, product: Product<'_, M>) {
     match kernel {
         #[cfg(target_arch = "x86_64")]
