@@ -23,9 +23,9 @@ use crate::worker::checked;
 /// Key of a plan: buffers serve requests of an equal shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Where a draft head searches.
+    /// Verification of a draft head's search; `None` where the decoder searches.
     pub(crate) draft: Option<Verification>,
-    /// Of each level.
+    /// Beam width of each level.
     pub(crate) widths: Vec<usize>,
     /// The least width of every level: 0, except for a request that wants more items.
     pub(crate) least: usize,
@@ -67,7 +67,7 @@ pub(crate) struct Buffers {
     /// Each made with the first request over such a view.
     pub(crate) frozen: Option<Searches<CatalogConstraint>>,
     pub(crate) snapshot: Option<Searches<SnapshotConstraint>>,
-    /// Where tokens follow an item.
+    /// Searches where tokens follow an item.
     pub(crate) ended_frozen: Option<Searches<Ended<CatalogConstraint>>>,
     pub(crate) ended_snapshot: Option<Searches<Ended<SnapshotConstraint>>>,
     /// A draft's search where masks do not hold it to the catalog.
@@ -217,7 +217,7 @@ pub(crate) struct Sought<'a, C: ItemConstraint> {
     pub(crate) objective: Objective<'a, C>,
     pub(crate) of: Asked<'a>,
     pub(crate) round: Round<'a>,
-    /// As they are before the search.
+    /// Caps as they are before the search.
     pub(crate) caps: Option<Caps<'a>>,
 }
 

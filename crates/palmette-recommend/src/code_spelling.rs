@@ -17,7 +17,7 @@ pub struct CodeSpelling {
     tail: String,
 }
 
-/// Most codes of a level that are looked for.
+/// Limit on the codes of a level that are looked for.
 const MAX_CODES: u32 = 1 << 20;
 
 /// Names of tokens that other programs keep in reserve, which spell no codes.

@@ -1,4 +1,4 @@
-//! What can go wrong between a history and its recommendations.
+//! Errors between a history and its recommendations.
 
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ pub enum RecommendError {
         "a history of {max_history_items} items and a recommendation take {needed} tokens, more than the model's {max} positions: lower max_history_items in semantic_ids.json"
     )]
     HistoryTooLong {
-        /// Most items of a history.
+        /// Limit on the items of a history.
         max_history_items: usize,
         /// Tokens they and one recommendation take.
         needed: usize,
@@ -75,7 +75,7 @@ pub enum RecommendError {
          request's fields, or raise max_prompt_tokens in prompt_template.json"
     )]
     PromptTooLong {
-        /// Its tokens.
+        /// Tokens of the prompt.
         tokens: usize,
         /// The limit.
         max: usize,
@@ -104,7 +104,7 @@ pub enum RecommendError {
     UnknownField {
         /// The field: `query`, or `user.age`.
         field: String,
-        /// Those that there are places for.
+        /// Fields that there are places for.
         known: Vec<String>,
     },
     /// The template prints fields that the request does not give.
@@ -143,7 +143,7 @@ pub enum RecommendError {
     /// An option of drawn text is out of its range.
     #[error(transparent)]
     Sampler(SamplerOptionError),
-    /// Something needs levels that are runs of tokens.
+    /// Levels are no runs of tokens, where something needs them to be.
     #[error(
         "the tokens of level {level} are no run; draft heads, and scores as shares of a level, need levels whose codes have \
          consecutive tokens"
@@ -181,9 +181,9 @@ pub enum RecommendError {
         found: usize,
         /// One of them.
         id: String,
-        /// Its codes by the model.
+        /// Codes of the item by the model.
         model: Vec<u32>,
-        /// Its codes in the catalog.
+        /// Codes of the item in the catalog.
         catalog: Vec<u32>,
     },
     /// The catalog has none of the items that the model was trained on.
@@ -203,7 +203,7 @@ pub enum RecommendError {
     ShorterItem {
         /// An item of the catalog.
         id: String,
-        /// Its codes.
+        /// Number of its codes.
         codes: usize,
         /// The model's levels.
         levels: usize,
@@ -229,7 +229,7 @@ pub enum RecommendError {
     TooLarge {
         /// `k` or `beam width`.
         what: &'static str,
-        /// What was asked for.
+        /// Value that was asked for.
         value: usize,
         /// The limit.
         max: usize,

@@ -15,7 +15,7 @@ use crate::error::RecommendError;
 /// Nothing of it is constrained. It ends with the token that the template names, or is ended by it after `max_tokens`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Think {
-    /// Most tokens of it.
+    /// Limit on the tokens of the reasoning.
     pub max_tokens: usize,
     /// 0 for the most likely token at each place; above it tokens are drawn.
     pub temperature: f32,
@@ -50,11 +50,11 @@ impl Think {
 pub struct Explain {
     /// Items, the best first, that it is written for.
     pub items: usize,
-    /// Most tokens for each.
+    /// Limit on the tokens of each text.
     pub max_tokens: usize,
 }
 
-/// Most tokens of free text.
+/// Limit on the tokens of free text.
 pub const MAX_FREE_TOKENS: usize = 1 << 16;
 
 /// Writes free text after the session's prompt until one of `ends` comes, which is not written, or `max_tokens` have.

@@ -1,4 +1,4 @@
-//! How items are found: by the decoder's passes, or by a draft head's steps.
+//! Modes of finding items: by the decoder's passes, or by a draft head's steps.
 
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::prompt_format::PromptFormat;
 
-/// How items are found.
+/// Method of finding items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// [`Beam`](Self::Beam), and [`Probed`](Self::Probed) where the narrow search is a small part of it: the same items and
@@ -19,11 +19,12 @@ pub enum Mode {
     Auto,
     /// Beam search with the decoder: a pass over the prompt, then one a level over all beams.
     Beam,
-    /// As [`Beam`](Self::Beam), with the same items and scores: a search of this width goes first, and what cannot beat
-    /// its last item wanted is not searched again ([`run_after_probe`](palmette_decode::BeamSearch::run_after_probe)).
-    /// Where the beam is wide and the model knows its mind this saves most of the passes; where a model finds all items
-    /// alike, the narrow search is lost. It does not go first where more items are wanted than its width, or some level
-    /// of the beam is no wider.
+    /// [`Beam`](Self::Beam) search after a narrow one of this width, with the same items and
+    /// scores. What cannot beat the last item that the narrow one found is not searched again
+    /// ([`run_after_probe`](palmette_decode::BeamSearch::run_after_probe)). Where the beam is wide
+    /// and the model knows its mind this saves most of the passes; where a model finds all items
+    /// alike, the narrow search is lost. It does not go first where more items are wanted than its
+    /// width, or some level of the beam is no wider.
     Probed(NonZeroUsize),
     /// Beam search with a draft head after one pass over the prompt and its placeholders. Scores are the head's.
     Draft(Verification),
@@ -60,7 +61,7 @@ impl Mode {
     }
 }
 
-/// How drafted semantic IDs are held to the catalog.
+/// Way in which drafted semantic IDs are held to the catalog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

@@ -1,4 +1,4 @@
-//! How a model spells semantic IDs and histories: `semantic_ids.json` in the model's directory.
+//! Spelling of semantic IDs and histories: `semantic_ids.json` in the model's directory.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub struct PromptFormat {
 pub struct Witness {
     /// The item's id.
     pub id: String,
-    /// Its codes.
+    /// Codes of the item.
     pub codes: Vec<u32>,
 }
 
@@ -137,13 +137,13 @@ impl LevelFormat {
 }
 
 impl PromptFormat {
-    /// Its name in a model's directory.
+    /// Name in a model's directory.
     pub const FILE_NAME: &str = "semantic_ids.json";
 
-    /// Most items that a prompt may hold.
+    /// Limit on the items that a prompt may hold.
     pub const MAX_HISTORY_ITEMS: usize = 1 << 20;
 
-    /// Most tokens after the codes of an item.
+    /// Limit on the tokens after the codes of an item.
     pub const MAX_END_TOKENS: usize = 16;
 
     /// Items that a format takes along as witnesses.
@@ -249,7 +249,7 @@ impl PromptFormat {
         Ok(DraftShape { levels })
     }
 
-    /// Most tokens of a prompt without a template.
+    /// Largest number of tokens of a prompt without a template.
     pub fn max_prompt_tokens(&self) -> usize {
         self.max_history_items.saturating_mul(self.levels.len()).saturating_add(1)
     }

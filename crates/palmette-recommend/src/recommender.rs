@@ -21,7 +21,7 @@ use crate::template::{PromptAsked, PromptItem};
 use crate::view::SpelledView;
 use crate::worker::{checked, wanted};
 
-/// What a code's probability is a share of.
+/// Set of tokens over which a code's probability is normalised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Normaliser {
     /// All tokens of the model's vocabulary, as Hugging Face `generate` has it with `prefix_allowed_tokens_fn`.
@@ -233,7 +233,7 @@ impl Recommender {
         self.widths.clone().unwrap_or_else(|| vec![beam_width; levels])
     }
 
-    /// What scores are shares of.
+    /// Set of tokens over which scores are normalised.
     pub fn normaliser(&self) -> Normaliser {
         self.normaliser
     }
@@ -262,7 +262,7 @@ impl Recommender {
         &self.end_tokens
     }
 
-    /// Most tokens of a prompt.
+    /// Limit on the tokens of a prompt.
     pub fn max_prompt_tokens(&self) -> usize {
         self.max_prompt_tokens
     }
@@ -310,10 +310,10 @@ impl Recommender {
     }
 }
 
-/// Most tokens of a prompt where the template does not say.
+/// Limit on the tokens of a prompt where the template gives none.
 const DEFAULT_PROMPT_TOKENS: usize = 1024;
 
-/// Most tokens of a prompt, of which a model of `max` positions reads one and an item.
+/// Limit on a prompt's tokens, such that `max` positions hold it and an item.
 fn max_prompt_tokens(prompts: &Prompts, max: usize) -> Result<usize, RecommendError> {
     let format = prompts.format();
     let after = format.levels.len() + format.end_tokens.len();

@@ -81,7 +81,7 @@ pub enum HistoryItem {
     Departed {
         /// The item's id.
         id: String,
-        /// Its semantic ID when it was deleted.
+        /// Semantic ID of the item when it was deleted.
         codes: Vec<u32>,
     },
 }
@@ -99,7 +99,7 @@ pub enum Candidates<'a> {
 }
 
 impl HistoryItem {
-    /// Its semantic ID.
+    /// Semantic ID of the item.
     ///
     /// # Panics
     /// When the view has no such number.

@@ -49,7 +49,7 @@ pub struct TemplateFile {
     /// The most recent items of a history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_history_items: Option<usize>,
-    /// Most tokens of a prompt: the oldest items of a history are left out of a longer one.
+    /// Limit on the tokens of a prompt. The oldest items of a history are left out of a longer one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_prompt_tokens: Option<usize>,
     /// Free text that the model may write before the item.
@@ -76,7 +76,7 @@ pub enum Texts {
 pub struct Message {
     /// `system`, `user`, `assistant`, or what else the chat template knows.
     pub role: String,
-    /// Its text, in Jinja.
+    /// Text of the message, in Jinja.
     pub content: String,
 }
 
@@ -122,7 +122,7 @@ pub struct PromptTemplate {
     /// Tokens that the tokenizer puts before a text and after it.
     around: (Vec<TokenId>, Vec<TokenId>),
     special_tokens: BTreeMap<String, String>,
-    /// Those that the texts read: `history`, `user.age`.
+    /// Variables that the texts read: `history`, `user.age`.
     variables: BTreeSet<String>,
     end_tokens: Vec<TokenId>,
 }
@@ -149,7 +149,7 @@ struct Explain {
 #[derive(Clone, Debug)]
 pub(crate) struct PromptItem {
     pub(crate) codes: Vec<u32>,
-    /// Its number in the view; `None` for a semantic ID, or an item that is gone.
+    /// Number of the item in the view. `None` for a semantic ID, or an item that is gone.
     pub(crate) number: Option<u64>,
     pub(crate) id: Option<String>,
 }
@@ -169,10 +169,10 @@ pub(crate) struct PromptAsked<'a> {
 const KNOWN: [&str; 3] = ["history", "query", "user"];
 
 impl TemplateFile {
-    /// Its name in a model's directory.
+    /// Name in a model's directory.
     pub const FILE_NAME: &str = "prompt_template.json";
 
-    /// Most parts and messages.
+    /// Limit on parts and messages.
     const MAX_TEXTS: usize = 64;
 
     /// Reads the text of a `prompt_template.json`.
@@ -567,7 +567,7 @@ impl PromptTemplate {
         Ok(tokens.map_err(|error| TemplateFault::new(error.to_string()))?)
     }
 
-    /// What a failed rendering lacks, or else says.
+    /// Error of a failed rendering: the fields that it lacks, or else its message.
     fn failed(&self, error: &TemplateError, fields: &PromptFields) -> RecommendError {
         let has: BTreeSet<String> = fields.names().collect();
         let missing = self.variables.iter().filter(|&name| match root(name) {

@@ -27,7 +27,7 @@ pub struct Understanding {
     pub think_end: Option<UnderstoodToken>,
     /// The tokens that end text after an item, where the template knows of any.
     pub explain_ends: Vec<UnderstoodToken>,
-    /// Most items of a history.
+    /// Limit on the items of a history.
     pub max_history_items: usize,
 }
 
@@ -44,9 +44,9 @@ pub struct UnderstoodLevel {
     pub spelled: u32,
     /// True where the tokens are consecutive, in the order of the codes.
     pub is_run: bool,
-    /// Its lowest token.
+    /// Lowest token of the level.
     pub first_token: Option<u32>,
-    /// Its highest token.
+    /// Highest token of the level.
     pub last_token: Option<u32>,
     /// Codes whose token is not the first code's plus their distance to it.
     pub moved: u32,
@@ -55,9 +55,9 @@ pub struct UnderstoodLevel {
 /// A token with its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UnderstoodToken {
-    /// Its number.
+    /// Number of the token.
     pub token: u32,
-    /// Its name in the tokenizer, where there is one.
+    /// Name in the tokenizer, where there is one.
     pub name: Option<String>,
 }
 

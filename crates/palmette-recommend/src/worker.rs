@@ -31,14 +31,14 @@ use crate::view::{SpelledView, ViewConstraint};
 pub struct Worker {
     recommender: Arc<Recommender>,
     threads: usize,
-    /// Those that requests take now.
+    /// Number of threads that requests take now.
     used_threads: usize,
     buffers: Option<Buffers>,
     /// The numbers of the latest request's history.
     seen: Vec<u64>,
     history: Vec<PromptItem>,
     prompt: Vec<TokenId>,
-    /// Those of the latest request.
+    /// Passes of the latest request.
     passes: Passes,
 }
 

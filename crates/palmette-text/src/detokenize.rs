@@ -38,7 +38,7 @@ impl Detokenizer {
         Self { vocabulary, shown, stops, partial: Vec::new() }
     }
 
-    /// The same with special tokens that are text, each with what it is read as.
+    /// Shows special tokens as text, each as it is given here.
     #[must_use]
     pub fn showing(self, shown: Arc<BTreeMap<TokenId, String>>) -> Self {
         Self { shown, ..self }

@@ -32,7 +32,7 @@ pub struct TextModelOptions {
     pub grammars: CacheLimits,
     /// The work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a text with a mask that takes more breaks off.
     pub mask_steps: u64,
-    /// Most threads of a pass, 0 as 1; texts do not depend on it.
+    /// Largest number of threads of a pass, 0 as 1. Texts do not depend on it.
     pub threads: usize,
 }
 
@@ -145,7 +145,7 @@ impl TextModel {
         })
     }
 
-    /// The same model with a chat template in place of its own, and the special tokens of that.
+    /// Replaces the chat template, and with it the special tokens.
     ///
     /// # Errors
     /// When it is no template.
@@ -251,7 +251,7 @@ impl TextModel {
         self.shared.grammars.statistics().bytes
     }
 
-    /// Most threads of a pass.
+    /// Largest number of threads of a pass.
     pub fn threads(&self) -> usize {
         self.shared.threads
     }

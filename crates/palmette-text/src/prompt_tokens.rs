@@ -58,7 +58,7 @@ fn read_json(path: &Path) -> Result<Value, OpenErrorKind> {
 /// Finds the names of special tokens in a text.
 #[derive(Debug)]
 pub(crate) struct PromptTokens {
-    /// By their first byte, then longest first.
+    /// Named tokens by their first byte, then longest first.
     named: Vec<Named>,
     begin: Option<TokenId>,
 }

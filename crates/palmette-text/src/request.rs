@@ -33,8 +33,9 @@ pub struct TextRequest {
     pub stop_tokens: Vec<TokenId>,
     /// Log-probabilities for each token, and how many of the most likely ones beside it.
     pub logprobs: Option<usize>,
-    /// The same for the tokens of the prompt, each after those before it, without constraint; an [`Engine`](crate::engine::Engine) tells them
-    /// before the text. Then there may be no text at all.
+    /// Log-probabilities for the tokens of the prompt, each after those before it. They are without
+    /// constraint; an [`Engine`](crate::engine::Engine) tells them before the text. Then there may
+    /// be no text at all.
     pub prompt_logprobs: Option<usize>,
     /// Special tokens that are text.
     pub special: SpecialText,
@@ -180,7 +181,7 @@ pub enum SpecialText {
     Hidden,
     /// All but those that end the text.
     All,
-    /// Those whose names stand in these texts, such as the marks around a call: see
+    /// Special tokens whose names stand in these texts, such as the marks around a call. See
     /// [`ToolCallReader`](crate::ToolCallReader).
     Within(Vec<String>),
 }

@@ -16,7 +16,7 @@ use crate::error::{RequestError, TextError, TextErrorKind};
 use crate::model::TextModel;
 use crate::request::{Constrained, TextRequest};
 
-/// Something that happened while a text was written.
+/// Event of writing a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TextEvent {
     /// A part of the work has ended: [`Stage::Mask`] when masks were made and forced tokens committed, [`Stage::TopK`] when a token was
@@ -44,7 +44,7 @@ pub struct TextToken {
     pub token: TokenId,
     /// True for a token that was no choice, and took no pass of the model.
     pub is_forced: bool,
-    /// Its log-probability among the allowed tokens, and those of the likeliest; where they were asked for.
+    /// Log-probability among the allowed tokens, and those of the likeliest, where asked for.
     pub logprobs: Option<LogProbabilities>,
 }
 
@@ -79,9 +79,9 @@ pub enum FinishReason {
 pub struct Usage {
     /// The prompt's.
     pub prompt_tokens: usize,
-    /// Those of the text, with the one that ended it.
+    /// Tokens of the text, with the one that ended it.
     pub completion_tokens: usize,
-    /// Those of the text that were no choice.
+    /// Tokens of the text that were no choice.
     pub forced_tokens: usize,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Draft {
     pub(crate) specials: Vec<(TokenId, String)>,
     /// Ids of pieces as the file spells them, special or not: configuration files name tokens so.
     ids: HashMap<String, TokenId>,
-    /// Which ids have been given.
+    /// Ids that have been given, as flags.
     taken: Vec<bool>,
 }
 
@@ -109,7 +109,7 @@ impl Draft {
         Ok(token)
     }
 
-    /// Of pieces spelled alike the first is meant.
+    /// Names a token by its piece; of pieces spelled alike the first is meant.
     fn name(&mut self, token: TokenId, piece: &str) {
         self.ids.entry(piece.to_owned()).or_insert(token);
     }

@@ -60,7 +60,7 @@ pub(crate) fn with_texts(texts: &[Option<Vec<u8>>]) -> Option<&'static Encoding>
 }
 
 impl Encoding {
-    /// Its tokens, ends and tokenizer.
+    /// Source of the encoding: its tokens, ends and tokenizer.
     ///
     /// # Errors
     /// When it is not carried.

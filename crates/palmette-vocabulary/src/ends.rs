@@ -1,4 +1,4 @@
-//! Which tokens end the output.
+//! Ends: the tokens that end the output.
 
 use std::fmt;
 use std::path::Path;

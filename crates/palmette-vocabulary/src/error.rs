@@ -1,4 +1,4 @@
-//! Why a vocabulary could not be loaded.
+//! Errors of loading a vocabulary.
 
 use palmette_core::VocabularyError;
 

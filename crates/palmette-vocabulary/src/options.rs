@@ -31,7 +31,8 @@ pub enum AngleTokens {
     Text,
 }
 
-/// Something that a source does not say, and that was taken to be so. `Display` says it in a sentence, with the way out.
+/// Assumption about something that a source does not say. `Display` says it in a sentence, with the
+/// way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Assumption {

@@ -25,7 +25,7 @@ pub struct PromptTokenizer {
     names: Vec<Option<Box<str>>>,
     /// Tokens that are found in the text before it is cut.
     added: BTreeSet<u32>,
-    /// Those of them that are marked as special.
+    /// Added tokens that are marked as special.
     special: Vec<u32>,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Debug for PromptTokenizer {
 const MAX_TOKENS: u64 = 1 << 24;
 
 impl PromptTokenizer {
-    /// Its name in a model's directory.
+    /// Name in a model's directory.
     pub const FILE_NAME: &str = "tokenizer.json";
 
     /// Reads `tokenizer.json` of a model's directory.

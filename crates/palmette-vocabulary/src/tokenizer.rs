@@ -26,13 +26,13 @@ pub struct Tokenizer {
 
 /// Way in which text is cut.
 pub(crate) enum Method {
-    /// As the encoding does.
+    /// Byte pairs of the encoding.
     Encoding(BytePairs),
-    /// As a `tokenizer.json` says.
+    /// Tokenizer of a `tokenizer.json`.
     Tokenizer(HuggingFace),
-    /// By ranks and a pattern of a file.
+    /// Byte pairs by ranks and a pattern of a file.
     Ranks(RankPairs),
-    /// As a SentencePiece model says, of the kinds that are followed.
+    /// Pieces of a SentencePiece model, of the kinds that are followed.
     Scored(Result<ScoredPairs, Refusal>),
     /// At each place the longest token that fits; of equal ones, the lowest id.
     Longest,

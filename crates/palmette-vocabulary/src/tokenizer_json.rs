@@ -146,8 +146,10 @@ fn model_pieces(model: &Value) -> Result<(Vec<(&str, u64)>, Option<&str>), Kind>
     }
 }
 
-/// The same tokenizer for the middle of a text: no space is put before it, nothing is cut, padded or put around it. (The
-/// decoder is not asked: bytes are read from the pieces.)
+/// Changes a tokenizer for the middle of a text: nothing is added, and nothing cut off.
+///
+/// No space is put before it, it is not padded, and nothing is put around it. (The decoder is not
+/// asked: bytes are read from the pieces.)
 fn within_text(mut file: Value, angle_tokens: AngleTokens) -> Value {
     for token in file["added_tokens"].as_array_mut().into_iter().flatten() {
         // Else the text `<tool_call>` would be cut into a token that has no text.

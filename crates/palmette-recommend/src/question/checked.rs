@@ -20,7 +20,7 @@ use crate::view::SpelledView;
 /// takes it.
 #[derive(Clone, Debug)]
 pub struct CheckedQuestion {
-    /// Its history is in `named`, what it left open is filled in.
+    /// Question whose history is in `named`, with its open members filled in.
     pub(super) question: RecommendQuestion,
     pub(super) named: Vec<NamedItem>,
     pub(super) view: Arc<SpelledView>,
@@ -58,7 +58,7 @@ impl AnswerKey {
 }
 
 impl CheckedQuestion {
-    /// The same question about another history. Filter and rules are not looked at again.
+    /// Asks the question about another history. Filter and rules are not looked at again.
     ///
     /// # Errors
     /// When an item is unknown and the question makes it an error.

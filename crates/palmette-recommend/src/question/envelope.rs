@@ -37,7 +37,7 @@ pub struct RequestEnvelope {
 /// Body of a request: a question in its envelope, their members side by side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecommendBody {
-    /// Who is asked, and by when.
+    /// Catalog and model that are asked, and the deadline.
     pub envelope: RequestEnvelope,
     /// The question.
     pub question: RecommendQuestion,
@@ -83,9 +83,9 @@ impl utoipa::ToSchema for RecommendBody {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum GenerationName {
-    /// By number.
+    /// Number of a generation.
     Number(u64),
-    /// By name.
+    /// Name of a generation.
     Name(String),
 }
 

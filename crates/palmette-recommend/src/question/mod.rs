@@ -78,7 +78,7 @@ pub struct RecommendQuestion {
     /// Answer with the beams of each level too.
     #[serde(default)]
     pub trace: bool,
-    /// What the user asks for, where the model's prompts have a place for it.
+    /// Words of the user, where the model's prompts have a place for them.
     pub query: Option<String>,
     /// Fields of the user, where the model's prompts have places for them.
     #[serde(default)]
@@ -107,13 +107,13 @@ pub struct ExplainItems {
     /// Items, the best first.
     #[cfg_attr(feature = "schema", schema(minimum = 1))]
     pub items: usize,
-    /// Most tokens for each.
+    /// Limit on the tokens of each text.
     #[cfg_attr(feature = "schema", schema(minimum = 1))]
     pub max_tokens: usize,
 }
 
 impl ExplainItems {
-    /// Most tokens for each item, where a surface lets them be left out.
+    /// Limit on the tokens of each text, where a surface lets it be left out.
     pub const DEFAULT_MAX_TOKENS: usize = 100;
 }
 

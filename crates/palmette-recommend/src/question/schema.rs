@@ -19,7 +19,7 @@ pub struct Filter {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(no_recursion, nullable = false)]
     pub must: Option<Conditions>,
-    /// The same, by Elasticsearch's name.
+    /// All of these hold: `must` by Elasticsearch's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(no_recursion, nullable = false)]
     pub filter: Option<Conditions>,
@@ -31,7 +31,7 @@ pub struct Filter {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(no_recursion, nullable = false)]
     pub must_not: Option<Conditions>,
-    /// So many of these hold.
+    /// At least a number of these hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(no_recursion, nullable = false)]
     pub min_should: Option<MinShould>,
@@ -53,7 +53,7 @@ pub enum Conditions {
     One(Box<Condition>),
 }
 
-/// What an item can be asked: a condition, or a filter within the filter.
+/// Condition on an item, or a filter within the filter.
 ///
 /// Attributes are named by their names, and fields within them with points, as `variants.color`. A condition on a list holds where it
 /// does for one of its elements.
@@ -112,7 +112,7 @@ pub enum MatchValue {
     One(Scalar),
     /// One of these.
     Any(Vec<Scalar>),
-    /// As it says.
+    /// A value that the object names, or leaves out.
     Named(NamedMatch),
 }
 
@@ -128,7 +128,7 @@ pub struct NamedMatch {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub any: Option<Vec<Scalar>>,
-    /// It is there and none of these.
+    /// The attribute is there and none of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub except: Option<Vec<Scalar>>,
@@ -230,19 +230,19 @@ pub struct Nested {
 pub struct KeyCondition {
     /// Name of the attribute.
     pub key: String,
-    /// It is this.
+    /// The attribute is this.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub matches: Option<NamedMatch>,
-    /// It lies within these bounds.
+    /// The attribute lies within these bounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub range: Option<Bounds>,
-    /// Its list has so many elements.
+    /// The attribute's list has this number of elements.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub values_count: Option<Counts>,
-    /// It has no value, or an empty list; or not.
+    /// The attribute has no value, or an empty list; or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub is_empty: Option<bool>,
@@ -270,7 +270,7 @@ pub struct Counts {
     pub lte: Option<u64>,
 }
 
-/// So many of some conditions hold.
+/// A number of some conditions hold, at least.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MinShould {
@@ -457,13 +457,13 @@ pub struct HistoryEntry(pub NamedItem);
 #[derive(Clone, Debug, ToSchema)]
 #[serde(untagged)]
 pub enum HistoryForm {
-    /// Its id, or codes spelled as text, `<a_3><b_1>`.
+    /// Id of the item, or codes spelled as text, `<a_3><b_1>`.
     Id(String),
     /// An id of digits.
     Number(i64),
-    /// Its codes.
+    /// Codes of the item.
     Codes(Vec<u32>),
-    /// Its codes as an object.
+    /// Codes of the item as an object.
     Named {
         /// The codes.
         codes: Vec<u32>,

@@ -118,7 +118,7 @@ fn add(
 pub(crate) struct BoostedItems<'a> {
     view: &'a CatalogView,
     boosts: &'a ItemBoosts,
-    /// By segment; `None` for all.
+    /// Ranks that may be returned, by segment; `None` for all.
     allowed: Option<Vec<&'a RankSet>>,
 }
 
@@ -185,7 +185,7 @@ impl Gains<SnapshotState> for BoostedItems<'_> {
     }
 }
 
-/// What ends an item changes nothing of what may come of a position.
+/// Gains at ends of items. An end changes nothing of what may come of a position.
 impl<S> Gains<EndedState<S>> for BoostedItems<'_>
 where
     Self: Gains<S>,

@@ -51,7 +51,7 @@ pub enum RulesError {
         rule: String,
         /// The attribute.
         attribute: String,
-        /// Its kind.
+        /// Kind of the attribute.
         kind: ColumnKind,
         /// Kinds that the rule takes.
         needed: &'static str,

@@ -153,7 +153,7 @@ impl Rules {
         *self == Self::default()
     }
 
-    /// The same rules at a moment, where they have none of their own.
+    /// Sets the moment of the rules, where they have none of their own.
     #[must_use]
     pub fn at(mut self, now: Moment) -> Self {
         if let Some(valid) = &mut self.valid {

@@ -22,7 +22,7 @@ pub(crate) struct ItemOrder<'a> {
 
 /// A semantic ID that was found, with its items in catalog order.
 pub(crate) struct Found<I> {
-    /// Its log-probability.
+    /// Log-probability of the item.
     pub(crate) score: f32,
     /// The largest boost of its items.
     pub(crate) gain: f32,

@@ -33,7 +33,7 @@ pub(super) struct MessageReader<'t> {
     template: &'t ChatTemplate,
     /// The format in which calls are written, where the template shows none.
     calls: Option<&'t ToolFormat>,
-    /// By role, the one by which its messages are shown, or why there is none.
+    /// Role by which the template shows messages of each role, or why there is none.
     roles: BTreeMap<String, Result<String, String>>,
 }
 

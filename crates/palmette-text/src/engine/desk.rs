@@ -76,7 +76,7 @@ struct Papers {
 
 pub(super) struct Desk {
     papers: Mutex<Papers>,
-    /// Something came for the thread that runs the model.
+    /// Signal that something came for the thread that runs the model.
     for_runner: Condvar,
     /// A job came, or the end.
     for_masks: Condvar,

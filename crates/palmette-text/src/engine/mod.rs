@@ -99,7 +99,7 @@ pub enum StartError {
 /// A request that an engine does not take.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refused {
-    /// It breaks a rule.
+    /// The request breaks a rule.
     #[error(transparent)]
     Request(#[from] RequestError),
     /// Prompt and text would not fit, even alone.
@@ -109,7 +109,7 @@ pub enum Refused {
     TooLong {
         /// Tokens of prompt and text.
         tokens: usize,
-        /// Those that one text can have.
+        /// Limit on the tokens of one text with its prompt.
         max: usize,
     },
     /// Too many wait.
@@ -132,7 +132,7 @@ pub enum Update {
     Text(TextPiece),
     /// The end, and the time that the text took.
     End(Ended, Spent),
-    /// It broke off.
+    /// The text broke off.
     Failed(EngineError),
 }
 
@@ -184,7 +184,7 @@ pub struct EngineStatistics {
     pub shared_tokens: u64,
     /// Tokens of texts that came to an end.
     pub text_tokens: u64,
-    /// Those of them that were the only allowed ones.
+    /// Tokens of those texts that were the only allowed ones.
     pub forced_tokens: u64,
     /// Passes of the model.
     pub passes: u64,

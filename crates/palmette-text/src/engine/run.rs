@@ -38,7 +38,7 @@ struct Row {
     number: u64,
     /// `None` while its mask is being made.
     writing: Option<Box<Writing>>,
-    /// Its mask has been made.
+    /// True if its mask has been made.
     is_settled: bool,
     /// `None` before the first token is read, and while its pages are given up.
     sequence: Option<SequenceId>,

@@ -19,7 +19,7 @@ impl Scores {
         Self { top, allowed, found: Vec::new() }
     }
 
-    /// Those of all tokens of a prompt but the first, once they are found.
+    /// Takes the log-probabilities of all tokens of a prompt except the first, once found.
     pub(super) fn take(&mut self, prompt: usize) -> Option<Vec<LogProbabilities>> {
         (self.found.len() + 1 >= prompt).then(|| std::mem::take(&mut self.found))
     }

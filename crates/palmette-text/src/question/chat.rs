@@ -22,7 +22,7 @@ pub struct ChatMembers {
     pub parallel_tool_calls: Option<bool>,
     /// Log-probabilities of the answer's tokens.
     pub logprobs: Option<bool>,
-    /// Most likely tokens at each place of the answer, with `logprobs`.
+    /// Number of most likely tokens at each place of the answer, with `logprobs`.
     #[cfg_attr(feature = "schema", schema(maximum = 20))]
     pub top_logprobs: Option<usize>,
     /// Effort of reasoning, for chat templates that read it: `none`, `minimal`, `low`, `medium`, `high` or `xhigh`.

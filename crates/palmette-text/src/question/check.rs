@@ -27,7 +27,7 @@ pub struct CheckedText {
     pub n: usize,
     /// Reading of calls from the answers, where there are tools.
     pub calling: Option<Calling>,
-    /// By prompt, the text that is answered before the answer's own; empty where it is not echoed.
+    /// Echo of each prompt before its answers; empty where it is not echoed.
     pub echoes: Vec<String>,
     /// Parts of the question that have no effect.
     pub warnings: Vec<String>,
@@ -52,9 +52,9 @@ impl CheckedText {
 /// A question that cannot be asked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CheckError {
-    /// It breaks rules.
+    /// The question breaks rules.
     Faults(Faults),
-    /// It breaks rules, and one of them is how much the model reads.
+    /// The question breaks rules, one of them the limit on what the model reads.
     TooLong(Faults),
     /// Compiling its grammar was called off.
     Cancelled,
@@ -91,7 +91,7 @@ struct Spelled {
     max_tokens: Option<usize>,
     /// The member that says it, as a JSON pointer.
     max_tokens_at: &'static str,
-    /// Most tokens where none says how many; `None` for as many as there is room for.
+    /// Limit on tokens where no member gives one. `None` for as many as there is room for.
     default_tokens: Option<usize>,
     logprobs: Option<usize>,
     logprobs_at: &'static str,

@@ -46,7 +46,7 @@ pub enum Prompts {
     Texts(Vec<String>),
     /// The tokens of one.
     Tokens(Vec<u32>),
-    /// Those of several.
+    /// Token lists of several prompts.
     ManyTokens(Vec<Vec<u32>>),
 }
 

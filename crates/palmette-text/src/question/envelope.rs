@@ -52,7 +52,7 @@ pub struct StreamOptions {
 /// Body of a request: a question in its envelope, their members side by side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextBody<Own> {
-    /// Who is asked, and by when.
+    /// Model that is asked, and the deadline.
     pub envelope: TextEnvelope,
     /// The question.
     pub question: TextQuestion<Own>,

@@ -26,7 +26,8 @@ pub struct TextMembers {
     /// Answers wanted.
     #[cfg_attr(feature = "schema", schema(minimum = 1, default = 1))]
     pub n: Option<usize>,
-    /// Most tokens of an answer; without it, as many as the model's context holds (a completion: 16).
+    /// Limit on the tokens of an answer. Without it, as many as the model's context holds (a
+    /// completion: 16).
     pub max_tokens: Option<usize>,
     /// Tokens before which the answer does not end.
     pub min_tokens: Option<usize>,

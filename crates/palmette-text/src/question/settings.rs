@@ -16,7 +16,7 @@ pub struct TextLimits {
     pub max_stops: usize,
     /// Bytes of a stop text.
     pub max_stop_bytes: usize,
-    /// Most likely tokens at one place.
+    /// Largest number of most likely tokens at one place.
     pub max_logprobs: usize,
     /// Tokens of a prompt and its answer, where that is less than the model reads.
     pub max_positions: usize,
@@ -52,9 +52,9 @@ pub struct TextDefaults {
     pub temperature: f32,
     /// Seed of the random numbers. Whoever has a source of randomness draws one for each question.
     pub seed: u64,
-    /// Most tokens of an answer to a chat; `None` for as many as there is room for.
+    /// Limit on the tokens of an answer to a chat. `None` for as many as there is room for.
     pub chat_tokens: Option<usize>,
-    /// Most tokens of a completion.
+    /// Limit on the tokens of a completion.
     pub completion_tokens: Option<usize>,
     /// Form of JSON.
     pub json: JsonForm,
@@ -79,8 +79,8 @@ impl Default for TextDefaults {
 impl TextDefaults {
     /// Temperature of a user at a terminal, where OpenAI's interface has 1: the likeliest text, and the same each time.
     pub const TERMINAL_TEMPERATURE: f32 = 0.0;
-    /// Most tokens for a user at a terminal, where OpenAI's interface has the whole context, or 16: enough for an answer, and an
-    /// end for a model that finds none.
+    /// Limit on tokens for a user at a terminal. OpenAI's interface has the whole context, or 16;
+    /// this is enough for an answer, and an end for a model that finds none.
     pub const TERMINAL_TOKENS: usize = 512;
 
     /// Defaults of a user at a terminal. All but temperature and tokens are those of OpenAI's interface.

@@ -3,11 +3,11 @@
 /// Comparison of a text with a mark at its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
-    /// It is not there.
+    /// The mark is not there.
     No,
     /// All of the text is a beginning of the mark.
     Begun,
-    /// It is there, in this many bytes.
+    /// The mark is there, in this many bytes.
     Whole(usize),
 }
 

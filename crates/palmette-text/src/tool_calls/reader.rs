@@ -410,7 +410,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, and however it is cut, the pieces are the same.
+        /// Pieces do not depend on the cuts, whatever comes.
         #[test]
         fn pieces_do_not_depend_on_how_the_text_is_cut(
             parts in prop::collection::vec(prop_oneof![
