@@ -11,7 +11,7 @@ use flate2::read::MultiGzDecoder;
 const HEAD_BYTES: u64 = 64 * 1024;
 const GZIP: &[u8] = b"\x1f\x8b";
 
-/// Whether a path means standard input.
+/// True if a path means standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

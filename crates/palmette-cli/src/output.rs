@@ -1,4 +1,4 @@
-//! What commands print: text for people, JSON for programs.
+//! Output of commands: text for people, JSON for programs.
 
 use std::fmt;
 use std::io::{ErrorKind, Write};

@@ -1,4 +1,4 @@
-//! How long the stages of a recommendation take.
+//! Timings of the stages of a recommendation.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -23,7 +23,7 @@ pub(crate) struct Timings {
     pub(crate) total: f64,
 }
 
-/// Most runs that medians are taken over.
+/// Largest number of runs that medians are taken over.
 const MAX_REPEAT: usize = 100_000;
 
 /// Answers a request `repeat` times and times it; with more than one, one more run goes first and

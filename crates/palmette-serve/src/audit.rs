@@ -1,4 +1,4 @@
-//! Who did what: facts of a request that its line in the log has, gathered while it is answered.
+//! Audit: facts of a request for its line in the log. They are gathered while it is answered.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

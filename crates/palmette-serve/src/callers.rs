@@ -96,7 +96,8 @@ fn authority(request: &Request) -> Result<Option<Authority>, Problem> {
     }
 }
 
-/// Whether nobody else can have made this host mean this server: an address, localhost, or a name that it was told.
+/// True for a host that nobody else can have made mean this server. Such are an address, localhost,
+/// or a name that it was told.
 fn is_own_host(config: &ServeConfig, authority: &Authority) -> bool {
     let host = authority.host();
     let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -120,7 +121,7 @@ fn foreign_origin(
     foreign.map(|origin| origin.into_owned())
 }
 
-/// Whether an origin is that of the server which a request is sent to.
+/// True if an origin is that of the server which a request is sent to.
 fn is_of(origin: &str, authority: Option<&Authority>) -> bool {
     let Some((scheme, rest)) = origin.split_once("://") else { return false };
     // Before a proxy it may be https, which changes the port that is not written.

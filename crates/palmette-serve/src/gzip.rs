@@ -103,7 +103,7 @@ fn text(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
-/// Whether a client takes gzip: named, or by `*`, and not with a weight of zero.
+/// True if a client takes gzip: named, or by `*`, and not with weight zero.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let given: Vec<String> = headers.get_all(ACCEPT_ENCODING).iter().map(text).collect();
     let given = given.join(",").to_ascii_lowercase();
@@ -117,7 +117,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     weight("gzip").or_else(|| weight("*")).is_some_and(|weight| weight > 0.0)
 }
 
-/// Whether an answer is text that is worth it, whole, and not compressed already.
+/// True if an answer is worth compressing: text, whole, and not compressed already.
 fn is_compressible(response: &Response) -> bool {
     let headers = response.headers();
     let of_type = headers.get(CONTENT_TYPE).map(text).unwrap_or_default();

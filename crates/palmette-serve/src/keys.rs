@@ -195,7 +195,7 @@ fn parse_keys(path: &Path, text: &str) -> Result<Vec<Entry>, KeysError> {
 /// Permissions of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Grant {
-    /// Nothing: of routes that need no key.
+    /// No permission: of routes that need no key.
     Nothing,
     /// Everything: of a server without keys.
     Everything,
@@ -475,7 +475,7 @@ fn need(method: &str, route: &str) -> Option<Need> {
     found.map(|(_, _, need)| *need)
 }
 
-/// Whether a request of a route changes something, so that the log says who did it.
+/// True if a request of a route changes something, and the log names who did it.
 pub(crate) fn is_change(method: &str, route: &str) -> bool {
     let may_change = matches!(need(method, route), Some(ITEMS | ADMIN));
     may_change
@@ -492,7 +492,7 @@ pub(crate) fn scopes(method: &str, route: &str) -> Option<Vec<Scope>> {
     }
 }
 
-/// Whether a route changes something by what its body says.
+/// True if a route changes something by its body.
 pub(crate) fn is_write(method: &str, route: &str) -> bool {
     matches!(method, "POST" | "PUT" | "PATCH") && is_change(method, route)
 }

@@ -26,7 +26,7 @@ pub(crate) struct ServedModel {
     pub(crate) calibrated: AtomicBool,
 }
 
-/// What is known of a model, whether it is in memory or not.
+/// Facts of a model, in memory or not.
 #[derive(Debug)]
 pub(crate) struct ModelParts {
     pub(crate) prompts: Prompts,

@@ -82,7 +82,7 @@ fn is_of_path(c: char) -> bool {
     c.is_alphanumeric() || "/._-".contains(c)
 }
 
-/// Whether a point ends a sentence there.
+/// True if a point ends a sentence there.
 fn is_end(after: &str) -> bool {
     after.strip_prefix('.').is_some_and(|rest| !rest.starts_with(is_of_path))
 }

@@ -232,7 +232,7 @@ impl Problem {
         short(&self.detail).into_owned()
     }
 
-    /// The same by the name that OpenAI's clients know.
+    /// Adds the name that OpenAI's clients know.
     pub(crate) fn with_code(self, code: OpenAiCode) -> Self {
         Self { code: Some(code), ..self }
     }

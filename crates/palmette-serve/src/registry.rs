@@ -50,7 +50,7 @@ pub(crate) struct ServedCatalog {
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) model: Arc<ServedModel>,
-    /// Its weights, which are in memory while there is the target.
+    /// Weights of the model, which are in memory while there is the target.
     loaded: Arc<LoadedModel>,
     pub(crate) catalog: Arc<ServedCatalog>,
     pub(crate) recommender: Arc<Recommender>,
@@ -68,7 +68,7 @@ const MAX_KEPT_VIEWS: usize = 4;
 pub(crate) struct Table {
     pub(crate) models: BTreeMap<String, Arc<ServedModel>>,
     pub(crate) catalogs: BTreeMap<String, Arc<ServedCatalog>>,
-    /// By alias.
+    /// Targets by alias.
     pub(crate) targets: BTreeMap<String, Arc<Target>>,
     /// Alias of the target that requests ask for which name none.
     pub(crate) default_target: Option<String>,

@@ -70,7 +70,7 @@ pub(crate) struct App {
     cluster: OnceLock<Arc<Cluster>>,
     /// Held from when the data directory is loaded on.
     data_lock: OnceLock<DataLock>,
-    /// How far the end has come.
+    /// Stage of the end of the server.
     drain: watch::Sender<Drain>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) enum Drain {
     No,
     /// Not ready any more; requests are still taken.
     Announced,
-    /// Nothing more is taken.
+    /// Requests are no longer taken.
     Closed,
     /// The time of the texts is over.
     TextsOver,
@@ -499,7 +499,7 @@ impl App {
         self.cluster.get()
     }
 
-    /// What cannot be written now. Requests are answered all the same.
+    /// Warnings of what cannot be written now. Requests are answered all the same.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for (name, catalog) in &self.registry.table().catalogs {
@@ -531,7 +531,7 @@ impl App {
         Ok(())
     }
 
-    /// How far the end has come, and is waited for.
+    /// Receiver of the stage of the end, for those who wait for it.
     pub(crate) fn drain(&self) -> watch::Receiver<Drain> {
         self.drain.subscribe()
     }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::histories::Notes;
 use crate::output::{grouped, print, print_json, progress_bar, table};
 
-/// How to ask and to report.
+/// Settings of `eval --cold-start`: the questions and the report.
 #[derive(Debug)]
 pub(crate) struct ColdStartArgs<'a> {
     pub(crate) split: Split,

@@ -55,7 +55,7 @@ pub(crate) struct EvalArgs {
     /// They are left out before the split. A row whose next item is unknown is left out whole.
     #[arg(long, value_name = "error|skip", value_parser = unknown_items, default_value = "error")]
     unknown: UnknownItems,
-    /// Which item is asked for: test (the last) or validation (the one before it)
+    /// Item that is asked for: test (the last) or validation (the one before it)
     #[arg(long, value_name = "SPLIT", default_value = "test")]
     split: Split,
     /// Ask for items that the model has never seen: the newest SHARE of the items, by first

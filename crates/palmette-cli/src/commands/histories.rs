@@ -103,7 +103,7 @@ impl HistoriesOptions {
         Ok(())
     }
 
-    /// What decides the histories besides the file, for runs that are gone on with.
+    /// Description of what decides the histories besides the file, for resumed runs.
     pub(crate) fn description(&self) -> Value {
         let HistoryArgs { layout, rows, .. } = &self.args;
         json!({

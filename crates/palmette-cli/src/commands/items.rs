@@ -1,4 +1,4 @@
-//! How commands show items: exactly to programs, safely to people.
+//! Items as commands show them: exactly to programs, safely to people.
 
 use palmette_catalog::Catalog;
 use palmette_live::CatalogView;

@@ -1,4 +1,4 @@
-//! What several commands load: a model with its catalog, and the items a user names.
+//! Loading for several commands: a model with its catalog, and the items a user names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(crate) struct ViewArgs {
     pub(crate) degraded: bool,
 }
 
-/// How a model's weights are kept.
+/// Format in which a model's weights are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WeightsArg {
     /// The stored values, computing in f32; bfloat16 stays bfloat16
@@ -74,7 +74,7 @@ impl RecommenderArgs {
         self.load_over(open_source(&self.catalog, &self.view)?, mode, self.weights)
     }
 
-    /// As [`load`](Self::load), over a catalog that is open already, and with weights kept otherwise than was asked for.
+    /// Loads as [`load`](Self::load) does, over an open catalog and with weights in this format.
     pub(crate) fn load_over(
         &self,
         catalog: CatalogSource,
@@ -120,7 +120,7 @@ fn with_way_out(error: RecommendError) -> anyhow::Error {
     }
 }
 
-/// The same recommender with the beam widths of `--widths`, if it was given.
+/// Sets the beam widths of `--widths`, if it was given.
 pub(crate) fn with_widths(
     recommender: Recommender,
     widths: Option<&[usize]>,

@@ -6,10 +6,10 @@ use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_recommend::{Mode, ModeName, RecommendQuestion, Verification};
 
-/// How items are found.
+/// Options of finding items.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ModeArgs {
-    /// How items are found [default: beam]
+    /// Method of finding items [default: beam]
     #[arg(long, value_enum, value_name = "MODE")]
     mode: Option<ModeArg>,
     /// With --mode draft: how what the head says is held to the catalog [default: masks]

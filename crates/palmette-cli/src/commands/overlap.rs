@@ -12,7 +12,7 @@ use super::histories::Notes;
 use super::mode;
 use crate::output::{grouped, print, print_json, progress_bar, table};
 
-/// How to report.
+/// Settings of `eval --overlap`: the report.
 #[derive(Debug)]
 pub(crate) struct OverlapArgs<'a> {
     pub(crate) split: Split,

@@ -13,7 +13,8 @@ use crate::output::{grouped, table, visible};
 /// The word for parts by how many items a history has.
 const HISTORY_LENGTH: &str = "history-length";
 
-/// Most parts by the values of an attribute; the questions of rarer values are one part together.
+/// Limit on parts by the values of an attribute. The questions of rarer values are one part
+/// together.
 const MOST: usize = 40;
 
 /// Numbers of more values than these are put in quarters.
@@ -122,7 +123,7 @@ fn without() -> (usize, String) {
     (usize::MAX, "without".to_owned())
 }
 
-/// By value, the most frequent first.
+/// Groups questions by value, the most frequent first.
 fn by_value(values: &[Vec<Value>]) -> Vec<Vec<(usize, String)>> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),

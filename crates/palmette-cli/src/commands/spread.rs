@@ -4,7 +4,7 @@ use palmette_eval::{Evaluation, Exposure, KnownHistories, Question};
 use palmette_live::CatalogView;
 use serde_json::{Map, Value, json};
 
-/// Which items are recommended, and which are asked for.
+/// Spread of the items that are recommended, and of those that are asked for.
 pub(crate) struct Spread {
     at: Vec<SpreadAt>,
     /// The share of questions whose item no history has.

@@ -47,7 +47,7 @@ impl VocabularyOptions {
         Ok(loaded)
     }
 
-    /// What they say.
+    /// Options of a loader of vocabularies.
     pub(crate) fn options(&self) -> LoadOptions {
         LoadOptions {
             special_tokens: self.special_token.clone(),
@@ -68,7 +68,7 @@ pub(crate) struct VocabularyArgs {
     vocab: String,
     #[command(flatten)]
     options: VocabularyOptions,
-    /// Most special tokens to show
+    /// Largest number of special tokens to show
     #[arg(long, value_name = "N", default_value_t = 40)]
     show: usize,
     /// Print one JSON document, with all special tokens, instead of text

@@ -333,7 +333,7 @@ pub(crate) struct Exported {
     generation: Option<u64>,
     path: TempPath,
     len: u64,
-    /// Of the file's SHA-256, in quotes.
+    /// SHA-256 of the file, in quotes.
     tag: String,
 }
 

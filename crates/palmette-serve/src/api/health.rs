@@ -22,7 +22,8 @@ pub(crate) struct Health {
     pub ready: bool,
     /// Reasons for not being ready.
     pub reasons: Vec<String>,
-    /// What cannot be written now, a full disk for one. Requests are answered all the same.
+    /// Warnings of what cannot be written now, such as by a full disk. Requests are answered all
+    /// the same.
     pub warnings: Vec<String>,
     /// Seconds since the process began to serve.
     pub uptime_seconds: f64,

@@ -377,7 +377,7 @@ impl Write {
 
 /// Reason why a change was not added to a log.
 enum NotChanged {
-    /// It breaks a rule of the catalog.
+    /// The change breaks a rule of the catalog.
     Refused(LiveError),
     Other(Problem),
 }

@@ -111,7 +111,7 @@ struct Rules {
 /// Number of codes of an ID.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Lengths {
-    /// As the items have it.
+    /// Lengths of the items.
     #[default]
     OfItems,
     /// One for each level.

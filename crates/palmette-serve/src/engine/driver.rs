@@ -45,7 +45,7 @@ pub(crate) struct Driver {
     messages: Receiver<Message>,
     began: Instant,
     jobs: HashMap<u64, Submitted>,
-    /// By model, as they were fitted.
+    /// Cost models by model, as they were fitted.
     costs: HashMap<u32, CostModel>,
     record: Option<BufWriter<File>>,
     wake_at: Option<Micros>,

@@ -11,7 +11,7 @@ use crate::own_paths;
 /// List of catalogs.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Catalogs {
-    /// By name.
+    /// Catalogs by name.
     pub catalogs: Vec<CatalogEntry>,
 }
 
@@ -83,7 +83,7 @@ pub enum CatalogKind {
     Live,
     /// Another process changes it, this one follows.
     Reader,
-    /// It never changes.
+    /// A catalog that never changes.
     Frozen,
 }
 

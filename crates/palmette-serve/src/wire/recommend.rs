@@ -33,10 +33,10 @@ pub struct RecommendAnswer {
     /// Beams kept after each level but the last, best first, where `trace` asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<Vec<Vec<Beam>>>,
-    /// What the model wrote before the item, where `think_tokens` lets it.
+    /// Reasoning of the model before the item, where `think_tokens` lets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thought: Option<String>,
-    /// What it wrote after each of the first items, where `explain_items` asks for it.
+    /// Texts of the model after each of the first items, where `explain_items` asks for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<String>,
 }

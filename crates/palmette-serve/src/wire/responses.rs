@@ -23,14 +23,14 @@ pub struct ResponseMembers {
     pub parallel_tool_calls: Option<bool>,
     /// The form of the answer's text.
     pub text: Option<TextForm>,
-    /// Most tokens of the answer.
+    /// Limit on the tokens of the answer.
     pub max_output_tokens: Option<usize>,
-    /// Most likely tokens at each place of the answer.
+    /// Number of most likely tokens at each place of the answer.
     #[schema(maximum = 20)]
     pub top_logprobs: Option<usize>,
     /// `message.output_text.logprobs` for log-probabilities; the others that OpenAI knows are parts of items that no answer here has.
     pub include: Option<Vec<String>>,
-    /// How much the model is to reason.
+    /// Extent of the model's reasoning.
     pub reasoning: Option<Reasoning>,
     /// Told back.
     #[schema(value_type = Option<Object>)]
@@ -68,7 +68,7 @@ pub struct TextForm {
     pub verbosity: Option<String>,
 }
 
-/// How much the model is to reason.
+/// Extent of the model's reasoning.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reasoning {
@@ -76,6 +76,6 @@ pub struct Reasoning {
     pub effort: Option<String>,
     /// Not looked at: reasoning is told as it is, and its summary is `null`.
     pub summary: Option<String>,
-    /// As `summary`, by its older name.
+    /// Older name of `summary`.
     pub generate_summary: Option<String>,
 }

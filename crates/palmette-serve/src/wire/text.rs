@@ -15,10 +15,10 @@ pub struct MaskMembers {
     /// Tools as a chat has them: the mask is that of an answer which may call them.
     #[schema(value_type = Option<Vec<Object>>)]
     pub tools: Option<Vec<Value>>,
-    /// As a chat has it.
+    /// Choice of tools, as in a chat.
     #[schema(value_type = Option<Value>)]
     pub tool_choice: Option<Value>,
-    /// As a chat has it.
+    /// Permission of several calls, as in a chat.
     pub parallel_tool_calls: Option<bool>,
     /// Tokens to show at most, the shortest first.
     #[schema(maximum = 1000, default = 40)]
@@ -57,7 +57,7 @@ pub struct MaskAnswer {
 pub struct MaskToken {
     /// Id of it.
     pub token: u32,
-    /// Its text; of a special token its name.
+    /// Text of the token; of a special token its name.
     pub text: String,
 }
 
@@ -77,7 +77,7 @@ pub struct Tokenize {
     /// Tools of the chat.
     #[schema(value_type = Option<Vec<Object>>)]
     pub tools: Option<Vec<Value>>,
-    /// Whether the template begins the answer's message: `true` unless it is said.
+    /// True if the template begins the answer's message, as it does unless told otherwise.
     pub add_generation_prompt: Option<bool>,
     /// The answer goes on with the last message.
     pub continue_final_message: Option<bool>,
@@ -130,9 +130,9 @@ pub struct CustomCall {
 /// Tokens that a request took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct TextUsage {
-    /// Of the prompt, or of all prompts.
+    /// Tokens of the prompt, or of all prompts.
     pub prompt_tokens: usize,
-    /// Of all answers.
+    /// Tokens of all answers.
     pub completion_tokens: usize,
     /// Both.
     pub total_tokens: usize,
@@ -142,11 +142,11 @@ pub struct TextUsage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishName {
-    /// It is whole: an end token, a stop text, or the constraint allows nothing more.
+    /// Complete answer: an end token, a stop text, or the constraint allows nothing more.
     Stop,
     /// The limit of tokens, or of the model's context.
     Length,
-    /// It ended with calls.
+    /// Answer that ended with calls.
     ToolCalls,
 }
 
@@ -188,7 +188,7 @@ pub struct ChatChoice {
 pub struct ChatMessage {
     /// `assistant`.
     pub role: &'static str,
-    /// Its text; `null` where there are calls and no text.
+    /// Text of the message; `null` where there are calls and no text.
     pub content: Option<String>,
     /// Always `null`: no model here marks refusals.
     pub refusal: Option<String>,
@@ -235,11 +235,11 @@ pub struct ChatLogprobs {
 /// A token with its log-probability.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct TokenLogprob {
-    /// Its text.
+    /// Text of the token.
     pub token: String,
-    /// Its log-probability.
+    /// Log-probability of the token.
     pub logprob: f32,
-    /// Its bytes.
+    /// Bytes of the token.
     pub bytes: Vec<u8>,
     /// The most likely tokens in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -250,7 +250,7 @@ pub struct TokenLogprob {
 /// A part of a streamed answer to a chat.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ChatChunk {
-    /// The same in all parts.
+    /// Identifier, equal in all parts.
     pub id: String,
     /// `chat.completion.chunk`.
     pub object: &'static str,
@@ -258,7 +258,7 @@ pub struct ChatChunk {
     pub created: u64,
     /// Name of the model.
     pub model: String,
-    /// What came to one of the answers; empty in the part with the usage.
+    /// New parts of one of the answers; none in the part with the usage.
     pub choices: Vec<ChunkChoice>,
     /// Tokens, in the last part where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -268,12 +268,12 @@ pub struct ChatChunk {
     pub warnings: Vec<String>,
 }
 
-/// What came to one of the answers.
+/// New part of one of the answers.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ChunkChoice {
     /// The answer, from 0.
     pub index: usize,
-    /// What came.
+    /// Contents of the new part.
     pub delta: Delta,
     /// Log-probabilities of the tokens that came, where they were asked for.
     pub logprobs: Option<ChatLogprobs>,
@@ -281,7 +281,7 @@ pub struct ChunkChoice {
     pub finish_reason: Option<FinishName>,
 }
 
-/// What came to an answer.
+/// Contents of a new part of an answer.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct Delta {
     /// `assistant`, in the first part.

@@ -36,7 +36,7 @@ pub(crate) struct CatalogArgs {
     /// Beams of a step: hypotheses that a decoder keeps at once
     #[arg(long, value_name = "N", default_value_t = 140)]
     beams: usize,
-    /// How codes are drawn
+    /// Distribution from which codes are drawn
     #[arg(long, value_name = "KIND", default_value = "uniform")]
     distribution: Kind,
     /// With --distribution comb: last codes of each prefix; must divide --items [default: 64]
@@ -92,7 +92,7 @@ arrival to the finished index; making up the rows is not in it. The memory peak 
 the end of the build. Most of the running time goes into emptying the caches: where they are
 large, fewer --samples or --sweep-bytes help.";
 
-/// How codes are drawn.
+/// Distribution from which codes are drawn.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Kind {
     /// Every code as likely as any other: prefixes share as little as they can
@@ -260,7 +260,7 @@ fn peer_text(peer: &PeerReport) -> String {
     )
 }
 
-/// How an approximate engine errs.
+/// Error rates of an approximate engine, in words.
 fn errors(peer: &PeerReport) -> String {
     match peer {
         PeerReport::Measured {

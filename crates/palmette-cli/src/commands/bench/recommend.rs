@@ -41,7 +41,7 @@ pub(crate) struct RecommendArgs {
     /// Form in which weights are kept
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = WeightsArg::F32)]
     weights: WeightsArg,
-    /// Most tokens of the prompt: a beginning token and as many whole items as fit
+    /// Limit on the prompt's tokens: a beginning token and as many whole items as fit
     #[arg(long, value_name = "N", default_value_t = 512)]
     prompt: usize,
     /// Hypotheses kept at each level
@@ -62,7 +62,7 @@ pub(crate) struct RecommendArgs {
     /// Threads of one request
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
-    /// What a code's probability is a share of
+    /// Set of tokens over which a code's probability is normalised
     #[arg(long, value_name = "WHOLE", default_value = "level")]
     normaliser: Whole,
     #[command(flatten)]
@@ -105,7 +105,7 @@ enum Params {
     M100,
 }
 
-/// What a code's probability is a share of.
+/// Set of tokens over which a code's probability is normalised.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Whole {
     /// The codes of its level; no other logits are computed

@@ -42,9 +42,9 @@ pub(crate) struct BuildArgs {
     /// then in memory at once
     #[arg(long, value_name = "FILE")]
     attributes: Option<PathBuf>,
-    /// Of what kind an attribute is, such as published=timestamp; once for each. Kinds: keyword,
-    /// number, boolean, timestamp, keywords (lists of text), json (anything)
-    /// [default: as the values look; timestamps only where a table says so]
+    /// Kind of an attribute, such as published=timestamp; once for each. Kinds: keyword, number,
+    /// boolean, timestamp, keywords (lists of text), json (anything) [default: as the values look;
+    /// timestamps only where a table says so]
     #[arg(long, value_name = "NAME=KIND", value_parser = column)]
     column: Vec<(String, ColumnKind)>,
     /// Refuse attributes that hold values of several kinds, such as numbers and text; without it they
@@ -304,8 +304,7 @@ fn of_item(error: &BuildError, sources: &Sources, line: u64, id: &str) -> anyhow
     }
 }
 
-/// Whether both paths lead to one file that exists.
-/// An attribute that is declared and that no item has is mostly a name spelled wrong.
+/// Warns of declared attributes that no item has: mostly a name spelled wrong.
 fn warn_of_columns(catalog: &Catalog) {
     let (columns, num_items) = (catalog.columns().columns(), catalog.num_items());
     for column in columns.filter(|column| num_items > 0 && column.num_missing == num_items) {

@@ -14,7 +14,7 @@ use crate::commands::items::{codes_text, item_json, name_text, shortened, tell_v
 use crate::commands::loading::{ViewArgs, number, open_view};
 use crate::output::{grouped, print, print_json, table, visible};
 
-/// Most items listed for a prefix or a semantic ID.
+/// Largest number of items listed for a prefix or a semantic ID.
 const LISTED: usize = 20;
 
 const AFTER_HELP: &str = "\

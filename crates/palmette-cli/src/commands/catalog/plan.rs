@@ -29,8 +29,8 @@ pub(crate) struct PlanArgs {
     /// Codes in each item's semantic ID
     #[arg(long, value_name = "L")]
     levels: usize,
-    /// How many codes a level's codebook has: one number for all levels, such as 256, or one for each,
-    /// such as 4096,256,256
+    /// Number of codes in each level's codebook: one number for all levels, such as 256, or one for
+    /// each, such as 4096,256,256
     #[arg(long, value_name = "SIZES", value_delimiter = ',', required = true)]
     vocab: Vec<u32>,
     /// First levels to keep as bit masks and a table, as in `palmette catalog build`

@@ -44,13 +44,14 @@ pub(super) struct SourceArgs {
     /// and they or null where they stand in a list
     #[arg(long = "null", value_name = "TEXT")]
     nulls: Vec<String>,
-    /// What parts the texts of a list in a cell, such as |, where the attribute is declared keywords
+    /// Separator of the texts of a list in a cell, such as |, where the attribute is declared
+    /// keywords
     #[arg(long, value_name = "TEXT")]
     list_separator: Option<String>,
-    /// What stands before the fraction of a number in a cell, such as a comma [default: a point]
+    /// Mark before the fraction of a number in a cell, such as a comma [default: a point]
     #[arg(long, value_name = "CHAR")]
     decimal: Option<char>,
-    /// What parts the thousands of a number in a cell, such as a comma [default: nothing]
+    /// Mark between the thousands of a number in a cell, such as a comma [default: nothing]
     #[arg(long, value_name = "CHAR")]
     thousands: Option<char>,
     /// Separator of the cells of a table of text, such as ; or | or tab [default: a comma, or a tab in .tsv and .txt]
@@ -111,7 +112,8 @@ impl SourceArgs {
         self.items.iter().map(size).sum()
     }
 
-    /// How the files are read whose attributes have these kinds; `is_one_of_two` where attributes stand in a file of their own.
+    /// Options for a reader of files whose attributes have these kinds. `is_one_of_two` where
+    /// attributes stand in a file of their own.
     pub(super) fn options(
         &self,
         kinds: &[(String, ColumnKind)],

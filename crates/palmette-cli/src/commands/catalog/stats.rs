@@ -1,4 +1,4 @@
-//! What a catalog holds, for people.
+//! Statistics of a catalog, for people.
 
 use palmette_catalog::{Catalog, ColumnStats, LevelStats};
 
@@ -59,7 +59,7 @@ pub(super) fn stats_text(catalog: &Catalog) -> String {
     text
 }
 
-/// How a level is kept, in words.
+/// Form of a level, in words.
 fn kept(level: &LevelStats) -> String {
     let form = form_text(level.form);
     if level.masked && level.form != "dense" { format!("masks, {form}") } else { form.to_owned() }

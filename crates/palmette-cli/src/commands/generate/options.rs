@@ -72,7 +72,7 @@ pub(super) struct SamplingArgs {
     /// End the text before this string; again for more
     #[arg(long, value_name = "TEXT", help_heading = "Sampling")]
     stop: Vec<String>,
-    /// So many texts, the seeds counting up
+    /// Number of texts, the seeds counting up
     #[arg(short, long, value_name = "N", default_value_t = 1, help_heading = "Sampling")]
     n: usize,
     /// With --json: log-probabilities of each token among the allowed ones, and of the N likeliest

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::output::{bytes, grouped};
 
-/// How far to go ahead.
+/// Options of going ahead: for how long, and how far.
 #[derive(Debug, Args)]
 pub(crate) struct AheadArgs {
     /// Find out masks of the positions that texts come by, likeliest first, for at most this long [default without a
@@ -28,14 +28,14 @@ pub(crate) struct AheadArgs {
     ahead_mib: usize,
 }
 
-/// What going ahead came to.
+/// Outcome of going ahead.
 #[derive(Debug, Serialize)]
 pub(crate) struct Ahead {
     /// Lexemes in progress and positions that were visited: their masks are known.
     positions: usize,
-    /// Those that were found and not visited.
+    /// Lexemes and positions that were found and not visited.
     open: usize,
-    /// Why it ended before its end: time or memory.
+    /// Reason why it ended early: time or memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<&'static str>,
     nodes: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Ahead {
 }
 
 impl AheadArgs {
-    /// Whether that was asked for.
+    /// True if that was asked for.
     pub(crate) fn is_wanted(&self) -> bool {
         self.ahead.is_some()
     }

@@ -26,7 +26,7 @@ pub(crate) struct CompileArgs {
     vocab: String,
     #[command(flatten)]
     vocabulary: VocabularyOptions,
-    /// Where to write it; name it .pmg
+    /// File to write it to; name it .pmg
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]

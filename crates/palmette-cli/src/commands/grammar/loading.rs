@@ -25,7 +25,7 @@ pub(crate) struct GrammarFileArgs {
     /// The grammar; - for standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// How it is written [default: by the file's ending]
+    /// Syntax of the grammar [default: by the file's ending]
     #[arg(long, value_name = "SYNTAX")]
     syntax: Option<Syntax>,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub(crate) struct GrammarFileArgs {
 }
 
 impl GrammarFileArgs {
-    /// How the grammar is written, in a word.
+    /// Syntax of the grammar, in a word.
     pub(crate) fn kind(&self) -> anyhow::Result<&'static str> {
         if self.is_compiled() { Ok("compiled") } else { Ok(self.syntax()?.name()) }
     }
@@ -110,7 +110,7 @@ impl GrammarFileArgs {
         self.syntax.map_or_else(|| Syntax::of(&self.file), Ok)
     }
 
-    /// Whether it is a file of `palmette grammar compile`.
+    /// True for a file of `palmette grammar compile`.
     fn is_compiled(&self) -> bool {
         let ending = self.file.extension();
         self.syntax.is_none() && ending.is_some_and(|ending| ending.eq_ignore_ascii_case("pmg"))
@@ -131,7 +131,7 @@ impl GrammarFileArgs {
     }
 }
 
-/// Something in a grammar's file that has no effect.
+/// A part of a grammar's file that has no effect.
 #[derive(Debug, Serialize)]
 pub(crate) struct Warning {
     pub(crate) message: String,

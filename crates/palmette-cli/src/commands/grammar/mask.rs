@@ -42,7 +42,7 @@ pub(crate) struct MaskArgs {
     /// Work that the mask may take, in steps of some hundreds of nanoseconds
     #[arg(long, value_name = "STEPS", default_value_t = MaskBudget::DEFAULT_STEPS)]
     mask_steps: u64,
-    /// Most tokens to show, shortest first
+    /// Largest number of tokens to show, shortest first
     #[arg(long, value_name = "N", default_value_t = 40)]
     show: usize,
     /// Print one JSON document, with the ids of all allowed tokens, instead of text
@@ -55,14 +55,14 @@ struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Warning>,
     vocabulary: Description,
-    /// Whether the text may end here.
+    /// True if the text may end here.
     accepting: bool,
-    /// How many tokens are allowed, end tokens included.
+    /// Number of tokens that are allowed, end tokens included.
     allowed: usize,
     num_tokens: usize,
-    /// What the lexeme in progress may become.
+    /// Terminals that the lexeme in progress may become.
     in_progress: Vec<String>,
-    /// What may come after it, if it may end here.
+    /// Terminals that may come after it, if it may end here.
     next: Vec<String>,
     /// The bytes that must follow, shown as text.
     forced: String,

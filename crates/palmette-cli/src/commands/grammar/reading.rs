@@ -1,4 +1,4 @@
-//! How a grammar is to be read: choices of several commands.
+//! Options of reading a grammar: choices of several commands.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -72,7 +72,8 @@ enum Escaped {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 enum NumberLengths {
-    /// Up to 40 digits before and after the point, and exponents of doubles; more where bounds or divisors have more
+    /// At most 40 digits before and after the point, and exponents of doubles; more where bounds or
+    /// divisors have more
     #[default]
     Bounded,
     /// Any number of digits
@@ -94,13 +95,14 @@ enum Order {
     /// Any; optional ones may come again where an object declares more than four
     #[default]
     Any,
-    /// As in the schema
+    /// The schema's order
     Schema,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 pub(crate) enum Spaces {
-    /// Up to 2 blanks, or a line break and up to 40, before each token; nothing at the end. A model cannot go on writing blanks
+    /// At most 2 blanks, or a line break and at most 40, before each token; nothing at the end. A
+    /// model cannot go on writing blanks
     #[default]
     Bounded,
     /// Any amount of whitespace

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 use clap::ValueEnum;
 
-/// How a grammar is written.
+/// Syntax of a grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Syntax {
     /// Lark's dialect of EBNF
@@ -19,7 +19,7 @@ pub(crate) enum Syntax {
 }
 
 impl Syntax {
-    /// By the file's ending.
+    /// Syntax by a file's ending.
     pub(crate) fn of(path: &Path) -> anyhow::Result<Self> {
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
         Ok(match ending.to_ascii_lowercase().as_str() {

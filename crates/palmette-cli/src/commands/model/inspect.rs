@@ -181,7 +181,7 @@ fn find_items(view: &CatalogView, named: &[NamedItem]) -> anyhow::Result<Vec<His
     named.iter().map(item).collect()
 }
 
-/// Most tokens of a prompt, where the template says.
+/// Limit on the tokens of a prompt, where the template gives one.
 fn most(prompts: &Prompts) -> usize {
     let template = prompts.template();
     template.and_then(|template| template.file().max_prompt_tokens).unwrap_or(usize::MAX)

@@ -64,7 +64,7 @@ pub(crate) struct RecommendArgs {
     histories: Option<PathBuf>,
     #[command(flatten)]
     histories_options: HistoriesOptions,
-    /// Where the answers go, a record a history, in their order: .jsonl, .parquet or .arrow
+    /// File for the answers, a record a history, in their order: .jsonl, .parquet or .arrow
     ///
     /// A record has the user, ids of the items, scores and codes; one that could not be answered has the reason in `error`.
     /// The file appears when all are there; until then they are in FILE.partial. Where no history could be answered the file
@@ -91,7 +91,7 @@ pub(crate) struct RecommendArgs {
     /// these: the model reads it all the same.
     #[arg(long, value_name = "error|skip", value_parser = unknown_items)]
     unknown: Option<UnknownItems>,
-    /// How many items to recommend [default: 10]
+    /// Number of items to recommend [default: 10]
     #[arg(short, value_name = "K")]
     k: Option<usize>,
     /// Hypotheses kept at each level; wider is more thorough [default: 128]
@@ -136,7 +136,7 @@ pub(crate) struct RecommendArgs {
     /// Let the model write text after each of the first N items
     #[arg(long, value_name = "N", conflicts_with = "histories", help_heading = "Prompts")]
     explain_items: Option<usize>,
-    /// Most tokens of the text after an item [default: 100]
+    /// Limit on the tokens of the text after an item [default: 100]
     #[arg(long, value_name = "N", help_heading = "Prompts")]
     explain_tokens: Option<usize>,
     /// Recommend items of the history too

@@ -118,7 +118,7 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Counts {
     histories: usize,
-    /// Of an earlier run.
+    /// Answers kept from an earlier run.
     #[serde(skip)]
     kept: usize,
     errors: usize,

@@ -323,7 +323,7 @@ pub(super) fn completion_logprobs(
     Some(lists)
 }
 
-/// The same of a prompt's tokens, of which the first has none.
+/// Log probabilities of a prompt's tokens, of which the first has none.
 pub(super) fn prompt_logprobs(
     served: &ServedText,
     tokens: &[TokenId],

@@ -124,7 +124,7 @@ impl Head {
 struct ChatEvents {
     head: Head,
     options: StreamOptions,
-    /// By answer, with the tokens that were told of it; `None` after its end.
+    /// Readers by answer, with the tokens that were told of it; `None` after its end.
     readers: Vec<Option<(Reader, usize)>>,
     left: usize,
     completion_tokens: usize,

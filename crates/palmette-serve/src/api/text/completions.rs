@@ -86,9 +86,9 @@ struct Head {
     created: u64,
     served: Arc<ServedText>,
     prompt_tokens: usize,
-    /// By prompt; empty texts where nothing is echoed.
+    /// Echoes by prompt; empty texts where nothing is echoed.
     echoes: Vec<String>,
-    /// By prompt, its tokens where their likelihoods are echoed.
+    /// Tokens by prompt, where their likelihoods are echoed.
     scored: Vec<Option<Vec<TokenId>>>,
     /// Answers of each prompt.
     n: usize,
@@ -178,7 +178,7 @@ impl Told {
 struct CompletionEvents {
     head: Head,
     options: StreamOptions,
-    /// By answer; `None` after its end.
+    /// Texts by answer; `None` after its end.
     texts: Vec<Option<Told>>,
     left: usize,
     completion_tokens: usize,

@@ -60,7 +60,7 @@ pub(crate) struct GrammarArgs {
     vocab: String,
     #[command(flatten)]
     vocabulary: VocabularyOptions,
-    /// Where masks come from
+    /// Source of masks
     #[arg(long, value_name = "ENGINE", default_value = "automaton")]
     engine: Engine,
     /// Work that a mask may take; one that takes more is an error, and its text is refused [default: any]
@@ -69,7 +69,7 @@ pub(crate) struct GrammarArgs {
     /// Cases to leave out at the start
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
-    /// Most cases to take
+    /// Largest number of cases to take
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Times each text is followed; masks and commits count with their fastest, the first also by itself
@@ -106,7 +106,7 @@ Examples:
   palmette bench grammar --cases cases.jsonl --peers benches/peers/bin --peer \
       \"xgrammar=venv/bin/python benches/peers/grammar/xgrammar_worker.py --vocab vocabulary.json\"";
 
-/// Where masks come from.
+/// Source of masks.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Engine {
     /// The automaton that reads the parser's stack
@@ -175,7 +175,7 @@ pub(crate) fn run(args: &GrammarArgs) -> anyhow::Result<()> {
     if args.json { print_json(&report) } else { print(&report.text()) }
 }
 
-/// What is printed.
+/// Report that is printed.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -238,10 +238,10 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
     })
 }
 
-/// How long masks are found out before the first walk.
+/// Time for finding masks out before the first walk.
 enum TimeAhead {
     Same(Duration),
-    /// By case, until so long after compiling began; for others, the median.
+    /// Time since compiling began, by case; for others, the median.
     AsPeer(HashMap<String, Duration>, Duration),
 }
 
@@ -256,7 +256,7 @@ impl TimeAhead {
         }
     }
 
-    /// As long as a peer took to compile.
+    /// Times that a peer took to compile.
     fn as_peer(outcomes: &[CaseOutcome]) -> Self {
         let time = |ms: f64| Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default();
         let compiled = outcomes.iter().filter(|outcome| outcome.compiled);
@@ -274,7 +274,7 @@ struct Compiler {
     engine: Engine,
     mask_steps: u64,
     ahead: TimeAhead,
-    /// Whether masks are found out ahead while texts are followed too.
+    /// True if masks are found out ahead while texts are followed too.
     goes_on: bool,
     vocabulary: Arc<PreparedVocabulary>,
     end: TokenId,

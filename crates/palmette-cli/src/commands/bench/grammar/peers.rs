@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::output::{grouped, progress_bar, table};
 
-/// Which other engines follow the same texts.
+/// Options of other engines that follow the same texts.
 #[derive(Debug, Args)]
 pub(super) struct PeerArgs {
     /// Folder of the programs llguidance-peer, glrmask-peer and outlines-peer: those that are there follow the same texts, one engine
@@ -38,7 +38,7 @@ pub(super) struct PeerReport {
     report: GrammarReport,
 }
 
-/// What came of a peer's cases.
+/// Outcomes of a peer's cases.
 #[derive(Debug)]
 pub(super) struct PeerOutcomes {
     pub(super) engine: String,
@@ -149,7 +149,7 @@ impl PeerArgs {
     }
 }
 
-/// What palmette itself is called among its peers.
+/// Name of palmette itself among its peers.
 const OWN: &str = "palmette";
 
 /// All engines, a row each.

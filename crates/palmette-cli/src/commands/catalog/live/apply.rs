@@ -138,7 +138,7 @@ struct Batches<'a> {
     args: &'a ApplyArgs,
     live: &'a LiveCatalog,
     name: String,
-    /// Of the model that must be able to spell the items.
+    /// Prompt format of the model that must be able to spell the items.
     format: Option<PromptFormat>,
     dead_letters: Option<DeadLetters>,
     sum: Applied,

@@ -68,9 +68,9 @@ pub(crate) struct InitArgs {
     /// has a token that ends them
     #[arg(long, value_name = "DIR")]
     model: Option<PathBuf>,
-    /// Of what kind an attribute is that items will have, such as valid_to=timestamp; once for each. Kinds: keyword,
-    /// number, boolean, timestamp, keywords (lists of text), json (anything)
-    /// [default: that of its first value, which is never a timestamp]
+    /// Kind of an attribute that items will have, such as valid_to=timestamp; once for each. Kinds:
+    /// keyword, number, boolean, timestamp, keywords (lists of text), json (anything) [default:
+    /// that of its first value, which is never a timestamp]
     #[arg(long, value_name = "NAME=KIND", value_parser = column)]
     column: Vec<(String, ColumnKind)>,
     /// Print one JSON document instead of text
@@ -91,7 +91,7 @@ pub(crate) struct DirArgs {
 pub(crate) struct KeepArgs {
     /// Directory of the live catalog
     dir: PathBuf,
-    /// What to call it
+    /// Name for it
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Print one JSON document instead of text
@@ -196,7 +196,7 @@ struct Codebooks {
 
 /// Number of codes of an ID.
 enum Lengths {
-    /// As in the catalog that is given.
+    /// Lengths of the catalog that is given.
     AsCatalog,
     /// One for each level.
     Whole,

@@ -16,11 +16,11 @@ pub(super) struct Head {
     pub(super) created: u64,
     pub(super) served: Arc<ServedText>,
     pub(super) prompt_tokens: usize,
-    /// What was asked for, as it is told back.
+    /// Settings of the request, as they are told back.
     pub(super) said: Map<String, Value>,
 }
 
-/// What a response tells back of what was asked for.
+/// Settings of a request that its response tells back.
 pub(super) fn said(own: &ResponseMembers, text: &TextMembers) -> Map<String, Value> {
     let form = own.text.clone().unwrap_or_default();
     let mut shown = json!({"format": form.format.unwrap_or_else(|| json!({"type": "text"}))});
