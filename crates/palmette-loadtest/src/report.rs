@@ -31,7 +31,7 @@ pub struct RateReport {
     pub other_errors: u64,
     /// Requests without an answer when the run was broken off.
     pub unfinished: u64,
-    /// Of the other errors the first few that differ.
+    /// First few different ones of the other errors.
     pub errors: Vec<NamedError>,
     /// From the intended time to the end of the answer, of those with items; `None` where there were none.
     pub latency_ms: Option<Percentiles>,
@@ -41,7 +41,7 @@ pub struct RateReport {
     pub goodput_per_s: f64,
     /// Answers with fewer items than were asked for.
     pub short: u64,
-    /// Of the driver.
+    /// Report of the driver.
     pub driver: DriverReport,
     /// True where the run was broken off.
     pub interrupted: bool,

@@ -11,7 +11,7 @@ use crate::process::{AtWork, in_pool};
 /// Pause between two looks at signals.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// As much stack as a program's first thread has: front ends recurse as deep as their limits say.
+/// Stack of a program's first thread: front ends recurse as deep as their limits say.
 const STACK_BYTES: usize = 8 << 20;
 
 /// Runs work on a thread of its own, without the interpreter, while this one looks for signals. When a handler raises, as

@@ -627,7 +627,7 @@ mod tests {
         assert_eq!(log.read_ahead(&places[0], 8).await.unwrap().len(), 2);
     }
 
-    /// What was trimmed could be made again by name: it is not.
+    /// Trimmed frames are not made again, though their names are free.
     #[tokio::test]
     async fn nothing_is_added_to_what_was_trimmed() {
         let store = Arc::new(MemoryLog::default());

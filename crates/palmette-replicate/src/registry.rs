@@ -29,7 +29,7 @@ const MAX_TRIES: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Registry {
-    /// By name.
+    /// Models by name.
     pub models: BTreeMap<String, ModelFiles>,
     /// The identity of each catalog's log.
     pub catalogs: BTreeMap<String, String>,

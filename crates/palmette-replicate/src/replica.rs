@@ -86,12 +86,12 @@ pub enum Change {
     },
     /// A kept generation is let go of.
     Forget {
-        /// Its number.
+        /// Number of the generation.
         generation: u64,
     },
     /// The items of a kept generation come back.
     Rollback {
-        /// Its number.
+        /// Number of the generation.
         to: u64,
     },
 }
@@ -109,7 +109,7 @@ pub struct Changed {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// It breaks a rule.
+    /// The change breaks a rule.
     #[error(transparent)]
     Refused(LiveError),
     /// The catalog is at another generation than the change was meant for.

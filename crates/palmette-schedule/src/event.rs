@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::cost::CostModel;
 use crate::job::{Job, Micros};
 
-/// Something that happened. Events have one order, the caller's, and their times never go back.
+/// Event that the scheduler is told of. Events have one order, the caller's, and their times never
+/// go back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -53,7 +54,7 @@ pub enum Event {
     },
 }
 
-/// Something to do, in this order.
+/// Action for the caller to take, in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {

@@ -43,9 +43,9 @@ pub struct Scheduler {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Drain {
     No,
-    /// Nothing new is admitted.
+    /// Drain during which nothing new is admitted.
     Begun,
-    /// Nothing is left queued.
+    /// Drain that is over: the queue is empty.
     Over,
 }
 

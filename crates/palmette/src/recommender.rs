@@ -401,9 +401,11 @@ pub struct Answer {
     pub reranked: Option<usize>,
     /// The generation of a live catalog that was answered by; `None` for a frozen one.
     pub generation: Option<u64>,
-    /// What the model wrote before the item, where it was to [think](RecommendRequest::think_tokens).
+    /// Reasoning of the model before the item, where it was to
+    /// [think](RecommendRequest::think_tokens).
     pub thought: Option<String>,
-    /// What the model wrote after each of the first items, where it was to [explain](RecommendRequest::explain_items).
+    /// Texts of the model after each of the first items, where it was to
+    /// [explain](RecommendRequest::explain_items).
     pub explanations: Vec<String>,
     /// Beams kept after each level but the last, best first, where they are [traced](RecommendRequest::trace).
     pub levels: Vec<Vec<TracedBeam>>,

@@ -34,7 +34,8 @@ impl WriteOptions {
 /// A text written under a grammar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Its bytes. UTF-8 where the grammar says so and the text is whole; else a character may be cut at the end.
+    /// Bytes of the text. UTF-8 where the grammar says so and the text is whole; else a character
+    /// may be cut at the end.
     pub bytes: Vec<u8>,
     /// The tokens that were generated, those of a stop string included.
     pub tokens: Vec<TokenId>,

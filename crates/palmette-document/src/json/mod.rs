@@ -265,7 +265,8 @@ impl<'de> IntoDeserializer<'de, Wrong> for Text<'de> {
 struct Through<'a, 'de, V: Visitor<'de>> {
     visitor: V,
     keeps_null: bool,
-    /// What the visitor made. Where it breaks off, `serde_json` only knows that something is left.
+    /// Value that the visitor made, or its fault. Where it breaks off, `serde_json` only knows that
+    /// something is left.
     outcome: &'a mut Option<Result<V::Value, Wrong>>,
 }
 

@@ -187,7 +187,7 @@ impl Recommendation {
         self.title.as_deref()
     }
 
-    /// Its attributes.
+    /// Attributes of the item.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         object_to_python(py, &self.attributes)

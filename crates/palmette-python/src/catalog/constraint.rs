@@ -97,8 +97,8 @@ impl CatalogConstraint {
         Ok(list)
     }
 
-    /// The same catalog, of which only what matches a filter or is in a set may be returned; of the items that may be
-    /// returned now, where there is a set already.
+    /// Restricts the items that may be returned to a filter's matches or to a set. Items that may
+    /// not be returned now stay out.
     pub(crate) fn filtered(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Self> {
         let items = match items.cast::<ItemSet>() {
             Ok(items) => items.get().items_of(&self.view)?,
@@ -164,7 +164,7 @@ impl CatalogConstraint {
         }))
     }
 
-    /// By its catalog, the tokens of codes, and its items' numbers.
+    /// Pickles by its catalog, the tokens of codes, and its items' numbers.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
         let (py, this) = (slf.py(), slf.get());
         let numbers = this.items.as_ref().map(|items| numbers_in(&this.view, items));
@@ -271,7 +271,7 @@ impl CatalogConstraint {
 }
 
 impl Followers {
-    /// The same, in order of rows.
+    /// Sorts by rows.
     fn by_row(self) -> Self {
         let mut pairs: Vec<(i32, i32)> = self.rows.into_iter().zip(self.tokens).collect();
         pairs.sort_by_key(|&(row, _)| row);

@@ -174,7 +174,7 @@ impl ItemSet {
         format!("<ItemSet of {} of {} items>", self.items.len(), self.view.num_items())
     }
 
-    /// By its catalog and its items' numbers.
+    /// Pickles by its catalog and its items' numbers.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
         let (py, this) = (slf.py(), slf.get());
         let numbers = array(py, &this.numbers())?;

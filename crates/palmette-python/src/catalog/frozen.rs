@@ -371,7 +371,7 @@ impl Catalog {
         }
     }
 
-    /// By the bytes of its file.
+    /// Pickles by the bytes of its file.
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,

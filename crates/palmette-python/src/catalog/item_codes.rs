@@ -86,7 +86,7 @@ impl Codes {
     }
 }
 
-/// Whether an object is a sequence whose elements are the rows: a list, a Series or a column of lists.
+/// True for a sequence whose elements are rows, such as a list or a Series.
 fn is_of_rows(codes: &Bound<'_, PyAny>) -> PyResult<bool> {
     if codes.is_instance_of::<PyList>() || codes.is_instance_of::<PyTuple>() {
         return Ok(true);

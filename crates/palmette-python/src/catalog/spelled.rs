@@ -46,7 +46,7 @@ impl Spelled {
         })
     }
 
-    /// The same, of which only some items may be returned.
+    /// Restricts the items that may be returned.
     ///
     /// # Panics
     /// When the items are of another kind of view.

@@ -11,15 +11,16 @@ use crate::simulation::run::Policy;
 pub enum Ablation {
     /// First come, first served, without a limit.
     Fifo,
-    /// The same; what is past its deadline when its turn comes is dropped.
+    /// [`Fifo`](Self::Fifo), which drops what is past its deadline when its turn comes.
     FifoDropsLate,
     /// The scheduler's queue in order of arrival: what would be late when its turn comes is dropped.
     DropsAtDequeue,
-    /// The same; what would be late is refused when it arrives.
+    /// [`DropsAtDequeue`](Self::DropsAtDequeue), which refuses on arrival what would be late.
     Admission,
-    /// The same; earliest deadline first.
+    /// [`Admission`](Self::Admission), with the earliest deadline first.
     Deadlines,
-    /// The same; idle cores join a job behind which nobody waits. The scheduler as it is.
+    /// [`Deadlines`](Self::Deadlines), where idle cores join a job behind which nobody waits. The
+    /// scheduler as it is.
     Joining,
     /// The scheduler on one stream, which has all threads.
     OneStream,

@@ -16,9 +16,10 @@ pub struct Machine {
 /// Time of a batch on one thread, before noise.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Service {
-    /// By the cost model, the one that predictions are made with.
+    /// Cost model, the one that predictions are made with.
     Cost(CostModel),
-    /// By the number of jobs: sizes, ascending, and microseconds; between them on straight lines, beyond them on the last one.
+    /// Time by number of jobs: sizes, ascending, and microseconds. Between them on straight lines,
+    /// beyond them on the last one.
     Batches(Vec<(u32, f64)>),
 }
 
