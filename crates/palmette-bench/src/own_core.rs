@@ -12,7 +12,7 @@ use crate::random::mix;
 
 /// Count of mixed numbers, which take some microseconds.
 const NUM_MIXED: u64 = 5_000;
-/// The core is its own where they take at most so many times the least.
+/// Factor over the least time up to which the core is its own.
 const MOST: f64 = 1.06;
 
 /// Times the mixing of numbers. The same `seed` gives the same numbers.

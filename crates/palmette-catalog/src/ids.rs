@@ -131,7 +131,7 @@ impl Ids {
         self.text.len() + self.starts.bytes() + self.places.bytes()
     }
 
-    /// Bytes for so many ids with so many bytes of text in all.
+    /// Bytes for `num_items` ids with `text_bytes` bytes of text in all.
     pub(crate) fn bytes_for(num_items: u64, text_bytes: u64) -> u64 {
         let packed = |bits, len| PackedInts::bytes_for(bits, len).unwrap_or(u64::MAX / 8);
         text_bytes

@@ -1,4 +1,4 @@
-//! Fingerprints of files: what tells that a run goes on with what an interrupted one had.
+//! Fingerprints of files, by which a resumed run knows its inputs.
 //!
 //! XXH3 of 128 bits, which `xxh128sum` prints too. It tells files apart that differ by accident; whoever wants to can make two of one
 //! fingerprint.

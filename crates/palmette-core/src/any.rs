@@ -80,7 +80,8 @@ pub trait AnyConstraint: Send + Sync {
 /// Valid for constraints of the kind it came from; another kind panics.
 pub struct AnyState(Box<dyn StateObject>);
 
-/// Scratch for erased constraints of any kind: made for the first kind that it is lent to, and anew when that changes.
+/// Scratch for erased constraints of any kind. It is made for the first kind that it is lent to,
+/// and again when that changes.
 #[derive(Default)]
 pub struct AnyScratch(Option<Box<dyn Any + Send>>);
 

@@ -143,7 +143,7 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         &self.schedule.widths
     }
 
-    /// Begins anew at the constraint's start.
+    /// Begins again at the constraint's start.
     ///
     /// # Errors
     /// When the constraint exceeds a limit of its own.
@@ -385,7 +385,7 @@ impl<C: Constraint + ?Sized> fmt::Debug for BeamSearch<C> {
     }
 }
 
-/// An exceeded limit of the constraint, after so many tokens.
+/// Error of an exceeded limit of the constraint, after `step` tokens.
 fn at_step<E: std::error::Error>(step: usize) -> impl FnOnce(E) -> DecodeError {
     move |error| DecodeError::Constraint { step, why: error.to_string() }
 }

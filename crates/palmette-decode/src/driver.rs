@@ -116,7 +116,7 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         self.run_again(objective, backend, control)
     }
 
-    /// Searches anew after a prompt that has been read.
+    /// Searches again after a prompt that has been read.
     ///
     /// # Errors
     /// As [`run_controlled`](Self::run_controlled).

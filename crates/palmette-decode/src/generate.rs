@@ -23,7 +23,7 @@ pub struct GenerateOptions {
 }
 
 impl GenerateOptions {
-    /// At most so many tokens, and no stop tokens.
+    /// Generates at most `max_tokens` tokens, without stop tokens.
     pub fn new(max_tokens: usize) -> Self {
         Self { max_tokens, min_tokens: 0, stop_tokens: Vec::new(), context: Vec::new() }
     }

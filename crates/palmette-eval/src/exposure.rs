@@ -10,7 +10,7 @@ pub struct Exposure {
 }
 
 impl Exposure {
-    /// Counts the first `k` of each list, over a catalog of so many items.
+    /// Counts the first `k` of each list, over a catalog of `num_items` items.
     pub fn of<'a>(lists: impl Iterator<Item = &'a [u64]>, k: usize, num_items: u64) -> Self {
         let mut counts = HashMap::new();
         for item in lists.flat_map(|list| &list[..k.min(list.len())]) {

@@ -69,7 +69,7 @@ impl BatchKey {
 }
 
 impl BatchKeys {
-    /// Outcome of the first batch with this key; `None` where none came, or so many since that it is forgotten.
+    /// Outcome of the first batch with this key; `None` where none is remembered.
     ///
     /// # Errors
     /// When that batch had another fingerprint.

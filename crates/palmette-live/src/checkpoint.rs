@@ -1,4 +1,4 @@
-//! Checkpoints: all segments in files, and a manifest that says so, so that the log can begin anew.
+//! Checkpoints: all segments in files, and a manifest of them. After one, the log can begin again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};

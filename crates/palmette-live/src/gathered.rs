@@ -16,7 +16,7 @@ pub(crate) struct Gathered {
     segments: Vec<GatheredSegment>,
 }
 
-/// The parts in one segment; after the first `len` is what is left of others.
+/// Parts in one segment; after the first `len`, remains of earlier ones.
 #[derive(Clone, Debug, Default)]
 struct GatheredSegment {
     len: usize,

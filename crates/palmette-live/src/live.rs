@@ -95,7 +95,7 @@ impl LiveCatalog {
         Ok(KeyedApplied { applied, is_repeated: false })
     }
 
-    /// Outcome of the first batch of a key; `None` where none came, or so many since that it is forgotten.
+    /// Outcome of the first batch of a key; `None` where none is remembered.
     ///
     /// # Errors
     /// When that batch had another fingerprint.

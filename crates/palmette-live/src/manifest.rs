@@ -129,7 +129,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The names of all files that it counts on, but for logs.
+    /// Names of all files that it counts on, except logs.
     pub(crate) fn files(&self) -> HashSet<String> {
         let contents = self.kept.iter().map(|kept| &kept.contents).chain([&self.contents]);
         let entries = contents.flat_map(|contents| &contents.segments);

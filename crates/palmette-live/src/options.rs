@@ -16,8 +16,8 @@ pub struct LiveOptions {
     /// Bytes of the log after which a checkpoint is made in the background; what a reopening has to
     /// replay at most, give or take a batch.
     pub checkpoint_bytes: u64,
-    /// Merged segments of at least so many items are written to a file and mapped at once, rather than
-    /// kept in memory until the next opening.
+    /// Items of a merged segment from which on it is written to a file and mapped at once. A
+    /// smaller one is kept in memory until the next opening.
     pub map_items: u64,
     /// Bytes of compiled filters kept for each segment.
     pub filter_bytes: usize,
@@ -58,8 +58,9 @@ pub enum SyncPolicy {
 /// Choice of the segments that are merged in the background.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MergePolicy {
-    /// Sizes in tiers, two of 32 times the size and then of eight times: at most one segment a tier, but for
-    /// those that wait for a merge. An item is rewritten half as many times as its tier is wide.
+    /// Sizes in tiers, two of 32 times the size and then of eight times. A tier has at most one
+    /// segment, except those that wait for a merge. An item is rewritten half as many times as its
+    /// tier is wide.
     #[default]
     Tiered,
     /// None. When there are [`MAX_SEGMENTS`](crate::MAX_SEGMENTS), the memory segment grows instead. For

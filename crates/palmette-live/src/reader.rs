@@ -68,7 +68,7 @@ struct Shared {
     closing: Condvar,
 }
 
-/// The state as of the last look, and the places from which it goes on.
+/// State as of the last look, and the places from which it continues.
 #[derive(Debug)]
 struct Follower {
     manifest: u64,
@@ -226,7 +226,7 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Goes on to the newest generation; whether there is anything new.
+    /// Advances to the newest generation; true if there is anything new.
     fn refresh(&mut self) -> Result<bool, LiveError> {
         if newest_number(&self.state.dir)? != Some(self.manifest) {
             *self = Self::open(&self.state)?;

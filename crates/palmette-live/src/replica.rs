@@ -180,7 +180,7 @@ impl LiveCatalog {
         open_locked(dir, options, Some(shared_log), lock_file)
     }
 
-    /// Goes on from a base instead of entries that are not to be had any more. Readers see its generation at once.
+    /// Continues from a base in place of entries that are gone. Readers see its generation at once.
     ///
     /// # Errors
     /// As [`create_replica`](Self::create_replica), and when the catalog is past the base's generation.

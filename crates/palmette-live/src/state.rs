@@ -273,8 +273,7 @@ impl State {
         })
     }
 
-    /// Indexes the memory segment anew, and makes it an immutable one where it is full and there is
-    /// room.
+    /// Indexes the memory segment. It becomes an immutable one where it is full and there is room.
     pub(crate) fn index_memory(&mut self) -> Result<(), LiveError> {
         self.memory_view = None;
         if !self.memory.is_empty() {

@@ -50,7 +50,7 @@ pub struct LiveStatus {
 }
 
 impl LiveStatus {
-    /// The items and files of a state; nothing of what goes on in the background.
+    /// Items and files of a state, without the work in the background.
     pub(crate) fn of(state: &State) -> Self {
         let segment = |view: &SegmentView| SegmentStatus {
             num_items: view.segment().catalog().num_items(),

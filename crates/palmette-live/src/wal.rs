@@ -390,7 +390,7 @@ impl Records<'_> {
     }
 }
 
-/// A file of the log that another process goes on writing.
+/// File of the log that another process is writing.
 #[derive(Debug)]
 pub(crate) struct WalTail {
     path: PathBuf,

@@ -93,7 +93,7 @@ impl Writer {
         }
     }
 
-    /// Indexes the memory segment anew; after an error nothing more is taken.
+    /// Indexes the memory segment; after an error nothing more is taken.
     pub(crate) fn index_memory(&mut self) -> Result<(), LiveError> {
         let indexed = self.state.index_memory();
         if let Err(e) = &indexed {

@@ -76,8 +76,9 @@ impl Received {
 }
 
 impl Asking {
-    /// Sends one request over the connection in `kept`, made anew where there is none or the server has closed it, and reads the
-    /// answer to its end. The connection stays in `kept` if it can be used again.
+    /// Sends one request over the connection in `kept` and reads the answer to its end. The
+    /// connection is made where there is none or the server has closed it. The connection stays in
+    /// `kept` if it can be used again.
     ///
     /// `opened` is called for each that is made.
     pub(crate) async fn ask(

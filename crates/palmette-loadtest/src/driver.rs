@@ -438,8 +438,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Waits until `sleep`, which sleeps no longer than it is told, says that what it waits for has come; false where the run is
-    /// broken off.
+    /// Waits until `sleep` reports its event; false where the run is broken off. `sleep` sleeps no
+    /// longer than the duration it is given.
     fn wait(&mut self, sleep: impl Fn(&Driver, Duration) -> bool) -> bool {
         loop {
             if self.is_stopped() {

@@ -1,4 +1,4 @@
-//! Pool of connections: at most so many requests at once, the connection used last first.
+//! Pool of connections: bounds requests at once, and takes the one used last first.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -14,7 +14,7 @@ pub(crate) fn block_rows(rows: usize, threads: usize) -> usize {
     rows.div_ceil(blocks.max(1)).next_multiple_of(PANEL).min(MAX_BLOCK_ROWS)
 }
 
-/// Threads that work of so many floating-point operations is worth, at most `threads`.
+/// Number of threads that `operations` are worth, at most `threads`.
 ///
 /// PERF: waking a thread takes some 20 us, in which one core does 2 million operations.
 pub(crate) fn worthwhile_threads(operations: usize, threads: usize) -> usize {

@@ -233,8 +233,9 @@ impl Workspace {
         model.weights.head.multiply_columns(out, x, columns);
     }
 
-    /// From the rows' normed values, anew: [`project_keys_and_values`](Self::project_keys_and_values) has used them up,
-    /// or was for other rows last.
+    /// Projects queries from the rows' normed values, which it computes again.
+    /// [`project_keys_and_values`](Self::project_keys_and_values) has used them up, or was for
+    /// other rows last.
     fn project_queries<'a>(
         &mut self,
         config: &ModelConfig,

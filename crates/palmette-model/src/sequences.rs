@@ -386,7 +386,7 @@ impl Sequences {
         Ok(self.slots[self.slot(sequence)?].tokens)
     }
 
-    /// Pages that a sequence would take to grow by so many tokens.
+    /// Number of pages that a sequence would take to grow by `more` tokens.
     ///
     /// # Errors
     /// When there is no such sequence.
@@ -578,7 +578,7 @@ fn runs_in(runs: &[Run], start: usize, rows: usize) -> impl Iterator<Item = Run>
     })
 }
 
-/// Pages that a sequence takes to grow by so many tokens.
+/// Number of pages that a sequence takes to grow by `more` tokens.
 fn more_pages(slot: &Slot, more: usize) -> usize {
     (slot.tokens + more).div_ceil(PAGE_TOKENS) - slot.pages.len()
 }

@@ -696,7 +696,7 @@ impl Session {
     }
 }
 
-/// Number of threads, of so many, that a pass of so many rows is worth.
+/// Number of threads that a pass of `rows` rows is worth, at most `threads`.
 pub(crate) fn threads_for(model: &Model, rows: usize, threads: usize) -> usize {
     let layer = model.weights.layers.first().map_or(0, LayerWeights::num_matrix_values);
     let operations = rows.saturating_mul(2 * layer * model.weights.layers.len());

@@ -140,8 +140,8 @@ impl TensorFiles {
         )
     }
 
-    /// Leaves one tensor of two that are to be the same, under the second's name; `but` goes on with the sentence that they are
-    /// not.
+    /// Leaves one tensor of two that are to be the same, under the second's name. `but` continues
+    /// the sentence that they are not.
     pub(crate) fn tie(&mut self, name: &str, to: &str, but: &str) -> Result<(), LoadError> {
         if !self.left.contains_key(to) {
             if let Some(entry) = self.left.remove(name) {

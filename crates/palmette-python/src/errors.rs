@@ -156,7 +156,7 @@ pub(crate) fn of_commit(py: Python<'_>, error: &CommitError<RecognizerError>) ->
     }
 }
 
-/// The exception of a token at a place where nothing goes on with it.
+/// Exception of a token at a place where nothing continues with it.
 pub(crate) fn not_allowed(
     py: Python<'_>,
     message: String,

@@ -26,7 +26,7 @@ pub struct Think {
 }
 
 impl Think {
-    /// The most likely text of at most so many tokens.
+    /// Writes the most likely text of at most `max_tokens` tokens.
     pub fn new(max_tokens: usize) -> Self {
         Self { max_tokens, temperature: 0.0, top_p: 1.0, seed: 0 }
     }

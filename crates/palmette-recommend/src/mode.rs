@@ -35,7 +35,7 @@ const LEAST_PROBE: usize = 16;
 const WIDER: usize = 8;
 
 impl Mode {
-    /// The mode with the choice of [`Auto`](Self::Auto) made, for a search of `widths` that is to find so many items.
+    /// Resolves [`Auto`](Self::Auto) for a search of `widths` that is to find `wanted` items.
     pub(crate) fn resolved(self, widths: &[usize], wanted: usize, is_traced: bool) -> Self {
         if self != Self::Auto {
             return self;
@@ -46,7 +46,7 @@ impl Mode {
         if is_small && !is_traced { Self::Probed(probe) } else { Self::Beam }
     }
 
-    /// The width of a probe for so many items, where none is named.
+    /// Width of a probe for `wanted` items, where none is named.
     pub fn probe_width(wanted: usize) -> NonZeroUsize {
         let width = wanted.saturating_add(wanted / 2).max(LEAST_PROBE);
         NonZeroUsize::new(width).unwrap_or(NonZeroUsize::MIN)

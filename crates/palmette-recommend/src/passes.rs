@@ -31,7 +31,8 @@ impl Passes {
         self.traces = traces;
     }
 
-    /// Notes the beams that a step goes on with; a search that begins anew, as after a narrow one, takes the place of the one before.
+    /// Notes the beams that a step continues with. A search that begins again, as after a narrow
+    /// one, takes the place of the one before.
     pub(crate) fn trace(&mut self, step: &Step<'_>, tokens: &CodeTokens) {
         if !self.traces {
             return;

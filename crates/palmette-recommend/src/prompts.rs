@@ -169,7 +169,7 @@ impl Prompts {
         self
     }
 
-    /// About how many tokens the prompt of a history of so many items has.
+    /// Approximate number of tokens in the prompt of a history of `items` items.
     pub(crate) fn about_tokens(&self, items: usize) -> usize {
         let codes = items.min(self.format.max_history_items) * self.format.levels.len();
         1 + codes + self.template.as_ref().map_or(0, |template| template.about_tokens(items))

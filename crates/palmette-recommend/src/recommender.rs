@@ -176,7 +176,7 @@ impl Recommender {
         Ok(())
     }
 
-    /// Plan of a request: what a worker of so many threads takes for requests of this shape, before any work is done.
+    /// Plan of a request: the memory of a worker for this shape, before any work.
     ///
     /// # Errors
     /// As [`Worker::prepare`](crate::Worker::prepare), but for the memory itself.
@@ -299,7 +299,7 @@ impl Recommender {
         self.prompts.write(&asked, self.max_prompt_tokens, prompt)
     }
 
-    /// About how many tokens the prompt of a history of so many items has, to plan by.
+    /// Approximate number of tokens in the prompt of a history of `items` items, to plan by.
     pub fn about_prompt_tokens(&self, items: usize) -> usize {
         self.prompts.about_tokens(items).min(self.max_prompt_tokens)
     }

@@ -154,7 +154,7 @@ pub struct Recommended {
 pub struct Reranked {
     /// The rule.
     pub by: Diversity,
-    /// Results that were ranked anew.
+    /// Number of results that were ranked again.
     pub pool: usize,
 }
 

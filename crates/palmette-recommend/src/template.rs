@@ -384,7 +384,8 @@ impl PromptTemplate {
         self.explain.as_ref().map_or(0, |explain| explain.begin_tokens)
     }
 
-    /// About how many tokens of a prompt are not codes, of so many items: four characters a token, and some between items.
+    /// Approximate number of a prompt's tokens that are not codes. Four characters are taken for a
+    /// token, and some tokens between `items` items.
     pub(crate) fn about_tokens(&self, items: usize) -> usize {
         let length = |texts: &Texts| match texts {
             Texts::One(text) => text.len(),

@@ -129,7 +129,7 @@ impl Prompts {
         UnderstoodToken { token: token.0, name }
     }
 
-    /// The prompt of a history, of at most so many tokens.
+    /// Prompt of a history, of a limited number of tokens.
     ///
     /// # Errors
     /// When the template cannot be rendered, or a field is unknown.

@@ -452,7 +452,8 @@ impl CatalogLog {
         Ok(BaseFiles { dir: to, generation: newest, schema: document.schema, kept })
     }
 
-    /// Deletes the frames, bases and claims that nobody needs: frames before the newest base but for the last `retain` entries.
+    /// Deletes the frames, bases and claims that nobody needs. Of the frames before the newest
+    /// base, the last `retain` entries stay.
     pub(crate) async fn trim(&self, retain: u64) -> Result<(), LogError> {
         let bases = self.bases().await?;
         let Some(&newest) = bases.last() else { return Ok(()) };

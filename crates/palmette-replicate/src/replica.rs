@@ -322,7 +322,7 @@ fn fetched_in(root: &Path) -> Result<tempfile::TempDir, LogError> {
     made.map_err(|error| system(root, &error))
 }
 
-/// The last time that the store answered, by two clocks: one of them goes on while the machine sleeps.
+/// Last time that the store answered, by two clocks. One of them runs while the machine sleeps.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     steady: Instant,
@@ -467,7 +467,7 @@ impl Follower {
         }
     }
 
-    /// The place in the log after what was applied here, and applies what is left of a frame.
+    /// Finds the place in the log after what was applied here, and ends a begun frame.
     async fn find_place(&mut self) -> Result<Position, LogError> {
         let generation = self.live.snapshot().generation();
         let (at, left) = self.log.place_of(generation).await?;

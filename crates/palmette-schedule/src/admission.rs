@@ -57,7 +57,8 @@ impl Outlook {
         }
     }
 
-    /// The first time, not before `from`, when so many bytes are left. Batches that have ended by then are forgotten.
+    /// First time, not before `from`, at which `bytes` bytes are free. Batches that have ended by
+    /// then are forgotten.
     fn when_there_are(&mut self, bytes: u64, from: Micros) -> Micros {
         let mut time = from;
         loop {

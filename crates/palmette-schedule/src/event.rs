@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::cost::CostModel;
 use crate::job::{Job, Micros};
 
-/// Event that the scheduler is told of. Events have one order, the caller's, and their times never
-/// go back.
+/// Event that the caller hands to the scheduler. Events have one order, the caller's, and their
+/// times never go back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {

@@ -1,4 +1,4 @@
-//! Deadline scheduler of requests: a state machine that is told the time.
+//! Deadline scheduler of requests: a state machine whose caller gives it the time.
 //!
 //! [`Scheduler::step`] takes an [`Event`] with its time and gives [`Action`]s. There is no clock, no thread, no I/O and no
 //! randomness, so a server and the [`simulation`] drive the same code, and a recorded log of events gives the same actions again.

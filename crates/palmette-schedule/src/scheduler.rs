@@ -526,7 +526,7 @@ impl Scheduler {
         own * (idle as u32).min(most).max(1)
     }
 
-    /// Lends the threads of other idle streams to one, until it has so many.
+    /// Lends the threads of other idle streams to one, until it has `threads`.
     fn lend_to(&mut self, number: usize, threads: u32) {
         let lenders = (threads / self.stream_threads()).saturating_sub(1);
         let idle = self.streams[..self.active].iter_mut().enumerate();

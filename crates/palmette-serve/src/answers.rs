@@ -50,7 +50,7 @@ impl Key {
 }
 
 impl Answers {
-    /// A cache of so many bytes; of none where they are 0.
+    /// Creates a cache of `bytes` bytes; without any, it caches nothing.
     pub(crate) fn new(bytes: usize) -> Self {
         // Some hundred bytes an answer.
         let items = (bytes / 1024).max(16);

@@ -59,7 +59,7 @@ pub(crate) async fn around(State(app): State<Arc<App>>, request: Request, next: 
     response
 }
 
-/// The origin that the browser is told, where the page's is allowed.
+/// Origin for the browser, where the page's is allowed.
 fn allowed(origins: &[String], given: Option<&HeaderValue>) -> Option<HeaderValue> {
     let text = given?.to_str().ok()?;
     if origins.iter().any(|origin| origin == ANY_ORIGIN) {

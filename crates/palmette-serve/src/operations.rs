@@ -141,7 +141,8 @@ impl Making {
     }
 }
 
-/// A making that goes on, for the thread that runs it. Dropped without an end it has failed: the thread panicked.
+/// Handle of a running operation, for the thread that runs it. Dropped without an end it has
+/// failed: the thread panicked.
 #[derive(Debug)]
 pub(crate) struct Running(Arc<Making>);
 

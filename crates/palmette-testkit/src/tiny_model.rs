@@ -9,7 +9,7 @@ pub fn pieces(more: &[&str]) -> Vec<String> {
     characters.chain(more).collect()
 }
 
-/// The model over so many pieces, which reads so many tokens. The same each time.
+/// Model over `num_pieces` pieces, which reads at most `positions` tokens. The same each time.
 ///
 /// # Panics
 /// When there is no memory for it.

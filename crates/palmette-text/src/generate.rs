@@ -83,7 +83,8 @@ impl TextSession {
         }
     }
 
-    /// A session with room for so many tokens. What the one before has read is kept where there is room in it.
+    /// Session with room for `tokens` tokens. What the one before has read is kept where there is
+    /// room in it.
     fn session_for(&mut self, tokens: usize) -> Result<&mut Session, TextError> {
         if self.session.is_none() || self.planned < tokens {
             // Not both at once.

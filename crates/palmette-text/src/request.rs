@@ -42,7 +42,8 @@ pub struct TextRequest {
 }
 
 impl TextRequest {
-    /// At most so many tokens after a prompt: the most likely ones, without constraint and stop strings.
+    /// Writes at most `max_tokens` tokens after a prompt: the likeliest, without constraint. There
+    /// are no stop strings.
     pub fn new(prompt: Vec<TokenId>, max_tokens: usize) -> Self {
         Self {
             prompt,

@@ -75,7 +75,7 @@ impl HeadTrainer {
         Self::assemble(arrays, 0, options, data, computed)
     }
 
-    /// Goes on from a checkpoint that must have been made with a model laid out like this and with these options;
+    /// Resumes a checkpoint that must be of this layout and these options.
     /// [`TrainOptions::threads`] may differ. The hidden states are computed again.
     ///
     /// # Errors

@@ -110,7 +110,7 @@ impl<D: Dataset> Trainer<D> {
         Self::assemble(options, data, CheckpointArrays { params, adam, average }, 0)
     }
 
-    /// Goes on from a checkpoint with the shape and the options it holds.
+    /// Resumes a checkpoint with the shape and the options it holds.
     ///
     /// # Errors
     /// When the checkpoint cannot be read or is a [`HeadTrainer`](crate::HeadTrainer)'s, or the data has another number of
@@ -123,7 +123,7 @@ impl<D: Dataset> Trainer<D> {
         Self::assemble(state.options, data, arrays, state.step)
     }
 
-    /// Goes on from a checkpoint that must have been made with a model laid out like this and with these options;
+    /// Resumes a checkpoint that must be of this layout and these options.
     /// [`TrainOptions::threads`] may differ.
     ///
     /// # Errors

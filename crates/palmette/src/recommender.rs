@@ -198,13 +198,14 @@ impl<'a> RecommendRequest<'a> {
         Ok(self)
     }
 
-    /// Lets the model write at most so many tokens of reasoning before the item: [`Answer::thought`].
+    /// Lets the model write at most `max_tokens` of reasoning before the item: [`Answer::thought`].
     pub fn think_tokens(mut self, max_tokens: usize) -> Self {
         self.question.think_tokens = Some(max_tokens);
         self
     }
 
-    /// Lets the model write at most so many tokens after each of the first `items` items: [`Answer::explanations`].
+    /// Lets the model write at most `max_tokens` after each of the first `items` items. They are
+    /// the [`Answer::explanations`].
     pub fn explain_items(mut self, items: usize, max_tokens: usize) -> Self {
         self.question.explain_items = Some(ExplainItems { items, max_tokens });
         self
@@ -319,8 +320,8 @@ impl<'a> RecommendRequest<'a> {
         Self { now: Some(seconds), ..self }
     }
 
-    /// Ranks the results anew by maximal marginal relevance: [`Diversity`]. The answer says that it is
-    /// [reranked](Answer::reranked).
+    /// Ranks the results again by maximal marginal relevance: [`Diversity`]. The answer says that
+    /// it is [reranked](Answer::reranked).
     pub fn diversity(mut self, lambda: f64, pool: usize) -> Self {
         self.rules.diversity = Some(Diversity { lambda, pool: Some(pool) });
         self
@@ -397,7 +398,7 @@ pub struct Answer {
     pub unknown: Vec<String>,
     /// Number of the most recent items of the history that the model read.
     pub history_used: usize,
-    /// Number of results that were ranked anew for diversity after the search; `None` where none were.
+    /// Number of results that were ranked again for diversity; `None` where none were.
     pub reranked: Option<usize>,
     /// The generation of a live catalog that was answered by; `None` for a frozen one.
     pub generation: Option<u64>,

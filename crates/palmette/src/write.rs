@@ -24,7 +24,7 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// At most so many tokens.
+    /// Writes at most `max_tokens` tokens.
     pub fn new(max_tokens: usize) -> Self {
         let (stop_tokens, stop_strings, context) = (Vec::new(), Vec::new(), Vec::new());
         Self { max_tokens, stop_tokens, stop_strings, context }

@@ -165,7 +165,7 @@ impl FieldColumn {
         self.codes(|code| self.facts[code] & facts::PRESENT > 0)
     }
 
-    /// The codes of values with a list of so many elements, or another value where one is wanted.
+    /// Codes of values whose number of elements is wanted. A value that is no list counts as one.
     pub(crate) fn with_count(&self, is_wanted: impl Fn(u64) -> bool) -> Vec<u32> {
         let counts = |code: usize| self.counts.get(self.count_spans.get(code)).unwrap_or_default();
         self.codes(|code| counts(code).iter().any(|&count| is_wanted(count.into())))

@@ -75,7 +75,8 @@ pub(crate) enum Condition {
     Field { path: String, test: Test },
     /// The id is one of these, which ascend strictly.
     Ids(Vec<String>),
-    /// At least so many of the conditions hold; they ascend, and one that stands twice counts twice.
+    /// At least `count` of the conditions hold. They ascend, and one that stands twice counts
+    /// twice.
     AtLeast { count: usize, conditions: Vec<Condition> },
     /// The filter matches.
     Filter(Box<Filter>),
@@ -94,7 +95,7 @@ pub(crate) enum Test {
     Exists,
     /// There is no value, or null, or a list without elements.
     Empty,
-    /// A list has between so many elements; another value counts as one. Null is no value.
+    /// A list has from `least` to `most` elements; another value counts as one. Null is no value.
     Count { least: u64, most: u64 },
     /// There is anything, be it null. Never parsed: tells fields that there are from those that no item has.
     Present,

@@ -22,7 +22,7 @@ pub(super) enum Step<'a> {
     Codes { codes: &'a Codes, set: CodeSet },
     /// The rank is in the set.
     Ranks(RankSet),
-    /// At least so many of the steps hold.
+    /// At least `count` of the steps hold.
     AtLeast { count: usize, steps: Vec<Step<'a>> },
     /// The plan holds.
     Plan(Plan<'a>),

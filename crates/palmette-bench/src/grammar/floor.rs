@@ -13,7 +13,7 @@ pub struct Floor {
     pub row_bytes: usize,
     /// From a row that was just copied; the median of many.
     pub hot_us: f64,
-    /// From one of so many rows that caches do not hold them; the median of many.
+    /// From one of more rows than caches hold; the median of many.
     pub cold_us: f64,
 }
 

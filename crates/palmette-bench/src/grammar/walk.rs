@@ -11,7 +11,7 @@ use super::GrammarCase;
 pub trait Compile {
     /// Constraint that it makes.
     type Constraint: Constraint;
-    /// Work that goes on while texts are followed.
+    /// Work that continues while texts are followed.
     type Running: Default;
 
     /// Compiles a case. What is shared by all grammars over a vocabulary is made before, not here.

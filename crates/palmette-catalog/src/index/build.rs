@@ -132,7 +132,7 @@ pub(crate) fn cheap_dense_levels(sizes: &[u32], num_items: u64, most: u64) -> us
     (0..=sizes.len()).take_while(cheap).last().unwrap_or(0)
 }
 
-/// One level more than is dense, where its masks cost at most so many bytes.
+/// Number of levels with masks: one more than is dense, where that is cheap.
 pub(crate) fn masked_levels(sizes: &[u32], dense_levels: usize, most: u64) -> usize {
     let Some(next) = sizes.get(dense_levels) else { return dense_levels };
     let keys: u64 = sizes[..dense_levels].iter().map(|&size| u64::from(size)).product();

@@ -8,7 +8,7 @@ use super::sparse::SparseLevel;
 use super::step::{READ_WINDOW, WINDOW, is_asked, read_masks, write_bits};
 use super::{CatalogState, Index, ItemSet};
 
-/// Mask rows that remember which of their words they set, so that filling them anew clears those and no others.
+/// Mask rows that remember which words they set, so that only those are cleared.
 ///
 /// With a large vocabulary and few codes allowed, clearing whole rows is most of a step: 140 rows of 32,768 bits
 /// are 573 KB. These cost what is allowed, not what there is. A row of which more than a sixteenth is to be set is
@@ -32,7 +32,7 @@ pub struct MaskRows {
     whole: Vec<u64>,
 }
 
-/// A read of codes visits up to so many more than belong to a prefix.
+/// Number of codes past a prefix that a read may visit.
 const SPARE_PLACES: usize = 8;
 
 /// Words of a row that are remembered singly.
@@ -45,7 +45,7 @@ fn max_single(words_per_row: usize) -> usize {
 }
 
 impl MaskRows {
-    /// No rows yet, each to have so many words: `mask::num_words` of the number of tokens.
+    /// No rows yet; each will have `words_per_row` words, `mask::num_words` of the tokens.
     pub fn new(words_per_row: usize) -> Self {
         let (masks, set, whole) = (Vec::new(), Vec::new(), Vec::new());
         Self { words_per_row, num_rows: 0, masks, set, num_set: 0, whole }
@@ -86,7 +86,7 @@ impl MaskRows {
         }
     }
 
-    /// Writes all words of so many rows anew; they may hold anything when `write` gets them.
+    /// Writes all words of `num_rows` rows; they may hold anything when `write` gets them.
     pub(crate) fn rewrite(&mut self, num_rows: usize, write: impl FnOnce(&mut [u32])) {
         self.set_num_rows(num_rows);
         self.clear_set();

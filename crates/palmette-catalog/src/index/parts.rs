@@ -17,13 +17,13 @@ use super::{CatalogState, Index, ItemSet};
 /// times. Those are not asked for before they are read: that takes longer than reading them does.
 const NEAR_BYTES: usize = 1 << 16;
 
-/// Masks are thin that have fewer than one code of so many.
+/// Number of possible codes to one that is there, from which on masks are thin.
 const THIN: u64 = 8;
 
 /// Working memory of one thread, for the parts that continue.
 #[derive(Clone, Debug, Default)]
 pub struct PartScratch {
-    /// The parts, and what is left of others after them.
+    /// Parts, and remains of earlier ones after them.
     parts: Vec<CatalogState>,
     /// The place of each among all.
     places: Vec<u32>,

@@ -54,7 +54,7 @@ impl Encoding {
             .or_else(|| signature.map(|&(_, what, way_out)| Encoding::Binary { what, way_out }))
     }
 
-    /// Encoding of a text that goes on with these bytes, which begin no character of UTF-8.
+    /// Encoding of a text that continues with these bytes, no character of UTF-8.
     pub(super) fn of_broken(bytes: &[u8]) -> Encoding {
         match std::str::from_utf8(bytes) {
             Err(error) if error.error_len().is_none() && error.valid_up_to() == 0 => {

@@ -173,7 +173,7 @@ impl<'t> Reader<'t> {
         }))
     }
 
-    /// A character by so many hexadecimal digits.
+    /// Character spelled by `digits` hexadecimal digits.
     fn code(&mut self, digits: usize) -> Result<char, String> {
         let code =
             self.rest().get(..digits).filter(|code| code.bytes().all(|b| b.is_ascii_hexdigit()));

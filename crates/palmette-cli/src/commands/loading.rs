@@ -110,7 +110,7 @@ impl RecommenderArgs {
     }
 }
 
-/// Names the option that goes on in spite of an error, where there is one.
+/// Names the option that overrides an error, where there is one.
 fn with_way_out(error: RecommendError) -> anyhow::Error {
     match error {
         RecommendError::OtherIds { .. } => {

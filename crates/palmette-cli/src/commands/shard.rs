@@ -46,7 +46,7 @@ impl std::fmt::Display for Shard {
 }
 
 impl Shard {
-    /// The rows of this part, of a table of so many.
+    /// Rows of this part, of a table of `of` rows.
     #[cfg_attr(not(any(feature = "tables", test)), expect(dead_code, reason = "tables have rows"))]
     pub(crate) fn rows(self, of: u64) -> Range<u64> {
         // `index ≤ self.of`, so no place is above `of`.

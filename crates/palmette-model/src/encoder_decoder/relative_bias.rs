@@ -63,7 +63,7 @@ impl RelativePositions {
     }
 }
 
-/// The bias of every distance among so many positions, a row a head.
+/// Bias of every distance among a number of positions, a row a head.
 #[derive(Clone, Debug)]
 pub(crate) struct RelativeBias {
     /// `[H, 2 n − 1]`: of the key `n − 1` positions before the query, and so on, to the one as far after it.

@@ -431,7 +431,7 @@ fn for_each_tile<S: Simd, W: Stored, const Q: usize>(
     debug_assert_eq!(row, x.rows);
 }
 
-/// Tiles of R rows from `row` on, while there are so many; returns the first row left over.
+/// Computes tiles of R rows from `row` on; returns the first row of a smaller rest.
 #[inline(always)]
 fn tiles_of<S: Simd, W: Stored, const V: usize, const Q: usize, const R: usize>(
     simd: S,

@@ -115,7 +115,8 @@ impl<C: Constraint<Error = Infallible>> Rows<C> {
         Ok(found)
     }
 
-    /// Goes on from some rows, each by a token. `Err`: the first place of a token that is not allowed; nothing is changed.
+    /// Advances from some rows, each by a token. `Err`: the first place of a token that is not
+    /// allowed; nothing is changed.
     fn advance(&mut self, parents: &[usize], tokens: &[Option<TokenId>]) -> Result<(), usize> {
         let mut states = Vec::with_capacity(parents.len());
         for (place, (&parent, &token)) in parents.iter().zip(tokens).enumerate() {
@@ -269,8 +270,8 @@ impl Beams {
         ))
     }
 
-    /// Goes on: row `i` becomes row `parents[i]` and `tokens[i]`. A row may be taken several times, or not at all. Where
-    /// `scores` are not given, those of the parents stay.
+    /// Advances: row `i` becomes row `parents[i]` and `tokens[i]`. A row may be taken several
+    /// times, or not at all. Where `scores` are not given, those of the parents stay.
     #[pyo3(signature = (parents, tokens, scores=None))]
     fn advance(
         &mut self,

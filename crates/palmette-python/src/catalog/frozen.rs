@@ -38,7 +38,7 @@ impl Catalog {
         Self { view }
     }
 
-    /// The items as one frozen catalog: of a live one's moment, built anew.
+    /// Items as one frozen catalog; that of a live one's moment is built here.
     pub(crate) fn frozen(&self) -> PyResult<Arc<palmette_catalog::Catalog>> {
         match &self.view {
             CatalogView::Frozen(filters) => Ok(Arc::clone(filters.catalog())),

@@ -126,7 +126,7 @@ fn row_of(at: usize, row: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     }
 }
 
-/// Offsets of rows in so many codes, and where the last ends.
+/// Offsets of rows in `num_codes` codes, and the end of the last.
 fn offsets_of(offsets: &Bound<'_, PyAny>, num_codes: usize) -> PyResult<Vec<usize>> {
     let column = IntMatrix::of_column(offsets, "offsets")?;
     let mut starts = Vec::with_capacity(column.num_rows());

@@ -282,7 +282,7 @@ fn next_of<'a, T>(all: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {
     Some((at, all.get(at)?))
 }
 
-/// Does the same with each of many things, on so many threads, one a processor by default; what came of each, in order.
+/// Maps many things on several threads, one a processor by default, in order.
 pub(crate) fn side_by_side<T: Sync, R: Send>(
     all: &[T],
     threads: Option<NonZeroUsize>,

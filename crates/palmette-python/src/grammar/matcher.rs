@@ -244,7 +244,7 @@ impl Matcher {
         Ok(())
     }
 
-    /// Begins anew.
+    /// Begins again.
     fn reset(&self, py: Python<'_>) {
         let start = Place { state: self.constraint.start(), steps: Steps::default() };
         *self.locked(py) = start;
@@ -316,7 +316,8 @@ impl Matcher {
         Ok(PyBytes::new(py, &forced))
     }
 
-    /// Seconds that filling the mask so many times takes without Python: what a call costs above that is the call's.
+    /// Seconds that filling the mask `times` times takes without Python. A call's cost above that
+    /// is the call's own.
     fn _seconds_of_masks(
         &self,
         py: Python<'_>,
@@ -334,7 +335,7 @@ impl Matcher {
         Ok(begun.elapsed().as_secs_f64())
     }
 
-    /// Another sequence that goes on from here.
+    /// Copies the sequence, to continue it from here.
     fn fork(&self, py: Python<'_>) -> Self {
         Self {
             compiled: self.compiled.clone_ref(py),

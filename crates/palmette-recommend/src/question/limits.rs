@@ -16,7 +16,7 @@ pub struct QuestionLimits {
     pub max_history: usize,
     /// Tokens of reasoning, and of the text after an item: each is a pass of the model.
     pub max_free_tokens: usize,
-    /// Items that text is written for: each reads the prompt anew.
+    /// Limit on items that text is written for: each reads the prompt again.
     pub max_explained_items: usize,
 }
 

@@ -324,11 +324,11 @@ pub struct OtherCondition {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
-    /// At most so many items of one value of an attribute.
+    /// Limit on the items of one value of an attribute.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub at_most: Option<Vec<AtMost>>,
-    /// At most so many items of one semantic ID.
+    /// Limit on the items of one semantic ID.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 1)]
     pub at_most_per_semantic_id: Option<u64>,
@@ -352,13 +352,13 @@ pub struct Rules {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub valid: Option<Valid>,
-    /// Ranking of the results anew.
+    /// Second ranking of the results.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub diversity: Option<Diversity>,
 }
 
-/// At most so many items of one value of an attribute.
+/// Limit on the items of one value of an attribute.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AtMost {
@@ -435,14 +435,14 @@ pub struct Valid {
     pub now: Option<TextOrNumber>,
 }
 
-/// Ranking of the best results anew, with less likeness among neighbours.
+/// Second ranking of the best results, with less likeness among neighbours.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Diversity {
     /// From 0, likeness alone, to 1, scores alone.
     #[schema(minimum = 0, maximum = 1)]
     pub lambda: f64,
-    /// Results that are ranked anew; four times `k` without it.
+    /// Number of results that are ranked again; four times `k` without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 1)]
     pub pool: Option<u64>,

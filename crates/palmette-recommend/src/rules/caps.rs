@@ -19,7 +19,7 @@ pub(crate) struct Caps<'a> {
     per_id: Option<IdCap>,
 }
 
-/// At most so many items of one value.
+/// Limit on the items of one value.
 #[derive(Clone, Debug)]
 struct ValueCap<'a> {
     rule: &'a AtMost,
@@ -46,7 +46,7 @@ enum Key {
     Text(String),
 }
 
-/// At most so many items of one semantic ID.
+/// Limit on the items of one semantic ID.
 #[derive(Clone, Debug)]
 struct IdCap {
     items: usize,

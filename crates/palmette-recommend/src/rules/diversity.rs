@@ -5,8 +5,8 @@ use palmette_live::CatalogView;
 use super::Diversity;
 use crate::request::Recommended;
 
-/// Ranks items anew and keeps `k`; pinned items are always among them. Of equal values the one that was found first is
-/// taken. Cost: a similarity for each of the items and each that is kept.
+/// Ranks items again and keeps `k`; pinned items are always among them. Of equal values the one
+/// that was found first is taken. Cost: a similarity for each of the items and each that is kept.
 pub(crate) fn diversified(
     view: &CatalogView,
     items: Vec<Recommended>,

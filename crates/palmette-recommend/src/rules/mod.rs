@@ -30,7 +30,7 @@ const MAX_CAPS: usize = 32;
 const MAX_BOOSTS: usize = 256;
 /// The most ids that are pinned, and as many excluded.
 const MAX_IDS: usize = 65_536;
-/// The most results that are ranked anew for diversity: the time grows with its square.
+/// Limit on results that are ranked again for diversity: time grows with its square.
 pub(crate) const MAX_POOL: usize = 4096;
 
 /// Rules that a request's answer keeps to. The default is no rule at all.
@@ -63,11 +63,11 @@ pub struct Rules {
     pub must_exclude: Vec<String>,
     /// The moment of the request and the attributes that limit items in time.
     pub valid: Option<Valid>,
-    /// Ranking the results anew.
+    /// Second ranking of the results.
     pub diversity: Option<Diversity>,
 }
 
-/// At most so many items of one value of an attribute.
+/// Limit on the items of one value of an attribute.
 ///
 /// The answer is what a greedy walk takes: over all items that may be recommended, by score and tie order, each is taken
 /// unless a cap is reached, until there are `k`. An item without the attribute is never held back; one with a list counts
@@ -143,7 +143,7 @@ pub struct Valid {
 pub struct Diversity {
     /// From 0, similarity alone, to 1, scores alone.
     pub lambda: f64,
-    /// Results that are ranked anew, at least `k`; four times `k` unless given.
+    /// Number of results that are ranked again, at least `k`; four times `k` unless given.
     pub pool: Option<usize>,
 }
 

@@ -46,7 +46,7 @@ impl Service {
         }
     }
 
-    /// Time of a batch on so many threads.
+    /// Time of a batch on `threads` threads.
     pub(crate) fn micros(&self, work: &Work, threads: u32) -> f64 {
         let alone = match self {
             Self::Cost(costs) => costs.of(work),

@@ -54,7 +54,7 @@ pub fn simulate(
 /// Next thing to happen; at equal times in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
-    /// The end of a stage, unless the stream's work was planned anew since.
+    /// End of a stage, unless the stream's work was planned again since.
     Stage {
         stream: u32,
         plan: u64,
@@ -258,7 +258,7 @@ impl<'a> Run<'a> {
         self.plan(stream);
     }
 
-    /// Changes the number of threads; where that changes the speed of all, their work is planned anew.
+    /// Changes the number of threads, and plans all work again where speeds change.
     fn set_threads(&mut self, threads: u32) {
         let before = self.speed();
         if before == speed(self.machine.cores, threads) {

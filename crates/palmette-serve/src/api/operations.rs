@@ -37,7 +37,7 @@ pub(crate) async fn get(
     Ok(Json(find(&app, &id)?.shown()))
 }
 
-/// Cancels an operation that goes on, or forgets one that has ended.
+/// Cancels a running operation, or forgets one that has ended.
 ///
 /// One that is cancelled ends between two items or two stages: it is still running for a moment, then cancelled, or succeeded where
 /// it was about to be.

@@ -235,7 +235,7 @@ impl Driver {
         metrics::gauge!("palmette_streams", "state" => "idle").set(all - busy);
     }
 
-    /// Writes a line; a record that cannot be written ends, and the server goes on.
+    /// Writes a line; a failure ends the record, and not the server.
     fn note(&mut self, line: &Record) {
         let Some(record) = &mut self.record else { return };
         let written = serde_json::to_writer(&mut *record, line).map_err(std::io::Error::from);

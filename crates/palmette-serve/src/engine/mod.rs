@@ -116,7 +116,8 @@ impl Engine {
         _ = self.messages.send(Message::Costs { model, costs });
     }
 
-    /// Refuses what comes from now on; what was admitted goes on. A second call stops what is left.
+    /// Refuses what comes from now on; what was admitted continues. A second call stops what is
+    /// left.
     pub(crate) fn drain(&self) {
         _ = self.messages.send(Message::Drain);
     }

@@ -47,7 +47,8 @@ impl Work {
     }
 }
 
-/// Sizes of a request: tokens of its prompt, and at most so many rows in the pass after each level as it is wide, has codes or items.
+/// Sizes of a request: tokens of its prompt, and rows of the pass after each level. A pass has at
+/// most as many rows as the beam is wide, or as there are codes or items.
 pub(crate) fn shape_of(
     recommender: &Recommender,
     request: &Request<'_>,

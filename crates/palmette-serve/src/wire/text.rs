@@ -79,7 +79,7 @@ pub struct Tokenize {
     pub tools: Option<Vec<Value>>,
     /// True if the template begins the answer's message, as it does unless told otherwise.
     pub add_generation_prompt: Option<bool>,
-    /// The answer goes on with the last message.
+    /// Continues the last message in the answer.
     pub continue_final_message: Option<bool>,
     /// Variables for the chat template.
     #[schema(value_type = Option<Object>)]
@@ -298,7 +298,7 @@ pub struct Delta {
     pub tool_calls: Vec<DeltaCall>,
 }
 
-/// A call that begins or goes on.
+/// Call that begins or continues.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct DeltaCall {
     /// The call, from 0.

@@ -37,7 +37,7 @@ pub enum PromptEnd {
     Answer,
     /// The end of the messages, with nothing of an answer.
     Messages,
-    /// Within the last message, whose text the model goes on with.
+    /// Within the last message, whose text the model continues.
     LastText,
 }
 

@@ -54,7 +54,7 @@ struct Row {
     spent: Spent,
     /// A defect that ends it when its mask comes.
     broken: Option<SequencesError>,
-    /// Likelihoods of the prompt that are wanted: the text begins once they are told.
+    /// Likelihoods of the prompt that are wanted; the text begins after them.
     scores: Option<Scores>,
 }
 

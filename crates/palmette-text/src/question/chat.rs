@@ -1,4 +1,4 @@
-//! Members of a chat: messages, tools, and what the chat template is told.
+//! Members of a chat: messages, tools, and variables of the chat template.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -35,7 +35,7 @@ pub struct ChatMembers {
     pub max_completion_tokens: Option<usize>,
     /// The template begins the answer's message: `true` unless it is said; `false` with `continue_final_message`.
     pub add_generation_prompt: Option<bool>,
-    /// The answer goes on with the last message.
+    /// Continues the last message in the answer.
     pub continue_final_message: Option<bool>,
     /// Variables for the chat template.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]

@@ -14,7 +14,7 @@ pub struct CompletionMembers {
     pub add_special_tokens: Option<bool>,
     /// Answer with the prompt before the text; with `logprobs` its tokens have theirs, too, and with `max_tokens: 0` it is all.
     pub echo: Option<bool>,
-    /// Log-probabilities of the text's tokens, and so many of the most likely ones at each place.
+    /// Log-probabilities of the text's tokens, and of a number of the likeliest at each place.
     #[cfg_attr(feature = "schema", schema(maximum = 20))]
     pub logprobs: Option<usize>,
 }

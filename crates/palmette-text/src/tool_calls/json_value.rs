@@ -23,7 +23,7 @@ enum Place {
 pub(super) enum Read {
     /// All of it belongs to the value.
     All,
-    /// The value ended after so many bytes.
+    /// The value ended after this many bytes.
     Ended(usize),
 }
 

@@ -55,7 +55,7 @@ enum State {
     /// Words, in which calls may begin.
     Words,
     Reasoning,
-    /// The text before a name takes so many bytes of the buffer.
+    /// The text before a name takes this many bytes of the buffer.
     Name(usize),
     Arguments(JsonValue),
     /// After the arguments of a call, before what ends it.

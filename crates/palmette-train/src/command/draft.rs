@@ -147,7 +147,7 @@ fn check_lengths(
     }
 }
 
-/// Begins anew from the decoder, or goes on from the checkpoint.
+/// Begins from the decoder, or resumes the checkpoint.
 fn learner(
     args: &DraftArgs,
     decoder: &Params,

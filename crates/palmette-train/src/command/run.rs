@@ -48,7 +48,7 @@ pub(crate) struct Run<'a, A> {
 }
 
 impl<'a, A: About> Run<'a, A> {
-    /// Prepares a new run or goes on with one. OUT is touched only when all else has been checked.
+    /// Prepares a new run or resumes one. OUT is touched only when all else has been checked.
     ///
     /// `learner` begins anew, or goes on from the run's checkpoint if that is what `args` say.
     pub(crate) fn begin(

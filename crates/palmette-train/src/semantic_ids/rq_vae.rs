@@ -282,7 +282,7 @@ impl RqVae {
         }
     }
 
-    /// Puts entries that no row of the epoch was nearest to where rows are: at what is left of drawn ones.
+    /// Moves entries that no row of the epoch was nearest to, to residuals of drawn rows.
     fn revive(&mut self, rows: &[f32], used: &[bool], draws: &mut Draws) {
         let latent = self.latent();
         let count = self.codebooks[0].len() / latent;

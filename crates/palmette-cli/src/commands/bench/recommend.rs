@@ -92,7 +92,7 @@ Shapes, with 3 levels of 256 codes:
   50m   hidden 768, inner 2048,  8 layers, 12 heads, 4 for keys and values, of 64
   100m  hidden 768, inner 2048, 16 layers, 12 heads, 4 for keys and values, of 64";
 
-/// A shape of about so many parameters.
+/// Shape of a model by its approximate number of parameters.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Params {
     #[value(name = "1m")]

@@ -68,7 +68,7 @@ pub(crate) struct GenerateArgs {
     /// With --json: a JSON document a line, {"text": …} for each piece, then the whole answer.
     #[arg(long, conflicts_with = "batch")]
     stream: bool,
-    /// Print special tokens by name, but for the one that ends the text
+    /// Print special tokens by name, except the one that ends the text
     #[arg(long)]
     special: bool,
     /// Print one JSON document instead of text: texts, calls, reasons of their ends, tokens, times
@@ -86,7 +86,7 @@ pub(crate) struct GenerateArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct PromptArgs {
-    /// Text that the model goes on with
+    /// Text that the model continues
     #[arg(long, value_name = "TEXT", help_heading = "Prompt")]
     prompt: Option<String>,
     /// A prompt from a file; - for standard input

@@ -60,7 +60,7 @@ pub(super) struct SamplingArgs {
     min_tokens: usize,
     #[command(flatten)]
     numbers: SamplerNumbers,
-    /// Draw among so many of the most likely tokens
+    /// Draw among this number of the most likely tokens
     #[arg(long, value_name = "K", help_heading = "Sampling")]
     top_k: Option<NonZeroUsize>,
     /// Added to the logit of a token, by its id; again for more

@@ -51,7 +51,7 @@ struct Diagnostic {
 struct Text {
     file: String,
     accepted: bool,
-    /// The first byte that no text of the language goes on with; none where the text only stops too early.
+    /// First byte that no text continues with; none where the text only stops too early.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused_at: Option<Place>,
     /// The character that begins there, or the byte.

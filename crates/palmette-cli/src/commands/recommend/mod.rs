@@ -194,7 +194,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// `now`: the moment of a run that is gone on with.
+    /// `now`: the moment of a resumed run.
     fn new(
         args: &RecommendArgs,
         given: &RecommendBody,

@@ -367,7 +367,7 @@ fn report(
     print(&text)
 }
 
-/// All that decides the answers of a run: one that goes on has to be the same.
+/// Description of all that decides a run's answers: a resumed run must have the same.
 fn description(
     args: &RecommendArgs,
     asked: &Asked,

@@ -1,4 +1,4 @@
-//! The answers of a run so far, beside the file they will be: what a run that was interrupted goes on from.
+//! Answers of a run so far, beside the file they will be. An interrupted run continues from them.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -146,7 +146,7 @@ pub(super) fn done(out: &Path, description: &Description) -> Option<Counts> {
 }
 
 impl Partial {
-    /// Begins the answers for `out`, or goes on with those of the run that was interrupted.
+    /// Begins the answers for `out`, or continues those of the interrupted run.
     pub(super) fn begin(
         out: &Path,
         description: &Description,
@@ -261,7 +261,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Removes the answers so far: nothing is to be gone on with, and the file that is there stays.
+    /// Removes the answers so far: nothing is to be resumed, and the file that is there stays.
     pub(super) fn give_up(self) -> anyhow::Result<()> {
         for path in [&self.path, &beside(&self.out, ".partial.json")] {
             std::fs::remove_file(path)

@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 /// Time for the collector to take what it is sent.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Traces that are handed on until this is dropped; what is left is sent then.
+/// Traces that are handed on until this is dropped; the remainder is sent then.
 #[derive(Debug)]
 pub(crate) struct Traces(SdkTracerProvider);
 

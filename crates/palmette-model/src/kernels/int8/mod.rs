@@ -296,7 +296,7 @@ impl<const M: usize> Product<'_, M> {
         }
     }
 
-    /// Tiles of R rows from `row` on, while there are so many; returns the first row left over.
+    /// Computes tiles of R rows from `row` on; returns the first row of a smaller rest.
     #[inline(always)]
     fn tiles<S: Sums, const R: usize, const Q: usize>(
         &mut self,

@@ -142,7 +142,7 @@ impl Reader {
         parts
     }
 
-    /// The part that a piece is; `None` for one of a custom tool's call that goes on.
+    /// Part that a piece is; `None` within a custom tool's call.
     fn part(&mut self, piece: Piece) -> Option<Part> {
         match (piece, &mut self.custom) {
             (Piece::Text(text), _) => Some(Part::Words(text)),

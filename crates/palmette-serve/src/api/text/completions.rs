@@ -26,7 +26,7 @@ use crate::wire::{
     Completion, CompletionBody, CompletionChoice, CompletionLogprobs, FinishName, StreamOptions,
 };
 
-/// Goes on with a text by a text model.
+/// Continues a text by a text model.
 ///
 /// As OpenAI and vLLM spell it; without a chat template. With `stream` the answer comes in parts, server-sent events, and `[DONE]`.
 #[utoipa::path(
@@ -159,7 +159,7 @@ impl Head {
     }
 }
 
-/// State of an answer as its parts are told.
+/// State of an answer between its parts.
 struct Told {
     /// The prompt, until it was told.
     echo: String,

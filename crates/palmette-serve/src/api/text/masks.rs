@@ -27,7 +27,7 @@ const MOST_TEXT: usize = 64 << 10;
 /// Tokens that are shown where a request does not say, and at most.
 const SHOWN: usize = 40;
 const MOST_SHOWN: usize = 1000;
-/// Bytes that must follow which are told, at most.
+/// Limit on the shown bytes that must follow.
 const MOST_FORCED: usize = 1024;
 
 /// Tells which tokens may follow a text under a schema, tools or a grammar.

@@ -5,7 +5,7 @@ use palmette_grammar::{
     GrammarConstraint, GrammarScratch, GrammarState, MaskBudget, RecognizerError,
 };
 
-/// A grammar each of whose masks takes at most so many steps; one that takes more is an error.
+/// Grammar with a limit on the steps of each mask; a mask over it is an error.
 pub(super) struct Bounded {
     pub(super) grammar: GrammarConstraint,
     pub(super) mask_steps: u64,

@@ -15,7 +15,7 @@ use super::output::{
 };
 use crate::problem::Problem;
 
-/// State of a response as its parts are told.
+/// State of a response between its parts.
 pub(super) struct ResponseEvents {
     head: Head,
     reader: Reader,

@@ -27,7 +27,7 @@ use crate::wire::ResponseBody;
 use events::ResponseEvents;
 use output::Head;
 
-/// Goes on with a conversation by a text model.
+/// Continues a conversation by a text model.
 ///
 /// As OpenAI spells it: the whole conversation is sent each time, since nothing is stored. With `stream` the answer comes in parts,
 /// server-sent events, of which `response.completed` or `response.incomplete` is the last.
