@@ -16,15 +16,19 @@
 #![forbid(unsafe_code)]
 
 mod any;
+mod budget;
 mod constraint;
 pub mod mask;
 mod token;
 mod unconstrained;
 mod vocabulary;
+pub mod vocabulary_trie;
 
 pub use any::{AnyConstraint, AnyError, AnyScratch, AnyState};
+pub use budget::{Asked, Asking, Budget, Interrupted};
 pub use constraint::{CommitAllError, CommitError, Constraint, RollbackError};
 pub use mask::TokenMask;
 pub use token::TokenId;
 pub use unconstrained::Unconstrained;
 pub use vocabulary::{Vocabulary, VocabularyError};
+pub use vocabulary_trie::VocabularyTrie;

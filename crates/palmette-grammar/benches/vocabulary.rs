@@ -5,8 +5,7 @@
 use std::sync::LazyLock;
 use std::time::Instant;
 
-use palmette_core::Vocabulary;
-use palmette_grammar::engine::vocabulary::VocabularyTrie;
+use palmette_core::{Vocabulary, VocabularyTrie};
 
 static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| (*loaded().vocabulary).clone());
 

@@ -1,6 +1,5 @@
 //! Names of the crates below, for this crate's own tests and benches; no stability. Tests of one crate alone are in that crate.
 
-pub use palmette_masks::vocabulary;
 pub use palmette_parser::{glr, lexer, recognizer};
 pub use palmette_regex as regex;
 

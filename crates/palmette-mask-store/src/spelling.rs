@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 use palmette_core::TokenId;
-use palmette_masks::vocabulary::{Visit, VocabularyTrie};
+use palmette_core::vocabulary_trie::{Visit, VocabularyTrie};
 use palmette_parser::blocks::{Letter, Line};
 use palmette_parser::{Indentation, LexerError, TerminalId, TerminalSet};
 

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use palmette_core::mask;
+use palmette_core::vocabulary_trie::Visit;
+use palmette_core::{VocabularyTrie, mask};
 use palmette_parser::blocks::{Blocks, Letter, Line};
 use palmette_parser::glr::{ParserScratch, Stacks};
 use palmette_parser::lexer::LexerState;
@@ -12,7 +13,6 @@ use palmette_parser::recognizer::{
     ContextId, ContextualStates, Position, Recognizer, RecognizerError,
 };
 
-use crate::vocabulary::{Visit, VocabularyTrie};
 use crate::{Budget, TerminalSet};
 
 /// Fills masks by walking the vocabulary's trie: the definition of a mask, but that a prefix of many tokens is read

@@ -12,7 +12,6 @@
 //! lexeme, a condition.
 #![forbid(unsafe_code)]
 
-mod budget;
 mod byte_set;
 mod char_class;
 pub mod expressions;
@@ -25,12 +24,12 @@ pub mod tokens;
 
 use std::sync::Arc;
 
-pub use budget::{Asking, Budget, Interrupted};
 pub use byte_set::ByteSet;
 pub use char_class::CharClass;
 pub use fingerprint::fingerprint;
 pub use memory::CountedParts;
 pub use multiple::Multiple;
+pub use palmette_core::{Asking, Budget, Interrupted};
 pub use tokens::{TokenError, TokenPart, TokenPattern};
 
 /// A set of texts (UTF-8 strings).

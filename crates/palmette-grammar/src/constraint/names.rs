@@ -7,9 +7,8 @@
 use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashMap;
-use palmette_core::{TokenId, mask};
+use palmette_core::{TokenId, VocabularyTrie, mask};
 use palmette_masks::PreparedVocabulary;
-use palmette_masks::vocabulary::VocabularyTrie;
 use palmette_parser::names::{BegunName, Names, Repeats};
 use palmette_parser::recognizer::{Position, RecognizerError, RecognizerScratch};
 

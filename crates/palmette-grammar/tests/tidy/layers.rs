@@ -58,10 +58,10 @@ const CRATES: &[(&str, Layers)] = &[
         "palmette-masks",
         &[
             ("vocabulary", &[]),
-            ("walk", &["vocabulary"]),
+            ("walk", &[]),
             ("tables", &[]),
             ("stack_automaton", &["tables"]),
-            ("residuals", &["vocabulary", "tables", "stack_automaton", "mask_pool"]),
+            ("residuals", &["tables", "stack_automaton", "mask_pool"]),
             ("mask_pool", &["tables", "residuals"]),
             ("automaton", &["vocabulary", "tables", "stack_automaton", "mask_pool", "residuals"]),
         ],

@@ -20,10 +20,10 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
 use long_steps::LongSteps;
-use palmette_core::TokenId;
+use palmette_core::{TokenId, VocabularyTrie};
 use palmette_grammar::{
     LexerLimits, TerminalSet,
-    engine::{lexer::Lexer, vocabulary::VocabularyTrie},
+    engine::lexer::Lexer,
     frontends::lark::{self, LarkOptions},
 };
 use palmette_mask_store::{Interchange, LexemeAutomaton, Speller, Spellings, Steps, Streamliner};
@@ -74,7 +74,7 @@ fn main() -> Result<()> {
     let loaded = palmette_vocabulary::load(&options.vocabulary)?;
     let readable = |byte: &u8| !options.ascii || (32..=126).contains(byte) || *byte == b'\n';
     let texts = loaded.vocabulary.texts().filter(|(_, text)| text.iter().all(readable));
-    let tokens = VocabularyTrie::of(&loaded.vocabulary, texts.map(|(token, _)| token));
+    let tokens = VocabularyTrie::from_tokens(&loaded.vocabulary, texts.map(|(token, _)| token));
     let alphabet: Vec<u8> = (0..=u8::MAX).filter(readable).collect();
     let nothing = TerminalSet::new(grammar.terminals().len());
     let ignored = if options.keep_ignored { nothing } else { ignored_terminals(&grammar) };

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use palmette_core::{TokenId, Vocabulary};
+use palmette_core::{TokenId, Vocabulary, VocabularyTrie};
 use palmette_grammar::engine::glr::ParserScratch;
 use palmette_grammar::engine::recognizer::Branch;
-use palmette_grammar::engine::vocabulary::VocabularyTrie;
 use palmette_grammar::{
     Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Recognizer, RecognizerLimits,
     RecognizerScratch, Regex, Rule, Symbol, Terminal, TerminalId, TerminalKind,

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock, RwLock};
 
-use palmette_core::{TokenId, Vocabulary, mask};
+use palmette_core::{TokenId, Vocabulary, VocabularyTrie, mask};
 use palmette_regex::Asking;
 
 use crate::residuals::Residuals;
-use crate::vocabulary::{Numbered, Spellings, VocabularyFingerprint, VocabularyTrie};
+use crate::vocabulary::{Numbered, Spellings, VocabularyFingerprint};
 use crate::{Grammar, TokenPattern};
 
 /// Residuals that grammars share take at most this much memory, but for what one more mask adds.
@@ -36,7 +36,7 @@ impl PreparedVocabulary {
         let spellings = Spellings::new(&vocabulary, numbered);
         let tokens = (0..vocabulary.num_tokens() as u32).map(TokenId);
         Self {
-            trie: VocabularyTrie::spelled(&vocabulary, &spellings, tokens),
+            trie: spellings.to_trie(&vocabulary, tokens),
             vocabulary,
             spellings,
             fingerprint: OnceLock::new(),

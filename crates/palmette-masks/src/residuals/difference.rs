@@ -8,13 +8,13 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 use palmette_core::mask;
+use palmette_core::vocabulary_trie::Visit;
 use palmette_regex::expressions::ExprId;
 
 use super::bounded_equivalence::BoundedEquivalence;
 use super::token_effect::{EffectComputation, GuardedEnds, TokenEffect};
 use super::transitions::Local;
 use super::{ResidualId, Unread};
-use crate::vocabulary::Visit;
 
 impl EffectComputation<'_, '_, '_> {
     /// Token effect of a residual as a difference from that of a reference; `None` where more than `most` nodes are left to both. Guarded

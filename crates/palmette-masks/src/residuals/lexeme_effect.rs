@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use palmette_core::TokenId;
+use palmette_core::vocabulary_trie::Visit;
 use palmette_parser::blocks::Line;
 use palmette_parser::recognizer::Recognizer;
 use palmette_regex::ByteSet;
@@ -21,7 +22,6 @@ use super::suffix_sets::{SuffixSet, SuffixSetId};
 use super::suffix_trie::SuffixId;
 use super::{ResidualId, Unread};
 use crate::tables::table_bytes;
-use crate::vocabulary::Visit;
 use crate::{Budget, TerminalId, TerminalSet};
 
 /// Effect of what lexemes have in common at their front: blanks, and the first byte of the text then, if there is one.

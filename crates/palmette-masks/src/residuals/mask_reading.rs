@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use palmette_core::VocabularyTrie;
 use palmette_parser::glr::StackNode;
 use palmette_parser::recognizer::Recognizer;
 
@@ -9,7 +10,6 @@ use super::stack_nodes::Asked;
 use super::stack_simulation::{Fixed, Memos};
 use super::{Lexemes, Question, SuffixSetId, SuffixSets, Unread};
 use crate::stack_automaton::{MAX_WAYS, follow_stacks};
-use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, Interrupted};
 
 /// A reader of stacks, for mask rows of so many words, with the memos that it adds to.

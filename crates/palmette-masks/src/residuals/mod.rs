@@ -53,6 +53,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use hashbrown::HashMap;
+use palmette_core::VocabularyTrie;
 use palmette_regex::ByteSet;
 use palmette_regex::expressions::{ByteClasses, Exceeded, ExprId, ExpressionLimits, Expressions};
 
@@ -69,7 +70,6 @@ use transitions::TransitionTable;
 use trie_shape::TrieShape;
 
 use crate::mask_pool::{Row, RowEncoder};
-use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, Interrupted, LexerError, LimitError};
 
 /// An entry that was not asked for yet.

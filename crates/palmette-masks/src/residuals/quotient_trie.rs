@@ -8,14 +8,13 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
-use palmette_core::mask;
+use palmette_core::{VocabularyTrie, mask};
 use palmette_regex::expressions::ExprId;
 
 use super::token_effect::{EffectComputation, GuardedEnds, TokenEffect};
 use super::transitions::Local;
 use super::{ResidualId, Residuals, Unread};
 use crate::Budget;
-use crate::vocabulary::VocabularyTrie;
 
 /// The vocabulary trie, quotiented by one reference, as far as it was asked for. Grows only; threads share it.
 #[derive(Debug)]

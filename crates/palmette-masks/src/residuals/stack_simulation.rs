@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use hashbrown::HashSet;
-use palmette_core::TokenId;
+use palmette_core::{TokenId, VocabularyTrie};
 use palmette_parser::blocks::{Letter, Line};
 use palmette_parser::glr::{Lookahead, PartialStack, Settled, Shift, TopId};
 use palmette_parser::lexer::LexerState;
@@ -22,7 +22,6 @@ use super::lexemes::{InProgress, Lexeme, LexemeId};
 use super::place::{ExceptId, Place};
 use super::suffix_sets::{SuffixSet, SuffixSetId, SuffixSets};
 use super::{Lexemes, ResidualId, Residuals, Unread};
-use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, NonterminalId, TerminalId};
 
 /// Result of a simulation with one state at hand.

@@ -4,10 +4,8 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use hashbrown::HashMap;
-use palmette_core::TokenId;
+use palmette_core::{TokenId, VocabularyTrie};
 use palmette_regex::{ByteSet, fingerprint};
-
-use crate::vocabulary::VocabularyTrie;
 
 /// Some nodes of the vocabulary's trie at once: a node of the trie of what follows them. A number into [`SuffixTries`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

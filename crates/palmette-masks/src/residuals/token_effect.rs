@@ -9,7 +9,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use palmette_core::{TokenId, mask};
+use palmette_core::vocabulary_trie::Visit;
+use palmette_core::{TokenId, VocabularyTrie, mask};
 use palmette_regex::expressions::{Exceeded, ExprId};
 
 use super::bounded_equivalence::BoundedEquivalence;
@@ -18,7 +19,6 @@ use super::transitions::Transitions;
 use super::{ResidualId, Residuals, Unread};
 use crate::mask_pool::Row;
 use crate::tables::IndexMap;
-use crate::vocabulary::{Visit, VocabularyTrie};
 use crate::{Budget, Interrupted};
 
 /// Token effect of a residual: what each token does to the lexeme in progress.

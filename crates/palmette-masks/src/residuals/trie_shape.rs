@@ -1,7 +1,8 @@
 //! Measures of the vocabulary trie that walks ask for: heights and bytes of subtrees.
 
+use palmette_core::VocabularyTrie;
+
 use super::byte_groups::{Groups, NUM_GROUPS, group_bit};
-use crate::vocabulary::VocabularyTrie;
 
 /// Measures of the subtrees of a trie.
 #[derive(Debug)]

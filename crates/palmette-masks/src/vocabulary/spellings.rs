@@ -1,6 +1,6 @@
 //! Spellings of a vocabulary's tokens: text, and numbers for those that grammars ask for by name or number.
 
-use palmette_core::{TokenId, Vocabulary};
+use palmette_core::{TokenId, Vocabulary, VocabularyTrie};
 use palmette_regex::tokens::{NUMBER_BYTES, NUMBER_MARK, spelled_number};
 
 /// The tokens whose numbers are spelled.
@@ -42,6 +42,19 @@ impl Spellings {
         let number = has_number.then(|| &self.numbers[token.index()][..]);
         let text = (is_text && !text.contains(&NUMBER_MARK)).then_some(text);
         text.into_iter().chain(number)
+    }
+
+    /// All spellings of some of the tokens as a trie.
+    ///
+    /// # Panics
+    /// When a token is not in the vocabulary, and as [`VocabularyTrie::from_texts`].
+    pub(crate) fn to_trie(
+        &self,
+        vocabulary: &Vocabulary,
+        tokens: impl IntoIterator<Item = TokenId>,
+    ) -> VocabularyTrie {
+        let of_one = |token| self.of(vocabulary, token).map(move |text| (text, token));
+        VocabularyTrie::from_texts(tokens.into_iter().flat_map(of_one))
     }
 
     /// Memory, in bytes.

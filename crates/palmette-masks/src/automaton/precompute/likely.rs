@@ -7,12 +7,11 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use palmette_core::VocabularyTrie;
 use palmette_parser::glr::Stacks;
 use palmette_parser::lr::StateId;
 use palmette_regex::ByteSet;
 use palmette_regex::expressions::ByteClasses;
-
-use crate::vocabulary::VocabularyTrie;
 
 /// Unlikelihood: the sum over bytes.
 pub(super) type Cost = u32;

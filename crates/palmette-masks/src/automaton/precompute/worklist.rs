@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
+use palmette_core::VocabularyTrie;
 use palmette_parser::glr::Stacks;
 use palmette_parser::lexer::{Lexer, LexerState};
 use palmette_parser::lr::StateId;
@@ -14,7 +15,6 @@ use palmette_parser::recognizer::{Position, Recognizer, RecognizerError, Recogni
 use palmette_regex::{ByteSet, fingerprint};
 
 use super::likely::{self, Cost, Kind, Token};
-use crate::vocabulary::VocabularyTrie;
 use crate::{Budget, TerminalId};
 
 /// Entries to be visited, the likeliest first; none is left out.

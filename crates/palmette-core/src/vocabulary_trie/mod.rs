@@ -1,12 +1,14 @@
 //! The texts of a vocabulary as a trie in one array.
 
+mod depth_first;
+
 use std::ops::Range;
 
-use palmette_core::{TokenId, Vocabulary};
+use crate::{TokenId, Vocabulary};
 
-use super::Spellings;
+pub use depth_first::Visit;
 
-/// Tokens as a trie of their bytes, those of their texts or of other [spellings](Spellings).
+/// Tokens as a trie of their bytes, those of their texts or of other spellings.
 ///
 /// Nodes lie in depth-first order, children by ascending byte: a walk reads the array from left to right, and to leave out a
 /// subtree is to jump to its end. Tokens are renumbered in the same order, by their bytes and then by id: a token's place
@@ -58,32 +60,26 @@ impl VocabularyTrie {
     /// When a token is longer than 16 million bytes, or the trie has 2³² nodes or more; a vocabulary of 4 GiB, the most
     /// there is, could.
     pub fn new(vocabulary: &Vocabulary) -> Self {
-        Self::of_sorted(sorted(vocabulary.texts().map(|(token, text)| (text, token))))
+        Self::from_texts(vocabulary.texts().map(|(token, text)| (text, token)))
     }
 
     /// Sorts some of the tokens into a trie; those without text are left out.
     ///
     /// # Panics
     /// As [`new`](Self::new), and when a token is not in the vocabulary.
-    pub fn of(vocabulary: &Vocabulary, tokens: impl IntoIterator<Item = TokenId>) -> Self {
-        let texts = tokens.into_iter().map(|token| (vocabulary.text(token), token));
-        Self::of_sorted(sorted(texts.filter(|(text, _)| !text.is_empty())))
+    pub fn from_tokens(vocabulary: &Vocabulary, tokens: impl IntoIterator<Item = TokenId>) -> Self {
+        Self::from_texts(tokens.into_iter().map(|token| (vocabulary.text(token), token)))
     }
 
-    /// Sorts all spellings of some of the tokens into a trie.
+    /// Sorts texts of tokens into a trie: a token may have several, and empty ones are left out.
     ///
     /// # Panics
-    /// As [`of`](Self::of).
-    pub fn spelled(
-        vocabulary: &Vocabulary,
-        spellings: &Spellings,
-        tokens: impl IntoIterator<Item = TokenId>,
-    ) -> Self {
-        let of_one = |token| spellings.of(vocabulary, token).map(move |text| (text, token));
-        Self::of_sorted(sorted(tokens.into_iter().flat_map(of_one)))
+    /// When a text is longer than 16 million bytes, or the trie has 2³² nodes or more.
+    pub fn from_texts<'t>(texts: impl IntoIterator<Item = (&'t [u8], TokenId)>) -> Self {
+        Self::from_sorted(sorted(texts.into_iter().filter(|(text, _)| !text.is_empty())))
     }
 
-    fn of_sorted(tokens: Vec<(&[u8], TokenId)>) -> Self {
+    fn from_sorted(tokens: Vec<(&[u8], TokenId)>) -> Self {
         let mut nodes = vec![PackedNode { rank: 0, end: 0, depth_and_byte: 0 }];
         // The nodes from the root to the current text; all their ends are open.
         let mut path: Vec<u32> = vec![0];

@@ -60,9 +60,8 @@ impl VocabularyTrie {
 mod tests {
     use std::convert::Infallible;
 
-    use palmette_core::Vocabulary;
-
     use super::*;
+    use crate::Vocabulary;
 
     fn trie() -> VocabularyTrie {
         let texts = ["a", "ab", "abc", "abd", "ac", "b", "ba"];
