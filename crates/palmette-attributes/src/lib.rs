@@ -65,7 +65,6 @@
 
 mod columns;
 mod filter;
-mod rank_set;
 mod select;
 mod shown;
 mod unique_keys;
@@ -76,6 +75,6 @@ pub use columns::{
     whole, whole_number,
 };
 pub use filter::{Filter, FilterError, Moment, NoMoment};
-pub use rank_set::{Members, RankSet};
+pub use palmette_storage::{Members, RankSet};
 pub use shown::nearest;
 pub use unique_keys::{UniqueValue, parse_unique};

@@ -1,8 +1,9 @@
-//! Arrays that own their memory or lie in a mapped file, and the checked file that holds them.
+//! Arrays that own their memory or lie in a mapped file, the checked file that holds them, and sets of ranks.
 //!
 //! An [`Array`] is a frozen slice of plain numbers; whether it came from a `Vec` or from a file is
 //! not seen by its readers. [`SectionsOut`] collects the bytes of arrays and writes them to a file
-//! at once, [`SectionsIn`] opens such a file without parsing it and hands the arrays out again.
+//! at once, [`SectionsIn`] opens such a file without parsing it and hands the arrays out again. Arrays are often in the order
+//! of some ranks; a [`RankSet`] names some of them.
 //!
 //! ```
 //! use palmette_storage::{Array, Check, Format, SectionsIn, SectionsOut};
@@ -25,10 +26,12 @@ mod file;
 mod instructions;
 mod map;
 mod prefetch;
+mod rank_set;
 mod sections;
 
 pub use array::{Array, Pod};
 pub use file::{remove_temporary_files, write_atomically};
 pub use instructions::{nth_one, with_bit_instructions};
 pub use prefetch::prefetch;
+pub use rank_set::{Members, RankSet};
 pub use sections::{Check, Format, FormatError, OpenError, SectionsIn, SectionsOut};

@@ -1,5 +1,7 @@
 //! From conditions on values to conditions on codes.
 
+use palmette_storage::RankSet;
+
 use super::Ids;
 use super::code_set::CodeSet;
 use super::plan::{Plan, Step};
@@ -10,7 +12,6 @@ use crate::columns::column::Column;
 use crate::columns::dictionary::Dictionary;
 use crate::columns::lists::Lists;
 use crate::filter::{Bound, Condition, Filter, FilterError, Scalar, Test, WHOLE_TEXT, split_path};
-use crate::rank_set::RankSet;
 
 /// Looks every value of a filter up, once.
 pub(super) struct Compiler<'a> {

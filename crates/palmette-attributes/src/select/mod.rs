@@ -11,16 +11,15 @@ mod scan;
 mod unfit;
 mod within_json;
 
-use std::sync::Arc;
-
-use rayon::prelude::*;
+use palmette_storage::RankSet;
 
 use crate::columns::Columns;
 use crate::filter::{Filter, FilterError};
-use crate::rank_set::chunk::{self, Chunk};
-use crate::rank_set::{RankSet, num_chunks, valid_words};
 
 use compile::Compiler;
+
+/// The bits of a chunk of ranks.
+type Words = [u64; RankSet::CHUNK_WORDS];
 
 /// The rank of an item by its id.
 type Ids<'a> = &'a dyn Fn(&str) -> Option<u64>;
@@ -58,14 +57,6 @@ impl Columns {
         is_known: &dyn Fn(&str) -> bool,
     ) -> Result<RankSet, FilterError> {
         let plan = Compiler { columns: self, ids, is_known }.filter(filter)?;
-        let num_ranks = self.num_ranks();
-        let matches = |chunk: usize| {
-            let mut words = valid_words(num_ranks, chunk);
-            plan.keep(chunk, &mut words);
-            chunk::from_words(&words)
-        };
-        let chunks: Vec<Arc<Chunk>> =
-            (0..num_chunks(num_ranks)).into_par_iter().map(matches).collect();
-        Ok(RankSet::from_chunks(num_ranks, chunks))
+        Ok(RankSet::from_kept(self.num_ranks(), |chunk, words| plan.keep(chunk, words)))
     }
 }

@@ -1,10 +1,11 @@
 //! Plans: steps that keep the matches of each chunk of ranks.
 
+use palmette_storage::RankSet;
+
+use super::Words;
 use super::code_set::CodeSet;
 use super::scan::scan;
 use crate::columns::codes::Codes;
-use crate::rank_set::RankSet;
-use crate::rank_set::chunk::{CHUNK_WORDS, Words};
 
 /// A filter whose values have been looked up.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(super) enum Step<'a> {
 impl Plan<'_> {
     /// Leaves of `wanted`, the ranks of a chunk, those that match.
     pub(super) fn keep(&self, chunk: usize, wanted: &mut Words) {
-        let mut hits = [0; CHUNK_WORDS];
+        let mut hits = [0; RankSet::CHUNK_WORDS];
         for step in &self.must {
             if is_empty(wanted) {
                 return;
@@ -101,10 +102,10 @@ impl Step<'_> {
 /// Sets `hits` to those of the `wanted` ranks of a chunk for which `count` of the steps hold.
 fn at_least(count: usize, steps: &[Step<'_>], chunk: usize, wanted: &Words, hits: &mut Words) {
     if count == 0 || count > steps.len() {
-        *hits = if count == 0 { *wanted } else { [0; CHUNK_WORDS] };
+        *hits = if count == 0 { *wanted } else { [0; RankSet::CHUNK_WORDS] };
         return;
     }
-    let mut held = vec![0_u16; CHUNK_WORDS * 64];
+    let mut held = vec![0_u16; RankSet::CHUNK_WORDS * 64];
     for step in steps {
         step.hits(chunk, wanted, hits);
         for (word, held) in hits.iter().zip(held.chunks_exact_mut(64)) {

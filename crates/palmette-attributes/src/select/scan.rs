@@ -4,9 +4,14 @@
 //! codes at a time become 64 bytes of 0 or 1, and eight such bytes become eight bits by one
 //! multiplication.
 
+use palmette_storage::RankSet;
+
+use super::Words;
 use super::code_set::CodeSet;
 use crate::columns::codes::{Codes, for_each_width};
-use crate::rank_set::chunk::{CHUNK_BITS, Words};
+
+/// Ranks in a chunk.
+const CHUNK_BITS: usize = RankSet::CHUNK_RANKS as usize;
 
 /// Sets the bit in `hits` of each wanted rank in a chunk whose code is in `set`, and clears all
 /// others. `wanted` has no bit set past the last rank.
@@ -108,7 +113,6 @@ impl_code!(u8, u16, u32);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rank_set::chunk::CHUNK_WORDS;
     use proptest::prelude::*;
 
     proptest! {
@@ -134,7 +138,7 @@ mod tests {
                 };
                 let wanted = words(&|(_, wanted)| wanted);
                 let expected = words(&|(code, wanted)| wanted && members.contains(&code));
-                let mut hits = [!0; CHUNK_WORDS];
+                let mut hits = [!0; RankSet::CHUNK_WORDS];
                 scan(&codes, chunk, &set, &wanted, &mut hits);
                 prop_assert!(hits == expected);
             }

@@ -3,6 +3,5 @@
 mod columns;
 mod damaged;
 mod filter;
-mod rank_set;
 mod select;
 mod tables;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use palmette_attributes::RankSet;
+use palmette_storage::RankSet;
 use proptest::prelude::*;
 
 /// Sizes around the ends of words and chunks, and more than one chunk.
@@ -86,6 +86,7 @@ proptest! {
             let is_member = |rank: u64| members.get(rank as usize) == Some(&true);
             prop_assert_eq!(set.all_in(start..end), (start..end).all(is_member));
             prop_assert_eq!(set.next_in(start..end), expected.first().copied());
+            prop_assert_eq!(set.last_in(start..end), expected.last().copied());
             prop_assert_eq!(set.count_in(start..end), expected.len() as u64);
             prop_assert!(set.iter_in(start..end).eq(expected.clone()));
             let mut visited = Vec::new();

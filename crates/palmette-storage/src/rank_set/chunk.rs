@@ -1,18 +1,18 @@
-//! 2^15 ranks at a time.
+//! Chunks: the bits of 2^15 neighbouring ranks.
 
 use std::sync::{Arc, LazyLock};
 
 /// Ranks in a chunk.
-pub(crate) const CHUNK_BITS: usize = 1 << 15;
+pub(super) const CHUNK_BITS: usize = 1 << 15;
 /// Words in a chunk.
-pub(crate) const CHUNK_WORDS: usize = CHUNK_BITS / 64;
+pub(super) const CHUNK_WORDS: usize = CHUNK_BITS / 64;
 
 /// The bits of a chunk: bit `b` of word `w` stands for the rank `64 w + b` within it.
-pub(crate) type Words = [u64; CHUNK_WORDS];
+pub(super) type Words = [u64; CHUNK_WORDS];
 
 /// The members among 2^15 neighbouring ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Chunk {
+pub(super) struct Chunk {
     pub(super) words: Words,
     /// Bit `w % 64` of entry `w / 64` says whether word `w` has a bit set.
     summary: [u64; CHUNK_WORDS / 64],
@@ -38,7 +38,7 @@ pub(super) fn is_shared(chunk: &Arc<Chunk>) -> bool {
 }
 
 /// A chunk with these words; the shared one when it is empty or full.
-pub(crate) fn from_words(words: &Words) -> Arc<Chunk> {
+pub(super) fn from_words(words: &Words) -> Arc<Chunk> {
     match words[0] {
         0 if words.iter().all(|&word| word == 0) => empty(),
         u64::MAX if words.iter().all(|&word| word == u64::MAX) => full(),
@@ -94,6 +94,17 @@ impl Chunk {
         Some(word * 64 + self.words[word].trailing_zeros() as usize)
     }
 
+    /// The last member at `bit` or before it.
+    pub(super) fn previous(&self, bit: usize) -> Option<usize> {
+        let word = bit / 64;
+        let bits = self.words[word] & (u64::MAX >> (63 - bit % 64));
+        if bits != 0 {
+            return Some(word * 64 + 63 - bits.leading_zeros() as usize);
+        }
+        let word = previous_one(&self.summary, word.checked_sub(1)?)?;
+        Some(word * 64 + 63 - self.words[word].leading_zeros() as usize)
+    }
+
     /// Members before `bit`, which may be the length.
     pub(super) fn count_before(&self, bit: usize) -> u32 {
         let word = bit / 64;
@@ -113,4 +124,15 @@ pub(super) fn next_one(words: &[u64], from: usize) -> Option<usize> {
         bits = *words.get(word)?;
     }
     Some(word * 64 + bits.trailing_zeros() as usize)
+}
+
+/// Position of the last one at `from` or before it.
+pub(super) fn previous_one(words: &[u64], from: usize) -> Option<usize> {
+    let mut word = from / 64;
+    let mut bits = words.get(word)? & (u64::MAX >> (63 - from % 64));
+    while bits == 0 {
+        word = word.checked_sub(1)?;
+        bits = words[word];
+    }
+    Some(word * 64 + 63 - bits.leading_zeros() as usize)
 }

@@ -1,12 +1,14 @@
-//! Sets of ranks.
+//! Sets of ranks: bits in chunks that sets share.
 
 mod algebra;
-pub(crate) mod chunk;
+mod chunk;
 mod members;
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+
+use rayon::prelude::*;
 
 use chunk::{CHUNK_BITS, CHUNK_WORDS, Chunk, Words};
 
@@ -32,6 +34,8 @@ pub struct RankSet {
 impl RankSet {
     /// Ranks in a chunk.
     pub const CHUNK_RANKS: u64 = CHUNK_BITS as u64;
+    /// Words in a chunk.
+    pub const CHUNK_WORDS: usize = CHUNK_WORDS;
 
     /// The set without members.
     pub fn empty(num_ranks: u64) -> Self {
@@ -78,8 +82,19 @@ impl RankSet {
         Some(Self::from_chunks(num_ranks, words.chunks(CHUNK_WORDS).map(chunk).collect()))
     }
 
+    /// The ranks that `keep` leaves, chunk by chunk on all threads: it is given the number of a chunk and the words of its
+    /// ranks, all of them members, and clears bits.
+    pub fn from_kept(num_ranks: u64, keep: impl Fn(usize, &mut [u64; CHUNK_WORDS]) + Sync) -> Self {
+        let kept = |chunk: usize| {
+            let mut words = valid_words(num_ranks, chunk);
+            keep(chunk, &mut words);
+            chunk::from_words(&words)
+        };
+        Self::from_chunks(num_ranks, (0..num_chunks(num_ranks)).into_par_iter().map(kept).collect())
+    }
+
     /// A set from its chunks, in which no bit past `num_ranks` is set.
-    pub(crate) fn from_chunks(num_ranks: u64, chunks: Vec<Arc<Chunk>>) -> Self {
+    fn from_chunks(num_ranks: u64, chunks: Vec<Arc<Chunk>>) -> Self {
         debug_assert_eq!(chunks.len(), num_chunks(num_ranks));
         let mut non_empty = vec![0; chunks.len().div_ceil(64)];
         for (index, chunk) in chunks.iter().enumerate() {
@@ -174,7 +189,7 @@ impl RankSet {
     pub fn prefetch(&self, rank: u64) {
         let (chunk, bit) = place(rank);
         if let Some(chunk) = self.chunks.get(chunk) {
-            palmette_storage::prefetch(&chunk.words, bit / 64);
+            crate::prefetch(&chunk.words, bit / 64);
         }
     }
 
@@ -193,6 +208,20 @@ impl RankSet {
             }
         };
         (next < end).then_some(next)
+    }
+
+    /// The last member in `range`. Cost: as for [`any_in`](Self::any_in).
+    pub fn last_in(&self, range: Range<u64>) -> Option<u64> {
+        let last = range.end.min(self.num_ranks).checked_sub(1)?;
+        let (chunk, bit) = place(last);
+        let found = match self.chunks[chunk].previous(bit) {
+            Some(bit) => rank(chunk, bit),
+            None => {
+                let chunk = chunk::previous_one(&self.non_empty, chunk.checked_sub(1)?)?;
+                rank(chunk, self.chunks[chunk].previous(CHUNK_BITS - 1)?)
+            }
+        };
+        (found >= range.start).then_some(found)
     }
 
     /// The number of members in `range`. Cost: a number a chunk between its ends, and the words of
@@ -313,12 +342,12 @@ impl fmt::Debug for RankSet {
     }
 }
 
-pub(crate) fn num_chunks(num_ranks: u64) -> usize {
+fn num_chunks(num_ranks: u64) -> usize {
     usize::try_from(num_ranks.div_ceil(RankSet::CHUNK_RANKS)).expect("a pointer a chunk fits")
 }
 
 /// The words of a chunk of which all ranks below `num_ranks` are members.
-pub(crate) fn valid_words(num_ranks: u64, chunk: usize) -> Words {
+fn valid_words(num_ranks: u64, chunk: usize) -> Words {
     let mut words = [u64::MAX; CHUNK_WORDS];
     let valid = num_ranks.saturating_sub(rank(chunk, 0));
     if valid < RankSet::CHUNK_RANKS {
