@@ -2,7 +2,8 @@
 //!
 //! A *constraint* is a set of token sequences: the semantic IDs of a catalog, the sentences of a
 //! grammar. At every decoding step it says which tokens keep a completion possible. The decoder
-//! knows only this crate's trait; catalogs and grammars do not know each other.
+//! knows only this crate's trait; catalogs and grammars do not know each other. Where a grammar has texts of a catalog for
+//! parts, it asks a [`MemberSet`] for them.
 //!
 //! ```
 //! use palmette_core::{TokenId, TokenMask};
@@ -19,6 +20,7 @@ mod any;
 mod budget;
 mod constraint;
 pub mod mask;
+mod member_set;
 mod token;
 mod unconstrained;
 mod vocabulary;
@@ -28,6 +30,7 @@ pub use any::{AnyConstraint, AnyError, AnyScratch, AnyState};
 pub use budget::{Asked, Asking, Budget, Interrupted};
 pub use constraint::{CommitAllError, CommitError, Constraint, RollbackError};
 pub use mask::TokenMask;
+pub use member_set::{Cursor, MemberId, MemberSet};
 pub use token::TokenId;
 pub use unconstrained::Unconstrained;
 pub use vocabulary::{Vocabulary, VocabularyError};

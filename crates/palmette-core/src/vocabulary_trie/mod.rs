@@ -1,11 +1,15 @@
 //! The texts of a vocabulary as a trie in one array.
 
+mod child_lists;
 mod depth_first;
 
 use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{TokenId, Vocabulary};
 
+pub use child_lists::ChildLists;
 pub use depth_first::Visit;
 
 /// Tokens as a trie of their bytes, those of their texts or of other spellings.
@@ -24,6 +28,8 @@ pub struct VocabularyTrie {
     max_depth: usize,
     /// Children of the root by byte; 0 where there is none.
     first: Box<[u32; 256]>,
+    child_lists: OnceLock<ChildLists>,
+    id: u64,
 }
 
 /// Entry of one node. Its own tokens, whose whole text leads to it, have the ranks from its `rank` to that of the node after it.
@@ -36,6 +42,9 @@ struct PackedNode {
     /// Distance from the root, at most [`MAX_DEPTH`], in the upper 24 bits; the last byte in the lower 8.
     depth_and_byte: u32,
 }
+
+/// Number of the next trie that is made.
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 /// Depths share a word with the byte.
 const MAX_DEPTH: usize = (1 << 24) - 1;
@@ -108,7 +117,8 @@ impl VocabularyTrie {
             child = nodes[child].end as usize;
         }
         let tokens = tokens.into_iter().map(|(_, token)| token).collect();
-        Self { nodes, tokens, max_depth, first }
+        let (child_lists, id) = (OnceLock::new(), NEXT_ID.fetch_add(1, Ordering::Relaxed));
+        Self { nodes, tokens, max_depth, first, child_lists, id }
     }
 
     /// Number of nodes, the root included.
@@ -191,9 +201,33 @@ impl VocabularyTrie {
         text.iter().try_fold(0, |node, &byte| self.child(node, byte))
     }
 
+    /// The number of this trie, which only its clones share: a key for what is remembered of it.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The children of all nodes as lists.
+    ///
+    /// Cost: made when first asked for, in some milliseconds.
+    pub fn child_lists(&self) -> &ChildLists {
+        self.child_lists.get_or_init(|| ChildLists::new(self))
+    }
+
+    /// Sets the bits of the tokens whose text is that of `node`.
+    ///
+    /// # Panics
+    /// When there is no such node, or `mask` has too few bits.
+    #[inline]
+    pub fn mark(&self, node: usize, mask: &mut [u32]) {
+        for &token in self.tokens_in(self.own_ranks(node)) {
+            crate::mask::insert(mask, token);
+        }
+    }
+
     /// Memory, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        size_of_val(self.nodes.as_slice())
+        self.child_lists.get().map_or(0, ChildLists::memory_bytes)
+            + size_of_val(self.nodes.as_slice())
             + size_of_val(self.tokens.as_slice())
             + size_of_val(&*self.first)
     }
@@ -306,6 +340,15 @@ mod tests {
                     .filter(|p| p.len() == prefix.len() + 1 && p.starts_with(prefix))
                     .map(|p| p[prefix.len()]).collect();
                 prop_assert_eq!(trie.children(node.index).map(|child| child.byte).collect::<Vec<_>>(), below);
+                let (lists, at) = (trie.child_lists(), node.index as u32);
+                let children = trie.children(node.index).map(|child| (child.byte, child.index as u32));
+                let (bytes, nodes) = lists.of(at);
+                prop_assert!(children.eq(bytes.iter().copied().zip(nodes.iter().copied())));
+                prop_assert_eq!(lists.is_leaf(at), bytes.is_empty());
+                for byte in [0, 1, b'a', 0xFF] {
+                    let child = trie.child(node.index, byte).map(|child| child as u32);
+                    prop_assert_eq!(lists.child(at, byte), child);
+                }
             }
         }
     }
