@@ -57,9 +57,13 @@ def test_grammars_are_what_the_corpus_says(case):
         assert sorted(tokens[token] for token in allowed if token != end) == sorted(mask["next"]), mask["prefix"]
 
 
+#: The command takes a process each: cases with masks, and some of the others.
+SHORT = [case for number, case in enumerate(DATA["case"]) if "masks" in case or number % 8 == 0]
+
+
 @has_corpus
 @has_command
-@pytest.mark.parametrize("case", DATA["case"], ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", SHORT, ids=lambda case: case["name"])
 def test_the_command_says_what_the_corpus_says(case, tmp_path):
     tokens = [*DATA["tokens"]["letters"], *DATA["tokens"]["longer"]]
     lines = (f"{base64.b64encode(token.encode()).decode()} {id}\n" for id, token in enumerate(tokens))
@@ -71,9 +75,10 @@ def test_the_command_says_what_the_corpus_says(case, tmp_path):
         command = [sys.executable, "-m", "palmette", "grammar", command, "grammar", *options, *arguments]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
 
-    (tmp_path / "first.txt").write_text(case["accept"][0], encoding="utf-8")
+    for text in case["accept"][:1]:
+        (tmp_path / "first.txt").write_text(text, encoding="utf-8")
+        assert run("check", "--text=first.txt").returncode == 0
     (tmp_path / "wrong.txt").write_text(case["reject"][-1], encoding="utf-8")
-    assert run("check", "--text=first.txt").returncode == 0
     assert run("check", "--text=wrong.txt").returncode != 0
     for mask in case.get("masks", [])[:1]:
         shown = json.loads(run("mask", "--vocab=v.tiktoken", "--json", f"--prefix={mask['prefix']}").stdout)

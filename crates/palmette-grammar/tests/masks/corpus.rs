@@ -110,6 +110,7 @@ fn every_engine_gives_what_the_corpus_says() {
     let texts = tokens.iter().map(Some).chain([None]);
     let vocabulary = Vocabulary::new(texts, [end]).expect("each has a text");
     let vocabulary = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
+    assert!(corpus.case.len() > 150, "only {} cases", corpus.case.len());
     let mut num_masks = 0;
     for case in &corpus.case {
         let limits = RecognizerLimits::default();

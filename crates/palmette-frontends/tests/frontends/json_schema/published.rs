@@ -4,11 +4,6 @@ use palmette_frontends::json_schema::{JsonSchemaOptions, parse_with_warnings};
 
 use super::keywords::{check, error};
 
-#[test]
-fn a_byte_order_mark_is_passed_over() {
-    check("\u{FEFF}{\"const\": 1}", &["1"], &["2", "\u{FEFF}1"]);
-}
-
 /// Of other dialects than ECMAScript's what it has nothing for, and lookarounds within what is repeated.
 #[test]
 fn patterns_of_other_dialects() {
@@ -148,22 +143,4 @@ fn definitions_that_are_only_themselves_add_nothing() {
         let refused = error(&named(defs)).to_string();
         assert!(refused.contains("refers to itself"), "{refused}");
     }
-}
-
-/// Items that neither `contains` nor the schema of what is left over allows are wrong.
-#[test]
-fn unevaluated_items_with_a_schema_beside_contains() {
-    let schema = r#"{"type": "array", "contains": {"type": "string"}, "unevaluatedItems": {"type": "integer"}}"#;
-    check(schema, &[r#"["a"]"#, r#"[1, "a", 2]"#], &["[]", "[1]", r#"["a", null]"#]);
-    let two = r#"{"type": "array", "prefixItems": [true], "allOf": [{"contains": {"const": "a"}}, {"contains": {"const": 1}}],
-        "unevaluatedItems": {"type": "null"}}"#;
-    check(
-        two,
-        &[r#"[{}, "a", 1]"#, r#"["a", 1, null]"#, r#"[1, "a", "a", null]"#],
-        &[r#"[{}, "a"]"#, r#"[{}, "a", 1, true]"#, r#"["a", 1, 2]"#],
-    );
-    let none = r#"{"type": "array", "allOf": [{"contains": {"const": "a"}}, {"contains": {"const": 1}}], "unevaluatedItems": false}"#;
-    check(none, &[r#"["a", 1]"#, r#"[1, 1, "a"]"#], &[r#"["a"]"#, r#"["a", 1, 2]"#]);
-    let wrong = r#"{"type": "array", "items": {"enum": ["a", 1, null]}, "not": {"contains": {"const": "a"}, "unevaluatedItems": {"const": 1}}}"#;
-    check(wrong, &["[1]", r#"["a", null]"#, "[]"], &[r#"["a"]"#, r#"["a", 1]"#]);
 }
