@@ -43,3 +43,12 @@ pub use postgres::PostgresLog;
 pub use registry::{ModelFiles, Registry, RegistryLog};
 pub use replica::{Change, ChangeError, Changed, Replica, ReplicaOptions, ReplicaStatus};
 pub use shared_log::SharedLog;
+
+/// Reads a frame and writes it again: the seam at which frames are tried with bytes from anywhere.
+///
+/// # Errors
+/// With what is wrong where the bytes are no frame.
+#[doc(hidden)]
+pub fn frame_again(bytes: bytes::Bytes) -> Result<bytes::Bytes, String> {
+    frame::Frame::read(&bytes).map(|frame| frame.write())
+}
