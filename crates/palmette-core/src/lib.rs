@@ -2,8 +2,8 @@
 //!
 //! A *constraint* is a set of token sequences: the semantic IDs of a catalog, the sentences of a
 //! grammar. At every decoding step it says which tokens keep a completion possible. The decoder
-//! knows only this crate's trait; catalogs and grammars do not know each other. Where a grammar has texts of a catalog for
-//! parts, it asks a [`MemberSet`] for them.
+//! knows only this crate's trait; catalogs and grammars do not know each other. Where a grammar has
+//! texts of a catalog for parts, it asks a [`MemberSet`] for them.
 //!
 //! ```
 //! use palmette_core::{TokenId, TokenMask};

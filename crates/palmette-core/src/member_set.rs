@@ -8,9 +8,9 @@ use crate::{Budget, Interrupted, VocabularyTrie};
 
 /// A set of byte texts as one request sees it, read byte by byte and token by token.
 ///
-/// A grammar names a set and knows none of its texts; catalogs and lexicons hold texts and know no grammar. A *spelling* is
-/// what is written of a member, such as its JSON string with the closing quote; all bytes here are bytes of spellings. No
-/// spelling is empty.
+/// A grammar names a set and knows none of its texts; catalogs and lexicons hold texts and know no
+/// grammar. A *spelling* is what is written of a member, such as its JSON string with the closing
+/// quote; all bytes here are bytes of spellings. No spelling is empty.
 ///
 /// Laws, for a cursor `at` that was reached by the bytes `read`:
 /// - `advance(at, b)` is some exactly where a spelling begins with `read` and `b`;
@@ -27,15 +27,16 @@ pub trait MemberSet: Send + Sync + Debug {
     /// The member whose spelling has been read whole. Others may go on from here.
     fn member(&self, at: &Cursor) -> Option<MemberId>;
 
-    /// What tokens do from a cursor. Of the tokens strictly below `node` of the trie, whose bytes after that node's are
-    /// read from `at`: sets the bit in `mask` of each that is consumed whole. Adds to `ends` each node, `node` itself
-    /// included, that has nodes below it and where a spelling has been read whole, with its member, each pair once.
+    /// What tokens do from a cursor. Of the tokens strictly below `node` of the trie, whose bytes
+    /// after that node's are read from `at`: sets the bit in `mask` of each that is consumed whole.
+    /// Adds to `ends` each node, `node` itself included, that has nodes below it and where a
+    /// spelling has been read whole, with its member, each pair once.
     ///
     /// `mask` is a row over the vocabulary, in the layout of [`mask`](crate::mask).
     ///
     /// # Errors
-    /// When the budget, of which each visited node takes a unit, is used up or called off. Bits and ends are then those
-    /// that were met before.
+    /// When the budget, of which each visited node takes a unit, is used up or called off. Bits and
+    /// ends are then those that were met before.
     fn effect(
         &self,
         at: &Cursor,
@@ -46,7 +47,8 @@ pub trait MemberSet: Send + Sync + Debug {
         budget: &mut Budget<'_>,
     ) -> Result<(), Interrupted>;
 
-    /// Adds the bytes that every spelling has from a cursor on, up to where they part or one of them ends.
+    /// Adds the bytes that every spelling has from a cursor on, up to where they part or one of
+    /// them ends.
     fn forced(&self, at: &Cursor, bytes: &mut Vec<u8>);
 
     /// Adds the text of a member, which is not its spelling.
@@ -64,7 +66,8 @@ pub trait MemberSet: Send + Sync + Debug {
     }
 }
 
-/// A place within the spellings of a [`MemberSet`]: words that only the set reads, compared and hashed as words.
+/// A place within the spellings of a [`MemberSet`]: words that only the set reads, compared and
+/// hashed as words.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor(SmallVec<[u64; 4]>);
 

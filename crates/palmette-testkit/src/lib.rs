@@ -5,6 +5,7 @@
 //! - [`logits::TableLogits`]: logits as a pure function of the prefix, with many ties on request.
 //! - [`search`]: exhaustive search and naive beam search.
 //! - [`beam_slots`]: the keys and values of beams that fork, copied and moved in place.
+//! - [`member_sets`]: sets of texts as their definition, and a comparison with it along all texts.
 //! - [`data`]: published data sets, where they are at hand.
 //! - [`disk`]: a small disk that is filled and freed.
 //! - [`allocations`]: an allocator that counts, for what must not allocate.
@@ -25,6 +26,7 @@ pub mod json;
 pub mod laws;
 pub mod lexing;
 pub mod logits;
+pub mod member_sets;
 pub mod search;
 mod sequence_set;
 pub mod tiny_model;

@@ -1,0 +1,9 @@
+//! Lexicons are held to sorted maps, their sets to the definition of member sets, damaged files to
+//! errors.
+
+mod file;
+mod members;
+mod real;
+mod strings;
+mod tables;
+mod texts;
