@@ -4,7 +4,6 @@
 
 mod commands;
 mod features;
-mod fingerprint;
 mod input;
 mod memory;
 mod output;

@@ -2,16 +2,16 @@
 //! to refuse it.
 
 #[cfg(feature = "tables")]
-pub(crate) use built_in::{read_attributes, read_input_into};
+pub(crate) use built_in::{read_attributes, read_input_into, write_answers};
 #[cfg(feature = "tables")]
 pub(crate) use histories::{history_rows_fingerprint, read_history_rows};
 #[cfg(not(feature = "tables"))]
 pub(crate) use left_out::{
-    Answer, AnswerWriter, TableFormat, history_rows_fingerprint, read_attributes,
-    read_history_rows, read_input_into,
+    TableFormat, history_rows_fingerprint, read_attributes, read_history_rows, read_input_into,
+    write_answers,
 };
 #[cfg(feature = "tables")]
-pub(crate) use palmette_tables::{Answer, AnswerWriter, TableFormat};
+pub(crate) use palmette_tables::TableFormat;
 
 #[cfg(feature = "tables")]
 mod histories {
@@ -20,13 +20,11 @@ mod histories {
 
     use anyhow::{anyhow, bail};
     use palmette_eval::{
-        EachRecord, HistoryColumns, HistoryOptions, HistoryRows, Progress, ReadNotes,
+        EachRecord, HistoryColumns, HistoryOptions, HistoryRows, Progress, ReadNotes, deal,
     };
+    use palmette_recommend::offline::{Shard, fingerprint};
     use palmette_tables::{TableFormat, TableRows};
     use serde_json::{Value, json};
-
-    use crate::commands::shard::Shard;
-    use crate::fingerprint;
 
     /// A table and its columns; `None` for an empty file.
     fn open(
@@ -60,7 +58,7 @@ mod histories {
         };
         match shard {
             Some(shard) if columns.is_events() => {
-                read(table, path, &columns, None, &mut shard.deal(each))
+                read(table, path, &columns, None, &mut deal(shard, each))
             }
             _ => read(table, path, &columns, shard, each),
         }
@@ -108,20 +106,22 @@ mod histories {
             return Ok(None);
         }
         let rows = shard.rows(table.num_rows());
-        let of_rows = fingerprint::of_parts(path, &table.bytes_of(&rows)?)?;
+        let of_rows = fingerprint::byte_ranges(path, &table.bytes_of(&rows)?)?;
         Ok(Some(json!({"rows": [rows.start, rows.end], "xxh3": of_rows})))
     }
 }
 
 #[cfg(feature = "tables")]
 mod built_in {
+    use std::fs::File;
     use std::ops::ControlFlow;
 
     use anyhow::{Context, anyhow};
     use palmette_catalog::readers::{
         AttributeReport, AttributeSink, ItemSink, Place, ReadSummary, SourceItems, SourceOptions,
     };
-    use palmette_tables::{TableFormat, TableRows, read_file_into};
+    use palmette_recommend::offline::AnswerBatches;
+    use palmette_tables::{AnswerWriter, TableFormat, TableRows, read_file_into};
 
     use crate::commands::catalog::with_way_out;
     use crate::input::Input;
@@ -138,6 +138,19 @@ mod built_in {
         let file = input.into_file().with_context(|| name.display().to_string())?;
         read_file_into(&name, file, format, options, sink, progress)
             .map_err(|error| with_way_out(error.missing_role(), error.into()))
+    }
+
+    /// Writes answers as a table into an empty file.
+    pub(crate) fn write_answers(
+        file: File,
+        answers: AnswerBatches,
+        format: TableFormat,
+    ) -> anyhow::Result<()> {
+        let mut writer = AnswerWriter::new(file, format)?;
+        for batch in answers {
+            writer.push(&batch?)?;
+        }
+        Ok(writer.finish()?)
     }
 
     /// Adds the attributes in a table to items.
@@ -188,9 +201,9 @@ mod left_out {
         AttributeReport, ItemSink, ReadSummary, SourceItems, SourceOptions,
     };
     use palmette_eval::{EachRecord, HistoryOptions, ReadNotes};
+    use palmette_recommend::offline::{AnswerBatches, Shard};
     use serde_json::Value;
 
-    use crate::commands::shard::Shard;
     use crate::features::left_out;
     use crate::input::Input;
 
@@ -284,33 +297,11 @@ mod left_out {
         Err(left_out("reads no Parquet or Arrow", "tables").context(path.display().to_string()))
     }
 
-    /// A row that is not written.
-    #[expect(dead_code, reason = "builds with tables write it")]
-    #[derive(Debug, Default)]
-    pub(crate) struct Answer {
-        pub(crate) user: Option<String>,
-        pub(crate) items: Vec<String>,
-        pub(crate) scores: Vec<f32>,
-        pub(crate) codes: Vec<Vec<u32>>,
-        pub(crate) skipped: u32,
-        pub(crate) error: Option<String>,
-    }
-
-    /// A writer that cannot be made.
-    #[derive(Debug)]
-    pub(crate) enum AnswerWriter {}
-
-    impl AnswerWriter {
-        pub(crate) fn new(_file: File, _format: TableFormat) -> anyhow::Result<Self> {
-            Err(left_out("writes no Parquet or Arrow", "tables"))
-        }
-
-        pub(crate) fn push(&mut self, _answers: &[Answer]) -> anyhow::Result<()> {
-            match *self {}
-        }
-
-        pub(crate) fn finish(self) -> anyhow::Result<()> {
-            match self {}
-        }
+    pub(crate) fn write_answers(
+        _file: File,
+        _answers: AnswerBatches,
+        _format: TableFormat,
+    ) -> anyhow::Result<()> {
+        Err(left_out("writes no Parquet or Arrow", "tables"))
     }
 }

@@ -37,7 +37,7 @@ pub use floors::{Floor, ItemItem, Popularity};
 pub use histories::{
     BadRecord, EachRecord, Histories, HistoryColumns, HistoryError, HistoryFormat, HistoryOptions,
     HistoryRecord, HistoryRows, Layout, MAX_LINE_BYTES, Progress, ReadNotes, RowFilter, Skipped,
-    UserHistories, parse_histories, read_histories,
+    UserHistories, deal, parse_histories, read_histories,
 };
 pub use known::KnownHistories;
 pub use metrics::{MetricsAt, RankingMetrics};

@@ -89,21 +89,8 @@ pub fn recommend_all(
     side_by_side(workers, requests, |worker, request| worker.recommend(request, &mut run_on))
 }
 
-/// Answers questions side by side, as [`recommend_all`] does requests.
-///
-/// # Panics
-/// When there are questions and no workers.
-pub fn answer_all<'q>(
-    workers: &mut [Worker],
-    questions: impl IntoIterator<Item = &'q CheckedQuestion>,
-) -> Vec<Result<Recommendations, RecommendError>> {
-    let questions: Vec<&CheckedQuestion> = questions.into_iter().collect();
-    side_by_side(workers, &questions, |worker, question| {
-        worker.answer(question, false, &mut run_on)
-    })
-}
-
-fn side_by_side<Q: Sync, A: Send>(
+/// One answer after another by each worker, in the order of what is asked.
+pub(crate) fn side_by_side<Q: Sync, A: Send>(
     workers: &mut [Worker],
     all: &[Q],
     answer: impl Fn(&mut Worker, &Q) -> A + Sync,

@@ -8,7 +8,7 @@
 //! [view](SpelledView) of the catalog, the history's semantic IDs become the
 //! prompt, the model reads it once, the search spells IDs that the view holds, and each becomes
 //! the items that have it. A [`NamedItem`] is an item of a history as its user writes it, by id or semantic ID, which
-//! [`SpelledView::find_item`] finds. A recommender with a draft head can also find them without decode passes: [`Mode`].
+//! [`SpelledView::find_item`] finds. [`offline`] answers whole files of histories. A recommender with a draft head can also find them without decode passes: [`Mode`].
 #![forbid(unsafe_code)]
 
 mod backends;
@@ -21,6 +21,7 @@ mod fields;
 mod free_text;
 mod mode;
 mod named_item;
+pub mod offline;
 mod passes;
 mod presets;
 mod prompt_format;
@@ -34,7 +35,7 @@ mod understanding;
 mod view;
 mod worker;
 
-pub use batch::{WorkerPool, answer_all, recommend_all};
+pub use batch::{WorkerPool, recommend_all};
 pub use code_spelling::CodeSpelling;
 pub use error::{Cause, FormatError, RecommendError, TemplateFault, TooManyTokens};
 pub use fields::PromptFields;

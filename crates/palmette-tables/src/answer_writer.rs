@@ -1,4 +1,4 @@
-//! Recommendations written to a Parquet or Arrow file.
+//! Writer of recommendations: records of answers to a Parquet or Arrow file.
 
 use std::fmt;
 use std::fs::File;
@@ -6,12 +6,14 @@ use std::io::BufWriter;
 
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::ArrowError;
+use palmette_recommend::offline::AnswerRecord;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use crate::{Answer, TableFormat};
+use crate::TableFormat;
+use crate::answers::{answer_batch, answer_schema};
 
 /// Rows of a row group: what a writer keeps in memory, and a reader takes at once.
 const GROUP_ROWS: usize = 1 << 17;
@@ -33,7 +35,7 @@ impl From<ArrowError> for WriteError {
     }
 }
 
-/// Writes answers, some thousands at a time, in [the columns of answers](Answer::schema).
+/// Writes answers, some thousands at a time, in [the columns of answers](answer_schema).
 pub struct AnswerWriter {
     file: Writer,
 }
@@ -55,7 +57,7 @@ impl AnswerWriter {
     /// # Errors
     /// When the file cannot be written.
     pub fn new(file: File, format: TableFormat) -> Result<Self, WriteError> {
-        let schema = Answer::schema();
+        let schema = answer_schema();
         let file = match format {
             TableFormat::Parquet => {
                 let properties = WriterProperties::builder()
@@ -75,8 +77,8 @@ impl AnswerWriter {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn push(&mut self, answers: &[Answer]) -> Result<(), WriteError> {
-        let batch = Answer::to_batch(answers);
+    pub fn push(&mut self, answers: &[AnswerRecord]) -> Result<(), WriteError> {
+        let batch = answer_batch(answers);
         match &mut self.file {
             Writer::Parquet(file) => file.write(&batch)?,
             Writer::Arrow(file) => file.write(&batch)?,

@@ -30,7 +30,7 @@
 //! the column, unless the caller names the attributes to read and leaves it out.
 //!
 //! [`read_vectors`] reads a column of embeddings instead, one vector an item; [`TableRows`] the rows of any table, all or a
-//! run of them, as JSON objects. [`Answer`] is a row of recommendations, and `AnswerWriter` writes them.
+//! run of them, as JSON objects. [`answer_batch`] makes rows of recommendations, and `AnswerWriter` writes them.
 //!
 //! Only the columns in use are read, and one batch of rows is in memory at a time: 8,192 rows of
 //! Parquet, of Arrow as many as its writer put together, and its dictionaries.
@@ -99,7 +99,7 @@ mod vectors;
 
 #[cfg(feature = "parquet")]
 pub use answer_writer::{AnswerWriter, WriteError};
-pub use answers::Answer;
+pub use answers::{answer_batch, answer_schema};
 pub use batches::{read_batch_rows, read_batches_into, time_columns};
 pub use error::TableError;
 pub use format::{TableFormat, UnknownTableFormat};

@@ -7,13 +7,11 @@ use anyhow::{anyhow, ensure};
 use clap::Args;
 use palmette_eval::{
     EachRecord, Histories, HistoryArgs, HistoryFormat, HistoryOptions, ReadNotes, UnknownItems,
-    parse_histories, read_histories,
+    deal, parse_histories, read_histories,
 };
-
+use palmette_recommend::offline::{Shard, fingerprint};
 use serde_json::{Value, json};
 
-use super::shard::Shard;
-use crate::fingerprint;
 use crate::input::is_stdin;
 use crate::output::visible;
 use crate::tables::{TableFormat, history_rows_fingerprint, read_history_rows};
@@ -151,7 +149,7 @@ impl HistoriesOptions {
                 let notes = read_history_rows(path, format, &self.options()?, shard, each)?;
                 Ok(Notes::of(path, &notes))
             }
-            (Some(shard), _) => self.read(path, &mut shard.deal(each)),
+            (Some(shard), _) => self.read(path, &mut deal(shard, each)),
         }
     }
 
@@ -167,7 +165,7 @@ impl HistoriesOptions {
         {
             return Ok(part);
         }
-        fingerprint::of_file(path)
+        Ok(fingerprint::file(path)?)
     }
 
     /// All histories of a file.

@@ -25,7 +25,6 @@ pub(crate) mod recommend;
 mod segments;
 #[cfg(feature = "server")]
 pub(crate) mod serve;
-pub(crate) mod shard;
 pub(crate) mod simulate;
 mod spread;
 pub(crate) mod vocabulary;

@@ -25,6 +25,8 @@ mod generate;
 mod grammar;
 #[cfg(target_os = "linux")]
 mod hostile;
+#[cfg(feature = "demo")]
+mod json_errors;
 mod left_out;
 #[cfg(feature = "server")]
 mod loadtest;
@@ -32,6 +34,8 @@ mod loadtest;
 mod model;
 #[cfg(feature = "demo")]
 mod offline;
+#[cfg(feature = "demo")]
+mod recommend;
 #[cfg(all(feature = "demo", feature = "server", unix))]
 mod replicas;
 #[cfg(all(feature = "demo", feature = "server", unix))]

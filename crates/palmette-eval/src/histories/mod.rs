@@ -1,6 +1,7 @@
 //! Histories: what users did, oldest first.
 
 mod columns;
+mod dealing;
 mod format;
 mod input;
 mod layout;
@@ -23,6 +24,7 @@ use palmette_recommend::{NamedItem, UnknownItems};
 use crate::split::{Question, Split};
 
 pub use columns::HistoryColumns;
+pub use dealing::deal;
 pub use format::HistoryFormat;
 pub use layout::Layout;
 pub use lines::MAX_LINE_BYTES;

@@ -1,7 +1,7 @@
 //! Class `AnswerTable`: a table of histories answered row by row, as engines of tables hand it over and take it back.
 //!
-//! Rows are read as those of files are (`palmette-eval`), and answers have the columns of the command's files
-//! (`palmette-tables`), so that a row is the same whichever way it went.
+//! Rows are read as those of files are (`palmette-eval`), answered by the command's run (`palmette_recommend::offline`), and answers
+//! have the columns of its files (`palmette-tables`), so that a row is the same whichever way it went.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -11,15 +11,16 @@ use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ArrowError;
 use palmette_eval::{BadRecord, HistoryOptions, HistoryRecord, HistoryRows, Progress, ReadNotes};
-use palmette_recommend::{QuestionLimits, RecommendQuestion, Worker};
-use palmette_tables::{TableError, read_batch_rows};
+use palmette_recommend::offline::{NamedHistory, OfflineError, OfflineRun};
+use palmette_recommend::{QuestionLimits, RecommendQuestion};
+use palmette_tables::{TableError, answer_batch, read_batch_rows};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::arrow::TABLE;
 use super::errors::RecommendError;
-use super::recommender::side_by_side;
+use super::recommender::threads_for;
 
 /// Answers as a table, for whatever reads Arrow streams: `pyarrow.table(answers)`, `polars.DataFrame(answers)`.
 #[pyclass(frozen, module = "palmette")]
@@ -78,6 +79,16 @@ impl Refused {
     }
 }
 
+impl From<OfflineError> for Refused {
+    fn from(error: OfflineError) -> Self {
+        match error {
+            OfflineError::Cancelled => Self::Cancelled,
+            // Answers stay in memory: no file is read or written.
+            error => Self::request(error),
+        }
+    }
+}
+
 /// Answers every row by one generation. A row that cannot be answered has the reason.
 pub(crate) fn answer(
     recommender: &palmette::Recommender,
@@ -95,47 +106,21 @@ pub(crate) fn answer(
     let limits = QuestionLimits::default();
     let question = question.check(pool.recommender(), &view, &limits, None);
     let question = question.map_err(Refused::request)?;
-    let mut worker = Worker::new(pool.recommender().clone(), 1);
-    let prepared = question.with_request(false, |request| worker.prepare(request));
-    prepared.map_err(Refused::request)?;
-    drop(worker);
-
-    let control = || match cancelled.load(Ordering::Relaxed) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    };
-    let answers = side_by_side(&histories, threads, |record| {
-        let (user, found) = match record {
-            Err(bad) => (bad.user.clone(), Err(bad.reason().to_owned())),
-            Ok(record) => {
-                let found = question.about(record.items.clone());
-                (record.user.clone(), found.map_err(|faults| faults.to_string()))
-            }
-        };
-        let mut answer = palmette_tables::Answer { user, ..Default::default() };
-        let found = found.and_then(|question| {
-            answer.skipped = u32::try_from(question.unknown().len()).unwrap_or(u32::MAX);
-            pool.answer(&question, &mut |_| control()).map_err(|error| error.to_string())
-        });
-        match found {
-            Ok(found) => {
-                let (view, items) = (found.view.view(), &found.items);
-                answer.items = items.iter().map(|item| view.id(item.number).to_owned()).collect();
-                answer.scores = items.iter().map(|item| item.score).collect();
-                answer.codes = items.iter().map(|item| view.codes(item.number)).collect();
-            }
-            Err(reason) => answer.error = Some(reason),
-        }
-        answer
-    });
-    if control().is_break() {
-        return Err(Refused::Cancelled);
+    let num_workers = threads_for(histories.len(), threads);
+    let run =
+        OfflineRun::new(pool.recommender(), question, num_workers).map_err(Refused::request)?;
+    let is_cancelled = || cancelled.load(Ordering::Relaxed);
+    let mut run = run.cancel_when(&is_cancelled);
+    let mut answers = Vec::with_capacity(histories.len());
+    for history in histories {
+        run.push(history, &mut answers)?;
     }
-    Ok((AnswerTable { rows: palmette_tables::Answer::to_batch(&answers) }, notes.sentences()))
+    run.finish(&mut answers)?;
+    Ok((AnswerTable { rows: answer_batch(&answers) }, notes.sentences()))
 }
 
 /// Histories of a table, and what is to be said of it.
-type Histories = (Vec<Result<HistoryRecord, BadRecord>>, ReadNotes);
+type Histories = (Vec<NamedHistory>, ReadNotes);
 
 /// The rows as histories; one that cannot be read says why.
 fn histories(
@@ -156,9 +141,13 @@ fn histories(
     let damaged = |error: ArrowError| Refused::Columns(error.to_string());
     let read = schema.project(&used).map_err(damaged)?;
     let batches = table.map(|batch| batch.and_then(|batch| batch.project(&used)));
-    let mut records = Vec::new();
-    let each = &mut |record, _: Progress| {
-        records.push(record);
+    let mut histories = Vec::new();
+    let each = &mut |record: Result<HistoryRecord, BadRecord>, _: Progress| {
+        histories.push(match record {
+            Ok(HistoryRecord { user, items, .. }) => NamedHistory { user, items: Ok(items) },
+            // A table's row has its place already.
+            Err(bad) => NamedHistory { items: Err(bad.reason().to_owned()), user: bad.user },
+        });
         ControlFlow::Continue(())
     };
     let mut rows = HistoryRows::new("row", each);
@@ -169,5 +158,5 @@ fn histories(
     })
     .map_err(Refused::Table)?;
     let notes = rows.finish();
-    Ok((records, notes))
+    Ok((histories, notes))
 }

@@ -282,14 +282,19 @@ fn next_of<'a, T>(all: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {
     Some((at, all.get(at)?))
 }
 
-/// Maps many things on several threads, one a processor by default, in order.
-pub(crate) fn side_by_side<T: Sync, R: Send>(
+/// Number of threads that answer histories: those asked for, by default one a processor, and no more than there are histories.
+pub(crate) fn threads_for(num_histories: usize, threads: Option<NonZeroUsize>) -> usize {
+    let threads = threads.or_else(|| std::thread::available_parallelism().ok());
+    threads.map_or(1, NonZeroUsize::get).min(num_histories).max(1)
+}
+
+/// Maps many things on several threads, in order.
+fn side_by_side<T: Sync, R: Send>(
     all: &[T],
     threads: Option<NonZeroUsize>,
     work: impl Fn(&T) -> R + Sync,
 ) -> Vec<R> {
-    let threads = threads.or_else(|| std::thread::available_parallelism().ok());
-    let threads = threads.map_or(1, NonZeroUsize::get).min(all.len()).max(1);
+    let threads = threads_for(all.len(), threads);
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(all.len()));
     std::thread::scope(|scope| {

@@ -6,6 +6,7 @@ mod encoder_decoder;
 mod live;
 mod naive;
 mod named;
+mod offline;
 mod prompts;
 mod question;
 mod random;

@@ -4,12 +4,15 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use palmette_tables::{Answer, AnswerWriter, TableFormat, TableRow, TableRows};
+use palmette_recommend::offline::AnswerRecord;
+use palmette_tables::{
+    AnswerWriter, TableFormat, TableRow, TableRows, answer_batch, answer_schema,
+};
 use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn write(path: &Path, format: TableFormat, batches: &[Vec<Answer>]) {
+fn write(path: &Path, format: TableFormat, batches: &[Vec<AnswerRecord>]) {
     let mut writer = AnswerWriter::new(File::create(path).unwrap(), format).unwrap();
     batches.iter().for_each(|batch| writer.push(batch).unwrap());
     writer.finish().unwrap();
@@ -28,31 +31,27 @@ fn read(path: &Path, format: TableFormat) -> Vec<TableRow> {
     rows
 }
 
-fn object(answer: &Answer) -> Value {
+fn object(answer: &AnswerRecord) -> Value {
     let shortest = |score: &f32| score.to_string().parse::<f64>().unwrap();
-    let scores: Vec<f64> = answer.scores.iter().map(shortest).collect();
+    let scores = answer.scores.as_ref().map(|all| all.iter().map(shortest).collect::<Vec<f64>>());
     let mut object = json!({"user": answer.user, "items": answer.items, "scores": scores,
         "codes": answer.codes, "skipped": answer.skipped, "error": answer.error});
-    let fields = object.as_object_mut().unwrap();
-    if answer.error.is_some() {
-        ["items", "scores", "codes"].iter().for_each(|name| drop(fields.remove(*name)));
-    }
-    fields.retain(|_, value| !value.is_null());
+    object.as_object_mut().unwrap().retain(|_, value| !value.is_null());
     object
 }
 
-fn answer() -> impl Strategy<Value = Answer> {
+fn answer() -> impl Strategy<Value = AnswerRecord> {
     let item = ("[a-zé]{0,4}", -20.0_f32..0.0, prop::collection::vec(any::<u32>(), 0..4));
     let user = prop::option::of("[a-z]{0,3}");
     (user, prop::collection::vec(item, 0..4), any::<u32>(), any::<bool>()).prop_map(
         |(user, items, skipped, is_answered)| match is_answered {
-            false => Answer { user, skipped, error: Some("no".into()), ..Answer::default() },
-            true => Answer {
+            false => AnswerRecord { skipped, ..AnswerRecord::from_error(user, "no") },
+            true => AnswerRecord {
                 user,
                 skipped,
-                items: items.iter().map(|(id, ..)| id.clone()).collect(),
-                scores: items.iter().map(|&(_, score, _)| score).collect(),
-                codes: items.into_iter().map(|(.., codes)| codes).collect(),
+                items: Some(items.iter().map(|(id, ..)| id.clone()).collect()),
+                scores: Some(items.iter().map(|&(_, score, _)| score).collect()),
+                codes: Some(items.into_iter().map(|(.., codes)| codes).collect()),
                 error: None,
             },
         },
@@ -83,8 +82,8 @@ proptest! {
 fn rows_as_far_as_they_are_wanted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("answers.parquet");
-    let answers: Vec<Answer> =
-        (0..20_000).map(|n| Answer { skipped: n, ..Answer::default() }).collect();
+    let answer = |skipped| AnswerRecord { skipped, ..AnswerRecord::default() };
+    let answers: Vec<AnswerRecord> = (0..20_000).map(answer).collect();
     write(&path, TableFormat::Parquet, &[answers]);
     let mut seen = Vec::new();
     let table = TableRows::open(&path, TableFormat::Parquet).unwrap();
@@ -99,8 +98,8 @@ fn rows_as_far_as_they_are_wanted() {
 }
 
 /// Answers that tell their places.
-fn numbered(count: u64) -> Vec<Answer> {
-    let one = |at: u64| Answer { user: Some(format!("u{at}")), ..Answer::default() };
+fn numbered(count: u64) -> Vec<AnswerRecord> {
+    let one = |at: u64| AnswerRecord { user: Some(format!("u{at}")), ..AnswerRecord::default() };
     (0..count).map(one).collect()
 }
 
@@ -113,12 +112,12 @@ fn any_run_of_rows_is_read_alone() {
         // Groups and batches of 7, 1, 0 and 22 rows.
         let groups = [&all[..7], &all[7..8], &[], &all[8..]];
         match format {
-            TableFormat::Arrow => write(&path, format, &groups.map(<[Answer]>::to_vec)),
+            TableFormat::Arrow => write(&path, format, &groups.map(<[AnswerRecord]>::to_vec)),
             TableFormat::Parquet => {
                 let file = File::create(&path).unwrap();
-                let mut writer = ArrowWriter::try_new(file, Answer::schema(), None).unwrap();
+                let mut writer = ArrowWriter::try_new(file, answer_schema(), None).unwrap();
                 for group in groups {
-                    writer.write(&Answer::to_batch(group)).unwrap();
+                    writer.write(&answer_batch(group)).unwrap();
                     writer.flush().unwrap();
                 }
                 writer.close().unwrap();

@@ -2,7 +2,6 @@
 
 mod fewer;
 mod offline;
-mod partial;
 mod rules;
 
 use std::path::PathBuf;
@@ -14,6 +13,7 @@ use clap::Args;
 use palmette_document::{DocumentError, Faults, RawJson};
 use palmette_live::CatalogView;
 use palmette_model::draft::DraftHead;
+use palmette_recommend::offline::Shard;
 use palmette_recommend::{
     CheckedQuestion, ExplainItems, HistoryItem, Mode, ModeName, Moment, NamedItem, QuestionLimits,
     RecommendBody, RecommendQuestion, Recommendations, Recommended, Recommender, RequestEnvelope,
@@ -25,7 +25,6 @@ use super::histories::{HistoriesOptions, unknown_items};
 use super::items::{codes_text_of, item_json, name_text, scored_item_json, spelled, tell_view};
 use super::loading::{FieldArgs, RecommenderArgs, filter_text, named_items, set_threads};
 use super::mode::{self, ModeArgs};
-use super::shard::Shard;
 use crate::input::{self, is_stdin};
 use crate::output::{print, print_json, table, visible};
 use crate::timings::{Timings, timed};

@@ -1,17 +1,15 @@
 //! Shards: parts of a file of histories that processes answer apart from one another.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use palmette_eval::{BadRecord, EachRecord, HistoryRecord, Progress};
-
 /// One of `of` parts of a file, numbered from 0. Each history is in one of them.
 ///
-/// Rows of a table are cut into runs that differ by one row at most. What is only known once it has been read, lines and users
-/// whose events are gathered, is dealt out: history `j` is in part `j mod of`.
+/// Rows of a table are cut into [runs](Self::rows) that differ by one row at most. What is only known once it has been read, lines and
+/// users whose events are gathered, is [dealt out](Self::has).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shard {
+pub struct Shard {
     index: u64,
     of: u64,
 }
@@ -19,21 +17,45 @@ pub(crate) struct Shard {
 /// More parts than any cluster runs, and five digits.
 const MOST: u64 = 99_999;
 
-impl FromStr for Shard {
-    type Err = String;
+/// Text that names no shard.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShardError {
+    /// It is not two numbers.
+    #[error("{text:?} is no shard; write 3/16 for the fourth of 16")]
+    Syntax {
+        /// The text.
+        text: String,
+    },
+    /// There are no shards, or too many.
+    #[error("{text:?}: there are from 1 to {MOST} shards")]
+    Number {
+        /// The text.
+        text: String,
+    },
+    /// The index is that of none of them.
+    #[error("{text:?}: {of} shards are numbered from 0 to {}", of - 1)]
+    Index {
+        /// The text.
+        text: String,
+        /// Shards in all.
+        of: u64,
+    },
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Shard {
+    type Err = ShardError;
+
+    fn from_str(text: &str) -> Result<Self, ShardError> {
         let parsed = text.split_once('/').and_then(|(index, of)| {
             Some(Self { index: index.parse().ok()?, of: of.parse().ok()? })
         });
+        let text = || text.to_owned();
         match parsed {
-            None => Err(format!("{text:?} is no shard; write 3/16 for the fourth of 16")),
+            None => Err(ShardError::Syntax { text: text() }),
             Some(Self { of, .. }) if !(1..=MOST).contains(&of) => {
-                Err(format!("{text:?}: there are from 1 to {MOST} shards"))
+                Err(ShardError::Number { text: text() })
             }
-            Some(Self { index, of }) if index >= of => {
-                Err(format!("{text:?}: {of} shards are numbered from 0 to {}", of - 1))
-            }
+            Some(Self { index, of }) if index >= of => Err(ShardError::Index { text: text(), of }),
             Some(shard) => Ok(shard),
         }
     }
@@ -47,28 +69,19 @@ impl std::fmt::Display for Shard {
 
 impl Shard {
     /// Rows of this part, of a table of `of` rows.
-    #[cfg_attr(not(any(feature = "tables", test)), expect(dead_code, reason = "tables have rows"))]
-    pub(crate) fn rows(self, of: u64) -> Range<u64> {
+    pub fn rows(self, of: u64) -> Range<u64> {
         // `index ≤ self.of`, so no place is above `of`.
         let place = |index: u64| (u128::from(of) * u128::from(index) / u128::from(self.of)) as u64;
         place(self.index)..place(self.index + 1)
     }
 
-    /// Hands on the histories of this part only.
-    pub(crate) fn deal(
-        self,
-        each: &mut EachRecord<'_>,
-    ) -> impl FnMut(Result<HistoryRecord, BadRecord>, Progress) -> ControlFlow<()> {
-        let mut number = 0;
-        move |record, progress| {
-            let is_own = number % self.of == self.index;
-            number += 1;
-            if is_own { each(record, progress) } else { ControlFlow::Continue(()) }
-        }
+    /// True where the history of this number, from 0, is in this part: history `j` is in part `j mod of`.
+    pub fn has(self, number: u64) -> bool {
+        number % self.of == self.index
     }
 
     /// The file of this part's answers, beside those of the others: `recs-00003-of-00016.parquet`.
-    pub(crate) fn file(self, out: &Path) -> PathBuf {
+    pub fn file(self, out: &Path) -> PathBuf {
         let mut name = out.file_stem().unwrap_or_default().to_owned();
         name.push(format!("-{:05}-of-{:05}", self.index, self.of));
         if let Some(extension) = out.extension() {
@@ -90,7 +103,7 @@ mod tests {
                 assert_eq!((shard.index, shard.of), expected);
                 assert_eq!(shard.to_string(), text);
             }
-            (Err(message), Err(word)) => assert!(message.contains(word), "{message}"),
+            (Err(error), Err(word)) => assert!(error.to_string().contains(word), "{error}"),
             (got, want) => panic!("{got:?} where {want:?} was expected"),
         }
     }
@@ -120,23 +133,11 @@ mod tests {
 
     #[test]
     fn histories_are_dealt_out() {
-        let mut dealt = Vec::new();
-        for index in 0..3 {
-            let mut own = Vec::new();
-            let each = &mut |record: Result<HistoryRecord, BadRecord>, _: Progress| {
-                own.push(record.unwrap().user.unwrap());
-                ControlFlow::Continue(())
-            };
-            let mut deal = Shard { index, of: 3 }.deal(each);
-            for user in 0..7 {
-                let user = Some(user.to_string());
-                let record = HistoryRecord { user, items: Vec::new(), target: None };
-                assert!(deal(Ok(record), Progress::default()).is_continue());
-            }
-            drop(deal);
-            dealt.push(own.join(" "));
-        }
-        assert_eq!(dealt, ["0 3 6", "1 4", "2 5"]);
+        let own = |index| {
+            let shard = Shard { index, of: 3 };
+            (0..7).filter(|&number| shard.has(number)).collect::<Vec<_>>()
+        };
+        assert_eq!([own(0), own(1), own(2)], [vec![0, 3, 6], vec![1, 4], vec![2, 5]]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Fingerprints of files, by which a resumed run knows its inputs.
+//! Fingerprints of files and catalogs, by which a resumed run knows its inputs.
 //!
 //! XXH3 of 128 bits, which `xxh128sum` prints too. It tells files apart that differ by accident; whoever wants to can make two of one
 //! fingerprint.
@@ -8,22 +8,25 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use palmette_live::CatalogView;
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::error::OfflineError;
+
 /// Bytes that are read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The number of a file's bytes and their fingerprint.
-pub(crate) fn of_file(path: &Path) -> anyhow::Result<Value> {
-    let file = File::open(path).and_then(of_open_file);
-    file.with_context(|| format!("{}: cannot be read", path.display()))
+/// The number of a file's bytes and their fingerprint: `{"bytes": 7, "xxh3": "…"}`.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn file(path: &Path) -> Result<Value, OfflineError> {
+    File::open(path).and_then(open_file).map_err(OfflineError::reading(path))
 }
 
 /// Fingerprint of a file that is open, from its first byte on.
-pub(crate) fn of_open_file(mut file: File) -> io::Result<Value> {
+pub(super) fn open_file(mut file: File) -> io::Result<Value> {
     file.seek(SeekFrom::Start(0))?;
     let mut hash = Xxh3::new();
     let bytes = add(&mut file, u64::MAX, &mut hash)?;
@@ -31,24 +34,29 @@ pub(crate) fn of_open_file(mut file: File) -> io::Result<Value> {
 }
 
 /// Some runs of a file's bytes, as one.
-#[cfg_attr(not(any(feature = "tables", test)), expect(dead_code, reason = "tables have parts"))]
-pub(crate) fn of_parts(path: &Path, parts: &[Range<u64>]) -> anyhow::Result<String> {
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn byte_ranges(path: &Path, ranges: &[Range<u64>]) -> Result<String, OfflineError> {
     let read = || {
         let mut file = File::open(path)?;
         let mut hash = Xxh3::new();
-        for part in parts {
-            file.seek(SeekFrom::Start(part.start))?;
-            add(&mut file, part.end.saturating_sub(part.start), &mut hash)?;
+        for range in ranges {
+            file.seek(SeekFrom::Start(range.start))?;
+            add(&mut file, range.end.saturating_sub(range.start), &mut hash)?;
         }
         io::Result::Ok(hex(&hash))
     };
-    read().with_context(|| format!("{}: cannot be read", path.display()))
+    read().map_err(OfflineError::reading(path))
 }
 
 /// All files of a folder, with their names, as one; folders in it are passed over.
-pub(crate) fn of_folder(dir: &Path) -> anyhow::Result<Value> {
+///
+/// # Errors
+/// When the folder or a file cannot be read.
+pub fn folder(dir: &Path) -> Result<Value, OfflineError> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
-        .with_context(|| dir.display().to_string())?
+        .map_err(OfflineError::reading(dir))?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.is_file())
         .collect();
@@ -59,7 +67,7 @@ pub(crate) fn of_folder(dir: &Path) -> anyhow::Result<Value> {
         // An end that no name has: names and contents cannot run into each other.
         hash.update(name);
         hash.update(b"/");
-        hash.update(of_file(path)?.to_string().as_bytes());
+        hash.update(file(path)?.to_string().as_bytes());
     }
     Ok(json!({"files": files.len(), "xxh3": hex(&hash)}))
 }
@@ -71,7 +79,7 @@ const LOOKED_AT: u64 = 1 << 16;
 ///
 /// Of more items than are looked at, some of the older ones, evenly spread, and all of the newest, which is where two directories of one
 /// origin differ first: a generation's number is not its contents.
-pub(crate) fn of_view(view: &CatalogView) -> Value {
+pub fn view(view: &CatalogView) -> Value {
     let old = view.num_items().saturating_sub(LOOKED_AT);
     let step = (old / LOOKED_AT).max(1);
     let mut hash = Xxh3::new();
@@ -118,26 +126,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_parts_and_folders() {
+    fn files_ranges_and_folders() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let text = vec![b'x'; CHUNK_BYTES + 5];
         std::fs::write(path("a"), &text).unwrap();
-        let whole = of_file(&path("a")).unwrap();
+        let whole = file(&path("a")).unwrap();
         let expected = format!("{:032x}", xxhash_rust::xxh3::xxh3_128(&text));
         assert_eq!(whole, json!({"bytes": text.len(), "xxh3": expected}));
         let len = text.len() as u64;
-        assert_eq!(of_parts(&path("a"), &[0..7, 7..len + 9]).unwrap(), expected);
-        assert_ne!(of_parts(&path("a"), &[0..7, 8..len]).unwrap(), expected);
+        assert_eq!(byte_ranges(&path("a"), &[0..7, 7..len + 9]).unwrap(), expected);
+        assert_ne!(byte_ranges(&path("a"), &[0..7, 8..len]).unwrap(), expected);
 
-        let before = of_folder(dir.path()).unwrap();
+        let before = folder(dir.path()).unwrap();
         std::fs::create_dir(path("folder")).unwrap();
-        assert_eq!(of_folder(dir.path()).unwrap(), before);
+        assert_eq!(folder(dir.path()).unwrap(), before);
         std::fs::rename(path("a"), path("b")).unwrap();
-        let renamed = of_folder(dir.path()).unwrap();
+        let renamed = folder(dir.path()).unwrap();
         assert_ne!(renamed, before);
         std::fs::write(path("b"), b"y").unwrap();
-        assert_ne!(of_folder(dir.path()).unwrap(), renamed);
-        assert!(of_file(&path("none")).unwrap_err().to_string().contains("none"));
+        assert_ne!(folder(dir.path()).unwrap(), renamed);
+        assert!(file(&path("none")).unwrap_err().to_string().contains("none"));
     }
 }
