@@ -14,10 +14,10 @@ use axum::http::{HeaderMap, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::app::App;
 use crate::config::ServeConfig;
-use crate::keys;
+use crate::domain::permissions;
 use crate::problem::{Kind, Problem};
-use crate::server::App;
 
 /// Refuses requests that do not say once where they are sent to, and pages of other origins where there are no keys.
 pub(crate) async fn enforce(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -31,7 +31,7 @@ pub(crate) async fn enforce(State(app): State<Arc<App>>, request: Request, next:
 pub(crate) async fn enforce_type(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let is_write =
-        route.is_some_and(|route| keys::is_write(request.method().as_str(), route.as_str()));
+        route.is_some_and(|route| permissions::is_write(request.method().as_str(), route.as_str()));
     if is_write && !request.headers().contains_key(CONTENT_TYPE) {
         let detail =
             "the body says nothing of its type; send Content-Type, such as application/json";

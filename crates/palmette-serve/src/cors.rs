@@ -12,7 +12,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::server::App;
+use crate::app::App;
 
 /// The origin that stands for all.
 pub const ANY_ORIGIN: &str = "*";

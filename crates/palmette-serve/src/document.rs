@@ -5,7 +5,7 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Components, OpenApi, PathItem, RefOr, Response, Schema};
 
-use crate::keys;
+use crate::domain::permissions;
 use crate::wire::filter;
 
 /// Name of the way in which a key is sent.
@@ -74,7 +74,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut O
 /// Keys by which a route is let through, with the scopes that they need: with one, or without where the server has none.
 fn security(method: &str, path: &str) -> Vec<SecurityRequirement> {
     let without = SecurityRequirement::default();
-    match keys::scopes(method, path) {
+    match permissions::scopes(method, path) {
         None => vec![without],
         Some(scopes) => {
             let scopes = scopes.iter().map(ToString::to_string);

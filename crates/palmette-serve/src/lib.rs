@@ -15,43 +15,41 @@
 //! - Whatever a client sends is answered by a problem document that names the value, the rule and the way out.
 //!
 //! # Parts
-//! `wire` has the types of bodies, `api` a handler for each route, `registry` the table, `models` the models of recommendations, `texts` the text models, `engine` scheduler and streams, `json` how their text is read, `answers`
-//! the cache, `writes` the turns of those that change a catalog, `cluster` the log that several servers share, `operations` what goes on after its answer, `callers` the pages that may ask, `keys` the permissions, `problem` the errors, `document` the OpenAPI document, `audit` who did what, `gzip` compressed bodies, `cors` pages of other origins, `page` what a
-//! browser gets at `/`.
+//! Arrows go down this list: `server` has the routes and connections; `authorisation`, `callers`, `cors` and `gzip` stand before
+//! the routes; `api` has a handler for each of them; `app` is the state that handlers share; `engine` has scheduler and streams;
+//! `domain` knows no HTTP: `registry` has the table of targets, `models` the models of recommendations, `texts` the text models,
+//! `answers` the cache, `writes` the turns of those that change a catalog, `cluster` the log that several servers share,
+//! `operations` the work that outlives its request, `keys` and `permissions` the clients; `wire` has the types of bodies, `problem`
+//! the errors, `audit` the facts of the log, `document` the OpenAPI document.
 #![forbid(unsafe_code)]
 
-mod answers;
 mod api;
+mod app;
 mod audit;
+mod authorisation;
 mod callers;
-mod cluster;
 mod config;
 mod cors;
-mod data_dir;
 mod document;
+mod domain;
 mod engine;
 mod gzip;
 mod idle;
-mod keys;
-mod models;
-mod operations;
 mod own_paths;
 mod problem;
-mod registry;
 mod request_id;
 mod server;
-mod targets_file;
 mod telemetry;
 mod text_times;
-mod texts;
+mod wall_clock;
 pub mod wire;
-mod writes;
 
-pub use cluster::LogConfig;
 pub use config::ServeConfig;
 pub use cors::ANY_ORIGIN;
-pub use keys::{KeysError, NewKey, Scope, UnknownScope};
+pub use domain::cluster::LogConfig;
+pub use domain::keys::{KeysError, NewKey};
+pub use domain::load_error::LoadError;
+pub use domain::permissions::{Scope, UnknownScope};
+pub use domain::texts::TextOptions;
 pub use problem::{Fault, Problem};
-pub use registry::LoadError;
 pub use server::{Server, openapi};
-pub use texts::TextOptions;

@@ -16,7 +16,6 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use metrics_exporter_prometheus::PrometheusHandle;
 use palmette_live::CatalogSource;
 use palmette_model::{Model, WeightFormat};
 use palmette_recommend::Prompts;
@@ -27,79 +26,38 @@ use tracing::Instrument;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::answers::Answers;
 use crate::api;
-use crate::api::catalogs::Claims;
-use crate::api::recommend::GENERATION;
-use crate::api::upload::Room;
+use crate::api::extract::GENERATION;
+use crate::app::{App, Drain, Received};
 use crate::audit::{self, Facts, SharedFacts};
+use crate::authorisation;
 use crate::callers;
-use crate::cluster::{Cluster, LogConfig};
 use crate::config::ServeConfig;
 use crate::cors;
-use crate::data_dir::DataLock;
 use crate::document;
+use crate::domain::answers::Answers;
+use crate::domain::claims::Claims;
+use crate::domain::cluster::{Cluster, LogConfig};
+use crate::domain::keys::{Keys, KeysError};
+use crate::domain::load_error::LoadError;
+use crate::domain::models::ModelParts;
+use crate::domain::name::check_name;
+use crate::domain::operations::Operations;
+use crate::domain::permissions;
+use crate::domain::registry::{self, Registry};
+use crate::domain::targets_file::SavedTargets;
+use crate::domain::texts::{ServedText, TextOptions};
+use crate::domain::upload_room::Room;
 use crate::engine::Engine;
 use crate::gzip;
 use crate::idle;
-use crate::keys::{self, Keys, KeysError};
-use crate::models::ModelParts;
-use crate::operations::Operations;
 use crate::own_paths;
 use crate::problem::{Kind, Problem};
-use crate::registry::{self, LoadError, Registry, Target};
 use crate::request_id;
-use crate::targets_file::SavedTargets;
 use crate::telemetry;
-use crate::texts::{self, ServedText, TextOptions};
-
-/// State that handlers share.
-#[derive(Debug)]
-pub(crate) struct App {
-    pub(crate) config: ServeConfig,
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) engine: Engine,
-    pub(crate) answers: Answers,
-    pub(crate) metrics: PrometheusHandle,
-    pub(crate) began: Instant,
-    pub(crate) keys: Keys,
-    pub(crate) room: Room,
-    pub(crate) claims: Claims,
-    pub(crate) operations: Operations,
-    /// The shared log, where one is followed.
-    cluster: OnceLock<Arc<Cluster>>,
-    /// Held from when the data directory is loaded on.
-    data_lock: OnceLock<DataLock>,
-    /// Stage of the end of the server.
-    drain: watch::Sender<Drain>,
-}
-
-/// Stages of the end of a server, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Drain {
-    No,
-    /// Not ready any more; requests are still taken.
-    Announced,
-    /// Requests are no longer taken.
-    Closed,
-    /// The time of the texts is over.
-    TextsOver,
-}
-
-impl Drain {
-    /// Waits until the end has come so far.
-    pub(crate) async fn reached(self, drain: &mut watch::Receiver<Self>) {
-        // Without a server there is nobody who answers.
-        _ = drain.wait_for(|now| *now >= self).await;
-    }
-}
 
 /// Time for last events to be sent in.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
-
-/// The moment at which a request's headers had arrived.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Received(pub(crate) Instant);
 
 /// A server: load models and catalogs, set targets, then [`serve`](Self::serve).
 #[derive(Clone, Debug)]
@@ -131,13 +89,17 @@ impl Server {
             operations: Operations::default(),
             cluster: OnceLock::new(),
             data_lock: OnceLock::new(),
-            config,
-            registry: Arc::new(Registry::new(engine.leases())),
+            openapi,
+            registry: Arc::new(Registry::new(
+                engine.registrar(),
+                config.questions.default_beam_width,
+            )),
             engine,
             answers,
             metrics: telemetry::recorder()?,
             began: Instant::now(),
             drain: watch::Sender::new(Drain::No),
+            config,
         };
         Ok(Self { app: Arc::new(app) })
     }
@@ -198,7 +160,7 @@ impl Server {
     /// # Errors
     /// When there is no such model or catalog, or they do not fit together.
     pub fn set_target(&self, alias: &str, model: &str, catalog: &str) -> Result<(), LoadError> {
-        let target = self.app.make_target(alias, model, catalog)?;
+        let target = self.app.registry.make_target(alias, model, catalog)?;
         self.app.registry.change(|table, _| {
             table.set_target(alias, target);
             Ok(())
@@ -215,7 +177,7 @@ impl Server {
         dir: &Path,
         options: &TextOptions,
     ) -> Result<(), LoadError> {
-        registry::check_name("text model", name)?;
+        check_name("text model", name)?;
         own_paths::hide(dir, name);
         self.app.registry.add_text(ServedText::load(name, dir, options)?)
     }
@@ -230,7 +192,7 @@ impl Server {
         model: TextModel,
         options: &TextOptions,
     ) -> Result<(), LoadError> {
-        registry::check_name("text model", name)?;
+        check_name("text model", name)?;
         self.app.registry.add_text(ServedText::start(name, model, options)?)
     }
 
@@ -335,17 +297,23 @@ impl Server {
         if let Some(path) = config.address.strip_prefix("file://") {
             own_paths::hide(Path::new(path), "shared-log");
         }
-        let cluster = Cluster::open(&self.app, config)?;
-        cluster.apply(&self.app)?;
+        let data = self.app.config.data_dir.as_ref().ok_or_else(|| {
+            LoadError::System(
+                "a server of a shared log needs a data directory for its copies".into(),
+            )
+        })?;
+        self.app.lock_data_dir()?;
+        let cluster = Cluster::open(data, config)?;
+        cluster.apply(&self.app.registry)?;
         if self.app.cluster.set(Arc::clone(&cluster)).is_err() {
             return Err(LoadError::System("this server follows a log already".to_owned()));
         }
-        cluster.follow(&self.app)
+        cluster.follow(&self.app.registry)
     }
 
     /// Routes without connections, for tests that need no socket.
     pub fn router(&self) -> Router {
-        router(&self.app).0
+        router(&self.app)
     }
 
     /// Serves connections until `shutdown` is ready, then drains: readiness ends, after a pause admission too; what was admitted is
@@ -477,152 +445,6 @@ async fn tells_version(stream: &TcpStream) -> bool {
     }
 }
 
-impl App {
-    /// The reasons for not being ready; none where requests are answered.
-    pub(crate) fn reasons_not_ready(&self) -> Vec<String> {
-        let mut reasons = Vec::new();
-        if *self.drain.borrow() > Drain::No {
-            reasons.push("draining".to_owned());
-        }
-        let table = self.registry.table();
-        if table.targets.is_empty() && table.texts.is_empty() {
-            reasons.push("no target is set".to_owned());
-        }
-        if let Some(cluster) = self.cluster() {
-            reasons.extend(cluster.reasons(self, self.config.max_lag));
-        }
-        reasons
-    }
-
-    /// The shared log that this server follows.
-    pub(crate) fn cluster(&self) -> Option<&Arc<Cluster>> {
-        self.cluster.get()
-    }
-
-    /// Warnings of what cannot be written now. Requests are answered all the same.
-    pub(crate) fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        for (name, catalog) in &self.registry.table().catalogs {
-            let Some(status) = catalog.status() else { continue };
-            if let Some(error) = status.write_error {
-                let error = own_paths::without(&error);
-                warnings.push(format!("catalog {name}: cannot write: {error}"));
-            }
-            if let Some(error) = status.background_error {
-                let what = match catalog.source {
-                    CatalogSource::Reader(_) => "cannot follow its writer",
-                    _ => "cannot write in the background",
-                };
-                let error = own_paths::without(&error);
-                warnings.push(format!("catalog {name}: {what}: {error}"));
-            }
-        }
-        warnings
-    }
-
-    /// Takes the data directory for this process alone.
-    pub(crate) fn lock_data_dir(&self) -> Result<(), LoadError> {
-        if let Some(data) = &self.config.data_dir
-            && self.data_lock.get().is_none()
-        {
-            // Two threads do not load it at once.
-            _ = self.data_lock.set(DataLock::take(data)?);
-        }
-        Ok(())
-    }
-
-    /// Receiver of the stage of the end, for those who wait for it.
-    pub(crate) fn drain(&self) -> watch::Receiver<Drain> {
-        self.drain.subscribe()
-    }
-
-    /// A target of parts that are loaded, with its costs measured.
-    pub(crate) fn make_target(
-        &self,
-        alias: &str,
-        model: &str,
-        catalog: &str,
-    ) -> Result<Arc<Target>, LoadError> {
-        registry::check_name("target", alias)?;
-        let table = self.registry.table();
-        let model = table.models.get(model).ok_or_else(|| {
-            LoadError::Name(format!(
-                "there is no model {model:?}; there are {}",
-                registry::names(&table.models)
-            ))
-        })?;
-        let catalog = table.catalogs.get(catalog).ok_or_else(|| {
-            LoadError::Name(format!(
-                "there is no catalog {catalog:?}; there are {}",
-                registry::names(&table.catalogs)
-            ))
-        })?;
-        let target = self.registry.join(model, catalog)?;
-        target.calibrate(&self.engine, self.config.questions.default_beam_width).map_err(
-            |error| {
-                let (model, catalog) = (model.name.clone(), catalog.name.clone());
-                LoadError::Pair { model, catalog, error: Box::new(error) }
-            },
-        )?;
-        Ok(Arc::new(target))
-    }
-
-    /// Brings the gauges of what is there up to date.
-    pub(crate) fn publish(&self) {
-        texts::publish(&self.registry.table());
-        for (name, catalog) in &self.registry.table().catalogs {
-            let labels = [("catalog", name.clone())];
-            let Some(status) = catalog.status() else { continue };
-            metrics::gauge!("palmette_catalog_generation", &labels).set(status.generation as f64);
-            metrics::gauge!("palmette_catalog_items", &labels).set(status.num_items as f64);
-            metrics::gauge!("palmette_catalog_segments", &labels).set(status.segments.len() as f64);
-            metrics::gauge!("palmette_catalog_tombstones", &labels)
-                .set(status.num_tombstones as f64);
-            metrics::gauge!("palmette_catalog_wal_bytes", &labels).set(status.wal_bytes as f64);
-            let failed = f64::from(u8::from(status.background_error.is_some()));
-            let cannot_write = f64::from(u8::from(status.write_error.is_some()));
-            metrics::gauge!("palmette_catalog_write_failed", &labels).set(cannot_write);
-            metrics::gauge!("palmette_catalog_background_failed", &labels).set(failed);
-            metrics::counter!("palmette_catalog_apply_waits_total", &labels).absolute(status.waits);
-            let Some(replica) = &catalog.replica else { continue };
-            let status = replica.status();
-            let lag = status.lag.map_or(f64::INFINITY, |lag| lag.as_secs_f64());
-            metrics::gauge!("palmette_log_lag_seconds", &labels).set(lag);
-            metrics::gauge!("palmette_log_stopped", &labels)
-                .set(f64::from(u8::from(status.is_stopped)));
-            metrics::counter!("palmette_log_appends_total", &labels).absolute(status.appended);
-            metrics::counter!("palmette_log_conflicts_total", &labels).absolute(status.conflicts);
-        }
-        self.publish_memory();
-        telemetry::keep_gauges();
-        metrics_process::Collector::default().collect();
-    }
-}
-
-impl App {
-    fn publish_memory(&self) {
-        let table = self.registry.table();
-        let statuses = table.catalogs.values().filter_map(|catalog| catalog.status());
-        let segments = statuses.flat_map(|status| status.segments);
-        let in_memory = segments.filter(|segment| !segment.is_written);
-        let views = table.catalogs.values().map(|catalog| catalog.source.view());
-        let filters: usize = views.map(|view| view.filter_bytes()).sum();
-        let grammars = table.texts.values().map(|served| served.model().grammar_bytes());
-        let weights = table.models.values().filter_map(|model| model.parts.loaded());
-        let weights = weights.map(|loaded| loaded.weight_bytes());
-        let of_texts = table.texts.values().map(|served| served.model().model().weight_bytes());
-        for (kind, bytes) in [
-            ("answers", self.answers.bytes()),
-            ("filters", filters as u64),
-            ("grammars", grammars.map(|bytes| bytes as u64).sum()),
-            ("segments", in_memory.map(|segment| segment.bytes).sum()),
-            ("weights", weights.chain(of_texts).map(|bytes| bytes as u64).sum()),
-        ] {
-            metrics::gauge!("palmette_memory_bytes", "kind" => kind).set(bytes as f64);
-        }
-    }
-}
-
 /// The OpenAPI document, made from the types of bodies.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     document::finished(routes().into_openapi())
@@ -662,9 +484,9 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(api::health::openapi))
 }
 
-fn router(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
-    let (router, document) = routes().split_for_parts();
-    let router = router
+fn router(app: &Arc<App>) -> Router {
+    let (router, _) = routes().split_for_parts();
+    router
         .merge(api::page::routes())
         .route("/v1/catalogs/{c}/items/query", api::items::named_query())
         .method_not_allowed_fallback(async |request: Request| {
@@ -682,13 +504,12 @@ fn router(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
         })
         .layer(middleware::from_fn(gzip::requests))
         .layer(middleware::from_fn(callers::enforce_type))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), keys::enforce))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), authorisation::enforce))
         .layer(middleware::from_fn_with_state(Arc::clone(app), callers::enforce))
         .layer(middleware::from_fn_with_state(Arc::clone(app), around))
         .layer(middleware::from_fn_with_state(Arc::clone(app), cors::around))
         .layer(middleware::from_fn(gzip::answers))
-        .with_state(Arc::clone(app));
-    (router, document)
+        .with_state(Arc::clone(app))
 }
 
 /// Wraps every request: id, time of receipt, metrics, log, and an answer where the handler panics.
@@ -726,7 +547,7 @@ async fn around(State(_): State<Arc<App>>, mut request: Request, next: Next) -> 
     metrics::histogram!("palmette_http_request_duration_seconds", "route" => route.clone())
         .record(took.as_secs_f64());
     let ms = took.as_secs_f64() * 1e3;
-    let is_change = keys::is_change(method.as_str(), &route);
+    let is_change = permissions::is_change(method.as_str(), &route);
     span.record("http.response.status_code", status.as_u16());
     let _in_span = span.entered();
     let Facts { key, catalog, target, model } = audit::so_far(&facts);

@@ -9,7 +9,7 @@ use metrics_util::MetricKindMask;
 use tracing::Span;
 
 use crate::audit;
-use crate::registry::LoadError;
+use crate::domain::load_error::LoadError;
 
 /// Upper ends of the histograms' buckets, in seconds.
 const BUCKETS: [f64; 15] =
@@ -164,7 +164,7 @@ pub(crate) async fn upkeep(metrics: &PrometheusHandle) {
 }
 
 /// Time after which the gauges of a catalog or model that is gone are not shown any more. Those of what is there are set before each
-/// look at them ([`App::publish`](crate::server::App::publish)).
+/// look at them ([`App::publish`](crate::app::App::publish)).
 const GONE_AFTER: Duration = Duration::from_secs(2);
 
 /// Marks gauges as present that are set when something happens, not before each look at them.

@@ -19,13 +19,14 @@ use tokio::sync::{mpsc, watch};
 
 use super::body;
 use super::documented::{Batches, Streams};
-use super::recommend::{answer, blocking, view_of};
+use super::recommend::{answer, view_of};
 use super::upload::Upload;
-use crate::keys;
+use crate::app::{App, Drain, Received};
+use crate::domain::background::blocking;
+use crate::domain::permissions;
+use crate::domain::registry::Target;
 use crate::problem::{Fault, Kind, Problem};
-use crate::registry::Target;
 use crate::request_id;
-use crate::server::{App, Drain, Received};
 use crate::wire::{BatchAnswer, BatchBody, BatchResult, Priority, RecommendAnswer, RecommendBody};
 
 /// Lines of a stream, or requests of a batch, that are answered side by side; the rest of a stream waits in the connection.
@@ -63,13 +64,13 @@ pub(crate) async fn batch(
         };
         questions.push(question);
     }
-    let (id, grant) = (request_id::current(), keys::current());
+    let (id, grant) = (request_id::current(), permissions::current());
     let begin = format!("{{\"request_id\":\"{id}\",\"results\":[");
     let last = questions.len().saturating_sub(1);
     let answers = questions.into_iter().enumerate().map(move |(place, question)| {
         let app = Arc::clone(&app);
         // It is answered after the handler has ended: its task's locals are not there any more.
-        let answered = keys::CURRENT.scope(Arc::clone(&grant), async move {
+        let answered = permissions::CURRENT.scope(Arc::clone(&grant), async move {
             let answered = match question {
                 Ok((asked, given)) => {
                     answer(&app, asked, received.0, Priority::Bulk, Some(given)).await
@@ -223,7 +224,7 @@ pub(crate) async fn lines(
         return Err(Problem::new(Kind::UnsupportedMedia, detail));
     }
     let (sender, receiver) = mpsc::channel(LINES_AT_ONCE);
-    let (id, grant) = (request_id::current(), keys::current());
+    let (id, grant) = (request_id::current(), permissions::current());
     let most = app.config.max_body;
     let timeout = app.config.max_deadline;
     tokio::spawn(read_lines(body, sender, most, timeout, app.drain()));
@@ -235,7 +236,7 @@ pub(crate) async fn lines(
         .map(move |line| {
             let (app, id) = (Arc::clone(&app), id.clone());
             // Lines are answered after the handler has ended: its task's locals are not there any more.
-            let line = keys::CURRENT.scope(Arc::clone(&grant), async move {
+            let line = permissions::CURRENT.scope(Arc::clone(&grant), async move {
                 let arrived = Instant::now();
                 let answered = async {
                     let asked = body::parse_question(&line?)?;

@@ -10,8 +10,8 @@ use palmette_recommend::RecommendBody;
 use palmette_text::question::{OwnMembers, TextBody};
 use serde::de::{Deserialize, DeserializeOwned};
 
+use crate::app::App;
 use crate::problem::{Kind, Problem};
-use crate::server::App;
 
 /// Reads a body that is a JSON object, of the size of a request.
 pub(crate) async fn object<T: DeserializeOwned>(

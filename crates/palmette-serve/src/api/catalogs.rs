@@ -3,12 +3,11 @@
 //! A catalog that is deleted is moved to a hidden directory first, and [new ones](super::make_catalog) come from one. A process that
 //! ends in between leaves hidden directories, which the next start removes ([`clean`]).
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path as FilePath, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use axum::Json;
@@ -24,30 +23,23 @@ use futures_util::stream;
 use hyper::body::Bytes;
 use palmette_live::{CatalogSource, CatalogView, Schema};
 use palmette_replicate::Registry;
-use sha2::{Digest, Sha256};
-use tempfile::TempPath;
 
 use super::documented::{Deletes, Lists, Looks};
-use super::extract::{Path, Query, at_generation, header};
-use super::recommend::{GENERATION, blocking, find_kept};
-use crate::cluster::ChangeProblem;
-use crate::keys;
+use super::extract::{GENERATION, Path, Query, at_generation, header};
+use super::recommend::find_kept;
+use crate::app::App;
+use crate::domain::background::blocking;
+use crate::domain::catalog_files::{CATALOGS, DELETED};
+use crate::domain::cluster::ChangeProblem;
+use crate::domain::exported::Exported;
+use crate::domain::permissions;
+use crate::domain::registry::{ServedCatalog, Table};
 use crate::problem::{Kind, Problem};
-use crate::registry::{ServedCatalog, Table};
-use crate::server::App;
 use crate::wire::{
     AttributeEntry, CatalogEntry, CatalogKind, Catalogs, GenerationName, GenerationParam,
     LiveNumbers,
 };
 
-/// Directory of the catalogs below the data directory.
-pub(crate) const CATALOGS: &str = "catalogs";
-/// Beginnings of names of what is being made or removed there.
-pub(crate) const NEW: &str = ".new-";
-const DELETED: &str = ".deleted-";
-pub(crate) const UPLOAD: &str = ".upload-";
-const EXPORT: &str = ".export-";
-const HIDDEN: [&str; 4] = [NEW, DELETED, UPLOAD, EXPORT];
 /// Time that a delete waits for the catalog's work in the background to end.
 const LEAVE: Duration = Duration::from_secs(10);
 /// Pause between looks at who holds a deleted catalog.
@@ -55,68 +47,16 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Bytes of an export that are read at once.
 const PIECE: u64 = 256 << 10;
 
-/// Names of catalogs that are being made or deleted.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Claims(Arc<Mutex<BTreeSet<String>>>);
-
-/// The sole right to make or delete a catalog of a name.
-#[derive(Debug)]
-pub(crate) struct Claim {
-    claims: Claims,
-    name: String,
-}
-
-impl Claims {
-    pub(crate) fn claim(&self, name: &str) -> Result<Claim, Problem> {
-        let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
-        match is_new {
-            true => Ok(Claim { claims: self.clone(), name: name.to_owned() }),
-            false => Err(Problem::new(
-                Kind::Conflict,
-                format!("catalog {name:?} is being made or deleted; repeat when that is done"),
-            )),
-        }
-    }
-}
-
-impl Claim {
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        self.claims.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
-    }
-}
-
-/// Removes what a process before left half done in the data directory.
-pub(crate) fn clean(data: &FilePath) -> std::io::Result<()> {
-    let root = data.join(CATALOGS);
-    if !root.is_dir() {
-        return Ok(());
-    }
-    for entry in std::fs::read_dir(root)? {
-        let entry = entry?;
-        let name = entry.file_name().into_string().unwrap_or_default();
-        if !HIDDEN.iter().any(|hidden| name.starts_with(hidden)) {
-            continue;
-        }
-        match entry.file_type()?.is_dir() {
-            true => std::fs::remove_dir_all(entry.path())?,
-            false => std::fs::remove_file(entry.path())?,
-        }
-    }
-    Ok(())
-}
-
 /// The catalog of a name.
 pub(crate) fn served(app: &App, name: &str) -> Result<Arc<ServedCatalog>, Problem> {
     let table = app.registry.table();
     table.catalogs.get(name).cloned().ok_or_else(|| {
-        let there: Vec<&str> =
-            table.catalogs.keys().map(String::as_str).filter(|name| keys::permits(name)).collect();
+        let there: Vec<&str> = table
+            .catalogs
+            .keys()
+            .map(String::as_str)
+            .filter(|name| permissions::permits(name))
+            .collect();
         let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
         Problem::not_found(format!("there is no catalog {name:?}; there are {there}"))
     })
@@ -147,7 +87,7 @@ pub(crate) fn view_at(
 #[utoipa::path(get, path = "/v1/catalogs", operation_id = "list_catalogs", tag = "catalogs", responses((status = 200, body = Catalogs), Lists))]
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<Catalogs> {
     let table = app.registry.table();
-    let mine = table.catalogs.values().filter(|catalog| keys::permits(&catalog.name));
+    let mine = table.catalogs.values().filter(|catalog| permissions::permits(&catalog.name));
     Json(Catalogs { catalogs: mine.map(|catalog| entry(catalog, &table)).collect() })
 }
 
@@ -217,7 +157,7 @@ pub(crate) async fn delete(
     if let Some(cluster) = app.cluster().map(Arc::clone) {
         let gone = move || {
             let _claim = claim;
-            cluster.change_and_apply(&app, |registry| remove_from(registry, &name))
+            cluster.change_and_apply(&app.registry, |registry| remove_from(registry, &name))
         };
         blocking(gone).await??;
         return Ok(StatusCode::NO_CONTENT);
@@ -324,51 +264,6 @@ fn let_go(catalog: &ServedCatalog) {
         while Arc::strong_count(live) > 1 && began.elapsed() < LEAVE {
             std::thread::sleep(LOOK);
         }
-    }
-}
-
-/// A catalog in a file, for downloads.
-#[derive(Debug)]
-pub(crate) struct Exported {
-    generation: Option<u64>,
-    path: TempPath,
-    len: u64,
-    /// SHA-256 of the file, in quotes.
-    tag: String,
-}
-
-impl Exported {
-    fn make(view: &CatalogView, dir: &FilePath) -> Result<Self, Problem> {
-        let system = |error: &dyn std::fmt::Display| {
-            tracing::error!(%error, "a catalog was not exported");
-            Problem::new(Kind::Unavailable, format!("the export failed: {error}")).retry_after(1000)
-        };
-        std::fs::create_dir_all(dir).map_err(|error| system(&error))?;
-        let file = tempfile::Builder::new().prefix(EXPORT).tempfile_in(dir);
-        let path = file.map_err(|error| system(&error))?.into_temp_path();
-        let written = match view {
-            CatalogView::Frozen(filters) => filters.catalog().write(&path),
-            CatalogView::Snapshot(snapshot) => {
-                snapshot.to_catalog(|| {}).map_err(|error| system(&error))?.write(&path)
-            }
-        };
-        written.map_err(|error| system(&error))?;
-        let mut hash = Sha256::new();
-        let mut file = File::open(&path).map_err(|error| system(&error))?;
-        let mut piece = vec![0; PIECE as usize];
-        let mut len = 0;
-        loop {
-            match file.read(&mut piece).map_err(|error| system(&error))? {
-                0 => break,
-                n => {
-                    hash.update(&piece[..n]);
-                    len += n as u64;
-                }
-            }
-        }
-        let digits: String =
-            hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { generation: view.generation(), path, len, tag: format!("\"{digits}\"") })
     }
 }
 

@@ -8,8 +8,10 @@ use hyper::header::{ETAG, IF_MATCH};
 use palmette_document::Wrong;
 use serde::de::DeserializeOwned;
 
-use super::recommend::GENERATION;
 use crate::problem::{Kind, Problem};
+
+/// The generation that an answer was read at.
+pub(crate) const GENERATION: HeaderName = HeaderName::from_static("palmette-generation");
 
 /// Parameters in the path.
 pub(crate) struct Path<T>(pub(crate) T);
@@ -113,6 +115,15 @@ pub(crate) fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
     let given = headers.get(hyper::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     given.unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+}
+
+/// An answer with the generation in its header.
+pub(crate) fn answered(generation: Option<u64>, answer: impl IntoResponse) -> Response {
+    let mut response = answer.into_response();
+    if let Some(generation) = generation {
+        response.headers_mut().insert(GENERATION, HeaderValue::from(generation));
+    }
+    response
 }
 
 /// An answer of one generation, in its headers too.

@@ -16,9 +16,9 @@ use super::documented::{Deletes, Looks, Writes};
 use super::extract::{Path, at_generation};
 use super::items::{Write, failed};
 use super::recommend::find_kept;
+use crate::app::App;
+use crate::domain::name::check_name;
 use crate::problem::{Kind, Problem};
-use crate::registry::check_name;
-use crate::server::App;
 use crate::wire::{
     GenerationName, GenerationParam, Generations, KeepGeneration, KeptEntry, Rollback, RolledBack,
 };

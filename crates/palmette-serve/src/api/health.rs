@@ -11,9 +11,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::documented::{Lists, Probes};
+use crate::app::App;
 use crate::own_paths;
 use crate::problem::{Kind, Problem};
-use crate::server::App;
 
 /// Readiness, with the reasons for none.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -94,6 +94,6 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
 
 /// OpenAPI document of the server.
 #[utoipa::path(get, path = "/openapi.json", tag = "probes", security(()), responses((status = 200, body = Object), Probes))]
-pub(crate) async fn openapi() -> Json<utoipa::openapi::OpenApi> {
-    Json(crate::server::openapi())
+pub(crate) async fn openapi(State(app): State<Arc<App>>) -> Json<utoipa::openapi::OpenApi> {
+    Json((app.openapi)())
 }

@@ -24,14 +24,15 @@ use sha2::{Digest, Sha256};
 use super::body;
 use super::catalogs::{served, view_at};
 use super::documented::{Reads, Writes as WriteProblems};
-use super::extract::{IfMatch, Path, Query, at_generation, header, media_type};
-use super::recommend::{answered, blocking, filtered};
+use super::extract::{IfMatch, Path, Query, answered, at_generation, header, media_type};
+use super::recommend::filtered;
 use super::upload::{Held, Upload};
+use crate::app::App;
+use crate::domain::background::blocking;
+use crate::domain::registry::ServedCatalog;
+use crate::domain::writes;
 use crate::problem::{Fault, Kind, Problem};
-use crate::registry::ServedCatalog;
-use crate::server::App;
 use crate::wire::{GenerationParam, ItemEntry, ItemPage, ItemQuery, ItemsApplied};
-use crate::writes;
 
 /// Faults of a batch that one answer names.
 const MAX_FAULTS: usize = 16;

@@ -22,17 +22,21 @@ use palmette_catalog::{
 use palmette_live::{LiveCatalog, LiveOptions, Schema};
 use serde_json::{Map, Value};
 
-use super::catalogs::{CATALOGS, Claim, NEW, entry, served};
+use super::catalogs::{entry, served};
 use super::documented::Writes;
 use super::extract::{Path, Query, at_generation, media_type};
 use super::items::failed;
-use super::recommend::{blocking, start_blocking};
 use super::upload::{HeldFile, Upload};
-use crate::cluster::{self, ChangeProblem, Cluster};
-use crate::operations::Progress;
+use crate::app::App;
+use crate::domain::background::{blocking, start_blocking};
+use crate::domain::catalog_files::{CATALOGS, NEW};
+use crate::domain::claims::Claim;
+use crate::domain::cluster::{self, ChangeProblem, Cluster};
+use crate::domain::load_error::LoadError;
+use crate::domain::name::{check_name, names};
+use crate::domain::operations::Progress;
+use crate::domain::registry::Table;
 use crate::problem::{Fault, Kind, Problem};
-use crate::registry::{LoadError, Table, check_name};
-use crate::server::App;
 use crate::wire::{CatalogEntry, NewCatalogParams, Operation};
 
 /// Name of a body in messages.
@@ -161,7 +165,7 @@ impl Rules {
                     (Some(sizes), lengths)
                 }
                 None => {
-                    let there = crate::registry::names(&table.models);
+                    let there = names(&table.models);
                     return wrong(format!("there is no model {name:?}; there are {there}"));
                 }
             },
@@ -431,14 +435,16 @@ fn share(
     let schema = rules.schema(&catalog)?;
     let base = cluster::base_of(catalog, schema).map_err(unavailable)?;
     let identity = cluster.begin(name, &base).map_err(unavailable)?;
-    cluster.change_and_apply(app, |registry| match registry.catalogs.entry(name.to_owned()) {
-        Entry::Vacant(free) => {
-            free.insert(identity.clone());
-            Ok(())
-        }
-        Entry::Occupied(_) => {
-            let detail = format!("there is a catalog {name:?} already; choose another name");
-            Err(ChangeProblem(Problem::new(Kind::Conflict, detail)))
+    cluster.change_and_apply(&app.registry, |registry| {
+        match registry.catalogs.entry(name.to_owned()) {
+            Entry::Vacant(free) => {
+                free.insert(identity.clone());
+                Ok(())
+            }
+            Entry::Occupied(_) => {
+                let detail = format!("there is a catalog {name:?} already; choose another name");
+                Err(ChangeProblem(Problem::new(Kind::Conflict, detail)))
+            }
         }
     })
 }
@@ -519,7 +525,7 @@ mod tests {
         let lines: String =
             (0..10_000).map(|n| format!("{{\"item_id\": \"i{n}\", \"codes\": [1]}}\n")).collect();
         std::fs::write(file.path(), &lines).unwrap();
-        let operations = crate::operations::Operations::default();
+        let operations = crate::domain::operations::Operations::default();
         let running = operations.begin("x").unwrap();
         let progress = &running.making().progress;
         let source = Source::Items(Format::JsonLines);

@@ -8,17 +8,17 @@ use axum::http::StatusCode;
 
 use super::documented::{Lists, Looks};
 use super::extract::Path;
-use crate::keys;
-use crate::operations::Making;
+use crate::app::App;
+use crate::domain::operations::Making;
+use crate::domain::permissions;
 use crate::problem::Problem;
-use crate::server::App;
 use crate::wire::{Operation, Operations};
 
 /// Lists the latest operations.
 #[utoipa::path(get, path = "/v1/operations", operation_id = "list_operations", tag = "operations", responses((status = 200, body = Operations), Lists))]
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<Operations> {
     let all = app.operations.all().into_iter();
-    let mine = all.filter(|of| keys::permits(of.catalog()));
+    let mine = all.filter(|of| permissions::permits(of.catalog()));
     Json(Operations { operations: mine.map(|of| of.shown()).collect() })
 }
 
@@ -56,7 +56,7 @@ pub(crate) async fn delete(
 
 /// The operation of an id, if the request's key permits its catalog.
 fn find(app: &App, id: &str) -> Result<Arc<Making>, Problem> {
-    let found = app.operations.find(id).filter(|of| keys::permits(of.catalog()));
+    let found = app.operations.find(id).filter(|of| permissions::permits(of.catalog()));
     found.ok_or_else(|| {
         Problem::not_found(format!(
             "there is no operation {id:?}; the latest 64 are remembered, while the process runs: look whether its catalog is there"

@@ -12,8 +12,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
+use crate::app::App;
 use crate::problem::Problem;
-use crate::server::App;
 
 /// Scripts, styles and requests of this server alone; nothing inline, no frame around it, no text that becomes markup.
 const POLICY: HeaderValue = HeaderValue::from_static(

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use palmette_attributes::{Filter, FilterError};
 use palmette_catalog::FilterLookUps;
 use palmette_live::{CatalogView, KeptGeneration, ViewItems};
@@ -17,25 +17,24 @@ use palmette_recommend::{
     RecommendError, RecommendQuestion, Recommendations, RequestEnvelope, SpelledView,
 };
 use palmette_schedule::{Class, Refusal, Stopped};
-use tokio::task::JoinHandle;
 
 use super::body;
 use super::documented::Recommends;
-use crate::answers::{CachedAnswer, Key};
+use super::extract::answered;
+use crate::app::{App, Drain, Received};
 use crate::audit;
+use crate::domain::answers::{CachedAnswer, Key};
+use crate::domain::background::blocking;
+use crate::domain::registry::Target;
 use crate::engine::{Outcome, Work};
-use crate::keys;
 use crate::problem::{Kind, Problem};
-use crate::registry::Target;
 use crate::request_id;
-use crate::server::{App, Drain, Received};
+use crate::wall_clock::seconds_since_1970;
 use crate::wire::{
     AnsweredItem, Beam, HistoryNote, RecommendAnswer, Shortfall, ShortfallReason, TargetName,
     Timings,
 };
 
-/// The generation that an answer was read at.
-pub(crate) const GENERATION: HeaderName = HeaderName::from_static("palmette-generation");
 /// Pause between looks for a generation that is waited for.
 const GENERATION_POLL: Duration = Duration::from_millis(5);
 
@@ -59,15 +58,6 @@ pub(crate) async fn recommend(
     let asked = body::question(&app, &headers, body).await?;
     let answer = answer(&app, asked, received.0, Priority::Interactive, None).await?;
     Ok(answered(answer.generation, Json(answer)))
-}
-
-/// An answer with the generation in its header.
-pub(crate) fn answered(generation: Option<u64>, answer: impl IntoResponse) -> Response {
-    let mut response = answer.into_response();
-    if let Some(generation) = generation {
-        response.headers_mut().insert(GENERATION, HeaderValue::from(generation));
-    }
-    response
 }
 
 /// Answers one question, by a view that is given or by the one that it asks for.
@@ -305,27 +295,6 @@ pub(crate) fn find_kept(
     Err(Problem::new(Kind::Gone, detail))
 }
 
-/// Starts what takes long on a thread where nobody waits for it. Problems made there have the request's id too, and its permissions
-/// hold.
-pub(crate) fn start_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> JoinHandle<T> {
-    let (id, grant) = (request_id::current(), keys::current());
-    let span = tracing::Span::current();
-    let work = move || span.in_scope(work);
-    let work = || request_id::CURRENT.sync_scope(id, || keys::CURRENT.sync_scope(grant, work));
-    tokio::task::spawn_blocking(work)
-}
-
-/// Runs what takes long on a thread where nobody waits for it, and waits for its end.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Problem> {
-    start_blocking(work).await.map_err(|_| {
-        Problem::new(Kind::Internal, "a part of the request panicked; the log has more")
-    })
-}
-
 /// Checks a question; look-ups of its filter are counted.
 async fn check(
     app: &Arc<App>,
@@ -381,10 +350,6 @@ fn count_look_ups(look_ups: FilterLookUps) {
     };
     count("hit", look_ups.hits);
     count("miss", look_ups.misses);
-}
-
-pub(crate) fn seconds_since_1970() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
 impl AnswerContext {

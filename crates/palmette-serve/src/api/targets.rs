@@ -14,16 +14,18 @@ use palmette_replicate::Registry;
 use super::body;
 use super::documented::{Deletes, Lists, Switches};
 use super::extract::Path;
-use super::recommend::blocking;
+use crate::app::App;
 use crate::audit;
-use crate::cluster::{ChangeProblem, Cluster, check_pair};
-use crate::keys;
-use crate::models::{ModelParts, ServedModel};
+use crate::domain::background::blocking;
+use crate::domain::cluster::{ChangeProblem, Cluster, check_pair};
+use crate::domain::load_error::LoadError;
+use crate::domain::models::{ModelParts, ServedModel};
+use crate::domain::name::{check_name, names};
+use crate::domain::permissions;
+use crate::domain::registry::{Table, keep_default};
+use crate::domain::targets_file;
+use crate::domain::texts::ServedText;
 use crate::problem::{Kind, Problem};
-use crate::registry::{LoadError, Table, check_name, keep_default, names};
-use crate::server::App;
-use crate::targets_file;
-use crate::texts::ServedText;
 use crate::wire::{
     DefaultTarget, DeleteTarget, LoadModel, ModelEntry, Models, Pair, SetTarget, TargetAction,
     TargetChanges, TargetEntry, Targets, TextModelEntry,
@@ -36,7 +38,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<Targets> {
 }
 
 fn targets(table: &Table) -> Targets {
-    let entry = |(alias, target): (&String, &Arc<crate::registry::Target>)| TargetEntry {
+    let entry = |(alias, target): (&String, &Arc<crate::domain::registry::Target>)| TargetEntry {
         alias: alias.clone(),
         model: target.model.name.clone(),
         catalog: target.catalog.name.clone(),
@@ -99,7 +101,7 @@ async fn change(
             made.push(match action {
                 TargetAction::Delete(_) | TargetAction::Default(_) => None,
                 TargetAction::Set(SetTarget { alias, model, catalog }) => {
-                    let target = app.make_target(alias, model, catalog);
+                    let target = app.registry.make_target(alias, model, catalog);
                     Some(
                         target
                             .map_err(|error| Problem::invalid(pointer(place), error.to_string()))?,
@@ -110,7 +112,8 @@ async fn change(
         if let Some(cluster) = app.cluster() {
             // The pairs were tried out here; every server makes its own.
             drop(made);
-            cluster.change_and_apply(&app, |registry| share(registry, &actions, &pointer))?;
+            cluster
+                .change_and_apply(&app.registry, |registry| share(registry, &actions, &pointer))?;
             return Ok(Json(targets(&app.registry.table())));
         }
         app.registry.change(|table, _| {
@@ -217,7 +220,7 @@ fn act<T>(
 pub(crate) async fn models(State(app): State<Arc<App>>) -> Json<Models> {
     let table = app.registry.table();
     let models = table.models.values().map(|served| entry(served)).collect();
-    let permitted = table.texts.values().filter(|served| keys::permits(&served.name));
+    let permitted = table.texts.values().filter(|served| permissions::permits(&served.name));
     let data = permitted.map(|served| text_entry(served)).collect();
     Json(Models { object: "list", data, models })
 }
@@ -333,7 +336,7 @@ pub(crate) async fn delete_model(
                 check_unused(&name, users.map(|(alias, _)| alias))?;
                 table.models.remove(&name).map(drop).ok_or_else(|| no_model(&name, &table.models))
             }),
-            Some(cluster) => cluster.change_and_apply(&app, |registry| {
+            Some(cluster) => cluster.change_and_apply(&app.registry, |registry| {
                 let users = registry.targets.iter().filter(|(_, (model, _))| *model == name);
                 check_unused(&name, users.map(|(alias, _)| alias)).map_err(ChangeProblem)?;
                 let removed = registry.models.remove(&name);
@@ -370,16 +373,18 @@ fn share_model(app: &App, cluster: &Cluster, name: &str, dir: &FilePath) -> Resu
     // What cannot be loaded here would stop every server.
     ModelParts::read(dir, WeightFormat::F32)?;
     let files = cluster.put_model(name, dir)?;
-    let changed = cluster.change_and_apply(app, |registry| match registry.models.get(name) {
-        Some(there) if there.hash != files.hash => {
-            let detail = format!("there is a model {name:?} with other files; choose another name");
-            Err(ChangeProblem(Problem::new(Kind::Conflict, detail)))
-        }
-        _ => {
-            registry.models.insert(name.to_owned(), files.clone());
-            Ok(())
-        }
-    });
+    let changed =
+        cluster.change_and_apply(&app.registry, |registry| match registry.models.get(name) {
+            Some(there) if there.hash != files.hash => {
+                let detail =
+                    format!("there is a model {name:?} with other files; choose another name");
+                Err(ChangeProblem(Problem::new(Kind::Conflict, detail)))
+            }
+            _ => {
+                registry.models.insert(name.to_owned(), files.clone());
+                Ok(())
+            }
+        });
     changed.map_err(|problem| LoadError::System(problem.detail))
 }
 

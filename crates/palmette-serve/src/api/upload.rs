@@ -11,53 +11,37 @@ use axum::http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use tempfile::NamedTempFile;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 
-use super::catalogs::UPLOAD;
-use super::recommend::blocking;
-use crate::config::ServeConfig;
+use crate::app::App;
+use crate::domain::background::blocking;
+use crate::domain::catalog_files::UPLOAD;
+use crate::domain::upload_room::Permit;
 use crate::problem::{Kind, Problem};
-use crate::server::App;
 
 /// Bytes a second that a body must arrive by, once the first read timeout is over: one that trickles holds its room for ever.
 const LEAST_PACE: f64 = 65536.0;
-/// Uploads of the largest size that have room at once.
-const WHOLE_UPLOADS: usize = 4;
-/// Unit of room.
-const UNIT: usize = 1024;
-
-/// Room for the bodies that are being read or wait to be applied.
-#[derive(Debug)]
-pub(crate) struct Room(Arc<Semaphore>);
-
-impl Room {
-    pub(crate) fn new(config: &ServeConfig) -> Self {
-        let units = config.max_upload.div_ceil(UNIT).saturating_mul(WHOLE_UPLOADS);
-        Self(Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))))
-    }
-}
-
 /// A body on its way.
 pub(crate) struct Upload<'a> {
     app: &'a Arc<App>,
     body: Body,
     began: Instant,
     received: usize,
-    held: Option<OwnedSemaphorePermit>,
+    held: Option<Permit>,
 }
 
 /// A body in memory; its room is free again when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) bytes: Vec<u8>,
-    _room: Option<OwnedSemaphorePermit>,
+    _room: Option<Permit>,
 }
 
 /// A body in a file, which goes when this is dropped.
 #[derive(Debug)]
 pub(crate) struct HeldFile {
     pub(crate) file: NamedTempFile,
-    _room: Option<OwnedSemaphorePermit>,
+    _room: Option<Permit>,
 }
 
 impl<'a> Upload<'a> {
@@ -111,25 +95,9 @@ impl<'a> Upload<'a> {
             if self.received > self.most() {
                 return Err(self.too_large());
             }
-            self.take_room()?;
+            self.app.room.take(self.received, &mut self.held)?;
             return Ok(Some(data));
         }
-    }
-
-    /// Takes room for what has arrived.
-    fn take_room(&mut self) -> Result<(), Problem> {
-        let held = self.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let more = self.received.div_ceil(UNIT).saturating_sub(held);
-        let more = u32::try_from(more).unwrap_or(u32::MAX);
-        let permit = Arc::clone(&self.app.room.0).try_acquire_many_owned(more).map_err(|_| {
-            let detail = "too many large bodies are on their way; repeat later";
-            Problem::new(Kind::Unavailable, detail).retry_after(1000)
-        })?;
-        match &mut self.held {
-            Some(held) => held.merge(permit),
-            None => self.held = Some(permit),
-        }
-        Ok(())
     }
 
     pub(crate) async fn into_memory(mut self) -> Result<Held, Problem> {

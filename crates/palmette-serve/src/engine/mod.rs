@@ -36,9 +36,9 @@ pub(crate) struct Engine {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Maker of [leases](Lease).
+/// Registrar of targets with the scheduler: leases for their workers, costs of their models.
 #[derive(Clone, Debug)]
-pub(crate) struct Leases(mpsc::Sender<Message>);
+pub(crate) struct Registrar(mpsc::Sender<Message>);
 
 /// Right of a recommender to have workers kept for it. Dropping the lease makes streams let go of them, idle ones too: they hold the
 /// catalog's memory.
@@ -80,9 +80,9 @@ impl Engine {
         Ok(Self { messages, began, next_id: AtomicU64::new(1), threads })
     }
 
-    /// Leases for workers of this engine.
-    pub(crate) fn leases(&self) -> Leases {
-        Leases(self.messages.clone())
+    /// The registrar of this engine.
+    pub(crate) fn registrar(&self) -> Registrar {
+        Registrar(self.messages.clone())
     }
 
     /// The time of the scheduler's clock.
@@ -111,11 +111,6 @@ impl Engine {
         Ticket { id, reply: received, messages: self.messages.clone() }
     }
 
-    /// Makes a model's cost known: its index in shapes.
-    pub(crate) fn set_costs(&self, model: u32, costs: CostModel) {
-        _ = self.messages.send(Message::Costs { model, costs });
-    }
-
     /// Refuses what comes from now on; what was admitted continues. A second call stops what is
     /// left.
     pub(crate) fn drain(&self) {
@@ -133,9 +128,14 @@ impl Drop for Engine {
     }
 }
 
-impl Leases {
+impl Registrar {
     pub(crate) fn lease(&self) -> Lease {
         Lease { is_over: Arc::default(), messages: self.0.clone() }
+    }
+
+    /// Makes a model's cost known: its index in shapes.
+    pub(crate) fn set_costs(&self, model: u32, costs: CostModel) {
+        _ = self.0.send(Message::Costs { model, costs });
     }
 }
 

@@ -11,9 +11,9 @@ use palmette_text::{
 };
 
 use super::request::{self, Answers};
+use crate::app::Drain;
+use crate::domain::texts::ServedText;
 use crate::problem::{Kind, Problem};
-use crate::server::Drain;
-use crate::texts::ServedText;
 use crate::wire::{
     ChatLogprobs, CompletionLogprobs, CustomCall, FinishName, FunctionCall, TextUsage,
     TokenLogprob, ToolCall,

@@ -17,11 +17,11 @@ use super::request::{Part, deadline, named, prepared, submit};
 use super::stream::{EventLines, Events, response};
 use crate::api::body;
 use crate::api::documented::Texts;
-use crate::api::recommend::seconds_since_1970;
+use crate::app::{App, Received};
+use crate::domain::texts::ServedText;
 use crate::problem::Problem;
 use crate::request_id;
-use crate::server::{App, Received};
-use crate::texts::{self, ServedText};
+use crate::wall_clock::seconds_since_1970;
 use crate::wire::{
     Completion, CompletionBody, CompletionChoice, CompletionLogprobs, FinishName, StreamOptions,
 };
@@ -46,7 +46,7 @@ pub(crate) async fn complete(
     body: Body,
 ) -> Result<Response, Problem> {
     let CompletionBody { envelope, question } = body::text(&app, &headers, body).await?;
-    let served = texts::named(&app.registry.table(), envelope.model.as_deref())?;
+    let served = app.registry.table().text(envelope.model.as_deref())?;
     let until = deadline(&app, &envelope, received.0)?;
     let question = prepared(&served, until, move |served, settings, is_gone| {
         question.check(served.model(), settings, is_gone)

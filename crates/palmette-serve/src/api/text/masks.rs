@@ -17,9 +17,9 @@ use super::answer::missed;
 use super::request::{deadline, named, prepared};
 use crate::api::body;
 use crate::api::documented::Texts;
+use crate::app::{App, Received};
+use crate::domain::texts::ServedText;
 use crate::problem::Problem;
-use crate::server::{App, Received};
-use crate::texts::{self, ServedText};
 use crate::wire::{ChatMembers, MaskAnswer, MaskBody, MaskMembers, MaskToken};
 
 /// Bytes of a text, at most: what comes after them is as in longer texts.
@@ -44,7 +44,7 @@ pub(crate) async fn show(
     body: Body,
 ) -> Result<Json<MaskAnswer>, Problem> {
     let MaskBody { envelope, question } = body::text(&app, &headers, body).await?;
-    let served = texts::named(&app.registry.table(), envelope.model.as_deref())?;
+    let served = app.registry.table().text(envelope.model.as_deref())?;
     let until = deadline(&app, &envelope, received.0)?;
     let answered = prepared(&served, until, move |served, settings, is_gone| {
         let TextQuestion { own, text } = question;

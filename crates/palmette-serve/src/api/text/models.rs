@@ -9,8 +9,7 @@ use axum::response::{IntoResponse, Response};
 use super::errors::reshaped;
 use crate::api::documented::Texts;
 use crate::api::targets::text_entry;
-use crate::server::App;
-use crate::texts;
+use crate::app::App;
 use crate::wire::TextModelEntry;
 
 /// Tells of a text model.
@@ -20,7 +19,7 @@ use crate::wire::TextModelEntry;
     responses((status = 200, body = TextModelEntry), Texts)
 )]
 pub(crate) async fn model(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
-    match texts::named(&app.registry.table(), Some(&name)) {
+    match app.registry.table().text(Some(&name)) {
         Ok(served) => Json(text_entry(&served)).into_response(),
         Err(problem) => reshaped(problem.into_response()),
     }

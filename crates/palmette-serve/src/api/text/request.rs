@@ -9,11 +9,11 @@ use palmette_text::question::{CheckError, CheckedText, TextSettings};
 use tokio::sync::{mpsc, watch};
 
 use super::answer::missed;
-use crate::api::recommend::blocking;
+use crate::app::{App, Drain};
+use crate::domain::background::blocking;
+use crate::domain::texts::ServedText;
 use crate::problem::{Kind, OpenAiCode, Problem};
-use crate::server::{App, Drain};
 use crate::text_times::TextTimes;
-use crate::texts::ServedText;
 use crate::wire::TextEnvelope;
 
 /// A prompt that leaves no room for the answer.

@@ -13,10 +13,10 @@ use super::answer::token_text;
 use super::request::refused;
 use crate::api::body;
 use crate::api::documented::Texts;
-use crate::api::recommend::blocking;
+use crate::app::App;
+use crate::domain::background::blocking;
+use crate::domain::texts::ServedText;
 use crate::problem::Problem;
-use crate::server::App;
-use crate::texts::{self, ServedText};
 use crate::wire::{ChatMembers, Detokenize, Detokenized, Tokenize, Tokenized};
 
 /// Cuts a text, or the prompt of a chat, into tokens.
@@ -30,7 +30,7 @@ pub(crate) async fn tokenize(
     body: Body,
 ) -> Result<Json<Tokenized>, Problem> {
     let asked: Tokenize = body::object(&app, &headers, body).await?;
-    let served = texts::named(&app.registry.table(), asked.model.as_deref())?;
+    let served = app.registry.table().text(asked.model.as_deref())?;
     blocking(move || cut(&served, &asked)).await?.map(Json)
 }
 
@@ -77,7 +77,7 @@ pub(crate) async fn detokenize(
     body: Body,
 ) -> Result<Json<Detokenized>, Problem> {
     let asked: Detokenize = body::object(&app, &headers, body).await?;
-    let served = texts::named(&app.registry.table(), asked.model.as_deref())?;
+    let served = app.registry.table().text(asked.model.as_deref())?;
     let vocabulary = served.model().vocabulary().vocabulary();
     let num_tokens = vocabulary.num_tokens();
     if let Some((place, token)) =

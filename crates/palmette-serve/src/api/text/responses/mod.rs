@@ -18,11 +18,10 @@ use super::request::{deadline, named, prepared, submit};
 use super::stream::response;
 use crate::api::body;
 use crate::api::documented::Texts;
-use crate::api::recommend::seconds_since_1970;
+use crate::app::{App, Received};
 use crate::problem::Problem;
 use crate::request_id;
-use crate::server::{App, Received};
-use crate::texts;
+use crate::wall_clock::seconds_since_1970;
 use crate::wire::ResponseBody;
 use events::ResponseEvents;
 use output::Head;
@@ -49,7 +48,7 @@ pub(crate) async fn respond(
 ) -> Result<Response, Problem> {
     let ResponseBody { envelope, question: TextQuestion { own, text } } =
         body::text(&app, &headers, body).await?;
-    let served = texts::named(&app.registry.table(), envelope.model.as_deref())?;
+    let served = app.registry.table().text(envelope.model.as_deref())?;
     let until = deadline(&app, &envelope, received.0)?;
     let mut said = output::said(&own, &text);
     let chat = input::chat(own, text).map_err(Problem::of_faults)?;

@@ -6,7 +6,7 @@ use palmette_text::Usage;
 use serde_json::{Map, Value, json};
 
 use super::super::answer::{Written, call_id, chat_logprobs};
-use crate::texts::ServedText;
+use crate::domain::texts::ServedText;
 use crate::wire::{FinishName, ResponseMembers, TextMembers};
 
 /// Members that all documents of a response have.

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::registry::{LoadError, Table, Target};
+use super::load_error::LoadError;
+use super::registry::{Table, Target};
 
 /// File of the targets in the data directory.
 pub(crate) const NAME: &str = "targets.json";

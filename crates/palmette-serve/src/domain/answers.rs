@@ -9,7 +9,7 @@ use palmette_recommend::{AnswerKey, CheckedQuestion, ModeName};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use crate::registry::Target;
+use super::registry::Target;
 use crate::wire::{AnsweredItem, Shortfall};
 
 /// Cache key: who answers, at which generation, and the checked question.

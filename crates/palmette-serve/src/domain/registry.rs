@@ -16,17 +16,19 @@ use palmette_live::{
 };
 use palmette_model::WeightFormat;
 use palmette_recommend::{RecommendError, Recommender, SpelledView};
-use palmette_replicate::{LogError, Replica};
+use palmette_replicate::Replica;
 
-use crate::api::catalogs::Exported;
-use crate::api::recommend::blocking;
-use crate::cluster;
-use crate::engine::{self, Engine, Lease, Leases};
-use crate::keys::{self, KeysError};
-use crate::models::{LoadedModel, ModelParts, ServedModel};
-use crate::problem::{Kind, Problem};
-use crate::texts::ServedText;
-use crate::writes::Writes;
+use super::background::blocking;
+use super::exported::Exported;
+use super::load_error::LoadError;
+use super::models::{LoadedModel, ModelParts, ServedModel};
+use super::name::{check_name, names};
+use super::permissions;
+use super::texts::ServedText;
+use super::writes::Writes;
+use crate::audit;
+use crate::engine::{self, Lease, Registrar};
+use crate::problem::{Kind, OpenAiCode, Problem};
 
 /// A catalog.
 #[derive(Debug)]
@@ -79,7 +81,9 @@ pub(crate) struct Table {
 /// The table, and the lock of those that change it.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    leases: Leases,
+    registrar: Registrar,
+    /// Width at which the costs of a model are measured.
+    beam_width: usize,
     table: ArcSwap<Table>,
     change: Mutex<Changes>,
     /// Pairs that were asked for as `model:catalog` and have no alias, the latest last.
@@ -100,73 +104,17 @@ pub(crate) struct Changes {
     num_loadings: u64,
 }
 
-/// A server that cannot start, or cannot load what it was told to.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoadError {
-    /// The model's files.
-    #[error(transparent)]
-    Model(#[from] palmette_model::LoadError),
-    /// The model's `semantic_ids.json` or `prompt_template.json`.
-    #[error(transparent)]
-    Format(#[from] palmette_recommend::FormatError),
-    /// A draft head of a model whose levels it cannot draft.
-    #[error(transparent)]
-    Recommend(#[from] RecommendError),
-    /// A catalog file.
-    #[error(transparent)]
-    Catalog(#[from] palmette_catalog::FileError),
-    /// The directory of a live catalog.
-    #[error(transparent)]
-    Live(#[from] palmette_live::LiveError),
-    /// A model and a catalog that do not fit together.
-    #[error("model {model} with catalog {catalog}: {error}")]
-    Pair {
-        /// Name of it.
-        model: String,
-        /// Name of it.
-        catalog: String,
-        /// The reason.
-        error: Box<RecommendError>,
-    },
-    /// The file of keys.
-    #[error(transparent)]
-    Keys(#[from] KeysError),
-    /// A shared log.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// A name that is taken, unknown, or no name.
-    #[error("{0}")]
-    Name(String),
-    /// A text model.
-    #[error("{0}")]
-    Text(String),
-    /// The system.
-    #[error("{0}")]
-    System(String),
-}
-
-/// The longest name.
-const MAX_NAME: usize = 64;
-
-/// Refuses what is no name: it stands in paths, logs, metrics and files.
-pub(crate) fn check_name(what: &str, name: &str) -> Result<(), LoadError> {
-    let is_sound = (1..=MAX_NAME).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-        && !name.starts_with('.');
-    match is_sound {
-        true => Ok(()),
-        false => Err(LoadError::Name(format!(
-            "{name:?} is no name of a {what}: 1 to {MAX_NAME} of A-Z a-z 0-9 . _ -, not beginning with a dot"
-        ))),
-    }
-}
-
 impl Registry {
-    /// An empty table, whose targets have workers kept in the streams that these leases are of.
-    pub(crate) fn new(leases: Leases) -> Self {
-        let (table, change) = (ArcSwap::default(), Mutex::default());
-        Self { leases, table, change, pairs: Mutex::default(), spare: Mutex::default() }
+    /// Makes an empty table, whose targets are registered with the scheduler of `registrar`.
+    pub(crate) fn new(registrar: Registrar, beam_width: usize) -> Self {
+        Self {
+            registrar,
+            beam_width,
+            table: ArcSwap::default(),
+            change: Mutex::default(),
+            pairs: Mutex::default(),
+            spare: Mutex::default(),
+        }
     }
 
     /// The table as it is now.
@@ -237,7 +185,7 @@ impl Registry {
         replica: Replica,
         path: PathBuf,
     ) -> Result<Arc<ServedCatalog>, LoadError> {
-        self.add(name, cluster::source_of(&replica), Some(path), Some(replica))
+        self.add(name, CatalogSource::Live(Arc::clone(replica.live())), Some(path), Some(replica))
     }
 
     fn add(
@@ -287,13 +235,13 @@ impl Registry {
         let target = match self.find_target(name)? {
             Lookup::Target(target) => target,
             Lookup::Pair(model, catalog) => {
-                keys::check_catalog(&catalog)?;
+                permissions::check_catalog(&catalog)?;
                 let this = Arc::clone(self);
                 // The model may be read first.
                 blocking(move || this.pair(model, catalog)).await??
             }
         };
-        keys::check_catalog(&target.catalog.name)?;
+        permissions::check_catalog(&target.catalog.name)?;
         Ok(target)
     }
 
@@ -303,7 +251,36 @@ impl Registry {
         model: &Arc<ServedModel>,
         catalog: &Arc<ServedCatalog>,
     ) -> Result<Target, LoadError> {
-        Target::new(model, catalog, self.leases.lease())
+        Target::new(model, catalog, self.registrar.lease())
+    }
+
+    /// A target of parts that are loaded, with its costs measured.
+    pub(crate) fn make_target(
+        &self,
+        alias: &str,
+        model: &str,
+        catalog: &str,
+    ) -> Result<Arc<Target>, LoadError> {
+        check_name("target", alias)?;
+        let table = self.table();
+        let model = table.models.get(model).ok_or_else(|| {
+            LoadError::Name(format!(
+                "there is no model {model:?}; there are {}",
+                names(&table.models)
+            ))
+        })?;
+        let catalog = table.catalogs.get(catalog).ok_or_else(|| {
+            LoadError::Name(format!(
+                "there is no catalog {catalog:?}; there are {}",
+                names(&table.catalogs)
+            ))
+        })?;
+        let target = self.join(model, catalog)?;
+        target.calibrate(&self.registrar, self.beam_width).map_err(|error| {
+            let (model, catalog) = (model.name.clone(), catalog.name.clone());
+            LoadError::Pair { model, catalog, error: Box::new(error) }
+        })?;
+        Ok(Arc::new(target))
     }
 
     fn find_target(&self, name: Option<&str>) -> Result<Lookup, Problem> {
@@ -388,14 +365,6 @@ fn touch(pairs: &mut Vec<Pair>, key: &(String, String)) -> Option<Arc<Target>> {
     Some(target)
 }
 
-/// Names for a message.
-pub(crate) fn names<T>(of: &BTreeMap<String, T>) -> String {
-    match of.len() {
-        0 => "none".to_owned(),
-        _ => of.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
-    }
-}
-
 impl Table {
     /// The target of requests that name none.
     pub(crate) fn default_target(&self) -> Option<&Arc<Target>> {
@@ -406,6 +375,41 @@ impl Table {
     pub(crate) fn default_alias(&self) -> Option<&String> {
         let is_only = self.targets.len() == 1;
         self.default_target.as_ref().or_else(|| self.targets.keys().next().filter(|_| is_only))
+    }
+
+    /// The text model that a request names, or the only one. The request's key must permit it.
+    pub(crate) fn text(&self, name: Option<&str>) -> Result<Arc<ServedText>, Problem> {
+        let texts = &self.texts;
+        let found = match name {
+            Some(name) => texts.get(name).ok_or_else(|| {
+                let there = names(texts);
+                let detail = format!("there is no text model {name:?}; there are {there}");
+                let problem = Problem::not_found(detail).with_code(OpenAiCode::ModelNotFound);
+                Problem { errors: Problem::invalid("/model", "").errors, ..problem }
+            })?,
+            None => match (texts.values().next(), texts.len()) {
+                (Some(only), 1) => only,
+                (None, _) => {
+                    return Err(Problem::not_found(
+                        "there are no text models; start the server with one (--text)",
+                    ));
+                }
+                _ => {
+                    return Err(Problem::invalid(
+                        "/model",
+                        format!("there are several text models, {}; name one", names(texts)),
+                    ));
+                }
+            },
+        };
+        audit::note(|facts| facts.model = Some(found.name.clone()));
+        match permissions::permits(&found.name) {
+            true => Ok(Arc::clone(found)),
+            false => Err(Problem::new(
+                Kind::Forbidden,
+                format!("the key does not permit model {:?}", found.name),
+            )),
+        }
     }
 
     /// Points an alias at a target. The first alias becomes the default and stays it.
@@ -448,7 +452,7 @@ impl Target {
     /// Fits the model's costs and tells the scheduler, once a model.
     pub(crate) fn calibrate(
         &self,
-        engine: &Engine,
+        registrar: &Registrar,
         beam_width: usize,
     ) -> Result<(), RecommendError> {
         if self.model.calibrated.swap(true, Ordering::Relaxed) {
@@ -456,7 +460,7 @@ impl Target {
         }
         let costs = engine::calibrate(&self.recommender, self.model.index, beam_width)?;
         tracing::info!(model = self.model.name, ?costs, "calibrated");
-        engine.set_costs(self.model.index, costs);
+        registrar.set_costs(self.model.index, costs);
         Ok(())
     }
 

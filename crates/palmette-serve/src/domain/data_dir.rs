@@ -3,8 +3,8 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 
-use crate::api;
-use crate::registry::LoadError;
+use super::catalog_files;
+use super::load_error::LoadError;
 
 /// File that is locked by the process that writes.
 const LOCK: &str = "lock";
@@ -35,7 +35,7 @@ impl DataLock {
         }
         let held = Self(file);
         palmette_storage::remove_temporary_files(data).map_err(|error| system(data, error))?;
-        api::catalogs::clean(data).map_err(|error| system(data, error))?;
+        catalog_files::clean(data).map_err(|error| system(data, error))?;
         Ok(held)
     }
 }

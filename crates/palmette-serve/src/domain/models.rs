@@ -13,7 +13,7 @@ use palmette_model::draft::DraftHead;
 use palmette_model::{Model, WeightFormat};
 use palmette_recommend::{Prompts, RecommendError, Recommender};
 
-use crate::registry::LoadError;
+use super::load_error::LoadError;
 
 /// A model, and its prompts.
 #[derive(Debug)]

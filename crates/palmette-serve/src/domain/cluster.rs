@@ -12,9 +12,7 @@ use std::time::{Duration, Instant};
 
 use palmette_catalog::Catalog;
 use palmette_live::replica::Base;
-use palmette_live::{
-    CatalogSource, LiveCatalog, LiveOptions, LiveReader, ReaderOptions, Schema, SyncPolicy,
-};
+use palmette_live::{LiveCatalog, LiveOptions, LiveReader, ReaderOptions, Schema, SyncPolicy};
 use palmette_model::WeightFormat;
 use palmette_recommend::{LevelFormat, Prompts};
 use palmette_replicate::{
@@ -22,11 +20,12 @@ use palmette_replicate::{
 };
 use tokio::runtime::{Handle, Runtime};
 
-use crate::api;
-use crate::models::ServedModel;
+use super::catalog_files::CATALOGS;
+use super::load_error::LoadError;
+use super::models::ServedModel;
+use super::name::{check_name, names};
+use super::registry::{Registry as ServedRegistry, ServedCatalog, Target, keep_default};
 use crate::problem::{Kind, Problem};
-use crate::registry::{LoadError, ServedCatalog, Target, check_name, keep_default, names};
-use crate::server::App;
 
 /// Directory of the copies below the data directory.
 const REPLICAS: &str = "replicas";
@@ -79,20 +78,14 @@ struct Shown {
 }
 
 impl Cluster {
-    /// Opens a log, gives it what it does not have, and applies its table.
-    pub(crate) fn open(app: &Arc<App>, config: LogConfig) -> Result<Arc<Self>, LoadError> {
+    /// Opens a log and gives it what it does not have; copies lie below a data directory, which the caller has locked.
+    pub(crate) fn open(data: &Path, config: LogConfig) -> Result<Arc<Self>, LoadError> {
         let system = |path: &Path, error: &dyn std::fmt::Display| {
             LoadError::System(format!("{}: {error}", path.display()))
         };
-        let data = app.config.data_dir.as_ref().ok_or_else(|| {
-            LoadError::System(
-                "a server of a shared log needs a data directory for its copies".into(),
-            )
-        })?;
         let root = data.join(REPLICAS);
-        app.lock_data_dir()?;
         // Uploads lie in these on their way to the log.
-        for dir in [root.clone(), data.join("models"), data.join(api::catalogs::CATALOGS)] {
+        for dir in [root.clone(), data.join("models"), data.join(CATALOGS)] {
             std::fs::create_dir_all(&dir).map_err(|error| system(&dir, &error))?;
         }
         // What was being fetched when the process before ended.
@@ -221,20 +214,20 @@ impl Cluster {
     /// Makes a version of the table, and applies it here.
     pub(crate) fn change_and_apply(
         &self,
-        app: &App,
+        served: &ServedRegistry,
         change: impl FnMut(&mut Registry) -> Result<(), ChangeProblem>,
     ) -> Result<(), Problem> {
         self.change(change).map_err(|ChangeProblem(problem)| problem)?;
-        self.apply(app).map_err(|error| {
+        self.apply(served).map_err(|error| {
             let detail = format!("the table was changed, and cannot be applied here: {error}");
             Problem::new(Kind::Unavailable, detail).retry_after(1000)
         })
     }
 
     /// Applies the newest version of the table, where it was not applied.
-    pub(crate) fn apply(&self, app: &App) -> Result<(), LoadError> {
+    pub(crate) fn apply(&self, served: &ServedRegistry) -> Result<(), LoadError> {
         let mut number = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
-        let applied = self.try_apply(app, &mut number);
+        let applied = self.try_apply(served, &mut number);
         let mut shown = self.shown();
         shown.is_applying = false;
         match &applied {
@@ -260,13 +253,13 @@ impl Cluster {
         applied
     }
 
-    fn try_apply(&self, app: &App, applied: &mut u64) -> Result<(), LoadError> {
+    fn try_apply(&self, served: &ServedRegistry, applied: &mut u64) -> Result<(), LoadError> {
         let newest = self.runtime().block_on(self.registry.newest())?;
         let Some((number, registry)) = newest.filter(|(number, _)| *number != *applied) else {
             return Ok(());
         };
         self.shown().is_applying = true;
-        let table = app.registry.table();
+        let table = served.table();
         for (name, files) in &registry.models {
             if table.models.contains_key(name) {
                 continue;
@@ -275,7 +268,7 @@ impl Cluster {
             if !dir.is_dir() {
                 self.runtime().block_on(self.registry.fetch_model(files, &dir))?;
             }
-            app.registry.load_model(name, &dir, self.weights)?;
+            served.load_model(name, &dir, self.weights)?;
         }
         let identity_of = |catalog: &ServedCatalog| {
             catalog.replica.as_ref().map(|replica| replica.status().identity.to_string())
@@ -287,9 +280,9 @@ impl Cluster {
             }
             let replica = self.open_replica(name, identity)?;
             let path = self.root.join(format!("{name}-{identity}"));
-            app.registry.add_replica(name, replica, path)?;
+            served.add_replica(name, replica, path)?;
         }
-        let now = app.registry.table();
+        let now = served.table();
         let mut made: Vec<(String, Arc<Target>)> = Vec::new();
         for (alias, (model, catalog)) in &registry.targets {
             let is_same = now.targets.get(alias).is_some_and(|target| {
@@ -299,10 +292,10 @@ impl Cluster {
                     && of(catalog).is_some_and(|of| Arc::ptr_eq(of, &target.catalog))
             });
             if !is_same {
-                made.push((alias.clone(), app.make_target(alias, model, catalog)?));
+                made.push((alias.clone(), served.make_target(alias, model, catalog)?));
             }
         }
-        let gone = app.registry.change(|table, _| {
+        let gone = served.change(|table, _| {
             table.targets.extend(made);
             table.targets.retain(|alias, _| registry.targets.contains_key(alias));
             table.default_target.clone_from(&registry.default_target);
@@ -319,7 +312,7 @@ impl Cluster {
             self.remove_model(model);
         }
         for catalog in gone.iter().chain(table.catalogs.values()) {
-            let now = app.registry.table();
+            let now = served.table();
             if !now.catalogs.values().any(|served| Arc::ptr_eq(served, catalog)) {
                 self.leave(catalog);
             }
@@ -360,15 +353,15 @@ impl Cluster {
     }
 
     /// Begins to follow the table.
-    pub(crate) fn follow(self: &Arc<Self>, app: &Arc<App>) -> Result<(), LoadError> {
-        let (this, app) = (Arc::downgrade(self), Arc::downgrade(app));
-        let follow = move || while follow_once(&this, &app) {};
+    pub(crate) fn follow(self: &Arc<Self>, served: &Arc<ServedRegistry>) -> Result<(), LoadError> {
+        let (this, served) = (Arc::downgrade(self), Arc::downgrade(served));
+        let follow = move || while follow_once(&this, &served) {};
         let thread = std::thread::Builder::new().name("targets".into()).spawn(follow);
         thread.map(drop).map_err(|error| LoadError::System(error.to_string()))
     }
 
     /// Reasons for not being ready.
-    pub(crate) fn reasons(&self, app: &App, max_lag: Duration) -> Vec<String> {
+    pub(crate) fn reasons(&self, served: &ServedRegistry, max_lag: Duration) -> Vec<String> {
         let mut reasons = Vec::new();
         {
             let shown = self.shown();
@@ -377,7 +370,7 @@ impl Cluster {
             let problem = shown.problem.as_ref().map(|(problem, stops)| (problem.as_str(), *stops));
             reasons.extend(reason("the table of targets", lag, problem, max_lag));
         }
-        for (name, catalog) in &app.registry.table().catalogs {
+        for (name, catalog) in &served.table().catalogs {
             let Some(replica) = &catalog.replica else { continue };
             let status = replica.status();
             let problem = status.problem.as_deref().map(|problem| (problem, status.is_stopped));
@@ -397,9 +390,9 @@ impl Drop for Cluster {
 }
 
 /// Looks at the table once; false when nobody serves any more.
-fn follow_once(cluster: &Weak<Cluster>, app: &Weak<App>) -> bool {
+fn follow_once(cluster: &Weak<Cluster>, served: &Weak<ServedRegistry>) -> bool {
     let Some(this) = cluster.upgrade() else { return false };
-    let Some(serving) = app.upgrade() else { return false };
+    let Some(serving) = served.upgrade() else { return false };
     if this.is_closing.load(Ordering::Relaxed) {
         return false;
     }
@@ -499,9 +492,4 @@ impl From<LogError> for ChangeProblem {
     fn from(error: LogError) -> Self {
         Self(Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000))
     }
-}
-
-/// The source of a replica's catalog.
-pub(crate) fn source_of(replica: &Replica) -> CatalogSource {
-    CatalogSource::Live(Arc::clone(replica.live()))
 }

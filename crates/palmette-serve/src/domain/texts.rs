@@ -1,17 +1,15 @@
 //! Text models: loaded ones, each with an engine that writes its texts.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use palmette_text::engine::{Engine, EngineOptions, EngineStatistics};
 use palmette_text::question::{TextDefaults, TextLimits, TextSettings};
 use palmette_text::sources::JsonForm;
 use palmette_text::{TextModel, TextModelOptions, ToolFormat};
 
-use crate::audit;
-use crate::keys;
-use crate::problem::{Kind, OpenAiCode, Problem};
-use crate::registry::{LoadError, Table, names};
+use super::load_error::LoadError;
+use crate::problem::{Kind, Problem};
+use crate::wall_clock::seconds_since_1970;
 
 /// Form of a model's chats, where the files do not say it or say it otherwise.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +65,7 @@ impl ServedText {
             tool_format = tool_format.map(|format| format.name),
             "text model"
         );
-        let loaded = crate::api::recommend::seconds_since_1970() as u64;
+        let loaded = seconds_since_1970() as u64;
         Ok(Self { name: name.to_owned(), engine, tool_format, json: options.json, loaded })
     }
 
@@ -90,49 +88,12 @@ impl ServedText {
                 ..TextDefaults::default()
             },
             tool_format: self.tool_format,
-            now: Some(crate::api::recommend::seconds_since_1970() as i64),
+            now: Some(seconds_since_1970() as i64),
         })
     }
-}
 
-/// The text model that a request names, or the only one. The request's key must permit it.
-pub(crate) fn named(table: &Table, name: Option<&str>) -> Result<Arc<ServedText>, Problem> {
-    let texts = &table.texts;
-    let found = match name {
-        Some(name) => texts.get(name).ok_or_else(|| {
-            let there = names(texts);
-            let detail = format!("there is no text model {name:?}; there are {there}");
-            let problem = Problem::not_found(detail).with_code(OpenAiCode::ModelNotFound);
-            Problem { errors: Problem::invalid("/model", "").errors, ..problem }
-        })?,
-        None => match (texts.values().next(), texts.len()) {
-            (Some(only), 1) => only,
-            (None, _) => {
-                return Err(Problem::not_found(
-                    "there are no text models; start the server with one (--text)",
-                ));
-            }
-            _ => {
-                return Err(Problem::invalid(
-                    "/model",
-                    format!("there are several text models, {}; name one", names(texts)),
-                ));
-            }
-        },
-    };
-    audit::note(|facts| facts.model = Some(found.name.clone()));
-    match keys::permits(&found.name) {
-        true => Ok(Arc::clone(found)),
-        false => Err(Problem::new(
-            Kind::Forbidden,
-            format!("the key does not permit model {:?}", found.name),
-        )),
-    }
-}
-
-/// Brings the metrics of text models up to date.
-pub(crate) fn publish(table: &Table) {
-    for (name, served) in &table.texts {
+    /// Brings the metrics of the model up to date.
+    pub(crate) fn publish(&self) {
         let EngineStatistics {
             waiting,
             writing,
@@ -154,10 +115,10 @@ pub(crate) fn publish(table: &Table) {
             choose_seconds,
             stall_seconds,
             ..
-        } = served.engine.statistics();
+        } = self.engine.statistics();
         let of_model = |more: Option<(&'static str, &'static str)>| {
             let more = more.map(|(label, value)| (label, value.to_owned()));
-            [("model", name.clone())].into_iter().chain(more).collect::<Vec<_>>()
+            [("model", self.name.clone())].into_iter().chain(more).collect::<Vec<_>>()
         };
         for (state, count) in
             [("waiting", waiting), ("writing", writing - parked), ("parked", parked)]
