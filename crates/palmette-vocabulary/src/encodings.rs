@@ -4,9 +4,8 @@ use palmette_core::TokenId;
 
 use crate::byte_pairs::BytePairs;
 use crate::draft::Draft;
-use crate::ends::EndsFound;
 use crate::error::Kind;
-use crate::load::{Format, Source};
+use crate::source::{EndsFound, Format, Source};
 use crate::tokenizer::Method;
 
 /// An encoding: byte-pair ranks, special tokens and the pattern that splits text.

@@ -1,13 +1,12 @@
 //! Ends: the tokens that end the output.
 
-use std::fmt;
 use std::path::Path;
 
 use palmette_core::TokenId;
 use serde_json::Value;
 
 use crate::error::{Kind, invalid};
-use crate::load::{Format, Source};
+use crate::source::{EndsFound, Format, Source};
 
 /// Names that tokens which end the output are known by.
 const WELL_KNOWN: [&str; 15] = [
@@ -27,41 +26,6 @@ const WELL_KNOWN: [&str; 15] = [
     "<EOS>",
     "<｜end▁of▁sentence｜>",
 ];
-
-/// Source of the end tokens of a vocabulary. `Display` says it in a few words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EndsFound {
-    /// The encoding defines them.
-    Encoding,
-    /// [`LoadOptions::end_tokens`](crate::LoadOptions::end_tokens) names them.
-    Options,
-    /// The source itself names them: by this, such as `eos_id in its trainer_spec`.
-    Source(&'static str),
-    /// A configuration file beside the vocabulary names them.
-    File {
-        /// The file's name, such as `generation_config.json`.
-        file: &'static str,
-        /// The key in it, such as `eos_token_id`.
-        key: &'static str,
-    },
-    /// Special tokens with well-known names, in the order of their ids.
-    WellKnownNames(Vec<String>),
-    /// There are none: nothing ends the output.
-    None,
-}
-
-impl fmt::Display for EndsFound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Encoding => f.write_str("by the encoding"),
-            Self::Options => f.write_str("by the options of loading"),
-            Self::Source(key) => write!(f, "by {key}"),
-            Self::File { file, key } => write!(f, "by {key} in {file}"),
-            Self::WellKnownNames(names) => write!(f, "by name: {}", names.join(", ")),
-            Self::None => f.write_str("none found"),
-        }
-    }
-}
 
 /// The end tokens, and how they were found: see the crate documentation. An encoding has no folder.
 pub(crate) fn find(

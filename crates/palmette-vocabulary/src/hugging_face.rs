@@ -11,7 +11,7 @@ mod carried {
     use palmette_core::TokenId;
     use serde_json::Value;
 
-    use crate::TokenizeError;
+    use crate::tokenize_error::TokenizeError;
 
     /// The tokenizer as its file says.
     pub(crate) struct HuggingFace(Box<tokenizers::Tokenizer>);
@@ -80,7 +80,7 @@ mod left_out {
     use palmette_core::TokenId;
     use serde_json::Value;
 
-    use crate::TokenizeError;
+    use crate::tokenize_error::TokenizeError;
 
     /// Refuses every text, and says why.
     pub(crate) struct HuggingFace;

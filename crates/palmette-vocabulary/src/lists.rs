@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::draft::Draft;
 use crate::error::{Kind, invalid};
-use crate::load::{Format, Source};
+use crate::source::{Format, Source};
 use crate::spelling::Spelling;
 use crate::tokenizer::Method;
 

@@ -1,18 +1,17 @@
 //! From a name or path to a vocabulary.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use palmette_core::{TokenId, Vocabulary};
 
-use crate::draft::Draft;
-use crate::ends::{self, EndsFound};
 use crate::error::Kind;
 use crate::options::{Assumption, LoadOptions};
-use crate::tokenizer::{Method, Tokenizer};
+use crate::source::{EndsFound, Format, Source};
+use crate::tokenizer::Tokenizer;
 use crate::{
-    VocabularyLoadError, encodings, lists, sentence_piece, tekken, tiktoken_file, tokenizer_json,
+    VocabularyLoadError, encodings, ends, lists, sentence_piece, tekken, tiktoken_file,
+    tokenizer_json,
 };
 
 /// A vocabulary, and what else its source says.
@@ -33,39 +32,6 @@ pub struct LoadedVocabulary {
     pub specials: Vec<(TokenId, String)>,
     /// Statements that neither the source nor the options make.
     pub assumptions: Vec<Assumption>,
-}
-
-/// The kinds of source of a vocabulary. `Display` says it in a few words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// An encoding carried in the program.
-    Encoding,
-    /// A Hugging Face `tokenizer.json`.
-    TokenizerJson,
-    /// Mistral's `tekken.json`.
-    Tekken,
-    /// A SentencePiece `.model`.
-    SentencePiece,
-    /// Lines `base64 rank`.
-    TiktokenFile,
-    /// A JSON array of pieces, or an object piece → id.
-    Pieces,
-    /// A text with a token a line.
-    TextList,
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Encoding => "tiktoken encoding",
-            Self::TokenizerJson => "tokenizer.json",
-            Self::Tekken => "tekken.json",
-            Self::SentencePiece => "SentencePiece model",
-            Self::TiktokenFile => "tiktoken file",
-            Self::Pieces => "JSON list of pieces",
-            Self::TextList => "text list",
-        })
-    }
 }
 
 /// Loads the encoding of this name, or else the file or folder at this path. An encoding goes before a file of the
@@ -105,17 +71,6 @@ pub fn load_bytes(
     source
         .and_then(|source| finish(name, source, None, options))
         .map_err(|kind| VocabularyLoadError::new(name, kind))
-}
-
-/// Result of the reader of a format.
-#[derive(Debug)]
-pub(crate) struct Source {
-    pub(crate) draft: Draft,
-    pub(crate) format: Format,
-    pub(crate) method: Option<Method>,
-    /// End tokens that the format itself knows, unless a file beside it says otherwise.
-    pub(crate) ends: Option<(Vec<TokenId>, EndsFound)>,
-    pub(crate) assumptions: Vec<Assumption>,
 }
 
 fn read(name_or_path: &str, options: &LoadOptions) -> Result<LoadedVocabulary, Kind> {

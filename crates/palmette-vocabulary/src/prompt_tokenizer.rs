@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::VocabularyLoadError;
 use crate::error::{Kind, invalid};
 use crate::hugging_face::WholeText;
-use crate::tokenizer::TokenizeError;
+use crate::tokenize_error::TokenizeError;
 
 /// The tokenizer of a `tokenizer.json` as transformers' `AutoTokenizer` applies it to a prompt.
 ///

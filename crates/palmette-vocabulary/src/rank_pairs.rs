@@ -12,8 +12,8 @@ mod carried {
     use fancy_regex::Regex;
     use palmette_core::TokenId;
 
-    use crate::TokenizeError;
     use crate::merging::merge;
+    use crate::tokenize_error::TokenizeError;
 
     /// Cuts text by a pattern, then each part by merging its bytes, the pair of lowest rank first (tiktoken).
     pub(crate) struct RankPairs {
@@ -116,7 +116,7 @@ mod carried {
 mod left_out {
     use palmette_core::TokenId;
 
-    use crate::TokenizeError;
+    use crate::tokenize_error::TokenizeError;
 
     /// Refuses every text, and says why.
     pub(crate) struct RankPairs;

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use palmette_core::TokenId;
 
-use crate::TokenizeError;
 use crate::merging::merge;
+use crate::tokenize_error::TokenizeError;
 
 /// Pieces by their text, in which a space is a space.
 pub(crate) struct ScoredPairs {

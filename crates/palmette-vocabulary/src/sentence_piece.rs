@@ -3,12 +3,11 @@
 use palmette_core::TokenId;
 
 use crate::draft::Draft;
-use crate::ends::EndsFound;
 use crate::error::{Kind, invalid};
-use crate::load::{Format, Source};
 use crate::options::{Assumption, LoadOptions};
 use crate::protobuf::{Field, Fields};
 use crate::scored_pairs::{Refusal, ScoredPairs};
+use crate::source::{EndsFound, Format, Source};
 use crate::spelling::{Spelling, fallback_byte};
 use crate::tokenizer::Method;
 

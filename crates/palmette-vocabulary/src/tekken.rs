@@ -5,11 +5,10 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
 use crate::draft::{Draft, MAX_TOKENS};
-use crate::ends::EndsFound;
 use crate::error::{Kind, invalid};
-use crate::load::{Format, Source};
 use crate::options::{Assumption, LoadOptions};
 use crate::rank_pairs::RankPairs;
+use crate::source::{EndsFound, Format, Source};
 use crate::tokenizer::Method;
 
 /// The first special tokens of files that do not list them.

@@ -9,9 +9,9 @@ use crate::draft::Draft;
 use crate::encodings;
 use crate::error::{Kind, invalid};
 use crate::known_ranks::KnownRanks;
-use crate::load::{Format, Source};
 use crate::options::{Assumption, LoadOptions};
 use crate::rank_pairs::RankPairs;
+use crate::source::{Format, Source};
 use crate::tokenizer::Method;
 
 /// True when the first line looks like a tiktoken file's.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::draft::Draft;
 use crate::error::{Kind, invalid};
 use crate::hugging_face::HuggingFace;
-use crate::load::{Format, Source};
 use crate::options::{AngleTokens, Assumption};
+use crate::source::{Format, Source};
 use crate::spelling::Spelling;
 use crate::tokenizer::Method;
 
