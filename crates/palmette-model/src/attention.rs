@@ -14,48 +14,15 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::config::ModelConfig;
+use crate::beam_key_values::OwnPart;
 use crate::encoder_decoder::RelativeBias;
+use crate::head_shape::HeadShape;
 use crate::kernels::{PANEL, RowsMut, RowsRef, Scores, dot, multiply, multiply_add};
-use crate::key_values::{OwnPart, Pieces, PromptPart};
+use crate::key_values::{Pieces, PromptPart};
 
 /// Query rows treated at once: their scores stay in the nearest cache, and a prompt's rows look at few keys after their
 /// own.
 pub(crate) const QUERY_ROWS: usize = 24;
-
-/// Shape of attention heads: their number and their width.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HeadShape {
-    pub(crate) heads: usize,
-    pub(crate) key_heads: usize,
-    pub(crate) head_dim: usize,
-    /// Factor of the products of queries and keys.
-    pub(crate) scale: f32,
-}
-
-impl HeadShape {
-    pub(crate) fn of(config: &ModelConfig) -> Self {
-        Self {
-            heads: config.num_attention_heads,
-            key_heads: config.num_key_value_heads,
-            head_dim: config.head_dim,
-            scale: config.architecture.attention_scale(config.head_dim),
-        }
-    }
-
-    pub(crate) fn query_width(&self) -> usize {
-        self.heads * self.head_dim
-    }
-
-    pub(crate) fn key_value_width(&self) -> usize {
-        self.key_heads * self.head_dim
-    }
-
-    /// The key head that serves a query head.
-    fn key_head(&self, head: usize) -> usize {
-        head / (self.heads / self.key_heads)
-    }
-}
 
 /// The reach of a row among the positions before it, and the biases of their distances.
 #[derive(Clone, Copy, Debug)]
@@ -284,9 +251,9 @@ impl WithSimd for OwnValues<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::beam_key_values::BeamKeyValues;
     use crate::encoder_decoder::{RelativePositions, bias_tables};
-    use crate::key_values::{BeamKeyValues, PromptKeyValues, store_block};
-    use crate::plan::{Plan, SessionOptions};
+    use crate::key_values::{PromptKeyValues, store_block};
 
     const SHAPE: HeadShape = HeadShape { heads: 6, key_heads: 2, head_dim: 10, scale: 0.3 };
 
@@ -407,15 +374,9 @@ mod tests {
     fn of_beams_equals_the_definition() {
         let (q, kv) = (SHAPE.query_width(), 2 * SHAPE.key_value_width());
         let (tokens, rows) = (21, 29);
-        let options = SessionOptions {
-            max_prompt_tokens: tokens,
-            max_beams: rows,
-            max_decode_passes: 3,
-            threads: 1,
-        };
         let key_values = values(tokens * kv, 3);
         let cache = stored(&key_values, tokens);
-        let mut beams = BeamKeyValues::new(SHAPE, 1, &Plan::even(options)).unwrap();
+        let mut beams = BeamKeyValues::new(SHAPE, 1, rows, [rows; 3].into_iter()).unwrap();
         let mut histories: Vec<Vec<Vec<f32>>> = vec![Vec::new(); rows];
         for pass in 0..3 {
             let parents: Vec<u32> = (0..rows).map(|row| (row * 7 % rows) as u32).collect();

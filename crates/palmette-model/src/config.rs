@@ -1,13 +1,8 @@
 //! The shape of a model: sizes, constants and the row of the table of architectures.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::architecture::Architecture;
-use crate::error::LoadError;
-use crate::hugging_face;
 
 /// The sizes and constants of a model, as in its `config.json`, and its architecture. An encoder has the decoder's widths.
 ///
@@ -56,36 +51,6 @@ fn is_plain(architecture: &Architecture) -> bool {
 }
 
 impl ModelConfig {
-    /// Reads `config.json` of a model directory.
-    ///
-    /// # Errors
-    /// When the file cannot be read, a field is missing or outside its range, or the file asks for something that is not
-    /// computed here (an architecture that is no row of [the table](Architecture), experts, quantised weights, another
-    /// activation or kind of rotary positions): ignoring such a field would give wrong logits. The message names the
-    /// field, what would come out wrong, and the way out.
-    pub fn read(path: &Path) -> Result<Self, LoadError> {
-        let bytes = std::fs::read(path).map_err(|e| LoadError::io(path, e))?;
-        Self::parse(path, &bytes)
-    }
-
-    /// Reads the bytes of a `config.json`.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
-        Self::parse(Path::new("config.json"), bytes)
-    }
-
-    fn parse(path: &Path, bytes: &[u8]) -> Result<Self, LoadError> {
-        let value: Value = serde_json::from_slice(bytes)
-            .map_err(|e| LoadError::config(path, format!("is not JSON: {e}")))?;
-        Self::from_json(&value).map_err(|reason| LoadError::config(path, reason))
-    }
-
-    fn from_json(value: &Value) -> Result<Self, String> {
-        hugging_face::read(value)
-    }
-
     /// Checks what the layers rely on: every size is at least 1, heads come in whole groups, a
     /// head's width is even, the two constants are in range, and the bytes of every weight can be
     /// counted.
@@ -148,14 +113,6 @@ impl ModelConfig {
     pub fn key_value_width(&self) -> usize {
         self.num_key_value_heads * self.head_dim
     }
-
-    /// The document written as `config.json`, complete enough for Hugging Face `transformers`: in the older spelling, and in
-    /// version 5's for what that could not say.
-    ///
-    /// `dtype` names how the weights beside it are stored: `float32`, `bfloat16` or `float16`.
-    pub fn to_hugging_face(&self, dtype: &str) -> Value {
-        hugging_face::write(self, dtype)
-    }
 }
 
 /// Fails unless the bytes of weights of this many f32 can be counted. Up to three such matrices are
@@ -175,6 +132,8 @@ fn check_weight_size(factors: &[(&str, usize)]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn tiny() -> Value {

@@ -11,15 +11,58 @@
 
 mod t5;
 
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 
 use crate::architecture::{Architecture, Family, SlidingWindow, WindowLayers};
 use crate::config::ModelConfig;
+use crate::error::LoadError;
 use crate::kernels::Activation;
 use crate::rotary::{Rope, RopeScaling};
 
+impl ModelConfig {
+    /// Reads `config.json` of a model directory.
+    ///
+    /// # Errors
+    /// When the file cannot be read, a field is missing or outside its range, or the file asks for something that is not
+    /// computed here (an architecture that is no row of [the table](Architecture), experts, quantised weights, another
+    /// activation or kind of rotary positions): ignoring such a field would give wrong logits. The message names the
+    /// field, what would come out wrong, and the way out.
+    pub fn read(path: &Path) -> Result<Self, LoadError> {
+        let bytes = std::fs::read(path).map_err(|e| LoadError::io(path, e))?;
+        Self::parse(path, &bytes)
+    }
+
+    /// Reads the bytes of a `config.json`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
+        Self::parse(Path::new("config.json"), bytes)
+    }
+
+    fn parse(path: &Path, bytes: &[u8]) -> Result<Self, LoadError> {
+        let value: Value = serde_json::from_slice(bytes)
+            .map_err(|e| LoadError::config(path, format!("is not JSON: {e}")))?;
+        Self::from_json(&value).map_err(|reason| LoadError::config(path, reason))
+    }
+
+    pub(crate) fn from_json(value: &Value) -> Result<Self, String> {
+        read(value)
+    }
+
+    /// The document written as `config.json`, complete enough for Hugging Face `transformers`: in the older spelling, and in
+    /// version 5's for what that could not say.
+    ///
+    /// `dtype` names how the weights beside it are stored: `float32`, `bfloat16` or `float16`.
+    pub fn to_hugging_face(&self, dtype: &str) -> Value {
+        write(self, dtype)
+    }
+}
+
 /// Reads a whole configuration.
-pub(crate) fn read(value: &Value) -> Result<ModelConfig, String> {
+fn read(value: &Value) -> Result<ModelConfig, String> {
     if !value.is_object() {
         return Err("is no JSON object: a configuration is one, with `model_type` in it".into());
     }
@@ -469,7 +512,7 @@ fn listed_layers(fields: &Fields<'_>, num_layers: usize) -> Result<Option<Vec<bo
 }
 
 /// The document of a configuration; `dtype` says how the weights beside it are stored.
-pub(crate) fn write(config: &ModelConfig, dtype: &str) -> Value {
+fn write(config: &ModelConfig, dtype: &str) -> Value {
     let Architecture { family, activation, window, .. } = &config.architecture;
     if family.has_encoder() {
         return t5::write(config, dtype);

@@ -2,16 +2,18 @@
 
 use std::ops::Range;
 
-use crate::attention::{self, HeadShape, Sight};
+use crate::allocation::zeroed;
+use crate::attention::{self, Sight};
+use crate::beam_key_values::OwnPart;
 use crate::config::ModelConfig;
 use crate::encoder_decoder::{CrossWeights, RelativeBias};
+use crate::head_shape::HeadShape;
 use crate::kernels::{
     Heads, RopeTable, RowsMut, RowsRef, activate_rows, add_normed_rows, multiply_gated,
     rms_norm_rows,
 };
-use crate::key_values::{OwnPart, Pieces, PromptPart};
+use crate::key_values::{Pieces, PromptPart};
 use crate::model::Model;
-use crate::plan::zeroed;
 use crate::weights::LayerWeights;
 
 /// Scratch of one thread for a block of R rows, prompt positions or beams.

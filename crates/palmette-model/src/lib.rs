@@ -13,13 +13,16 @@
 //! number of threads.
 #![deny(unsafe_code)]
 
+mod allocation;
 mod architecture;
 mod attention;
+mod beam_key_values;
 mod blocks;
 mod config;
 pub mod draft;
 mod encoder_decoder;
 mod error;
+mod head_shape;
 mod hugging_face;
 pub mod kernels;
 mod key_values;

@@ -1,8 +1,8 @@
 //! Plans of sessions: their contents, counted before any of it is taken.
 
-use bytemuck::Zeroable;
 use palmette_core::TokenId;
 
+use crate::allocation::{product, sum};
 use crate::attention::QUERY_ROWS;
 use crate::blocks::MAX_BLOCK_ROWS;
 use crate::config::ModelConfig;
@@ -47,7 +47,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Largest number of beams of each pass.
-    pub(crate) fn beams(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn beams(&self) -> impl ExactSizeIterator<Item = usize> {
         let SessionOptions { max_beams, max_decode_passes, .. } = self.options;
         (0..max_decode_passes).map(move |pass| self.beams.map_or(max_beams, |beams| beams[pass]))
     }
@@ -173,22 +173,4 @@ pub(crate) fn score_places(config: &ModelConfig, options: &SessionOptions) -> Op
     let SessionOptions { max_prompt_tokens: t, max_beams: b, max_decode_passes: p, .. } = *options;
     let own = decoder_prompt_tokens(config, t).checked_add(p)?;
     product(&[QUERY_ROWS.min(t.max(b)), own.max(t)])
-}
-
-/// The product, multiplied from the left; `None` when that overflows on the way.
-pub(crate) fn product(factors: &[usize]) -> Option<usize> {
-    factors.iter().try_fold(1_usize, |product, &factor| product.checked_mul(factor))
-}
-
-pub(crate) fn sum(parts: &[usize]) -> Option<usize> {
-    parts.iter().try_fold(0_usize, |sum, &part| sum.checked_add(part))
-}
-
-/// `len` zeros; `None` where there is not the memory for them.
-///
-/// PERF: pages come from the system zeroed and are not written here, so that what a plan has beyond
-/// a request's use costs nothing. Reserving and filling a `Vec` instead: a plan of 8192 beams of
-/// which 2048 were used took 176 ms from `Session::new` to the second pass, not 121.
-pub(crate) fn zeroed<T: Zeroable>(len: usize) -> Option<Vec<T>> {
-    bytemuck::try_zeroed_vec(len).ok()
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use palmette_core::TokenId;
 
-use crate::attention::{HeadShape, QUERY_ROWS};
+use crate::allocation::{product, sum, zeroed};
+use crate::attention::QUERY_ROWS;
 use crate::blocks::{MAX_BLOCK_ROWS, block_rows, for_each_block};
 use crate::config::ModelConfig;
+use crate::head_shape::HeadShape;
 use crate::kernels::PanelRow;
 use crate::key_values::{PAGE_TOKENS, PagedKeyValues, key_rows, value_rows};
 use crate::layers::Workspace;
 use crate::model::Model;
-use crate::plan::{product, sum, zeroed};
 use crate::session::{Ropes, threads_for};
 
 /// Capacity of [`Sequences`]; their memory is planned from this. Each number counts as 1 where it is 0.

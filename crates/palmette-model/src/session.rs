@@ -6,17 +6,19 @@ use std::sync::Arc;
 use palmette_core::TokenId;
 use palmette_decode::{DecodeError, LogitsSource, append_one_by_one};
 
-use crate::attention::HeadShape;
+use crate::allocation::zeroed;
+use crate::beam_key_values::{BeamKeyValues, OwnPart};
 use crate::blocks::{MAX_BLOCK_ROWS, block_rows, for_each_block, worthwhile_threads};
 use crate::config::ModelConfig;
 use crate::draft::DraftHead;
 use crate::encoder_decoder::{EncoderRun, RelativeBias, bias_tables};
+use crate::head_shape::HeadShape;
 use crate::kernels::{RopeTable, rms_norm_rows};
-use crate::key_values::{BeamKeyValues, OwnPart, PromptKeyValues, store_block};
+use crate::key_values::{PromptKeyValues, store_block};
 use crate::layers::{Positions, Workspace};
 use crate::model::Model;
 use crate::plan::{
-    Plan, PlannedBytes, SessionOptions, decoder_prompt_tokens, score_places, workspaces, zeroed,
+    Plan, PlannedBytes, SessionOptions, decoder_prompt_tokens, score_places, workspaces,
 };
 use crate::rotary::Rope;
 use crate::weights::LayerWeights;
@@ -311,7 +313,7 @@ impl Session {
             encoder: EncoderRun::new(model, options.max_prompt_tokens)?,
             prompt,
             prompt_cache: PromptKeyValues::new(shape, layers, prompt_tokens)?,
-            beams: BeamKeyValues::new(shape, layers, plan)?,
+            beams: BeamKeyValues::new(shape, layers, beams, plan.beams())?,
             ropes: Ropes::new(model, positions)?,
             hidden: zeroed(rows * config.hidden_size)?,
             after_prompt: zeroed(config.hidden_size)?,

@@ -3,12 +3,12 @@
 use palmette_core::TokenId;
 
 use super::{RelativeBias, bias_tables};
-use crate::attention::HeadShape;
+use crate::allocation::zeroed;
 use crate::blocks::{block_rows, for_each_block};
+use crate::head_shape::HeadShape;
 use crate::key_values::{PromptKeyValues, store_block};
 use crate::layers::{Encoded, Positions, Workspace};
 use crate::model::Model;
-use crate::plan::zeroed;
 
 /// The encoder's side of a session: one prompt at a time.
 #[derive(Debug)]

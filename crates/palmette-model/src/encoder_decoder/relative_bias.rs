@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::zeroed;
+use crate::allocation::zeroed;
 
 /// The buckets of distances, of each of which a head has learnt a bias.
 ///

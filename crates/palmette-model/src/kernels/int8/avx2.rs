@@ -19,7 +19,7 @@ use std::arch::x86_64::{
     _mm256_storeu_si256, _mm256_sub_epi16, _mm256_xor_si256,
 };
 
-use super::{GROUP, PanelGroup, Product, Sums, bytes_of};
+use super::product::{GROUP, PanelGroup, Product, Sums, bytes_of};
 use crate::kernels::panels::PANEL;
 
 struct Avx2;

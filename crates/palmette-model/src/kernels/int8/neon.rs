@@ -5,7 +5,7 @@ use std::arch::aarch64::{
     vpadalq_s16, vpaddq_s32, vreinterpretq_s8_s32, vst1q_s32,
 };
 
-use super::{GROUP, PanelGroup, Product, Sums};
+use super::product::{GROUP, PanelGroup, Product, Sums};
 use crate::kernels::panels::PANEL;
 
 /// Vectors of a panel's row: four columns each.

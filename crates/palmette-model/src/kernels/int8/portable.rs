@@ -1,6 +1,6 @@
 //! Sums by plain code, which the compiler makes vectors of as it can.
 
-use super::{GROUP, PanelGroup, Product, Sums, bytes_of};
+use super::product::{GROUP, PanelGroup, Product, Sums, bytes_of};
 use crate::kernels::panels::PANEL;
 
 pub(super) struct Portable;

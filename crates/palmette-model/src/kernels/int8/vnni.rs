@@ -6,7 +6,7 @@ use std::arch::x86_64::{
 };
 
 use super::portable::raise;
-use super::{PanelGroup, Product, Sums};
+use super::product::{PanelGroup, Product, Sums};
 use crate::kernels::panels::PANEL;
 
 struct Vnni;
