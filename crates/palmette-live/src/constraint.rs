@@ -9,8 +9,8 @@ use palmette_catalog::{CatalogState, CodeTokens, LevelSpelling, TokensError};
 use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, TokenId, mask};
 
 use crate::gathered::{Gathered, GatheredParts};
-use crate::segment::SegmentView;
-use crate::snapshot::{ItemRef, MAX_SEGMENTS, Snapshot, SnapshotItems};
+use crate::segment::{MAX_SEGMENTS, SegmentView};
+use crate::snapshot::{ItemRef, Snapshot, SnapshotItems};
 
 /// The semantic IDs of a snapshot's items, or of some of them, as sequences of a model's tokens.
 ///

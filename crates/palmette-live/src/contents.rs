@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use palmette_catalog::{Catalog, FileError};
+use palmette_catalog::Catalog;
 use palmette_storage::Check;
 
 use crate::error::LiveError;
@@ -82,7 +82,7 @@ fn open_segment(
     let check = if entry.is_memory { Check::Whole } else { options.check };
     let open = |name: String| {
         let path = dir.join(name);
-        Catalog::open_with(&path, check).map_err(|error| damaged(&path, &error))
+        Catalog::open_with(&path, check).map_err(|error| LiveError::of_file(&path, &error))
     };
     let catalog = open(segment_file(entry.file_number))?;
     let departed = match entry.num_departed {
@@ -90,15 +90,6 @@ fn open_segment(
         _ => Some(open(departed_file(entry.file_number))?),
     };
     Ok(Segment::new(catalog, departed, entry.file_number, true, options.filter_bytes))
-}
-
-/// The error of a file that a live catalog counts on.
-pub(crate) fn damaged(path: &Path, error: &FileError) -> LiveError {
-    let problem = error.problem();
-    match error.is_missing() {
-        true => LiveError::missing_file(path),
-        false => LiveError::damaged(path, format!("{problem}; restore it from a copy")),
-    }
 }
 
 fn check_numbers(dir: &Path, entry: &SegmentEntry, catalog: &Catalog) -> Result<(), LiveError> {

@@ -169,6 +169,15 @@ impl LiveError {
         Kind::Io { path: path.to_owned(), error }.into()
     }
 
+    /// The error of a catalog's file that the live catalog counts on.
+    pub(crate) fn of_file(path: &Path, error: &FileError) -> Self {
+        let problem = error.problem();
+        match error.is_missing() {
+            true => Self::missing_file(path),
+            false => Self::damaged(path, format!("{problem}; restore it from a copy")),
+        }
+    }
+
     pub(crate) fn damaged(path: &Path, problem: impl Into<String>) -> Self {
         Kind::Damaged { path: path.to_owned(), problem: problem.into() }.into()
     }

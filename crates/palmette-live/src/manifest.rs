@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Kind, LiveError};
 use crate::schema::Schema;
-use crate::snapshot::MAX_SEGMENTS;
+use crate::segment::MAX_SEGMENTS;
 
 const VERSION: u32 = 1;
 

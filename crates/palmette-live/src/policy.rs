@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::options::MergePolicy;
-use crate::snapshot::MAX_SEGMENTS;
+use crate::segment::MAX_SEGMENTS;
 
 /// A segment as far as it matters here.
 #[derive(Clone, Copy, Debug)]

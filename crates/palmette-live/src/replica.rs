@@ -27,7 +27,6 @@ use serde_json::{Map, Value};
 
 use crate::batch_keys::{self, BatchKey, BatchKeys, KeyedApplied};
 use crate::checkpoint::{Cause, Keeping, KeysFile, checkpoint, delete_others};
-use crate::contents;
 use crate::error::{Kind, LiveError};
 use crate::live::LiveCatalog;
 use crate::log_entry::{self, LogEntry};
@@ -662,12 +661,12 @@ impl Placed {
 fn place(dir: &Path, base: &BaseFiles, mut next_file_number: u64) -> Result<Placed, LiveError> {
     let mut place_one = |generation: u64, from: &Path| -> Result<Contents, LiveError> {
         let catalog = Catalog::open(&from.join(BASE_CATALOG))
-            .map_err(|error| contents::damaged(&from.join(BASE_CATALOG), &error))?;
+            .map_err(|error| LiveError::of_file(&from.join(BASE_CATALOG), &error))?;
         base.schema.check_catalog(&catalog)?;
         let departed = from.join(BASE_DEPARTED);
         let num_departed = match departed.exists() {
             true => Catalog::open(&departed)
-                .map_err(|error| contents::damaged(&departed, &error))?
+                .map_err(|error| LiveError::of_file(&departed, &error))?
                 .num_items(),
             false => 0,
         };

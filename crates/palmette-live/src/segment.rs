@@ -8,9 +8,11 @@ use palmette_attributes::RankSet;
 use palmette_catalog::Catalog;
 use palmette_catalog::index::ItemSet;
 
-use crate::contents;
 use crate::error::LiveError;
 use crate::segment_filters::SegmentFilters;
+
+/// Largest number of segments of a snapshot, the memory segment included.
+pub const MAX_SEGMENTS: usize = 8;
 
 /// A catalog that is a part of a live one, and never changes.
 pub struct Segment {
@@ -86,7 +88,7 @@ impl Segment {
         catalogs
             .into_iter()
             .flatten()
-            .try_for_each(|catalog| catalog.verify().map_err(|e| contents::damaged(e.path(), &e)))
+            .try_for_each(|catalog| catalog.verify().map_err(|e| LiveError::of_file(e.path(), &e)))
     }
 
     /// This segment in files, as new: with no item cleared in it. What was found out of its items goes with it.

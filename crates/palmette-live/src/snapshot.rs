@@ -10,10 +10,7 @@ use serde::Serialize;
 
 use crate::error::LiveError;
 use crate::schema::{Schema, check_filter};
-use crate::segment::SegmentView;
-
-/// Largest number of segments of a snapshot, the memory segment included.
-pub const MAX_SEGMENTS: usize = 8;
+use crate::segment::{MAX_SEGMENTS, SegmentView};
 
 /// All items of one generation. It never changes; hold the `Arc` for as long as you want to see it.
 #[derive(Debug)]

@@ -18,8 +18,8 @@ use crate::manifest::{Contents, Kept, kept_place};
 use crate::memory::Memory;
 use crate::options::LiveOptions;
 use crate::schema::Schema;
-use crate::segment::{Segment, SegmentView};
-use crate::snapshot::{DamagedSegment, MAX_SEGMENTS, Snapshot};
+use crate::segment::{MAX_SEGMENTS, Segment, SegmentView};
+use crate::snapshot::{DamagedSegment, Snapshot};
 use crate::update::{Applied, Update};
 
 /// All items as of a generation, and what the next entry is applied to.

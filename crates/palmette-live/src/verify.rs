@@ -8,7 +8,6 @@ use palmette_storage::Check;
 use serde::Serialize;
 
 use crate::batch_keys;
-use crate::contents;
 use crate::error::LiveError;
 use crate::live_file;
 use crate::manifest::{
@@ -97,7 +96,7 @@ impl Found<'_> {
             }
             let path = self.dir.join(&name);
             let opened = Catalog::open_with(&path, Check::Whole);
-            self.add(name, opened.map(drop).map_err(|e| contents::damaged(&path, &e)));
+            self.add(name, opened.map(drop).map_err(|e| LiveError::of_file(&path, &e)));
         }
         if let Some(name) = entry.live_file() {
             let read = live_file::read(&self.dir.join(&name), entry.num_items, entry.num_live);
