@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod build_error;
 mod catalog;
 mod constraint;
 mod file;
@@ -43,7 +44,8 @@ pub mod readers;
 mod stats;
 mod tokens;
 
-pub use build::{BuildError, BuildOptions, BuildStage, CatalogBuilder, KindConflict};
+pub use build::{BuildOptions, BuildStage, CatalogBuilder, KindConflict};
+pub use build_error::BuildError;
 pub use catalog::Catalog;
 pub use constraint::CatalogConstraint;
 pub use file::FileError;

@@ -1,9 +1,8 @@
 //! The items that one request may return.
 
-use std::ops::Range;
-
 use palmette_attributes::RankSet;
 
+use super::members::Members;
 use super::prefix_sets::PrefixSets;
 use super::shared_masks::SharedMasks;
 use super::{CatalogState, Index};
@@ -20,34 +19,6 @@ pub struct ItemSet {
     /// Masks of each level that has masks in the index.
     masks: Vec<SharedMasks>,
     prefixes: PrefixSets,
-}
-
-/// A set as one sparse level sees it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Members<'a> {
-    pub(super) ranks: &'a RankSet,
-    /// The level's prefixes that are in; `None` where that is to be found out by their ranks.
-    pub(super) prefixes: Option<&'a RankSet>,
-}
-
-impl Members<'_> {
-    /// Asks for what [`has_child`](Self::has_child) will read.
-    #[inline]
-    pub(super) fn prefetch_child(&self, prefix: u64, ranks: &Range<u64>) {
-        match self.prefixes {
-            Some(prefixes) => prefixes.prefetch(prefix),
-            None => self.ranks.prefetch(ranks.start),
-        }
-    }
-
-    /// True if the prefix with this number and range is in the set.
-    #[inline]
-    pub(super) fn has_child(&self, prefix: u64, ranks: Range<u64>) -> bool {
-        match self.prefixes {
-            Some(prefixes) => prefixes.contains(prefix),
-            None => self.ranks.any_in(ranks),
-        }
-    }
 }
 
 impl Index {

@@ -14,7 +14,9 @@ mod advance;
 mod build;
 mod dense;
 mod item_set;
+mod limits;
 mod mask_rows;
+mod members;
 mod packed_ints;
 mod parts;
 mod plan;
@@ -39,6 +41,7 @@ use sparse::{SparseLevel, SparseMeta};
 pub(crate) use build::too_large;
 pub use build::{DenseError, IndexOptions};
 pub use item_set::ItemSet;
+pub use limits::{MAX_CODE, MAX_ITEMS, MAX_LEVELS};
 pub use mask_rows::MaskRows;
 pub(crate) use packed_ints::{PackedInts, PackedIntsMeta, Packer, bits_for};
 pub use parts::PartScratch;
@@ -46,15 +49,6 @@ pub use plan::{IndexPlan, LevelPlan};
 pub use rows::CodeRows;
 pub use state::CatalogState;
 pub use step::MaskTarget;
-
-/// Largest number of codes that a semantic ID may have.
-pub const MAX_LEVELS: usize = 64;
-
-/// Largest number of items of one index.
-pub const MAX_ITEMS: usize = (u32::MAX - 1) as usize;
-
-/// Largest code at any level.
-pub const MAX_CODE: u32 = i32::MAX as u32;
 
 /// All levels of a set of semantic IDs, over ranks.
 ///

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use palmette_storage::{prefetch, with_bit_instructions};
 
 use super::advance::has_code;
-use super::item_set::Members;
+use super::members::Members;
 use super::sparse::SparseLevel;
 use super::step::{MaskTarget, WINDOW, add_bits, read_masks};
 use super::{CatalogState, Index, ItemSet};

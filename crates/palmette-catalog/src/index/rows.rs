@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::limits::{MAX_CODE, MAX_ITEMS, MAX_LEVELS};
 use super::packed_ints::bits_for;
-use super::{MAX_CODE, MAX_ITEMS, MAX_LEVELS};
 
 /// Semantic IDs in the order in which they were pushed.
 ///

@@ -6,7 +6,7 @@ use palmette_attributes::RankSet;
 use palmette_storage::{SectionsIn, SectionsOut};
 use serde::{Deserialize, Serialize};
 
-use super::item_set::Members;
+use super::members::Members;
 use super::packed_ints::{PackedInts, PackedIntsMeta, PackedReader, Packer, bits_for, num_words};
 use super::position_list::partition_point;
 use super::rank_bits::RankBits;

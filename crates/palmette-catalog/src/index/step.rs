@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use palmette_storage::with_bit_instructions;
 
-use super::item_set::Members;
+use super::members::Members;
 use super::packed_ints::PackedReader;
 use super::sparse::SparseLevel;
 use super::{CatalogState, Index, ItemSet};

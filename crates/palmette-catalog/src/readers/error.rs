@@ -5,9 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::encoding::Encoding;
+use super::format::Format;
+use super::options::SourceOptions;
 use super::utf8::NotUtf8;
-use super::{Format, SourceOptions};
-use crate::build::BuildError;
+use crate::build_error::BuildError;
 use crate::index::MAX_CODE;
 
 /// A source that could not be read.

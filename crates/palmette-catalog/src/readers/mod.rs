@@ -38,6 +38,7 @@ mod checked_sink;
 mod codes;
 mod csv_records;
 mod csv_table;
+mod detect;
 mod encoding;
 mod error;
 mod format;
@@ -57,21 +58,20 @@ mod options;
 mod patch;
 mod python_literal;
 mod sink;
+mod source_items;
 mod utf8;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use crate::item::Item;
 use bare_words::BareWords;
-use sink::DistinctItems;
+use source_items::DistinctItems;
 use utf8::Utf8Reader;
 
 pub use attributes::{
     AttributeReport, AttributeSink, FoundAttributes, parse_attributes, read_attributes,
 };
-pub use cells::CellOptions;
 pub use checked_sink::{CheckedSink, Place};
 pub use codes::{CodesError, parse_codes};
 pub use csv_records::{Dialect, Record, Records, parse_separator, separator_hint};
@@ -80,34 +80,11 @@ pub use format::{Format, UnknownFormat};
 pub use item_columns::{CodeColumns, ItemColumns};
 pub use lists::{check_joints, parse_list_cell};
 pub use moments::Moments;
-pub use options::SourceOptions;
+pub use options::{CellOptions, SourceOptions};
 pub use patch::{Patch, parse_patch};
 pub use python_literal::parse_literal;
 pub use sink::{ItemSink, ReadSummary};
-
-/// The items of one source, in its order.
-///
-/// What a reader returns has distinct item IDs that are not empty, and at least one code an item,
-/// none above [`MAX_CODE`](crate::index::MAX_CODE); lengths of semantic IDs may differ. Items put together otherwise (`From<Vec<Item>>`) are not
-/// checked.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SourceItems {
-    /// The items.
-    pub items: Vec<Item>,
-    /// `lines[i]` is the line, from 1, where `items[i]` starts: for later errors. Empty
-    /// for items that came from no file.
-    pub lines: Vec<u64>,
-    /// The prefix of each level (`a` for codes spelled `<a_12>`), as many as the longest semantic
-    /// ID has codes. Two levels may have the same. `None` where the source spells codes as plain
-    /// numbers or has no items.
-    pub level_prefixes: Option<Vec<String>>,
-}
-
-impl From<Vec<Item>> for SourceItems {
-    fn from(items: Vec<Item>) -> SourceItems {
-        SourceItems { items, lines: Vec::new(), level_prefixes: None }
-    }
-}
+pub use source_items::SourceItems;
 
 /// Reads the items of a file.
 ///

@@ -1,6 +1,24 @@
 //! Field names, packings and spellings that a source has of its own.
 
-use super::CellOptions;
+use crate::ColumnKind;
+
+/// Spelling of a source's values, and the kinds that they are meant to be.
+///
+/// The default is as values look: numbers with a point, nothing but an empty cell or null for a missing value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CellOptions {
+    /// Kinds of attributes. A cell is read as its attribute's kind says: `90210` is a text where that is a keyword.
+    pub kinds: Vec<(String, ColumnKind)>,
+    /// Texts that mean a missing value, such as `NA`; `NaN` and `Infinity` also where JSON has them bare, they and `null` also where
+    /// it stands in a list.
+    pub nulls: Vec<String>,
+    /// Separator of the texts of a list in a cell, such as `|`.
+    pub list_separator: Option<String>,
+    /// Mark before the fraction of a number; a point unless given.
+    pub decimal: Option<char>,
+    /// Mark between the thousands of a number; nothing unless given.
+    pub thousands: Option<char>,
+}
 
 /// Names and spellings of a source that are not the usual ones.
 ///

@@ -1,14 +1,8 @@
 //! Sinks: receivers of items as they are read.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
 use serde_json::{Map, Value};
 
-use super::SourceItems;
-use super::error::{Kind, Problem};
-use crate::build::BuildError;
-use crate::item::Item;
+use crate::build_error::BuildError;
 
 /// Takes items as a reader finds them.
 ///
@@ -40,58 +34,10 @@ pub trait ItemSink {
 pub struct ReadSummary {
     /// Number of items that were pushed.
     pub num_items: u64,
-    /// Prefixes of codes: see [`SourceItems::level_prefixes`].
+    /// Prefixes of codes: see [`SourceItems::level_prefixes`](super::SourceItems::level_prefixes).
     pub level_prefixes: Option<Vec<String>>,
     /// Names of [`SourceOptions::left_out`](super::SourceOptions::left_out) that the source has.
     pub left_out: Vec<String>,
     /// Notes on the source for its users, none of them an error.
     pub notes: Vec<String>,
-}
-
-/// Keeps every item. IDs are not compared.
-impl ItemSink for SourceItems {
-    fn push(
-        &mut self,
-        line: u64,
-        id: String,
-        codes: &[u32],
-        attributes: Map<String, Value>,
-    ) -> Result<(), BuildError> {
-        self.items.push(Item { id, codes: codes.to_vec(), attributes });
-        self.lines.push(line);
-        Ok(())
-    }
-}
-
-/// Keeps every item and refuses an ID that it has seen.
-#[derive(Default)]
-pub(super) struct DistinctItems {
-    pub(super) source: SourceItems,
-    first_lines: HashMap<String, u64>,
-    /// Refusal of the last item, in the words of the readers.
-    pub(super) twice: Option<Problem>,
-}
-
-impl ItemSink for DistinctItems {
-    fn push(
-        &mut self,
-        line: u64,
-        id: String,
-        codes: &[u32],
-        attributes: Map<String, Value>,
-    ) -> Result<(), BuildError> {
-        match self.first_lines.entry(id) {
-            Entry::Vacant(entry) => {
-                let id = entry.key().clone();
-                entry.insert(line);
-                self.source.push(line, id, codes, attributes)
-            }
-            Entry::Occupied(entry) => {
-                let (id, first_line) = (entry.key().clone(), *entry.get());
-                let refusal = BuildError::of_item(line, id.as_str(), "appears twice");
-                self.twice = Some(Problem::at(line, Kind::DuplicateId { id, first_line }));
-                Err(refusal)
-            }
-        }
-    }
 }
