@@ -5,7 +5,8 @@
 //! What only Rust would take for one (`[+--]`) is read as the dialect does.
 
 use super::{
-    Dialect, RegexError,
+    error::RegexError,
+    notation::Dialect,
     reader::{Member, Reader},
 };
 use crate::CharClass;

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
-use super::{Dialect, Flags};
+use super::notation::{Dialect, Flags};
 use crate::CharClass;
 
 static UNICODE_WORD: LazyLock<CharClass> =

@@ -2,7 +2,7 @@
 //! tell apart.
 
 use super::{
-    RegexError,
+    error::RegexError,
     syntax::{Node, Place, Side},
 };
 use crate::CharClass;

@@ -1,7 +1,10 @@
 //! Reads escapes and classes of the dialects of Python and ECMAScript.
 
 use super::{
-    Dialect, RegexError, classes, java,
+    classes,
+    error::RegexError,
+    java,
+    notation::Dialect,
     reader::{Member, Reader},
 };
 use crate::CharClass;

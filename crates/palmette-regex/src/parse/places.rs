@@ -15,9 +15,10 @@ use std::{
 };
 
 use super::{
-    Reading, RegexError,
     conditions::{MAX_KINDS, kinds, simplify},
     equations::{alternate, solve, then},
+    error::RegexError,
+    notation::Reading,
     restrict::{is_nullable, non_empty, with_first, with_last},
     syntax::{Node, Place, Side, class_regex, lower_all},
 };

@@ -1,7 +1,9 @@
 //! Reads the structure of the dialects of Python and ECMAScript: sequences, groups, quantifiers.
 
 use super::{
-    Dialect, Flags, Note, RegexError, classes,
+    classes,
+    error::{Note, RegexError},
+    notation::{Dialect, Flags},
     syntax::{MAX_NESTING, Node},
 };
 use crate::{Budget, CharClass};

@@ -6,7 +6,9 @@ use regex_syntax::{
 };
 
 use super::{
-    Flags, RegexError, classes,
+    classes,
+    error::RegexError,
+    notation::Flags,
     syntax::{MAX_NESTING, Node, Place, Side},
 };
 use crate::{Budget, CharClass};
