@@ -20,49 +20,23 @@
 mod answer;
 mod calls;
 mod document;
+mod error;
 mod format;
 mod members;
+mod options;
 mod request;
 mod rules;
 mod tool;
 mod tool_formats;
 
 pub use crate::json_schema::{PARAMETER_STYLES, ParameterStyle};
+pub use error::StructuralTagError;
+pub use options::StructuralTagOptions;
 pub use tool_formats::{TOOL_FORMATS, ToolFormat};
 
 use crate::json_schema::source::{JsonId, Source};
-use crate::json_schema::{JsonSchemaLimits, JsonSchemaOptions, Warning};
-use crate::{Budget, Grammar, Interrupted, Span};
-
-/// Options under which a structural tag is read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct StructuralTagOptions {
-    /// The options of its schemas.
-    pub json_schema: JsonSchemaOptions,
-}
-
-/// A structural tag that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{}{message}", place(*.span), at(.pointer))]
-pub struct StructuralTagError {
-    /// The place in the source text; `None` for the whole.
-    pub span: Option<Span>,
-    /// The part that it is about, as a JSON pointer.
-    pub pointer: String,
-    /// The rule that is broken, and the way out.
-    pub message: String,
-    /// Interruption of the work, if the budget ran out or it was called off.
-    pub interrupted: Option<Interrupted>,
-}
-
-fn place(span: Option<Span>) -> String {
-    span.map_or(String::new(), |span| format!("{span}: "))
-}
-
-fn at(pointer: &str) -> String {
-    if pointer.is_empty() { String::new() } else { format!("at {pointer:?}: ") }
-}
+use crate::json_schema::{JsonSchemaLimits, Warning};
+use crate::{Budget, Grammar};
 
 /// Reads a structural tag, the `format` of one, or a `response_format` that is one.
 ///

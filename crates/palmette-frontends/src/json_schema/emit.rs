@@ -5,11 +5,11 @@ use std::{rc::Rc, sync::Arc};
 use hashbrown::{HashMap, HashSet};
 
 use super::{
-    Framing,
     arrays::ArraySet,
     cases::Cases,
     compile::{Compiler, Result},
     error::Kind,
+    framing::Framing,
     goals::GoalId,
     json_text::Spelling,
     number_lengths::{has_few_remainders, room},
@@ -17,7 +17,7 @@ use super::{
     numbers::{self, NumberSet},
     objects::ObjectSet,
     options::Digits,
-    parameters::Frame,
+    parameter_styles::Frame,
     sharing,
     strings::StringSet,
 };

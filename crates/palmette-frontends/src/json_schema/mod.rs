@@ -46,6 +46,7 @@ mod error;
 mod exclusion;
 mod few_texts;
 mod formats;
+mod framing;
 mod goals;
 mod json_text;
 mod keywords;
@@ -58,6 +59,7 @@ mod numbers;
 mod object_plan;
 mod objects;
 mod options;
+mod parameter_styles;
 mod parameters;
 pub(super) mod quoted;
 mod resources;
@@ -71,11 +73,12 @@ mod wrappers;
 
 pub(super) use error::REPEATED;
 pub use error::{JsonSchemaError, Warning};
+pub(crate) use framing::Framing;
 pub use options::{
     Digits, Draft, Escapes, Inexpressible, JsonSchemaLimits, JsonSchemaOptions, PropertyOrder,
     Whitespace,
 };
-pub use parameters::{PARAMETER_STYLES, ParameterStyle};
+pub use parameter_styles::{PARAMETER_STYLES, ParameterStyle};
 
 use crate::{Budget, Grammar};
 
@@ -113,17 +116,6 @@ pub fn parse_with_budget(
     budget: &mut Budget<'_>,
 ) -> Result<(Grammar, Vec<Warning>), JsonSchemaError> {
     parse_within(schema_text, options, Framing::default(), budget)
-}
-
-/// The text that a schema's values are a part of.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Framing {
-    /// Values that are no objects are left out: they are arguments of a call.
-    pub(crate) objects: bool,
-    /// The members of an object are parameters between marks.
-    pub(crate) style: Option<&'static ParameterStyle>,
-    /// At most so many blanks in a row, instead of those of [`Whitespace`].
-    pub(crate) max_blanks: Option<u32>,
 }
 
 /// [`parse_with_budget`] for values within another text.

@@ -1,7 +1,7 @@
 //! The grammar of what the start rule reaches.
 
 use super::{
-    LarkOptions, blocks, definitions::Definitions, error::Problems, lower::Draft,
+    blocks, definitions::Definitions, error::Problems, lower::Draft, options::LarkOptions,
     terminals::Terminals,
 };
 use crate::{

@@ -6,7 +6,9 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::{
-    IndentationNames, LarkIndentation, LarkOptions, error::Problems, lower::Draft,
+    error::Problems,
+    lower::Draft,
+    options::{IndentationNames, LarkIndentation, LarkOptions},
     terminals::Terminals,
 };
 use crate::{Regex, Symbol, TerminalKind};

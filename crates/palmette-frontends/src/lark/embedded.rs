@@ -12,11 +12,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::error::Problems;
+use super::options::{LarkLimits, LarkOptions};
 use super::syntax::Expr;
-use super::{LarkLimits, LarkOptions};
 use crate::json_schema::number_text::integers_between;
-use crate::json_schema::source::{Json, JsonId, Source, value_length};
-use crate::json_schema::{self, JsonSchemaLimits, JsonSchemaOptions};
+use crate::json_schema::source::{Json, JsonId, Source};
+use crate::json_schema::{self, JsonSchemaOptions};
 use crate::{Budget, Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalKind};
 
 /// Grammars within grammars past this many are an error: each is read by recursion.
@@ -25,63 +25,7 @@ const MAX_NESTED: u32 = 8;
 /// Characters or words past this many are an error: a part may begin at each of them.
 const MAX_PIECES: usize = 4_096;
 
-/// The length of the word that begins with a directive and has a grammar in braces after it; `None` for other directives.
-///
-/// # Errors
-/// The rule that it breaks.
-pub(super) fn length(source: &str) -> Option<Result<usize, String>> {
-    let (directive, rest) =
-        source.split_at(source[1..].find(|c: char| !c.is_ascii_alphabetic())? + 1);
-    let blanks = rest.len() - rest.trim_start().len();
-    let inside = &rest[blanks..];
-    if !inside.starts_with('{') {
-        return None;
-    }
-    let before = directive.len() + blanks;
-    match directive {
-        "%json" | "%regex" => Some(json_length(inside).map(|length| before + length)),
-        "%lark" => Some(match braces_length(inside) {
-            Some(length) => Ok(before + length),
-            None => Err("a grammar in braces, `%lark {…}`, that is not closed by `}`".to_owned()),
-        }),
-        _ => None,
-    }
-}
-
-fn json_length(source: &str) -> Result<usize, String> {
-    let depth = JsonSchemaLimits::default().max_depth;
-    value_length(source, depth, &mut Budget::unlimited())
-        .map_err(|error| format!("after this comes a JSON object, and it is none: {error}"))
-}
-
-/// The length of a text in braces; those in quotes, regular expressions and comments do not count.
-fn braces_length(source: &str) -> Option<usize> {
-    let (mut depth, mut at) = (0_usize, 0);
-    while let Some(next) = source[at..].chars().next() {
-        let rest = &source[at..];
-        at += match next {
-            '"' => super::tokens::quoted(rest, '"')?,
-            '#' => super::tokens::line_length(rest),
-            '/' if rest.starts_with("//") => super::tokens::line_length(rest),
-            '/' => super::tokens::quoted(rest, '/')?,
-            '{' => {
-                depth += 1;
-                1
-            }
-            '}' => {
-                depth -= 1;
-                if depth == 0 {
-                    return Some(at + 1);
-                }
-                1
-            }
-            other => other.len_utf8(),
-        };
-    }
-    None
-}
-
-/// The grammar of such a word; `None` when it is none, which was reported.
+/// The grammar of a directive with a grammar in braces; `None` when it is none, which was reported.
 pub(super) fn read(range: &Range<usize>, problems: &mut Problems<'_>) -> Option<Expr> {
     let word = &problems.source.text[range.clone()];
     let brace = word.find('{')?;

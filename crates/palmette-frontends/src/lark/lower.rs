@@ -11,10 +11,10 @@ use std::{
 };
 
 use super::{
-    LarkLimits,
     definitions::Definitions,
     emptiness::Emptiness,
     error::Problems,
+    options::LarkLimits,
     syntax::{Definition, Expr, NUMBER},
     terminals::Terminals,
 };

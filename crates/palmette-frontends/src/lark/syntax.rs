@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::parametric::{Condition, Use};
+use super::rule_number::{Condition, Use};
 use crate::{Grammar, Regex, TokenPattern};
 
 /// A name where it stands.

@@ -3,10 +3,10 @@
 use std::{collections::HashMap, ops::Range};
 
 use super::{
-    LarkLimits,
     definitions::Definitions,
     emptiness::{self, Emptiness},
     error::Problems,
+    options::LarkLimits,
     syntax::Expr,
 };
 use crate::{CharClass, Regex, TerminalKind};

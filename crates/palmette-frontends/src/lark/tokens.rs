@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use super::{embedded, error::Problems};
+use super::error::Problems;
+use super::word_lengths::{
+    digits, embedded_length, fits_on_lines, flags, line_length, number_length, quoted, word_length,
+};
 use crate::token_references;
 
 /// Kind of a word.
@@ -124,7 +127,7 @@ pub(super) fn cut(problems: &mut Problems<'_>) -> Vec<Word> {
                 }
             },
             '%' if rest[1..].starts_with(|c: char| c.is_ascii_alphabetic()) => {
-                match embedded::length(rest) {
+                match embedded_length(rest) {
                     None => (Kind::Directive, 1 + word_length(&rest[1..])),
                     Some(Ok(length)) => (Kind::Embedded, length),
                     Some(Err(rule)) => {
@@ -182,52 +185,4 @@ fn name_kind(name: &str, at: usize, problems: &mut Problems<'_>) -> Kind {
         );
     }
     if lower { Kind::RuleName } else { Kind::TerminalName }
-}
-
-/// Length of what `delimiter` opens, both delimiters counted; a backslash takes the next character along.
-pub(super) fn quoted(rest: &str, delimiter: char) -> Option<usize> {
-    let mut inner = rest.char_indices().skip(1);
-    while let Some((at, c)) = inner.next() {
-        if c == '\\' {
-            inner.next();
-        } else if c == delimiter {
-            return Some(at + 1);
-        }
-    }
-    None
-}
-
-/// True when the regular expression in `rest[..end]` has one line, or the flag that lets it have more.
-fn fits_on_lines(rest: &str, end: usize) -> bool {
-    !rest[..end].contains('\n') || rest[end..end + flags(rest, end)].contains('x')
-}
-
-fn flags(rest: &str, end: usize) -> usize {
-    rest[end..].bytes().take_while(|byte| b"imslux".contains(byte)).count()
-}
-
-pub(super) fn line_length(rest: &str) -> usize {
-    rest.find('\n').unwrap_or(rest.len())
-}
-
-/// The length of a name: letters, digits and underscores, with hyphens between them.
-fn word_length(rest: &str) -> usize {
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let bytes = rest.as_bytes();
-    let goes_on = |&(at, &byte): &(usize, &u8)| {
-        is_word(byte) || byte == b'-' && bytes.get(at + 1).is_some_and(|&next| is_word(next))
-    };
-    bytes.iter().enumerate().take_while(goes_on).count()
-}
-
-/// The length of a number, decimal or after `0x` hexadecimal.
-fn number_length(rest: &str) -> usize {
-    let hex = rest
-        .strip_prefix("0x")
-        .map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_hexdigit).count());
-    if hex > 0 { 2 + hex } else { digits(rest) }
-}
-
-fn digits(rest: &str) -> usize {
-    rest.bytes().take_while(u8::is_ascii_digit).count()
 }

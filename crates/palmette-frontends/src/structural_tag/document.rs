@@ -167,7 +167,7 @@ impl Reader<'_, '_> {
         Ok(Part::new(at, format))
     }
 
-    fn unknown(&self, at: JsonId, kind: &str) -> super::StructuralTagError {
+    fn unknown(&self, at: JsonId, kind: &str) -> super::error::StructuralTagError {
         let names: Vec<&str> = FORMATS.iter().map(|(name, _)| *name).collect();
         let hint =
             meant(kind, &names).map_or(String::new(), |name| format!(" (did you mean {name:?}?)"));

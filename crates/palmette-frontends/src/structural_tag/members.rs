@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::StructuralTagError;
+use super::error::StructuralTagError;
 use crate::json_schema::source::{Json, JsonId, Source};
 use crate::json_schema::{REPEATED, Warning};
 pub(super) use crate::misspelling::meant;

@@ -373,7 +373,7 @@ impl Request<'_, '_> {
         name.or(hosted).ok_or_else(|| self.no_choice(at))
     }
 
-    fn no_choice(&self, at: JsonId) -> super::StructuralTagError {
+    fn no_choice(&self, at: JsonId) -> super::error::StructuralTagError {
         self.members.error(
             at,
             "a choice is \"auto\", \"none\", \"required\", a tool by name: {\"type\": \"function\", \"function\": {\"name\": …}} or \

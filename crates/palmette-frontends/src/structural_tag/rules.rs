@@ -1,10 +1,11 @@
 //! Formats to rules.
 
+use super::error::StructuralTagError;
 use super::format::{
     Delimiter, Format, Language, Part, Schema, Separated, Tag, Triggered, Written,
 };
 use super::members::{Result, error as error_at};
-use super::{StructuralTagError, StructuralTagOptions};
+use super::options::StructuralTagOptions;
 use crate::free_text::without;
 use crate::json_schema::quoted::quoted;
 use crate::json_schema::source::{JsonId, Source};
