@@ -186,6 +186,11 @@ impl Recognizer {
         &self.names
     }
 
+    /// Report on dead ends, made when the grammar was made ready; without contextual lexing there are none by competition.
+    pub fn dead_ends(&self) -> &DeadEnds {
+        &self.dead_ends
+    }
+
     /// About how much memory its lexer, as built so far, and its tables take; without the grammar.
     pub fn bytes(&self) -> usize {
         let contexts = self.contexts().map_or(0, Contexts::bytes);

@@ -20,19 +20,23 @@
 mod notes;
 mod places;
 mod pushdown;
+mod risks;
+mod search_failure;
 mod stacks;
 
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 use places::{ConditionId, Places};
-use pushdown::{After, Completable, Control};
+use pushdown::Completable;
+use risks::Risks;
+use search_failure::Failed;
 use stacks::{Forbidden, Nodes, Split, Told};
 
-use super::{ContextId, Contexts, Recognizer};
+use super::contexts::Contexts;
 use crate::lexer::{Guards, Lexer, LexerState};
 use crate::lr::{StateId, Tables};
-use crate::{Budget, Interrupted, LexerError, TerminalId, TerminalSet};
+use crate::{Budget, Interrupted, TerminalId, TerminalSet};
 
 /// A terminal that nothing can follow where some parser states take it, and which no text has there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,47 +64,6 @@ pub(super) struct Exclusion {
     /// Guards by state: what is asked of the text after its lexemes; empty where nothing is anywhere.
     pub(super) guards: Vec<Guards>,
     pub(super) dead_ends: DeadEnds,
-}
-
-/// Cause of a search that came to no end.
-#[derive(Debug)]
-pub(super) enum Failed {
-    /// A limit was exceeded.
-    TooLarge,
-    Interrupted(Interrupted),
-}
-
-/// Risks by context: the terminals with ends after which not every stack is safe.
-#[derive(Debug)]
-struct Risks(HashMap<ContextId, Vec<Risk>>);
-
-/// A terminal in a context.
-#[derive(Debug)]
-struct Risk {
-    terminal: TerminalId,
-    is_ignored: bool,
-    /// Ascending.
-    unsafe_ends: Vec<ConditionId>,
-    has_safe_ends: bool,
-}
-
-impl From<LexerError> for Failed {
-    fn from(error: LexerError) -> Self {
-        error.interrupted().map_or(Self::TooLarge, Self::Interrupted)
-    }
-}
-
-impl From<Interrupted> for Failed {
-    fn from(why: Interrupted) -> Self {
-        Self::Interrupted(why)
-    }
-}
-
-impl Recognizer {
-    /// Report on dead ends, made when the grammar was made ready; without contextual lexing there are none by competition.
-    pub fn dead_ends(&self) -> &DeadEnds {
-        &self.dead_ends
-    }
 }
 
 impl DeadEnds {
@@ -138,7 +101,7 @@ fn find(
     let none = || Exclusion { tables: None, guards: Vec::new(), dead_ends: DeadEnds::NONE };
     let places = Places::find(lexer, tables, contexts, ignored, starts, budget)?;
     let risks = Risks::of_all(&places, ignored);
-    if risks.0.is_empty() {
+    if risks.is_empty() {
         return Ok(none());
     }
     let questions = risks.questions(tables, contexts);
@@ -176,67 +139,6 @@ fn find(
         guards,
         dead_ends: DeadEnds { stuck, are_excluded: true },
     })
-}
-
-impl Risks {
-    fn of_all(places: &Places, ignored: &TerminalSet) -> Self {
-        let mut by_context: HashMap<ContextId, Vec<Risk>> = HashMap::new();
-        for place in places.all() {
-            let risks = by_context.entry(place.context).or_default();
-            for &(terminal, condition) in &*place.ends {
-                let is_ignored = ignored.contains(terminal);
-                let is_safe = match is_ignored {
-                    true => places.at(condition, place.context).is_some_and(|at| at.is_safe),
-                    false => places.is_safe_after(terminal, condition),
-                };
-                let at = risks.iter().position(|risk| risk.terminal == terminal);
-                let at = at.unwrap_or_else(|| {
-                    let (unsafe_ends, has_safe_ends) = (Vec::new(), false);
-                    risks.push(Risk { terminal, is_ignored, unsafe_ends, has_safe_ends });
-                    risks.len() - 1
-                });
-                match is_safe {
-                    true => risks[at].has_safe_ends = true,
-                    false => risks[at].unsafe_ends.push(condition),
-                }
-            }
-        }
-        for risks in by_context.values_mut() {
-            risks.retain(|risk| !risk.unsafe_ends.is_empty());
-            risks.sort_unstable_by_key(|risk| risk.terminal);
-            for risk in risks {
-                risk.unsafe_ends.sort_unstable();
-                risk.unsafe_ends.dedup();
-            }
-        }
-        by_context.retain(|_, risks| !risks.is_empty());
-        Self(by_context)
-    }
-
-    fn of(&self, context: ContextId) -> &[Risk] {
-        self.0.get(&context).map_or(&[], |risks| risks)
-    }
-
-    /// Questions about stacks.
-    fn questions(&self, tables: &Tables, contexts: &Contexts) -> Vec<(Control, StateId)> {
-        let mut questions = Vec::new();
-        for state in tables.states().filter(|&state| tables.sole_reduction(state).is_none()) {
-            for risk in self.of(contexts.of(state)) {
-                if !risk.is_ignored {
-                    questions.push((Control::Before(risk.terminal, After::Safe), state));
-                }
-                for &condition in &risk.unsafe_ends {
-                    let after = After::Condition(condition);
-                    let control = match risk.is_ignored {
-                        true => Control::Between(after),
-                        false => Control::Before(risk.terminal, after),
-                    };
-                    questions.push((control, state));
-                }
-            }
-        }
-        questions
-    }
 }
 
 /// Terminals of which all ends are forbidden wherever they can follow in some state, and after which no lexeme can begin.

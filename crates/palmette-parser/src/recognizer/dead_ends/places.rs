@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
 
-use super::Failed;
+use super::search_failure::Failed;
 use crate::lexer::{Deciding, Demand, Lexer, LexerState};
 use crate::lr::{Action, StateId, Tables};
 use crate::recognizer::vacuous::Entered;

@@ -12,8 +12,8 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::Failed;
 use super::places::{ConditionId, Places};
+use super::search_failure::Failed;
 use crate::lexer::Lexer;
 use crate::lr::{StateId, Tables};
 use crate::recognizer::Contexts;

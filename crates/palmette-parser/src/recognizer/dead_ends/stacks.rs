@@ -8,7 +8,8 @@ use hashbrown::HashMap;
 
 use super::places::ConditionId;
 use super::pushdown::{After, Completable, Control, ControlId};
-use super::{Failed, Risk, Risks};
+use super::risks::{Risk, Risks};
+use super::search_failure::Failed;
 use crate::lr::{StateId, Tables};
 use crate::recognizer::Contexts;
 use crate::{Budget, Symbol, TerminalId};
