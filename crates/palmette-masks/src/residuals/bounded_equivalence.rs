@@ -7,9 +7,10 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::Unread;
 use super::byte_groups::{Groups, NUM_GROUPS, group, group_bit};
-use super::transitions::{Local, Transitions};
+use super::mask_failure::Unread;
+use super::transition_table::Local;
+use super::transitions::Transitions;
 use super::trie_shape::TrieShape;
 use crate::Budget;
 

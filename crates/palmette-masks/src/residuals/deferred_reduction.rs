@@ -10,12 +10,10 @@ use hashbrown::HashMap;
 use palmette_parser::glr::OpenReduction;
 use palmette_parser::lr::StateId;
 
-use super::Unread;
 use super::layer_states::LayerId;
 use super::lexemes::LexemeId;
 use super::place::{ExceptId, Place};
-use super::stack_simulation::{Memos, Outcome, StackSimulation};
-use super::suffix_sets::{SuffixSet, SuffixSetId};
+use super::suffix_set::SuffixSetId;
 use crate::tables::{IndexSet, table_bytes};
 use crate::{NonterminalId, TerminalId};
 
@@ -34,6 +32,13 @@ pub(super) struct DeferredReduction {
     pub(super) reduction: OpenReduction,
 }
 
+/// Result of a simulation with one state at hand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcome {
+    pub(super) suffix_set: SuffixSetId,
+    pub(super) deferred: DeferredId,
+}
+
 /// Set of deferred reductions. A number into [`DeferredSets`]; equal numbers are equal sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DeferredId(u32);
@@ -44,9 +49,9 @@ pub(super) struct DeferredSets {
     /// Ascending.
     sets: IndexSet<Box<[DeferredReduction]>>,
     /// With the state that is missing.
-    steps: HashMap<(DeferredId, StateId), Outcome>,
+    pub(super) steps: HashMap<(DeferredId, StateId), Outcome>,
     /// With what a rule's head goes on.
-    reduced: HashMap<(At, NonterminalId, StateId), Outcome>,
+    pub(super) reduced: HashMap<(At, NonterminalId, StateId), Outcome>,
     bytes: usize,
 }
 
@@ -95,52 +100,5 @@ impl DeferredSets {
     /// Number of states of which only the last decides how a set goes on; 0 where it is empty.
     pub(super) fn missing(&self, id: DeferredId) -> u32 {
         self.get(id).iter().map(|deferred| deferred.reduction.missing).min().unwrap_or(0)
-    }
-}
-
-impl Memos<'_, '_, '_> {
-    /// Resumes a set of deferred reductions with the state that decides: the suffix sets found, as parts of one, and the set deferred then.
-    pub(super) fn step(&mut self, deferred: DeferredId, state: StateId) -> Result<Outcome, Unread> {
-        if let Some(&known) = self.suffix_sets.deferred.steps.get(&(deferred, state)) {
-            return Ok(known);
-        }
-        let step = (deferred, state);
-        let set: Box<[DeferredReduction]> = self.suffix_sets.deferred.get(deferred).into();
-        let known = self.suffix_sets.deferred.missing(deferred);
-        let (mut parts, mut rest) = (Vec::new(), Vec::new());
-        for deferred in set {
-            if deferred.reduction.missing > known {
-                rest.push(deferred.after(known));
-                continue;
-            }
-            let (at, except) = match deferred.at {
-                At::Place(place) => (At::Place(Place { except: None, ..place }), place.except),
-                at @ At::Within(..) => (at, None),
-            };
-            let mut found = self.reduced(at, deferred.reduction.head, state)?;
-            if let Some(except) = except {
-                let residuals = self.fixed.residuals;
-                found.suffix_set = self.suffix_sets.without(found.suffix_set, except, residuals);
-            }
-            if found.suffix_set != SuffixSetId::NOTHING {
-                parts.push(found.suffix_set);
-            }
-            let after = self.suffix_sets.deferred.get(found.deferred).iter();
-            rest.extend(after.map(|deferred| deferred.without(except)));
-        }
-        let suffix_set = self.suffix_sets.intern(SuffixSet { parts, ..SuffixSet::default() });
-        let found = Outcome { suffix_set, deferred: self.suffix_sets.deferred.intern(&mut rest) };
-        self.suffix_sets.deferred.steps.insert(step, found);
-        Ok(found)
-    }
-
-    /// Suffixes that are accepted once a rule's head is on top of a state.
-    fn reduced(&mut self, at: At, head: NonterminalId, state: StateId) -> Result<Outcome, Unread> {
-        if let Some(&known) = self.suffix_sets.deferred.reduced.get(&(at, head, state)) {
-            return Ok(known);
-        }
-        let found = StackSimulation::on(self.reborrow(), state).read_reduced(at, head)?;
-        self.suffix_sets.deferred.reduced.insert((at, head, state), found);
-        Ok(found)
     }
 }

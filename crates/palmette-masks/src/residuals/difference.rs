@@ -12,9 +12,11 @@ use palmette_core::vocabulary_trie::Visit;
 use palmette_regex::expressions::ExprId;
 
 use super::bounded_equivalence::BoundedEquivalence;
-use super::token_effect::{EffectComputation, GuardedEnds, TokenEffect};
-use super::transitions::Local;
-use super::{ResidualId, Unread};
+use super::effect_computation::EffectComputation;
+use super::mask_failure::Unread;
+use super::residual_id::ResidualId;
+use super::token_effect::{GuardedEnds, TokenEffect};
+use super::transition_table::Local;
 
 impl EffectComputation<'_, '_, '_> {
     /// Token effect of a residual as a difference from that of a reference; `None` where more than `most` nodes are left to both. Guarded

@@ -7,7 +7,9 @@ use palmette_parser::lexer::{Lexer, LexerState};
 use palmette_parser::recognizer::{ContextId, Recognizer};
 use palmette_regex::expressions::{Exceeded, ExprId, Expressions, Front, Met};
 
-use super::{ResidualId, Residuals, Unread};
+use super::Residuals;
+use super::mask_failure::Unread;
+use super::residual_id::ResidualId;
 use crate::{Budget, TerminalId};
 
 /// A text at least this long at a lexeme's front is compared with the vocabulary as it is: it is a name, of which there are

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use palmette_parser::blocks::Line;
 
-use super::Unread;
+use super::effect_walk::EffectWalk;
 use super::layer_states::LayerId;
-use super::lexeme_effect::{EffectWalk, HeadEffect, LexemeEffect};
+use super::lexeme_effect::{HeadEffect, LexemeEffect};
 use super::lexemes::LexemeId;
+use super::mask_failure::Unread;
 use super::place::Place;
-use super::stack_simulation::{Fixed, Memos};
+use super::simulation_context::{Fixed, Memos};
 use super::suffix_sets::SuffixSets;
 use super::suffix_trie::SuffixId;
 

@@ -6,9 +6,12 @@ use palmette_core::VocabularyTrie;
 use palmette_parser::glr::StackNode;
 use palmette_parser::recognizer::Recognizer;
 
-use super::stack_nodes::Asked;
-use super::stack_simulation::{Fixed, Memos};
-use super::{Lexemes, Question, SuffixSetId, SuffixSets, Unread};
+use super::lexemes::Lexemes;
+use super::mask_failure::Unread;
+use super::node_answer::{Asked, Question};
+use super::simulation_context::{Fixed, Memos};
+use super::suffix_set::SuffixSetId;
+use super::suffix_sets::SuffixSets;
 use crate::stack_automaton::{MAX_WAYS, follow_stacks};
 use crate::{Budget, Interrupted};
 

@@ -30,21 +30,32 @@
 mod bounded_equivalence;
 mod byte_groups;
 mod deferred_reduction;
+mod deferred_steps;
 mod difference;
+mod effect_computation;
+mod effect_walk;
 mod layer_states;
 mod lexeme_effect;
 mod lexemes;
 mod line_ends;
+mod mask_failure;
 mod mask_reading;
+mod node_answer;
 mod place;
 mod quotient_trie;
+mod quotient_walk;
 mod references;
+mod residual_id;
+mod simulation_context;
+mod simulation_memory;
 mod stack_nodes;
 mod stack_simulation;
 mod stack_worklist;
+mod suffix_set;
 mod suffix_sets;
 mod suffix_trie;
 mod token_effect;
+mod transition_table;
 mod transitions;
 mod trie_shape;
 
@@ -59,18 +70,21 @@ use palmette_regex::expressions::{ByteClasses, Exceeded, ExprId, ExpressionLimit
 
 pub(super) use layer_states::{LayerId, LayerState};
 pub(super) use lexemes::Lexemes;
+pub(super) use mask_failure::Unread;
 pub(super) use mask_reading::Reading;
+pub(super) use node_answer::{Question, Said};
 use quotient_trie::QuotientTrie;
-pub(super) use stack_nodes::{Question, Said};
+pub(super) use residual_id::ResidualId;
 pub(super) use stack_worklist::StackWorklist;
-pub(super) use suffix_sets::{SuffixSetId, SuffixSets};
+pub(super) use suffix_set::SuffixSetId;
+pub(super) use suffix_sets::SuffixSets;
 use suffix_trie::SuffixTries;
 use token_effect::TokenEffect;
-use transitions::TransitionTable;
+use transition_table::TransitionTable;
 use trie_shape::TrieShape;
 
+use crate::Budget;
 use crate::mask_pool::{Row, RowEncoder};
-use crate::{Budget, Interrupted, LexerError, LimitError};
 
 /// An entry that was not asked for yet.
 const UNKNOWN: u32 = 0;
@@ -85,55 +99,6 @@ const LIMITS: ExpressionLimits =
 
 /// About how much memory an expression takes with its derivatives.
 const EXPRESSION_BYTES: usize = 256;
-
-impl From<Unread> for Interrupted {
-    fn from(unread: Unread) -> Self {
-        match unread {
-            Unread::BeyondLimits => Self::TooManyResiduals,
-            Unread::Interrupted(why) => why,
-        }
-    }
-}
-
-/// Reason that a mask was not put together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unread {
-    /// A limit on residuals, or on the lexer or parser that they are found by, is exceeded.
-    BeyondLimits,
-    /// The budget is used up, or the work was called off.
-    Interrupted(Interrupted),
-}
-
-impl From<Exceeded> for Unread {
-    fn from(exceeded: Exceeded) -> Self {
-        match exceeded {
-            Exceeded::Interrupted(why) => Self::Interrupted(why),
-            _ => Self::BeyondLimits,
-        }
-    }
-}
-
-impl From<LexerError> for Unread {
-    fn from(error: LexerError) -> Self {
-        error.interrupted().map_or(Self::BeyondLimits, Self::Interrupted)
-    }
-}
-
-impl From<LimitError> for Unread {
-    fn from(_: LimitError) -> Self {
-        Self::BeyondLimits
-    }
-}
-
-impl From<Interrupted> for Unread {
-    fn from(why: Interrupted) -> Self {
-        Self::Interrupted(why)
-    }
-}
-
-/// Residual of a terminal. A number into [`Residuals`]; equal numbers are equal residuals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct ResidualId(u32);
 
 /// The residual store of a vocabulary: expressions, lazy DFA rows and token effects. Grows only; threads share it.
 #[derive(Debug)]

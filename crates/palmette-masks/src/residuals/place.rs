@@ -3,21 +3,21 @@
 use palmette_parser::recognizer::ContextId;
 use palmette_regex::expressions::ExprId;
 
+use super::Residuals;
 use super::layer_states::LayerId;
 use super::lexemes::LexemeId;
-use super::stack_nodes::Asked;
-use super::stack_simulation::Fixed;
+use super::node_answer::Asked;
+use super::residual_id::ResidualId;
 use super::suffix_trie::SuffixId;
 use super::token_effect::Except;
-use super::{ResidualId, Residuals, Unread};
-use crate::{Budget, TerminalId};
+use crate::TerminalId;
 
 /// The exceptions of one of the tries of suffixes after a residual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ExceptId {
-    residual: ResidualId,
+    pub(super) residual: ResidualId,
     /// A number into the tries of suffixes.
-    suffixes: u32,
+    pub(super) suffixes: u32,
 }
 
 impl Residuals {
@@ -74,33 +74,5 @@ impl Place {
     /// Place at which a lexeme has ended that puts a condition on the text from here.
     pub(super) fn after_lexeme(self, suffix: SuffixId, condition: ExprId) -> Self {
         Self { suffix, condition, before: None, context: None, ..self }
-    }
-}
-
-impl<'p> Fixed<'p> {
-    /// The places where the lexeme of a residual may have ended with more of tokens to come.
-    ///
-    /// # Errors
-    /// When a limit is exceeded, or the budget is used up.
-    pub(super) fn ends_within(
-        &self,
-        residual: ResidualId,
-        budget: &mut Budget<'_>,
-    ) -> Result<impl Iterator<Item = Place> + use<'p>, Unread> {
-        let effect = self.residuals.effect(self.trie, self.num_words, residual, budget)?;
-        Ok(effect.suffixes.iter().zip(0..).map(move |(ended, suffixes)| {
-            let except = ended.except.as_ref().map(|_| ExceptId { residual, suffixes });
-            Place { except, ..Place::FRONT.after_lexeme(ended.suffixes, ended.condition) }
-        }))
-    }
-
-    /// True when more of tokens is to come at a place that meets its condition.
-    pub(super) fn goes_on(&self, place: Place, budget: &mut Budget<'_>) -> Result<bool, Unread> {
-        let bytes = self.residuals.suffixes.node(place.suffix).bytes();
-        if bytes.is_empty() || place.condition == ExprId::ALL {
-            return Ok(!bytes.is_empty());
-        }
-        let allowed = self.residuals.allowed_by(place.condition, budget)?;
-        Ok(bytes.iter().any(|&byte| allowed.contains(byte)))
     }
 }

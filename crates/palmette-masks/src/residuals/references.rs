@@ -2,9 +2,11 @@
 
 use palmette_regex::expressions::Exceeded;
 
+use super::Residuals;
 use super::bounded_equivalence::BoundedEquivalence;
-use super::token_effect::EffectComputation;
-use super::{ResidualId, Residuals, Unread};
+use super::effect_computation::EffectComputation;
+use super::mask_failure::Unread;
+use super::residual_id::ResidualId;
 use crate::Budget;
 
 /// A byte that is common in tokens: what it leads to again and again is where tokens are mostly consumed.

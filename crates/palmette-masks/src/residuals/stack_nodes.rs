@@ -1,51 +1,16 @@
 //! Stack-automaton nodes of masks, by the lexeme in progress, and of places in tokens.
 
-use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::StateId;
 
-use super::Unread;
-use super::deferred_reduction::DeferredId;
-use super::layer_states::LayerId;
+use super::deferred_reduction::Outcome;
+use super::mask_failure::Unread;
+use super::node_answer::{Asked, Question, Said};
 use super::place::Place;
-use super::stack_simulation::{Memos, Outcome, StackSimulation};
-use super::suffix_sets::{SuffixSetId, SuffixSets};
+use super::simulation_context::Memos;
+use super::stack_simulation::StackSimulation;
+use super::suffix_set::SuffixSetId;
+use super::suffix_sets::SuffixSets;
 use crate::stack_automaton::{AutomatonNodeId, StackAutomaton};
-
-/// Answer of some states of a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Said {
-    /// The tokens that they are sure of.
-    pub(crate) suffix_set: SuffixSetId,
-    pub(super) deferred: DeferredId,
-    pub(super) asked: Asked,
-}
-
-/// Subject of a mask beside the stack: the lexeme in progress, and the state of the layer between lexer and parser.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Question {
-    /// Number that the answers are kept by; that of the lexer state where there are no blocks.
-    pub(crate) number: u32,
-    pub(crate) lexer: LexerState,
-    pub(crate) layer: LayerId,
-}
-
-impl Question {
-    /// Question of a grammar without blocks.
-    pub(crate) fn of_lexer(lexer: LexerState) -> Self {
-        Self { number: lexer.0, lexer, layer: LayerId::NONE }
-    }
-}
-
-/// Subject of a question to a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Asked {
-    /// A mask, whose suffix sets are kept apart: other masks have them without the others.
-    Mask,
-    /// The front of tokens.
-    Front,
-    /// A place within tokens.
-    Within,
-}
 
 impl SuffixSets {
     pub(super) fn nodes(&self, asked: Asked) -> &StackAutomaton<Said> {

@@ -6,30 +6,23 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashSet;
-use palmette_core::{TokenId, VocabularyTrie};
+use palmette_core::TokenId;
 use palmette_parser::blocks::{Letter, Line};
 use palmette_parser::glr::{Lookahead, PartialStack, Settled, Shift, TopId};
 use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::StateId;
-use palmette_parser::recognizer::Recognizer;
 use palmette_regex::expressions::ExprId;
 
-use super::deferred_reduction::{At, DeferredId, DeferredReduction};
+use super::deferred_reduction::{At, DeferredReduction, Outcome};
 use super::layer_states::LayerId;
 use super::lexeme_effect::{HeadEffect, LexemeEffect};
-use super::lexemes::{InProgress, Lexeme, LexemeId};
-use super::place::{ExceptId, Place};
-use super::suffix_sets::{SuffixSet, SuffixSetId, SuffixSets};
-use super::{Lexemes, ResidualId, Residuals, Unread};
-use crate::{Budget, NonterminalId, TerminalId};
-
-/// Result of a simulation with one state at hand.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Outcome {
-    pub(super) suffix_set: SuffixSetId,
-    pub(super) deferred: DeferredId,
-}
+use super::lexemes::{InProgress, LexemeId};
+use super::mask_failure::Unread;
+use super::place::Place;
+use super::residual_id::ResidualId;
+use super::simulation_context::{Fixed, Memos};
+use super::simulation_memory::SimulationMemory;
+use crate::{NonterminalId, TerminalId};
 
 /// Continuation once a lexeme has ended.
 #[derive(Clone, Copy, Debug)]
@@ -43,72 +36,6 @@ struct After {
     ends_line: bool,
     /// Terminal that need not [begin again](Place::follows).
     follows: Option<TerminalId>,
-}
-
-/// Memory of a simulation, kept from one to the next.
-#[derive(Debug, Default)]
-pub(super) struct SimulationMemory {
-    partial: PartialStack,
-    /// The tokens that may follow, as far as they were found.
-    found: SuffixSet,
-    /// True when that is a mask.
-    is_mask: bool,
-    /// The stacks on which lexemes begin at a token's front, and under which conditions.
-    fronts: Vec<(Place, TopId)>,
-    /// Places within tokens at which lexemes begin, and their stacks.
-    begins: Vec<(Place, TopId)>,
-    /// Stacks among them that are followed here.
-    within: Vec<(Place, TopId)>,
-    seen: HashSet<(Place, TopId)>,
-    shifts: Vec<Shift>,
-    /// Head of the lexeme that was added last, and the exceptions there.
-    head: Option<(Arc<HeadEffect>, Option<ExceptId>)>,
-    deferred: Vec<DeferredReduction>,
-}
-
-impl SimulationMemory {
-    fn add_front(&mut self, front: Place, stack: TopId) {
-        if !self.fronts.contains(&(front, stack)) {
-            self.fronts.push((front, stack));
-        }
-    }
-
-    fn clear(&mut self) {
-        self.found.clear();
-        self.is_mask = false;
-        self.fronts.clear();
-        self.begins.clear();
-        self.within.clear();
-        self.seen.clear();
-        self.deferred.clear();
-        self.head = None;
-    }
-}
-
-/// Context that all simulations read.
-#[derive(Clone, Copy)]
-pub(super) struct Fixed<'p> {
-    pub(super) recognizer: &'p Recognizer,
-    pub(super) trie: &'p VocabularyTrie,
-    pub(super) num_words: usize,
-    pub(super) residuals: &'p Residuals,
-    pub(super) lexemes: &'p boxcar::Vec<Lexeme>,
-}
-
-/// Memos that all simulations add to.
-pub(super) struct Memos<'p, 'g, 'b> {
-    pub(super) fixed: Fixed<'p>,
-    pub(super) lexemes: &'g mut Lexemes,
-    pub(super) suffix_sets: &'g mut SuffixSets,
-    pub(super) budget: &'g mut Budget<'b>,
-}
-
-impl<'p, 'b> Memos<'p, '_, 'b> {
-    /// Lends them for a while.
-    pub(super) fn reborrow(&mut self) -> Memos<'p, '_, 'b> {
-        let Self { fixed, lexemes, suffix_sets, budget } = self;
-        Memos { fixed: *fixed, lexemes, suffix_sets, budget }
-    }
 }
 
 /// Simulation of the parser on a stack of which only the topmost state is known.

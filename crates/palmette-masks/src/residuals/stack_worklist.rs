@@ -10,11 +10,13 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use palmette_parser::lr::{StateId, Tables};
 
+use super::Residuals;
 use super::deferred_reduction::DeferredId;
+use super::mask_failure::Unread;
 use super::mask_reading::Reading;
-use super::stack_nodes::{Asked, Question};
-use super::stack_simulation::Memos;
-use super::{Residuals, SuffixSetId, Unread};
+use super::node_answer::{Asked, Question};
+use super::simulation_context::Memos;
+use super::suffix_set::SuffixSetId;
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
 
 /// Nodes to be looked at, in the order in which they were found.

@@ -1,4 +1,4 @@
-//! Sets of suffixes accepted at a place within tokens, by the parser's stack.
+//! Suffix sets of a grammar, and the memos that find them by the parser's stack.
 //!
 //! Whatever lexeme it is, it ends at the same few places of tokens: any string, however many of its characters are left, ends at a quote.
 //! What may come there depends on the parser's stack, and of that mostly on a few states. So it is kept by place and these states, and a
@@ -7,52 +7,17 @@
 use hashbrown::HashMap;
 use palmette_core::TokenId;
 
+use super::Residuals;
 use super::deferred_reduction::DeferredSets;
 use super::layer_states::LayerStates;
 use super::lexeme_effect::LexemeEffects;
 use super::lexemes::LexemeId;
+use super::node_answer::{Asked, Said};
 use super::place::{ExceptId, Place};
-use super::stack_nodes::{Asked, Said};
-use super::stack_simulation::SimulationMemory;
-use super::{ResidualId, Residuals};
+use super::simulation_memory::SimulationMemory;
+use super::suffix_set::{SuffixSet, SuffixSetId};
 use crate::stack_automaton::{AutomatonNodeId, StackAutomaton};
 use crate::tables::{IndexSet, table_bytes};
-
-/// Tokens that may go on at a place.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct SuffixSet {
-    /// Ascending, with the lengths of what is left of them there; 0 before their first byte.
-    pub(super) tokens: Vec<(TokenId, u32)>,
-    /// Residuals by which other tokens are consumed whole, ascending; only before their first byte.
-    pub(crate) consuming: Vec<ResidualId>,
-    /// Sets whose tokens go on too, ascending: those with many tokens, and in the set of a mask, or of a step, all that it is made of.
-    pub(crate) parts: Vec<SuffixSetId>,
-    /// Number of a node from a file, where only the mask of its set is known.
-    pub(crate) restored: Option<u32>,
-}
-
-/// A number into [`SuffixSets`]; equal numbers are equal suffix sets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct SuffixSetId(u32);
-
-impl SuffixSet {
-    pub(super) fn clear(&mut self) {
-        self.tokens.clear();
-        self.consuming.clear();
-        self.parts.clear();
-        self.restored = None;
-    }
-
-    /// Tokens of its own, but for those consumed whole.
-    pub(crate) fn tokens(&self) -> impl ExactSizeIterator<Item = TokenId> {
-        self.tokens.iter().map(|&(token, _)| token)
-    }
-}
-
-impl SuffixSetId {
-    /// The suffix set of no tokens.
-    pub(super) const NOTHING: Self = Self(0);
-}
 
 /// The suffix sets of a grammar, and the stack automata that find them, as far as they were asked for.
 #[derive(Debug)]

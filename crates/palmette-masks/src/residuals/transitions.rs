@@ -1,17 +1,15 @@
-//! Transition table of the residuals that walks meet, dense by byte.
+//! Transitions of the residuals that walks meet, dense by byte.
 
 use std::sync::PoisonError;
 
-use hashbrown::HashMap;
 use palmette_regex::expressions::ExprId;
 
+use super::Residuals;
 use super::byte_groups::{Groups, group_bit};
-use super::{ResidualId, Residuals, Unread};
+use super::mask_failure::Unread;
+use super::residual_id::ResidualId;
+use super::transition_table::{FIRST, KnownResidual, Local, NOWHERE, TransitionTable, UNASKED};
 use crate::Budget;
-
-/// A residual that a walk has met. A number into [`Transitions`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Local(u16);
 
 /// Transitions that a walk asks for: a step is one look-up. The table is kept for later walks, which are likely to
 /// come by the same residuals.
@@ -21,29 +19,8 @@ pub(super) struct Transitions<'a> {
     table: TransitionTable,
 }
 
-/// Transitions met by walks that have ended.
-#[derive(Debug, Default)]
-pub(super) struct TransitionTable {
-    numbers: HashMap<ResidualId, Local>,
-    known: Vec<KnownResidual>,
-    /// Rows by residual and byte: [`UNASKED`], [`NOWHERE`], or a local number after [`FIRST`].
-    rows: Vec<[u16; 256]>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct KnownResidual {
-    residual: ResidualId,
-    ends: Option<ExprId>,
-    /// All steps are known but those by these groups of bytes.
-    incomplete: Groups,
-}
-
 /// A table of more residuals, which would take more than 4 MiB, is not kept.
 const MAX_KEPT: usize = 4096;
-
-const UNASKED: u16 = 0;
-const NOWHERE: u16 = 1;
-const FIRST: u16 = 2;
 
 impl<'a> Transitions<'a> {
     pub(super) fn new(residuals: &'a Residuals) -> Self {
@@ -174,11 +151,5 @@ impl Drop for Transitions<'_> {
                 self.residuals.transition_tables.lock().unwrap_or_else(PoisonError::into_inner);
             tables.push(table);
         }
-    }
-}
-
-impl TransitionTable {
-    fn memory_bytes(&self) -> usize {
-        self.known.capacity() * (size_of::<KnownResidual>() + size_of::<[u16; 256]>() + 16)
     }
 }
