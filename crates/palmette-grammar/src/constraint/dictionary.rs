@@ -1,23 +1,20 @@
-//! Masks by number and by reference, each stored once.
+//! Dictionary of masks by number, each stored once.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use hashbrown::HashMap;
-use palmette_core::{Constraint, TokenId, mask};
+use palmette_core::{TokenId, mask};
 use palmette_masks::PoolId;
-use palmette_parser::recognizer::RecognizerError;
-
-use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
 
 /// Masks of a dictionary take at most this much memory.
 const MAX_BYTES: usize = 256 << 20;
 
-/// The number of a mask in the dictionary of a [`GrammarConstraint`] and its clones.
+/// The number of a mask in the dictionary of a [`GrammarConstraint`](super::GrammarConstraint) and its clones.
 ///
 /// Equal ids are equal masks, and equal masks have equal ids while the dictionary keeps them: it drops everything when it
-/// has grown too large, and ids given out before are then [unknown](GrammarConstraint::mask_of) and never given out again.
+/// has grown too large, and ids given out before are then [unknown](super::GrammarConstraint::mask_of) and never given out again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MaskId {
     generation: u32,
@@ -99,98 +96,13 @@ struct Entries {
 
 /// Masks of which a mask is the union.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Parts {
+pub(super) struct Parts {
     /// Generation of the automaton's memo.
-    generation: u32,
-    parts: Box<[PoolId]>,
+    pub(super) generation: u32,
+    pub(super) parts: Box<[PoolId]>,
     /// The tokens that are taken out of it.
-    denied: Arc<[TokenId]>,
-    ends: bool,
-}
-
-impl GrammarConstraint {
-    /// The mask of [`fill_mask`](Constraint::fill_mask), shared instead of copied.
-    ///
-    /// Cost: where the automaton has been here, some look-ups, and no look at the mask's words. A mask that is not in the
-    /// dictionary yet, and every mask that does not come from the automaton, is filled and looked up by its words.
-    ///
-    /// # Errors
-    /// When a limit of the grammar is exceeded.
-    pub fn mask(
-        &self,
-        state: &GrammarState,
-        scratch: &mut GrammarScratch,
-    ) -> Result<MaskRef, RecognizerError> {
-        self.mask_within(state, scratch, &MaskBudget::unlimited())
-    }
-
-    /// [`mask`](Self::mask) with limits on its work.
-    ///
-    /// # Errors
-    /// As [`fill_mask_within`](Self::fill_mask_within).
-    pub fn mask_within(
-        &self,
-        state: &GrammarState,
-        scratch: &mut GrammarScratch,
-        work: &MaskBudget<'_>,
-    ) -> Result<MaskRef, RecognizerError> {
-        let parts = self.parts(state, scratch, work)?;
-        if let Some(known) = parts.as_ref().and_then(|parts| self.dictionary.known(parts)) {
-            return Ok(known);
-        }
-        let mut words = std::mem::take(&mut scratch.mask);
-        words.resize(mask::num_words(self.num_tokens()), 0);
-        let filled = self.fill_mask_within(state, scratch, &mut words, work);
-        let found = filled.map(|()| self.dictionary.intern(&words, parts));
-        scratch.mask = words;
-        found
-    }
-
-    /// The mask of an id; `None` when it has been dropped since, or is of another constraint.
-    pub fn mask_of(&self, id: MaskId) -> Option<MaskRef> {
-        let kept = self.dictionary.read();
-        let words = kept.masks.get(id.index()).filter(|_| kept.generation == id.generation)?;
-        Some(MaskRef { id, words: Arc::clone(words) })
-    }
-
-    /// All masks of the dictionary from `first` on, in the order of their indices: pass the number of those that a copy has.
-    /// Where the [generation](DictionaryStatistics::generation) is another, a copy has none.
-    pub fn masks(&self, first: usize) -> Vec<MaskRef> {
-        let kept = self.dictionary.read();
-        let generation = kept.generation;
-        let rest = kept.masks.iter().enumerate().skip(first);
-        rest.map(|(index, words)| MaskRef {
-            id: MaskId { generation, index: index as u32 },
-            words: Arc::clone(words),
-        })
-        .collect()
-    }
-
-    /// Contents of the dictionary.
-    pub fn dictionary(&self) -> DictionaryStatistics {
-        self.dictionary.statistics()
-    }
-
-    /// Masks of which that of a state is the union; `None` where the engine cannot say, or not within the work allowed.
-    fn parts(
-        &self,
-        state: &GrammarState,
-        scratch: &mut GrammarScratch,
-        work: &MaskBudget<'_>,
-    ) -> Result<Option<Parts>, RecognizerError> {
-        let Some(position) = state.position().filter(|_| !state.ended()) else { return Ok(None) };
-        let Some(automaton) = self.mask_automaton() else { return Ok(None) };
-        let (parts, budget) = (&mut scratch.parts, &mut work.exploring());
-        let generation = match automaton.parts(&self.recognizer, position, parts, budget) {
-            Ok(generation) => generation,
-            // The mask may be found by walking.
-            Err(RecognizerError::Interrupted(why)) if why.is_limit() => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let ends = self.recognizer.is_accepting(position, &mut scratch.recognizer)?;
-        let denied = self.repeated_names(position, scratch)?;
-        Ok(Some(Parts { generation, parts: scratch.parts.as_slice().into(), denied, ends }))
-    }
+    pub(super) denied: Arc<[TokenId]>,
+    pub(super) ends: bool,
 }
 
 impl MaskDictionary {
@@ -200,16 +112,35 @@ impl MaskDictionary {
         DictionaryStatistics { masks, bytes, generation }
     }
 
+    /// The mask of an id; `None` when it has been dropped since.
+    pub(super) fn mask_of(&self, id: MaskId) -> Option<MaskRef> {
+        let kept = self.read();
+        let words = kept.masks.get(id.index()).filter(|_| kept.generation == id.generation)?;
+        Some(MaskRef { id, words: Arc::clone(words) })
+    }
+
+    /// All masks from the index `first` on.
+    pub(super) fn masks(&self, first: usize) -> Vec<MaskRef> {
+        let kept = self.read();
+        let generation = kept.generation;
+        let rest = kept.masks.iter().enumerate().skip(first);
+        rest.map(|(index, words)| MaskRef {
+            id: MaskId { generation, index: index as u32 },
+            words: Arc::clone(words),
+        })
+        .collect()
+    }
+
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Entries> {
         self.kept.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self, parts: &Parts) -> Option<MaskRef> {
+    pub(super) fn known(&self, parts: &Parts) -> Option<MaskRef> {
         let kept = self.read();
         kept.by_parts.get(parts).map(|&index| kept.at(index))
     }
 
-    fn intern(&self, words: &[u32], parts: Option<Parts>) -> MaskRef {
+    pub(super) fn intern(&self, words: &[u32], parts: Option<Parts>) -> MaskRef {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         if kept.bytes > MAX_BYTES {
             *kept = Entries { generation: kept.generation.wrapping_add(1), ..Entries::default() };

@@ -5,6 +5,9 @@ mod dictionary;
 mod filling;
 mod forced;
 mod history;
+mod mask_budget;
+mod mask_references;
+mod name_tokens;
 mod names;
 mod precompute;
 mod state;
@@ -15,7 +18,7 @@ use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Vocabulary,
 
 pub use batch::{BatchFiller, BatchRow, RowError, RowErrorKind};
 pub use dictionary::{DictionaryStatistics, MaskId, MaskRef};
-pub use filling::MaskBudget;
+pub use mask_budget::MaskBudget;
 pub use precompute::{BackgroundPrecompute, PrecomputeLimits, PrecomputeStop, Precomputed};
 pub use state::GrammarState;
 
@@ -25,7 +28,7 @@ use palmette_parser::recognizer::{Position, Recognizer, RecognizerError, Recogni
 use palmette_regex::tokens::NUMBER_MARK;
 
 use dictionary::MaskDictionary;
-use names::{DeniedNames, NameTokens};
+use name_tokens::{DeniedNames, NameTokens};
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
 ///

@@ -4,61 +4,14 @@
 //! in three places only: a name that begins within a token, one that begins with it, and one of many names that goes on. Such
 //! tokens are few; each is tried.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use hashbrown::HashMap;
-use palmette_core::{TokenId, VocabularyTrie, mask};
-use palmette_masks::PreparedVocabulary;
-use palmette_parser::names::{BegunName, Names, Repeats};
+use palmette_core::{TokenId, mask};
+use palmette_parser::names::{Names, Repeats};
 use palmette_parser::recognizer::{Position, RecognizerError, RecognizerScratch};
 
+use super::name_tokens::NameTokens;
 use super::{GrammarConstraint, GrammarScratch};
-
-/// The tokens of a vocabulary that begin names.
-#[derive(Debug)]
-pub(super) struct NameTokens {
-    /// The tokens within which a name begins and is read in part.
-    within: Box<[(TokenId, BegunName)]>,
-    /// The nodes of the trie at which one may have begun: after blanks and a quote.
-    quotes: Box<[usize]>,
-}
-
-impl NameTokens {
-    fn new(vocabulary: &PreparedVocabulary) -> Self {
-        let texts = vocabulary.vocabulary().texts();
-        let within = texts.filter_map(|(token, text)| Some((token, BegunName::within(text)?)));
-        Self { within: within.collect(), quotes: quotes(vocabulary.trie()) }
-    }
-}
-
-/// At most so many positions are remembered; then the memory begins anew.
-const MAX_KNOWN: usize = 1 << 12;
-
-/// About what an entry of the memory takes, with the position that it keeps alive.
-const KNOWN_BYTES: usize = 256;
-
-/// A thread's memory of the tokens that spell a name which was seen, by position.
-#[derive(Debug, Default)]
-pub(super) struct DeniedNames {
-    /// Tells the constraint and its clones from others.
-    of: Option<Arc<OnceLock<NameTokens>>>,
-    known: HashMap<Position, Arc<[TokenId]>>,
-}
-
-impl DeniedNames {
-    /// About how much memory it takes.
-    pub(super) fn bytes(&self) -> usize {
-        self.known.len() * KNOWN_BYTES
-    }
-
-    /// Forgets all that is of another constraint, or too much.
-    fn turn_to(&mut self, of: &Arc<OnceLock<NameTokens>>) {
-        let same = self.of.as_ref().is_some_and(|known| Arc::ptr_eq(known, of));
-        if !same || self.known.len() >= MAX_KNOWN {
-            *self = Self { of: Some(Arc::clone(of)), known: HashMap::new() };
-        }
-    }
-}
 
 impl GrammarConstraint {
     /// Clears the bits of tokens that spell a name which was seen; all bits where that fails.
@@ -88,11 +41,11 @@ impl GrammarConstraint {
             return Ok(Arc::default());
         }
         scratch.denied_names.turn_to(&self.name_tokens);
-        if let Some(known) = scratch.denied_names.known.get(position) {
+        if let Some(known) = scratch.denied_names.get(position) {
             return Ok(Arc::clone(known));
         }
         let found: Arc<[TokenId]> = self.find_repeated(position, &mut scratch.recognizer)?.into();
-        scratch.denied_names.known.insert(position.clone(), Arc::clone(&found));
+        scratch.denied_names.insert(position.clone(), Arc::clone(&found));
         Ok(found)
     }
 
@@ -174,20 +127,4 @@ impl GrammarConstraint {
             tokens.extend_from_slice(trie.tokens_in(ranks));
         }
     }
-}
-
-/// The nodes of the vocabulary's trie that are reached by blanks and a quote.
-fn quotes(trie: &VocabularyTrie) -> Box<[usize]> {
-    let mut work = vec![0];
-    let mut quotes = Vec::new();
-    while let Some(node) = work.pop() {
-        for child in trie.children(node) {
-            match child.byte {
-                b'"' => quotes.push(child.index),
-                blank if blank.is_ascii_whitespace() => work.push(child.index),
-                _ => {}
-            }
-        }
-    }
-    quotes.into()
 }
