@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::ShopItem;
 use super::brands::{BRANDS, PriceClass, brands_of, price_class};
-use super::departments::{Department, Options, ProductType};
+use super::departments::Department;
 use super::dice::Dice;
+use super::product_types::{Options, ProductType};
+use super::purchases::ShopItem;
 use super::titles::{repeats_a_word, shelf_price, title};
 
 /// Number of codes of level 3 for each form of a product type. A type has at most four forms.

@@ -2,7 +2,7 @@
 
 use super::brands::PriceClass::{self, Budget, Mid, Premium};
 use super::brands::price_class;
-use super::{Shop, ShopItem};
+use super::purchases::ShopItem;
 
 /// Somebody to recommend to: what they like to spend, and what they bought.
 struct Theme {
@@ -78,13 +78,13 @@ impl Theme {
     ///
     /// # Panics
     /// If the shop has too few items of a type, which a test excludes for the shops it makes.
-    fn history(&self, shop: &Shop) -> Vec<usize> {
+    fn history(&self, items: &[ShopItem]) -> Vec<usize> {
         let mut history = Vec::new();
         for &(product_type, words) in self.purchases {
-            let best = (0..shop.items.len())
-                .filter(|&index| shop.items[index].product_type == product_type)
+            let best = (0..items.len())
+                .filter(|&index| items[index].product_type == product_type)
                 .filter(|index| !history.contains(index))
-                .min_by_key(|&index| self.misfit(&shop.items[index], words))
+                .min_by_key(|&index| self.misfit(&items[index], words))
                 .unwrap_or_else(|| panic!("the shop has no more items of type {product_type:?}"));
             history.push(best);
         }
@@ -104,6 +104,6 @@ impl Theme {
 }
 
 /// One history per theme.
-pub(crate) fn sample_histories(shop: &Shop) -> Vec<Vec<usize>> {
-    THEMES.iter().map(|theme| theme.history(shop)).collect()
+pub(crate) fn sample_histories(items: &[ShopItem]) -> Vec<Vec<usize>> {
+    THEMES.iter().map(|theme| theme.history(items)).collect()
 }

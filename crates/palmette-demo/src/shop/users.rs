@@ -5,7 +5,7 @@ use super::departments::Department;
 use super::dice::Dice;
 use super::interests::{INTERESTS, Interest};
 use super::items::NEW_BELOW_DAYS;
-use super::{ShopItem, ShopUser};
+use super::purchases::{ShopItem, ShopUser};
 
 const NUM_USERS: usize = 6_000;
 

@@ -1,7 +1,7 @@
 //! Home office, bed and bath, living room.
 
-use crate::shop::departments::Options::{Colours, Sizes};
-use crate::shop::departments::{ProductType, durable, refill};
+use crate::shop::product_types::Options::{Colours, Sizes};
+use crate::shop::product_types::{ProductType, durable, refill};
 
 const FABRIC: &[&str] =
     &["Oatmeal", "Dusty Rose", "Olive", "Charcoal", "Ivory", "Terracotta", "Sea Blue"];

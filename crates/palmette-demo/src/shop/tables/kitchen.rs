@@ -1,7 +1,7 @@
 //! Baking, cooking, coffee and tea.
 
-use crate::shop::departments::Options::{Colours, Sizes};
-use crate::shop::departments::{ProductType, durable, refill};
+use crate::shop::product_types::Options::{Colours, Sizes};
+use crate::shop::product_types::{ProductType, durable, refill};
 
 const ENAMEL: &[&str] = &["Cream", "Sage", "Graphite", "Cherry Red", "Sky Blue", "Mustard"];
 const GLAZE: &[&str] = &["Speckled White", "Ink Blue", "Sage", "Sand", "Charcoal", "Terracotta"];

@@ -1,7 +1,7 @@
 //! Garden, art and craft, pets, toys.
 
-use crate::shop::departments::Options::{Colours, Sizes};
-use crate::shop::departments::{ProductType, durable, refill};
+use crate::shop::product_types::Options::{Colours, Sizes};
+use crate::shop::product_types::{ProductType, durable, refill};
 
 const CLAY: &[&str] = &["Terracotta", "Anthracite", "Stone", "Sage", "White"];
 const COSY: &[&str] = &["Grey", "Caramel", "Forest Green", "Navy", "Berry"];

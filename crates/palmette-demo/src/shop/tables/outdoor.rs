@@ -1,7 +1,7 @@
 //! Camping and hiking.
 
-use crate::shop::departments::Options::{Colours, Sizes};
-use crate::shop::departments::{ProductType, durable, refill};
+use crate::shop::product_types::Options::{Colours, Sizes};
+use crate::shop::product_types::{ProductType, durable, refill};
 
 const TRAIL: &[&str] =
     &["Moss Green", "Slate Grey", "Burnt Orange", "Midnight Blue", "Sand", "Rust Red"];

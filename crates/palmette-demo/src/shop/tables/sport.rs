@@ -1,7 +1,7 @@
 //! Running, cycling, yoga and fitness.
 
-use crate::shop::departments::Options::{Colours, Sizes};
-use crate::shop::departments::{ProductType, durable, refill};
+use crate::shop::product_types::Options::{Colours, Sizes};
+use crate::shop::product_types::{ProductType, durable, refill};
 
 const BRIGHT: &[&str] = &["Black", "Coral", "Electric Blue", "Lime", "White", "Plum"];
 const CALM: &[&str] = &["Lavender", "Ocean Blue", "Charcoal", "Eucalyptus", "Blush", "Indigo"];
