@@ -26,6 +26,11 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The text of a file with a request, or a part of one.
+pub(crate) fn read_request(path: &Path) -> anyhow::Result<String> {
+    read_text(path, "a request")
+}
+
 /// The text of a file in UTF-8; or in UTF-16 where it begins with a byte order mark, as PowerShell's `>` writes it.
 ///
 /// `what` is what the file is, for messages.

@@ -11,7 +11,7 @@ use palmette_text::engine::{Engine, EngineOptions, Spent, TextStream, Update};
 use palmette_text::{TextEvent, TextModel, TextRequest};
 use serde_json::{Value, json};
 
-use super::GenerateArgs;
+use super::arguments::GenerateArgs;
 use super::question::{Prepared, Question};
 use super::shape::Shape;
 use super::show::Show;

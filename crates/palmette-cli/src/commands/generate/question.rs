@@ -15,7 +15,7 @@ use palmette_text::{
 };
 use serde_json::Value;
 
-use super::GenerateArgs;
+use super::arguments::GenerateArgs;
 use super::shape::Shape;
 use super::show::Show;
 use super::written::{Clock, Written};

@@ -14,8 +14,8 @@ use palmette_text::sources::JsonForm;
 use palmette_text::{Constrained, TextModel, ToolFormat};
 use serde_json::{Value, json};
 
-use super::text_of;
 use crate::commands::grammar::{Spaces, Syntax, resource, resources};
+use crate::input;
 
 /// The constraint of a text: at most one of these.
 #[derive(Clone, Debug, Args)]
@@ -93,9 +93,11 @@ impl ShapeArgs {
                     "standard input has no ending that tells how the grammar is written; say --syntax lark, gbnf, json-schema or regex"
                 );
                 let syntax = self.syntax.map_or_else(|| Syntax::of(path), Ok)?;
-                (syntax, text_of(path)?, path.display().to_string())
+                (syntax, input::read_request(path)?, path.display().to_string())
             }
-            (_, Some(path), _) => (Syntax::JsonSchema, text_of(path)?, path.display().to_string()),
+            (_, Some(path), _) => {
+                (Syntax::JsonSchema, input::read_request(path)?, path.display().to_string())
+            }
             (_, _, Some(pattern)) => (Syntax::Regex, pattern.clone(), "--regex".to_owned()),
             _ => return Ok(None),
         };
@@ -188,6 +190,6 @@ impl Shape {
 
 fn json_file(path: Option<&PathBuf>) -> anyhow::Result<Option<Value>> {
     let Some(path) = path else { return Ok(None) };
-    let value = serde_json::from_str(&text_of(path)?).context("it is no JSON");
+    let value = serde_json::from_str(&input::read_request(path)?).context("it is no JSON");
     Ok(Some(value.with_context(|| path.display().to_string())?))
 }

@@ -6,7 +6,7 @@ use anyhow::Context;
 use palmette_text::Piece;
 use serde_json::json;
 
-use super::GenerateArgs;
+use super::arguments::GenerateArgs;
 use crate::output::print_json;
 
 /// Output of a text, piece by piece.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Run;
+use super::policy_run::Run;
 
 /// Colours that can be told apart by people who see few, on light and on dark ground, with dashes for the later ones, since
 /// lines that lie on each other are the good ones.

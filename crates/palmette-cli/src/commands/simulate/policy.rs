@@ -3,7 +3,7 @@
 use palmette_schedule::simulation::{Ablation, Machine, Policy, Service};
 use palmette_schedule::{Config, CostModel, Micros, Scheduler};
 
-use super::SimulateArgs;
+use super::arguments::SimulateArgs;
 
 /// Policy with its name in the table.
 pub(super) struct Named {

@@ -6,7 +6,7 @@ use anyhow::{Context, bail, ensure};
 use palmette_schedule::{Action, Record, Scheduler};
 use serde_json::json;
 
-use super::lines;
+use super::json_lines::lines;
 use crate::output::{grouped, print, print_json};
 
 pub(super) fn run(path: &Path, json: bool) -> anyhow::Result<()> {

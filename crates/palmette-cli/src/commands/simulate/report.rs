@@ -4,7 +4,8 @@ use palmette_schedule::CostModel;
 use palmette_schedule::simulation::{Machine, Outcome, Service};
 use serde_json::{Value, json};
 
-use super::{Run, SimulateArgs};
+use super::arguments::SimulateArgs;
+use super::policy_run::Run;
 use crate::output::table;
 
 pub(super) fn text(args: &SimulateArgs, machine: &Machine, capacity: f64, runs: &[Run]) -> String {

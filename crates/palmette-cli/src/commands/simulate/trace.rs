@@ -7,7 +7,8 @@ use palmette_schedule::simulation::Arrival;
 use palmette_schedule::{Class, Micros, Shape};
 use serde::Deserialize;
 
-use super::{MAX_REQUESTS, SimulateArgs, lines};
+use super::arguments::{MAX_REQUESTS, SimulateArgs};
+use super::json_lines::lines;
 
 /// Line of a trace.
 #[derive(Debug, Deserialize)]
