@@ -9,7 +9,7 @@ use super::files;
 /// Modules of a crate, each with those that it may use, all of them above it: arrows point one way.
 type Layers = &'static [(&'static str, &'static [&'static str])];
 
-/// Crates below the facade with their modules. Arrows between crates are those of their manifests.
+/// Crates below the facade, and the server, with their modules. Arrows between crates are those of their manifests.
 ///
 /// Tests within a module may use more: many write their grammars with a front end.
 const CRATES: &[(&str, Layers)] = &[
@@ -76,6 +76,69 @@ const CRATES: &[(&str, Layers)] = &[
             ("cache", &["source", "constraint"]),
             // Names of the inside for tests and benches.
             ("engine", &[]),
+        ],
+    ),
+    (
+        "palmette-serve",
+        &[
+            ("config", &[]),
+            ("own_paths", &[]),
+            ("request_id", &[]),
+            ("wall_clock", &[]),
+            ("text_times", &[]),
+            ("idle", &[]),
+            ("audit", &[]),
+            ("problem", &["own_paths", "request_id"]),
+            ("gzip", &["problem"]),
+            ("wire", &["own_paths", "problem"]),
+            ("engine", &["wire"]),
+            // Knows no handler, no state of the server, no route.
+            (
+                "domain",
+                &["audit", "config", "engine", "problem", "request_id", "wall_clock", "wire"],
+            ),
+            ("telemetry", &["audit", "domain"]),
+            ("document", &["domain", "wire"]),
+            ("app", &["config", "domain", "engine", "own_paths", "telemetry"]),
+            ("authorisation", &["app", "audit", "domain", "problem"]),
+            ("callers", &["app", "config", "domain", "problem"]),
+            ("cors", &["app"]),
+            (
+                "api",
+                &[
+                    "app",
+                    "audit",
+                    "domain",
+                    "engine",
+                    "own_paths",
+                    "problem",
+                    "request_id",
+                    "text_times",
+                    "wall_clock",
+                    "wire",
+                ],
+            ),
+            (
+                "server",
+                &[
+                    "api",
+                    "app",
+                    "audit",
+                    "authorisation",
+                    "callers",
+                    "config",
+                    "cors",
+                    "document",
+                    "domain",
+                    "engine",
+                    "gzip",
+                    "idle",
+                    "own_paths",
+                    "problem",
+                    "request_id",
+                    "telemetry",
+                ],
+            ),
         ],
     ),
 ];

@@ -1,5 +1,6 @@
-//! Tidiness: arrows between modules, words of the documentation, names on the page about masks.
+//! Tidiness: arrows between modules, circles of files, words of the documentation, names on the page about masks.
 
+mod circles;
 mod layers;
 mod words;
 
