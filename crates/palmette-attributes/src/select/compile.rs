@@ -2,7 +2,6 @@
 
 use palmette_storage::RankSet;
 
-use super::Ids;
 use super::code_set::CodeSet;
 use super::plan::{Plan, Step};
 use super::unfit::{wrong_kind, wrong_kind_of_column};
@@ -12,6 +11,9 @@ use crate::columns::column::Column;
 use crate::columns::dictionary::Dictionary;
 use crate::columns::lists::Lists;
 use crate::filter::{Bound, Condition, Filter, FilterError, Scalar, Test, WHOLE_TEXT, split_path};
+
+/// The rank of an item by its id.
+pub(super) type Ids<'a> = &'a dyn Fn(&str) -> Option<u64>;
 
 /// Looks every value of a filter up, once.
 pub(super) struct Compiler<'a> {

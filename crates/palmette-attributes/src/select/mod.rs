@@ -18,12 +18,6 @@ use crate::filter::{Filter, FilterError};
 
 use compile::Compiler;
 
-/// The bits of a chunk of ranks.
-type Words = [u64; RankSet::CHUNK_WORDS];
-
-/// The rank of an item by its id.
-type Ids<'a> = &'a dyn Fn(&str) -> Option<u64>;
-
 impl Columns {
     /// The ranks of the items that match `filter`. `ids` gives the rank of an item by its id; an id
     /// that no item has matches nothing.

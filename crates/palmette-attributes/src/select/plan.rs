@@ -2,9 +2,8 @@
 
 use palmette_storage::RankSet;
 
-use super::Words;
 use super::code_set::CodeSet;
-use super::scan::scan;
+use super::scan::{Words, scan};
 use crate::columns::codes::Codes;
 
 /// A filter whose values have been looked up.

@@ -6,9 +6,11 @@
 
 use palmette_storage::RankSet;
 
-use super::Words;
 use super::code_set::CodeSet;
 use crate::columns::codes::{Codes, for_each_width};
+
+/// The bits of a chunk of ranks.
+pub(super) type Words = [u64; RankSet::CHUNK_WORDS];
 
 /// Ranks in a chunk.
 const CHUNK_BITS: usize = RankSet::CHUNK_RANKS as usize;
