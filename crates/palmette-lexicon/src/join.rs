@@ -1,11 +1,11 @@
 //! The join of a lexicon with a vocabulary: which tokens go on from a prefix, in one descent of
 //! both tries.
 
-use palmette_core::vocabulary_trie::ChildLists;
+use palmette_core::vocabulary_trie::{Child, ChildLists};
 use palmette_core::{Budget, Interrupted};
 use smallvec::SmallVec;
 
-use crate::arrays::{Prefix, StringsView};
+use crate::arrays::{Prefix, StringsView, Tail};
 use crate::selection::Chosen;
 use crate::spelling::Spelling;
 
@@ -15,7 +15,7 @@ const FOLLOWED: usize = 4;
 /// What a join meets, in depth-first order of the strings.
 pub(crate) trait Sink {
     /// A node of the vocabulary's trie that spellings of the strings `lo..hi` lead to.
-    fn live(&mut self, node: u32, lo: usize, hi: usize);
+    fn live(&mut self, node: Child, lo: usize, hi: usize);
 
     /// A node with nodes below it where the spelling of a string ends.
     fn end(&mut self, node: u32, rank: usize);
@@ -44,15 +44,15 @@ pub(crate) struct Join<'a, 'b, C, S> {
     pub(crate) chosen: C,
     pub(crate) sink: S,
     pub(crate) budget: &'a mut Budget<'b>,
-    pub(crate) open: Open,
+    pub(crate) open: Open<'a>,
 }
 
 /// Ranges whose children are being gone through.
-pub(crate) type Open = SmallVec<[Frame; 12]>;
+pub(crate) type Open<'a> = SmallVec<[Frame<'a>; 12]>;
 
 /// A range beside a node of the vocabulary's trie, some of its children done.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct Frame<'a> {
     /// First string of the next child.
     at: usize,
     lo: usize,
@@ -60,52 +60,61 @@ pub(crate) struct Frame {
     /// First string of the second child.
     second: usize,
     depth: usize,
+    /// Bytes of the first string from `depth` on.
+    tail: Tail<'a>,
     node: u32,
     /// Children of the node that are done.
     done: u32,
 }
 
-impl<C: Chosen, S: Sink> Join<'_, '_, C, S> {
+impl<'a, C: Chosen, S: Sink> Join<'a, '_, C, S> {
     /// Joins the strings of a prefix with the tokens strictly below a node.
     ///
     /// # Errors
     /// When the budget is used up or called off.
     pub(crate) fn below(&mut self, at: Prefix, node: u32) -> Result<(), Interrupted> {
         self.open.clear();
-        self.enter(at, node)?;
+        if self.children.is_leaf(node) {
+            return Ok(());
+        }
+        self.enter(at, self.strings.tail(at.lo, at.depth), node)?;
         while let Some(frame) = self.open.last_mut() {
             let mut now = *frame;
-            match next_child(self.strings, self.chosen, &mut now) {
-                None => _ = self.open.pop(),
-                Some(child) => {
-                    let met = self.meet(child, &mut now);
-                    *self.open.last_mut().expect("it was there") = now;
-                    if let Some((prefix, node)) = met? {
-                        self.enter(prefix, node)?;
-                    }
-                }
+            let Some((lo, hi, byte)) = next_child(self.strings, self.chosen, &now) else {
+                self.open.pop();
+                continue;
+            };
+            let child = self.meet((lo, hi, byte), &mut now);
+            *self.open.last_mut().expect("it was there") = now;
+            // PERF: most nodes are leaves of the vocabulary.
+            if let Some(child) = child?.filter(|child| !child.is_leaf()) {
+                let tail = match lo == now.lo {
+                    true => now.tail.after_first(),
+                    false => self.strings.after_branch(lo),
+                };
+                self.enter(Prefix { lo, hi, depth: now.depth + 1 }, tail, child.node())?;
             }
         }
         Ok(())
     }
 
-    /// The prefix and node that a child of a frame's range leads to, the frame moved past it.
-    /// Frames whose node has no child for what is to come have no children to come.
+    /// The node that a child of a frame's range leads to, the frame moved past it. Where the
+    /// frame's node has no child for what is to come, there is nothing to come.
+    #[inline]
     fn meet(
         &mut self,
         (lo, hi, byte): (usize, usize, Option<u8>),
-        frame: &mut Frame,
-    ) -> Result<Option<(Prefix, u32)>, Interrupted> {
+        frame: &mut Frame<'_>,
+    ) -> Result<Option<Child>, Interrupted> {
         frame.at = hi;
         let Some(byte) = byte else {
             self.end(frame.node, lo)?;
             return Ok(None);
         };
-        let prefix = Prefix { lo, hi, depth: frame.depth + 1 };
-        if self.spelling.escape(byte).is_some() {
-            return Ok(self.step(frame.node, byte, lo, hi)?.map(|node| (prefix, node)));
+        if let Some(escape) = self.spelling.escape(byte) {
+            return self.along(frame.node, escape, lo, hi);
         }
-        let (bytes, nodes) = self.children.of(frame.node);
+        let (bytes, children) = self.children.of(frame.node);
         let mut done = frame.done as usize;
         while done < bytes.len() && bytes[done] < byte {
             done += 1;
@@ -113,8 +122,8 @@ impl<C: Chosen, S: Sink> Join<'_, '_, C, S> {
         frame.done = done as u32;
         match bytes.get(done) {
             Some(&next) if next == byte => {
-                self.live(nodes[done], lo, hi)?;
-                Ok(Some((prefix, nodes[done])))
+                self.live(children[done], lo, hi)?;
+                Ok(Some(children[done]))
             }
             Some(_) => Ok(None),
             // Nor is there a backslash, which escapes of later bytes begin with.
@@ -125,16 +134,14 @@ impl<C: Chosen, S: Sink> Join<'_, '_, C, S> {
         }
     }
 
+    /// Joins the strings of a prefix, the first of which goes on by `tail`, with the tokens below a
+    /// node.
     #[inline]
-    fn enter(&mut self, at: Prefix, node: u32) -> Result<(), Interrupted> {
-        // PERF: most nodes are leaves of the vocabulary.
-        if self.children.is_leaf(node) {
-            return Ok(());
-        }
-        let Prefix { lo, hi, mut depth } = at;
+    fn enter(&mut self, at: Prefix, tail: Tail<'a>, node: u32) -> Result<(), Interrupted> {
+        let Prefix { lo, hi, depth } = at;
         if hi - lo == 1 {
             return match self.chosen.next(lo, hi) {
-                Some(_) => self.follow(lo, lo, depth, node),
+                Some(_) => self.follow_only(lo, tail, node),
                 None => Ok(()),
             };
         }
@@ -151,24 +158,48 @@ impl<C: Chosen, S: Sink> Join<'_, '_, C, S> {
                 return few[..len].iter().try_for_each(|&rank| self.follow(lo, rank, depth, node));
             }
         }
-        let mut node = node;
-        let mut second = self.strings.next_child(lo, hi, depth);
+        let second = self.strings.next_child(lo, hi, depth);
         if second == hi {
-            let shared = self.strings.shared_within(lo, hi);
-            for byte in self.strings.tail(lo, depth).bytes().take(shared.saturating_sub(depth)) {
-                match self.step(node, byte, lo, hi)? {
-                    Some(next) => node = next,
-                    None => return Ok(()),
-                }
-            }
-            if self.children.is_leaf(node) {
-                return Ok(());
-            }
-            depth = shared;
-            second = self.strings.next_child(lo, hi, depth);
+            return self.enter_where_they_part(at, tail, node);
         }
-        self.open.push(Frame { at: lo, lo, hi, second, depth, node, done: 0 });
+        self.open.push(Frame { at: lo, lo, hi, second, depth, tail, node, done: 0 });
         Ok(())
+    }
+
+    /// The same for strings that share the next bytes: follows these first.
+    fn enter_where_they_part(
+        &mut self,
+        at: Prefix,
+        mut tail: Tail<'a>,
+        mut node: u32,
+    ) -> Result<(), Interrupted> {
+        let Prefix { lo, hi, mut depth } = at;
+        let shared = self.strings.shared_within(lo, hi);
+        while depth < shared
+            && let Some(byte) = tail.first
+        {
+            match self.step(node, byte, lo, hi)? {
+                Some(next) if !next.is_leaf() => node = next.node(),
+                _ => return Ok(()),
+            }
+            tail = tail.after_first();
+            depth += 1;
+        }
+        let second = self.strings.next_child(lo, hi, depth);
+        self.open.push(Frame { at: lo, lo, hi, second, depth, tail, node, done: 0 });
+        Ok(())
+    }
+
+    /// Follows the only string of a prefix.
+    fn follow_only(&mut self, rank: usize, tail: Tail<'_>, node: u32) -> Result<(), Interrupted> {
+        let mut node = node;
+        for byte in tail.bytes() {
+            match self.step(node, byte, rank, rank + 1)? {
+                Some(next) if !next.is_leaf() => node = next.node(),
+                _ => return Ok(()),
+            }
+        }
+        self.end(node, rank)
     }
 
     /// Follows the string of a rank from `depth` on, which the strings from `lo` on share.
@@ -182,8 +213,8 @@ impl<C: Chosen, S: Sink> Join<'_, '_, C, S> {
         let (mut node, mut result, strings) = (node, Ok(()), self.strings);
         let is_whole = strings.hop(lo, rank, depth, |byte| {
             match self.step(node, byte, rank, rank + 1) {
-                Ok(Some(next)) => node = next,
-                Ok(None) => return false,
+                Ok(Some(next)) if !next.is_leaf() => node = next.node(),
+                Ok(_) => return false,
                 Err(interrupted) => {
                     result = Err(interrupted);
                     return false;
@@ -203,14 +234,14 @@ impl<C: Chosen, S: Sink> Join<'_, '_, C, S> {
         byte: u8,
         lo: usize,
         hi: usize,
-    ) -> Result<Option<u32>, Interrupted> {
-        let Some(escape) = self.spelling.escape(byte) else {
-            return self.step_as_itself(node, byte, lo, hi);
-        };
-        self.along(node, escape, lo, hi)
+    ) -> Result<Option<Child>, Interrupted> {
+        match self.spelling.escape(byte) {
+            None => self.step_as_itself(node, byte, lo, hi),
+            Some(escape) => self.along(node, escape, lo, hi),
+        }
     }
 
-    /// The node after some bytes of a spelling.
+    /// The node after some bytes of a spelling, at least one.
     #[cold]
     pub(crate) fn along(
         &mut self,
@@ -218,15 +249,14 @@ impl<C: Chosen, S: Sink> Join<'_, '_, C, S> {
         spelled: &[u8],
         lo: usize,
         hi: usize,
-    ) -> Result<Option<u32>, Interrupted> {
-        let mut node = node;
+    ) -> Result<Option<Child>, Interrupted> {
+        let (mut node, mut last) = (node, None);
         for &byte in spelled {
-            match self.step_as_itself(node, byte, lo, hi)? {
-                Some(next) => node = next,
-                None => return Ok(None),
-            }
+            last = self.step_as_itself(node, byte, lo, hi)?;
+            let Some(next) = last else { return Ok(None) };
+            node = next.node();
         }
-        Ok(Some(node))
+        Ok(last)
     }
 
     #[inline]
@@ -236,7 +266,7 @@ impl<C: Chosen, S: Sink> Join<'_, '_, C, S> {
         byte: u8,
         lo: usize,
         hi: usize,
-    ) -> Result<Option<u32>, Interrupted> {
+    ) -> Result<Option<Child>, Interrupted> {
         let next = self.children.child(node, byte);
         if let Some(next) = next {
             self.live(next, lo, hi)?;
@@ -244,21 +274,22 @@ impl<C: Chosen, S: Sink> Join<'_, '_, C, S> {
         Ok(next)
     }
 
-    /// The spelling of a string ends after `node`, or after a closing byte.
+    /// The spelling of a string ends at `node`, which is no leaf, or after a closing byte.
     #[inline]
     fn end(&mut self, node: u32, rank: usize) -> Result<(), Interrupted> {
-        let node = match self.spelling.close() {
-            None => Some(node),
-            Some(close) => self.step_as_itself(node, close, rank, rank + 1)?,
-        };
-        if let Some(node) = node.filter(|&node| !self.children.is_leaf(node)) {
+        let Some(close) = self.spelling.close() else {
             self.sink.end(node, rank);
+            return Ok(());
+        };
+        let closed = self.step_as_itself(node, close, rank, rank + 1)?;
+        if let Some(closed) = closed.filter(|closed| !closed.is_leaf()) {
+            self.sink.end(closed.node(), rank);
         }
         Ok(())
     }
 
     #[inline]
-    fn live(&mut self, node: u32, lo: usize, hi: usize) -> Result<(), Interrupted> {
+    fn live(&mut self, node: Child, lo: usize, hi: usize) -> Result<(), Interrupted> {
         self.budget.spend(1)?;
         self.sink.live(node, lo, hi);
         Ok(())
@@ -271,9 +302,9 @@ impl<C: Chosen, S: Sink> Join<'_, '_, C, S> {
 fn next_child<C: Chosen>(
     strings: StringsView<'_>,
     chosen: C,
-    frame: &mut Frame,
+    frame: &Frame<'_>,
 ) -> Option<(usize, usize, Option<u8>)> {
-    let Frame { mut at, lo, hi, depth, .. } = *frame;
+    let &Frame { mut at, lo, hi, depth, second, tail, .. } = frame;
     if !C::IS_ALL {
         let rank = chosen.next(at, hi)?;
         if rank > at {
@@ -284,7 +315,7 @@ fn next_child<C: Chosen>(
         return None;
     }
     if at == lo {
-        return Some((at, frame.second, strings.tail(lo, depth).first));
+        return Some((at, second, tail.first));
     }
     Some((at, strings.next_child(at, hi, depth), Some(strings.branch(at))))
 }

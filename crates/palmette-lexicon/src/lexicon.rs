@@ -131,7 +131,7 @@ impl Lexicon {
         self.strings.bytes()
     }
 
-    /// Bytes of the tables kept at the moment: at most an eighth of [`bytes`](Self::bytes), or 1
+    /// Bytes of the tables kept at the moment: at most a quarter of [`bytes`](Self::bytes), or 1
     /// MiB.
     pub fn table_bytes(&self) -> usize {
         self.tables.bytes()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use palmette_core::vocabulary_trie::Child;
 use palmette_core::{Budget, Cursor, Interrupted, MemberId, MemberSet, VocabularyTrie};
 
 use crate::arrays::{Prefix, StringsView};
@@ -15,7 +16,7 @@ use crate::tables::{HOT_STRINGS, Key, Table, TableSink};
 
 /// About so many chosen strings under a hot prefix and fewer are followed, rather than its table
 /// read or made.
-const TABLE_MEMBERS: usize = 256;
+const TABLE_MEMBERS: usize = 16;
 
 /// Some strings of a lexicon, each with one spelling: a set of texts that a grammar may have for a
 /// part.
@@ -295,8 +296,9 @@ impl Effect<'_> {
         for (byte, rest) in self.set.spelling.escapes_begun(begun) {
             let Some(child) = self.set.child(&self.strings, at, byte) else { continue };
             let mut join = self.join(chosen, &mut *into, budget);
-            if let Some(node) = join.along(self.node, rest, child.lo, child.hi)? {
-                join.below(child, node)?;
+            let node = join.along(self.node, rest, child.lo, child.hi)?;
+            if let Some(node) = node.filter(|node| !node.is_leaf()) {
+                join.below(child, node.node())?;
             }
         }
         Ok(())
@@ -330,8 +332,8 @@ struct MaskSink<'a> {
 
 impl Sink for &mut MaskSink<'_> {
     #[inline]
-    fn live(&mut self, node: u32, _: usize, _: usize) {
-        self.trie.mark(node as usize, self.mask);
+    fn live(&mut self, node: Child, _: usize, _: usize) {
+        node.mark(self.trie, self.mask);
     }
 
     fn end(&mut self, node: u32, rank: usize) {

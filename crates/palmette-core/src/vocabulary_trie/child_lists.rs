@@ -1,48 +1,102 @@
 //! Children of the trie's nodes as lists: for walks along given bytes.
 
 use super::VocabularyTrie;
+use crate::mask;
 
 /// The children of every node, their bytes side by side.
 ///
-/// Siblings lie apart in the trie, each a jump over the subtree before it. Here a node's child by a byte is found by a look
-/// at neighbouring bytes.
+/// Siblings lie apart in the trie, each a jump over the subtree before it. Here a node's child by a
+/// byte is found by a look at neighbouring bytes.
 ///
-/// Cost: 9 bytes a node, made when first asked for.
+/// Cost: 13 bytes a node, made when first asked for.
 #[derive(Clone, Debug)]
 pub struct ChildLists {
-    /// Node `v` owns `bytes[start[v]..start[v + 1]]`, ascending, and the children at the same places of `nodes`.
+    /// Node `v` owns `bytes[start[v]..start[v + 1]]`, ascending, and the same places of `children`.
     start: Box<[u32]>,
     bytes: Box<[u8]>,
-    nodes: Box<[u32]>,
-    /// Children of the root by byte; 0 where there is none.
-    first: Box<[u32; 256]>,
+    children: Box<[Child]>,
+    /// Children of the root by byte.
+    first: Box<[Option<Child>; 256]>,
+}
+
+/// A node as the child of another, with what is asked of most: whether it has children, and its
+/// token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Child {
+    node: u32,
+    /// The token whose text is the node's, or one of the marks.
+    token: u32,
+    is_leaf: bool,
+}
+
+/// Mark of a node that is no token's text.
+const NO_TOKEN: u32 = u32::MAX;
+/// Mark of a node that is the text of several tokens.
+const SEVERAL: u32 = u32::MAX - 1;
+
+impl Child {
+    /// The node.
+    #[inline]
+    pub fn node(self) -> u32 {
+        self.node
+    }
+
+    /// Whether the node has no children.
+    #[inline]
+    pub fn is_leaf(self) -> bool {
+        self.is_leaf
+    }
+
+    /// Sets the bits of the tokens whose text is the node's.
+    ///
+    /// # Panics
+    /// When `words` has too few bits, or this is no node of `trie`.
+    #[inline]
+    pub fn mark(self, trie: &VocabularyTrie, words: &mut [u32]) {
+        match self.token {
+            NO_TOKEN => {}
+            SEVERAL => trie.mark(self.node as usize, words),
+            token => words[token as usize / mask::WORD_TOKENS] |= 1 << (token % 32),
+        }
+    }
 }
 
 impl ChildLists {
     pub(super) fn new(trie: &VocabularyTrie) -> Self {
         let num_nodes = trie.num_nodes();
         let mut start = Vec::with_capacity(num_nodes + 1);
-        let (mut bytes, mut nodes) = (Vec::with_capacity(num_nodes), Vec::with_capacity(num_nodes));
+        let mut bytes = Vec::with_capacity(num_nodes);
+        let mut children = Vec::with_capacity(num_nodes);
+        let mut first = Box::new([None; 256]);
         for node in 0..num_nodes {
-            start.push(nodes.len() as u32);
+            start.push(children.len() as u32);
             for child in trie.children(node) {
                 bytes.push(child.byte);
-                nodes.push(child.index as u32);
+                let token = match trie.tokens_in(trie.own_ranks(child.index)) {
+                    [] => NO_TOKEN,
+                    [token] if token.0 < SEVERAL => token.0,
+                    _ => SEVERAL,
+                };
+                let is_leaf = trie.end(child.index) == child.index + 1;
+                let made = Child { node: child.index as u32, token, is_leaf };
+                children.push(made);
+                if node == 0 {
+                    first[usize::from(child.byte)] = Some(made);
+                }
             }
         }
-        start.push(nodes.len() as u32);
-        let (start, bytes, nodes) = (start.into(), bytes.into(), nodes.into());
-        Self { start, bytes, nodes, first: trie.first.clone() }
+        start.push(children.len() as u32);
+        Self { start: start.into(), bytes: bytes.into(), children: children.into(), first }
     }
 
-    /// Bytes and nodes of a node's children, by ascending byte.
+    /// Bytes of a node's children, ascending, and the children.
     ///
     /// # Panics
     /// When there is no such node; the same holds for the other questions about one.
     #[inline]
-    pub fn of(&self, node: u32) -> (&[u8], &[u32]) {
+    pub fn of(&self, node: u32) -> (&[u8], &[Child]) {
         let list = self.start[node as usize] as usize..self.start[node as usize + 1] as usize;
-        (&self.bytes[list.clone()], &self.nodes[list])
+        (&self.bytes[list.clone()], &self.children[list])
     }
 
     /// Whether a node has no children.
@@ -53,19 +107,18 @@ impl ChildLists {
 
     /// The child of a node by a byte.
     #[inline]
-    pub fn child(&self, node: u32, byte: u8) -> Option<u32> {
+    pub fn child(&self, node: u32, byte: u8) -> Option<Child> {
         if node == 0 {
-            let child = self.first[usize::from(byte)];
-            return (child != 0).then_some(child);
+            return self.first[usize::from(byte)];
         }
-        let (bytes, nodes) = self.of(node);
-        bytes.iter().position(|&other| other == byte).map(|at| nodes[at])
+        let (bytes, children) = self.of(node);
+        bytes.iter().position(|&other| other == byte).map(|at| children[at])
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.start)
             + size_of_val(&*self.bytes)
-            + size_of_val(&*self.nodes)
+            + size_of_val(&*self.children)
             + size_of_val(&*self.first)
     }
 }

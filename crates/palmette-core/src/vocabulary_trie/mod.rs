@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{TokenId, Vocabulary};
 
-pub use child_lists::ChildLists;
+pub use child_lists::{Child, ChildLists};
 pub use depth_first::Visit;
 
 /// Tokens as a trie of their bytes, those of their texts or of other spellings.
@@ -339,15 +339,21 @@ mod tests {
                 let below: Vec<_> = prefixes.iter()
                     .filter(|p| p.len() == prefix.len() + 1 && p.starts_with(prefix))
                     .map(|p| p[prefix.len()]).collect();
-                prop_assert_eq!(trie.children(node.index).map(|child| child.byte).collect::<Vec<_>>(), below);
+                prop_assert_eq!(trie.children(node.index).map(|child| child.byte).collect::<Vec<_>>(), below.as_slice());
                 let (lists, at) = (trie.child_lists(), node.index as u32);
-                let children = trie.children(node.index).map(|child| (child.byte, child.index as u32));
-                let (bytes, nodes) = lists.of(at);
-                prop_assert!(children.eq(bytes.iter().copied().zip(nodes.iter().copied())));
+                let (bytes, children) = lists.of(at);
+                prop_assert_eq!(bytes, below.as_slice());
                 prop_assert_eq!(lists.is_leaf(at), bytes.is_empty());
                 for byte in [0, 1, b'a', 0xFF] {
-                    let child = trie.child(node.index, byte).map(|child| child as u32);
-                    prop_assert_eq!(lists.child(at, byte), child);
+                    let child = lists.child(at, byte);
+                    prop_assert_eq!(child.map(|child| child.node() as usize), trie.child(node.index, byte));
+                    let Some(child) = child else { continue };
+                    prop_assert!(children.contains(&child));
+                    prop_assert_eq!(child.is_leaf(), lists.is_leaf(child.node()));
+                    let mut rows = [[0; 2]; 2];
+                    trie.mark(child.node() as usize, &mut rows[0]);
+                    child.mark(&trie, &mut rows[1]);
+                    prop_assert_eq!(rows[0], rows[1]);
                 }
             }
         }

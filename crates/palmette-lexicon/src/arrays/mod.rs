@@ -82,11 +82,18 @@ pub(crate) struct Tail<'a> {
 }
 
 impl<'a> Tail<'a> {
+    #[inline]
     fn from_slice(bytes: &'a [u8]) -> Self {
         match bytes.split_first() {
             Some((&first, after)) => Self { first: Some(first), after },
             None => Self { first: None, after: &[] },
         }
+    }
+
+    /// The tail without its first byte.
+    #[inline]
+    pub(crate) fn after_first(self) -> Self {
+        Self::from_slice(self.after)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -245,6 +252,12 @@ impl<'a> StringsView<'a> {
             0 => Tail { first: Some(self.tails.branch(rank)), after: rest },
             skipped => Tail::from_slice(rest.get(skipped - 1..).unwrap_or_default()),
         }
+    }
+
+    /// Bytes of a string after its branch.
+    #[inline]
+    pub(crate) fn after_branch(&self, rank: usize) -> Tail<'a> {
+        Tail::from_slice(self.tails.rest(rank))
     }
 
     /// The first string after `from` that begins a child of a prefix of `depth` bytes; `to` where

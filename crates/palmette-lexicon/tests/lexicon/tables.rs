@@ -83,7 +83,7 @@ fn tables_are_prepared_up_to_their_share() {
     let budget = &mut Budget::unlimited();
     lexicon.prepare_tables(&trie, 0, Spelling::JsonString, 1, budget).expect("no limit");
     let made = lexicon.table_bytes();
-    assert!(made > 10_000 && made <= (lexicon.bytes() / 8).max(1 << 20));
+    assert!(made > 10_000 && made <= (lexicon.bytes() / 4).max(1 << 20));
     // What was made is found again.
     let set = LexiconSet::new(
         lexicon.clone(),
@@ -97,6 +97,6 @@ fn tables_are_prepared_up_to_their_share() {
     for _ in 0..400 {
         let trie = VocabularyTrie::new(&vocabulary());
         effect(&set, &set.start().expect("there are members"), &trie, 0);
-        assert!(lexicon.table_bytes() <= (lexicon.bytes() / 8).max(1 << 20));
+        assert!(lexicon.table_bytes() <= (lexicon.bytes() / 4).max(1 << 20));
     }
 }
