@@ -18,7 +18,7 @@ use crate::beam_key_values::OwnPart;
 use crate::encoder_decoder::RelativeBias;
 use crate::head_shape::HeadShape;
 use crate::kernels::{PANEL, RowsMut, RowsRef, Scores, dot, multiply, multiply_add};
-use crate::key_values::{Pieces, PromptPart};
+use crate::key_values::SequencePart;
 
 /// Query rows treated at once: their scores stay in the nearest cache, and a prompt's rows look at few keys after their
 /// own.
@@ -49,10 +49,10 @@ struct Seen {
 ///
 /// `queries`, `out`: `[rows, H·C]`, the first row at `position`; `scores`: room for [`QUERY_ROWS`] rows of as many
 /// places as the last position sees.
-pub(crate) fn causal<'a>(
+pub(crate) fn causal(
     shape: &HeadShape,
     queries: &[f32],
-    prompt: impl Pieces<'a>,
+    prompt: SequencePart<'_>,
     (rows, position): (usize, usize),
     sight: Sight<'_>,
     scores: &mut [f32],
@@ -74,7 +74,7 @@ pub(crate) fn causal<'a>(
 pub(crate) fn whole(
     shape: &HeadShape,
     queries: &[f32],
-    (prompt, tokens): (PromptPart<'_>, usize),
+    (prompt, tokens): (SequencePart<'_>, usize),
     (rows, position): (usize, usize),
     bias: Option<&RelativeBias>,
     scores: &mut [f32],
@@ -86,10 +86,10 @@ pub(crate) fn whole(
 }
 
 /// Attention of rows to prompt tokens, of which `seen(row, count)` are those of `count` rows from `row` on.
-fn over_prompt<'a>(
+fn over_prompt(
     shape: &HeadShape,
     queries: &[f32],
-    prompt: impl Pieces<'a>,
+    prompt: SequencePart<'_>,
     (rows, position, seen): (usize, usize, impl Fn(usize, usize) -> Seen),
     Sight { window, bias }: Sight<'_>,
     scores: &mut [f32],
@@ -104,31 +104,57 @@ fn over_prompt<'a>(
         for head in 0..shape.heads {
             let (key_head, places) = (shape.key_head(head), start * width + head * c);
             let x = RowsRef { data: &queries[places..], rows: count, stride: width };
-            let mut place = 0;
-            for (piece, tokens) in prompt.pieces(positions.clone()) {
-                let (keys, width) = (piece.keys(key_head, tokens.clone()), tokens.len());
-                let first = positions.start + place;
-                let scores = &mut scores[place..];
-                place += width;
-                let Some(bias) = bias else {
-                    multiply(RowsMut { data: scores, stride }, x, keys);
-                    continue;
-                };
-                for (row, scores) in scores.chunks_mut(stride).enumerate() {
+            if let Some(bias) = bias {
+                for (row, scores) in scores.chunks_exact_mut(stride).enumerate() {
                     let query = position + start + row;
-                    scores[..width].copy_from_slice(bias.row(head, query, first, width));
+                    scores.copy_from_slice(bias.row(head, query, positions.start, stride));
                 }
-                multiply_add(RowsMut { data: scores, stride }, x, keys);
             }
+            let keys = Head { sequence: prompt, key_head, tokens: positions.clone() };
+            keys.multiply_keys(RowsMut { data: scores, stride }, x, bias.is_some());
             let data = &mut *scores;
             Scores { data, stride, width: stride, visible, advance, window, scale }.softmax();
-            let mut place = 0;
-            for (piece, tokens) in prompt.pieces(positions.clone()) {
-                let weights = RowsRef { data: &scores[place..], rows: count, stride };
-                let out = RowsMut { data: &mut out[places..], stride: width };
-                let sum = if place == 0 { multiply } else { multiply_add };
-                place += tokens.len();
-                sum(out, weights, piece.values(key_head, tokens));
+            let weights = RowsRef { data: scores, rows: count, stride };
+            keys.multiply_values(RowsMut { data: &mut out[places..], stride: width }, weights);
+        }
+    }
+}
+
+/// Some tokens of a sequence at one key head.
+struct Head<'a> {
+    sequence: SequencePart<'a>,
+    key_head: usize,
+    tokens: Range<usize>,
+}
+
+impl Head<'_> {
+    /// `scores = queries · keys`, or added to what `scores` holds: `[rows, tokens]`, those of pieces side by side.
+    fn multiply_keys(&self, scores: RowsMut<'_>, queries: RowsRef<'_>, add: bool) {
+        let RowsMut { data, stride } = scores;
+        let mut place = 0;
+        for (piece, tokens) in self.sequence.pieces(self.tokens.clone()) {
+            let scores = RowsMut { data: &mut data[place..], stride };
+            place += tokens.len();
+            let keys = piece.keys(self.key_head, tokens);
+            match add {
+                true => multiply_add(scores, queries, keys),
+                false => multiply(scores, queries, keys),
+            }
+        }
+    }
+
+    /// `out = weights · values`, `[rows, C]`; a sum continues from one piece to the next.
+    fn multiply_values(&self, out: RowsMut<'_>, weights: RowsRef<'_>) {
+        let mut place = 0;
+        for (piece, tokens) in self.sequence.pieces(self.tokens.clone()) {
+            let out = RowsMut { data: &mut *out.data, stride: out.stride };
+            let weights = RowsRef { data: &weights.data[place..], ..weights };
+            let is_first = place == 0;
+            place += tokens.len();
+            let values = piece.values(self.key_head, tokens);
+            match is_first {
+                true => multiply(out, weights, values),
+                false => multiply_add(out, weights, values),
             }
         }
     }
@@ -145,7 +171,7 @@ fn panel_of(position: usize) -> usize {
 pub(crate) fn beams(
     shape: &HeadShape,
     queries: &[f32],
-    (prompt, tokens): (PromptPart<'_>, usize),
+    (prompt, tokens): (SequencePart<'_>, usize),
     own: OwnPart<'_>,
     (rows, Sight { window, bias }): (usize, Sight<'_>),
     scores: &mut [f32],
@@ -161,25 +187,21 @@ pub(crate) fn beams(
         for head in 0..shape.heads {
             let (key_head, places) = (shape.key_head(head), start * width + head * c);
             let queries = RowsRef { data: &queries[places..], rows: count, stride: width };
-            let keys = prompt.keys(key_head, first..tokens);
-            match bias {
-                None => multiply(RowsMut { data: scores, stride: seen }, queries, keys),
-                Some(bias) => {
-                    // All beams are at one position, that of their newest token.
-                    let biases = bias.row(head, first + seen - 1, first, seen);
-                    scores.chunks_exact_mut(seen).for_each(|row| row.copy_from_slice(biases));
-                    multiply_add(RowsMut { data: scores, stride: seen }, queries, keys);
-                }
+            if let Some(bias) = bias {
+                // All beams are at one position, that of their newest token.
+                let biases = bias.row(head, first + seen - 1, first, seen);
+                scores.chunks_exact_mut(seen).for_each(|row| row.copy_from_slice(biases));
             }
-            let part = OwnHead { own, first_row: start, rows: count, key_head, head_dim: c };
+            let of_prompt = Head { sequence: prompt, key_head, tokens: first..tokens };
             let add = bias.is_some();
+            of_prompt.multiply_keys(RowsMut { data: scores, stride: seen }, queries, add);
+            let part = OwnHead { own, first_row: start, rows: count, key_head, head_dim: c };
             Arch::new().dispatch(OwnScores { part, queries, scores, stride: seen, add });
             let (data, stride, visible) = (&mut *scores, seen, seen);
             Scores { data, stride, width: seen, visible, advance: 0, window, scale }.softmax();
             let weights = RowsRef { data: scores, rows: count, stride: seen };
             let out = &mut out[places..];
-            let values = prompt.values(key_head, first..tokens);
-            multiply(RowsMut { data: out, stride: width }, weights, values);
+            of_prompt.multiply_values(RowsMut { data: out, stride: width }, weights);
             Arch::new().dispatch(OwnValues { part, weights, out, stride: width });
         }
     }
@@ -253,7 +275,7 @@ mod tests {
     use super::*;
     use crate::beam_key_values::BeamKeyValues;
     use crate::encoder_decoder::{RelativePositions, bias_tables};
-    use crate::key_values::{PromptKeyValues, store_block};
+    use crate::key_values::{KeyValues, ONLY_PAGE};
 
     const SHAPE: HeadShape = HeadShape { heads: 6, key_heads: 2, head_dim: 10, scale: 0.3 };
 
@@ -312,11 +334,9 @@ mod tests {
         (table, of)
     }
 
-    fn stored(key_values: &[f32], tokens: usize) -> PromptKeyValues {
-        let mut cache = PromptKeyValues::new(SHAPE, 1, tokens).unwrap();
-        let block = tokens.next_multiple_of(16);
-        let places = cache.blocks_mut(0, block).next().expect("one block");
-        store_block(&SHAPE, key_values, 0, places);
+    fn stored(key_values: &[f32], tokens: usize) -> KeyValues {
+        let mut cache = KeyValues::new(SHAPE, 1, 1, tokens).unwrap();
+        cache.store(ONLY_PAGE, 0, 0, key_values);
         cache
     }
 
@@ -332,7 +352,7 @@ mod tests {
             {
                 let rows = tokens - first;
                 let mut out = vec![0.0; rows * q];
-                let (part, place) = (cache.layer(0), (rows, first));
+                let (part, place) = (cache.layer(ONLY_PAGE, 0), (rows, first));
                 let queries = &queries[first * q..];
                 let (table, of) = biases(false);
                 for bias in [None, Some(&table)] {
@@ -357,7 +377,7 @@ mod tests {
             for (first, bias) in [(0, None), (0, Some(&table)), (tokens / 2, Some(&table))] {
                 let rows = tokens - first;
                 let (mut out, queries) = (vec![0.0; rows * q], &queries[first * q..]);
-                let (part, place) = ((cache.layer(0), tokens), (rows, first));
+                let (part, place) = ((cache.layer(ONLY_PAGE, 0), tokens), (rows, first));
                 scores.fill(f32::NAN);
                 whole(&SHAPE, queries, part, place, bias, &mut scores, &mut out);
                 for row in 0..rows {
@@ -366,6 +386,49 @@ mod tests {
                     });
                     check(&out[row * q..][..q], &want);
                 }
+            }
+        }
+    }
+
+    /// Pages in any order give what one page gives, to the bit.
+    #[test]
+    fn pages_equal_one_page() {
+        let (q, kv) = (SHAPE.query_width(), 2 * SHAPE.key_value_width());
+        let rows = 27;
+        for tokens in [1, 15, 16, 17, 50, 64, 77] {
+            let key_values = values(tokens * kv, 5);
+            let one = stored(&key_values, tokens);
+            let num_pages = tokens.div_ceil(PANEL);
+            let order: Vec<u32> = (0..num_pages as u32).rev().collect();
+            let mut pages = KeyValues::new(SHAPE, 1, num_pages, PANEL).unwrap();
+            // In two parts, as sequences grow.
+            let (before, after) = key_values.split_at(tokens / 3 * kv);
+            pages.store(&order, 0, 0, before);
+            pages.store(&order, 0, tokens / 3, after);
+            let mut beams = BeamKeyValues::new(SHAPE, 1, rows, [rows].into_iter()).unwrap();
+            beams.fork(&(0..rows as u32).collect::<Vec<_>>(), 0);
+            let (earlier, current) = beams.split_at_pass(0, rows);
+            current.copy_from_slice(&values(rows * kv, 6));
+            let width = SHAPE.key_value_width();
+            let own = OwnPart { earlier, current, first_beam: 0, layer: 0, width };
+            let (queries, table) = (values(rows.max(tokens) * q, 7), biases(false).0);
+            let (seen_by_all, every) = (biases(true).0, usize::MAX);
+            for (window, bias) in WINDOWS.into_iter().flat_map(|w| [(w, None), (w, Some(&table))]) {
+                let sight = Sight { window, bias };
+                let bits = |part: SequencePart<'_>| -> Vec<u32> {
+                    let mut scores = vec![f32::NAN; QUERY_ROWS * (tokens + 1)];
+                    let mut out = vec![f32::NAN; (2 * tokens + rows) * q];
+                    let (first, rest) = out.split_at_mut(tokens * q);
+                    let (second, third) = rest.split_at_mut(tokens * q);
+                    causal(&SHAPE, &queries, part, (tokens, 0), sight, &mut scores, first);
+                    let all = (part, tokens);
+                    let bias = bias.filter(|_| window == every).map(|_| &seen_by_all);
+                    whole(&SHAPE, &queries, all, (tokens, 0), bias, &mut scores, second);
+                    super::beams(&SHAPE, &queries, all, own, (rows, sight), &mut scores, third);
+                    out.iter().map(|value| value.to_bits()).collect()
+                };
+                let [one, pages] = [one.layer(ONLY_PAGE, 0), pages.layer(&order, 0)].map(bits);
+                assert!(one == pages, "{tokens} tokens, {sight:?}");
             }
         }
     }
@@ -393,7 +456,7 @@ mod tests {
             let mut out = vec![0.0; rows * q];
             let width = SHAPE.key_value_width();
             let own = OwnPart { earlier, current, first_beam: 0, layer: 0, width };
-            let prompt = (cache.layer(0), tokens);
+            let prompt = (cache.layer(ONLY_PAGE, 0), tokens);
             let (table, of) = biases(false);
             for (window, bias) in WINDOWS.into_iter().flat_map(|w| [(w, None), (w, Some(&table))]) {
                 let sight = Sight { window, bias };

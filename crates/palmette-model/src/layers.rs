@@ -12,7 +12,7 @@ use crate::kernels::{
     Heads, RopeTable, RowsMut, RowsRef, activate_rows, add_normed_rows, multiply_gated,
     rms_norm_rows,
 };
-use crate::key_values::{Pieces, PromptPart};
+use crate::key_values::SequencePart;
 use crate::model::Model;
 use crate::weights::LayerWeights;
 
@@ -55,7 +55,7 @@ pub(crate) struct Positions<'a> {
 /// Keys and values that every row sees, wherever it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Encoded<'a> {
-    pub(crate) key_values: PromptPart<'a>,
+    pub(crate) key_values: SequencePart<'a>,
     pub(crate) tokens: usize,
 }
 
@@ -171,7 +171,7 @@ impl Workspace {
         config: &ModelConfig,
         layer: &LayerWeights,
         positions: Positions<'_>,
-        prompt: PromptPart<'_>,
+        prompt: SequencePart<'_>,
         hidden: &mut [f32],
     ) {
         let rows = hidden.len() / config.hidden_size;
@@ -180,11 +180,11 @@ impl Workspace {
 
     /// The rest of a layer over rows of several sequences: `runs` are numbers of rows, their positions, and the keys and values of
     /// their sequence, which has these rows' already. With an encoder there is one run.
-    pub(crate) fn finish_layer_of<'a, P: Pieces<'a>>(
+    pub(crate) fn finish_layer_of<'a>(
         &mut self,
         config: &ModelConfig,
         layer: &LayerWeights,
-        runs: impl IntoIterator<Item = (usize, Positions<'a>, P), IntoIter: Clone>,
+        runs: impl IntoIterator<Item = (usize, Positions<'a>, SequencePart<'a>), IntoIter: Clone>,
         hidden: &mut [f32],
     ) {
         let runs = runs.into_iter();
@@ -208,7 +208,7 @@ impl Workspace {
         config: &ModelConfig,
         layer: &LayerWeights,
         positions: Positions<'_>,
-        prompt: (PromptPart<'_>, usize),
+        prompt: (SequencePart<'_>, usize),
         own: OwnPart<'_>,
         hidden: &mut [f32],
     ) {

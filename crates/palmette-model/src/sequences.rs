@@ -11,10 +11,13 @@ use crate::blocks::{MAX_BLOCK_ROWS, block_rows, for_each_block};
 use crate::config::ModelConfig;
 use crate::head_shape::HeadShape;
 use crate::kernels::PanelRow;
-use crate::key_values::{PAGE_TOKENS, PagedKeyValues, key_rows, value_rows};
+use crate::key_values::{KeyValues, key_rows, value_rows};
 use crate::layers::Workspace;
 use crate::model::Model;
 use crate::session::{Ropes, threads_for};
+
+/// Tokens of a page of keys and values: whole panels.
+const PAGE_TOKENS: usize = 64;
 
 /// Capacity of [`Sequences`]; their memory is planned from this. Each number counts as 1 where it is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +177,7 @@ pub struct Sequences {
     options: SequencesOptions,
     /// Positions that a sequence can have.
     max_positions: usize,
-    cache: PagedKeyValues,
+    cache: KeyValues,
     slots: Vec<Slot>,
     free_pages: Vec<u32>,
     /// Sequences that have each page.
@@ -278,7 +281,7 @@ impl Sequences {
             model: Arc::clone(model),
             options,
             max_positions,
-            cache: PagedKeyValues::new(shape, layers, pages)?,
+            cache: KeyValues::new(shape, layers, pages, PAGE_TOKENS)?,
             slots: (0..max_sequences).map(slot).collect::<Option<_>>()?,
             free_pages: (0..pages as u32).rev().collect(),
             holders: zeroed(pages)?,

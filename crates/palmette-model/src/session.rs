@@ -14,7 +14,7 @@ use crate::draft::DraftHead;
 use crate::encoder_decoder::{EncoderRun, RelativeBias, bias_tables};
 use crate::head_shape::HeadShape;
 use crate::kernels::{RopeTable, rms_norm_rows};
-use crate::key_values::{PromptKeyValues, store_block};
+use crate::key_values::{KeyValues, ONLY_PAGE, store_block};
 use crate::layers::{Positions, Workspace};
 use crate::model::Model;
 use crate::plan::{
@@ -148,7 +148,8 @@ pub struct Session {
     encoder: Option<EncoderRun>,
     /// The decoder's: the start token alone where there is an encoder.
     prompt: Vec<TokenId>,
-    prompt_cache: PromptKeyValues,
+    /// One page for the prompt, whatever the number of beams.
+    prompt_cache: KeyValues,
     beams: BeamKeyValues,
     /// Angles of the planned positions, or biases of their distances.
     ropes: Ropes,
@@ -312,7 +313,7 @@ impl Session {
             options,
             encoder: EncoderRun::new(model, options.max_prompt_tokens)?,
             prompt,
-            prompt_cache: PromptKeyValues::new(shape, layers, prompt_tokens)?,
+            prompt_cache: KeyValues::new(shape, layers, 1, prompt_tokens)?,
             beams: BeamKeyValues::new(shape, layers, beams, plan.beams())?,
             ropes: Ropes::new(model, positions)?,
             hidden: zeroed(rows * config.hidden_size)?,
@@ -432,7 +433,7 @@ impl Session {
             return Err(SessionError::PromptTooLong { tokens: read + tokens.len(), max });
         }
         let (model, config) = (&*self.model, &self.model.config);
-        let (d, shape) = (config.hidden_size, HeadShape::of(config));
+        let d = config.hidden_size;
         let workspace = &mut self.workspaces[0];
         for tokens in tokens.chunks(MAX_BLOCK_ROWS) {
             let first = self.prompt.len();
@@ -445,8 +446,8 @@ impl Session {
                 let positions = self.ropes.positions(config, index, first, 1);
                 let key_values =
                     workspace.project_keys_and_values(config, layer, positions, hidden);
-                store_block(&shape, key_values, first, self.prompt_cache.layer_mut(index));
-                let cache = self.prompt_cache.layer(index);
+                self.prompt_cache.store(ONLY_PAGE, index, first, key_values);
+                let cache = self.prompt_cache.layer(ONLY_PAGE, index);
                 workspace.finish_prompt_layer(config, layer, positions, cache, hidden);
             }
             self.after_prompt.copy_from_slice(&hidden[(tokens.len() - 1) * d..]);
@@ -609,7 +610,7 @@ impl Session {
         for (index, layer) in model.weights.layers.iter().enumerate() {
             let encoded = encoder.map(|run| run.layer(index));
             let at = |first| Positions { encoded, ..ropes.positions(config, index, first, 1) };
-            let cache = self.prompt_cache.blocks_mut(index, block);
+            let cache = self.prompt_cache.blocks_mut(ONLY_PAGE[0], index, block);
             let blocks = hidden.chunks(block * d).zip(cache).enumerate();
             for_each_block(workspaces, blocks, |workspace, (place, (hidden, cache))| {
                 let positions = at(place * block);
@@ -617,7 +618,7 @@ impl Session {
                     workspace.project_keys_and_values(config, layer, positions, hidden);
                 store_block(&shape, key_values, 0, cache);
             });
-            let cache = self.prompt_cache.layer(index);
+            let cache = self.prompt_cache.layer(ONLY_PAGE, index);
             // Few enough for one block, or all.
             if wanted < rows.min(block) && index + 1 == config.num_hidden_layers {
                 let (first, last) = (rows - wanted, &mut hidden[(rows - wanted) * d..]);
@@ -684,7 +685,7 @@ impl Session {
                     }
                     let first_beam = place * block;
                     let own = OwnPart { earlier, current: slots, first_beam, layer: index, width };
-                    let prompt = (prompt_cache.layer(index), prompt_tokens);
+                    let prompt = (prompt_cache.layer(ONLY_PAGE, index), prompt_tokens);
                     workspace.finish_beam_layer(config, layer, positions, prompt, own, hidden);
                 }
                 workspace.logits(model, hidden, columns.clone(), logits);

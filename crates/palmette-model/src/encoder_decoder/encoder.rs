@@ -6,7 +6,7 @@ use super::{RelativeBias, bias_tables};
 use crate::allocation::zeroed;
 use crate::blocks::{block_rows, for_each_block};
 use crate::head_shape::HeadShape;
-use crate::key_values::{PromptKeyValues, store_block};
+use crate::key_values::{KeyValues, ONLY_PAGE, store_block};
 use crate::layers::{Encoded, Positions, Workspace};
 use crate::model::Model;
 
@@ -16,9 +16,9 @@ pub(crate) struct EncoderRun {
     /// Tokens that the encoder reads.
     prompt: Vec<TokenId>,
     /// Keys and values of the encoder's layer that is being computed.
-    own: PromptKeyValues,
+    own: KeyValues,
     /// Keys and values of what the encoder made, for the cross-attention of each decoder layer.
-    cross: PromptKeyValues,
+    cross: KeyValues,
     biases: Vec<RelativeBias>,
     /// The residual stream, `[T, D]`
     hidden: Vec<f32>,
@@ -41,8 +41,8 @@ impl EncoderRun {
         };
         Some(Some(Self {
             prompt,
-            own: PromptKeyValues::new(shape, 1, max_tokens)?,
-            cross: PromptKeyValues::new(shape, config.num_hidden_layers, max_tokens)?,
+            own: KeyValues::new(shape, 1, 1, max_tokens)?,
+            cross: KeyValues::new(shape, config.num_hidden_layers, 1, max_tokens)?,
             biases,
             hidden: zeroed(max_tokens * config.hidden_size)?,
             is_read: false,
@@ -63,7 +63,7 @@ impl EncoderRun {
 
     /// Keys and values that one layer of the decoder attends to; after [`run`](Self::run).
     pub(crate) fn layer(&self, index: usize) -> Encoded<'_> {
-        Encoded { key_values: self.cross.layer(index), tokens: self.prompt.len() }
+        Encoded { key_values: self.cross.layer(ONLY_PAGE, index), tokens: self.prompt.len() }
     }
 
     pub(crate) fn cache_bytes(&self) -> usize {
@@ -86,14 +86,14 @@ impl EncoderRun {
         for (index, layer) in weights.layers.iter().enumerate() {
             let bias = self.biases.get(index).or(self.biases.first());
             let at = |place: usize| Positions::relative(bias, place * block, 1);
-            let cache = self.own.blocks_mut(0, block);
+            let cache = self.own.blocks_mut(ONLY_PAGE[0], 0, block);
             let blocks = hidden.chunks(block * d).zip(cache).enumerate();
             for_each_block(workspaces, blocks, |workspace, (place, (hidden, cache))| {
                 let key_values =
                     workspace.project_keys_and_values(config, layer, at(place), hidden);
                 store_block(&shape, key_values, 0, cache);
             });
-            let all = Encoded { key_values: self.own.layer(0), tokens: rows };
+            let all = Encoded { key_values: self.own.layer(ONLY_PAGE, 0), tokens: rows };
             let blocks = hidden.chunks_mut(block * d).enumerate();
             for_each_block(workspaces, blocks, |workspace, (place, hidden)| {
                 workspace.finish_encoder_layer(config, layer, at(place), all, hidden);
@@ -101,7 +101,8 @@ impl EncoderRun {
         }
         for (index, layer) in model.weights.layers.iter().enumerate() {
             let Some(cross) = &layer.cross else { continue };
-            let blocks = hidden.chunks(block * d).zip(self.cross.blocks_mut(index, block));
+            let blocks =
+                hidden.chunks(block * d).zip(self.cross.blocks_mut(ONLY_PAGE[0], index, block));
             for_each_block(workspaces, blocks, |workspace, (hidden, cache)| {
                 let key_values =
                     workspace.project_encoded(config, &weights.final_norm, cross, hidden);
