@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod any;
+mod binding;
 mod budget;
 mod constraint;
 pub mod mask;
@@ -27,6 +28,7 @@ mod vocabulary;
 pub mod vocabulary_trie;
 
 pub use any::{AnyConstraint, AnyError, AnyScratch, AnyState};
+pub use binding::{Binding, SlotId};
 pub use budget::{Asked, Asking, Budget, Interrupted};
 pub use constraint::{CommitAllError, CommitError, Constraint, RollbackError};
 pub use mask::TokenMask;

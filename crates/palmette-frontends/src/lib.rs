@@ -9,6 +9,7 @@
 //! A source that cannot be expressed is refused with its place; nesting has limits, so none is read by unbounded recursion.
 #![forbid(unsafe_code)]
 
+mod catalog_references;
 mod free_text;
 pub mod gbnf;
 pub mod json_schema;
@@ -21,7 +22,7 @@ mod token_references;
 
 pub use palmette_parser::Span;
 use palmette_parser::{
-    DistinctNames, Grammar, GrammarBuilder, Indentation, Interrupted, Lexing, NonterminalId, Rule,
-    Symbol, Terminal, TerminalId, TerminalKind,
+    DistinctNames, Grammar, GrammarBuilder, Indentation, Interrupted, Lexing, MemberSpelling,
+    NonterminalId, Rule, Slot, SlotId, Symbol, Terminal, TerminalId, TerminalKind,
 };
 use palmette_regex::{Budget, CharClass, Multiple, Regex, TokenPart, TokenPattern};

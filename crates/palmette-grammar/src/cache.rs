@@ -119,6 +119,15 @@ pub enum CacheError {
         "no text is left: nothing fits this grammar, so that no answer could; look for a condition that nothing meets, or a rule that never ends"
     )]
     NoText,
+    /// Grammar with slots, for who wants to write a text of it and binds no sets.
+    #[error(
+        "the grammar names the catalog {slot}, which nobody gives here: catalogs are bound in Rust (`GrammarConstraint::bind`) and by \
+         `palmette grammar --catalog`; list the values instead (enum)"
+    )]
+    Unbound {
+        /// Name and field of the first slot.
+        slot: String,
+    },
 }
 
 /// Counters of a [`GrammarCache`]: its work so far and its contents.

@@ -101,19 +101,20 @@ pub use cache::{
 };
 pub use common_json::prepare_json;
 pub use constraint::{
-    BackgroundPrecompute, BatchFiller, BatchRow, CommitBytesError, DictionaryStatistics,
+    BackgroundPrecompute, BatchFiller, BatchRow, BindError, CommitBytesError, DictionaryStatistics,
     GrammarConstraint, GrammarScratch, GrammarState, MaskBudget, MaskId, MaskRef, PrecomputeLimits,
-    PrecomputeStop, Precomputed, RowError, RowErrorKind,
+    PrecomputeStop, Precomputed, RowError, RowErrorKind, SetBinding,
 };
 pub use palmette_frontends as frontends;
 pub use palmette_masks::{AutomatonStatistics, PreparedVocabulary, VocabularyFingerprint};
+pub use palmette_parser::recognizer::{BoundRecognizer, WrittenMember};
 pub use palmette_parser::{
     Analysis, Budget, CharClass, CompileError, Conflict, DeadEnd, DeadEnds, Diagnostic,
     DistinctNames, EmbedError, Expected, Grammar, GrammarBuilder, Indentation, Interrupted,
-    LexerError, LexerLimits, Lexing, LimitError, Multiple, Nonterminal, NonterminalId,
-    ParserLimits, Position, Recognizer, RecognizerError, RecognizerLimits, RecognizerScratch,
-    Regex, Rule, Severity, Span, Symbol, TableError, TableLimits, Terminal, TerminalId,
-    TerminalKind, TerminalSet, TokenError, TokenPart, TokenPattern, analyse,
+    LexerError, LexerLimits, Lexing, LimitError, MemberSpelling, Multiple, Nonterminal,
+    NonterminalId, ParserLimits, Position, Recognizer, RecognizerError, RecognizerLimits,
+    RecognizerScratch, Regex, Rule, Severity, Slot, Span, Symbol, TableError, TableLimits,
+    Terminal, TerminalId, TerminalKind, TerminalSet, TokenError, TokenPart, TokenPattern, analyse,
 };
 pub use saved::{ReopenError, Reopened, SaveError, SavedGrammar};
 pub use source::{GrammarSource, SourceError};

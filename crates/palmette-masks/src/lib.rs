@@ -19,6 +19,7 @@
 
 mod automaton;
 mod mask_pool;
+pub mod member_walk;
 mod residuals;
 mod stack_automaton;
 mod tables;

@@ -117,6 +117,7 @@ fn limit_named(message: &str) -> Option<&str> {
 pub(crate) fn of_recognizer(py: Python<'_>, error: &RecognizerError) -> PyErr {
     match error {
         RecognizerError::Interrupted(why) => interrupted(py, *why),
+        RecognizerError::Unbound { .. } => GrammarError::new_err(error.to_string()),
         RecognizerError::Lexer(_) | RecognizerError::Parser(_) => of_limit(py, error),
     }
 }
@@ -189,7 +190,9 @@ pub(crate) fn of_bytes(py: Python<'_>, error: &CommitBytesError, position: usize
 pub(crate) fn of_compilation(py: Python<'_>, error: &CacheError, text: &str) -> PyErr {
     match error {
         CacheError::Source(error) => of_source(py, error, text),
-        CacheError::Token(_) | CacheError::NoText => GrammarError::new_err(error.to_string()),
+        CacheError::Token(_) | CacheError::NoText | CacheError::Unbound { .. } => {
+            GrammarError::new_err(error.to_string())
+        }
         CacheError::Compile(error) => of_compile(py, error),
         CacheError::Cancelled => called_off(),
     }

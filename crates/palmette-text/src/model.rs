@@ -300,6 +300,9 @@ impl TextModel {
         cancelled: &AtomicBool,
     ) -> Result<Arc<CompiledGrammar>, CacheError> {
         let grammar = self.shared.grammars.get(source, &self.shared.slices, cancelled)?.grammar;
+        if let Some(slot) = grammar.constraint.slots().first() {
+            return Err(CacheError::Unbound { slot: slot.label() });
+        }
         // A text of it would end before its first token, as if it were there.
         match grammar.constraint.recognizer().start() {
             Some(_) => Ok(grammar),

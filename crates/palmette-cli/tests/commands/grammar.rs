@@ -1,6 +1,7 @@
 //! `palmette grammar` as a user types it.
 
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -466,4 +467,75 @@ fn a_compiled_grammar_is_asked_like_its_source() {
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&compiled, bytes).unwrap();
     check_refused(&["grammar", "mask", &compiled, "--vocab", &vocab], &["order.pmg", "damaged"]);
+}
+
+/// A schema whose strings are ids and titles of a catalog's items, and a list of texts in a file.
+#[test]
+fn catalogs_fill_what_a_grammar_leaves_open() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| drop(write(dir.path(), name, text));
+    write(
+        "items.jsonl",
+        "{\"item_id\": \"P1\", \"codes\": [0, 0], \"title\": \"Tent\", \"stock\": 1, \"tags\": [\"a\", \"b\"]}\n\
+         {\"item_id\": \"P2\", \"codes\": [0, 1], \"title\": \"Mat, \\\"soft\\\"\", \"stock\": 0}\n\
+         {\"item_id\": \"Q3\", \"codes\": [1, 0], \"title\": \"Lamp\", \"stock\": 2}\n",
+    );
+    write("units.txt", "kg\nlb\n");
+    write(
+        "answer.json",
+        r#"{"type": "object", "required": ["sku", "title", "unit"], "additionalProperties": false, "properties": {
+            "sku": {"type": "string", "x-catalog": "shop.id"}, "title": {"type": "string", "x-catalog": "shop.title"},
+            "unit": {"type": "string", "x-catalog": "units"}}}"#,
+    );
+    write("right.txt", r#"{"sku": "P2", "title": "Mat, \"soft\"", "unit": "lb"}"#);
+    write("wrong.txt", r#"{"sku": "P9", "title": "Tent", "unit": "kg"}"#);
+    let run = |arguments: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palmette"));
+        let run = command.args(arguments.split(' ')).current_dir(dir.path()).output().expect("it");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        (run.status.success(), text(run.stdout), text(run.stderr))
+    };
+    assert!(run("catalog build items.jsonl --out shop.palm").0);
+    let both = "--catalog shop=shop.palm --catalog units=units.txt";
+    let (ok, out, err) = run(&format!("grammar check answer.json {both} --text right.txt"));
+    assert!(ok, "{err}");
+    assert!(out.contains("right.txt: in the language"), "{out}");
+    assert!(out.contains("shop.id P2, bytes 9 to 12"), "{out}");
+    assert!(out.contains("units.id lb, bytes"), "{out}");
+    let (ok, out, _) = run(&format!("grammar check answer.json {both} --text wrong.txt"));
+    assert!(!ok && out.contains("unexpected `9` at line 1, column 11"), "{out}");
+    // Filters narrow the items, ids and titles alike.
+    let stock = "--filter shop={\"range\":{\"stock\":{\"gt\":0}}}";
+    let (ok, _, _) = run(&format!("grammar check answer.json {both} {stock} --text right.txt"));
+    assert!(!ok);
+    for (arguments, words) in [
+        ("--catalog shop=shop.palm", "say which it is: --catalog units=FILE"),
+        (&*format!("{both} --catalog other=units.txt"), "it names shop, units"),
+        (&*format!("{both} --catalog shop=shop.palm"), "--catalog shop is given twice"),
+        (
+            &*format!("{both} --filter shop={{\"match\":{{\"title\":\"none\"}}}}"),
+            "shop: 0 of 3 match",
+        ),
+        (
+            &*format!("{both} --filter units={{\"match\":{{\"a\":1}}}}"),
+            "no attributes to filter by",
+        ),
+        ("--catalog shop=units.txt --catalog units=units.txt", "no field \"title\""),
+        ("--catalog shop", "expected NAME=VALUE"),
+    ] {
+        let (ok, _, err) = run(&format!("grammar check answer.json {arguments} --text right.txt"));
+        assert!(!ok && err.contains(words), "{arguments}: {err}");
+    }
+    write("plain.lark", "start: \"a\"");
+    let (ok, _, err) = run("grammar mask plain.lark --vocab r50k_base --catalog shop=shop.palm");
+    assert!(!ok && err.contains("the grammar names no catalog"), "{err}");
+    write("open.lark", "start: \"<\" sku \">\"\nsku: %catalog {\"name\": \"shop\"}");
+    let (ok, out, err) =
+        run("grammar mask open.lark --vocab r50k_base --catalog shop=shop.palm --prefix <P --json");
+    assert!(ok, "{err}");
+    let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert!(
+        report["allowed"].as_u64().is_some_and(|allowed| (2..10).contains(&allowed)),
+        "{report}"
+    );
 }

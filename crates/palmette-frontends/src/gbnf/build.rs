@@ -170,6 +170,10 @@ impl Builder<'_> {
                 let (name, regex) = (self.name_of(expression.place), Regex::Tokens(tokens.clone()));
                 vec![Symbol::Terminal(self.terminal(regex, name, expression.place))]
             }
+            Kind::Members(slot) => {
+                let slot = self.made.slot(slot.clone());
+                vec![Symbol::Terminal(self.made.member_terminal(slot, None))]
+            }
             Kind::Reference(name) => {
                 vec![Symbol::Nonterminal(self.nonterminal(self.index[&**name]))]
             }

@@ -135,7 +135,7 @@ impl<'a> Regular<'a> {
             Kind::Class(class) if class.is_empty() => Some(leaf(Regex::Never)),
             Kind::Class(class) => Some(leaf(Regex::Class(class.clone()))),
             // A token has no text, and is a terminal of its own.
-            Kind::Tokens(_) => None,
+            Kind::Tokens(_) | Kind::Members(_) => None,
             Kind::Reference(name) => self.rules[self.index[&**name]].clone(),
             Kind::Sequence(parts) => sequence(&all(parts)?),
             Kind::Choice(options) => choice(&all(options)?),

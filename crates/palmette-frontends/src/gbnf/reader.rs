@@ -8,9 +8,11 @@ use super::{
     GbnfError,
     syntax::{Definition, Expression, Kind},
 };
-use crate::token_references;
-use crate::{Budget, CharClass, Span, TokenPattern};
+use crate::{Budget, CharClass, MemberSpelling, Slot, Span, TokenPattern};
+use crate::{catalog_references, token_references};
 
+/// Beginning of a reference to a catalog.
+const CATALOG: &str = "<catalog:";
 /// Limit on the nesting of parentheses.
 const MAX_NESTING: usize = 200;
 /// Bounds of a repetition.
@@ -150,6 +152,7 @@ impl<'a> Reader<'a> {
                 self.depth -= 1;
                 Ok(inner.kind)
             }
+            '<' if self.rest().starts_with(CATALOG) => self.members().map(Kind::Members),
             '<' | '!' => self.tokens().map(Kind::Tokens),
             _ => {
                 let name = self.name();
@@ -159,6 +162,24 @@ impl<'a> Reader<'a> {
                 Ok(Kind::Reference(name.to_owned()))
             }
         }
+    }
+
+    /// `<catalog:shop.title>`.
+    fn members(&mut self) -> Result<Slot, GbnfError> {
+        let start = self.at;
+        let line = self.rest().lines().next().unwrap_or_default();
+        let Some(length) = line.find('>') else {
+            return Err(self.error(
+                (start, start + 1),
+                "a catalog is written `<catalog:name>` or `<catalog:name.field>`",
+            ));
+        };
+        let label = &line[CATALOG.len()..length];
+        let span = Some(Span::locate(self.source, start, start + length + 1));
+        let slot = catalog_references::from_label(label, MemberSpelling::Raw, span);
+        let slot = slot.map_err(|rule| self.error((start, start + length + 1), &rule))?;
+        self.at += length + 1;
+        Ok(slot)
     }
 
     /// `<name>`, `<[7]>`, and with `!` before it all other tokens.

@@ -1,6 +1,6 @@
 //! The syntax tree of a grammar.
 
-use crate::{CharClass, TokenPattern};
+use crate::{CharClass, Slot, TokenPattern};
 
 /// `name ::= body`, with byte ranges of the source.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub(super) enum Kind {
     Class(CharClass),
     /// Tokens by name or number.
     Tokens(TokenPattern),
+    /// Members of a set that a request binds.
+    Members(Slot),
     /// A rule, by its name.
     Reference(String),
     Sequence(Vec<Expression>),
@@ -34,7 +36,7 @@ impl Expression {
     /// Calls `visit` with every reference and its place, from left to right.
     pub(super) fn references<'a>(&'a self, visit: &mut dyn FnMut(&'a str, (usize, usize))) {
         match &self.kind {
-            Kind::Literal(_) | Kind::Class(_) | Kind::Tokens(_) => {}
+            Kind::Literal(_) | Kind::Class(_) | Kind::Tokens(_) | Kind::Members(_) => {}
             Kind::Reference(name) => visit(name, self.place),
             Kind::Sequence(parts) | Kind::Choice(parts) => {
                 parts.iter().for_each(|part| part.references(visit));

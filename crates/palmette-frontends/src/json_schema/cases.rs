@@ -3,6 +3,9 @@
 use std::rc::Rc;
 
 use super::arrays::ArraySet;
+#[cfg(doc)]
+use super::compile::Compiler;
+use super::members::MemberCase;
 use super::objects::{ObjectSet, Outline};
 use super::{goals::Goals, numbers::NumberSet, strings::StringSet};
 
@@ -16,6 +19,8 @@ pub(super) struct Cases {
     pub(super) strings: Vec<StringSet>,
     pub(super) arrays: Vec<Rc<ArraySet>>,
     pub(super) objects: Vec<Rc<ObjectSet>>,
+    /// Strings that are known by their slots alone.
+    pub(super) members: Vec<MemberCase>,
 }
 
 impl Cases {
@@ -34,6 +39,7 @@ impl Cases {
             strings: vec![StringSet::any()],
             arrays: vec![Rc::new(ArraySet::any())],
             objects: vec![Rc::new(ObjectSet::any())],
+            members: Vec::new(),
         }
     }
 
@@ -60,6 +66,7 @@ impl Cases {
             + self.strings.len()
             + self.arrays.len()
             + self.objects.len()
+            + self.members.len()
     }
 
     /// The values in either.
@@ -71,10 +78,16 @@ impl Cases {
         join(&mut self.strings, &other.strings, &StringSet::any());
         join(&mut self.arrays, &other.arrays, &Rc::new(ArraySet::any()));
         join(&mut self.objects, &other.objects, &Rc::new(ObjectSet::any()));
+        self.members.extend(&other.members);
+        self.members.sort_unstable();
+        self.members.dedup();
+        if self.strings.contains(&StringSet::any()) {
+            self.members.clear();
+        }
         self
     }
 
-    /// The values in both.
+    /// The values in both, but for strings that are known by their slots alone: see [`Compiler::meet_members`].
     ///
     /// Cost: the product of the numbers of sets of each type.
     pub(super) fn and(&self, other: &Self, goals: &mut Goals) -> Self {
@@ -94,6 +107,7 @@ impl Cases {
             strings: meet(&self.strings, &other.strings, &StringSet::any(), meet_strings),
             arrays,
             objects,
+            members: Vec::new(),
         }
     }
 }

@@ -11,6 +11,7 @@ use super::{
     decimal::Decimal,
     goals::GoalId,
     keywords::{Role, role},
+    members::{MemberCase, NAMES},
     numbers::NumberSet,
     objects::ObjectSet,
     options::Draft,
@@ -65,7 +66,11 @@ impl Compiler<'_> {
                 falsity: true,
                 // Bounds of one schema may contradict each other; what meets itself nowhere is empty.
                 numbers: own.numbers.intersection(&own.numbers).into_iter().collect(),
-                strings: own.strings.intersection(&own.strings).into_iter().collect(),
+                strings: match own.member {
+                    None => own.strings.intersection(&own.strings).into_iter().collect(),
+                    Some(_) => Vec::new(),
+                },
+                members: own.member.into_iter().collect(),
                 arrays: own.array.map(Rc::new).into_iter().collect(),
                 objects: own.object.map(Rc::new).into_iter().collect(),
             };
@@ -128,7 +133,13 @@ impl Compiler<'_> {
             cases = self.complement(&own.types)?;
             let own_parts = [
                 Cases::numbers(own.numbers.complement()),
-                Cases::strings(own.strings.complement()),
+                match own.member {
+                    None => Cases::strings(own.strings.complement()),
+                    Some(member) => Cases {
+                        members: vec![MemberCase { outside: true, ..member }],
+                        ..Cases::none()
+                    },
+                },
                 match own.array {
                     Some(array) => self.array_complement(&array)?,
                     None => Cases { arrays: Cases::all().arrays, ..Cases::none() },
@@ -507,6 +518,11 @@ impl Compiler<'_> {
             let outside = others.clone().or(&Cases::strings(StringSet::complement(strings)));
             rest = self.meet(&rest, &outside)?;
         }
+        for &member in &cases.members {
+            let outside = MemberCase { outside: !member.outside, ..member };
+            let outside = Cases { members: vec![outside], ..others.clone() };
+            rest = self.meet(&rest, &outside)?;
+        }
         let others = Cases { arrays: Vec::new(), ..Cases::all() };
         for array in &cases.arrays {
             let outside = others.clone().or(&self.array_complement(array)?);
@@ -586,7 +602,9 @@ impl Compiler<'_> {
         }
         for &names in &object.names {
             let denied = self.opposite(names);
-            for names in self.goal_cases(denied)?.strings.iter() {
+            let denied = self.goal_cases(denied)?;
+            self.no_members(&denied, NAMES)?;
+            for names in denied.strings.iter() {
                 sets.push(ObjectSet::existing(names.clone(), GoalId::ANY));
             }
         }

@@ -12,6 +12,7 @@ use super::{
     exclusion::Exclusions,
     goals::{About, Claim, GoalId, Goals},
     keywords::{self, DEPENDENT, Role, role},
+    members::CatalogSlots,
     objects::ObjectSet,
     options::{Draft, Inexpressible, JsonSchemaOptions, PropertyOrder},
     resources::Resources,
@@ -52,6 +53,8 @@ pub(super) struct Compiler<'o> {
     warnings: BTreeMap<JsonId, String>,
     /// Members that a schema requires and does not allow: what leaves it without a value.
     pub(super) contradictions: BTreeMap<JsonId, String>,
+    /// The slots of `x-catalog`.
+    pub(super) catalog_slots: CatalogSlots,
 }
 
 /// A claim that is being worked out.
@@ -105,6 +108,7 @@ impl<'o> Compiler<'o> {
             work: 0,
             warnings: BTreeMap::new(),
             contradictions: BTreeMap::new(),
+            catalog_slots: CatalogSlots::default(),
         })
     }
 
@@ -303,6 +307,7 @@ impl<'o> Compiler<'o> {
             .max(products(one.objects.len(), other.objects.len()));
         self.spend(size)?;
         let mut met = one.and(other, &mut self.goals);
+        met.members = self.meet_members(one, other)?;
         if met.strings != one.strings && met.strings != other.strings {
             let exclusions = &mut self.exclusions;
             met.strings.retain(|set| exclusions.may_be(set));
@@ -390,6 +395,7 @@ impl<'o> Compiler<'o> {
         !(cases.null || cases.truth || cases.falsity)
             && cases.numbers.is_empty()
             && cases.strings.is_empty()
+            && cases.members.is_empty()
             && cases.arrays.iter().all(|array| self.is_empty_array(array))
             && cases.objects.iter().all(|object| self.is_empty_object(object))
     }
@@ -507,6 +513,7 @@ impl<'o> Compiler<'o> {
                 && !(cases.null || cases.truth || cases.falsity)
                 && cases.numbers.is_empty()
                 && cases.strings.is_empty()
+                && cases.members.is_empty()
                 && no_value(cases)
             {
                 found.push(at);

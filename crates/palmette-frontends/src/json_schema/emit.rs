@@ -22,8 +22,8 @@ use super::{
     strings::StringSet,
 };
 use crate::{
-    DistinctNames, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Rule, Symbol, Terminal,
-    TerminalId, TerminalKind,
+    DistinctNames, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Rule, SlotId, Symbol,
+    Terminal, TerminalId, TerminalKind,
 };
 
 /// Limit on the numbers between two bounds that are listed rather than made an automaton of.
@@ -59,6 +59,8 @@ pub(super) struct Emitter<'c, 'o> {
     pub(super) impossible: HashSet<GoalId>,
     /// Terminals by expression, and by their role in scopes of distinct names.
     terminals: HashMap<(Regex, Option<InScope>), TerminalId>,
+    /// Terminals of members by slot.
+    member_terminals: HashMap<SlotId, TerminalId>,
     distinct_names: DistinctNames,
     goals: HashMap<GoalId, NonterminalId>,
     /// Goals that are met in the same cases share a nonterminal.
@@ -173,6 +175,7 @@ impl<'c, 'o> Emitter<'c, 'o> {
             nonterminals: Vec::new(),
             rules: Vec::new(),
             terminals: HashMap::new(),
+            member_terminals: HashMap::new(),
             distinct_names: DistinctNames::default(),
             counted: Vec::new(),
             impossible,
@@ -399,6 +402,17 @@ impl Emitter<'_, '_> {
             let quoted = self.spelling.quoted(&texts);
             let string = self.token("string", quoted)?;
             self.rule(head, vec![string])?;
+        }
+        self.compiler.no_outsiders(cases)?;
+        for member in &cases.members {
+            let slot = self.compiler.catalog_slots.slot(member.slot).clone();
+            let span = slot.span;
+            let open = self.punctuation("\"")?;
+            let slot = self.builder.slot(slot);
+            let known = self.member_terminals.get(&slot).copied();
+            let terminal = known.unwrap_or_else(|| self.builder.member_terminal(slot, span));
+            self.member_terminals.insert(slot, terminal);
+            self.rule(head, vec![open, Symbol::Terminal(terminal)])?;
         }
         self.numbers(head, &cases.numbers)?;
         for array in &cases.arrays {

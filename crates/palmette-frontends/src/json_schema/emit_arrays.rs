@@ -442,7 +442,7 @@ impl Emitter<'_, '_> {
     /// All values of a goal, when they are finitely many and no arrays or objects.
     fn scalars(&mut self, goal: GoalId) -> Result<Option<Vec<Scalar>>> {
         let cases = self.compiler.goal_cases(goal)?;
-        if !cases.arrays.is_empty() || !cases.objects.is_empty() {
+        if !cases.arrays.is_empty() || !cases.objects.is_empty() || !cases.members.is_empty() {
             return Ok(None);
         }
         let mut scalars = Vec::new();

@@ -41,7 +41,7 @@ pub(super) fn role(name: &str) -> Option<Role> {
 }
 
 /// Sorted by name.
-const KEYWORDS: [(&str, Role); 67] = {
+const KEYWORDS: [(&str, Role); 68] = {
     use Role::*;
     [
         ("$anchor", Core),
@@ -111,6 +111,7 @@ const KEYWORDS: [(&str, Role); 67] = {
         ("unevaluatedProperties", Schema),
         ("uniqueItems", Assertion),
         ("writeOnly", Annotation),
+        ("x-catalog", Assertion),
     ]
 };
 

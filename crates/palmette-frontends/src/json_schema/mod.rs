@@ -34,6 +34,7 @@
 
 mod arrays;
 mod cases;
+pub(crate) mod catalog_json;
 mod combine;
 mod compile;
 mod decimal;
@@ -51,6 +52,7 @@ mod goals;
 mod json_text;
 mod keywords;
 mod matching;
+mod members;
 mod metaschemas;
 mod number_intervals;
 mod number_lengths;

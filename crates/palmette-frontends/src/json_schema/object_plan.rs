@@ -8,6 +8,7 @@ use super::{
     emit::Emitter,
     exclusion::Exclusions,
     goals::GoalId,
+    members::NAMES,
     objects::ObjectSet,
     strings::{StringSet, Texts},
 };
@@ -101,7 +102,9 @@ impl Emitter<'_, '_> {
         let values = object.values(&declared, &mut self.compiler.goals);
         let mut allowed_names = Vec::new();
         for &goal in &object.names {
-            allowed_names.push(self.compiler.goal_cases(goal)?);
+            let names = self.compiler.goal_cases(goal)?;
+            self.compiler.no_members(&names, NAMES)?;
+            allowed_names.push(names);
         }
         let is_required: HashSet<&Arc<str>> = object.required.iter().collect();
         let mut plan = Plan {

@@ -103,6 +103,7 @@ impl Emitter<'_, '_> {
         self.parameter_values.insert(goal, head);
         let cases = self.compiler.value_cases_closed(goal)?;
         let style = frame.style;
+        self.compiler.no_members(&cases, "names a set of strings as JSON writes them, and this parameter is written as its text; use a style in JSON")?;
         if !cases.strings.is_empty() {
             let texts = Regex::alternate(cases.strings.iter().map(StringSet::regex));
             let line_end = || Regex::literal("\n").optional();

@@ -13,6 +13,7 @@ use super::{
     formats,
     goals::GoalId,
     matching,
+    members::MemberCase,
     numbers::{NumberSet, Property},
     objects::{Closing, ObjectSet, Scope},
     options::{Draft, Inexpressible},
@@ -60,16 +61,21 @@ pub(super) struct Own {
     pub(super) types: Cases,
     pub(super) numbers: NumberSet,
     pub(super) strings: StringSet,
+    /// The set that is narrower than all strings, of a schema with `x-catalog`.
+    pub(super) member: Option<MemberCase>,
     pub(super) array: Option<ArraySet>,
     pub(super) object: Option<ObjectSet>,
 }
 
 impl Compiler<'_> {
     pub(super) fn own(&mut self, schema: JsonId) -> Result<Own> {
+        let (types, strings) = (self.types(schema)?, self.strings(schema)?);
+        let member = self.member_case(schema, &strings, &types)?;
         Ok(Own {
-            types: self.types(schema)?,
+            types,
             numbers: self.numbers(schema)?,
-            strings: self.strings(schema)?,
+            strings,
+            member,
             array: self.array(schema)?,
             object: self.object(schema)?,
         })

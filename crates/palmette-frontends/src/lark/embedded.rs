@@ -1,10 +1,11 @@
-//! Grammars in other languages within a rule: `%json {…}`, `%regex {…}` and `%lark {…}`, as llguidance writes them.
+//! Grammars in other languages within a rule: `%json {…}`, `%regex {…}` and `%lark {…}`, as llguidance writes them, and `%catalog {…}`.
 //!
 //! ```text
 //! start: /[^{]*/ answer
 //! answer: %json {"type": "object", "properties": {"city": {"type": "string"}}}
 //! quote: %regex {"substring_words": "some words that a part of is quoted"}
 //! port: %regex {"integer_between": [1, 65535]}
+//! sku: %catalog {"name": "shop", "field": "id"}
 //! list: %lark { start: "a" ("," "a")*  %ignore " " }
 //! ```
 
@@ -14,6 +15,8 @@ use std::sync::Arc;
 use super::error::Problems;
 use super::options::{LarkLimits, LarkOptions};
 use super::syntax::Expr;
+use crate::catalog_references;
+use crate::json_schema::catalog_json;
 use crate::json_schema::number_text::integers_between;
 use crate::json_schema::source::{Json, JsonId, Source};
 use crate::json_schema::{self, JsonSchemaOptions};
@@ -33,6 +36,7 @@ pub(super) fn read(range: &Range<usize>, problems: &mut Problems<'_>) -> Option<
     let made = match directive {
         "%json" => schema(inside, problems),
         "%regex" => regular(inside),
+        "%catalog" => catalog_json::from_json_text(inside).map(catalog_references::grammar),
         _ => nested(&inside[1..inside.len() - 1], problems),
     };
     let checked = made.and_then(|grammar| {

@@ -1,6 +1,7 @@
 //! The mask of a state, within limits.
 
 use palmette_core::{Constraint, mask};
+use palmette_masks::member_walk::MemberWalk;
 use palmette_masks::walk::TrieWalk;
 use palmette_parser::recognizer::{Position, RecognizerError};
 
@@ -27,6 +28,12 @@ impl GrammarConstraint {
             mask.fill(0);
             return Ok(());
         };
+        if let Some(slot) = self.recognizer.grammar().slots().first()
+            && position.binding().is_none()
+        {
+            mask.fill(0);
+            return Err(RecognizerError::Unbound { slot: slot.label() });
+        }
         let explored = self.mask_automaton().map(|automaton| {
             let budget = &mut work.exploring();
             automaton.fill_mask_within(&self.recognizer, position, mask, budget)
@@ -57,7 +64,12 @@ impl GrammarConstraint {
         mask: &mut [u32],
         work: &MaskBudget<'_>,
     ) -> Result<(), RecognizerError> {
+        let mut budget = work.budget(work.walk);
+        if position.binding().is_some() {
+            let walk = MemberWalk { recognizer: &self.recognizer, trie: self.vocabulary.trie() };
+            return walk.fill_mask_within(position, &mut scratch.recognizer, mask, &mut budget);
+        }
         let walk = TrieWalk { recognizer: &self.recognizer, trie: self.vocabulary.trie() };
-        walk.fill_mask_within(position, &mut scratch.walk, mask, &mut work.budget(work.walk))
+        walk.fill_mask_within(position, &mut scratch.walk, mask, &mut budget)
     }
 }

@@ -1,6 +1,7 @@
 //! A grammar over a vocabulary as a [`Constraint`].
 
 mod batch;
+mod binding;
 mod dictionary;
 mod filling;
 mod forced;
@@ -17,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Vocabulary, mask};
 
 pub use batch::{BatchFiller, BatchRow, RowError, RowErrorKind};
+pub use binding::{BindError, SetBinding};
 pub use dictionary::{DictionaryStatistics, MaskId, MaskRef};
 pub use mask_budget::MaskBudget;
 pub use precompute::{BackgroundPrecompute, PrecomputeLimits, PrecomputeStop, Precomputed};
@@ -24,7 +26,9 @@ pub use state::GrammarState;
 
 use palmette_masks::walk::WalkScratch;
 use palmette_masks::{AutomatonStatistics, MaskAutomaton, PoolId, PreparedVocabulary};
-use palmette_parser::recognizer::{Position, Recognizer, RecognizerError, RecognizerScratch};
+use palmette_parser::recognizer::{
+    BoundRecognizer, Position, Recognizer, RecognizerError, RecognizerScratch,
+};
 use palmette_regex::tokens::NUMBER_MARK;
 
 use dictionary::MaskDictionary;
@@ -51,6 +55,8 @@ pub struct GrammarConstraint {
     dictionary: Arc<MaskDictionary>,
     /// True when the grammar asks for tokens by name or number.
     asks_for_tokens: bool,
+    /// The sets of the grammar's slots.
+    bound: Option<Arc<BoundRecognizer>>,
     /// Found out for a grammar with distinct names.
     name_tokens: Arc<OnceLock<NameTokens>>,
 }
@@ -78,7 +84,8 @@ impl GrammarConstraint {
     /// Masks come from a [`MaskAutomaton`]; where lexemes depend on the text before them, the vocabulary is walked for each, since the automaton reads
     /// what remains of a lexeme and the stack alone.
     pub fn new(recognizer: Arc<Recognizer>, vocabulary: Arc<PreparedVocabulary>) -> Self {
-        if !recognizer.lexer().looking_back().is_empty() {
+        let has_slots = !recognizer.grammar().slots().is_empty();
+        if has_slots || !recognizer.lexer().looking_back().is_empty() {
             return Self::by_walking(recognizer, vocabulary);
         }
         let vocabulary = vocabulary.for_grammar(recognizer.grammar());
@@ -101,7 +108,17 @@ impl GrammarConstraint {
         let (dictionary, name_tokens) = Default::default();
         let asks_for_tokens = recognizer.grammar().token_terminals().next().is_some();
         let ends = vocabulary.vocabulary().ends().into();
-        Self { recognizer, vocabulary, ends, automaton, dictionary, asks_for_tokens, name_tokens }
+        let bound = None;
+        Self {
+            recognizer,
+            vocabulary,
+            ends,
+            automaton,
+            dictionary,
+            asks_for_tokens,
+            bound,
+            name_tokens,
+        }
     }
 
     /// A constraint on the same texts, ended by these tokens instead of the vocabulary's: for a request that stops at tokens of its own. What is
@@ -228,7 +245,10 @@ impl Constraint for GrammarConstraint {
     }
 
     fn start(&self) -> GrammarState {
-        GrammarState::new(self.recognizer.start().cloned())
+        match &self.bound {
+            None => GrammarState::new(self.recognizer.start().cloned()),
+            Some(bound) => GrammarState::new(Some(bound.start.clone())),
+        }
     }
 
     fn fill_mask(

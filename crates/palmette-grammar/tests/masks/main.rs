@@ -9,6 +9,7 @@ mod engines;
 mod hostile;
 mod language_masks;
 mod looking_back;
+mod members;
 mod real_terminals;
 mod residuals;
 mod token_terminals;

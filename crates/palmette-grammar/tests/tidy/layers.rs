@@ -31,14 +31,15 @@ const CRATES: &[(&str, Layers)] = &[
     (
         "palmette-frontends",
         &[
+            ("catalog_references", &[]),
             ("free_text", &[]),
             ("misspelling", &[]),
             ("named_tokens", &[]),
             ("token_references", &[]),
-            ("json_schema", &["free_text", "misspelling", "named_tokens"]),
+            ("json_schema", &["catalog_references", "free_text", "misspelling", "named_tokens"]),
             ("regex", &["json_schema"]),
-            ("gbnf", &["token_references"]),
-            ("lark", &["token_references", "json_schema"]),
+            ("gbnf", &["catalog_references", "token_references"]),
+            ("lark", &["catalog_references", "token_references", "json_schema"]),
             (
                 "structural_tag",
                 &[
@@ -58,6 +59,7 @@ const CRATES: &[(&str, Layers)] = &[
         "palmette-masks",
         &[
             ("vocabulary", &[]),
+            ("member_walk", &[]),
             ("walk", &[]),
             ("tables", &[]),
             ("stack_automaton", &["tables"]),

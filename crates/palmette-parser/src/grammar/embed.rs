@@ -1,5 +1,7 @@
 //! Grammars within grammars: the rules of one become rules of another.
 
+use palmette_core::SlotId;
+
 use super::{
     DistinctNames, Grammar, GrammarBuilder, Lexing, NonterminalId, Symbol, Terminal, TerminalId,
     TerminalKind,
@@ -37,10 +39,11 @@ impl GrammarBuilder {
         if grammar.lexing == Lexing::Longest {
             return Err(EmbedError::Longest);
         }
+        let slots = self.slots_of(&grammar.slots);
         let terminals: Vec<_> = grammar
             .terminals
             .iter()
-            .map(|terminal| self.terminal(embedded(terminal, grammar.lexing)))
+            .map(|terminal| self.terminal(embedded(terminal, grammar.lexing, &slots)))
             .collect();
         let heads: Vec<_> = grammar
             .nonterminals
@@ -106,9 +109,10 @@ impl DistinctNames {
     }
 }
 
-fn embedded(terminal: &Terminal, lexing: Lexing) -> Terminal {
+fn embedded(terminal: &Terminal, lexing: Lexing, slots: &[SlotId]) -> Terminal {
     let kind = match (lexing, terminal.kind) {
         (Lexing::Any, TerminalKind::Literal | TerminalKind::Pattern) => TerminalKind::Free,
+        (_, TerminalKind::Member(slot)) => TerminalKind::Member(slots[slot.index()]),
         (_, kind) => kind,
     };
     Terminal { kind, ..terminal.clone() }

@@ -1,12 +1,15 @@
 //! The one grammar type: what every front end makes and every later pass reads.
 
 mod embed;
+mod slots;
 mod terminal_set;
 mod tokens;
 
 pub use embed::EmbedError;
+pub use slots::{MemberSpelling, Slot};
 pub use terminal_set::{TerminalSet, ignored_terminals};
 
+use palmette_core::SlotId;
 use palmette_regex::CountedParts;
 
 use crate::{Regex, Span};
@@ -28,6 +31,7 @@ pub struct Grammar {
     lexing: Lexing,
     indentation: Option<Indentation>,
     distinct_names: Option<DistinctNames>,
+    slots: Vec<Slot>,
 }
 
 /// A terminal's place in [`Grammar::terminals`].
@@ -74,6 +78,16 @@ pub enum TerminalKind {
     Free,
     /// A terminal without text: [`Indentation`] puts it between lexemes.
     Declared,
+    /// A member of a [slot](Slot)'s set, which a binding gives. Its expression matches nothing, and it does not compete: its lexemes
+    /// are the spellings of members.
+    Member(SlotId),
+}
+
+impl TerminalKind {
+    /// True for a terminal whose lexemes the lexer reads.
+    pub fn has_text(self) -> bool {
+        !matches!(self, Self::Declared | Self::Member(_))
+    }
 }
 
 /// A grammar symbol that stands for one of its rules.
@@ -235,6 +249,7 @@ pub struct GrammarBuilder {
     ignored: Vec<TerminalId>,
     indentation: Option<Indentation>,
     distinct_names: Option<DistinctNames>,
+    slots: Vec<Slot>,
 }
 
 impl GrammarBuilder {
@@ -304,6 +319,11 @@ impl GrammarBuilder {
         let mut mentioned = self.ignored.iter().copied().chain(blocks).chain(names);
         assert!(mentioned.all(|id| id.index() < terminals), "a terminal is of another grammar");
         drop(mentioned);
+        let is_known = |terminal: &Terminal| match terminal.kind {
+            TerminalKind::Member(slot) => slot.index() < self.slots.len(),
+            _ => true,
+        };
+        assert!(self.terminals.iter().all(is_known), "a slot is of another grammar");
         Grammar {
             terminals: self.terminals,
             nonterminals: self.nonterminals,
@@ -313,6 +333,7 @@ impl GrammarBuilder {
             lexing,
             indentation: self.indentation,
             distinct_names: self.distinct_names,
+            slots: self.slots,
         }
     }
 }

@@ -52,7 +52,7 @@ pub use error::LexerError;
 
 use palmette_regex::expressions::{ByteClasses, ExprId, Expressions};
 
-use crate::{Budget, Grammar, Symbol, TerminalId, TerminalKind, TerminalSet};
+use crate::{Budget, Grammar, Symbol, TerminalId, TerminalSet};
 
 /// A row's entry that was not asked for yet.
 const UNKNOWN: u32 = 0;
@@ -547,7 +547,7 @@ fn used_terminals(grammar: &Grammar) -> BTreeSet<TerminalId> {
     let mut used: BTreeSet<_> = grammar.ignored().iter().copied().collect();
     if grammar.lexing().competes() {
         used.extend(crate::rules::used_terminals(grammar).iter());
-        used.retain(|id| grammar.terminals()[id.index()].kind != TerminalKind::Declared);
+        used.retain(|id| grammar.terminals()[id.index()].kind.has_text());
         return used;
     }
     let mut rules_of = vec![Vec::new(); grammar.nonterminals().len()];
@@ -567,6 +567,6 @@ fn used_terminals(grammar: &Grammar) -> BTreeSet<TerminalId> {
             }
         }
     }
-    used.retain(|id| grammar.terminals()[id.index()].kind != TerminalKind::Declared);
+    used.retain(|id| grammar.terminals()[id.index()].kind.has_text());
     used
 }

@@ -18,6 +18,51 @@ pub enum CompileError {
     /// The parser cannot be made.
     #[error(transparent)]
     Parser(TableError),
+    /// A terminal for members of a set, in a grammar whose lexemes are the longest.
+    #[error(
+        "{terminal} stands for members of a set, and lexemes of this grammar are the longest of all terminals, which a set takes no part in; \
+         read the grammar with any lexing"
+    )]
+    LongestMembers {
+        /// The terminal.
+        terminal: String,
+    },
+    /// A terminal for members of a set, where terminals compete in the parser's context.
+    #[error(
+        "{terminal} stands for members of a set, and here a lexeme beside it could be longer or shorter by what the set holds; put a \
+         delimiter around it that the terminals beside it cannot hold, or read the grammar with any lexing"
+    )]
+    ContextualMembers {
+        /// The terminal.
+        terminal: String,
+    },
+    /// A terminal for members of a set, in a grammar with blocks by indentation.
+    #[error(
+        "{terminal} stands for members of a set, which cannot stand among blocks by indentation"
+    )]
+    MembersAmongBlocks {
+        /// The terminal.
+        terminal: String,
+    },
+    /// A terminal for members of a set that is ignored.
+    #[error(
+        "{terminal} stands for members of a set, so it cannot be ignored; name it in the rules"
+    )]
+    IgnoredMembers {
+        /// The terminal.
+        terminal: String,
+    },
+    /// A terminal for members of a set, after one that asks something of what follows.
+    #[error(
+        "{terminal} stands for members of a set, and {before} before it looks ahead, into what a set is not asked; put another terminal \
+         between them, or write {before} without a lookahead"
+    )]
+    MemberAfterLookahead {
+        /// The terminal.
+        terminal: String,
+        /// The one before it.
+        before: String,
+    },
     /// A grammar that cannot begin: its stacks are too many before the first byte.
     #[error(transparent)]
     Start(#[from] RecognizerError),
@@ -50,6 +95,14 @@ pub enum RecognizerError {
     /// A limit of the parser.
     #[error(transparent)]
     Parser(#[from] LimitError),
+    /// A grammar with slots that were not bound.
+    #[error(
+        "the set {slot} is not bound: bind the grammar's sets before a text is written under it"
+    )]
+    Unbound {
+        /// The first slot.
+        slot: String,
+    },
     /// The work budget is used up, or the work was cancelled.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),

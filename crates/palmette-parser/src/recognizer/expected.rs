@@ -128,7 +128,7 @@ impl Recognizer {
         lexemes: &mut Vec<Lexeme>,
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
-        if self.lexer.is_fresh(branch.lexer) {
+        if branch.member.is_some() || self.lexer.is_fresh(branch.lexer) {
             return Ok(());
         }
         for end in self.lexer.ends(branch.lexer)? {
@@ -162,6 +162,11 @@ impl Recognizer {
         begins: bool,
         scratch: &mut RecognizerScratch,
     ) -> Result<Lexeme, RecognizerError> {
+        if let Some(place) = branch.member.as_ref().filter(|_| !begins) {
+            let mut terminals = TerminalSet::new(self.grammar.terminals().len());
+            terminals.insert(place.terminal);
+            return Ok(Lexeme { lexer, begins, terminals });
+        }
         if self.knows_viable() {
             return Ok(Lexeme {
                 lexer,

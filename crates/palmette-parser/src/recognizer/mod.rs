@@ -5,22 +5,28 @@
 //! lexeme in progress goes on, or it ended before the byte and the parser shifts what it was. Branches
 //! that nothing can complete are dropped at once, so a position is live by its existence.
 
+mod bound;
 mod contexts;
 mod dead_ends;
 mod error;
 mod expected;
+mod member_place;
+mod members;
 mod position;
 mod scratch;
 mod vacuous;
 
 use std::sync::Arc;
 
+pub use bound::BoundRecognizer;
 pub use contexts::{ContextId, Contexts, ContextualStates};
 use dead_ends::exclusion;
 pub use dead_ends::{DeadEnd, DeadEnds};
 pub use error::{CompileError, RecognizerError};
 pub use expected::Expected;
 pub use expected::Lexeme;
+pub use member_place::{MemberPlace, WrittenMember};
+use members::Members;
 pub use position::{Branch, Position};
 pub use scratch::RecognizerScratch;
 use vacuous::is_vacuous;
@@ -48,6 +54,7 @@ pub struct Recognizer {
     names: NameLayer,
     beginnings: Beginnings,
     dead_ends: DeadEnds,
+    members: Members,
     start: Option<Position>,
     /// Mark that tells it from other recognizers.
     mark: Arc<()>,
@@ -103,6 +110,8 @@ impl Recognizer {
         possible.union_with(lexer.looking_back());
         let mut grammar = spelled(grammar, &possible);
         let mut parser = Parser::with_budget(&grammar, &limits.parser, budget)?;
+        members::check(&grammar, &parser)?;
+        let members = Members::new(&grammar);
         let layer = Layer::new(&grammar);
         let names = NameLayer::new(&grammar);
         let mark = Arc::default();
@@ -115,8 +124,12 @@ impl Recognizer {
             let uncut = grammar.with_lexing(Lexing::Any);
             let free = Lexer::with_budget(&uncut, &limits.lexer, budget)?;
             let both = (&lexer, &free);
-            if is_vacuous(both, parser.tables(), contexts, &layer.ignored, budget)? {
+            let asked = (contexts, &layer.ignored, &members.set(&grammar));
+            if is_vacuous(both, parser.tables(), asked, budget)? {
                 (grammar, lexer, beginnings) = (Arc::new(uncut), free, Beginnings::Viable);
+            } else if let Some(member) = members.set(&grammar).iter().next() {
+                let terminal = grammar.terminals()[member.index()].name.clone();
+                return Err(CompileError::ContextualMembers { terminal });
             } else {
                 let stacks = parser.start();
                 let (tables, ignored) = (parser.tables(), &layer.ignored);
@@ -130,6 +143,14 @@ impl Recognizer {
                 }
             }
         }
+        let members = match members.is_empty() {
+            true => members,
+            false => {
+                let none = TerminalSet::new(grammar.terminals().len());
+                let state = lexer.restricted_to(lexer.start(), &none)?;
+                members.with_state(state)
+            }
+        };
         let start = None;
         let mut recognizer = Self {
             source,
@@ -140,6 +161,7 @@ impl Recognizer {
             names,
             beginnings,
             dead_ends,
+            members,
             start,
             mark,
         };
@@ -225,6 +247,7 @@ impl Recognizer {
         bytes: &[u8],
         scratch: &mut RecognizerScratch,
     ) -> Result<Option<Position>, RecognizerError> {
+        scratch.bind(position.binding());
         scratch.now.clear();
         scratch.now.extend_from_slice(position.branches());
         let result = self.read(bytes, scratch);
@@ -243,6 +266,7 @@ impl Recognizer {
         other: Position,
         scratch: &mut RecognizerScratch,
     ) -> Position {
+        scratch.bind(one.binding());
         scratch.next.clear();
         for branch in one.branches().iter().chain(other.branches()) {
             self.add(branch.clone(), scratch);
@@ -283,6 +307,8 @@ impl Recognizer {
             blocks: Blocks::default(),
             line: Line::OTHER,
             names: Names::default(),
+            member: None,
+            trail: None,
         };
         let begun = self.begin(self.lexer.start(), stacks, &Names::default(), scratch)?;
         let mut branches: Vec<Branch> = begun.map(branch).collect();
@@ -292,7 +318,7 @@ impl Recognizer {
         if !empty && self.contexts().is_some() && !branches.iter().any(is_live) {
             return Ok(None);
         }
-        Ok(Some(Position::new(&mut branches)))
+        Ok(Some(Position::new(&mut branches, None)))
     }
 
     /// Moves the branches in `scratch.now` over `bytes`.
@@ -319,6 +345,10 @@ impl Recognizer {
         byte: u8,
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
+        if let Some(place) = branch.member.clone() {
+            self.advance_member(branch, &place, byte, scratch);
+            return Ok(());
+        }
         let Some(lexer) = self.lexer.advance(branch.lexer, byte)? else { return Ok(()) };
         let possible = self.lexer.viable_terminals(lexer);
         // The branch was live, and still is if what it may become is the same. At the start it may only have been at its end.
@@ -342,20 +372,47 @@ impl Recognizer {
         byte: u8,
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
-        for end in self.lexer.ends(branch.lexer)? {
-            let line = self.layer.line_after(Line::OTHER, byte);
-            for terminal in end.terminals.iter() {
-                let after = self.step(branch, terminal, scratch)?;
-                let Some((stacks, blocks, names)) = after else { continue };
-                for (start, stacks) in self.begin(end.next, stacks, &names, scratch)? {
-                    let Some(lexer) = self.lexer.advance(start, byte)? else { continue };
-                    let mut names = names.clone();
-                    let live = self.names.read(&mut names, byte, true, &self.lexer, lexer)?;
-                    let begun = Branch { lexer, stacks, blocks: blocks.clone(), line, names };
-                    if live && self.is_live(&begun, scratch)? {
-                        self.add(begun, scratch);
-                    }
+        if let Some(place) = &branch.member {
+            return match self.whole_member(place, scratch) {
+                Some(_) => {
+                    self.begin_after(branch, (place.terminal, self.lexer.start()), byte, scratch)
                 }
+                None => Ok(()),
+            };
+        }
+        for end in self.lexer.ends(branch.lexer)? {
+            for terminal in end.terminals.iter() {
+                self.begin_after(branch, (terminal, end.next), byte, scratch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The lexeme in progress ended before `byte` as `terminal`; `next` is the state in which others begin.
+    fn begin_after(
+        &self,
+        branch: &Branch,
+        (terminal, next): (TerminalId, LexerState),
+        byte: u8,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<(), RecognizerError> {
+        let Some((stacks, blocks, names)) = self.step(branch, terminal, scratch)? else {
+            return Ok(());
+        };
+        let trail = self.trail_after(branch, scratch);
+        if !self.members.is_empty() {
+            let at = (stacks.clone(), &blocks, &names, trail.as_ref());
+            self.begin_members(at, Some(byte), scratch)?;
+        }
+        let line = self.layer.line_after(Line::OTHER, byte);
+        for (start, stacks) in self.begin(next, stacks, &names, scratch)? {
+            let Some(lexer) = self.lexer.advance(start, byte)? else { continue };
+            let mut names = names.clone();
+            let live = self.names.read(&mut names, byte, true, &self.lexer, lexer)?;
+            let (blocks, trail) = (blocks.clone(), trail.clone());
+            let begun = Branch { lexer, stacks, blocks, line, names, member: None, trail };
+            if live && self.is_live(&begun, scratch)? {
+                self.add(begun, scratch);
             }
         }
         Ok(())
@@ -470,28 +527,58 @@ impl Recognizer {
         position: &Position,
         scratch: &mut RecognizerScratch,
     ) -> Result<bool, RecognizerError> {
-        let (layer, parser) = (&self.layer, &self.parser);
+        scratch.bind(position.binding());
         for branch in position.branches() {
-            let parsed = (&branch.stacks, &branch.blocks);
-            if self.lexer.may_end(branch.lexer)
-                && layer.accepts_end(parser, parsed, &mut scratch.parser)?
-            {
+            if self.branch_accepts_end(branch, scratch)? {
                 return Ok(true);
             }
-            for end in self.lexer.ends(branch.lexer)? {
-                if !self.lexer.may_end(end.next) {
-                    continue;
-                }
-                for terminal in end.terminals.iter() {
-                    if let Some((stacks, blocks, _)) = self.step(branch, terminal, scratch)?
-                        && layer.accepts_end(parser, (&stacks, &blocks), &mut scratch.parser)?
-                    {
-                        return Ok(true);
-                    }
+        }
+        Ok(false)
+    }
+
+    /// True when the text may end in a branch.
+    fn branch_accepts_end(
+        &self,
+        branch: &Branch,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<bool, RecognizerError> {
+        if let Some(place) = &branch.member {
+            return match self.whole_member(place, scratch) {
+                Some(_) => self.accepts_end_after(branch, place.terminal, scratch),
+                None => Ok(false),
+            };
+        }
+        let (layer, parser) = (&self.layer, &self.parser);
+        let parsed = (&branch.stacks, &branch.blocks);
+        if self.lexer.may_end(branch.lexer)
+            && layer.accepts_end(parser, parsed, &mut scratch.parser)?
+        {
+            return Ok(true);
+        }
+        for end in self.lexer.ends(branch.lexer)? {
+            if !self.lexer.may_end(end.next) {
+                continue;
+            }
+            for terminal in end.terminals.iter() {
+                if self.accepts_end_after(branch, terminal, scratch)? {
+                    return Ok(true);
                 }
             }
         }
         Ok(false)
+    }
+
+    /// True when the text may end after a branch's lexeme, which ends as `terminal`.
+    fn accepts_end_after(
+        &self,
+        branch: &Branch,
+        terminal: TerminalId,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<bool, RecognizerError> {
+        let Some((stacks, blocks, _)) = self.step(branch, terminal, scratch)? else {
+            return Ok(false);
+        };
+        Ok(self.layer.accepts_end(&self.parser, (&stacks, &blocks), &mut scratch.parser)?)
     }
 
     /// A branch after its lexeme, which ends as `terminal`.
@@ -519,8 +606,11 @@ fn spelled(grammar: Arc<Grammar>, possible: &TerminalSet) -> Arc<Grammar> {
     let fits = |symbol: &Symbol| match *symbol {
         Symbol::Nonterminal(_) => true,
         Symbol::Terminal(terminal) => {
-            let declared = grammar.terminals()[terminal.index()].kind == TerminalKind::Declared;
-            let marks = grammar.indentation().is_some() && declared;
+            let marks = match grammar.terminals()[terminal.index()].kind {
+                TerminalKind::Declared => grammar.indentation().is_some(),
+                TerminalKind::Member(_) => true,
+                TerminalKind::Literal | TerminalKind::Pattern | TerminalKind::Free => false,
+            };
             marks || possible.contains(terminal) && !grammar.ignored().contains(&terminal)
         }
     };
@@ -529,6 +619,7 @@ fn spelled(grammar: Arc<Grammar>, possible: &TerminalSet) -> Arc<Grammar> {
         return grammar;
     }
     let mut kept = GrammarBuilder::new();
+    kept.slots_of(grammar.slots());
     for terminal in grammar.terminals() {
         kept.terminal(terminal.clone());
     }

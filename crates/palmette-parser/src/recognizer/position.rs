@@ -4,6 +4,9 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
+use palmette_core::Binding;
+
+use super::member_place::{MemberPlace, Trail};
 use crate::blocks::{Blocks, Line};
 use crate::glr::Stacks;
 use crate::lexer::LexerState;
@@ -19,6 +22,8 @@ pub struct Position {
 
 struct Shared {
     branches: Branches,
+    /// The sets of the grammar's slots.
+    binding: Option<Arc<Binding>>,
     /// True when the text so far is in the language, once that was asked.
     accepting: OnceLock<bool>,
 }
@@ -42,18 +47,22 @@ pub struct Branch {
     pub line: Line,
     /// The open scopes of a grammar with distinct names.
     pub names: Names,
+    /// The member in progress: the lexer then knows no terminal.
+    pub member: Option<Arc<MemberPlace>>,
+    /// Members of the text before, while they are traced.
+    pub(super) trail: Option<Arc<Trail>>,
 }
 
 impl Branch {
     /// Branches that differ in nothing but their stacks have the same key.
-    pub(super) fn key(&self) -> (LexerState, Line, &Blocks, &Names) {
-        (self.lexer, self.line, &self.blocks, &self.names)
+    pub(super) fn key(&self) -> (LexerState, Line, &Blocks, &Names, Option<&MemberPlace>) {
+        (self.lexer, self.line, &self.blocks, &self.names, self.member.as_deref())
     }
 }
 
 impl Position {
     /// The position of these branches, which are taken out of the list.
-    pub(super) fn new(branches: &mut Vec<Branch>) -> Self {
+    pub(super) fn new(branches: &mut Vec<Branch>, binding: Option<Arc<Binding>>) -> Self {
         debug_assert!(branches.is_sorted_by(|a, b| a.key() < b.key()));
         let branches = if branches.len() == 1
             && let Some(only) = branches.pop()
@@ -62,7 +71,7 @@ impl Position {
         } else {
             Branches::Many(branches.drain(..).collect())
         };
-        Self { shared: Arc::new(Shared { branches, accepting: OnceLock::new() }) }
+        Self { shared: Arc::new(Shared { branches, binding, accepting: OnceLock::new() }) }
     }
 
     /// The branches, in ascending order of their lexer states, which differ unless the grammar has indentation or distinct
@@ -76,6 +85,25 @@ impl Position {
         }
     }
 
+    /// The sets of the grammar's slots; `None` where it has no slots.
+    #[inline]
+    pub fn binding(&self) -> Option<&Arc<Binding>> {
+        self.shared.binding.as_ref()
+    }
+
+    /// True for positions under the same binding.
+    fn is_bound_alike(&self, binding: Option<&Arc<Binding>>) -> bool {
+        match (self.binding(), binding) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+
+    /// True for the position of these branches under this binding.
+    pub(super) fn is(&self, branches: &[Branch], binding: Option<&Arc<Binding>>) -> bool {
+        self.is_bound_alike(binding) && self.branches() == branches
+    }
+
     /// Memo of acceptance: is the text so far in the language?
     pub(super) fn accepting(&self) -> &OnceLock<bool> {
         &self.shared.accepting
@@ -84,7 +112,7 @@ impl Position {
 
 impl PartialEq for Position {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared) || self.branches() == other.branches()
+        Arc::ptr_eq(&self.shared, &other.shared) || self.is(other.branches(), other.binding())
     }
 }
 
@@ -103,6 +131,7 @@ impl Hash for Branch {
         self.stacks.fingerprint().hash(state);
         self.blocks.hash(state);
         self.names.hash(state);
+        self.member.hash(state);
     }
 }
 

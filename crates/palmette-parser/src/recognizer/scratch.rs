@@ -3,6 +3,8 @@
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use palmette_core::Binding;
+
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::{Branch, ContextualStates, Position, Recognizer, RecognizerError};
@@ -29,6 +31,10 @@ pub struct RecognizerScratch {
     pub(super) now: Vec<Branch>,
     /// Branches after it.
     pub(super) next: Vec<Branch>,
+    /// The binding of the position at hand.
+    pub(super) binding: Option<Arc<Binding>>,
+    /// Offset of the byte that is read, while members are traced.
+    pub(super) offset: Option<usize>,
     pub(super) memory: Memory,
 }
 
@@ -58,6 +64,16 @@ struct Shift {
 }
 
 impl RecognizerScratch {
+    /// Turns to positions under a binding.
+    pub(super) fn bind(&mut self, binding: Option<&Arc<Binding>>) {
+        // PERF: most grammars have no slots, and most calls are of the same text.
+        match (&self.binding, binding) {
+            (None, None) => {}
+            (Some(known), Some(binding)) if Arc::ptr_eq(known, binding) => {}
+            _ => self.binding = binding.cloned(),
+        }
+    }
+
     /// The part of it that is the parser's.
     pub fn parser(&mut self) -> &mut ParserScratch {
         &mut self.parser
@@ -168,13 +184,13 @@ impl RecognizerScratch {
         self.memory.turn_to(recognizer);
         let Memory { positions, hasher, bytes, .. } = &mut self.memory;
         let hash = |branches: &[Branch]| hasher.hash_one(branches);
-        let of_now = hash(&self.now);
-        if let Some(known) = positions.find(of_now, |known| known.branches() == self.now) {
+        let (of_now, binding) = (hash(&self.now), self.binding.as_ref());
+        if let Some(known) = positions.find(of_now, |known| known.is(&self.now, binding)) {
             self.now.clear();
             return known.clone();
         }
         *bytes += POSITION_BYTES * self.now.len();
-        let position = Position::new(&mut self.now);
+        let position = Position::new(&mut self.now, self.binding.clone());
         positions.insert_unique(of_now, position.clone(), |known| hash(known.branches()));
         position
     }

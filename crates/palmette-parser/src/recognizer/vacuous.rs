@@ -23,6 +23,8 @@ const MAX_STATES: usize = 4_000;
 
 /// True when competition is vacuous; `false` proves nothing. `free` is the lexer of the same terminals without competition.
 ///
+/// Members of sets may begin with any byte.
+///
 /// `ignored` are the terminals that may follow themselves: of those that match two of their texts in a row as one, another
 /// cutting is no other sentence.
 ///
@@ -31,8 +33,7 @@ const MAX_STATES: usize = 4_000;
 pub(super) fn is_vacuous(
     (lexer, free): (&Lexer, &Lexer),
     tables: &Tables,
-    contexts: &Contexts,
-    ignored: &TerminalSet,
+    (contexts, ignored, members): (&Contexts, &TerminalSet, &TerminalSet),
     budget: &mut Budget<'_>,
 ) -> Result<bool, Interrupted> {
     let mut proof = Proof {
@@ -40,6 +41,7 @@ pub(super) fn is_vacuous(
         free,
         contexts,
         ignored,
+        members,
         entered: Entered::new(tables),
         tables,
         first_bytes: HashMap::new(),
@@ -101,6 +103,7 @@ struct Proof<'a> {
     tables: &'a Tables,
     contexts: &'a Contexts,
     ignored: &'a TerminalSet,
+    members: &'a TerminalSet,
     entered: Entered,
     /// First bytes of what may follow, by the terminal that ended.
     first_bytes: HashMap<TerminalId, ByteSet>,
@@ -172,6 +175,12 @@ impl Proof<'_> {
         }
         if self.ignored.contains(after) && self.lexer.is_closed(after)? {
             next.remove(after);
+        }
+        if next.intersects(self.members) {
+            let mut all = ByteSet::default();
+            (0..=u8::MAX).for_each(|byte| all.insert(byte));
+            self.first_bytes.insert(after, all);
+            return Ok(all);
         }
         let begin = self.free.restricted_to(self.free.start(), &next)?;
         let mut first = ByteSet::default();

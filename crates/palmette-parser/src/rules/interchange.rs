@@ -77,6 +77,7 @@ fn with_rules(
     mut terminal_of: impl FnMut(TerminalId) -> Option<Terminal>,
 ) -> Grammar {
     let mut made = GrammarBuilder::new();
+    made.slots_of(grammar.slots());
     for (terminal, id) in grammar.terminals().iter().zip(0..) {
         made.terminal(terminal_of(TerminalId(id)).unwrap_or_else(|| terminal.clone()));
     }
@@ -169,7 +170,7 @@ fn has_other_roles(grammar: &Grammar, budget: &mut Budget<'_>) -> Result<Vec<boo
         let is_loser = grammar.lexing().competes()
             && of.kind != TerminalKind::Free
             && higher.may_take(of, grammar, budget)?;
-        has.push(is_loser || of.kind == TerminalKind::Declared || !is_set(&of.regex));
+        has.push(is_loser || !of.kind.has_text() || !is_set(&of.regex));
     }
     let mut mark = |id: &TerminalId| has[id.index()] = true;
     grammar.ignored().iter().for_each(&mut mark);
@@ -202,7 +203,7 @@ impl Higher {
         let rank = |of: &Terminal| (of.priority, of.kind == TerminalKind::Literal);
         let own = rank(of);
         let competes = |other: &&Terminal| {
-            !matches!(other.kind, TerminalKind::Free | TerminalKind::Declared) && rank(other) > own
+            other.kind.has_text() && other.kind != TerminalKind::Free && rank(other) > own
         };
         let rivals = || grammar.terminals().iter().filter(competes);
         let known = self.0.entry(own).or_insert_with(|| {

@@ -15,6 +15,7 @@ pub fn reduce(grammar: &Grammar) -> Grammar {
     is_used[list.start.index()] = true;
     list.rules.iter().for_each(|rule| is_used[rule.head.index()] = true);
     let mut builder = GrammarBuilder::new();
+    builder.slots_of(grammar.slots());
     for terminal in grammar.terminals() {
         builder.terminal(terminal.clone());
     }

@@ -91,7 +91,8 @@ impl Check<'_> {
                 error @ (CacheError::Source(_)
                 | CacheError::Token(_)
                 | CacheError::Compile(_)
-                | CacheError::NoText),
+                | CacheError::NoText
+                | CacheError::Unbound { .. }),
             ) => {
                 self.fault(Fault::new(pointer, error.to_string()));
                 None

@@ -1,11 +1,15 @@
 //! `palmette grammar check`: what is wrong or remarkable in a grammar, and whether it reads texts.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
-use palmette_grammar::{Position, Recognizer, RecognizerScratch, Severity, analyse};
+use palmette_grammar::{
+    BoundRecognizer, Position, Recognizer, RecognizerScratch, Severity, analyse,
+};
 use serde::Serialize;
 
+use super::catalogs::{CatalogArgs, no_text};
 use super::loading::{GrammarFileArgs, Warning};
 use crate::output::{Reported, print, print_json, visible};
 
@@ -17,6 +21,8 @@ use crate::output::{Reported, print, print_json, visible};
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     grammar: GrammarFileArgs,
+    #[command(flatten)]
+    catalogs: CatalogArgs,
     /// Texts to read with it; none spells a token that the grammar asks for by name or number, such as <|call|>
     #[arg(long, value_name = "FILE")]
     text: Vec<PathBuf>,
@@ -66,6 +72,18 @@ struct Text {
     /// True when the text without the line end at its end is in the language.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     only_line_end: bool,
+    /// Members of the catalogs that the grammar names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    members: Vec<Member>,
+}
+
+#[derive(Debug, Serialize)]
+struct Member {
+    catalog: String,
+    field: String,
+    text: String,
+    /// Bytes of its spelling.
+    span: [usize; 2],
 }
 
 #[derive(Debug, Serialize)]
@@ -92,11 +110,29 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         diagnostics: warnings.filter(|_| args.json).map(Diagnostic::from).chain(found).collect(),
         texts: Vec::new(),
     };
-    let recognizer = args.grammar.compile(grammar.without_tokens())?;
+    let recognizer = Arc::new(args.grammar.compile(grammar.without_tokens())?);
     report.diagnostics.extend(dead_ends(&recognizer));
+    // Without texts nothing is asked of the sets.
+    let bound = match args.text.is_empty() {
+        true => None,
+        false => args.catalogs.sets(recognizer.source().slots())?,
+    };
+    let bound = bound
+        .map(|(sets, shortages)| {
+            let bound = BoundRecognizer::new(&recognizer, Arc::new(sets))?;
+            bound.ok_or_else(|| no_text(&shortages))
+        })
+        .transpose()?;
     for path in &args.text {
         let text = crate::input::read(path)?;
-        report.texts.push(read(&recognizer, path.display().to_string(), &text)?);
+        let file = path.display().to_string();
+        report.texts.push(match &bound {
+            None => read(&recognizer, recognizer.start(), file, &text)?,
+            Some(bound) => {
+                let read = read(&bound.recognizer, Some(&bound.start), file, &text)?;
+                Text { members: members(bound, &text)?, ..read }
+            }
+        });
     }
     if args.json {
         print_json(&report)?
@@ -146,9 +182,33 @@ impl From<Warning> for Diagnostic {
     }
 }
 
-fn read(recognizer: &Recognizer, file: String, text: &[u8]) -> anyhow::Result<Text> {
+/// The members of a text, in their order.
+fn members(bound: &BoundRecognizer, text: &[u8]) -> anyhow::Result<Vec<Member>> {
+    let scratch = &mut RecognizerScratch::default();
+    let members = bound.recognizer.members(&bound.sets, text, scratch)?.unwrap_or_default();
+    let slots = bound.recognizer.source().slots();
+    let shown = members.into_iter().map(|member| {
+        let mut bytes = Vec::new();
+        bound.sets.set(member.slot).text(member.member, &mut bytes);
+        let slot = &slots[member.slot.index()];
+        Member {
+            catalog: slot.name.clone(),
+            field: slot.field.clone().unwrap_or_else(|| "id".to_owned()),
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+            span: [member.span.start, member.span.end],
+        }
+    });
+    Ok(shown.collect())
+}
+
+fn read(
+    recognizer: &Recognizer,
+    start: Option<&Position>,
+    file: String,
+    text: &[u8],
+) -> anyhow::Result<Text> {
     let mut scratch = RecognizerScratch::default();
-    let mut position = recognizer.start().cloned();
+    let mut position = start.cloned();
     for (offset, &byte) in text.iter().enumerate() {
         let next = match &position {
             Some(at) => recognizer.advance(at, byte, &mut scratch)?,
@@ -167,6 +227,7 @@ fn read(recognizer: &Recognizer, file: String, text: &[u8]) -> anyhow::Result<Te
                 expected,
                 may_end,
                 only_line_end,
+                members: Vec::new(),
             });
         }
         position = next;
@@ -184,6 +245,7 @@ fn read(recognizer: &Recognizer, file: String, text: &[u8]) -> anyhow::Result<Te
         expected,
         may_end: false,
         only_line_end: false,
+        members: Vec::new(),
     })
 }
 
@@ -272,6 +334,10 @@ fn text(report: &Report) -> String {
             }
         };
         text += &format!("{}: {}\n", visible(&read.file), visible(&verdict));
+        for Member { catalog, field, text: member, span: [begin, end] } in &read.members {
+            let member = visible(member);
+            text += &format!("  {catalog}.{field} {member}, bytes {begin} to {end}\n");
+        }
     }
     text.trim_end().to_owned()
 }

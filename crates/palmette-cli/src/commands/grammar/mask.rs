@@ -13,6 +13,7 @@ use palmette_grammar::{
 };
 use serde::Serialize;
 
+use super::catalogs::CatalogArgs;
 use super::loading::{GrammarFileArgs, Warning};
 use crate::commands::vocabulary::{Description, VocabularyOptions};
 use crate::output::{grouped, print, print_json, table, visible};
@@ -22,6 +23,8 @@ use crate::output::{grouped, print, print_json, table, visible};
 pub(crate) struct MaskArgs {
     #[command(flatten)]
     grammar: GrammarFileArgs,
+    #[command(flatten)]
+    catalogs: CatalogArgs,
     /// Vocabulary: the name of an encoding such as o200k_base, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "o200k_base")]
     vocab: String,
@@ -77,6 +80,7 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
     let (constraint, _, warnings) =
         args.grammar.constraint(&Arc::new(PreparedVocabulary::new(vocabulary)))?;
     args.grammar.show(&warnings, args.json);
+    let constraint = args.catalogs.bind(constraint)?;
     let mut scratch = GrammarScratch::default();
     let prefix = match &args.prefix_file {
         Some(path) => crate::input::read(path)?,

@@ -1,6 +1,7 @@
 //! `palmette grammar`: look into grammars, and ask them what may follow.
 
 mod ahead;
+mod catalogs;
 mod check;
 mod compile;
 mod loading;
@@ -34,6 +35,7 @@ Examples:
   palmette grammar check json.lark --text order.json
   generate-schema | palmette grammar check - --syntax json-schema --option draft=7
   palmette grammar mask schema.json --vocab o200k_base --prefix '{\"name\": \"'
+  palmette grammar mask answer.json --catalog shop=shop.palm --filter shop='{\"match\": {\"brand\": \"Fernhollow\"}}'
   palmette grammar stats python.lark --start file_input
   palmette grammar compile schema.json --vocab o200k_base --ahead -o schema.pmg";
 

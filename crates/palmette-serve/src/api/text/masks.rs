@@ -116,6 +116,7 @@ fn answer(
             | Interrupted::TooManyWays { .. }
             | Interrupted::TooManyResiduals,
         )
+        | RecognizerError::Unbound { .. }
         | RecognizerError::Lexer(_)
         | RecognizerError::Parser(_) => place(&error),
     })?;
