@@ -131,7 +131,7 @@ impl LiveDirectory {
 }
 
 fn make(path: &Path) {
-    let live = LiveCatalog::create(path, None, None, options()).expect("a new folder");
+    let live = LiveCatalog::create_with(path, None, None, options()).expect("a new folder");
     let upsert = |number: usize| {
         let codes = vec![number as u32 % 3, number as u32 % 5];
         let attributes = json!({"price": number, "brand": format!("b{}", number % 2)});
@@ -152,14 +152,14 @@ fn make(path: &Path) {
 /// Opens a directory by a reader and by a writer, and asks both for everything.
 pub fn ask_live(path: &Path) {
     let reader_options = ReaderOptions { poll: None, ..ReaderOptions::default() };
-    let read = LiveReader::open(path, reader_options).map(|reader| {
+    let read = LiveReader::open_with(path, reader_options).map(|reader| {
         let snapshot = reader.snapshot();
         _ = reader.generation("kept");
         let mut items: Vec<_> = snapshot.items().map(|at| snapshot.item(at)).collect();
         items.sort_by(|a, b| a.id.cmp(&b.id));
         items
     });
-    let Ok(live) = LiveCatalog::open(path, options()) else { return };
+    let Ok(live) = LiveCatalog::open_with(path, options()) else { return };
     live.merge_all().expect("what was opened is sound");
     let snapshot = live.snapshot();
     let mut items: Vec<_> = snapshot.items().map(|at| snapshot.item(at)).collect();

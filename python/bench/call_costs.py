@@ -128,7 +128,7 @@ def main() -> None:
         arrays["torch as NumPy"] = lambda rows, tokens: arrays["torch"](rows, tokens).numpy()
     small = palmette.Vocabulary([bytes([byte]) for byte in range(32, 64)])
     own("smallest", small, b"", given.runs, arrays)
-    vocabulary = palmette.Vocabulary.named(given.vocabulary)
+    vocabulary = palmette.Vocabulary.encoding(given.vocabulary)
     own("in a string", vocabulary, BEGUN.encode(), given.runs, arrays)
 
     empty = nanoseconds("nothing()", {"nothing": ().__len__}, given.runs)

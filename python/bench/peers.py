@@ -244,7 +244,7 @@ def main() -> None:
     random.Random(given.seed).shuffle(cases)
     cases = cases[: given.count]
 
-    vocabulary = palmette.Vocabulary.named(given.vocabulary)
+    vocabulary = palmette.Vocabulary.encoding(given.vocabulary)
     engines, left_out = [], []
     for name in given.engines.split(","):
         try:

@@ -3,7 +3,7 @@
 Grammars: a :class:`Vocabulary` once a model, a :class:`CompiledGrammar` once a schema, a :class:`Matcher` once a sequence.
 
 >>> import palmette
->>> vocabulary = palmette.Vocabulary.named("o200k_base")
+>>> vocabulary = palmette.Vocabulary.encoding("o200k_base")
 >>> compiled = palmette.Grammar.from_json_schema({"enum": ["red", "green"]}).compile(vocabulary)
 >>> matcher = compiled.matcher()
 >>> bitmask = palmette.allocate_bitmask(1, vocabulary.num_tokens)

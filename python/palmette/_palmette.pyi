@@ -90,7 +90,7 @@ class Vocabulary:
         has are never allowed. ``ends`` are the ids by which the model stops; left out, the tokenizer's ``eos_token_id``.
         """
     @classmethod
-    def from_file(
+    def open(
         cls,
         path: str | os.PathLike[str],
         *,
@@ -104,8 +104,21 @@ class Vocabulary:
         for in the configuration files beside it.
         """
     @classmethod
-    def named(cls, name: str, num_tokens: int | None = None, ends: Sequence[int] | None = None) -> Vocabulary:
+    def encoding(cls, name: str, num_tokens: int | None = None, ends: Sequence[int] | None = None) -> Vocabulary:
         """An encoding of tiktoken that is in the package, such as ``"o200k_base"``."""
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        special_tokens: Mapping[str, int] | Sequence[tuple[str, int]] | None = None,
+        num_tokens: int | None = None,
+        ends: Sequence[int | str] | None = None,
+    ) -> Vocabulary:
+        """Deprecated: ``open``."""
+    @classmethod
+    def named(cls, name: str, num_tokens: int | None = None, ends: Sequence[int] | None = None) -> Vocabulary:
+        """Deprecated: ``encoding``."""
     @classmethod
     def from_tiktoken(
         cls, encoding: Any, num_tokens: int | None = None, ends: Sequence[int] | None = None
@@ -307,8 +320,10 @@ class Matcher:
         """Moves over a token and gives ``True``, or ``False`` when it may not follow."""
     def commit_all(self, tokens: Sequence[int] | IntArray) -> None:
         """Moves over several tokens, or over none of them: ``NotAllowed`` names the first that may not follow."""
-    def validate(self, tokens: Sequence[int] | IntArray) -> int:
+    def accepted_prefix(self, tokens: Sequence[int] | IntArray) -> int:
         """Number of these tokens that could be committed, one after another; nothing is."""
+    def validate(self, tokens: Sequence[int] | IntArray) -> int:
+        """Deprecated: ``accepted_prefix``."""
     def commit_bytes(self, text: bytes) -> None:
         """Moves over text that no token stands for, such as the part of the answer that is in the prompt; one commit for
         ``rollback``."""

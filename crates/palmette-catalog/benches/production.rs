@@ -122,7 +122,7 @@ fn measure(num_items: u64) -> Report {
 
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("items.palm");
-    let (write_ns, ()) = timed(|| built.write(&path).expect("room for the file"));
+    let (write_ns, ()) = timed(|| built.save(&path).expect("room for the file"));
     let open = |check| Catalog::open_with(&path, check).expect("the file just written");
     let open_frame_ns = median(20, || timed(|| open(Check::Frame)).0);
     let open_whole_ns = median(3, || timed(|| open(Check::Whole)).0);

@@ -258,6 +258,22 @@ impl ItemSink for CatalogBuilder {
 }
 
 impl Catalog {
+    /// Makes a catalog of items with the default options. Items that share a semantic ID keep this order.
+    ///
+    /// # Errors
+    /// When an id comes twice, an attribute changes its kind, or there are too many; the message names the item, counted
+    /// from 1 as its line.
+    pub fn from_items<I: Into<Item>>(
+        items: impl IntoIterator<Item = I>,
+    ) -> Result<Self, BuildError> {
+        let mut builder = CatalogBuilder::new(BuildOptions::default())?;
+        for (number, item) in (1..).zip(items) {
+            let Item { id, codes, attributes } = item.into();
+            builder.push(number, id, &codes, attributes)?;
+        }
+        builder.finish(None, |_| {})
+    }
+
     /// Makes a catalog of items that are in memory already: [`CatalogBuilder`] with all of them.
     ///
     /// # Errors

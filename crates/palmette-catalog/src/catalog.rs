@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::file::CatalogFile;
 use crate::ids::Ids;
 use crate::index::{CatalogState, Index, ItemSet};
+use crate::item::Item;
 
 /// An immutable set of items, each with a semantic ID, sorted and indexed.
 ///
@@ -42,6 +43,13 @@ impl Catalog {
         level_prefixes: Option<Vec<String>>,
     ) -> Self {
         Self { index, ids, columns, codes_per_level, level_prefixes, file: None }
+    }
+
+    /// The item with this id: id, codes and attributes.
+    pub fn get(&self, id: &str) -> Option<Item> {
+        let rank = self.rank_of(id)?;
+        let (codes, attributes) = (self.codes(rank), self.attributes(rank));
+        Some(Item { id: id.to_owned(), codes, attributes })
     }
 
     /// Items in all.

@@ -1,13 +1,14 @@
 //! A catalog as a constraint over a model's tokens.
 
 use std::convert::Infallible;
+use std::ops::Range;
 use std::sync::Arc;
 
 use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, TokenId, mask};
 
 use crate::catalog::Catalog;
 use crate::index::{CatalogState, ItemSet, MaskRows};
-use crate::tokens::{CodeTokens, LevelSpelling, TokensError};
+use crate::tokens::{CodeTokens, LevelSpelling, LevelTokens, TokensError};
 
 /// The semantic IDs of a catalog's items, or of some of them, as sequences of a model's tokens.
 ///
@@ -22,6 +23,26 @@ pub struct CatalogConstraint {
 
 /// A code that no item has, for tokens that spell none.
 const NO_CODE: u32 = u32::MAX;
+
+impl Catalog {
+    /// The catalog as a constraint over a vocabulary of `num_tokens`, whose `levels` are runs of tokens: code `c` of level `l` is
+    /// token `levels[l].start + c`.
+    ///
+    /// # Errors
+    /// When a run is not in the vocabulary, or the catalog has a level or a code without a token.
+    pub fn constraint(
+        self: &Arc<Self>,
+        levels: impl IntoIterator<Item = Range<u32>>,
+        num_tokens: usize,
+    ) -> Result<CatalogConstraint, TokensError> {
+        let run = |run: Range<u32>| LevelTokens {
+            first_token: run.start,
+            num_codes: run.end.saturating_sub(run.start),
+        };
+        let tokens = CodeTokens::new(levels.into_iter().map(run).collect(), num_tokens)?;
+        CatalogConstraint::new(Arc::clone(self), tokens)
+    }
+}
 
 impl CatalogConstraint {
     /// Joins a catalog with the tokens a model spells it by.

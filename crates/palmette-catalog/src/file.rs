@@ -94,7 +94,8 @@ impl Catalog {
     ///
     /// # Errors
     /// When the folder cannot be written to.
-    pub fn write(&self, path: &Path) -> Result<(), FileError> {
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        let path = path.as_ref();
         let written = self.sections().write(path, FORMAT);
         written.map_err(|e| FileError { path: path.to_owned(), kind: FileErrorKind::Io(e) })
     }
@@ -103,8 +104,8 @@ impl Catalog {
     ///
     /// # Errors
     /// When it cannot be read, is no catalog file, is of another version, or is damaged.
-    pub fn open(path: &Path) -> Result<Self, FileError> {
-        Self::open_with(path, Check::Whole)
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        Self::open_with(path.as_ref(), Check::Whole)
     }
 
     /// Opens a catalog file by mapping it into memory.
@@ -114,7 +115,7 @@ impl Catalog {
     /// [`Check::Sums`] reads all bytes, side by side, and finds every change since they were written. [`Check::Whole`] reads everything, in this order: header, table, checksums of all sections,
     /// description, sizes, then the order of ranks, codes, ids and values.
     ///
-    /// The file must not be changed in place while it is open; [`write`](Self::write) does not, it
+    /// The file must not be changed in place while it is open; [`save`](Self::save) does not, it
     /// replaces it.
     ///
     /// # Errors
@@ -165,7 +166,7 @@ impl Catalog {
         load(&sections, check).map_err(|problem| error(FileErrorKind::Body(problem)))
     }
 
-    /// Bytes of the file that [`write`](Self::write) makes.
+    /// Bytes of the file that [`save`](Self::save) makes.
     pub fn file_bytes(&self) -> u64 {
         self.sections().file_bytes()
     }

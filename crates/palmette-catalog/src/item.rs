@@ -13,6 +13,13 @@ pub struct Item {
     pub attributes: Map<String, Value>,
 }
 
+/// An item without attributes, of its id and codes.
+impl<I: Into<String>, C: Into<Vec<u32>>> From<(I, C)> for Item {
+    fn from((id, codes): (I, C)) -> Self {
+        Self { id: id.into(), codes: codes.into(), attributes: Map::new() }
+    }
+}
+
 impl Item {
     /// The attribute `title`, if it is there and is text.
     pub fn title(&self) -> Option<&str> {

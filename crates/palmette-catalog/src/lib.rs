@@ -6,7 +6,7 @@
 //! the order in which they were given.
 //!
 //! The order of things: [`readers`] push the items of a file into a [`CatalogBuilder`], which packs,
-//! sorts and indexes them; [`Catalog::write`] and [`Catalog::open`] keep the result in a file; a
+//! sorts and indexes them; [`Catalog::save`] and [`Catalog::open`] keep the result in a file; a
 //! [`Filter`] names the items that one request may return, an [`ItemSet`](index::ItemSet); and a
 //! [`CatalogConstraint`] joins a catalog, or such a set of it, with the tokens by which a model spells
 //! its codes.

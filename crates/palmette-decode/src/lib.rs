@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod beam_search;
+mod best_sequences;
 mod driver;
 mod error;
 mod exp;
@@ -39,6 +40,7 @@ mod step;
 mod top_k;
 
 pub use beam_search::{BeamOptions, BeamSearch, Hypothesis};
+pub use best_sequences::{ScoredSequence, best_sequences};
 pub use driver::{Control, Stage, run_on};
 pub use error::DecodeError;
 pub use exp::exp;

@@ -130,6 +130,13 @@ pub enum CacheError {
     },
 }
 
+impl CacheError {
+    /// True when compiling was called off, so that the same question may be asked again.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled)
+    }
+}
+
 /// Counters of a [`GrammarCache`]: its work so far and its contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatistics {

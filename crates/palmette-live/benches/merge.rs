@@ -28,7 +28,7 @@ fn main() {
             memory_items: SEGMENT_ITEMS as usize,
             ..LiveOptions::default()
         };
-        let live = LiveCatalog::create(&dir.path().join("live"), None, None, options);
+        let live = LiveCatalog::create_with(&dir.path().join("live"), None, None, options);
         let live = live.expect("an empty folder");
         for segment in 0..SEGMENTS {
             let ids = segment * SEGMENT_ITEMS..(segment + 1) * SEGMENT_ITEMS;

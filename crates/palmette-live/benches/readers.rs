@@ -68,7 +68,8 @@ fn main() {
     let dir = tempfile::tempdir().expect("a folder");
     let dir = dir.path().join("live");
     let first = base(options.items);
-    let live = LiveCatalog::create(&dir, Some(first), None, LiveOptions::default()).expect("new");
+    let live =
+        LiveCatalog::create_with(&dir, Some(first), None, LiveOptions::default()).expect("new");
     live.apply(&[sent(0)]).expect("sound");
     let [open_frame, open_sums] = [Check::Frame, Check::Sums].map(|check| opening(&dir, check));
     let mut readers: Vec<Reader> = (0..options.readers).map(|_| Reader::start(&dir)).collect();
@@ -113,7 +114,7 @@ fn opening(dir: &Path, check: Check) -> f64 {
         .map(|_| {
             let begun = Instant::now();
             let options = ReaderOptions { poll: None, check, ..ReaderOptions::default() };
-            let reader = LiveReader::open(dir, options).expect("beside the writer");
+            let reader = LiveReader::open_with(dir, options).expect("beside the writer");
             search.time(&reader.snapshot(), None, &mut failed);
             begun.elapsed().as_micros() as Micros
         })
@@ -204,7 +205,7 @@ impl Reader {
 /// Reads until its input ends; reports when asked.
 fn read(dir: &Path) {
     let begun = Instant::now();
-    let reader = LiveReader::open(dir, ReaderOptions::default()).expect("beside the writer");
+    let reader = LiveReader::open_with(dir, ReaderOptions::default()).expect("beside the writer");
     let opened = begun.elapsed().as_micros() as Micros;
     let (ask, asked) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

@@ -41,7 +41,8 @@ fn main() {
         checkpoint_bytes: u64::MAX,
         ..LiveOptions::default()
     };
-    let live = LiveCatalog::create(&dir.path().join("live"), Some(base(num_items)), None, options);
+    let live =
+        LiveCatalog::create_with(&dir.path().join("live"), Some(base(num_items)), None, options);
     let live = live.expect("an empty folder");
     let mut snapshots = vec![("one segment".to_owned(), live.snapshot())];
     let taken_out = (0..num_items).step_by(TAKEN_OUT as usize);

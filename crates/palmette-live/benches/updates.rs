@@ -59,7 +59,8 @@ fn main() {
     let temporary = tempfile::tempdir().expect("a folder");
     let dir = options.dir.clone().unwrap_or_else(|| temporary.path().to_owned()).join("live");
     let begun = Instant::now();
-    let live = LiveCatalog::create(&dir, Some(base(options.items)), None, live_options(&options));
+    let live =
+        LiveCatalog::create_with(&dir, Some(base(options.items)), None, live_options(&options));
     let live = live.expect("an empty folder");
     eprintln!("{} items in {:.1} s", options.items, begun.elapsed().as_secs_f64());
     let tokens = tokens();
@@ -108,7 +109,7 @@ fn main() {
     drop(last);
     drop(live);
     let begun = Instant::now();
-    let live = LiveCatalog::open(&dir, live_options(&options)).expect("it was closed");
+    let live = LiveCatalog::open_with(&dir, live_options(&options)).expect("it was closed");
     let reopened = begun.elapsed();
     state.check(&live, options.items);
 

@@ -191,9 +191,9 @@ fn write_segment(
 ) -> Result<SegmentEntry, LiveError> {
     let segment = &view.segment;
     if !segment.is_written() {
-        segment.catalog().write(&shared.dir.join(segment_file(segment.file_number())))?;
+        segment.catalog().save(shared.dir.join(segment_file(segment.file_number())))?;
         if let Some(departed) = segment.departed() {
-            departed.write(&shared.dir.join(departed_file(segment.file_number())))?;
+            departed.save(shared.dir.join(departed_file(segment.file_number())))?;
         }
         segment.set_written();
     }

@@ -13,7 +13,7 @@
 //! use palmette_live::{LiveCatalog, LiveOptions, SnapshotConstraint, Update};
 //!
 //! let dir = tempfile::tempdir()?;
-//! let live = LiveCatalog::create(dir.path(), None, None, LiveOptions::default())?;
+//! let live = LiveCatalog::create_with(dir.path(), None, None, LiveOptions::default())?;
 //! let item = |id: &str, codes: [u32; 2]| {
 //!     Update::Upsert(Item { id: id.into(), codes: codes.into(), attributes: Default::default() })
 //! };

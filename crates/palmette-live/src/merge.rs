@@ -70,7 +70,7 @@ impl Merge {
         let (catalog, departed) = if is_written {
             let write = |catalog: Catalog, name: String| {
                 let path = self.shared.dir.join(name);
-                catalog.write(&path)?;
+                catalog.save(&path)?;
                 drop(catalog);
                 Catalog::open_with(&path, palmette_storage::Check::Frame)
             };

@@ -21,6 +21,14 @@ use crate::wal::{self, Wal};
 use crate::writer::Writer;
 
 impl LiveCatalog {
+    /// Makes a live catalog in a directory, with the items of a catalog and the default options: [`create_with`](Self::create_with).
+    ///
+    /// # Errors
+    /// When there is one already, or the directory cannot be written to.
+    pub fn create(dir: impl AsRef<Path>, items: &Catalog) -> Result<Self, LiveError> {
+        Self::create_with(dir.as_ref(), Some(items.clone()), None, LiveOptions::default())
+    }
+
     /// Makes a live catalog in a directory, which is made where it is not there: with the items of a
     /// catalog, or with none. That is generation 0.
     ///
@@ -30,7 +38,7 @@ impl LiveCatalog {
     /// # Errors
     /// When there is a live catalog in the directory, it cannot be written to, or the initial catalog does
     /// not keep to the schema.
-    pub fn create(
+    pub fn create_with(
         dir: &Path,
         initial: Option<Catalog>,
         schema: Option<Schema>,
@@ -52,7 +60,7 @@ impl LiveCatalog {
         palmette_catalog::CatalogBuilder::new(schema.build_options(0))?;
         let mut segments = Vec::new();
         if let Some(initial) = initial.filter(|initial| initial.num_items() > 0) {
-            initial.write(&dir.join(segment_file(0)))?;
+            initial.save(dir.join(segment_file(0)))?;
             let num_items = initial.num_items();
             segments.push(SegmentEntry {
                 file_number: 0,
@@ -74,13 +82,21 @@ impl LiveCatalog {
         manifest::newest_number(dir).is_ok_and(|number| number.is_some())
     }
 
+    /// Opens a live catalog with the default options: [`open_with`](Self::open_with).
+    ///
+    /// # Errors
+    /// When there is none, another process has it open, or a file is damaged.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, LiveError> {
+        Self::open_with(dir.as_ref(), LiveOptions::default())
+    }
+
     /// Opens a live catalog: maps its segments, and replays the log since the last checkpoint. A record
     /// at the end of the log that is not whole was never acknowledged, and is cut off.
     ///
     /// # Errors
     /// When there is no live catalog, another process has it open, it follows a shared log
     /// ([`open_replica`](Self::open_replica)), or a file is missing or damaged; the message names the file and, in a log, the place.
-    pub fn open(dir: &Path, options: LiveOptions) -> Result<Self, LiveError> {
+    pub fn open_with(dir: &Path, options: LiveOptions) -> Result<Self, LiveError> {
         open_as(dir, options, None)
     }
 }

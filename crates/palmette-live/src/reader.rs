@@ -77,11 +77,19 @@ struct Follower {
 }
 
 impl LiveReader {
+    /// Opens the newest generation with the default options: it sees others some 20 ms after they were published.
+    ///
+    /// # Errors
+    /// As [`open_with`](Self::open_with).
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, LiveError> {
+        Self::open_with(dir.as_ref(), ReaderOptions::default())
+    }
+
     /// Opens the newest generation. Nothing in the directory is written or locked.
     ///
     /// # Errors
     /// When there is no live catalog, or a file is missing or damaged; the message names the file and the place.
-    pub fn open(dir: &Path, options: ReaderOptions) -> Result<Self, LiveError> {
+    pub fn open_with(dir: &Path, options: ReaderOptions) -> Result<Self, LiveError> {
         let ReaderOptions { poll, check, degraded, filter_bytes } = options;
         let options = LiveOptions { check, filter_bytes, ..LiveOptions::default() };
         let mut start = State::new(dir, options, Schema::default(), Vec::new(), 0)?;

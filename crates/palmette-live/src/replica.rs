@@ -523,7 +523,7 @@ impl LiveCatalog {
     /// When it is not kept any more, or its files cannot be opened.
     pub fn base_of_kept(&self, generation: u64) -> Result<Base, LiveError> {
         let options = ReaderOptions { poll: None, ..ReaderOptions::default() };
-        let reader = LiveReader::open(&self.shared.dir, options)?;
+        let reader = LiveReader::open_with(&self.shared.dir, options)?;
         let snapshot = reader.generation(&generation.to_string())?;
         Ok(Base { generation, snapshot, keys: BatchKeys::default(), kept: Vec::new() })
     }
@@ -558,9 +558,9 @@ impl Base {
     /// When a file cannot be written, or one of the catalog's is damaged by now.
     pub fn write(&self, dir: &Path) -> Result<Vec<&'static str>, LiveError> {
         let mut names = vec![BASE_CATALOG];
-        catalog_of(&self.snapshot)?.write(&dir.join(BASE_CATALOG))?;
+        catalog_of(&self.snapshot)?.save(dir.join(BASE_CATALOG))?;
         if let Some(departed) = departed_catalog(self.schema(), departed(&self.snapshot))? {
-            departed.write(&dir.join(BASE_DEPARTED))?;
+            departed.save(dir.join(BASE_DEPARTED))?;
             names.push(BASE_DEPARTED);
         }
         if !self.keys.is_empty() {
@@ -660,7 +660,7 @@ impl Placed {
 /// Checks the files of a base, and moves them into a directory under numbers from `next_file_number` on.
 fn place(dir: &Path, base: &BaseFiles, mut next_file_number: u64) -> Result<Placed, LiveError> {
     let mut place_one = |generation: u64, from: &Path| -> Result<Contents, LiveError> {
-        let catalog = Catalog::open(&from.join(BASE_CATALOG))
+        let catalog = Catalog::open(from.join(BASE_CATALOG))
             .map_err(|error| LiveError::of_file(&from.join(BASE_CATALOG), &error))?;
         base.schema.check_catalog(&catalog)?;
         let departed = from.join(BASE_DEPARTED);

@@ -38,6 +38,20 @@ impl CatalogSource {
     }
 }
 
+impl LiveCatalog {
+    /// The items as they are now: what a request sees from its beginning to its end.
+    pub fn view(&self) -> CatalogView {
+        self.snapshot().into()
+    }
+}
+
+impl LiveReader {
+    /// The items as they were seen last: what a request sees from its beginning to its end.
+    pub fn view(&self) -> CatalogView {
+        self.snapshot().into()
+    }
+}
+
 impl From<Arc<Catalog>> for CatalogSource {
     fn from(catalog: Arc<Catalog>) -> Self {
         Self::Frozen(Arc::new(FilterCache::new(catalog, FILTER_BYTES)))
@@ -62,9 +76,15 @@ impl From<LiveCatalog> for CatalogSource {
     }
 }
 
+impl From<Arc<LiveReader>> for CatalogSource {
+    fn from(reader: Arc<LiveReader>) -> Self {
+        Self::Reader(reader)
+    }
+}
+
 impl From<LiveReader> for CatalogSource {
     fn from(reader: LiveReader) -> Self {
-        Self::Reader(Arc::new(reader))
+        Arc::new(reader).into()
     }
 }
 
@@ -99,6 +119,12 @@ pub enum ViewItems {
 impl From<Arc<Catalog>> for CatalogView {
     fn from(catalog: Arc<Catalog>) -> Self {
         CatalogSource::from(catalog).view()
+    }
+}
+
+impl From<Catalog> for CatalogView {
+    fn from(catalog: Catalog) -> Self {
+        Arc::new(catalog).into()
     }
 }
 
@@ -284,6 +310,20 @@ impl CatalogView {
         let (catalog, rank) = self.place(number);
         let (id, codes) = (catalog.id(rank).to_owned(), catalog.codes(rank));
         Item { id, codes, attributes: catalog.attributes(rank) }
+    }
+
+    /// The item with this id.
+    pub fn get(&self, id: &str) -> Option<Item> {
+        self.find(id).map(|number| self.item(number))
+    }
+
+    /// Ids of the items that match a filter, in the order of their numbers.
+    ///
+    /// # Errors
+    /// As [`filter`](Self::filter).
+    pub fn matching_ids(&self, filter: &Filter) -> Result<Vec<String>, FilterError> {
+        let items = self.filter(filter)?;
+        Ok(self.numbers_in(&items).map(|number| self.id(number).to_owned()).collect())
     }
 
     /// The items that match a filter; compiled sets are kept for the next request.

@@ -163,12 +163,12 @@ mod tests {
     #[test]
     fn a_catalog_goes_on_after_a_fault_of_its_disk() {
         let dir = tempfile::tempdir().expect("a folder");
-        let open = || LiveCatalog::open(dir.path(), LiveOptions::default()).expect("sound");
-        let live = LiveCatalog::create(dir.path(), None, None, LiveOptions::default());
+        let open = || LiveCatalog::open_with(dir.path(), LiveOptions::default()).expect("sound");
+        let live = LiveCatalog::create_with(dir.path(), None, None, LiveOptions::default());
         let live = live.expect("new");
         live.apply(&batch("a")).expect("room");
         let reader =
-            LiveReader::open(dir.path(), ReaderOptions { poll: None, ..Default::default() });
+            LiveReader::open_with(dir.path(), ReaderOptions { poll: None, ..Default::default() });
         let reader = reader.expect("sound");
         for fault in [
             Faults { room: 200, ..NO_FAULTS },

@@ -102,7 +102,8 @@ fn a_snapshot_of_several_segments() {
         Catalog::build(items(0, 2000).into(), &BuildOptions::default()).expect("sound items");
     let options =
         LiveOptions { memory_items: 64, merging: MergePolicy::Never, ..LiveOptions::default() };
-    let live = LiveCatalog::create(dir.path(), Some(base), None, options).expect("an empty folder");
+    let live =
+        LiveCatalog::create_with(dir.path(), Some(base), None, options).expect("an empty folder");
     for batch in 0..4 {
         let upserts = items(2000 + batch * 70, 70).into_iter().map(Update::Upsert);
         let deletes = (batch * 50..batch * 50 + 20).map(|n| Update::Delete(n.to_string()));

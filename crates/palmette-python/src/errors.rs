@@ -12,7 +12,7 @@ use palmette_grammar::{
     CacheError, CommitBytesError, CompileError, Interrupted, RecognizerError, ReopenError,
     RowErrorKind, SaveError, SourceError, Span, TableError,
 };
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
+use pyo3::exceptions::{PyDeprecationWarning, PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use pyo3::{IntoPyObjectExt, create_exception};
@@ -332,4 +332,14 @@ pub(crate) fn of_io(py: Python<'_>, error: &io::Error, path: Option<&std::path::
         )),
         Err(other) => other,
     }
+}
+
+/// Tells the caller that a name has become another.
+///
+/// # Errors
+/// `DeprecationWarning`, where warnings are errors.
+pub(crate) fn warn_renamed(py: Python<'_>, old: &str, new: &str) -> PyResult<()> {
+    let text =
+        std::ffi::CString::new(format!("{old} has become {new}")).expect("names have no zeros");
+    PyErr::warn(py, &py.get_type::<PyDeprecationWarning>(), &text, 1)
 }

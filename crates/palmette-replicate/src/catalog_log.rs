@@ -598,7 +598,8 @@ mod tests {
     /// A log with frames of three entries each, and the places after them.
     async fn log(store: &Arc<MemoryLog>, frames: usize) -> (CatalogLog, Vec<Position>) {
         let dir = tempfile::tempdir().unwrap();
-        let live = LiveCatalog::create(dir.path(), None, None, LiveOptions::default()).unwrap();
+        let live =
+            LiveCatalog::create_with(dir.path(), None, None, LiveOptions::default()).unwrap();
         let store = Arc::clone(store) as Arc<dyn SharedLog>;
         let log = CatalogLog::begin(store, "x", &Base::initial(live.snapshot())).await.unwrap();
         let mut places = vec![log.place_of(0).await.unwrap().0];

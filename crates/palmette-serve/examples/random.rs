@@ -94,7 +94,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if !dir.exists() {
         make(&dir, &options)?;
     }
-    let live = LiveCatalog::open(&dir, LiveOptions::default())?;
+    let live = LiveCatalog::open_with(&dir, LiveOptions::default())?;
     println!(
         "{} items opened after {:.3} s",
         live.snapshot().num_items(),
@@ -142,7 +142,7 @@ fn make(dir: &Path, options: &Options) -> Result<(), Box<dyn Error>> {
     let build = BuildOptions { codes_per_level, ..BuildOptions::default() };
     let catalog = Catalog::build(items.into(), &build)?;
     let schema = Schema::of_catalog(&catalog);
-    let live = LiveCatalog::create(dir, Some(catalog), Some(schema), LiveOptions::default())?;
+    let live = LiveCatalog::create_with(dir, Some(catalog), Some(schema), LiveOptions::default())?;
     live.checkpoint()?;
     Ok(())
 }

@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let catalog = Shop::demo().catalog();
     let schema = Schema::of_catalog(&catalog);
     let live =
-        LiveCatalog::create(dir.path(), Some(catalog), Some(schema), LiveOptions::default())?;
+        LiveCatalog::create_with(dir.path(), Some(catalog), Some(schema), LiveOptions::default())?;
     server.add_catalog("shop", Arc::new(live), Some(dir.path()))?;
     server.set_target("shop", "demo", "shop")?;
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;

@@ -4,15 +4,9 @@
 #![allow(clippy::print_stdout)] // It shows what it does.
 
 use std::error::Error;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use palmette::{
-    AnyConstraint, BeamOptions, BeamSearch, Catalog, HostBackend, Item, LogitsSource, TokenId,
-    Vocabulary,
-};
-use palmette_catalog::{CatalogConstraint, CodeTokens, LevelTokens};
-use palmette_decode::DecodeError;
+use palmette::{Catalog, DecodeError, LogitsSource, TokenId, Vocabulary, best_sequences};
 
 /// Stands for a model over 16 tokens: it likes tokens near the last one.
 struct Neighbours {
@@ -49,42 +43,27 @@ impl LogitsSource for Neighbours {
     }
 }
 
-/// The best sequences of any constraint, best first.
-fn best(constraint: &dyn AnyConstraint) -> Result<Vec<(Vec<u32>, f32)>, DecodeError> {
-    let options = BeamOptions { width: NonZeroUsize::new(3).expect("positive"), max_tokens: 8 };
-    let mut search = BeamSearch::<dyn AnyConstraint>::new(options);
-    let model = Neighbours { last: Vec::new(), rows: Vec::new() };
-    search.run(constraint, &mut HostBackend::new(model))?;
-    let plain = |tokens: &[TokenId]| tokens.iter().map(|token| token.0).collect();
-    Ok(search.results().map(|found| (plain(found.tokens), found.score)).collect())
-}
-
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    let mut model = Neighbours { last: Vec::new(), rows: Vec::new() };
+
     // Items of two codes: level 0 is spelled by tokens 0 to 7, level 1 by 8 to 15.
-    let item = |id: &str, codes: [u32; 2]| Item {
-        id: id.to_owned(),
-        codes: codes.into(),
-        attributes: Default::default(),
-    };
-    let shop = Catalog::build([item("far", [0, 7]), item("near", [5, 0]), item("next", [6, 1])])?;
-    let level = |level: u32| LevelTokens { first_token: 8 * level, num_codes: 8 };
-    let spelled = CodeTokens::new((0..2).map(level).collect(), NUM_TOKENS)?;
-    let items: Arc<dyn AnyConstraint> =
-        Arc::new(CatalogConstraint::new(Arc::clone(shop.inner()), spelled)?);
-    let found = best(&*items)?;
+    let shop = Catalog::from_items([("far", [0, 7]), ("near", [5, 0]), ("next", [6, 1])])?;
+    let items = Arc::new(shop).constraint([0..8, 8..16], NUM_TOKENS)?;
+    let found = best_sequences(&items, &mut model, 3, 8)?;
     println!("items {found:?}");
-    let sequences: Vec<_> = found.into_iter().map(|(tokens, _)| tokens).collect();
-    assert_eq!(sequences, [[5, 8], [6, 9], [0, 15]]);
+    let tokens = |tokens: &[u32]| tokens.iter().copied().map(TokenId).collect::<Vec<_>>();
+    let sequences: Vec<_> = found.into_iter().map(|found| found.tokens).collect();
+    assert_eq!(sequences, [[5, 8], [6, 9], [0, 15]].map(|found| tokens(&found)));
 
     // The same search over a grammar. A text is a result where it is whole, with the end token (15) and without.
     let mut texts: Vec<Option<&str>> =
         "abcdefghijklmno".split("").filter(|t| !t.is_empty()).map(Some).collect();
     texts.push(None);
-    let tokens = Vocabulary::from_tokens(texts, [TokenId(15)])?;
-    let grammar = tokens.regex("f(gh?|e)?")?;
-    let found = best(grammar.constraint())?;
+    let vocabulary = Vocabulary::from_tokens(texts, [TokenId(15)])?;
+    let grammar = vocabulary.regex("f(gh?|e)?")?;
+    let found = best_sequences(grammar.constraint(), &mut model, 3, 8)?;
     println!("texts {found:?}");
-    let sequences: Vec<_> = found.into_iter().map(|(tokens, _)| tokens).collect();
-    assert_eq!(sequences, [vec![5], vec![5, 4], vec![5, 6]]);
+    let sequences: Vec<_> = found.into_iter().map(|found| found.tokens).collect();
+    assert_eq!(sequences, [&[5][..], &[5, 4], &[5, 6]].map(tokens));
     Ok(())
 }

@@ -7,8 +7,9 @@ use std::error::Error;
 use std::io::Write as _;
 use std::ops::ControlFlow;
 
-use palmette::{LogitsSource, Sampler, SamplerOptions, TokenId, Vocabulary, WriteOptions};
-use palmette_decode::DecodeError;
+use palmette::{
+    DecodeError, LogitsSource, Sampler, SamplerOptions, TokenId, Vocabulary, WriteOptions,
+};
 
 /// Stands for a language model: token pairs of a text, counted.
 struct Bigrams {

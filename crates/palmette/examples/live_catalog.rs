@@ -4,8 +4,9 @@
 #![allow(clippy::print_stdout)] // It shows what it does.
 
 use std::error::Error;
+use std::sync::Arc;
 
-use palmette::{Catalog, Filter, Item, LiveCatalog, LiveReader, Recommender, Update};
+use palmette::{Catalog, CatalogView, Filter, Item, LiveCatalog, LiveReader, Recommender, Update};
 
 /// The built-in shop's model, written as files: what `palmette-train` leaves for a shop of one's own.
 fn write_model(dir: &std::path::Path) -> Result<(), Box<dyn Error>> {
@@ -23,7 +24,7 @@ fn item(id: &str, codes: [u32; 4], brand: &str) -> Item {
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
-    let shop = Catalog::build([
+    let shop = Catalog::from_items([
         item("tent", [0, 2, 4, 0], "Fernhollow"),
         item("mat", [0, 2, 0, 0], "Pebbleway"),
         item("stove", [0, 3, 16, 0], "Fernhollow"),
@@ -32,9 +33,10 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     shop.save(dir.path().join("shop.palm"))?;
     let shop = Catalog::open(dir.path().join("shop.palm"))?;
     let fernhollow = Filter::parse(r#"{"must": {"match": {"brand": "Fernhollow"}}}"#)?;
-    println!("Fernhollow sells {:?}", shop.filter(&fernhollow)?);
+    let live = Arc::new(LiveCatalog::create(dir.path().join("live"), &shop)?);
+    let shop = CatalogView::from(shop);
+    println!("Fernhollow sells {:?}", shop.matching_ids(&fernhollow)?);
 
-    let live = LiveCatalog::create(dir.path().join("live"), &shop)?;
     write_model(&dir.path().join("model"))?;
     let model = Recommender::open(dir.path().join("model"), live.clone())?;
 
@@ -66,7 +68,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
 
     // Other processes read beside the one that writes; what they see is a generation, whole.
     let reader = LiveReader::open(dir.path().join("live"))?;
-    assert_eq!((reader.generation(), reader.item("mat")), (1, None));
+    let seen = reader.view();
+    assert_eq!((seen.generation(), seen.get("mat")), (Some(1), None));
     let beside = Recommender::open(dir.path().join("model"), reader)?;
     assert_eq!(ids(&beside.recommend(["tent", "mat", "anvil"]).k(3).run()?), ids(&after));
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use palmette_grammar::{CacheError, GrammarConstraint};
+use palmette_grammar::GrammarConstraint;
 
 use crate::matcher::Matcher;
 use crate::vocabulary::Vocabulary;
@@ -12,23 +12,6 @@ use crate::vocabulary::Vocabulary;
 pub struct CompiledGrammar {
     cached: Arc<palmette_grammar::CompiledGrammar>,
     vocabulary: Vocabulary,
-}
-
-/// A grammar that cannot be compiled.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct GrammarError(#[from] CacheError);
-
-impl GrammarError {
-    /// The reason, for callers that tell its kinds apart.
-    pub fn cause(&self) -> &CacheError {
-        &self.0
-    }
-
-    /// True when compiling was called off, so that the same question may be asked again.
-    pub fn is_cancelled(&self) -> bool {
-        matches!(self.0, CacheError::Cancelled)
-    }
 }
 
 impl CompiledGrammar {

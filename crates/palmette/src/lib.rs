@@ -15,7 +15,7 @@
 //!     matcher.commit(sample(allowed))?;
 //! }
 //! matcher.rollback(3)?;
-//! # assert!(!matcher.is_finished());
+//! # assert!(!matcher.is_ended());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -27,7 +27,7 @@
 //! # let dir = tempfile::tempdir()?;
 //! # std::fs::create_dir(dir.path().join("model"))?;
 //! # let demo = palmette_demo::Demo::load()?;
-//! # demo.shop().catalog().write(&dir.path().join("shop.palm"))?;
+//! # demo.shop().catalog().save(dir.path().join("shop.palm"))?;
 //! # for (name, bytes) in palmette_demo::Demo::model_files() {
 //! #     std::fs::write(dir.path().join("model").join(name), bytes)?;
 //! # }
@@ -64,8 +64,8 @@
 //! ```
 //!
 //! # Your own model
-//! [`BeamSearch`] spells the best members of any [`Constraint`] with logits of your own ([`LogitsSource`]);
-//! [`Generator`] writes one sequence with a [`Sampler`]. `examples/` has a program for each.
+//! [`best_sequences`] spells the best members of any [`Constraint`] with logits of your own ([`LogitsSource`]); a program that searches
+//! again and again keeps a [`BeamSearch`]. [`Generator`] writes one sequence with a [`Sampler`]. `examples/` has a program for each.
 //!
 //! # Text from a model's folder
 //! [`text`] is the crate `palmette-text`: [`text::TextModel`] reads weights, tokenizer and chat template, and [`text::generate`] writes under a
@@ -77,34 +77,52 @@
 //!
 //! # For engines
 //! [`CompiledGrammar::constraint`] and [`Recommender::pool`] lead to the crates below, which this one adds nothing to:
-//! batches of masks over threads, work ahead of time, files of compiled grammars, step backends for accelerators.
+//! batches of masks over threads, work ahead of time, files of compiled grammars, step backends for accelerators. [`engine`] has them
+//! whole, so that every type in their signatures can be named.
 #![forbid(unsafe_code)]
 
-mod catalog;
 mod grammar;
 mod matcher;
 mod recommender;
 mod vocabulary;
 mod write;
 
-pub use catalog::{Catalog, LiveCatalog, LiveReader};
-pub use grammar::{CompiledGrammar, GrammarError};
-pub use matcher::{Mask, Matcher, MatcherError};
-pub use palmette_catalog::{Filter, Item};
+pub use grammar::CompiledGrammar;
+pub use matcher::{Matcher, MatcherError};
+pub use palmette_catalog::{BuildError, Catalog, FileError, Filter, FilterError, Item};
 pub use palmette_core::{AnyConstraint, Constraint, TokenId};
 pub use palmette_decode::{
-    BeamOptions, BeamSearch, Gains, GenerateOptions, Generator, HostBackend, LogitsSource,
-    Objective, Sampler, SamplerOptions,
+    BeamOptions, BeamSearch, DecodeError, Finish, Gains, GenerateOptions, Generator, HostBackend,
+    LogitsSource, Objective, Sampler, SamplerOptions, ScoredSequence, best_sequences,
 };
 pub use palmette_document::{Fault, Faults};
-pub use palmette_live::Update;
+pub use palmette_grammar::{
+    CacheError as GrammarError, CacheLimits, GrammarCache, GrammarConstraint, GrammarSource,
+    GrammarState, MaskId, MaskRef as Mask, PreparedVocabulary,
+};
+pub use palmette_live::{
+    Applied, CatalogSource, CatalogView, LiveCatalog, LiveError, LiveReader, Update,
+};
 pub use palmette_recommend::{
     Mode, ModeName, NamedItem, RecommendQuestion, Rules, RulesError, SpelledView, TracedBeam,
-    UnknownItems, Verification,
+    UnknownItems, Verification, WorkerPool,
 };
 /// Text from a model's folder: chat templates, sampling, streaming, tool calls.
 pub use palmette_text as text;
-pub use palmette_vocabulary::{AngleTokens, Assumption, EndsFound, LoadOptions};
+pub use palmette_vocabulary::{AngleTokens, Assumption, EndsFound, LoadOptions, LoadedVocabulary};
 pub use recommender::{Answer, RecommendError, RecommendRequest, Recommendation, Recommender};
 pub use vocabulary::{Vocabulary, VocabularyError};
 pub use write::{WriteOptions, Written};
+
+/// The crates below, each whole.
+pub mod engine {
+    pub use palmette_catalog as catalog;
+    pub use palmette_core as core;
+    pub use palmette_decode as decode;
+    pub use palmette_document as document;
+    pub use palmette_grammar as grammar;
+    pub use palmette_live as live;
+    pub use palmette_model as model;
+    pub use palmette_recommend as recommend;
+    pub use palmette_vocabulary as vocabulary;
+}

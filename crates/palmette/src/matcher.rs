@@ -17,10 +17,6 @@ pub struct Matcher {
     scratch: GrammarScratch,
 }
 
-/// The tokens that may follow: shared with the grammar, not copied, and unchanged whatever happens to the matcher.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Mask(MaskRef);
-
 /// A call of a [`Matcher`] that failed; the matcher is as it was.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
@@ -70,10 +66,10 @@ impl Matcher {
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded.
-    pub fn mask(&mut self) -> Result<Option<Mask>, MatcherError> {
+    pub fn mask(&mut self) -> Result<Option<MaskRef>, MatcherError> {
         let found = self.grammar.constraint().mask(&self.state, &mut self.scratch);
         let found = found.map_err(Kind::from)?;
-        Ok(Some(Mask(found)).filter(|mask| !mask::is_empty(mask.words())))
+        Ok(Some(found).filter(|mask| !mask::is_empty(mask.words())))
     }
 
     /// Writes the mask into a row of the caller's, such as one of a batch: bit `t % 32` of word `t / 32` is token `t`.
@@ -81,7 +77,7 @@ impl Matcher {
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded, or the row is shorter than a mask; it then denies all.
-    pub fn fill(&mut self, row: &mut [u32]) -> Result<(), MatcherError> {
+    pub fn fill_mask(&mut self, row: &mut [u32]) -> Result<(), MatcherError> {
         let num_tokens = self.grammar.vocabulary().num_tokens();
         let (needed, given) = (mask::num_words(num_tokens), row.len());
         if given < needed {
@@ -139,7 +135,7 @@ impl Matcher {
     }
 
     /// True once an end token was committed.
-    pub fn is_finished(&self) -> bool {
+    pub fn is_ended(&self) -> bool {
         self.state.ended()
     }
 
@@ -150,15 +146,8 @@ impl Matcher {
     /// When one of them is not in the vocabulary, or a limit is exceeded.
     pub fn accepted_prefix(&mut self, draft: &[TokenId]) -> Result<usize, MatcherError> {
         let constraint = self.grammar.constraint();
-        let mut ahead = self.state.clone();
-        for (place, &token) in draft.iter().enumerate() {
-            match constraint.commit(&mut ahead, token, &mut self.scratch) {
-                Ok(()) => {}
-                Err(CommitError::NotAllowed { .. }) => return Ok(place),
-                Err(error) => return Err(Kind::from(error).into()),
-            }
-        }
-        Ok(draft.len())
+        let accepted = constraint.accepted_prefix(&self.state, draft, &mut self.scratch);
+        Ok(accepted.map_err(Kind::from)?)
     }
 
     /// The bytes that must follow, whatever the text becomes; at most `limit`.
@@ -196,41 +185,7 @@ impl fmt::Debug for Matcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Matcher")
             .field("num_commits", &self.num_commits())
-            .field("is_finished", &self.is_finished())
+            .field("is_ended", &self.is_ended())
             .finish_non_exhaustive()
-    }
-}
-
-impl Mask {
-    /// True for a token that may follow.
-    pub fn contains(&self, token: TokenId) -> bool {
-        mask::contains(self.words(), token)
-    }
-
-    /// The tokens that may follow, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = TokenId> {
-        mask::iter(self.words())
-    }
-
-    /// Number of tokens that may follow.
-    pub fn count(&self) -> usize {
-        mask::count(self.words())
-    }
-
-    /// The bits: token `t` is bit `t % 32` of word `t / 32`, the layout of XGrammar, llguidance and vLLM.
-    pub fn words(&self) -> &[u32] {
-        self.0.words()
-    }
-
-    /// The mask's number among those of its grammar: equal masks have equal numbers, so that an engine can keep each on
-    /// its device once.
-    pub fn id(&self) -> palmette_grammar::MaskId {
-        self.0.id()
-    }
-}
-
-impl fmt::Debug for Mask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mask of {} tokens", self.count())
     }
 }

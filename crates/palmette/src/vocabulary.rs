@@ -16,7 +16,7 @@ use palmette_vocabulary::{
     VocabularyLoadError,
 };
 
-use crate::grammar::{CompiledGrammar, GrammarError};
+use crate::grammar::CompiledGrammar;
 
 /// The tokens of a model, and the grammars that were compiled over them. Cheap to clone; threads share it.
 ///
@@ -190,7 +190,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// When the schema is none, asks for what no grammar can express, or exceeds a limit.
-    pub fn json_schema(&self, schema: &str) -> Result<CompiledGrammar, GrammarError> {
+    pub fn json_schema(&self, schema: &str) -> Result<CompiledGrammar, CacheError> {
         let (text, options) = (schema.to_owned(), JsonSchemaOptions::default());
         self.compile(&GrammarSource::JsonSchema { text, options })
     }
@@ -199,7 +199,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// When the grammar cannot be read, or exceeds a limit.
-    pub fn lark(&self, grammar: &str) -> Result<CompiledGrammar, GrammarError> {
+    pub fn lark(&self, grammar: &str) -> Result<CompiledGrammar, CacheError> {
         let (text, options) = (grammar.to_owned(), LarkOptions::default());
         self.compile(&GrammarSource::Lark { text, options })
     }
@@ -208,7 +208,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// As [`lark`](Self::lark).
-    pub fn gbnf(&self, grammar: &str) -> Result<CompiledGrammar, GrammarError> {
+    pub fn gbnf(&self, grammar: &str) -> Result<CompiledGrammar, CacheError> {
         let (text, options) = (grammar.to_owned(), GbnfOptions::default());
         self.compile(&GrammarSource::Gbnf { text, options })
     }
@@ -217,7 +217,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// When the document is none, a schema or grammar in it is refused, or a limit is exceeded.
-    pub fn structural_tag(&self, document: &str) -> Result<CompiledGrammar, GrammarError> {
+    pub fn structural_tag(&self, document: &str) -> Result<CompiledGrammar, CacheError> {
         let (text, options) = (document.to_owned(), StructuralTagOptions::default());
         self.compile(&GrammarSource::StructuralTag { text, options })
     }
@@ -239,7 +239,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// When the format is not known, the request is none, or its schemas are refused.
-    pub fn tools(&self, request: &str, format: &str) -> Result<CompiledGrammar, GrammarError> {
+    pub fn tools(&self, request: &str, format: &str) -> Result<CompiledGrammar, CacheError> {
         let names = || TOOL_FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
         let unknown = || StructuralTagError {
             span: None,
@@ -257,7 +257,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// As [`lark`](Self::lark).
-    pub fn regex(&self, pattern: &str) -> Result<CompiledGrammar, GrammarError> {
+    pub fn regex(&self, pattern: &str) -> Result<CompiledGrammar, CacheError> {
         let (text, options) = (pattern.to_owned(), RegexOptions::default());
         self.compile(&GrammarSource::Regex { text, options })
     }
@@ -267,7 +267,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// As [`lark`](Self::lark).
-    pub fn compile(&self, source: &GrammarSource) -> Result<CompiledGrammar, GrammarError> {
+    pub fn compile(&self, source: &GrammarSource) -> Result<CompiledGrammar, CacheError> {
         self.compile_unless(source, &AtomicBool::new(false))
     }
 
@@ -279,7 +279,7 @@ impl Vocabulary {
         &self,
         source: &GrammarSource,
         cancelled: &AtomicBool,
-    ) -> Result<CompiledGrammar, GrammarError> {
+    ) -> Result<CompiledGrammar, CacheError> {
         let found = self.shared.cache.get(source, &self.shared.slices, cancelled)?;
         Ok(CompiledGrammar::new(found.grammar, self.clone()))
     }

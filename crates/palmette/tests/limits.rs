@@ -2,10 +2,12 @@
 
 use std::num::NonZeroUsize;
 
-use palmette::{BeamOptions, BeamSearch, CompiledGrammar, HostBackend, TokenId, Vocabulary};
-use palmette_core::mask;
-use palmette_decode::DecodeError;
-use palmette_grammar::{BatchFiller, BatchRow, CacheLimits, MaskBudget};
+use palmette::engine::core::mask;
+use palmette::engine::grammar::{BatchFiller, BatchRow, MaskBudget};
+use palmette::{
+    BeamOptions, BeamSearch, CacheLimits, CompiledGrammar, DecodeError, HostBackend, TokenId,
+    Vocabulary,
+};
 use palmette_testkit::logits::TableLogits;
 
 /// Tokens `a`, `b`, `x`, and an end.
@@ -48,9 +50,9 @@ fn a_matcher_loop_ends_with_an_error_and_goes_on_from_there() {
     assert_eq!(matcher.mask().unwrap().unwrap().iter().collect::<Vec<_>>(), [TokenId(2)]);
 
     let mut row = [u32::MAX; 3];
-    matcher.fill(&mut row).unwrap();
+    matcher.fill_mask(&mut row).unwrap();
     assert_eq!(row, [0b100, 0, 0]);
-    let short = matcher.fill(&mut []).unwrap_err().to_string();
+    let short = matcher.fill_mask(&mut []).unwrap_err().to_string();
     assert!(short.contains("needs 1 words of 32 bits, the row has 0"), "{short}");
 }
 
@@ -88,7 +90,7 @@ fn a_row_of_a_batch_fails_by_itself() {
         let mut masks = [u32::MAX; 3];
         let failed = filler.fill(&rows, 1, &mut masks, &MaskBudget::unlimited());
         let mut alone = vec![0; mask::num_words(NUM_TOKENS)];
-        good.fill(&mut alone).unwrap();
+        good.fill_mask(&mut alone).unwrap();
         assert_eq!((masks[0], masks[2]), (alone[0], alone[0]), "neighbours are not affected");
         match &failed[..] {
             [] => assert_eq!(masks[1], alone[0]),

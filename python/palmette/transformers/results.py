@@ -141,7 +141,7 @@ def text_results(
         if score <= PLACEHOLDER or tuple(row[: None if end is None else end + 1]) in seen:
             continue
         matcher = compiled.matcher(ends=ends)
-        if matcher.validate(tokens) < len(tokens):
+        if matcher.accepted_prefix(tokens) < len(tokens):
             continue
         matcher.commit_all(tokens)
         if end is not None and not matcher.is_accepting:

@@ -59,7 +59,7 @@ class PalmetteGrammar(StructuredOutputGrammar):
         # Speculation pads with -1, and nothing behind a pad counts.
         drafted = next((i for i, token in enumerate(tokens) if token < 0), len(tokens))
         try:
-            return tokens[: self._matcher.validate(tokens[:drafted])]
+            return tokens[: self._matcher.accepted_prefix(tokens[:drafted])]
         except palmette.LimitExceeded as error:
             logger.error("drafts are not looked at: %s", error)
             return []

@@ -54,7 +54,7 @@ def vocabulary() -> palmette.Vocabulary:
 
 @pytest.fixture(scope="session")
 def large() -> palmette.Vocabulary:
-    return palmette.Vocabulary.named("o200k_base")
+    return palmette.Vocabulary.encoding("o200k_base")
 
 
 class Language:

@@ -112,7 +112,7 @@ def test_masks_along_drafts(schema):
         batch = palmette.allocate_bitmask(total, schema.num_tokens)
         kept = fill_masks_with_drafts(matchers, drafts, batch, threads=rng.choice([1, 2, None]))
         assert [matcher.position for matcher in matchers] == positions
-        assert kept == [matcher.validate(draft) for matcher, draft in zip(matchers, drafts, strict=True)]
+        assert kept == [matcher.accepted_prefix(draft) for matcher, draft in zip(matchers, drafts, strict=True)]
         row = 0
         for matcher, draft, count in zip(matchers, drafts, kept, strict=True):
             ahead = matcher.fork()

@@ -30,7 +30,7 @@ def test_files_of_the_command_are_files_of_the_package(tmp_path):
     (tmp_path / "g.regex").write_text("ab*")
     run = [sys.executable, "-m", "palmette", "grammar", "compile", "g.regex", "--vocab", "v.json", "-o", "g.pmg"]
     subprocess.run(run, cwd=tmp_path, check=True, capture_output=True)
-    compiled = palmette.load(tmp_path / "g.pmg", palmette.Vocabulary.from_file(tmp_path / "v.json"))
+    compiled = palmette.load(tmp_path / "g.pmg", palmette.Vocabulary.open(tmp_path / "v.json"))
     assert compiled.matcher().allowed().tolist() == [0]
 
 

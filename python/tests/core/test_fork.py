@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -109,10 +110,18 @@ def moved(w: World) -> tuple[Any, ...]:
     matcher.commit_all([PIECES.index(b"a")])
     matcher.commit_bytes(b'":"x"')
     state = matcher.position, matcher.is_accepting, matcher.is_ended, matcher.ends, matcher.allowed().tolist()
-    forced = matcher.fork().forced_tokens(), matcher.forced_bytes(), matcher.try_commit(END), matcher.validate([0, 1])
+    forced = matcher.fork().forced_tokens(), matcher.forced_bytes(), matcher.try_commit(END), matcher.accepted_prefix([0, 1])
     matcher.rollback(1)
     matcher.reset()
     return *state, *forced, matcher.position, matcher.compiled is w.compiled
+
+
+def renamed(w: World) -> tuple[Any, ...]:
+    (w.folder / "pieces.json").write_text('["a", "b"]')
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        named, opened = palmette.Vocabulary.named("r50k_base"), palmette.Vocabulary.from_file(w.folder / "pieces.json")
+        return named.num_tokens, opened.num_tokens, w.matcher().validate([0, 1])
 
 
 def written_live(w: World) -> tuple[Any, ...]:
@@ -133,11 +142,12 @@ def again(made: Any) -> Any:
 # Every public call by its name; those of one walk stand together. A child answers them as the parent did.
 CALLS: dict[str, Callable[[World], Any]] = {
     "Vocabulary": lambda w: len(palmette.Vocabulary({b"a": 0, b"b": 2}, ends=[1])),
-    "Vocabulary.named Vocabulary.encode": lambda w: palmette.Vocabulary.named("r50k_base").encode("one two"),
+    "Vocabulary.named Vocabulary.from_file Matcher.validate": renamed,
+    "Vocabulary.encoding Vocabulary.encode": lambda w: palmette.Vocabulary.encoding("r50k_base").encode("one two"),
     "Vocabulary.from_json": lambda w: palmette.Vocabulary.from_json('["a", "b"]').num_tokens,
-    "Vocabulary.from_file": lambda w: [
+    "Vocabulary.open": lambda w: [
         (w.folder / "pieces.json").write_text('["a", "b"]'),
-        palmette.Vocabulary.from_file(w.folder / "pieces.json").num_tokens,
+        palmette.Vocabulary.open(w.folder / "pieces.json").num_tokens,
     ],
     "Vocabulary.from_tokenizer": lambda w: palmette.Vocabulary.from_tokenizer(
         types.SimpleNamespace(to_str=lambda: '["a", "b"]'), ends=[]
@@ -197,7 +207,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Matcher.fill_next_token_bitmask": lambda w: filled(w, w.ahead.matcher().fill_next_token_bitmask),
     " ".join(
         f"Matcher.{name}"
-        for name in ["commit", "commit_all", "commit_bytes", "try_commit", "validate", "rollback", "reset", "position"]
+        for name in ["commit", "commit_all", "commit_bytes", "try_commit", "accepted_prefix", "rollback", "reset", "position"]
         + ["is_accepting", "is_ended", "ends", "allowed", "forced_tokens", "forced_bytes", "fork", "compiled"]
     ): moved,
     "Matcher": lambda w: again(w.matcher()).allowed().tolist(),

@@ -171,11 +171,13 @@ def test_ends_of_a_matcher_replace_those_of_the_vocabulary(vocabulary):
     assert mask_of(ordinary) == {c, d, END}, "others are not affected"
 
 
-def test_all_or_none_and_validate(schema, vocabulary):
+def test_all_or_none_and_prefixes(schema, vocabulary):
     good = [PIECES.index(b'{"'), PIECES.index(b"a"), PIECES.index(b'":'), PIECES.index(b'"')]
     bad = [*good, PIECES.index(b"0")]
     matcher = schema.matcher()
-    assert matcher.validate(bad) == 4 and matcher.validate(good) == 4 and matcher.validate([]) == 0
+    assert matcher.accepted_prefix(bad) == 4 and matcher.accepted_prefix(good) == 4 and matcher.accepted_prefix([]) == 0
+    with pytest.warns(DeprecationWarning, match="Matcher.accepted_prefix"):
+        assert matcher.validate(bad) == 4
     with pytest.raises(NotAllowed) as refused:
         matcher.commit_all(bad)
     assert refused.value.position == 4 and matcher.position == 0
@@ -219,7 +221,7 @@ def test_false_means_that_nothing_is_forbidden():
 def test_numbers_that_are_no_tokens(schema):
     matcher, size = schema.matcher(), schema.num_tokens
     for number in (-1, size, 2**31, 2**40):
-        for call in (matcher.commit, matcher.try_commit, lambda n: matcher.validate([n])):
+        for call in (matcher.commit, matcher.try_commit, lambda n: matcher.accepted_prefix([n])):
             with pytest.raises(palmette.VocabularyError, match=rf"token {number} is not.*0 to {size - 1}"):
                 call(number)
     with pytest.raises(OverflowError):
@@ -245,7 +247,7 @@ def test_numpy_integers_are_numbers(schema):
     matcher, bitmask = schema.matcher(), palmette.allocate_bitmask(2, schema.num_tokens)
     matcher.fill_mask(bitmask, np.int64(1))
     matcher.commit(np.int32(matcher.allowed()[0]))
-    matcher.validate(np.array([1, 2], dtype=np.uint16))
+    matcher.accepted_prefix(np.array([1, 2], dtype=np.uint16))
     assert matcher.position == 1
 
 

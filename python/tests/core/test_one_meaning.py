@@ -162,14 +162,14 @@ def test_a_vocabulary_of_numbers():
 
 
 def test_tokens_come_as_lists_arrays_and_tensors(schema, vocabulary):
-    row = [tokens for tokens in range(END) if schema.matcher().validate([tokens])][:1]
+    row = [tokens for tokens in range(END) if schema.matcher().accepted_prefix([tokens])][:1]
     row += [int(schema_after(schema, row)[0])]
     for tokens in (row, tuple(row), np.array(row), np.array([row], np.int32), np.array(row, np.uint8), iter(row)):
         matcher = schema.matcher()
         matcher.commit_all(tokens)
         assert matcher.position == 2
     for tokens in (row, np.array(row), np.array([row])):
-        assert schema.matcher().validate(tokens) == 2 and vocabulary.decode(tokens) == vocabulary.decode(row)
+        assert schema.matcher().accepted_prefix(tokens) == 2 and vocabulary.decode(tokens) == vocabulary.decode(row)
     matcher = schema.matcher()
     matcher.commit_all(np.zeros(0, np.int64))
     assert matcher.position == 0

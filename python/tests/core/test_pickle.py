@@ -27,7 +27,7 @@ def test_vocabularies(vocabulary):
 def test_a_vocabulary_keeps_its_tokenizer(tmp_path):
     pieces = tmp_path / "pieces.json"
     pieces.write_text(json.dumps(["a", "b", "ab", "</s>"]))
-    original = Vocabulary.from_file(pieces)
+    original = Vocabulary.open(pieces)
     pieces.unlink()
     assert again(original).encode("aab") == original.encode("aab") == [0, 2]
     assert again(original).notes == original.notes != []

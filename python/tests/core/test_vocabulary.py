@@ -67,10 +67,18 @@ def test_an_encoding_by_name(large):
     tokens = large.encode(text)
     assert large.decode(tokens).decode() == text
     with pytest.raises(VocabularyError, match="o200k_base"):
-        Vocabulary.named("o300k_base")
-    other = Vocabulary.named("r50k_base", num_tokens=50_304, ends=[50_257])
+        Vocabulary.encoding("o300k_base")
+    other = Vocabulary.encoding("r50k_base", num_tokens=50_304, ends=[50_257])
     assert len(other) == 50_304 and other.ends == [50_257]
     assert other.decode(other.encode("palm")) == b"palm"
+
+
+def test_names_of_before_warn(tmp_path):
+    (tmp_path / "pieces.json").write_text('["a", "b"]')
+    with pytest.warns(DeprecationWarning, match="Vocabulary.encoding"):
+        assert len(Vocabulary.named("r50k_base")) == len(Vocabulary.encoding("r50k_base"))
+    with pytest.warns(DeprecationWarning, match="Vocabulary.open"):
+        assert Vocabulary.from_file(tmp_path / "pieces.json") == Vocabulary.open(tmp_path / "pieces.json")
 
 
 TOKENIZER = {
@@ -168,27 +176,27 @@ def test_a_tiktoken_encoding():
 
 def test_files(tmp_path):
     (tmp_path / "tokenizer.json").write_text(json.dumps(TOKENIZER))
-    by_name = Vocabulary.from_file(tmp_path)
+    by_name = Vocabulary.open(tmp_path)
     assert by_name.ends == [6]
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [7]}')
-    assert Vocabulary.from_file(tmp_path).ends == Vocabulary.from_file(tmp_path / "tokenizer.json").ends == [7]
-    assert Vocabulary.from_file(str(tmp_path), ends=["<|end|>", 7]).ends == [6, 7]
-    assert Vocabulary.from_file(tmp_path, ends=[]).ends == []
-    assert len(Vocabulary.from_file(tmp_path, num_tokens=32)) == 32
-    added = Vocabulary.from_file(tmp_path, special_tokens={"<|tool|>": 9})
+    assert Vocabulary.open(tmp_path).ends == Vocabulary.open(tmp_path / "tokenizer.json").ends == [7]
+    assert Vocabulary.open(str(tmp_path), ends=["<|end|>", 7]).ends == [6, 7]
+    assert Vocabulary.open(tmp_path, ends=[]).ends == []
+    assert len(Vocabulary.open(tmp_path, num_tokens=32)) == 32
+    added = Vocabulary.open(tmp_path, special_tokens={"<|tool|>": 9})
     assert added.special_tokens["<|tool|>"] == 9 and len(added) == 10
-    assert Vocabulary.from_file(tmp_path, special_tokens=[("<|tool|>", 9)]) == added
+    assert Vocabulary.open(tmp_path, special_tokens=[("<|tool|>", 9)]) == added
     with pytest.raises(FileNotFoundError) as missing:
-        Vocabulary.from_file(tmp_path / "none.json")
+        Vocabulary.open(tmp_path / "none.json")
     assert missing.value.filename == str(tmp_path / "none.json")
     (tmp_path / "zip.bin").write_bytes(b"PK\x03\x04")
     with pytest.raises(VocabularyError, match="ZIP"):
-        Vocabulary.from_file(tmp_path / "zip.bin")
+        Vocabulary.open(tmp_path / "zip.bin")
     with pytest.raises(VocabularyError, match="<.none.>"):
-        Vocabulary.from_file(tmp_path, ends=["<|none|>"])
+        Vocabulary.open(tmp_path, ends=["<|none|>"])
 
 
 def test_a_file_with_the_name_of_an_encoding_is_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "o200k_base").write_text('["a", "b"]')
-    assert len(Vocabulary.from_file("o200k_base")) == 2
+    assert len(Vocabulary.open("o200k_base")) == 2

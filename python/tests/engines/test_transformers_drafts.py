@@ -66,7 +66,7 @@ def written(big: Any, ids: torch.Tensor, processor: Any, tokens: int = 24, **mor
 
 def is_text(compiled: Any, row: list[int]) -> bool:
     matcher = compiled.matcher()
-    return bool(matcher.validate(row) == len(row))
+    return bool(matcher.accepted_prefix(row) == len(row))
 
 
 def ways(seed: int) -> dict[str, dict[str, Any]]:

@@ -590,7 +590,7 @@ fn files_have_the_mode_of_new_files() {
         std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777
     };
     std::fs::write(folder.path().join("plain"), "").unwrap();
-    build(&[item("a", &[1])]).write(&folder.path().join("catalog")).unwrap();
+    build(&[item("a", &[1])]).save(folder.path().join("catalog")).unwrap();
     assert_eq!(mode("catalog"), mode("plain"));
 }
 
@@ -606,13 +606,13 @@ fn links_stay_and_lead_to_the_new_file() {
     // First through a link to nothing, then over the file that is there.
     for codes in [1, 2] {
         let catalog = build(&[item("a", &[codes])]);
-        catalog.write(&path("far")).unwrap();
+        catalog.save(path("far")).unwrap();
         assert!(path("far").is_symlink() && path("sub/near").is_symlink());
         assert!(!path("sub/catalog").is_symlink());
-        assert_eq!(Catalog::open(&path("sub/catalog")).unwrap(), catalog);
+        assert_eq!(Catalog::open(path("sub/catalog")).unwrap(), catalog);
     }
     symlink("round", path("round")).unwrap();
-    let error = build(&[]).write(&path("round")).unwrap_err().to_string();
+    let error = build(&[]).save(path("round")).unwrap_err().to_string();
     assert!(error.ends_with("too many symbolic links"), "{error}");
 }
 

@@ -147,7 +147,7 @@ pub(crate) fn open_source(path: &Path, view: &ViewArgs) -> anyhow::Result<Catalo
 pub(crate) fn open_snapshot(path: &Path, view: &ViewArgs) -> anyhow::Result<Arc<Snapshot>> {
     // Commands answer for one moment.
     let options = ReaderOptions { poll: None, degraded: view.degraded, ..ReaderOptions::default() };
-    let reader = LiveReader::open(path, options)?;
+    let reader = LiveReader::open_with(path, options)?;
     let snapshot = match &view.generation {
         Some(name) => reader.generation(name)?,
         None => reader.snapshot(),

@@ -42,7 +42,8 @@ fn live(dir: &Path) -> Arc<LiveCatalog> {
         ..LiveOptions::default()
     };
     let schema = palmette_live::Schema::default();
-    let live = LiveCatalog::create(&dir.join("live"), Some(first), Some(schema), options).unwrap();
+    let live =
+        LiveCatalog::create_with(&dir.join("live"), Some(first), Some(schema), options).unwrap();
     for items in later.chunks(9) {
         let updates: Vec<Update> = items.iter().cloned().map(Update::Upsert).collect();
         live.apply(&updates).unwrap();

@@ -1,7 +1,6 @@
 //! Dictionary of masks by number, each stored once.
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use hashbrown::HashMap;
@@ -34,7 +33,7 @@ impl MaskId {
     }
 }
 
-/// A mask that is shared, not copied. It stays as it is, whatever becomes of the dictionary.
+/// The tokens that may follow: a mask that is shared, not copied. It stays as it is, whatever becomes of the dictionary.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MaskRef {
     id: MaskId,
@@ -47,17 +46,24 @@ impl MaskRef {
         self.id
     }
 
-    /// Words of the mask: `[num_words]`, bit `t` is set where token `t` is allowed.
+    /// Words of the mask: `[num_words]`, token `t` is bit `t % 32` of word `t / 32`, the layout of XGrammar, llguidance and vLLM.
     pub fn words(&self) -> &[u32] {
         &self.words
     }
-}
 
-impl Deref for MaskRef {
-    type Target = [u32];
+    /// True for a token that may follow.
+    pub fn contains(&self, token: TokenId) -> bool {
+        mask::contains(&self.words, token)
+    }
 
-    fn deref(&self) -> &[u32] {
-        &self.words
+    /// Tokens that may follow, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = TokenId> {
+        mask::iter(&self.words)
+    }
+
+    /// Number of tokens that may follow.
+    pub fn count(&self) -> usize {
+        mask::count(&self.words)
     }
 }
 

@@ -1,6 +1,6 @@
-//! Forced bytes and tokens: those that must follow, whatever the text becomes.
+//! Tokens ahead of a position: those that must follow, and those of a draft that can.
 
-use palmette_core::{Constraint, TokenId, mask};
+use palmette_core::{CommitError, Constraint, TokenId, mask};
 use palmette_parser::recognizer::{Position, RecognizerError};
 use palmette_regex::tokens::NUMBER_MARK;
 
@@ -27,6 +27,28 @@ impl GrammarConstraint {
             }
         }
         Ok(forced)
+    }
+
+    /// Length of the longest prefix of these draft tokens that can be committed: what speculative decoding may keep.
+    /// Nothing is committed.
+    ///
+    /// # Errors
+    /// When one of them is not in the vocabulary, or a limit of the grammar is exceeded.
+    pub fn accepted_prefix(
+        &self,
+        state: &GrammarState,
+        draft: &[TokenId],
+        scratch: &mut GrammarScratch,
+    ) -> Result<usize, CommitError<RecognizerError>> {
+        let mut ahead = state.clone();
+        for (place, &token) in draft.iter().enumerate() {
+            match self.commit(&mut ahead, token, scratch) {
+                Ok(()) => {}
+                Err(CommitError::NotAllowed { .. }) => return Ok(place),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(draft.len())
     }
 
     /// The tokens that must follow, whatever the text becomes: a token is forced where the mask has one bit, then the next

@@ -12,7 +12,7 @@ fn a_closed_catalog_is_read_and_writes_nothing() {
     let dir = parent.path().join("live");
     // Of one item, so that every batch makes work in the background.
     let options = LiveOptions { memory_items: 1, checkpoint_items: 1, ..LiveOptions::default() };
-    let live = Arc::new(LiveCatalog::create(&dir, None, None, options).expect("a new one"));
+    let live = Arc::new(LiveCatalog::create_with(&dir, None, None, options).expect("a new one"));
     for id in 0..20 {
         live.apply(&[Update::Upsert(item(id, &[id % 6], None, None))]).expect("sound");
     }

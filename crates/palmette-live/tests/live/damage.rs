@@ -28,7 +28,7 @@ fn batch(n: u32) -> Vec<Update> {
 /// A live catalog with segments, live files, a kept generation and a log; its model before the last
 /// batch, and after.
 fn made(dir: &Path) -> (Model, Model) {
-    let live = LiveCatalog::create(dir, None, None, options()).expect("new");
+    let live = LiveCatalog::create_with(dir, None, None, options()).expect("new");
     let mut model = Model::default();
     let apply = |model: &mut Model, n: u32| {
         live.apply(&batch(n)).expect("sound");
@@ -87,14 +87,14 @@ fn a_log_cut_or_flipped_in_its_last_record_opens_with_the_batches_before() {
             cut[at] ^= 0x10
         }
         std::fs::write(&log, &cut).expect("room");
-        match LiveCatalog::open(&copied, options()) {
+        match LiveCatalog::open_with(&copied, options()) {
             Ok(live) if live.snapshot().generation() == 6 => {
                 assert!(live.status().torn_bytes > 0 || cut.len() < bytes.len());
                 check(&live.snapshot(), &before, None, 1);
                 // It goes on as if the batch had never been.
                 live.apply(&batch(6)).expect("sound");
                 drop(live);
-                let live = LiveCatalog::open(&copied, options()).expect("sound");
+                let live = LiveCatalog::open_with(&copied, options()).expect("sound");
                 check(&live.snapshot(), &after, None, 1);
                 last_record.push(at);
             }
@@ -129,7 +129,7 @@ fn a_missing_or_damaged_file_is_an_error_that_names_it() {
                 Some(bytes) => std::fs::write(copied.join(&name), bytes).expect("room"),
                 None => std::fs::remove_file(copied.join(&name)).expect("it is there"),
             }
-            match LiveCatalog::open(&copied, options()) {
+            match LiveCatalog::open_with(&copied, options()) {
                 Err(e) => {
                     let named = name.starts_with("manifest-") || e.to_string().contains(&name);
                     assert!(named, "{name}: {e}");
@@ -195,7 +195,7 @@ fn hostile_manifests_are_errors() {
         copy(&made_in, &copied);
         let path = copied.join(manifest.file_name().expect("a file"));
         std::fs::write(&path, changed.to_string()).expect("room");
-        let error = LiveCatalog::open(&copied, options()).expect_err("hostile").to_string();
+        let error = LiveCatalog::open_with(&copied, options()).expect_err("hostile").to_string();
         assert!(!error.contains("checksum"), "change {number}: {error}");
     }
 }
@@ -204,13 +204,15 @@ fn hostile_manifests_are_errors() {
 fn a_directory_in_use_missing_or_taken_is_an_error() {
     let dir = tempfile::tempdir().expect("a folder");
     let dir = dir.path().join("live");
-    assert!(LiveCatalog::open(&dir, options()).is_err());
-    let live = LiveCatalog::create(&dir, None, None, options()).expect("new");
-    assert!(LiveCatalog::open(&dir, options()).expect_err("it is open").is_locked());
-    assert!(LiveCatalog::create(&dir, None, None, options()).expect_err("it is open").is_locked());
+    assert!(LiveCatalog::open_with(&dir, options()).is_err());
+    let live = LiveCatalog::create_with(&dir, None, None, options()).expect("new");
+    assert!(LiveCatalog::open_with(&dir, options()).expect_err("it is open").is_locked());
+    assert!(
+        LiveCatalog::create_with(&dir, None, None, options()).expect_err("it is open").is_locked()
+    );
     drop(live);
-    assert!(LiveCatalog::create(&dir, None, None, options()).is_err());
-    LiveCatalog::open(&dir, options()).expect("it is closed");
+    assert!(LiveCatalog::create_with(&dir, None, None, options()).is_err());
+    LiveCatalog::open_with(&dir, options()).expect("it is closed");
 }
 
 #[test]
@@ -218,7 +220,7 @@ fn a_batch_with_one_bad_update_changes_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
     let schema = Schema { codes_per_level: Some(vec![4, 4]), ..Schema::default() };
     let dir = dir.path().join("live");
-    let live = LiveCatalog::create(&dir, None, Some(schema), options()).expect("new");
+    let live = LiveCatalog::create_with(&dir, None, Some(schema), options()).expect("new");
     let good = Update::Upsert(item(1, &[1, 2], Some(1), Some(2.0)));
     live.apply(std::slice::from_ref(&good)).expect("sound");
     let upsert = |id: &str, codes: &[u32], attributes: serde_json::Value| {
@@ -249,7 +251,7 @@ fn a_batch_with_one_bad_update_changes_nothing() {
     assert_eq!(live.apply(&new_twice).expect_err("two kinds").update_index(), Some(1));
     assert_eq!(live.snapshot().schema().columns.len(), 2);
     drop(live);
-    assert_eq!(LiveCatalog::open(&dir, options()).expect("closed").snapshot().generation(), 1);
+    assert_eq!(LiveCatalog::open_with(&dir, options()).expect("closed").snapshot().generation(), 1);
 }
 
 /// Bits that are flipped, one at a time; more by the environment.
@@ -260,7 +262,7 @@ fn num_flips() -> u64 {
 /// A live catalog in which every kind of file is: segments with and without tombstones, departed items, a kept generation, a log.
 fn made_of_all_files(dir: &Path) -> Model {
     let (_, mut model) = made(dir);
-    let live = LiveCatalog::open(dir, options()).expect("closed");
+    let live = LiveCatalog::open_with(dir, options()).expect("closed");
     live.merge_all().expect("room");
     for n in 7..9 {
         live.apply(&batch(n)).expect("sound");
@@ -306,7 +308,7 @@ fn a_flipped_bit_changes_no_answer_and_is_not_laundered() {
         std::fs::write(path, &bytes).expect("room");
         let name = path.file_name().and_then(|name| name.to_str()).expect("UTF-8");
         let options_of_reader = ReaderOptions { poll: None, ..ReaderOptions::default() };
-        match LiveReader::open(&made_in, options_of_reader) {
+        match LiveReader::open_with(&made_in, options_of_reader) {
             Ok(reader) => {
                 check(&reader.snapshot(), &model, None, 1);
                 // Only a kept generation is damaged.
@@ -322,11 +324,11 @@ fn a_flipped_bit_changes_no_answer_and_is_not_laundered() {
         }
         if flip % 4 == 0 {
             copy(&made_in, &copied);
-            if let Ok(live) = LiveCatalog::open(&copied, LiveOptions::clone(&sums())) {
+            if let Ok(live) = LiveCatalog::open_with(&copied, LiveOptions::clone(&sums())) {
                 let merged = live.merge_all().and_then(|()| live.checkpoint());
                 merged.expect("what was opened is sound");
                 drop(live);
-                let live = LiveCatalog::open(&copied, sums()).expect("written anew");
+                let live = LiveCatalog::open_with(&copied, sums()).expect("written anew");
                 check(&live.snapshot(), &model, None, 1);
             }
         }
@@ -344,7 +346,7 @@ fn sums() -> LiveOptions {
 fn damage_while_it_is_open_is_found_before_it_is_merged_or_exported() {
     let dir = tempfile::tempdir().expect("a folder");
     made_of_all_files(dir.path());
-    let live = LiveCatalog::open(dir.path(), sums()).expect("closed");
+    let live = LiveCatalog::open_with(dir.path(), sums()).expect("closed");
     live.snapshot().to_catalog(|| {}).expect("sound");
     let segment = files(dir.path(), "segment-").pop().expect("a segment");
     let all = files(dir.path(), "segment-");
@@ -376,9 +378,10 @@ fn a_degraded_reader_goes_on_without_a_damaged_segment() {
     bytes[at] ^= 1;
     std::fs::write(&path, &bytes).expect("room");
     let options = ReaderOptions { poll: None, ..ReaderOptions::default() };
-    let error = LiveReader::open(dir.path(), options.clone()).expect_err("damaged").to_string();
+    let error =
+        LiveReader::open_with(dir.path(), options.clone()).expect_err("damaged").to_string();
     assert!(error.contains(path.to_str().expect("UTF-8")), "{error}");
-    let reader = LiveReader::open(dir.path(), ReaderOptions { degraded: true, ..options });
+    let reader = LiveReader::open_with(dir.path(), ReaderOptions { degraded: true, ..options });
     let snapshot = reader.expect("the others are sound").snapshot();
     let [damaged] = snapshot.damaged() else { panic!("{:?}", snapshot.damaged()) };
     assert!(path.ends_with(&damaged.file) && damaged.problem.contains("is damaged"), "{damaged:?}");

@@ -10,7 +10,7 @@ fn a_segment_is_asked_once_a_filter_and_compiles_it_once() {
     let dir = tempfile::tempdir().expect("a folder");
     let options =
         LiveOptions { memory_items: 2, merging: MergePolicy::Never, ..LiveOptions::default() };
-    let live = LiveCatalog::create(dir.path(), None, None, options).expect("new");
+    let live = LiveCatalog::create_with(dir.path(), None, None, options).expect("new");
     let price = |n: u32| Update::Upsert(item(n, &[n % 4], None, Some(f64::from(n))));
     let cheap = Filter::parse(r#"{"range": {"price": {"lt": 3}}}"#).expect("a filter");
     let asked = |filter: &Filter| {

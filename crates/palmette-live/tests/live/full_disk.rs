@@ -36,8 +36,9 @@ fn a_full_disk_refuses_changes_and_a_free_one_takes_them_again() {
     // Merges and checkpoints all the time: they find no room either.
     let options =
         LiveOptions { memory_items: 8, checkpoint_bytes: 20_000, ..LiveOptions::default() };
-    let live = LiveCatalog::create(&dir, None, None, options.clone()).expect("there is room");
-    let reader = LiveReader::open(&dir, ReaderOptions { poll: None, ..ReaderOptions::default() });
+    let live = LiveCatalog::create_with(&dir, None, None, options.clone()).expect("there is room");
+    let reader =
+        LiveReader::open_with(&dir, ReaderOptions { poll: None, ..ReaderOptions::default() });
     let reader = reader.expect("sound");
     let mut model = Model::default();
     let mut n = 0;
@@ -77,7 +78,7 @@ fn a_full_disk_refuses_changes_and_a_free_one_takes_them_again() {
         check(&live.snapshot(), &model, None, u64::from(n));
     }
     drop(live);
-    let again = LiveCatalog::open(&dir, options).expect("sound");
+    let again = LiveCatalog::open_with(&dir, options).expect("sound");
     check(&again.snapshot(), &model, None, u64::from(n));
     again.checkpoint().expect("there is room");
     check(&again.snapshot(), &model, None, u64::from(n));
@@ -87,15 +88,15 @@ fn a_full_disk_refuses_changes_and_a_free_one_takes_them_again() {
 #[test]
 fn temporary_files_go_at_the_next_start() {
     let dir = tempfile::tempdir().expect("a folder");
-    let open = || LiveCatalog::open(dir.path(), LiveOptions::default());
-    drop(LiveCatalog::create(dir.path(), None, None, LiveOptions::default()).expect("new"));
+    let open = || LiveCatalog::open_with(dir.path(), LiveOptions::default());
+    drop(LiveCatalog::create_with(dir.path(), None, None, LiveOptions::default()).expect("new"));
     let left = dir.path().join(".tmpAb12Cd");
     let others = [dir.path().join("notes.tmp"), dir.path().join(".hidden")];
     for path in others.iter().chain([&left]) {
         std::fs::write(path, "half").expect("room");
     }
     std::fs::create_dir(dir.path().join(".tmpfolder")).expect("room");
-    drop(LiveReader::open(dir.path(), ReaderOptions::default()).expect("sound"));
+    drop(LiveReader::open_with(dir.path(), ReaderOptions::default()).expect("sound"));
     assert!(left.exists(), "somebody may be writing it");
     let live = open().expect("sound");
     assert!(!left.exists());

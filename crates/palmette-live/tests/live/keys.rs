@@ -44,7 +44,7 @@ proptest! {
     fn a_key_means_its_first_batch_whatever_comes_after(operations in operations()) {
         let dir = tempfile::tempdir().expect("a folder");
         let options = || LiveOptions { checkpoint_bytes: 300, ..LiveOptions::default() };
-        let mut live = LiveCatalog::create(dir.path(), None, None, options()).expect("new");
+        let mut live = LiveCatalog::create_with(dir.path(), None, None, options()).expect("new");
         let mut firsts: std::collections::BTreeMap<u8, (u8, Applied)> = Default::default();
         let mut generation = 0;
         for operation in operations {
@@ -83,7 +83,7 @@ proptest! {
                 }
                 Operation::Reopen => {
                     drop(live);
-                    live = LiveCatalog::open(dir.path(), options()).expect("closed");
+                    live = LiveCatalog::open_with(dir.path(), options()).expect("closed");
                 }
             }
             prop_assert_eq!(live.snapshot().generation(), generation);
@@ -105,7 +105,7 @@ proptest! {
 fn a_keys_file_that_is_damaged_or_gone_is_named_and_nothing_is_forgotten() {
     let dir = tempfile::tempdir().expect("a folder");
     let options = LiveOptions::default;
-    let live = LiveCatalog::create(dir.path(), None, None, options()).expect("new");
+    let live = LiveCatalog::create_with(dir.path(), None, None, options()).expect("new");
     let lamp = [Update::Upsert(item(1, &[2, 3], None, None))];
     live.apply_keyed(&lamp, &key("import", 7)).expect("sound");
     live.checkpoint().expect("room");
@@ -127,15 +127,15 @@ fn a_keys_file_that_is_damaged_or_gone_is_named_and_nothing_is_forgotten() {
             Some(bytes) => std::fs::write(&path, bytes).expect("room"),
             None => std::fs::remove_file(&path).expect("it is there"),
         }
-        let error = LiveCatalog::open(dir.path(), options()).expect_err("damaged").to_string();
+        let error = LiveCatalog::open_with(dir.path(), options()).expect_err("damaged").to_string();
         assert!(error.contains("keys-1.palmkeys"), "{error}");
         assert!(problem().is_some());
         // Readers take no batches, and go on.
-        let reader = LiveReader::open(dir.path(), ReaderOptions::default()).expect("sound");
+        let reader = LiveReader::open_with(dir.path(), ReaderOptions::default()).expect("sound");
         assert_eq!(reader.snapshot().generation(), 2);
     }
     std::fs::write(&path, &whole).expect("room");
-    let live = LiveCatalog::open(dir.path(), options()).expect("whole again");
+    let live = LiveCatalog::open_with(dir.path(), options()).expect("whole again");
     let done = live.apply_keyed(&lamp, &key("import", 7)).expect("the first answer");
     assert!(done.is_repeated && done.applied.generation == 1, "{done:?}");
     assert_eq!(live.snapshot().num_items(), 0, "it was deleted since, and not applied again");
@@ -149,7 +149,8 @@ fn a_keys_file_that_is_damaged_or_gone_is_named_and_nothing_is_forgotten() {
 #[test]
 fn numbers_are_there_while_the_writer_is_held() {
     let dir = tempfile::tempdir().expect("a folder");
-    let live = LiveCatalog::create(dir.path(), None, None, LiveOptions::default()).expect("new");
+    let live =
+        LiveCatalog::create_with(dir.path(), None, None, LiveOptions::default()).expect("new");
     live.apply(&[Update::Upsert(item(1, &[2, 3], None, None))]).expect("sound");
     live.keep(Some("one")).expect("room");
     let (status, kept) = live.while_held(|| {

@@ -75,7 +75,7 @@ fn key(generation: u64) -> BatchKey {
 #[test]
 fn child() {
     let Some(dir) = std::env::var_os(CHILD_DIR) else { return };
-    let live = LiveCatalog::open(Path::new(&dir), options()).expect("sound after a kill");
+    let live = LiveCatalog::open_with(Path::new(&dir), options()).expect("sound after a kill");
     let mut out = std::io::stdout().lock();
     loop {
         let generation = live.snapshot().generation();
@@ -126,7 +126,7 @@ fn what_was_acknowledged_outlives_being_killed() {
     let rounds = std::env::var("PALMETTE_KILLS").map_or(20, |n| n.parse().expect("a number"));
     let dir = tempfile::tempdir().expect("a folder");
     let dir = dir.path().join("live");
-    drop(LiveCatalog::create(&dir, None, None, options()).expect("new"));
+    drop(LiveCatalog::create_with(&dir, None, None, options()).expect("new"));
     let mut models = Models { generation: 0, model: Model::default(), kept: Model::default() };
     let (mut merges, mut torn) = (0, 0);
     for round in 0..rounds {
@@ -165,7 +165,7 @@ fn what_was_acknowledged_outlives_being_killed() {
         let status = killer.join().expect("no panic");
         assert!(!status.success(), "the child ended by itself: {status}");
 
-        let live = LiveCatalog::open(&dir, options()).expect("sound after a kill");
+        let live = LiveCatalog::open_with(&dir, options()).expect("sound after a kill");
         let snapshot = live.snapshot();
         let generation = snapshot.generation();
         // The batch after the last acknowledged one may be there, or not.

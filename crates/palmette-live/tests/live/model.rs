@@ -77,9 +77,11 @@ fn run(initial: Vec<Item>, operations: Vec<Operation>, filter: &Filter, options:
     if schema.columns.is_empty() {
         schema.columns = build_options().columns;
     }
-    let mut live = LiveCatalog::create(&dir, initial, Some(schema), options.clone()).expect("new");
+    let mut live =
+        LiveCatalog::create_with(&dir, initial, Some(schema), options.clone()).expect("new");
     let reader_options = ReaderOptions { poll: None, ..ReaderOptions::default() };
-    let mut reader = LiveReader::open(&dir, reader_options.clone()).expect("beside the writer");
+    let mut reader =
+        LiveReader::open_with(&dir, reader_options.clone()).expect("beside the writer");
     let mut generation = 0;
     let mut pinned: Vec<(Arc<Snapshot>, Model)> = vec![(live.snapshot(), model.clone())];
     let mut kept: Vec<(u64, Model)> = Vec::new();
@@ -149,7 +151,7 @@ fn run(initial: Vec<Item>, operations: Vec<Operation>, filter: &Filter, options:
             Operation::Reopen => {
                 drop(merge.take());
                 drop(live);
-                live = LiveCatalog::open(&dir, options.clone()).expect("it was closed");
+                live = LiveCatalog::open_with(&dir, options.clone()).expect("it was closed");
             }
             Operation::Keep => {
                 assert_eq!(live.keep(Some("a name")).expect("room"), generation);
@@ -200,7 +202,8 @@ fn run(initial: Vec<Item>, operations: Vec<Operation>, filter: &Filter, options:
             }
         }
         if seed % 5 == 4 {
-            reader = LiveReader::open(&dir, reader_options.clone()).expect("beside the writer");
+            reader =
+                LiveReader::open_with(&dir, reader_options.clone()).expect("beside the writer");
             check(&reader.snapshot(), &model, Some(filter), seed as u64);
         }
         let (old, old_model) = &pinned[seed % pinned.len()];

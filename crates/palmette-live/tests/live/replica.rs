@@ -75,7 +75,8 @@ fn files_of(live: &LiveCatalog, dir: &Path) -> BaseFiles {
 /// An empty replica at generation 0.
 fn empty(dir: &Path, merging: MergePolicy) -> LiveCatalog {
     let work = tempfile::tempdir().unwrap();
-    let from = LiveCatalog::create(work.path(), None, None, options(MergePolicy::Never)).unwrap();
+    let from =
+        LiveCatalog::create_with(work.path(), None, None, options(MergePolicy::Never)).unwrap();
     let base = Base::initial(from.snapshot());
     base.write(work.path()).unwrap();
     let files = BaseFiles {
@@ -89,7 +90,7 @@ fn empty(dir: &Path, merging: MergePolicy) -> LiveCatalog {
 
 fn export(live: &LiveCatalog, dir: &Path) -> Vec<u8> {
     let path = dir.join("export");
-    live.snapshot().to_catalog(|| {}).unwrap().write(&path).unwrap();
+    live.snapshot().to_catalog(|| {}).unwrap().save(&path).unwrap();
     std::fs::read(path).unwrap()
 }
 
@@ -242,11 +243,11 @@ fn a_replica_changes_by_its_log_alone() {
     let open = |result: Result<LiveCatalog, palmette_live::LiveError>| {
         result.map(drop).unwrap_err().to_string()
     };
-    assert!(open(LiveCatalog::open(dir.path(), LiveOptions::default())).contains(LOG));
+    assert!(open(LiveCatalog::open_with(dir.path(), LiveOptions::default())).contains(LOG));
     let other = LiveCatalog::open_replica(dir.path(), "another", LiveOptions::default());
     assert!(other.as_ref().is_err_and(|error| error.is_other_log()));
     let own = dir.path().join("own");
-    drop(LiveCatalog::create(&own, None, None, LiveOptions::default()).unwrap());
+    drop(LiveCatalog::create_with(&own, None, None, LiveOptions::default()).unwrap());
     let own = LiveCatalog::open_replica(&own, LOG, LiveOptions::default());
     assert!(own.as_ref().is_err_and(|error| error.is_other_log()));
 }
@@ -291,7 +292,7 @@ fn whole_numbers_are_the_same_whatever_the_segments() {
         }
         let work = tempfile::tempdir_in(&dir).unwrap();
         let base = files_of(&live, work.path());
-        let catalog = Catalog::open(&base.dir.join(BASE_CATALOG)).unwrap();
+        let catalog = Catalog::open(base.dir.join(BASE_CATALOG)).unwrap();
         let shown = (0..2).map(|rank| catalog.attributes(rank)["price"].to_string());
         assert_eq!(shown.collect::<Vec<_>>(), ["3", "4"]);
         export(&live, dir.path())

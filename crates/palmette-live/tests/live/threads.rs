@@ -31,7 +31,7 @@ fn read_while_writing(
         map_items: 60,
         ..LiveOptions::default()
     };
-    let live = Arc::new(LiveCatalog::create(&dir, None, None, options).expect("new"));
+    let live = Arc::new(LiveCatalog::create_with(&dir, None, None, options).expect("new"));
     let models: Models = Mutex::new(HashMap::from([(0, Model::default())]));
     let (is_done, num_checks) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
@@ -95,7 +95,7 @@ fn readers_see_whole_generations_while_a_writer_applies_and_merges() {
 fn readers_of_the_directory_see_whole_generations_while_a_writer_applies_and_merges() {
     read_while_writing(300, |_, dir| {
         let options = ReaderOptions { poll: Some(Duration::from_millis(1)), ..Default::default() };
-        let reader = LiveReader::open(dir, options).expect("beside the writer");
+        let reader = LiveReader::open_with(dir, options).expect("beside the writer");
         Box::new(move || {
             let snapshot = reader.snapshot();
             assert_eq!(reader.status().background_error, None);

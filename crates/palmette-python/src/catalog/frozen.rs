@@ -124,7 +124,7 @@ impl Catalog {
     /// Writes the catalog to a file; one of that name is replaced, and kept if writing fails.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let catalog = process::detach_in_pool(py, || self.frozen())?;
-        process::detach_in_pool(py, || catalog.write(&path)).map_err(|error| of_file(&error))
+        process::detach_in_pool(py, || catalog.save(&path)).map_err(|error| of_file(&error))
     }
 
     fn __len__(&self) -> usize {

@@ -70,7 +70,7 @@ impl LiveCatalog {
         let items = items.map(|items| (*items).clone());
         let options = LiveOptions::default();
         let created = process::detach_in_pool(py, || {
-            palmette_live::LiveCatalog::create(&dir, items, None, options)
+            palmette_live::LiveCatalog::create_with(&dir, items, None, options)
         });
         Self::of(py, created)
     }
@@ -79,7 +79,7 @@ impl LiveCatalog {
     #[staticmethod]
     fn open(py: Python<'_>, dir: PathBuf) -> PyResult<Self> {
         let opened = process::detach_in_pool(py, || {
-            palmette_live::LiveCatalog::open(&dir, LiveOptions::default())
+            palmette_live::LiveCatalog::open_with(&dir, LiveOptions::default())
         });
         Self::of(py, opened)
     }
@@ -197,7 +197,7 @@ impl LiveReader {
 
 fn opened(py: Python<'_>, dir: &Path) -> PyResult<Arc<palmette_live::LiveReader>> {
     let opened = process::detach_in_pool(py, || {
-        palmette_live::LiveReader::open(dir, ReaderOptions::default())
+        palmette_live::LiveReader::open_with(dir, ReaderOptions::default())
     });
     opened.map(Arc::new).map_err(|error| of_live(py, &error))
 }

@@ -95,7 +95,7 @@ pub(crate) fn compile(
         if cache.is_none() && limits.is_none() {
             return match shared.compile_unless(source, cancelled) {
                 Ok(compiled) => Ok((compiled.constraint().clone(), compiled.warnings().collect())),
-                Err(error) => Err(error.cause().clone()),
+                Err(error) => Err(error),
             };
         }
         let own = limits.map(|limits| GrammarCache::new(limits.0));

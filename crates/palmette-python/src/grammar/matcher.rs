@@ -195,22 +195,19 @@ impl Matcher {
     }
 
     /// Number of these tokens that could be committed, one after another; nothing is.
-    fn validate(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn accepted_prefix(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = tokens_of(&numbers_of(tokens)?, self.num_tokens())?;
-        let mut ahead = self.state(py);
+        let state = self.state(py);
         let result = process::detach(py, || {
-            with_scratch(|scratch| {
-                for (count, &token) in tokens.iter().enumerate() {
-                    match self.constraint.commit(&mut ahead, token, scratch) {
-                        Ok(()) => {}
-                        Err(CommitError::NotAllowed { .. }) => return Ok(count),
-                        Err(error) => return Err(error),
-                    }
-                }
-                Ok(tokens.len())
-            })
+            with_scratch(|scratch| self.constraint.accepted_prefix(&state, &tokens, scratch))
         });
         result.map_err(|error| errors::of_commit(py, &error))
+    }
+
+    /// Deprecated: ``accepted_prefix``.
+    fn validate(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+        errors::warn_renamed(py, "Matcher.validate", "Matcher.accepted_prefix")?;
+        self.accepted_prefix(py, tokens)
     }
 
     /// Moves over text that no token stands for, such as the part of the answer that is in the prompt; one commit for

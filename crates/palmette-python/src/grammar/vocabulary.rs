@@ -279,7 +279,7 @@ impl Vocabulary {
         let Some(to_str) = backend.getattr_opt("to_str")? else {
             return Err(PyTypeError::new_err(format!(
                 "{} is no fast tokenizer: it has no backend_tokenizer.to_str(). Load it with use_fast=True, or give its file to \
-                 Vocabulary.from_file, or a tiktoken encoding to Vocabulary.from_tiktoken",
+                 Vocabulary.open, or a tiktoken encoding to Vocabulary.from_tiktoken",
                 tokenizer.get_type().qualname()?
             )));
         };
@@ -299,7 +299,7 @@ impl Vocabulary {
     /// for in the configuration files beside it.
     #[classmethod]
     #[pyo3(signature = (path, *, special_tokens=None, num_tokens=None, ends=None))]
-    fn from_file(
+    fn open(
         cls: &Bound<'_, PyType>,
         path: PathBuf,
         special_tokens: Option<&Bound<'_, PyAny>>,
@@ -342,7 +342,7 @@ impl Vocabulary {
     /// An encoding of tiktoken that is in the package, such as ``"o200k_base"``.
     #[classmethod]
     #[pyo3(signature = (name, num_tokens=None, ends=None))]
-    fn named(
+    fn encoding(
         cls: &Bound<'_, PyType>,
         name: &str,
         num_tokens: Option<usize>,
@@ -352,7 +352,7 @@ impl Vocabulary {
         if !palmette_vocabulary::encoding_names().any(|known| known == name) {
             let known = palmette_vocabulary::encoding_names().collect::<Vec<_>>().join(", ");
             return Err(VocabularyError::new_err(format!(
-                "no encoding has the name {name:?}; there are {known}. Files are read by Vocabulary.from_file"
+                "no encoding has the name {name:?}; there are {known}. Files are read by Vocabulary.open"
             )));
         }
         let loaded = process::detach_in_pool(py, || {
@@ -363,6 +363,33 @@ impl Vocabulary {
         let loaded = Self::altered(loaded, num_tokens, ends.as_deref(), &mut notes)?;
         let cutting = Cutting::Named(name.to_owned());
         Ok(process::detach_in_pool(py, || Self::of(loaded, Some(cutting), notes)))
+    }
+
+    /// Deprecated: ``open``.
+    #[classmethod]
+    #[pyo3(signature = (path, *, special_tokens=None, num_tokens=None, ends=None))]
+    fn from_file(
+        cls: &Bound<'_, PyType>,
+        path: PathBuf,
+        special_tokens: Option<&Bound<'_, PyAny>>,
+        num_tokens: Option<usize>,
+        ends: Option<Vec<End>>,
+    ) -> PyResult<Self> {
+        errors::warn_renamed(cls.py(), "Vocabulary.from_file", "Vocabulary.open")?;
+        Self::open(cls, path, special_tokens, num_tokens, ends)
+    }
+
+    /// Deprecated: ``encoding``.
+    #[classmethod]
+    #[pyo3(signature = (name, num_tokens=None, ends=None))]
+    fn named(
+        cls: &Bound<'_, PyType>,
+        name: &str,
+        num_tokens: Option<usize>,
+        ends: Option<Vec<i64>>,
+    ) -> PyResult<Self> {
+        errors::warn_renamed(cls.py(), "Vocabulary.named", "Vocabulary.encoding")?;
+        Self::encoding(cls, name, num_tokens, ends)
     }
 
     /// The vocabulary of a ``tiktoken.Encoding``, also of one of the caller's own. ``ends`` left out is its ``eot_token``.

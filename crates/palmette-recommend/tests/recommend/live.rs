@@ -182,7 +182,7 @@ fn options(merging: MergePolicy) -> LiveOptions {
 fn live(dir: &Path, random: &mut Random, merging: MergePolicy) -> Arc<LiveCatalog> {
     let items = random.items(30);
     let first = Catalog::build(items.into(), &BuildOptions::default()).expect("sound items");
-    let live = LiveCatalog::create(&dir.join("live"), Some(first), None, options(merging));
+    let live = LiveCatalog::create_with(&dir.join("live"), Some(first), None, options(merging));
     Arc::new(live.expect("a new folder"))
 }
 
@@ -365,7 +365,7 @@ fn ids_that_are_not_there_are_reported_and_exclude_nothing() {
     let items = vec![item("a", [1, 2, 3]), item("b", [1, 2, 4]), item("c", [2, 2, 2])];
     let first = Catalog::build(items.into(), &BuildOptions::default()).expect("sound items");
     let path = dir.path().join("live");
-    let live = LiveCatalog::create(&path, Some(first), None, options(MergePolicy::Never));
+    let live = LiveCatalog::create_with(&path, Some(first), None, options(MergePolicy::Never));
     let live = Arc::new(live.expect("new"));
     let recommender = over(Arc::clone(&live));
     let ask = |history: &[&str], exclude: &[&str], view: Option<&Arc<SpelledView>>| {
@@ -415,7 +415,7 @@ fn an_item_without_tokens_is_an_error_until_it_is_gone() {
     };
     let options = options(MergePolicy::Never);
     let path = dir.path().join("live");
-    let live = LiveCatalog::create(&path, Some(first), Some(schema), options).expect("new");
+    let live = LiveCatalog::create_with(&path, Some(first), Some(schema), options).expect("new");
     let live = Arc::new(live);
     let recommender = over(Arc::clone(&live));
     let asked = Asked { history: Vec::new(), filter: None, ..Asked::drawn(&mut random) };

@@ -57,7 +57,7 @@ fn live(dir: &Path, random: &mut Random) -> LiveCatalog {
     let first = build((0..30).map(|id| item(random, id)).collect());
     let options =
         LiveOptions { merging: MergePolicy::Never, memory_items: 6, ..LiveOptions::default() };
-    let live = LiveCatalog::create(&dir.join("live"), Some(first), None, options).unwrap();
+    let live = LiveCatalog::create_with(&dir.join("live"), Some(first), None, options).unwrap();
     for _ in 0..8 {
         let update = |random: &mut Random| match random.is(4) {
             true => Update::Delete(format!("i{}", random.below(60))),

@@ -49,7 +49,7 @@ pub(crate) fn runtime() -> Runtime {
 /// A catalog with one item as a base.
 pub(crate) fn base() -> Base {
     let dir = tempfile::tempdir().unwrap();
-    let live = LiveCatalog::create(dir.path(), None, None, LiveOptions::default()).unwrap();
+    let live = LiveCatalog::create_with(dir.path(), None, None, LiveOptions::default()).unwrap();
     live.apply(&[update("first", 0)]).unwrap();
     Base::initial(live.snapshot())
 }
@@ -148,6 +148,6 @@ pub(crate) fn check_same(replicas: &[&Replica], generation: u64) {
 
 pub(crate) fn export(replica: &Replica, dir: &Path) -> Vec<u8> {
     let path = dir.join("export");
-    replica.live().snapshot().to_catalog(|| {}).unwrap().write(&path).unwrap();
+    replica.live().snapshot().to_catalog(|| {}).unwrap().save(&path).unwrap();
     std::fs::read(path).unwrap()
 }

@@ -464,7 +464,8 @@ fn create(
     };
     let schema = rules.schema(&catalog)?;
     let making = tempfile::Builder::new().prefix(NEW).tempdir_in(root).map_err(system)?;
-    let made = LiveCatalog::create(making.path(), Some(catalog), schema, LiveOptions::default());
+    let made =
+        LiveCatalog::create_with(making.path(), Some(catalog), schema, LiveOptions::default());
     drop(made.map_err(|error| match error.is_refusal() {
         true => Problem::new(Kind::Invalid, error.to_string()),
         false => failed(&error),
@@ -473,7 +474,7 @@ fn create(
     let path = root.join(name);
     std::fs::rename(making.keep(), &path).map_err(system)?;
     File::open(root).and_then(|root| root.sync_all()).map_err(system)?;
-    LiveCatalog::open(&path, LiveOptions::default()).map_err(|error| failed(&error))
+    LiveCatalog::open_with(&path, LiveOptions::default()).map_err(|error| failed(&error))
 }
 
 #[cfg(test)]

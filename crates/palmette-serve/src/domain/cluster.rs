@@ -459,7 +459,8 @@ pub(crate) fn check_pair(registry: &Registry, model: &str, catalog: &str) -> Res
 /// The base with which the log of a catalog begins: of a file, or of the directory of a live catalog.
 fn initial(path: &Path, model: Option<&Path>) -> Result<Base, LoadError> {
     if path.is_dir() {
-        let reader = LiveReader::open(path, ReaderOptions { poll: None, ..Default::default() })?;
+        let reader =
+            LiveReader::open_with(path, ReaderOptions { poll: None, ..Default::default() })?;
         return Ok(Base::initial(reader.snapshot()));
     }
     let catalog = Catalog::open(path)?;
@@ -480,7 +481,7 @@ fn initial(path: &Path, model: Option<&Path>) -> Result<Base, LoadError> {
 pub(crate) fn base_of(catalog: Catalog, schema: Option<Schema>) -> Result<Base, LoadError> {
     let dir = tempfile::tempdir().map_err(|error| LoadError::System(error.to_string()))?;
     let options = LiveOptions { sync: SyncPolicy::Never, ..LiveOptions::default() };
-    let live = LiveCatalog::create(dir.path(), Some(catalog), schema, options)?;
+    let live = LiveCatalog::create_with(dir.path(), Some(catalog), schema, options)?;
     // Its files stay mapped after the directory is gone.
     Ok(Base::initial(live.snapshot()))
 }

@@ -35,9 +35,9 @@ impl Exported {
         let file = tempfile::Builder::new().prefix(EXPORT).tempfile_in(dir);
         let path = file.map_err(|error| system(&error))?.into_temp_path();
         let written = match view {
-            CatalogView::Frozen(filters) => filters.catalog().write(&path),
+            CatalogView::Frozen(filters) => filters.catalog().save(&path),
             CatalogView::Snapshot(snapshot) => {
-                snapshot.to_catalog(|| {}).map_err(|error| system(&error))?.write(&path)
+                snapshot.to_catalog(|| {}).map_err(|error| system(&error))?.save(&path)
             }
         };
         written.map_err(|error| system(&error))?;

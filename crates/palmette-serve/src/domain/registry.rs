@@ -523,7 +523,7 @@ impl ServedCatalog {
             (CatalogSource::Reader(reader), _) => reader.generation(&generation.to_string())?,
             (CatalogSource::Live(_), Some(path)) => {
                 let options = ReaderOptions { poll: None, ..ReaderOptions::default() };
-                LiveReader::open(path, options)?.generation(&generation.to_string())?
+                LiveReader::open_with(path, options)?.generation(&generation.to_string())?
             }
             _ => {
                 return Err(LoadError::Name(format!("catalog {} has no generations", self.name)));
@@ -549,7 +549,7 @@ impl ServedCatalog {
 pub(crate) fn open_source(path: &Path, reads_only: bool) -> Result<CatalogSource, LoadError> {
     match (path.is_dir(), reads_only) {
         (false, _) => Ok(Catalog::open(path)?.into()),
-        (true, true) => Ok(LiveReader::open(path, ReaderOptions::default())?.into()),
-        (true, false) => Ok(LiveCatalog::open(path, LiveOptions::default())?.into()),
+        (true, true) => Ok(LiveReader::open_with(path, ReaderOptions::default())?.into()),
+        (true, false) => Ok(LiveCatalog::open_with(path, LiveOptions::default())?.into()),
     }
 }

@@ -151,7 +151,7 @@ async fn restarted(shop: Shopping, data: &TempDir) -> Shopping {
 /// A live catalog of one item as `held`; a target need not point at it.
 fn held(shop: &Shopping) -> (Arc<LiveCatalog>, TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let live = LiveCatalog::create(dir.path(), None, None, LiveOptions::default()).unwrap();
+    let live = LiveCatalog::create_with(dir.path(), None, None, LiveOptions::default()).unwrap();
     let line = r#"{"item_id": "a", "codes": [1, 2, 3, 4]}"#;
     live.apply(&[Update::from_json_line(line).unwrap()]).unwrap();
     let live = Arc::new(live);
@@ -240,7 +240,7 @@ async fn the_memory_of_a_deleted_catalog_is_given_back_by_idle_streams() {
     // Nobody writes there any more, so that another process may.
     let opened = async {
         loop {
-            match LiveCatalog::open(dir.path(), LiveOptions::default()) {
+            match LiveCatalog::open_with(dir.path(), LiveOptions::default()) {
                 Ok(again) => break again,
                 Err(error) => assert!(error.is_locked(), "{error}"),
             }

@@ -622,8 +622,8 @@ async fn a_cursor_is_of_its_generation() {
 async fn a_catalog_that_another_process_writes_is_read_alone() {
     let shop = shopping(config());
     let dir = tempfile::tempdir().unwrap();
-    let live = LiveCatalog::create(dir.path(), None, None, LiveOptions::default()).unwrap();
-    let reader = LiveReader::open(dir.path(), ReaderOptions::default()).unwrap();
+    let live = LiveCatalog::create_with(dir.path(), None, None, LiveOptions::default()).unwrap();
+    let reader = LiveReader::open_with(dir.path(), ReaderOptions::default()).unwrap();
     shop.server.add_catalog("followed", reader, Some(dir.path())).unwrap();
     let state = shop.get("/v1/catalogs/followed").await.ok();
     assert_eq!(state["kind"], "reader");

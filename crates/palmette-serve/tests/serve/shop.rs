@@ -53,7 +53,8 @@ pub(crate) fn shopping(config: ServeConfig) -> Shopping {
     server.add_model("m", Arc::clone(recommender.model()), recommender.format().clone()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let copy = Catalog::from_bytes("shop", CATALOG.to_bytes(), Check::Frame).unwrap();
-    let live = LiveCatalog::create(dir.path(), Some(copy), None, LiveOptions::default()).unwrap();
+    let live =
+        LiveCatalog::create_with(dir.path(), Some(copy), None, LiveOptions::default()).unwrap();
     server.add_catalog("items", Arc::new(live), Some(dir.path())).unwrap();
     server.add_catalog("frozen", Arc::clone(&CATALOG), None).unwrap();
     server.set_target("shop", "m", "items").unwrap();

@@ -56,7 +56,7 @@ impl Shop {
         let items: Vec<Item> = (0..NUM_ITEMS).map(item).collect();
         let catalog = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
         let shop = Self { dir: tempfile::tempdir().unwrap() };
-        catalog.write(&shop.path("shop.palm")).unwrap();
+        catalog.save(shop.path("shop.palm")).unwrap();
         shop.write_histories(histories);
         shop
     }
@@ -136,7 +136,7 @@ impl Shop {
     #[track_caller]
     fn recommender(&self, out: &str) -> Recommender {
         let out = self.path(out);
-        let catalog = Arc::new(Catalog::open(&self.path("shop.palm")).unwrap());
+        let catalog = Arc::new(Catalog::open(self.path("shop.palm")).unwrap());
         let format = PromptFormat::read(&out).unwrap();
         Recommender::new(Model::load(&out).unwrap(), catalog, format).unwrap()
     }

@@ -31,7 +31,7 @@ impl Shop {
         let items: Vec<Item> = (0..NUM_ITEMS).map(item).collect();
         let catalog = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
         let shop = Self { dir: tempfile::tempdir().unwrap() };
-        catalog.write(&shop.path("shop.palm")).unwrap();
+        catalog.save(shop.path("shop.palm")).unwrap();
         let item = |user: usize, at: usize| json!(format!("item-{}", (user + at) % NUM_ITEMS));
         let walk = |user| (0..9).map(|at| item(user, at)).collect::<Vec<_>>();
         let users = (0..2 * NUM_ITEMS).map(|user| (format!("user-{user}"), json!(walk(user))));
@@ -116,7 +116,7 @@ impl Shop {
 
     /// The share of walks whose next item is the first that is drafted.
     fn hits(&self, out: &str, verification: Verification) -> f64 {
-        let catalog = Arc::new(Catalog::open(&self.path("shop.palm")).unwrap());
+        let catalog = Arc::new(Catalog::open(self.path("shop.palm")).unwrap());
         let recommender = load(&self.path(out), Arc::clone(&catalog));
         let rank = |item: usize| catalog.rank_of(&format!("item-{}", item % NUM_ITEMS)).unwrap();
         let mut worker = Worker::new(Arc::new(recommender), 1);
@@ -208,7 +208,7 @@ fn what_cannot_be_trained_is_refused() {
     };
     let items: Vec<Item> = (0..NUM_ITEMS).map(item).collect();
     let other = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
-    other.write(&shop.path("other.palm")).unwrap();
+    other.save(shop.path("other.palm")).unwrap();
     let histories = json!({"ann": ["other-1", "other-2", "other-3"]});
     std::fs::write(shop.path("other.json"), histories.to_string()).unwrap();
     let data = ["--out=new", "--catalog=other.palm", "--histories=other.json"];

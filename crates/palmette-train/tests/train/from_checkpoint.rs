@@ -62,7 +62,7 @@ fn a_checkpoint_learns_new_tokens() {
     };
     let items: Vec<Item> = (0..NUM_ITEMS).map(item).collect();
     let catalog = Arc::new(Catalog::build(items.into(), &BuildOptions::default()).unwrap());
-    catalog.write(&dir.join("shop.palm")).unwrap();
+    catalog.save(dir.join("shop.palm")).unwrap();
     let walk = |user: usize| -> Vec<String> {
         (0..6).map(|at| format!("item-{}", (user + at) % NUM_ITEMS)).collect()
     };

@@ -153,7 +153,7 @@ class LLMatcher:
         """Commits tokens until one is not allowed; returns how many."""
 
         def consume(matcher: palmette.Matcher) -> int:
-            count = matcher.validate(self._known(tokens))
+            count = matcher.accepted_prefix(self._known(tokens))
             matcher.commit_all(tokens[:count])
             return count
 
@@ -161,7 +161,7 @@ class LLMatcher:
 
     def validate_tokens(self, tokens: list[int]) -> int:
         """Number of the tokens that could be committed."""
-        return self._do(lambda matcher: matcher.validate(self._known(tokens)), 0)
+        return self._do(lambda matcher: matcher.accepted_prefix(self._known(tokens)), 0)
 
     def _known(self, tokens: list[int]) -> list[int]:
         """Tokens before the first that the vocabulary does not have."""

@@ -182,7 +182,7 @@ pub(super) fn replace(out: &Path, catalog: &Catalog, allow_empty: bool) -> anyho
         dir.display()
     );
     make_parent(out)?;
-    Ok(catalog.write(out)?)
+    Ok(catalog.save(out)?)
 }
 
 /// Reads all items, adds the attributes of a second file, and hands them to the builder.

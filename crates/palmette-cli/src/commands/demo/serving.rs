@@ -35,7 +35,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let schema = Schema::of_catalog(&catalog);
     // The shop is made anew each time: a power failure takes nothing.
     let options = LiveOptions { sync: SyncPolicy::Never, ..LiveOptions::default() };
-    let live = LiveCatalog::create(dir.path(), Some(catalog), Some(schema), options)?;
+    let live = LiveCatalog::create_with(dir.path(), Some(catalog), Some(schema), options)?;
     let live = Arc::new(live);
     let server = Server::new(config)?;
     let recommender = demo.recommender();

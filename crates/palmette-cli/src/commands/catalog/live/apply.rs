@@ -68,7 +68,7 @@ pub(super) fn run(args: &ApplyArgs) -> anyhow::Result<()> {
     }
     let dead_letters = args.dead_letters.as_deref().map(DeadLetters::open).transpose()?;
     let sync = if args.no_sync { SyncPolicy::Never } else { SyncPolicy::EveryBatch };
-    let live = LiveCatalog::open(&args.dir, LiveOptions { sync, ..LiveOptions::default() })?;
+    let live = LiveCatalog::open_with(&args.dir, LiveOptions { sync, ..LiveOptions::default() })?;
     if let Some(attribute) = &args.expire_by {
         live.check_expiry(attribute).context("--expire-by")?;
     }

@@ -184,7 +184,7 @@ fn init(args: &InitArgs) -> anyhow::Result<()> {
     }
     // First, so that a kind that is not the catalog's is refused.
     schema.declare_columns(&args.column)?;
-    let live = LiveCatalog::create(&args.dir, initial, Some(schema), LiveOptions::default())?;
+    let live = LiveCatalog::create_with(&args.dir, initial, Some(schema), LiveOptions::default())?;
     show(&live.status(), args.json)
 }
 
@@ -223,11 +223,11 @@ fn codebooks(given: Option<&[u32]>, model: Option<&Path>) -> anyhow::Result<Opti
 
 /// A reader of the present generation, beside whichever process writes.
 fn reader(dir: &Path) -> anyhow::Result<LiveReader> {
-    Ok(LiveReader::open(dir, ReaderOptions { poll: None, ..ReaderOptions::default() })?)
+    Ok(LiveReader::open_with(dir, ReaderOptions { poll: None, ..ReaderOptions::default() })?)
 }
 
 fn open(dir: &Path) -> anyhow::Result<LiveCatalog> {
-    Ok(LiveCatalog::open(dir, LiveOptions::default())?)
+    Ok(LiveCatalog::open_with(dir, LiveOptions::default())?)
 }
 
 fn said(as_json: bool, generation: u64, text: &str) -> anyhow::Result<()> {
