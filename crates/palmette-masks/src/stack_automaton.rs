@@ -38,7 +38,7 @@ pub(super) struct AutomatonNode<C> {
 
 /// Node of what decided so far about a stack that is being read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Reached {
+pub(super) struct ReachedNode {
     node: AutomatonNodeId,
     /// Number of states below of which the last decides.
     missing: u32,
@@ -54,13 +54,13 @@ pub(super) const MAX_WAYS: usize = 1024;
 /// # Errors
 /// Those of `next`, the node after one and the state that decides, and of `take`.
 pub(super) fn follow_stacks<E>(
-    first: Reached,
+    first: ReachedNode,
     top: StackNode<'_>,
-    mut next: impl FnMut(AutomatonNodeId, StateId) -> Result<Reached, E>,
+    mut next: impl FnMut(AutomatonNodeId, StateId) -> Result<ReachedNode, E>,
     mut take: impl FnMut(AutomatonNodeId) -> Result<(), E>,
 ) -> Result<bool, E> {
-    let mut read = |Reached { node, missing }: Reached, at: StackNode<'_>| match missing {
-        2.. => Ok(Reached { node, missing: missing - 1 }),
+    let mut read = |ReachedNode { node, missing }: ReachedNode, at: StackNode<'_>| match missing {
+        2.. => Ok(ReachedNode { node, missing: missing - 1 }),
         _ => next(node, at.state()),
     };
     let (mut at, mut reached) = (top, first);
@@ -161,8 +161,8 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
     }
 
     /// A node, before any of the states is read that it misses.
-    pub(super) fn reached(&self, node: AutomatonNodeId) -> Reached {
-        Reached { node, missing: self.get(node).missing }
+    pub(super) fn reached(&self, node: AutomatonNodeId) -> ReachedNode {
+        ReachedNode { node, missing: self.get(node).missing }
     }
 
     /// The first nodes, with what is asked about and the topmost state.

@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use super::PreparedVocabulary;
 use crate::Budget;
 use crate::mask_pool::{MaskPool, PoolId, RowId};
-use crate::residuals::{Lexemes, ResidualId, SuffixSetId, Unread};
+use crate::residuals::{Lexemes, MaskFailure, ResidualId, SuffixSetId};
 use crate::tables::table_bytes;
 
 /// Memo of masks by their suffix sets, with the grammar's lexemes as numbers into the residuals that grammars share.
@@ -54,7 +54,7 @@ impl ComposedMasks {
         vocabulary: &PreparedVocabulary,
         residuals: &[ResidualId],
         budget: &mut Budget<'_>,
-    ) -> Result<Option<RowId>, Unread> {
+    ) -> Result<Option<RowId>, MaskFailure> {
         if residuals.is_empty() {
             return Ok(None);
         }

@@ -10,11 +10,11 @@ use palmette_regex::fingerprint;
 use super::FoundMasks;
 use super::composed::ComposedMasks;
 use super::prepared_vocabulary::{MAX_RESIDUAL_BYTES, PreparedVocabulary};
-use super::saved::Unmet;
+use super::saved::RestoredNodes;
 use crate::mask_pool::{MaskPool, Part, PoolId, Row};
 use crate::residuals::{
-    LayerId, LayerState, Question, Reading, ResidualId, Said, StackWorklist, SuffixSetId,
-    SuffixSets, Unread,
+    LayerId, LayerState, MaskFailure, NodeAnswer, NodeKey, Reading, ResidualId, StackWorklist,
+    SuffixSetId, SuffixSets,
 };
 use crate::tables::{IndexSet, table_bytes};
 use crate::{Budget, Interrupted};
@@ -33,7 +33,7 @@ pub(super) struct Memo {
     composed: Option<ComposedMasks>,
     pub(super) suffix_sets: SuffixSets,
     /// First nodes from a file, until their lexemes in progress are met.
-    pub(super) unmet: Unmet,
+    pub(super) unmet: RestoredNodes,
     /// Parts of the mask in the making.
     parts: Vec<Part>,
     /// The mask in the making.
@@ -43,11 +43,11 @@ pub(super) struct Memo {
 }
 
 /// Missing part of an answer, to be built.
-pub(super) enum Missing<'s> {
+pub(super) enum MissingPart<'s> {
     /// The question that a branch asks.
-    Question(&'s Branch),
+    NodeKey(&'s Branch),
     /// Nodes or masks of a question on the stacks with this entry on top.
-    Stacks(Question, StackNode<'s>),
+    Stacks(NodeKey, StackNode<'s>),
     /// The union of several masks.
     Union(Box<[PoolId]>),
 }
@@ -86,7 +86,7 @@ impl Memo {
         recognizer: &Recognizer,
         position: &'s Position,
         mask: &mut [u32],
-    ) -> Result<(), Missing<'s>> {
+    ) -> Result<(), MissingPart<'s>> {
         let mut found = FoundMasks::new();
         self.find(recognizer, position, &mut found)?;
         found.sort_unstable();
@@ -95,7 +95,7 @@ impl Memo {
             [only] => self.masks.copy(only, &self.suffix_sets, mask),
             ref several => match self.unions.get(several) {
                 Some(known) => known.copy(mask),
-                None => return Err(Missing::Union(several.into())),
+                None => return Err(MissingPart::Union(several.into())),
             },
         }
         Ok(())
@@ -107,11 +107,11 @@ impl Memo {
         recognizer: &Recognizer,
         position: &'s Position,
         found: &mut FoundMasks,
-    ) -> Result<(), Missing<'s>> {
+    ) -> Result<(), MissingPart<'s>> {
         for branch in position.branches() {
-            let question = self.question(recognizer, branch).ok_or(Missing::Question(branch))?;
+            let question = self.question(recognizer, branch).ok_or(MissingPart::NodeKey(branch))?;
             for top in branch.stacks.tops() {
-                let take = |said: Said| {
+                let take = |said: NodeAnswer| {
                     let mask = self.composed_of(said.suffix_set)?;
                     if !found.contains(&mask) {
                         found.push(mask);
@@ -119,7 +119,7 @@ impl Memo {
                     Some(())
                 };
                 if !self.suffix_sets.of_masks().answers(question.number, top, take) {
-                    return Err(Missing::Stacks(question, top));
+                    return Err(MissingPart::Stacks(question, top));
                 }
             }
         }
@@ -128,15 +128,15 @@ impl Memo {
 
     /// The question that a branch asks, if it was asked before: that of the lexer state that stands for its own, or where blocks matter too,
     /// one of [`questions`](Self::questions).
-    fn question(&self, recognizer: &Recognizer, branch: &Branch) -> Option<Question> {
+    fn question(&self, recognizer: &Recognizer, branch: &Branch) -> Option<NodeKey> {
         let lexer = *self.representatives.get(&branch.lexer)?;
         if recognizer.layer().indentation.is_none() {
-            return Some(Question::of_lexer(lexer));
+            return Some(NodeKey::from_lexer(lexer));
         }
         let layer = LayerState::of_lexeme(branch.blocks.clone(), branch.line);
         let layer = self.suffix_sets.layer_states.find(&layer)?;
         let number = self.questions.get_index_of(&(lexer, layer))? as u32;
-        Some(Question { number, lexer, layer })
+        Some(NodeKey { number, lexer, layer })
     }
 
     /// The mask of a suffix set, if it was composed.
@@ -149,19 +149,19 @@ impl Memo {
         &mut self,
         recognizer: &Recognizer,
         vocabulary: &PreparedVocabulary,
-        missing: Missing<'_>,
+        missing: MissingPart<'_>,
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
         match missing {
-            Missing::Question(branch) => {
+            MissingPart::NodeKey(branch) => {
                 let layer = LayerState::of_lexeme(branch.blocks.clone(), branch.line);
                 self.find_question(recognizer, vocabulary, branch.lexer, layer)?;
             }
-            Missing::Stacks(question, top) => {
+            MissingPart::Stacks(question, top) => {
                 self.read_stacks(recognizer, vocabulary, question, top, budget)
                     .map_err(Interrupted::from)?;
             }
-            Missing::Union(several) => self.unite(vocabulary.num_words(), several),
+            MissingPart::Union(several) => self.unite(vocabulary.num_words(), several),
         }
         Ok(())
     }
@@ -171,10 +171,10 @@ impl Memo {
         &mut self,
         recognizer: &Recognizer,
         vocabulary: &PreparedVocabulary,
-        question: Question,
+        question: NodeKey,
         top: StackNode<'_>,
         budget: &mut Budget<'_>,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), MaskFailure> {
         let found = self.reading(recognizer, vocabulary, budget).find(question, top)?;
         for made_of in found {
             self.compose(vocabulary, made_of, budget)?;
@@ -189,16 +189,16 @@ impl Memo {
         vocabulary: &PreparedVocabulary,
         lexer: LexerState,
         layer: LayerState,
-    ) -> Result<Question, RecognizerError> {
+    ) -> Result<NodeKey, RecognizerError> {
         let longest = vocabulary.trie().max_depth() as u32;
         let representative = recognizer.lexer().bounded_equivalent(lexer, longest)?;
         self.representatives.insert(lexer, representative);
         let question = match recognizer.layer().indentation {
-            None => Question::of_lexer(representative),
+            None => NodeKey::from_lexer(representative),
             Some(_) => {
                 let layer = self.suffix_sets.layer_states.intern(layer);
                 let number = self.questions.insert_full((representative, layer)).0 as u32;
-                Question { number, lexer: representative, layer }
+                NodeKey { number, lexer: representative, layer }
             }
         };
         if !self.unmet.is_empty() {
@@ -211,15 +211,15 @@ impl Memo {
     }
 
     /// The question of a number.
-    pub(super) fn asked(&self, number: u32) -> Question {
+    pub(super) fn asked(&self, number: u32) -> NodeKey {
         match self.questions.get_index(number as usize) {
-            Some(&(lexer, layer)) => Question { number, lexer, layer },
-            None => Question::of_lexer(LexerState(number)),
+            Some(&(lexer, layer)) => NodeKey { number, lexer, layer },
+            None => NodeKey::from_lexer(LexerState(number)),
         }
     }
 
     /// Fingerprint of a question, the same in another process.
-    pub(super) fn fingerprint(&self, recognizer: &Recognizer, question: Question) -> u128 {
+    pub(super) fn fingerprint(&self, recognizer: &Recognizer, question: NodeKey) -> u128 {
         let lexer = recognizer.lexer().fingerprint(question.lexer);
         match recognizer.layer().indentation {
             None => lexer,
@@ -245,7 +245,7 @@ impl Memo {
         vocabulary: &PreparedVocabulary,
         made_of: SuffixSetId,
         budget: &mut Budget<'_>,
-    ) -> Result<PoolId, Unread> {
+    ) -> Result<PoolId, MaskFailure> {
         // Not `current`: what was just found may have become too much, but is not to be forgotten before it is used.
         let composed = self.composed.as_mut().expect("what it is made of was found in them");
         if let Some(known) = composed.get(made_of) {
@@ -254,7 +254,7 @@ impl Memo {
         let (set, num_words) = (self.suffix_sets.get(made_of), vocabulary.num_words());
         if set.restored.is_some() {
             // Its mask was in the file, or it is made anew before anybody comes here.
-            return Err(Unread::BeyondLimits);
+            return Err(MaskFailure::BeyondLimits);
         }
         self.parts.clear();
         let mut num_tokens = 0;
@@ -292,7 +292,7 @@ impl Memo {
         vocabulary: &PreparedVocabulary,
         ahead: &mut StackWorklist,
         budget: &mut Budget<'_>,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), MaskFailure> {
         let made_of = ahead.look(self.reading(recognizer, vocabulary, budget))?;
         self.compose_all(vocabulary, made_of, budget)
     }
@@ -305,13 +305,13 @@ impl Memo {
         (lexer, top): (LexerState, StateId),
         ahead: &mut StackWorklist,
         budget: &mut Budget<'_>,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), MaskFailure> {
         let question = match self.representatives.get(&lexer) {
-            Some(&known) => Question::of_lexer(known),
+            Some(&known) => NodeKey::from_lexer(known),
             // Whoever asks for a mask there meets the limit again.
             None => self
                 .find_question(recognizer, vocabulary, lexer, LayerState::default())
-                .map_err(|_| Unread::BeyondLimits)?,
+                .map_err(|_| MaskFailure::BeyondLimits)?,
         };
         let reading = self.reading(recognizer, vocabulary, budget);
         let made_of = ahead.look_at_lexeme(question, top, reading)?;
@@ -342,7 +342,7 @@ impl Memo {
         vocabulary: &PreparedVocabulary,
         made_of: Option<SuffixSetId>,
         budget: &mut Budget<'_>,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), MaskFailure> {
         made_of.map_or(Ok(()), |made_of| self.compose(vocabulary, made_of, budget).map(|_| ()))
     }
 
@@ -363,7 +363,7 @@ impl Memo {
 fn current<'m>(
     composed: &'m mut Option<ComposedMasks>,
     suffix_sets: &mut SuffixSets,
-    unmet: &mut Unmet,
+    unmet: &mut RestoredNodes,
     vocabulary: &PreparedVocabulary,
 ) -> &'m mut ComposedMasks {
     let are_too_many =

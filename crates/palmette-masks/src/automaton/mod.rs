@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use super::mask_pool::PoolId;
 use crate::{Budget, Interrupted};
-use memo::{Memo, Missing};
+use memo::{Memo, MissingPart};
 pub use precompute::Precompute;
 pub use prepared_vocabulary::PreparedVocabulary;
 pub use saved::{SavedAutomaton, SavedMask, UNREAD};
@@ -147,7 +147,7 @@ impl MaskAutomaton {
         recognizer: &Recognizer,
         budget: &mut Budget<'_>,
         mut when_full: WhenFull,
-        mut ask: impl FnMut(&Memo) -> Result<T, Missing<'s>>,
+        mut ask: impl FnMut(&Memo) -> Result<T, MissingPart<'s>>,
     ) -> Result<T, RecognizerError> {
         // Work ahead of time gives way to what is asked for now, from when that has to wait, or to find something out.
         let asking = self.vocabulary.asking();

@@ -6,7 +6,7 @@ use palmette_core::{TokenId, Vocabulary, VocabularyTrie, mask};
 use palmette_regex::Asking;
 
 use crate::residuals::Residuals;
-use crate::vocabulary::{Numbered, Spellings, VocabularyFingerprint};
+use crate::vocabulary::{NumberedTokens, Spellings, VocabularyFingerprint};
 use crate::{Grammar, TokenPattern};
 
 /// Residuals that grammars share take at most this much memory, but for what one more mask adds.
@@ -28,11 +28,11 @@ pub struct PreparedVocabulary {
 impl PreparedVocabulary {
     /// The trie, and no residual yet.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
-        Self::with_numbers(vocabulary, Numbered::Special)
+        Self::with_numbers(vocabulary, NumberedTokens::Special)
     }
 
     /// With the numbers of some tokens.
-    fn with_numbers(vocabulary: Arc<Vocabulary>, numbered: Numbered) -> Self {
+    fn with_numbers(vocabulary: Arc<Vocabulary>, numbered: NumberedTokens) -> Self {
         let spellings = Spellings::new(&vocabulary, numbered);
         let tokens = (0..vocabulary.num_tokens() as u32).map(TokenId);
         Self {
@@ -56,7 +56,7 @@ impl PreparedVocabulary {
             return Arc::clone(self);
         }
         let vocabulary = || Arc::clone(self.vocabulary());
-        let make = || Arc::new(Self::with_numbers(vocabulary(), Numbered::All));
+        let make = || Arc::new(Self::with_numbers(vocabulary(), NumberedTokens::All));
         Arc::clone(self.numbered.get_or_init(make))
     }
 

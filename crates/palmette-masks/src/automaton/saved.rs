@@ -41,7 +41,7 @@ pub struct SavedMask {
 pub const UNREAD: u32 = u32::MAX;
 
 /// First nodes that were restored for questions not asked yet, by their fingerprints, with the topmost states.
-pub(super) type Unmet = IndexMap<u128, Vec<(StateId, AutomatonNodeId)>>;
+pub(super) type RestoredNodes = IndexMap<u128, Vec<(StateId, AutomatonNodeId)>>;
 
 impl MaskAutomaton {
     /// Plain data of all nodes so far with their masks. Masks that are found by walking, or united where stacks part, are not in it.

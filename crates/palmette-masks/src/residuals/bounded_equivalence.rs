@@ -8,8 +8,8 @@
 use hashbrown::{HashMap, HashSet};
 
 use super::byte_groups::{Groups, NUM_GROUPS, group, group_bit};
-use super::mask_failure::Unread;
-use super::transition_table::Local;
+use super::mask_failure::MaskFailure;
+use super::transition_table::LocalId;
 use super::transitions::Transitions;
 use super::trie_shape::TrieShape;
 use crate::Budget;
@@ -18,7 +18,7 @@ use crate::Budget;
 #[derive(Debug, Default)]
 pub(super) struct BoundedEquivalence {
     /// Numbers of bytes for which pairs agree; 255, which is any number, where all pairs were gone through.
-    pairs: HashMap<(Local, Local), u8>,
+    pairs: HashMap<(LocalId, LocalId), u8>,
     /// Groups of bytes that may tell them apart.
     telling: Groups,
 }
@@ -44,9 +44,9 @@ impl BoundedEquivalence {
     pub(super) fn find(
         steps: &mut Transitions<'_>,
         shape: &TrieShape,
-        root: (Local, Local),
+        root: (LocalId, LocalId),
         budget: &mut Budget<'_>,
-    ) -> Result<Self, Unread> {
+    ) -> Result<Self, MaskFailure> {
         let rare = |byte: &&u8| shape.is_rare(group(**byte));
         let rare = RARE.iter().filter(rare).fold(0, |groups, &byte| groups | group_bit(byte));
         let mut search = Search { steps, shape, budget, telling: rare, reached: Vec::new() };
@@ -56,7 +56,7 @@ impl BoundedEquivalence {
 
     /// True when two residuals cannot be told apart by at most `height` bytes of the groups `below`.
     #[inline]
-    pub(super) fn holds(&self, pair: (Local, Local), below: Groups, height: u8) -> bool {
+    pub(super) fn holds(&self, pair: (LocalId, LocalId), below: Groups, height: u8) -> bool {
         below & self.telling == 0 && self.pairs.get(&pair).is_some_and(|&known| known >= height)
     }
 
@@ -74,12 +74,12 @@ struct Search<'s, 'a, 'b, 'c> {
     shape: &'s TrieShape,
     budget: &'b mut Budget<'c>,
     telling: Groups,
-    reached: Vec<Reached>,
+    reached: Vec<ReachedPair>,
 }
 
 /// A pair, in the order of how few bytes lead to it.
-struct Reached {
-    pair: (Local, Local),
+struct ReachedPair {
+    pair: (LocalId, LocalId),
     depth: u8,
     /// From where, by which group; `None` for the first.
     from: Option<(usize, usize)>,
@@ -89,13 +89,13 @@ struct Reached {
 
 impl Search<'_, '_, '_, '_> {
     /// Reaches what can be reached; `false` where a group that was used turns out to be telling.
-    fn explore(&mut self, root: (Local, Local)) -> Result<bool, Unread> {
+    fn explore(&mut self, root: (LocalId, LocalId)) -> Result<bool, MaskFailure> {
         let mut known: HashSet<_> = HashSet::from_iter([root]);
         self.reached.clear();
-        self.reached.push(Reached { pair: root, depth: 0, from: None, explored: false });
+        self.reached.push(ReachedPair { pair: root, depth: 0, from: None, explored: false });
         let mut at = 0;
         while at < self.reached.len() && self.reached.len() < MAX_PAIRS {
-            let Reached { pair, depth, .. } = self.reached[at];
+            let ReachedPair { pair, depth, .. } = self.reached[at];
             if depth >= MAX_DEPTH {
                 break;
             }
@@ -116,7 +116,7 @@ impl Search<'_, '_, '_, '_> {
                     Some(next) if same_ends(self.steps, next) => {
                         if known.insert(next) {
                             let from = Some((at, group));
-                            self.reached.push(Reached {
+                            self.reached.push(ReachedPair {
                                 pair: next,
                                 depth: depth.saturating_add(1),
                                 from,
@@ -169,6 +169,6 @@ impl Search<'_, '_, '_, '_> {
 
 /// True when both lexemes may end here, or none. Only the first pair may differ in that: it is gone through from its first
 /// byte on, but bytes that tell its residuals apart may lead back to it.
-fn same_ends(steps: &Transitions<'_>, (own, like): (Local, Local)) -> bool {
+fn same_ends(steps: &Transitions<'_>, (own, like): (LocalId, LocalId)) -> bool {
     steps.ends(own) == steps.ends(like)
 }

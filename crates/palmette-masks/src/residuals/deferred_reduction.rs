@@ -12,14 +12,14 @@ use palmette_parser::lr::StateId;
 
 use super::layer_states::LayerId;
 use super::lexemes::LexemeId;
-use super::place::{ExceptId, Place};
+use super::place::{ExceptionsId, Place};
 use super::suffix_set::SuffixSetId;
 use crate::tables::{IndexSet, table_bytes};
 use crate::{NonterminalId, TerminalId};
 
 /// Place of tokens when the parser reduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum At {
+pub(super) enum ReductionSite {
     Place(Place),
     /// Before their first byte, in a terminal's lexeme, of which this is left, in a state of the layer.
     Within(LexemeId, TerminalId, LayerId),
@@ -28,7 +28,7 @@ pub(super) enum At {
 /// Continuation after a reduction that pops more of the stack than is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct DeferredReduction {
-    pub(super) at: At,
+    pub(super) at: ReductionSite,
     pub(super) reduction: OpenReduction,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct DeferredSets {
     /// With the state that is missing.
     pub(super) steps: HashMap<(DeferredId, StateId), Outcome>,
     /// With what a rule's head goes on.
-    pub(super) reduced: HashMap<(At, NonterminalId, StateId), Outcome>,
+    pub(super) reduced: HashMap<(ReductionSite, NonterminalId, StateId), Outcome>,
     bytes: usize,
 }
 
@@ -63,10 +63,10 @@ impl DeferredReduction {
     }
 
     /// This reduction at a place of which some tokens do not count.
-    pub(super) fn without(self, except: Option<ExceptId>) -> Self {
+    pub(super) fn without(self, except: Option<ExceptionsId>) -> Self {
         match self.at {
-            At::Place(place) if except.is_some() => {
-                Self { at: At::Place(Place { except, ..place }), ..self }
+            ReductionSite::Place(place) if except.is_some() => {
+                Self { at: ReductionSite::Place(Place { except, ..place }), ..self }
             }
             _ => self,
         }
@@ -78,7 +78,7 @@ impl DeferredSets {
     pub(super) fn memory_bytes(&self) -> usize {
         table_bytes::<Box<[DeferredReduction]>>(self.sets.len())
             + table_bytes::<(DeferredId, StateId, Outcome)>(self.steps.len())
-            + table_bytes::<(At, NonterminalId, StateId, Outcome)>(self.reduced.len())
+            + table_bytes::<(ReductionSite, NonterminalId, StateId, Outcome)>(self.reduced.len())
             + self.bytes
     }
 

@@ -2,8 +2,8 @@
 
 use palmette_parser::lr::StateId;
 
-use super::deferred_reduction::{At, DeferredId, DeferredReduction, Outcome};
-use super::mask_failure::Unread;
+use super::deferred_reduction::{DeferredId, DeferredReduction, Outcome, ReductionSite};
+use super::mask_failure::MaskFailure;
 use super::place::Place;
 use super::simulation_context::Memos;
 use super::stack_simulation::StackSimulation;
@@ -12,7 +12,11 @@ use crate::NonterminalId;
 
 impl Memos<'_, '_, '_> {
     /// Resumes a set of deferred reductions with the state that decides: the suffix sets found, as parts of one, and the set deferred then.
-    pub(super) fn step(&mut self, deferred: DeferredId, state: StateId) -> Result<Outcome, Unread> {
+    pub(super) fn step(
+        &mut self,
+        deferred: DeferredId,
+        state: StateId,
+    ) -> Result<Outcome, MaskFailure> {
         if let Some(&known) = self.suffix_sets.deferred.steps.get(&(deferred, state)) {
             return Ok(known);
         }
@@ -26,8 +30,10 @@ impl Memos<'_, '_, '_> {
                 continue;
             }
             let (at, except) = match deferred.at {
-                At::Place(place) => (At::Place(Place { except: None, ..place }), place.except),
-                at @ At::Within(..) => (at, None),
+                ReductionSite::Place(place) => {
+                    (ReductionSite::Place(Place { except: None, ..place }), place.except)
+                }
+                at @ ReductionSite::Within(..) => (at, None),
             };
             let mut found = self.reduced(at, deferred.reduction.head, state)?;
             if let Some(except) = except {
@@ -47,7 +53,12 @@ impl Memos<'_, '_, '_> {
     }
 
     /// Suffixes that are accepted once a rule's head is on top of a state.
-    fn reduced(&mut self, at: At, head: NonterminalId, state: StateId) -> Result<Outcome, Unread> {
+    fn reduced(
+        &mut self,
+        at: ReductionSite,
+        head: NonterminalId,
+        state: StateId,
+    ) -> Result<Outcome, MaskFailure> {
         if let Some(&known) = self.suffix_sets.deferred.reduced.get(&(at, head, state)) {
             return Ok(known);
         }

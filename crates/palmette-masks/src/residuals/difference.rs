@@ -13,10 +13,10 @@ use palmette_regex::expressions::ExprId;
 
 use super::bounded_equivalence::BoundedEquivalence;
 use super::effect_computation::EffectComputation;
-use super::mask_failure::Unread;
+use super::mask_failure::MaskFailure;
 use super::residual_id::ResidualId;
 use super::token_effect::{GuardedEnds, TokenEffect};
-use super::transition_table::Local;
+use super::transition_table::LocalId;
 
 impl EffectComputation<'_, '_, '_> {
     /// Token effect of a residual as a difference from that of a reference; `None` where more than `most` nodes are left to both. Guarded
@@ -27,7 +27,7 @@ impl EffectComputation<'_, '_, '_> {
         reference: ResidualId,
         equivalence: &BoundedEquivalence,
         most: usize,
-    ) -> Result<Option<TokenEffect>, Unread> {
+    ) -> Result<Option<TokenEffect>, MaskFailure> {
         let root = (self.steps.number(residual)?, self.steps.number(reference)?);
         let known = self.residuals.effect(self.trie, self.num_words, reference, self.budget)?;
         let mut words = known.consumed.to_words(self.num_words);
@@ -83,7 +83,7 @@ impl EffectComputation<'_, '_, '_> {
                     }
                     removed.extend(ends[1].map(|condition| (condition, index as u32)));
                 }
-                Ok::<_, Unread>(Visit::Below((own, like)))
+                Ok::<_, MaskFailure>(Visit::Below((own, like)))
             })?;
             if !ended {
                 return Ok(None);
@@ -96,9 +96,9 @@ impl EffectComputation<'_, '_, '_> {
     /// Number of bytes, whatever they are, for which two residuals cannot be told apart; `None` where they differ at once.
     pub(super) fn agreement(
         &mut self,
-        pair: (Local, Local),
-        known: &mut HashMap<(Local, Local), Option<u8>>,
-    ) -> Result<Option<u8>, Unread> {
+        pair: (LocalId, LocalId),
+        known: &mut HashMap<(LocalId, LocalId), Option<u8>>,
+    ) -> Result<Option<u8>, MaskFailure> {
         if let Some(&known) = known.get(&pair) {
             return Ok(known);
         }

@@ -14,9 +14,9 @@ use palmette_regex::expressions::{Exceeded, ExprId};
 
 use super::Residuals;
 use super::bounded_equivalence::BoundedEquivalence;
-use super::mask_failure::Unread;
+use super::mask_failure::MaskFailure;
 use super::residual_id::ResidualId;
-use super::token_effect::{Ended, Except, GuardedEnds, TokenEffect};
+use super::token_effect::{EndGroup, Exceptions, GuardedEnds, TokenEffect};
 use super::transitions::Transitions;
 use crate::{Budget, Interrupted};
 
@@ -37,7 +37,7 @@ impl Residuals {
         num_words: usize,
         residual: ResidualId,
         budget: &mut Budget<'_>,
-    ) -> Result<&TokenEffect, Unread> {
+    ) -> Result<&TokenEffect, MaskFailure> {
         let memo = &self.residual(residual).effect;
         if let Some(known) = memo.get() {
             return Ok(known);
@@ -77,7 +77,7 @@ impl<'a, 'b, 'c> EffectComputation<'a, 'b, 'c> {
 }
 
 impl EffectComputation<'_, '_, '_> {
-    fn find(&mut self, residual: ResidualId) -> Result<TokenEffect, Unread> {
+    fn find(&mut self, residual: ResidualId) -> Result<TokenEffect, MaskFailure> {
         if self.residuals.is_guarded(residual) {
             return self.find_guarded(residual);
         }
@@ -123,7 +123,7 @@ impl EffectComputation<'_, '_, '_> {
 
     /// Token effect of a guarded residual. Of a name that may be a keyword still, or that comes where other keywords may, nearly all is what it is
     /// of any name.
-    fn find_guarded(&mut self, residual: ResidualId) -> Result<TokenEffect, Unread> {
+    fn find_guarded(&mut self, residual: ResidualId) -> Result<TokenEffect, MaskFailure> {
         if let Some(found) = self.walk(residual, self.few())? {
             return Ok(found);
         }
@@ -152,7 +152,11 @@ impl EffectComputation<'_, '_, '_> {
     }
 
     /// Token effect of a residual that is like another.
-    fn like(&mut self, residual: ResidualId, reference: ResidualId) -> Result<TokenEffect, Unread> {
+    fn like(
+        &mut self,
+        residual: ResidualId,
+        reference: ResidualId,
+    ) -> Result<TokenEffect, MaskFailure> {
         if let Some(found) =
             self.difference(residual, reference, &BoundedEquivalence::default(), self.few())?
         {
@@ -164,7 +168,11 @@ impl EffectComputation<'_, '_, '_> {
     }
 
     /// Walks all tokens through a residual; `None` where more than `most` nodes are left of them.
-    fn walk(&mut self, residual: ResidualId, most: usize) -> Result<Option<TokenEffect>, Unread> {
+    fn walk(
+        &mut self,
+        residual: ResidualId,
+        most: usize,
+    ) -> Result<Option<TokenEffect>, MaskFailure> {
         let (mut ends, mut guarded) = (Vec::new(), GuardedEnds::default());
         let mut words = vec![0; self.num_words];
         let (trie, root) = (self.trie, self.steps.number(residual)?);
@@ -192,7 +200,7 @@ impl EffectComputation<'_, '_, '_> {
                     Some(condition) => guarded.entry(condition).or_default().push(index as u32),
                     None => {}
                 }
-                Ok::<_, Unread>(Visit::Below(next))
+                Ok::<_, MaskFailure>(Visit::Below(next))
             })?;
             if !ended {
                 return Ok(None);
@@ -206,9 +214,9 @@ impl EffectComputation<'_, '_, '_> {
     }
 
     /// Suffix trie of what follows these nodes.
-    fn suffixes(&self, ends: &[u32], condition: ExprId) -> Option<Ended> {
+    fn suffixes(&self, ends: &[u32], condition: ExprId) -> Option<EndGroup> {
         let below = |&end: &u32| self.trie.ranks(end as usize).len();
-        (!ends.is_empty()).then(|| Ended {
+        (!ends.is_empty()).then(|| EndGroup {
             suffixes: self.residuals.suffixes.of(self.trie, ends, 0),
             except: None,
             condition,
@@ -217,7 +225,7 @@ impl EffectComputation<'_, '_, '_> {
     }
 
     /// Suffix tries of what follows these nodes, by the condition there, where that allows something.
-    fn guarded_suffixes(&mut self, ends: &GuardedEnds) -> Result<Vec<Ended>, Unread> {
+    fn guarded_suffixes(&mut self, ends: &GuardedEnds) -> Result<Vec<EndGroup>, MaskFailure> {
         let mut found = Vec::new();
         for (&condition, nodes) in ends {
             let nodes = nodes.iter().copied();
@@ -235,14 +243,14 @@ impl EffectComputation<'_, '_, '_> {
         words: &[u32],
         removed: &[(ExprId, u32)],
         added: &GuardedEnds,
-    ) -> Result<Option<TokenEffect>, Unread> {
+    ) -> Result<Option<TokenEffect>, MaskFailure> {
         let patched = reference.suffixes.iter().map(|ended| {
             let alike = removed.iter().filter(|(condition, _)| *condition == ended.condition);
             let except = self.exceptions(alike.map(|&(_, node)| node as usize))?;
             let except = (!except.tokens.is_empty()).then(|| Arc::new(except));
-            ended.except.is_none().then_some(Ended { except, ..*ended })
+            ended.except.is_none().then_some(EndGroup { except, ..*ended })
         });
-        let mut patched: Option<Vec<Ended>> = patched.collect();
+        let mut patched: Option<Vec<EndGroup>> = patched.collect();
         let ends = reference.ends.as_ref().map(|ends| {
             let mut gone: Vec<u32> = removed.iter().map(|&(_, node)| node).collect();
             gone.sort_unstable();
@@ -263,7 +271,7 @@ impl EffectComputation<'_, '_, '_> {
     }
 
     /// The tokens that go on after these nodes; `None` when they are many.
-    fn exceptions(&self, removed: impl Iterator<Item = usize>) -> Option<Except> {
+    fn exceptions(&self, removed: impl Iterator<Item = usize>) -> Option<Exceptions> {
         let (trie, mut tokens) = (self.trie, Vec::new());
         for node in removed {
             let depth = trie.node(node).depth;
@@ -279,7 +287,7 @@ impl EffectComputation<'_, '_, '_> {
             }
         }
         tokens.sort_unstable();
-        Some(Except { tokens: tokens.into() })
+        Some(Exceptions { tokens: tokens.into() })
     }
 
     /// Bounded equivalence of two residuals.
@@ -287,7 +295,7 @@ impl EffectComputation<'_, '_, '_> {
         &mut self,
         residual: ResidualId,
         reference: ResidualId,
-    ) -> Result<BoundedEquivalence, Unread> {
+    ) -> Result<BoundedEquivalence, MaskFailure> {
         let pair = (self.steps.number(residual)?, self.steps.number(reference)?);
         BoundedEquivalence::find(&mut self.steps, &self.residuals.shape, pair, self.budget)
     }
@@ -346,7 +354,7 @@ mod tests {
     /// Tokens with how much is left of them where the lexeme has ended, and the condition on that.
     fn left_over(residuals: &Residuals, effect: &TokenEffect) -> BTreeSet<(TokenId, u32, ExprId)> {
         let mut found = BTreeSet::new();
-        for Ended { suffixes, except, condition, .. } in &effect.suffixes {
+        for EndGroup { suffixes, except, condition, .. } in &effect.suffixes {
             let mut work = vec![*suffixes];
             while let Some(id) = work.pop() {
                 let node = residuals.suffixes.node(id);

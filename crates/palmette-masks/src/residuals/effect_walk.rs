@@ -10,10 +10,10 @@ use palmette_regex::expressions::ExprId;
 
 use super::lexeme_effect::{Head, HeadEffect, LexemeEffect, LexemeEnd};
 use super::lexemes::{Lexeme, LexemeId};
-use super::mask_failure::Unread;
-use super::place::{ExceptId, Place};
+use super::mask_failure::MaskFailure;
+use super::place::{ExceptionsId, Place};
 use super::residual_id::ResidualId;
-use super::simulation_context::{Fixed, Memos};
+use super::simulation_context::{Memos, SimulationContext};
 use super::suffix_set::SuffixSet;
 use super::suffix_trie::SuffixId;
 use crate::{Budget, TerminalId, TerminalSet};
@@ -24,7 +24,7 @@ const MANY: usize = 512;
 impl Memos<'_, '_, '_> {
     /// The terminals whose lexemes may begin with what comes at a place, whatever else decides about them.
     pub(super) fn viable_at(&mut self, place: SuffixId) -> Arc<TerminalSet> {
-        let Fixed { recognizer, residuals, .. } = self.fixed;
+        let SimulationContext { recognizer, residuals, .. } = self.fixed;
         let effects = &mut self.suffix_sets.effects;
         if let Some(known) = effects.viable.get(&place) {
             return Arc::clone(known);
@@ -50,7 +50,7 @@ impl Memos<'_, '_, '_> {
         place: SuffixId,
         lexeme: LexemeId,
         ends_line: bool,
-    ) -> Result<Arc<LexemeEffect>, Unread> {
+    ) -> Result<Arc<LexemeEffect>, MaskFailure> {
         let at = (place, lexeme, ends_line);
         if let Some(known) = self.suffix_sets.effects.effects.get(&at) {
             return Ok(Arc::clone(known));
@@ -71,7 +71,11 @@ impl Memos<'_, '_, '_> {
         Ok(effect)
     }
 
-    fn find_effect(&mut self, place: SuffixId, lexeme: LexemeId) -> Result<LexemeEffect, Unread> {
+    fn find_effect(
+        &mut self,
+        place: SuffixId,
+        lexeme: LexemeId,
+    ) -> Result<LexemeEffect, MaskFailure> {
         let Lexeme { blanks, text, rest, .. } = &self.fixed.lexemes[lexeme.index()];
         let (first, text) = match &**text {
             [first, text @ ..] => (Some(*first), text),
@@ -89,7 +93,7 @@ impl Memos<'_, '_, '_> {
     }
 
     /// The effect of a head.
-    fn head_effect(&mut self, head: Head) -> Result<Arc<HeadEffect>, Unread> {
+    fn head_effect(&mut self, head: Head) -> Result<Arc<HeadEffect>, MaskFailure> {
         if let Some(known) = self.suffix_sets.effects.heads.get(&head) {
             return Ok(Arc::clone(known));
         }
@@ -118,7 +122,7 @@ impl Memos<'_, '_, '_> {
 
 /// Walk of tokens along a lexeme, from a place within them.
 pub(super) struct EffectWalk<'p> {
-    fixed: Fixed<'p>,
+    fixed: SimulationContext<'p>,
     tokens: Vec<(TokenId, u32)>,
     ends: Vec<LexemeEnd>,
     /// Nodes of the vocabulary's trie where the lexeme may have ended with more to come.
@@ -126,11 +130,11 @@ pub(super) struct EffectWalk<'p> {
 }
 
 /// Ends that are one place: the exceptions and the condition there, the line, and the number of bytes that lead to them.
-type OpenEnd = (Option<ExceptId>, ExprId, Line, u32);
+type OpenEnd = (Option<ExceptionsId>, ExprId, Line, u32);
 
 impl<'p> EffectWalk<'p> {
     /// A walk that has found nothing yet.
-    pub(super) fn new(fixed: Fixed<'p>) -> Self {
+    pub(super) fn new(fixed: SimulationContext<'p>) -> Self {
         Self { fixed, tokens: Vec::new(), ends: Vec::new(), open: Vec::new() }
     }
 
@@ -141,8 +145,8 @@ impl<'p> EffectWalk<'p> {
         mut self,
         head: Arc<HeadEffect>,
         budget: &mut Budget<'_>,
-    ) -> Result<LexemeEffect, Unread> {
-        let Fixed { residuals, trie, .. } = self.fixed;
+    ) -> Result<LexemeEffect, MaskFailure> {
+        let SimulationContext { residuals, trie, .. } = self.fixed;
         self.open.sort_unstable();
         for alike in self.open.chunk_by(|(one, _), (other, _)| one == other) {
             let (except, condition, line, depth) = alike[0].0;
@@ -160,7 +164,7 @@ impl<'p> EffectWalk<'p> {
 
     /// The place after a text; adds the tokens that end on the way.
     fn follow(&mut self, place: Place, text: &[u8]) -> Option<Place> {
-        let Fixed { residuals, trie, .. } = self.fixed;
+        let SimulationContext { residuals, trie, .. } = self.fixed;
         text.iter().try_fold(place, |place, &byte| {
             let place = place.at(residuals.suffixes.child(trie, place.suffix, byte)?);
             self.add_tokens(place);
@@ -174,8 +178,8 @@ impl<'p> EffectWalk<'p> {
         blanks: ResidualId,
         places: &mut Vec<Place>,
         budget: &mut Budget<'_>,
-    ) -> Result<(), Unread> {
-        let Fixed { residuals, trie, .. } = self.fixed;
+    ) -> Result<(), MaskFailure> {
+        let SimulationContext { residuals, trie, .. } = self.fixed;
         let mut done = 0;
         while let Some(&place) = places.get(done) {
             done += 1;
@@ -197,8 +201,8 @@ impl<'p> EffectWalk<'p> {
         residual: ResidualId,
         line: Line,
         budget: &mut Budget<'_>,
-    ) -> Result<(), Unread> {
-        let Fixed { recognizer, residuals, trie, .. } = self.fixed;
+    ) -> Result<(), MaskFailure> {
+        let SimulationContext { recognizer, residuals, trie, .. } = self.fixed;
         let (layer, is_front) = (recognizer.layer(), place.is_front());
         if let Some(condition) = residuals.ends(residual).filter(|_| !is_front) {
             let end = place.after_lexeme(place.suffix, condition);
@@ -236,7 +240,7 @@ impl<'p> EffectWalk<'p> {
                     let end = (place.except, condition, line.ended(), depth);
                     self.open.push((end, node.index as u32));
                 }
-                Ok::<_, Unread>(Visit::Below((next, line)))
+                Ok::<_, MaskFailure>(Visit::Below((next, line)))
             })?;
         }
         Ok(())

@@ -8,7 +8,7 @@ use palmette_parser::recognizer::{ContextId, Recognizer};
 use palmette_regex::expressions::{Exceeded, ExprId, Expressions, Front, Met};
 
 use super::Residuals;
-use super::mask_failure::Unread;
+use super::mask_failure::MaskFailure;
 use super::residual_id::ResidualId;
 use crate::{Budget, TerminalId};
 
@@ -56,12 +56,12 @@ pub(super) struct Lexeme {
     pub(super) whole: Option<ResidualId>,
     /// True when it looks at what is before it in its own text: nothing may be put before it then.
     pub(super) looks_behind: bool,
-    expr: Of,
+    expr: ExprSource,
 }
 
 /// The expression of a lexeme.
 #[derive(Clone, Copy, Debug)]
-enum Of {
+enum ExprSource {
     /// Among those of the grammar's lexer, where it is taken over only if it is asked for.
     Lexer(ExprId),
     /// Among those of residuals.
@@ -70,7 +70,7 @@ enum Of {
 
 /// Residuals of the terminals that are in progress in a state of a grammar's lexer.
 #[derive(Debug)]
-pub(super) struct InProgress {
+pub(super) struct LexemesInProgress {
     pub(super) state: LexerState,
     /// True when no byte of the lexeme was read.
     pub(super) fresh: bool,
@@ -100,7 +100,7 @@ pub(crate) struct Lexemes {
     /// Terminals of which two texts in a row are always one, and those of which they are not.
     closed: HashMap<TerminalId, bool>,
     /// Lexemes in progress by state, if it was asked for; an error where some terminal is no residual.
-    by_state: HashMap<LexerState, Result<Arc<InProgress>, Unread>>,
+    by_state: HashMap<LexerState, Result<Arc<LexemesInProgress>, MaskFailure>>,
 }
 
 impl Lexemes {
@@ -144,12 +144,12 @@ impl Lexemes {
         lexer: &Lexer,
         state: LexerState,
         budget: &mut Budget<'_>,
-    ) -> Result<Arc<InProgress>, Unread> {
+    ) -> Result<Arc<LexemesInProgress>, MaskFailure> {
         if let Some(known) = self.by_state.get(&state) {
             return known.clone();
         }
         let found = self.find_in_progress(lexer, state, budget).map(Arc::new);
-        if !matches!(found, Err(Unread::Interrupted(_))) {
+        if !matches!(found, Err(MaskFailure::Interrupted(_))) {
             self.by_state.insert(state, found.clone());
         }
         found
@@ -160,14 +160,14 @@ impl Lexemes {
         lexer: &Lexer,
         state: LexerState,
         budget: &mut Budget<'_>,
-    ) -> Result<InProgress, Unread> {
+    ) -> Result<LexemesInProgress, MaskFailure> {
         if lexer.is_fresh(state) {
             let condition = lexer
                 .remainders(state, |left| self.import(left.expressions, left.pending, budget))?;
-            return Ok(InProgress { state, fresh: true, condition, live: Box::default() });
+            return Ok(LexemesInProgress { state, fresh: true, condition, live: Box::default() });
         }
         let live = lexer.guarded(state)?.into();
-        Ok(InProgress { state, fresh: false, condition: ExprId::ALL, live })
+        Ok(LexemesInProgress { state, fresh: false, condition: ExprId::ALL, live })
     }
 
     /// A terminal before its first byte, for a lexeme that begins in a context, if there are contexts, where earlier ones ask something of the
@@ -178,7 +178,7 @@ impl Lexemes {
         terminal: TerminalId,
         (context, condition): (Option<ContextId>, ExprId),
         budget: &mut Budget<'_>,
-    ) -> Result<Option<LexemeId>, Unread> {
+    ) -> Result<Option<LexemeId>, MaskFailure> {
         let found = if context.is_some() || recognizer.grammar().lexing().competes() {
             let begun = self.begun_in(recognizer, context, budget)?;
             let at = begun.binary_search_by_key(&terminal, |&(known, _)| known);
@@ -200,7 +200,7 @@ impl Lexemes {
         recognizer: &Recognizer,
         context: Option<ContextId>,
         budget: &mut Budget<'_>,
-    ) -> Result<&[(TerminalId, LexemeId)], Unread> {
+    ) -> Result<&[(TerminalId, LexemeId)], MaskFailure> {
         if !self.in_context.contains_key(&context) {
             let lexer = recognizer.lexer();
             let state = match recognizer.contexts().zip(context) {
@@ -228,7 +228,7 @@ impl Lexemes {
         lexeme: LexemeId,
         condition: ExprId,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<LexemeId>, Unread> {
+    ) -> Result<Option<LexemeId>, MaskFailure> {
         if let Some(&known) = self.under.get(&(lexeme, condition)) {
             return Ok(known);
         }
@@ -249,7 +249,7 @@ impl Lexemes {
         lexer: &Lexer,
         (first, second): (LexemeId, LexemeId),
         budget: &mut Budget<'_>,
-    ) -> Result<Option<LexemeId>, Unread> {
+    ) -> Result<Option<LexemeId>, MaskFailure> {
         if let Some(&known) = self.joined.get(&(first, second)) {
             return Ok(known);
         }
@@ -273,7 +273,7 @@ impl Lexemes {
         lexer: &Lexer,
         lexeme: LexemeId,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<ResidualId>, Unread> {
+    ) -> Result<Option<ResidualId>, MaskFailure> {
         if let Some(whole) = self.lexemes[lexeme.index()].whole {
             return Ok(Some(whole));
         }
@@ -287,10 +287,10 @@ impl Lexemes {
         lexer: &Lexer,
         lexeme: LexemeId,
         budget: &mut Budget<'_>,
-    ) -> Result<ExprId, Unread> {
+    ) -> Result<ExprId, MaskFailure> {
         match self.lexemes[lexeme.index()].expr {
-            Of::Residuals(expr) => Ok(expr),
-            Of::Lexer(expr) => {
+            ExprSource::Residuals(expr) => Ok(expr),
+            ExprSource::Lexer(expr) => {
                 lexer.remainders(lexer.start(), |left| self.import(left.expressions, expr, budget))
             }
         }
@@ -301,10 +301,10 @@ impl Lexemes {
         &mut self,
         expr: ExprId,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<LexemeId>, Unread> {
+    ) -> Result<Option<LexemeId>, MaskFailure> {
         let front = front(&mut self.residuals.growing().expressions, expr, budget)?;
         let whole = is_one_residual(&front).then_some(expr);
-        self.add(front, whole, Of::Residuals(expr), budget)
+        self.add(front, whole, ExprSource::Residuals(expr), budget)
     }
 
     fn import(
@@ -312,7 +312,7 @@ impl Lexemes {
         expressions: &Expressions,
         of: ExprId,
         budget: &mut Budget<'_>,
-    ) -> Result<ExprId, Unread> {
+    ) -> Result<ExprId, MaskFailure> {
         let mut growing = self.residuals.growing();
         let mut making = growing.expressions.making(budget);
         Ok(making.import(expressions, of, &mut self.imported)?)
@@ -325,7 +325,7 @@ impl Lexemes {
         state: LexerState,
         expr: ExprId,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<LexemeId>, Unread> {
+    ) -> Result<Option<LexemeId>, MaskFailure> {
         match self.by_expr.get(&expr) {
             Some(&known) => Ok(known),
             None => lexer.remainders(state, |left| self.make(left.expressions, expr, budget)),
@@ -338,7 +338,7 @@ impl Lexemes {
         lexer: &Lexer,
         terminal: TerminalId,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<LexemeId>, Unread> {
+    ) -> Result<Option<LexemeId>, MaskFailure> {
         if let Some(&known) = self.whole.get(&terminal) {
             return Ok(known);
         }
@@ -357,7 +357,7 @@ impl Lexemes {
         expressions: &mut Expressions,
         expr: ExprId,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<LexemeId>, Unread> {
+    ) -> Result<Option<LexemeId>, MaskFailure> {
         if let Some(&known) = self.by_expr.get(&expr) {
             return Ok(known);
         }
@@ -368,7 +368,8 @@ impl Lexemes {
         let rest = import(rest)?;
         let blanks = blanks.map(&mut import).transpose()?;
         let whole = whole.map(import).transpose()?;
-        let made = self.add(Front { blanks, text, rest }, whole, Of::Lexer(expr), budget)?;
+        let made =
+            self.add(Front { blanks, text, rest }, whole, ExprSource::Lexer(expr), budget)?;
         self.by_expr.insert(expr, made);
         Ok(made)
     }
@@ -379,9 +380,9 @@ impl Lexemes {
         &mut self,
         Front { blanks, text, rest }: Front,
         whole: Option<ExprId>,
-        expr: Of,
+        expr: ExprSource,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<LexemeId>, Unread> {
+    ) -> Result<Option<LexemeId>, MaskFailure> {
         let mut growing = self.residuals.growing();
         let looks_behind = growing.expressions.looks_behind(rest);
         let mut residual = |expr| self.residuals.intern(&mut growing, expr, budget);

@@ -12,9 +12,9 @@ use super::effect_walk::EffectWalk;
 use super::layer_states::LayerId;
 use super::lexeme_effect::{HeadEffect, LexemeEffect};
 use super::lexemes::LexemeId;
-use super::mask_failure::Unread;
+use super::mask_failure::MaskFailure;
 use super::place::Place;
-use super::simulation_context::{Fixed, Memos};
+use super::simulation_context::{Memos, SimulationContext};
 use super::suffix_sets::SuffixSets;
 use super::suffix_trie::SuffixId;
 
@@ -24,7 +24,7 @@ impl Memos<'_, '_, '_> {
         &mut self,
         place: SuffixId,
         lexeme: LexemeId,
-    ) -> Result<LexemeEffect, Unread> {
+    ) -> Result<LexemeEffect, MaskFailure> {
         let Memos { fixed, lexemes, budget, .. } = self;
         let Some(whole) = lexemes.whole_residual(fixed.recognizer.lexer(), lexeme, budget)? else {
             return Ok(LexemeEffect::default());
@@ -40,7 +40,7 @@ impl Memos<'_, '_, '_> {
 
     /// A state of the layer as far as it matters to what is left of tokens at a place.
     pub(super) fn layer_at(&mut self, place: SuffixId, layer: LayerId) -> LayerId {
-        let Fixed { recognizer, residuals, trie, .. } = self.fixed;
+        let SimulationContext { recognizer, residuals, trie, .. } = self.fixed;
         let Some(marks) = &recognizer.layer().indentation else { return layer };
         let SuffixSets { effects, layer_states, .. } = &mut *self.suffix_sets;
         let (first_bytes, may_end_line) = effects.line_ends(recognizer, marks.newline);

@@ -6,14 +6,14 @@ use crate::{Interrupted, LexerError, LimitError};
 
 /// Reason that a mask was not put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub(crate) enum MaskFailure {
     /// A limit on residuals, or on the lexer or parser that they are found by, is exceeded.
     BeyondLimits,
     /// The budget is used up, or the work was called off.
     Interrupted(Interrupted),
 }
 
-impl From<Exceeded> for Unread {
+impl From<Exceeded> for MaskFailure {
     fn from(exceeded: Exceeded) -> Self {
         match exceeded {
             Exceeded::Interrupted(why) => Self::Interrupted(why),
@@ -22,29 +22,29 @@ impl From<Exceeded> for Unread {
     }
 }
 
-impl From<LexerError> for Unread {
+impl From<LexerError> for MaskFailure {
     fn from(error: LexerError) -> Self {
         error.interrupted().map_or(Self::BeyondLimits, Self::Interrupted)
     }
 }
 
-impl From<LimitError> for Unread {
+impl From<LimitError> for MaskFailure {
     fn from(_: LimitError) -> Self {
         Self::BeyondLimits
     }
 }
 
-impl From<Interrupted> for Unread {
+impl From<Interrupted> for MaskFailure {
     fn from(why: Interrupted) -> Self {
         Self::Interrupted(why)
     }
 }
 
-impl From<Unread> for Interrupted {
-    fn from(unread: Unread) -> Self {
+impl From<MaskFailure> for Interrupted {
+    fn from(unread: MaskFailure) -> Self {
         match unread {
-            Unread::BeyondLimits => Self::TooManyResiduals,
-            Unread::Interrupted(why) => why,
+            MaskFailure::BeyondLimits => Self::TooManyResiduals,
+            MaskFailure::Interrupted(why) => why,
         }
     }
 }

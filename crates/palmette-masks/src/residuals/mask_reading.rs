@@ -7,9 +7,9 @@ use palmette_parser::glr::StackNode;
 use palmette_parser::recognizer::Recognizer;
 
 use super::lexemes::Lexemes;
-use super::mask_failure::Unread;
-use super::node_answer::{Asked, Question};
-use super::simulation_context::{Fixed, Memos};
+use super::mask_failure::MaskFailure;
+use super::node_answer::{NodeKey, QuerySubject};
+use super::simulation_context::{Memos, SimulationContext};
 use super::suffix_set::SuffixSetId;
 use super::suffix_sets::SuffixSets;
 use crate::stack_automaton::{MAX_WAYS, follow_stacks};
@@ -34,16 +34,16 @@ impl<'b> Reading<'_, 'b> {
     /// It takes from the budget: a unit for each lexeme that may begin and each node of a trie that is walked.
     pub(crate) fn find(
         self,
-        question: Question,
+        question: NodeKey,
         top: StackNode<'_>,
-    ) -> Result<Vec<SuffixSetId>, Unread> {
+    ) -> Result<Vec<SuffixSetId>, MaskFailure> {
         self.memos(|mut memos| {
             let first = memos.first_mask(question, top.state())?;
             let first = memos.suffix_sets.of_masks().reached(first);
             let mut nodes = Vec::new();
             let next = |node, state| {
-                let next = memos.next(Asked::Mask, node, state)?;
-                Ok::<_, Unread>(memos.suffix_sets.of_masks().reached(next))
+                let next = memos.next(QuerySubject::Mask, node, state)?;
+                Ok::<_, MaskFailure>(memos.suffix_sets.of_masks().reached(next))
             };
             let take = |node| {
                 nodes.push(node);
@@ -60,12 +60,18 @@ impl<'b> Reading<'_, 'b> {
     /// Lends the memos to what makes nodes.
     pub(super) fn memos<T>(
         self,
-        grow: impl FnOnce(Memos<'_, '_, 'b>) -> Result<T, Unread>,
-    ) -> Result<T, Unread> {
+        grow: impl FnOnce(Memos<'_, '_, 'b>) -> Result<T, MaskFailure>,
+    ) -> Result<T, MaskFailure> {
         let residuals = Arc::clone(self.lexemes.residuals());
         let in_all = Arc::clone(self.lexemes.all());
         let Self { recognizer, trie, num_words, lexemes, suffix_sets, budget, .. } = self;
-        let fixed = Fixed { recognizer, trie, num_words, residuals: &residuals, lexemes: &in_all };
+        let fixed = SimulationContext {
+            recognizer,
+            trie,
+            num_words,
+            residuals: &residuals,
+            lexemes: &in_all,
+        };
         budget.spend(1)?;
         grow(Memos { fixed, lexemes, suffix_sets, budget })
     }

@@ -70,9 +70,9 @@ use palmette_regex::expressions::{ByteClasses, Exceeded, ExprId, ExpressionLimit
 
 pub(super) use layer_states::{LayerId, LayerState};
 pub(super) use lexemes::Lexemes;
-pub(super) use mask_failure::Unread;
+pub(super) use mask_failure::MaskFailure;
 pub(super) use mask_reading::Reading;
-pub(super) use node_answer::{Question, Said};
+pub(super) use node_answer::{NodeAnswer, NodeKey};
 use quotient_trie::QuotientTrie;
 pub(super) use residual_id::ResidualId;
 pub(super) use stack_worklist::StackWorklist;
@@ -292,7 +292,7 @@ impl Residuals {
         num_words: usize,
         residual: ResidualId,
         budget: &mut Budget<'_>,
-    ) -> Result<&Row, Unread> {
+    ) -> Result<&Row, MaskFailure> {
         Ok(&self.effect(trie, num_words, residual, budget)?.consumed)
     }
 

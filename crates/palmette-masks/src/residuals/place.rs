@@ -6,15 +6,15 @@ use palmette_regex::expressions::ExprId;
 use super::Residuals;
 use super::layer_states::LayerId;
 use super::lexemes::LexemeId;
-use super::node_answer::Asked;
+use super::node_answer::QuerySubject;
 use super::residual_id::ResidualId;
 use super::suffix_trie::SuffixId;
-use super::token_effect::Except;
+use super::token_effect::Exceptions;
 use crate::TerminalId;
 
 /// The exceptions of one of the tries of suffixes after a residual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct ExceptId {
+pub(super) struct ExceptionsId {
     pub(super) residual: ResidualId,
     /// A number into the tries of suffixes.
     pub(super) suffixes: u32,
@@ -22,7 +22,7 @@ pub(super) struct ExceptId {
 
 impl Residuals {
     /// The exceptions.
-    pub(super) fn except(&self, id: ExceptId) -> &Except {
+    pub(super) fn except(&self, id: ExceptionsId) -> &Exceptions {
         let effect = self.residual(id.residual).effect.get().expect("where they were found");
         effect.suffixes[id.suffixes as usize].except.as_ref().expect("it has some")
     }
@@ -33,7 +33,7 @@ impl Residuals {
 pub(super) struct Place {
     pub(super) suffix: SuffixId,
     /// Tokens that do not count.
-    pub(super) except: Option<ExceptId>,
+    pub(super) except: Option<ExceptionsId>,
     /// Condition that earlier lexemes put on the text from here.
     pub(super) condition: ExprId,
     /// Residual of a lexeme that comes first; only before the first byte of tokens.
@@ -63,8 +63,8 @@ impl Place {
         self.suffix == SuffixId::WHOLE
     }
 
-    pub(super) fn asked(self) -> Asked {
-        if self.is_front() { Asked::Front } else { Asked::Within }
+    pub(super) fn asked(self) -> QuerySubject {
+        if self.is_front() { QuerySubject::Front } else { QuerySubject::Within }
     }
 
     pub(super) fn at(self, suffix: SuffixId) -> Self {

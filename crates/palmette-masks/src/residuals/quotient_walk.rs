@@ -8,11 +8,11 @@ use palmette_regex::expressions::ExprId;
 
 use super::Residuals;
 use super::effect_computation::EffectComputation;
-use super::mask_failure::Unread;
+use super::mask_failure::MaskFailure;
 use super::quotient_trie::{Child, Next, QuotientNode, QuotientTrie};
 use super::residual_id::ResidualId;
 use super::token_effect::{GuardedEnds, TokenEffect};
-use super::transition_table::Local;
+use super::transition_table::LocalId;
 use crate::Budget;
 
 /// Number of tokens below a node from which they are kept as a row; tests have few.
@@ -29,7 +29,7 @@ impl QuotientTrie {
         trie: &VocabularyTrie,
         id: u32,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<&Next>, Unread> {
+    ) -> Result<Option<&Next>, MaskFailure> {
         let node = self.node(id);
         if let Some(known) = node.next.get() {
             return Ok(Some(known));
@@ -122,7 +122,7 @@ impl EffectComputation<'_, '_, '_> {
         &mut self,
         residual: ResidualId,
         reference: ResidualId,
-    ) -> Result<Option<TokenEffect>, Unread> {
+    ) -> Result<Option<TokenEffect>, MaskFailure> {
         let (residuals, trie) = (self.residuals, self.trie);
         let known = residuals.effect(trie, self.num_words, reference, self.budget)?;
         let Some(ends) = &known.ends else { return Ok(None) };
@@ -173,7 +173,11 @@ impl EffectComputation<'_, '_, '_> {
 
     /// Residual after any of these bytes: `None` where that is not the same for all, `Some(None)` where nothing
     /// is left, or there are none.
-    fn after_all(&mut self, from: Local, bytes: &[u8]) -> Result<Option<Option<Local>>, Unread> {
+    fn after_all(
+        &mut self,
+        from: LocalId,
+        bytes: &[u8],
+    ) -> Result<Option<Option<LocalId>>, MaskFailure> {
         let classes = self.residuals.classes(self.steps.residual(from));
         let (mut seen, mut last, mut after) = ([0_u64; 4], None, None);
         for &byte in bytes {

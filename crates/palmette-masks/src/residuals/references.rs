@@ -5,7 +5,7 @@ use palmette_regex::expressions::Exceeded;
 use super::Residuals;
 use super::bounded_equivalence::BoundedEquivalence;
 use super::effect_computation::EffectComputation;
-use super::mask_failure::Unread;
+use super::mask_failure::MaskFailure;
 use super::residual_id::ResidualId;
 use crate::Budget;
 
@@ -26,7 +26,7 @@ impl EffectComputation<'_, '_, '_> {
     pub(super) fn best_reference(
         &mut self,
         residual: ResidualId,
-    ) -> Result<Option<(ResidualId, BoundedEquivalence)>, Unread> {
+    ) -> Result<Option<(ResidualId, BoundedEquivalence)>, MaskFailure> {
         let mut best: Option<(u64, ResidualId, BoundedEquivalence)> = None;
         for reference in self.residuals.references(self.budget)? {
             // One of them is compared with those before it, so that no two wait for each other.
@@ -47,7 +47,7 @@ impl EffectComputation<'_, '_, '_> {
     }
 
     /// Residual by which tokens are mostly consumed: where common bytes lead again and again.
-    pub(super) fn home(&mut self, residual: ResidualId) -> Result<Option<ResidualId>, Unread> {
+    pub(super) fn home(&mut self, residual: ResidualId) -> Result<Option<ResidualId>, MaskFailure> {
         let mut at = self.steps.number(residual)?;
         for _ in 0..COMMON_STEPS {
             match self.steps.advance(at, COMMON, self.budget)? {

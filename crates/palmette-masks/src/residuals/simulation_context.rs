@@ -6,15 +6,15 @@ use palmette_regex::expressions::ExprId;
 
 use super::Residuals;
 use super::lexemes::{Lexeme, Lexemes};
-use super::mask_failure::Unread;
-use super::place::{ExceptId, Place};
+use super::mask_failure::MaskFailure;
+use super::place::{ExceptionsId, Place};
 use super::residual_id::ResidualId;
 use super::suffix_sets::SuffixSets;
 use crate::Budget;
 
 /// Context that all simulations read.
 #[derive(Clone, Copy)]
-pub(super) struct Fixed<'p> {
+pub(super) struct SimulationContext<'p> {
     pub(super) recognizer: &'p Recognizer,
     pub(super) trie: &'p VocabularyTrie,
     pub(super) num_words: usize,
@@ -24,7 +24,7 @@ pub(super) struct Fixed<'p> {
 
 /// Memos that all simulations add to.
 pub(super) struct Memos<'p, 'g, 'b> {
-    pub(super) fixed: Fixed<'p>,
+    pub(super) fixed: SimulationContext<'p>,
     pub(super) lexemes: &'g mut Lexemes,
     pub(super) suffix_sets: &'g mut SuffixSets,
     pub(super) budget: &'g mut Budget<'b>,
@@ -38,7 +38,7 @@ impl<'p, 'b> Memos<'p, '_, 'b> {
     }
 }
 
-impl<'p> Fixed<'p> {
+impl<'p> SimulationContext<'p> {
     /// The places where the lexeme of a residual may have ended with more of tokens to come.
     ///
     /// # Errors
@@ -47,16 +47,20 @@ impl<'p> Fixed<'p> {
         &self,
         residual: ResidualId,
         budget: &mut Budget<'_>,
-    ) -> Result<impl Iterator<Item = Place> + use<'p>, Unread> {
+    ) -> Result<impl Iterator<Item = Place> + use<'p>, MaskFailure> {
         let effect = self.residuals.effect(self.trie, self.num_words, residual, budget)?;
         Ok(effect.suffixes.iter().zip(0..).map(move |(ended, suffixes)| {
-            let except = ended.except.as_ref().map(|_| ExceptId { residual, suffixes });
+            let except = ended.except.as_ref().map(|_| ExceptionsId { residual, suffixes });
             Place { except, ..Place::FRONT.after_lexeme(ended.suffixes, ended.condition) }
         }))
     }
 
     /// True when more of tokens is to come at a place that meets its condition.
-    pub(super) fn goes_on(&self, place: Place, budget: &mut Budget<'_>) -> Result<bool, Unread> {
+    pub(super) fn goes_on(
+        &self,
+        place: Place,
+        budget: &mut Budget<'_>,
+    ) -> Result<bool, MaskFailure> {
         let bytes = self.residuals.suffixes.node(place.suffix).bytes();
         if bytes.is_empty() || place.condition == ExprId::ALL {
             return Ok(!bytes.is_empty());

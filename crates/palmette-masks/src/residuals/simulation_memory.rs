@@ -7,7 +7,7 @@ use palmette_parser::glr::{PartialStack, Shift, TopId};
 
 use super::deferred_reduction::DeferredReduction;
 use super::lexeme_effect::HeadEffect;
-use super::place::{ExceptId, Place};
+use super::place::{ExceptionsId, Place};
 use super::suffix_set::SuffixSet;
 
 /// Memory of a simulation, kept from one to the next.
@@ -27,7 +27,7 @@ pub(super) struct SimulationMemory {
     pub(super) seen: HashSet<(Place, TopId)>,
     pub(super) shifts: Vec<Shift>,
     /// Head of the lexeme that was added last, and the exceptions there.
-    pub(super) head: Option<(Arc<HeadEffect>, Option<ExceptId>)>,
+    pub(super) head: Option<(Arc<HeadEffect>, Option<ExceptionsId>)>,
     pub(super) deferred: Vec<DeferredReduction>,
 }
 

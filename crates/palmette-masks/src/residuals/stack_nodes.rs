@@ -3,8 +3,8 @@
 use palmette_parser::lr::StateId;
 
 use super::deferred_reduction::Outcome;
-use super::mask_failure::Unread;
-use super::node_answer::{Asked, Question, Said};
+use super::mask_failure::MaskFailure;
+use super::node_answer::{NodeAnswer, NodeKey, QuerySubject};
 use super::place::Place;
 use super::simulation_context::Memos;
 use super::stack_simulation::StackSimulation;
@@ -13,17 +13,17 @@ use super::suffix_sets::SuffixSets;
 use crate::stack_automaton::{AutomatonNodeId, StackAutomaton};
 
 impl SuffixSets {
-    pub(super) fn nodes(&self, asked: Asked) -> &StackAutomaton<Said> {
+    pub(super) fn nodes(&self, asked: QuerySubject) -> &StackAutomaton<NodeAnswer> {
         match asked {
-            Asked::Mask => &self.mask_nodes,
-            Asked::Front | Asked::Within => &self.place_nodes,
+            QuerySubject::Mask => &self.mask_nodes,
+            QuerySubject::Front | QuerySubject::Within => &self.place_nodes,
         }
     }
 
-    fn nodes_mut(&mut self, asked: Asked) -> &mut StackAutomaton<Said> {
+    fn nodes_mut(&mut self, asked: QuerySubject) -> &mut StackAutomaton<NodeAnswer> {
         match asked {
-            Asked::Mask => &mut self.mask_nodes,
-            Asked::Front | Asked::Within => &mut self.place_nodes,
+            QuerySubject::Mask => &mut self.mask_nodes,
+            QuerySubject::Front | QuerySubject::Within => &mut self.place_nodes,
         }
     }
 
@@ -34,11 +34,11 @@ impl SuffixSets {
 
     fn add_node(
         &mut self,
-        asked: Asked,
+        asked: QuerySubject,
         Outcome { suffix_set, deferred }: Outcome,
     ) -> AutomatonNodeId {
         let missing = self.deferred.missing(deferred);
-        self.nodes_mut(asked).intern(Said { suffix_set, deferred, asked }, missing)
+        self.nodes_mut(asked).intern(NodeAnswer { suffix_set, deferred, asked }, missing)
     }
 }
 
@@ -47,9 +47,9 @@ impl Memos<'_, '_, '_> {
     /// below.
     pub(super) fn first_mask(
         &mut self,
-        Question { number, lexer, layer }: Question,
+        NodeKey { number, lexer, layer }: NodeKey,
         top: StateId,
-    ) -> Result<AutomatonNodeId, Unread> {
+    ) -> Result<AutomatonNodeId, MaskFailure> {
         if let Some(known) = self.suffix_sets.mask_nodes.first(number, top)
             && !self.suffix_sets.is_restored(known)
         {
@@ -58,7 +58,7 @@ impl Memos<'_, '_, '_> {
         let recognizer = self.fixed.recognizer;
         let in_progress = self.lexemes.in_progress(recognizer.lexer(), lexer, self.budget)?;
         let found = StackSimulation::on(self.reborrow(), top).read_mask(&in_progress, layer)?;
-        let node = self.suffix_sets.add_node(Asked::Mask, found);
+        let node = self.suffix_sets.add_node(QuerySubject::Mask, found);
         self.suffix_sets.mask_nodes.know_first(number, top, node);
         Ok(node)
     }
@@ -68,14 +68,14 @@ impl Memos<'_, '_, '_> {
         &mut self,
         place: Place,
         top: StateId,
-    ) -> Result<AutomatonNodeId, Unread> {
+    ) -> Result<AutomatonNodeId, MaskFailure> {
         let number = self.suffix_sets.places.insert_full(place).0 as u32;
         if let Some(known) = self.suffix_sets.place_nodes.first(number, top) {
             return Ok(known);
         }
         let mut found = StackSimulation::on(self.reborrow(), top).read_place(place)?;
         let asked = place.asked();
-        if asked == Asked::Front {
+        if asked == QuerySubject::Front {
             found.suffix_set =
                 self.suffix_sets.union(asked, SuffixSetId::NOTHING, &[found.suffix_set]);
         }
@@ -87,15 +87,15 @@ impl Memos<'_, '_, '_> {
     /// The node after the state that decides how one goes on.
     pub(super) fn next(
         &mut self,
-        asked: Asked,
+        asked: QuerySubject,
         node: AutomatonNodeId,
         state: StateId,
-    ) -> Result<AutomatonNodeId, Unread> {
+    ) -> Result<AutomatonNodeId, MaskFailure> {
         let nodes = self.suffix_sets.nodes(asked);
         if let Some(known) = nodes.next(node, state) {
             return Ok(known);
         }
-        let Said { suffix_set, deferred, asked } = nodes.get(node).said;
+        let NodeAnswer { suffix_set, deferred, asked } = nodes.get(node).said;
         let step = self.step(deferred, state)?;
         let more = self.suffix_sets.get(step.suffix_set).parts.clone();
         let suffix_set = self.suffix_sets.union(asked, suffix_set, &more);
@@ -109,10 +109,10 @@ impl Memos<'_, '_, '_> {
     /// many of the states that it misses were read.
     pub(super) fn read_on(
         &mut self,
-        asked: Asked,
+        asked: QuerySubject,
         mut node: AutomatonNodeId,
         mut below: impl FnMut() -> Option<StateId>,
-    ) -> Result<(Said, u32), Unread> {
+    ) -> Result<(NodeAnswer, u32), MaskFailure> {
         loop {
             let at = self.suffix_sets.nodes(asked).get(node);
             let mut deciding = None;

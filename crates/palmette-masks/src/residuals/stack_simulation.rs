@@ -13,20 +13,20 @@ use palmette_parser::lexer::LexerState;
 use palmette_parser::lr::StateId;
 use palmette_regex::expressions::ExprId;
 
-use super::deferred_reduction::{At, DeferredReduction, Outcome};
+use super::deferred_reduction::{DeferredReduction, Outcome, ReductionSite};
 use super::layer_states::LayerId;
 use super::lexeme_effect::{HeadEffect, LexemeEffect};
-use super::lexemes::{InProgress, LexemeId};
-use super::mask_failure::Unread;
+use super::lexemes::{LexemeId, LexemesInProgress};
+use super::mask_failure::MaskFailure;
 use super::place::Place;
 use super::residual_id::ResidualId;
-use super::simulation_context::{Fixed, Memos};
+use super::simulation_context::{Memos, SimulationContext};
 use super::simulation_memory::SimulationMemory;
 use crate::{NonterminalId, TerminalId};
 
 /// Continuation once a lexeme has ended.
 #[derive(Clone, Copy, Debug)]
-struct After {
+struct Continuation {
     stack: TopId,
     /// State that is pushed on the stack; `None` where the lexeme is dropped.
     to: Option<StateId>,
@@ -42,7 +42,7 @@ struct After {
 ///
 /// It takes from the budget: a unit for each lexeme that may begin and each node of a trie that is walked.
 pub(super) struct StackSimulation<'p, 'g, 'b> {
-    fixed: Fixed<'p>,
+    fixed: SimulationContext<'p>,
     memos: Memos<'p, 'g, 'b>,
     partial: PartialStack,
     memory: SimulationMemory,
@@ -59,20 +59,24 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Suffixes that are accepted at a place.
-    pub(super) fn read_place(mut self, place: Place) -> Result<Outcome, Unread> {
+    pub(super) fn read_place(mut self, place: Place) -> Result<Outcome, MaskFailure> {
         self.start(place, TopId::WHOLE);
         let found = self.find_all();
         self.finish(found)
     }
 
     /// Suffixes that are accepted once a rule's head is on the stack.
-    pub(super) fn read_reduced(mut self, at: At, head: NonterminalId) -> Result<Outcome, Unread> {
+    pub(super) fn read_reduced(
+        mut self,
+        at: ReductionSite,
+        head: NonterminalId,
+    ) -> Result<Outcome, MaskFailure> {
         let tables = self.fixed.recognizer.parser().tables();
         if let Some(target) = tables.goto(self.partial.state(TopId::WHOLE), head) {
             let stack = self.partial.push(target, TopId::WHOLE);
             match at {
-                At::Place(place) => self.start(place, stack),
-                At::Within(lexeme, terminal, layer) => {
+                ReductionSite::Place(place) => self.start(place, stack),
+                ReductionSite::Within(lexeme, terminal, layer) => {
                     self.go_on_with_terminal(stack, (terminal, layer), |_| Ok(Some(lexeme)))?;
                 }
             }
@@ -84,14 +88,18 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     /// Finds a mask, as far as the stack is known.
     pub(super) fn read_mask(
         mut self,
-        in_progress: &InProgress,
+        in_progress: &LexemesInProgress,
         layer: LayerId,
-    ) -> Result<Outcome, Unread> {
+    ) -> Result<Outcome, MaskFailure> {
         let found = self.find_mask(in_progress, layer);
         self.finish(found)
     }
 
-    fn find_mask(&mut self, in_progress: &InProgress, layer: LayerId) -> Result<(), Unread> {
+    fn find_mask(
+        &mut self,
+        in_progress: &LexemesInProgress,
+        layer: LayerId,
+    ) -> Result<(), MaskFailure> {
         self.memory.is_mask = true;
         let whole = TopId::WHOLE;
         if in_progress.fresh {
@@ -109,7 +117,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Adds the tokens that go on where lexemes begin within them.
-    fn follow_begun(&mut self) -> Result<(), Unread> {
+    fn follow_begun(&mut self) -> Result<(), MaskFailure> {
         while let Some((place, stack)) = self.memory.begins.pop() {
             if self.memory.seen.insert((place, stack)) {
                 self.along_known(place, stack)?;
@@ -128,7 +136,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Interns what was found, if it was; gives the memory back.
-    fn finish(self, found: Result<(), Unread>) -> Result<Outcome, Unread> {
+    fn finish(self, found: Result<(), MaskFailure>) -> Result<Outcome, MaskFailure> {
         let mut memory = SimulationMemory { partial: self.partial, ..self.memory };
         let suffix_sets = self.memos.suffix_sets;
         let found = found.map(|()| Outcome {
@@ -140,7 +148,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Finds how tokens go on at all places that were added.
-    fn find_all(&mut self) -> Result<(), Unread> {
+    fn find_all(&mut self) -> Result<(), MaskFailure> {
         let mut done = 0;
         while let Some(&(front, stack)) = self.memory.fronts.get(done) {
             done += 1;
@@ -158,7 +166,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Adds the suffixes that are accepted at a place as far as the stack is known, and what is deferred then.
-    fn along_known(&mut self, place: Place, stack: TopId) -> Result<(), Unread> {
+    fn along_known(&mut self, place: Place, stack: TopId) -> Result<(), MaskFailure> {
         let Some(stack) = self.settled(place, stack)? else { return Ok(()) };
         let Self { fixed, memos, partial, memory } = self;
         let (mut at, mut is_known) = (stack, true);
@@ -192,9 +200,9 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     fn go_on(
         &mut self,
         stack: TopId,
-        in_progress: &InProgress,
+        in_progress: &LexemesInProgress,
         layer: LayerId,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), MaskFailure> {
         let recognizer = self.fixed.recognizer;
         let tables = recognizer.parser().tables();
         let top = self.partial.state(stack);
@@ -236,7 +244,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         to: Option<StateId>,
         terminal: TerminalId,
         layer: LayerId,
-    ) -> After {
+    ) -> Continuation {
         let of = self.fixed.recognizer.layer();
         let newline = of.indentation.as_ref().map(|marks| marks.newline);
         let ends_line = to.is_some() && newline == Some(terminal);
@@ -250,7 +258,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         };
         let lexer = self.fixed.recognizer.lexer();
         let follows = to.is_none() && self.memos.lexemes.is_closed(lexer, terminal);
-        After { stack, to, layer, ends_line, follows: follows.then_some(terminal) }
+        Continuation { stack, to, layer, ends_line, follows: follows.then_some(terminal) }
     }
 
     /// True when the parser does not see lexemes of a terminal.
@@ -273,8 +281,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         &mut self,
         stack: TopId,
         (terminal, layer): (TerminalId, LayerId),
-        left: impl FnOnce(&mut Self) -> Result<Option<LexemeId>, Unread>,
-    ) -> Result<(), Unread> {
+        left: impl FnOnce(&mut Self) -> Result<Option<LexemeId>, MaskFailure>,
+    ) -> Result<(), MaskFailure> {
         let shifts = self.shifts(stack, Lookahead::Terminal(terminal))?;
         let after = shifts.iter().map(|&(_, base, to)| self.after(base, Some(to), terminal, layer));
         let after: Vec<_> = after.collect();
@@ -283,12 +291,12 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             return Ok(());
         }
         let Some(lexeme) = left(self)? else { return Ok(()) };
-        self.defer(At::Within(lexeme, terminal, layer));
+        self.defer(ReductionSite::Within(lexeme, terminal, layer));
         self.go_on_with_lexeme(lexeme, &after)
     }
 
     /// Shifts that are possible next, as far as the stack is known; [`defer`](Self::defer) those that are open.
-    fn shifts(&mut self, stack: TopId, next: Lookahead<'_>) -> Result<Vec<Shift>, Unread> {
+    fn shifts(&mut self, stack: TopId, next: Lookahead<'_>) -> Result<Vec<Shift>, MaskFailure> {
         let mut shifts = std::mem::take(&mut self.memory.shifts);
         shifts.clear();
         let tables = self.fixed.recognizer.parser().tables();
@@ -297,7 +305,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Defers the reductions that are open.
-    fn defer(&mut self, at: At) {
+    fn defer(&mut self, at: ReductionSite) {
         let open = self.partial.open_reductions().iter();
         self.memory.deferred.extend(open.map(|&reduction| DeferredReduction { at, reduction }));
     }
@@ -307,8 +315,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         &mut self,
         state: LexerState,
         expr: ExprId,
-        after: &[After],
-    ) -> Result<(), Unread> {
+        after: &[Continuation],
+    ) -> Result<(), MaskFailure> {
         match self.left(state, expr)? {
             Some(lexeme) => self.go_on_with_lexeme(lexeme, after),
             None => Ok(()),
@@ -316,13 +324,17 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Residual of a terminal in a state of the lexer.
-    fn left(&mut self, state: LexerState, expr: ExprId) -> Result<Option<LexemeId>, Unread> {
+    fn left(&mut self, state: LexerState, expr: ExprId) -> Result<Option<LexemeId>, MaskFailure> {
         let Memos { lexemes, budget, .. } = &mut self.memos;
         lexemes.left(self.fixed.recognizer.lexer(), state, expr, budget)
     }
 
     /// Adds the tokens that go on with a lexeme; those of a mask that end within its text are a part of their own.
-    fn go_on_with_lexeme(&mut self, lexeme: LexemeId, after: &[After]) -> Result<(), Unread> {
+    fn go_on_with_lexeme(
+        &mut self,
+        lexeme: LexemeId,
+        after: &[Continuation],
+    ) -> Result<(), MaskFailure> {
         if after.is_empty() {
             return Ok(());
         }
@@ -338,13 +350,13 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
 
     /// Adds how tokens go on at a place with all lexemes that may begin on a stack, as far as it is known. Marks of blocks come first: once
     /// one of them is shifted, the place is added anew.
-    fn begin_lexemes(&mut self, place: Place, stack: TopId) -> Result<(), Unread> {
+    fn begin_lexemes(&mut self, place: Place, stack: TopId) -> Result<(), MaskFailure> {
         let recognizer = self.fixed.recognizer;
         let marks = self.memos.suffix_sets.layer_states.get(place.layer).marks;
         if let Some(mark) = recognizer.layer().mark(marks) {
             let layer = self.memos.suffix_sets.layer_states.after_mark(place.layer);
             let shifts = self.shifts(stack, Lookahead::Terminal(mark))?;
-            self.defer(At::Place(place));
+            self.defer(ReductionSite::Place(place));
             for &(_, base, to) in &shifts {
                 let next = self.partial.push(to, base);
                 self.start(Place { layer, ..place }, next);
@@ -363,7 +375,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         };
         let mut shifts =
             self.shifts(stack, viable.as_deref().map_or(Lookahead::Any, Lookahead::OneOf))?;
-        self.defer(At::Place(place));
+        self.defer(ReductionSite::Place(place));
         shifts.sort_unstable();
         let mut after = Vec::new();
         for of_terminal in shifts.chunk_by(|(a, ..), (b, ..)| a == b) {
@@ -397,8 +409,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         &mut self,
         place: Place,
         terminal: TerminalId,
-        after: &[After],
-    ) -> Result<(), Unread> {
+        after: &[Continuation],
+    ) -> Result<(), MaskFailure> {
         let Some(lexeme) = self.begun(place, terminal)? else { return Ok(()) };
         let Some(first) = place.before else { return self.go_on_at(place, lexeme, after) };
         if after[0].ends_line || self.fixed.lexemes[lexeme.index()].looks_behind {
@@ -418,8 +430,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         first: LexemeId,
         front: Place,
         terminal: TerminalId,
-        after: &[After],
-    ) -> Result<(), Unread> {
+        after: &[Continuation],
+    ) -> Result<(), MaskFailure> {
         let fixed = self.fixed;
         let first = fixed.lexemes[first.index()].whole.expect("only one residual is joined");
         let ended = fixed.residuals.ends(first);
@@ -436,7 +448,12 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Adds how tokens go on at a place with a lexeme.
-    fn go_on_at(&mut self, place: Place, lexeme: LexemeId, after: &[After]) -> Result<(), Unread> {
+    fn go_on_at(
+        &mut self,
+        place: Place,
+        lexeme: LexemeId,
+        after: &[Continuation],
+    ) -> Result<(), MaskFailure> {
         match place.is_front() {
             true => self.at_front(place, lexeme, after),
             false => self.begin_at(place, lexeme, after),
@@ -444,7 +461,11 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// A terminal before its first byte; `None` where it cannot begin.
-    fn begun(&mut self, place: Place, terminal: TerminalId) -> Result<Option<LexemeId>, Unread> {
+    fn begun(
+        &mut self,
+        place: Place,
+        terminal: TerminalId,
+    ) -> Result<Option<LexemeId>, MaskFailure> {
         let Memos { lexemes, budget, .. } = &mut self.memos;
         let at = (place.context, place.condition);
         lexemes.begun(self.fixed.recognizer, terminal, at, budget)
@@ -452,7 +473,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
 
     /// The stack on which a lexeme begins at a place: where the topmost state decides its context, after the reductions that need no
     /// lookahead; `None` where that is not known, which is then deferred, or there is none.
-    fn settled(&mut self, place: Place, stack: TopId) -> Result<Option<TopId>, Unread> {
+    fn settled(&mut self, place: Place, stack: TopId) -> Result<Option<TopId>, MaskFailure> {
         let recognizer = self.fixed.recognizer;
         if recognizer.contexts().is_none() || place.context.is_some() {
             return Ok(Some(stack));
@@ -461,14 +482,21 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             Settled::On(stack) => Some(stack),
             Settled::Nowhere => None,
             Settled::After(reduction) => {
-                self.memory.deferred.push(DeferredReduction { at: At::Place(place), reduction });
+                self.memory
+                    .deferred
+                    .push(DeferredReduction { at: ReductionSite::Place(place), reduction });
                 None
             }
         })
     }
 
     /// Adds the tokens that begin with what is left of a lexeme.
-    fn at_front(&mut self, front: Place, id: LexemeId, after: &[After]) -> Result<(), Unread> {
+    fn at_front(
+        &mut self,
+        front: Place,
+        id: LexemeId,
+        after: &[Continuation],
+    ) -> Result<(), MaskFailure> {
         self.memos.budget.spend(1)?;
         let lexeme = &self.fixed.lexemes[id.index()];
         if after[0].ends_line {
@@ -493,8 +521,12 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Adds the fronts after a line's end of which nothing is to come.
-    fn start_after_line(&mut self, lexeme: LexemeId, after: &[After]) -> Result<(), Unread> {
-        let Fixed { recognizer, residuals, .. } = self.fixed;
+    fn start_after_line(
+        &mut self,
+        lexeme: LexemeId,
+        after: &[Continuation],
+    ) -> Result<(), MaskFailure> {
+        let SimulationContext { recognizer, residuals, .. } = self.fixed;
         let Memos { lexemes, suffix_sets, budget, .. } = &mut self.memos;
         let whole = lexemes.whole_residual(recognizer.lexer(), lexeme, budget)?;
         let Some(condition) = whole.and_then(|whole| residuals.ends(whole)) else { return Ok(()) };
@@ -512,14 +544,19 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     ///
     /// PERF: after a space any word may come, and so most of what is left of the tokens that begin with one. As a part of the lexeme that
     /// comes next these are found once for all stacks.
-    fn is_joined(&mut self, whole: ResidualId) -> Result<bool, Unread> {
-        let Fixed { residuals, trie, num_words, .. } = self.fixed;
+    fn is_joined(&mut self, whole: ResidualId) -> Result<bool, MaskFailure> {
+        let SimulationContext { residuals, trie, num_words, .. } = self.fixed;
         let effect = residuals.effect(trie, num_words, whole, self.memos.budget)?;
         Ok(effect.consumed.is_sparse() && effect.suffixes.iter().any(|ended| ended.are_many))
     }
 
     /// Adds how tokens go on at a place with a lexeme, taken as it is.
-    fn begin_at(&mut self, place: Place, lexeme: LexemeId, after: &[After]) -> Result<(), Unread> {
+    fn begin_at(
+        &mut self,
+        place: Place,
+        lexeme: LexemeId,
+        after: &[Continuation],
+    ) -> Result<(), MaskFailure> {
         self.memos.budget.spend(1)?;
         let ends_line = after.first().is_some_and(|after| after.ends_line);
         let effect = self.memos.lexeme_effect(place.suffix, lexeme, ends_line)?;
@@ -557,9 +594,9 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     fn end_at(
         &mut self,
         place: Place,
-        (after, line): (After, Line),
+        (after, line): (Continuation, Line),
         next: TopId,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), MaskFailure> {
         let states = &mut self.memos.suffix_sets.layer_states;
         let layer = match after.ends_line {
             true => states.after_line(self.fixed.recognizer.layer(), after.layer, line),
@@ -574,7 +611,11 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 
     /// Adds the tokens consumed whole by a residual, and the places where its lexeme has ended within others.
-    fn consumed(&mut self, residual: ResidualId, after: &[After]) -> Result<(), Unread> {
+    fn consumed(
+        &mut self,
+        residual: ResidualId,
+        after: &[Continuation],
+    ) -> Result<(), MaskFailure> {
         if !self.memory.found.consuming.contains(&residual) {
             self.memory.found.consuming.push(residual);
         }
@@ -591,7 +632,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
     }
 }
 
-impl After {
+impl Continuation {
     /// The stack on which the next lexeme begins.
     fn stack(self, partial: &mut PartialStack) -> TopId {
         self.to.map_or(self.stack, |to| partial.push(to, self.stack))

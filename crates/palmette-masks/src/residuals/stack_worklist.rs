@@ -12,9 +12,9 @@ use palmette_parser::lr::{StateId, Tables};
 
 use super::Residuals;
 use super::deferred_reduction::DeferredId;
-use super::mask_failure::Unread;
+use super::mask_failure::MaskFailure;
 use super::mask_reading::Reading;
-use super::node_answer::{Asked, Question};
+use super::node_answer::{NodeKey, QuerySubject};
 use super::simulation_context::Memos;
 use super::suffix_set::SuffixSetId;
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
@@ -70,7 +70,7 @@ const MAX_OPEN: usize = 1 << 17;
 const MAX_BELOW: usize = 1 << 20;
 
 /// A node that was looked at.
-struct Looked {
+struct VisitedNode {
     node: AutomatonNodeId,
     missing: u32,
     suffix_set: SuffixSetId,
@@ -81,12 +81,12 @@ impl<'b> Reading<'_, 'b> {
     /// Finds a node of masks.
     fn look(
         self,
-        find: impl FnOnce(&mut Memos<'_, '_, 'b>) -> Result<AutomatonNodeId, Unread>,
-    ) -> Result<Looked, Unread> {
+        find: impl FnOnce(&mut Memos<'_, '_, 'b>) -> Result<AutomatonNodeId, MaskFailure>,
+    ) -> Result<VisitedNode, MaskFailure> {
         self.memos(|mut memos| {
             let node = find(&mut memos)?;
             let &AutomatonNode { said, missing, .. } = memos.suffix_sets.of_masks().get(node);
-            Ok(Looked { node, missing, suffix_set: said.suffix_set, deferred: said.deferred })
+            Ok(VisitedNode { node, missing, suffix_set: said.suffix_set, deferred: said.deferred })
         })
     }
 }
@@ -130,10 +130,10 @@ impl StackWorklist {
     /// When the budget is used up; work that was called off is begun again by the next call.
     pub(crate) fn look_at_lexeme(
         &mut self,
-        question: Question,
+        question: NodeKey,
         top: StateId,
         reading: Reading<'_, '_>,
-    ) -> Result<Option<SuffixSetId>, Unread> {
+    ) -> Result<Option<SuffixSetId>, MaskFailure> {
         self.turn_to(&reading);
         let found = reading.look(|memos| memos.first_mask(question, top))?;
         Ok(self.go_below(found, top))
@@ -143,7 +143,10 @@ impl StackWorklist {
     ///
     /// # Errors
     /// As [`look_at_lexeme`](Self::look_at_lexeme).
-    pub(crate) fn look(&mut self, reading: Reading<'_, '_>) -> Result<Option<SuffixSetId>, Unread> {
+    pub(crate) fn look(
+        &mut self,
+        reading: Reading<'_, '_>,
+    ) -> Result<Option<SuffixSetId>, MaskFailure> {
         self.turn_to(&reading);
         if let Some(&(deferred, state)) = self.deferred.open.front() {
             let (next, missing) = reading.memos(|mut memos| {
@@ -158,14 +161,14 @@ impl StackWorklist {
             return Ok(None);
         }
         let Some(&(node, state)) = self.nodes.open.front() else { return Ok(None) };
-        let found = reading.look(|memos| memos.next(Asked::Mask, node, state))?;
+        let found = reading.look(|memos| memos.next(QuerySubject::Mask, node, state))?;
         self.nodes.open.pop_front();
         Ok(self.go_below(found, state))
     }
 
     /// Adds what may come below a node that was found by reading a state.
-    fn go_below(&mut self, found: Looked, state: StateId) -> Option<SuffixSetId> {
-        let Looked { node, missing, suffix_set, deferred } = found;
+    fn go_below(&mut self, found: VisitedNode, state: StateId) -> Option<SuffixSetId> {
+        let VisitedNode { node, missing, suffix_set, deferred } = found;
         if missing == 0 {
             return Some(suffix_set);
         }

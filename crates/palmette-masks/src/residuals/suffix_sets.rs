@@ -12,8 +12,8 @@ use super::deferred_reduction::DeferredSets;
 use super::layer_states::LayerStates;
 use super::lexeme_effect::LexemeEffects;
 use super::lexemes::LexemeId;
-use super::node_answer::{Asked, Said};
-use super::place::{ExceptId, Place};
+use super::node_answer::{NodeAnswer, QuerySubject};
+use super::place::{ExceptionsId, Place};
 use super::simulation_memory::SimulationMemory;
 use super::suffix_set::{SuffixSet, SuffixSetId};
 use crate::stack_automaton::{AutomatonNodeId, StackAutomaton};
@@ -25,13 +25,13 @@ pub(crate) struct SuffixSets {
     suffix_sets: IndexSet<SuffixSet>,
     /// Places by their numbers in the nodes.
     pub(super) places: IndexSet<Place>,
-    pub(super) place_nodes: StackAutomaton<Said>,
-    pub(super) mask_nodes: StackAutomaton<Said>,
+    pub(super) place_nodes: StackAutomaton<NodeAnswer>,
+    pub(super) mask_nodes: StackAutomaton<NodeAnswer>,
     pub(super) deferred: DeferredSets,
     pub(super) effects: LexemeEffects,
     pub(crate) layer_states: LayerStates,
     /// Suffix sets without exceptions.
-    without: HashMap<(SuffixSetId, ExceptId), SuffixSetId>,
+    without: HashMap<(SuffixSetId, ExceptionsId), SuffixSetId>,
     /// Tokens that end within a lexeme's text, by lexeme.
     texts: HashMap<LexemeId, SuffixSetId>,
     /// Memory that the suffix sets own.
@@ -68,7 +68,7 @@ impl SuffixSets {
             + self.deferred.memory_bytes()
             + self.effects.memory_bytes()
             + self.layer_states.memory_bytes()
-            + table_bytes::<(SuffixSetId, ExceptId, SuffixSetId)>(self.without.len())
+            + table_bytes::<(SuffixSetId, ExceptionsId, SuffixSetId)>(self.without.len())
             + table_bytes::<(LexemeId, SuffixSetId)>(self.texts.len())
             + self.bytes
     }
@@ -78,12 +78,12 @@ impl SuffixSets {
     }
 
     /// Stack automaton of masks, by lexeme in progress.
-    pub(crate) fn of_masks(&self) -> &StackAutomaton<Said> {
+    pub(crate) fn of_masks(&self) -> &StackAutomaton<NodeAnswer> {
         &self.mask_nodes
     }
 
     /// Stack automaton of masks, to be added to.
-    pub(crate) fn of_masks_mut(&mut self) -> &mut StackAutomaton<Said> {
+    pub(crate) fn of_masks_mut(&mut self) -> &mut StackAutomaton<NodeAnswer> {
         &mut self.mask_nodes
     }
 
@@ -96,7 +96,7 @@ impl SuffixSets {
         let restored = SuffixSet { restored: Some(number), ..SuffixSet::default() };
         let suffix_set = self.intern(restored);
         let deferred = self.deferred.intern(&mut Vec::new());
-        let said = Said { suffix_set, deferred, asked: Asked::Mask };
+        let said = NodeAnswer { suffix_set, deferred, asked: QuerySubject::Mask };
         (self.mask_nodes.intern(said, missing), suffix_set)
     }
 
@@ -111,7 +111,7 @@ impl SuffixSets {
     pub(super) fn without(
         &mut self,
         suffix_set: SuffixSetId,
-        except: ExceptId,
+        except: ExceptionsId,
         residuals: &Residuals,
     ) -> SuffixSetId {
         if let Some(&known) = self.without.get(&(suffix_set, except)) {
@@ -144,7 +144,7 @@ impl SuffixSets {
     /// One suffix set with others.
     pub(super) fn union(
         &mut self,
-        asked: Asked,
+        asked: QuerySubject,
         one: SuffixSetId,
         others: &[SuffixSetId],
     ) -> SuffixSetId {
@@ -154,11 +154,11 @@ impl SuffixSets {
         let mut union = self.get(one).clone();
         for &other in others {
             match asked {
-                Asked::Mask => self.add_part(&mut union, other),
-                Asked::Front | Asked::Within => self.add_tokens(&mut union, other),
+                QuerySubject::Mask => self.add_part(&mut union, other),
+                QuerySubject::Front | QuerySubject::Within => self.add_tokens(&mut union, other),
             }
         }
-        if asked == Asked::Front {
+        if asked == QuerySubject::Front {
             union.tokens.iter_mut().for_each(|(_, left)| *left = 0);
         }
         self.intern(union)

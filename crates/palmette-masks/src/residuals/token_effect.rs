@@ -16,17 +16,17 @@ pub(super) struct TokenEffect {
     /// The tokens after which the lexeme goes on, or has just ended.
     pub(super) consumed: Row,
     /// Suffix tries of the tokens within which the lexeme may end, not at their front.
-    pub(super) suffixes: Box<[Ended]>,
+    pub(super) suffixes: Box<[EndGroup]>,
     /// The nodes of the vocabulary's trie where it may have, with more to come; ascending. Not told of guarded residuals.
     pub(super) ends: Option<Box<[u32]>>,
 }
 
 /// Ends of a lexeme within tokens that ask the same of what follows.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct EndGroup {
     pub(super) suffixes: SuffixId,
     /// Tokens that do not count.
-    pub(super) except: Option<Arc<Except>>,
+    pub(super) except: Option<Arc<Exceptions>>,
     pub(super) condition: ExprId,
     /// True when tokens go on from there in many ways.
     pub(super) are_many: bool,
@@ -50,12 +50,12 @@ impl TokenEffect {
 
 /// Tokens of a trie of suffixes that do not count, each with the length of its suffix.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Except {
+pub(super) struct Exceptions {
     /// Ascending.
     pub(super) tokens: Box<[(TokenId, u32)]>,
 }
 
-impl Except {
+impl Exceptions {
     /// True when the token does not count where so many bytes are left of it.
     pub(super) fn contains(&self, token: TokenId, left: u32) -> bool {
         self.tokens.binary_search(&(token, left)).is_ok()

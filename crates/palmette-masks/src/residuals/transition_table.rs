@@ -8,12 +8,12 @@ use super::residual_id::ResidualId;
 
 /// A residual that a walk has met. A number into [`Transitions`](super::transitions::Transitions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Local(pub(super) u16);
+pub(super) struct LocalId(pub(super) u16);
 
 /// Transitions met by walks that have ended.
 #[derive(Debug, Default)]
 pub(super) struct TransitionTable {
-    pub(super) numbers: HashMap<ResidualId, Local>,
+    pub(super) numbers: HashMap<ResidualId, LocalId>,
     pub(super) known: Vec<KnownResidual>,
     /// Rows by residual and byte: [`UNASKED`], [`NOWHERE`], or a local number after [`FIRST`].
     pub(super) rows: Vec<[u16; 256]>,

@@ -6,9 +6,9 @@ use palmette_regex::expressions::ExprId;
 
 use super::Residuals;
 use super::byte_groups::{Groups, group_bit};
-use super::mask_failure::Unread;
+use super::mask_failure::MaskFailure;
 use super::residual_id::ResidualId;
-use super::transition_table::{FIRST, KnownResidual, Local, NOWHERE, TransitionTable, UNASKED};
+use super::transition_table::{FIRST, KnownResidual, LocalId, NOWHERE, TransitionTable, UNASKED};
 use crate::Budget;
 
 /// Transitions that a walk asks for: a step is one look-up. The table is kept for later walks, which are likely to
@@ -34,14 +34,14 @@ impl<'a> Transitions<'a> {
     ///
     /// # Errors
     /// When a walk meets too many.
-    pub(super) fn number(&mut self, residual: ResidualId) -> Result<Local, Unread> {
+    pub(super) fn number(&mut self, residual: ResidualId) -> Result<LocalId, MaskFailure> {
         if let Some(&known) = self.table.numbers.get(&residual) {
             return Ok(known);
         }
         if self.table.known.len() >= usize::from(u16::MAX - FIRST) {
-            return Err(Unread::BeyondLimits);
+            return Err(MaskFailure::BeyondLimits);
         }
-        let number = Local(self.table.known.len() as u16);
+        let number = LocalId(self.table.known.len() as u16);
         let ends = self.residuals.ends(residual);
         self.table.known.push(KnownResidual { residual, ends, incomplete: Groups::MAX });
         self.table.rows.push([UNASKED; 256]);
@@ -50,17 +50,17 @@ impl<'a> Transitions<'a> {
     }
 
     /// The residual of a number.
-    pub(super) fn residual(&self, local: Local) -> ResidualId {
+    pub(super) fn residual(&self, local: LocalId) -> ResidualId {
         self.table.known[usize::from(local.0)].residual
     }
 
     /// True when the lexeme may end here.
-    pub(super) fn ends(&self, local: Local) -> bool {
+    pub(super) fn ends(&self, local: LocalId) -> bool {
         self.ends_if(local).is_some()
     }
 
     /// Condition that an end of the lexeme puts on what follows; `None` where it cannot end here.
-    pub(super) fn ends_if(&self, local: Local) -> Option<ExprId> {
+    pub(super) fn ends_if(&self, local: LocalId) -> Option<ExprId> {
         self.table.known[usize::from(local.0)].ends
     }
 
@@ -68,14 +68,14 @@ impl<'a> Transitions<'a> {
     #[inline]
     pub(super) fn advance(
         &mut self,
-        from: Local,
+        from: LocalId,
         byte: u8,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<Local>, Unread> {
+    ) -> Result<Option<LocalId>, MaskFailure> {
         match self.table.rows[usize::from(from.0)][usize::from(byte)] {
             UNASKED => self.find(from, byte, budget),
             NOWHERE => Ok(None),
-            found => Ok(Some(Local(found - FIRST))),
+            found => Ok(Some(LocalId(found - FIRST))),
         }
     }
 
@@ -83,10 +83,10 @@ impl<'a> Transitions<'a> {
     #[inline]
     pub(super) fn advance_if(
         &mut self,
-        from: Option<Local>,
+        from: Option<LocalId>,
         byte: u8,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<Local>, Unread> {
+    ) -> Result<Option<LocalId>, MaskFailure> {
         match from {
             Some(from) => self.advance(from, byte, budget),
             None => Ok(None),
@@ -96,10 +96,10 @@ impl<'a> Transitions<'a> {
     #[cold]
     fn find(
         &mut self,
-        from: Local,
+        from: LocalId,
         byte: u8,
         budget: &mut Budget<'_>,
-    ) -> Result<Option<Local>, Unread> {
+    ) -> Result<Option<LocalId>, MaskFailure> {
         let residual = self.residual(from);
         let found = match self.residuals.advance(residual, byte, budget)? {
             Some(residual) => Some(self.number(residual)?),
@@ -113,10 +113,10 @@ impl<'a> Transitions<'a> {
     /// Asks for the steps by all bytes but those of some groups.
     pub(super) fn complete(
         &mut self,
-        from: Local,
+        from: LocalId,
         but: Groups,
         budget: &mut Budget<'_>,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), MaskFailure> {
         if self.table.known[usize::from(from.0)].incomplete & !but == 0 {
             return Ok(());
         }

@@ -4,4 +4,4 @@ mod fingerprint;
 mod spellings;
 
 pub use fingerprint::VocabularyFingerprint;
-pub use spellings::{Numbered, Spellings};
+pub use spellings::{NumberedTokens, Spellings};

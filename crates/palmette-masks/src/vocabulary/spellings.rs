@@ -5,7 +5,7 @@ use palmette_regex::tokens::{NUMBER_BYTES, NUMBER_MARK, spelled_number};
 
 /// The tokens whose numbers are spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Numbered {
+pub enum NumberedTokens {
     /// Special tokens, which have no other spelling.
     Special,
     /// All, text besides: for grammars that ask for tokens with text by name or number.
@@ -20,12 +20,12 @@ pub enum Numbered {
 #[derive(Clone, Debug)]
 pub struct Spellings {
     numbers: Vec<[u8; NUMBER_BYTES]>,
-    numbered: Numbered,
+    numbered: NumberedTokens,
 }
 
 impl Spellings {
     /// The spellings of a vocabulary.
-    pub fn new(vocabulary: &Vocabulary, numbered: Numbered) -> Self {
+    pub fn new(vocabulary: &Vocabulary, numbered: NumberedTokens) -> Self {
         let tokens = (0..vocabulary.num_tokens() as u32).map(TokenId);
         Self { numbers: tokens.map(spelled_number).collect(), numbered }
     }
@@ -38,7 +38,7 @@ impl Spellings {
     ) -> impl Iterator<Item = &'s [u8]> {
         let text = vocabulary.text(token);
         let is_text = !text.is_empty();
-        let has_number = !is_text || self.numbered == Numbered::All;
+        let has_number = !is_text || self.numbered == NumberedTokens::All;
         let number = has_number.then(|| &self.numbers[token.index()][..]);
         let text = (is_text && !text.contains(&NUMBER_MARK)).then_some(text);
         text.into_iter().chain(number)

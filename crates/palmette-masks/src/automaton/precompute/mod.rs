@@ -14,7 +14,7 @@ use palmette_parser::recognizer::{Position, Recognizer, RecognizerError, Recogni
 
 use super::memo::Memo;
 use super::{FoundMasks, MaskAutomaton, WhenFull};
-use crate::residuals::{StackWorklist, Unread};
+use crate::residuals::{MaskFailure, StackWorklist};
 use crate::{Budget, Interrupted};
 use worklist::{LexemeOnTop, Visit, Worklist};
 
@@ -107,11 +107,11 @@ impl<'a> Precompute<'a> {
             drop(memo);
             match made {
                 Ok(()) => return Ok(true),
-                Err(Unread::BeyondLimits) => {
+                Err(MaskFailure::BeyondLimits) => {
                     self.worklist.visit_positions();
                     return Ok(false);
                 }
-                Err(Unread::Interrupted(why)) => {
+                Err(MaskFailure::Interrupted(why)) => {
                     if budget.gives_up(why, &mut tries)? {
                         return Ok(false);
                     }
@@ -129,8 +129,8 @@ impl<'a> Precompute<'a> {
             while left > 0 {
                 match memo.look_at_stack(recognizer, vocabulary, &mut self.stacks, budget) {
                     Ok(()) => {}
-                    Err(Unread::BeyondLimits) => self.stacks.skip(),
-                    Err(Unread::Interrupted(why)) => {
+                    Err(MaskFailure::BeyondLimits) => self.stacks.skip(),
+                    Err(MaskFailure::Interrupted(why)) => {
                         drop(memo);
                         if budget.gives_up(why, &mut tries)? {
                             self.stacks.skip();

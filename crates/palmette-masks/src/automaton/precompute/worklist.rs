@@ -24,7 +24,7 @@ pub(super) struct Worklist {
     /// The length of the longest token.
     longest: u32,
     /// Entries by what their bytes cost, and when they were found.
-    open: BTreeMap<(Cost, usize), Open>,
+    open: BTreeMap<(Cost, usize), OpenVisit>,
     num_added: usize,
     /// Lexemes in progress, as they go on for the longest token, with topmost states.
     seen: HashSet<LexemeOnTop>,
@@ -33,7 +33,7 @@ pub(super) struct Worklist {
     /// PERF: there are hundreds of thousands, and keys are several lists each; to drop so many keeps the allocator busy, for which other
     /// threads seemed to wait for tens of milliseconds.
     seen_stacks: HashSet<u128>,
-    on_top: HashMap<StateId, OnTop>,
+    on_top: HashMap<StateId, LexemeOnState>,
     steps: HashMap<LexerState, Arc<[Step]>>,
     positions: Positions,
 }
@@ -50,14 +50,14 @@ enum Positions {
 
 /// Lexemes met with a state on top.
 #[derive(Debug, Default)]
-struct OnTop {
+struct LexemeOnState {
     stacks: Vec<Stacks>,
-    ended: Vec<Ended>,
+    ended: Vec<EndedTerminal>,
 }
 
 /// A terminal whose lexemes may end.
 #[derive(Clone, Copy, Debug)]
-struct Ended {
+struct EndedTerminal {
     terminal: TerminalId,
     /// State in which the next lexeme begins, whatever the parser takes there.
     next: LexerState,
@@ -70,7 +70,7 @@ struct Ended {
 
 /// To be visited.
 #[derive(Debug)]
-struct Open {
+struct OpenVisit {
     token: Token,
     what: What,
 }
@@ -142,7 +142,7 @@ impl Worklist {
 
     /// About how much memory it takes.
     pub(super) fn bytes(&self) -> usize {
-        self.open.len() * size_of::<((Cost, usize), Open)>()
+        self.open.len() * size_of::<((Cost, usize), OpenVisit)>()
             + self.seen.len() * 2 * size_of::<LexemeOnTop>()
             + self.seen_stacks.len() * (2 * size_of::<u128>() + STACKS_BYTES)
     }
@@ -179,7 +179,7 @@ impl Worklist {
         scratch: &mut RecognizerScratch,
         budget: &mut Budget<'_>,
     ) -> Result<Option<Visit>, RecognizerError> {
-        let Some(((cost, _), Open { token, what })) = self.open.pop_first() else {
+        let Some(((cost, _), OpenVisit { token, what })) = self.open.pop_first() else {
             return Ok(None);
         };
         let before = self.num_added;
@@ -252,10 +252,16 @@ impl Worklist {
             if number > 0 {
                 self.visit_positions();
             }
-            let OnTop { stacks, ended } = self.on_top.entry(top).or_default();
+            let LexemeOnState { stacks, ended } = self.on_top.entry(top).or_default();
             let known = ended.iter().position(|one| (one.terminal, one.next) == (terminal, next));
             let at = known.unwrap_or_else(|| {
-                ended.push(Ended { terminal, next, cost, token, goes_on: ByteSet::default() });
+                ended.push(EndedTerminal {
+                    terminal,
+                    next,
+                    cost,
+                    token,
+                    goes_on: ByteSet::default(),
+                });
                 ended.len() - 1
             });
             let goes_on = ended[at].goes_on.unite(&bytes);
@@ -281,10 +287,10 @@ impl Worklist {
         &mut self,
         recognizer: &Recognizer,
         stacks: &Stacks,
-        ended: &Ended,
+        ended: &EndedTerminal,
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
-        let &Ended { terminal, next, cost, token, goes_on } = ended;
+        let &EndedTerminal { terminal, next, cost, token, goes_on } = ended;
         let after = recognizer.after(stacks, terminal, next, scratch)?;
         for (number, (lexer, stacks)) in after.enumerate() {
             let mut several = number > 0 || stacks.states().nth(1).is_some();
@@ -347,7 +353,7 @@ impl Worklist {
     }
 
     fn push(&mut self, cost: Cost, token: Token, what: What) {
-        self.open.insert((cost, self.num_added), Open { token, what });
+        self.open.insert((cost, self.num_added), OpenVisit { token, what });
         self.num_added += 1;
     }
 
