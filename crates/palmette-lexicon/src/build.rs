@@ -121,7 +121,7 @@ impl LexiconBuilder {
     /// [`finish`](Self::finish) that is shown each stage as it begins, and called off by `false`;
     /// it then gives `None`.
     pub fn finish_while(self, mut goes_on: impl FnMut(BuildStage) -> bool) -> Option<Lexicon> {
-        // PERF: what is read next is asked for some texts ahead.
+        // PERF: a text's place, and then its bytes, are asked for some texts ahead.
         const AHEAD: usize = 16;
         if !goes_on(BuildStage::Sorting) {
             return None;
@@ -133,6 +133,9 @@ impl LexiconBuilder {
         }
         let mut writer = Writer::with_capacity(order.len(), texts.bytes.len() / 2);
         for (at, entry) in order.iter().enumerate() {
+            if let Some(ahead) = order.get(at + 2 * AHEAD) {
+                prefetch(&texts.ends, ahead.text() as usize);
+            }
             if let Some(ahead) = order.get(at + AHEAD) {
                 let start = (ahead.text() as usize).checked_sub(1).map_or(0, |at| texts.ends[at]);
                 prefetch(&texts.bytes, start as usize);

@@ -2,12 +2,12 @@
 
 use crate::arrays::{Prefix, StringsView};
 use crate::cursor::{Phase, Place};
-use crate::selection::Chosen;
+use crate::selection::RankFilter;
 use crate::spelling::Spelling;
 
 /// Adds the bytes that the spellings of all chosen strings have from a place on, up to where they
 /// part or one ends.
-pub(crate) fn forced<C: Chosen>(
+pub(crate) fn forced<C: RankFilter>(
     strings: StringsView<'_>,
     chosen: C,
     spelling: Spelling,
@@ -56,7 +56,7 @@ pub(crate) fn forced<C: Chosen>(
 
 /// Adds the bytes that escapes of all bytes by which chosen strings go on begin with; none where
 /// one is no escape.
-fn common_escape<C: Chosen>(
+fn common_escape<C: RankFilter>(
     strings: StringsView<'_>,
     chosen: C,
     spelling: Spelling,
@@ -81,7 +81,7 @@ fn common_escape<C: Chosen>(
 
 /// The prefix after the only escape that goes on as begun, whose remainder is added; `None` where
 /// there are several, and what these have alike is added.
-fn only_escape<C: Chosen>(
+fn only_escape<C: RankFilter>(
     strings: StringsView<'_>,
     chosen: C,
     spelling: Spelling,

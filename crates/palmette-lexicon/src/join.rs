@@ -6,7 +6,7 @@ use palmette_core::{Budget, Interrupted};
 use smallvec::SmallVec;
 
 use crate::arrays::{Prefix, StringsView, Tail};
-use crate::selection::Chosen;
+use crate::selection::RankFilter;
 use crate::spelling::Spelling;
 
 /// Chosen strings of a range up to this number are followed one by one.
@@ -44,11 +44,11 @@ pub(crate) struct Join<'a, 'b, C, S> {
     pub(crate) chosen: C,
     pub(crate) sink: S,
     pub(crate) budget: &'a mut Budget<'b>,
-    pub(crate) open: Open<'a>,
+    pub(crate) open: Frames<'a>,
 }
 
 /// Ranges whose children are being gone through.
-pub(crate) type Open<'a> = SmallVec<[Frame<'a>; 12]>;
+pub(crate) type Frames<'a> = SmallVec<[Frame<'a>; 12]>;
 
 /// A range beside a node of the vocabulary's trie, some of its children done.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +67,7 @@ pub(crate) struct Frame<'a> {
     done: u32,
 }
 
-impl<'a, C: Chosen, S: Sink> Join<'a, '_, C, S> {
+impl<'a, C: RankFilter, S: Sink> Join<'a, '_, C, S> {
     /// Joins the strings of a prefix with the tokens strictly below a node.
     ///
     /// # Errors
@@ -299,7 +299,7 @@ impl<'a, C: Chosen, S: Sink> Join<'a, '_, C, S> {
 /// The next child of a frame's range that has a chosen string: its ranks, and its byte, or `None`
 /// where its one string ends.
 #[inline]
-fn next_child<C: Chosen>(
+fn next_child<C: RankFilter>(
     strings: StringsView<'_>,
     chosen: C,
     frame: &Frame<'_>,

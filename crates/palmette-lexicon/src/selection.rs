@@ -16,8 +16,8 @@ pub enum Selection {
     List(Arc<[u32]>),
 }
 
-/// Ranks that are asked for in ascending order.
-pub(crate) trait Chosen: Copy {
+/// A filter of ranks that joins ask, mostly in ascending order.
+pub(crate) trait RankFilter: Copy {
     /// Whether every rank is chosen.
     const IS_ALL: bool;
 
@@ -31,11 +31,11 @@ pub(crate) trait Chosen: Copy {
     fn estimate(self, from: usize, to: usize) -> usize;
 }
 
-/// All ranks.
+/// The filter that chooses all ranks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct All;
+pub(crate) struct EveryRank;
 
-impl Chosen for All {
+impl RankFilter for EveryRank {
     const IS_ALL: bool = true;
 
     #[inline(always)]
@@ -52,7 +52,7 @@ impl Chosen for All {
     }
 }
 
-impl Chosen for &RankSet {
+impl RankFilter for &RankSet {
     const IS_ALL: bool = false;
 
     #[inline]
@@ -71,7 +71,7 @@ impl Chosen for &RankSet {
     }
 }
 
-impl Chosen for &[u32] {
+impl RankFilter for &[u32] {
     const IS_ALL: bool = false;
 
     #[inline]
@@ -93,11 +93,11 @@ impl Chosen for &[u32] {
 }
 
 /// Evaluates an expression with the ranks of a selection, whatever its kind.
-macro_rules! with_chosen {
+macro_rules! with_filter {
     ($selection:expr, $chosen:ident => $value:expr) => {
         match $selection {
             $crate::selection::Selection::All => {
-                let $chosen = $crate::selection::All;
+                let $chosen = $crate::selection::EveryRank;
                 $value
             }
             $crate::selection::Selection::Ranks(ranks) => {
@@ -111,4 +111,4 @@ macro_rules! with_chosen {
         }
     };
 }
-pub(crate) use with_chosen;
+pub(crate) use with_filter;

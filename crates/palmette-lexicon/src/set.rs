@@ -8,9 +8,9 @@ use palmette_core::{Budget, Cursor, Interrupted, MemberId, MemberSet, Vocabulary
 use crate::arrays::{Prefix, StringsView};
 use crate::cursor::{Phase, Place};
 use crate::forced::forced;
-use crate::join::{Join, Open, Sink};
+use crate::join::{Frames, Join, Sink};
 use crate::lexicon::Lexicon;
-use crate::selection::{All, Chosen, Selection, with_chosen};
+use crate::selection::{EveryRank, RankFilter, Selection, with_filter};
 use crate::spelling::{Spelling, begun_after};
 use crate::tables::{HOT_STRINGS, Key, Table, TableSink};
 
@@ -127,7 +127,7 @@ impl LexiconSet {
     /// Whether a prefix has a member.
     #[inline]
     fn is_any(&self, at: Prefix) -> bool {
-        with_chosen!(&self.selection, chosen => chosen.next(at.lo, at.hi).is_some())
+        with_filter!(&self.selection, chosen => chosen.next(at.lo, at.hi).is_some())
     }
 
     /// The prefix that is one byte longer, where it has a member.
@@ -214,11 +214,11 @@ impl MemberSet for LexiconSet {
                 Ok(())
             }
             Phase::Inside => {
-                with_chosen!(&self.selection, chosen => effect.inside(chosen, place.at, into, budget))
+                with_filter!(&self.selection, chosen => effect.inside(chosen, place.at, into, budget))
             }
             Phase::Escape(begun) => {
                 let at = (place.at, begun);
-                with_chosen!(&self.selection, chosen => effect.in_escape(chosen, at, into, budget))
+                with_filter!(&self.selection, chosen => effect.in_escape(chosen, at, into, budget))
             }
         }
     }
@@ -227,7 +227,7 @@ impl MemberSet for LexiconSet {
         let strings = self.lexicon.view();
         if let Some(place) = self.place(at, &strings) {
             let spelling = self.spelling;
-            with_chosen!(&self.selection, chosen => forced(strings, chosen, spelling, place, bytes));
+            with_filter!(&self.selection, chosen => forced(strings, chosen, spelling, place, bytes));
         }
     }
 
@@ -257,7 +257,7 @@ struct Effect<'a> {
 }
 
 impl Effect<'_> {
-    fn inside<C: Chosen>(
+    fn inside<C: RankFilter>(
         self,
         chosen: C,
         at: Prefix,
@@ -278,7 +278,7 @@ impl Effect<'_> {
         let Self { set, trie, node, .. } = self;
         let key = Key::new(trie.id(), node, at, set.spelling);
         set.lexicon.tables().get(key, || {
-            let mut join = self.join(All, TableSink::default(), budget);
+            let mut join = self.join(EveryRank, TableSink::default(), budget);
             join.below(at, node)?;
             Ok(join.sink.finish(trie))
         })
@@ -286,7 +286,7 @@ impl Effect<'_> {
 
     /// The same within an escape: for each byte whose escape it may be, the remainder of that, and
     /// then the strings with the byte.
-    fn in_escape<C: Chosen>(
+    fn in_escape<C: RankFilter>(
         self,
         chosen: C,
         (at, begun): (Prefix, usize),
@@ -304,7 +304,7 @@ impl Effect<'_> {
         Ok(())
     }
 
-    fn join<'a, 'b, C: Chosen, S: Sink>(
+    fn join<'a, 'b, C: RankFilter, S: Sink>(
         &'a self,
         chosen: C,
         sink: S,
@@ -317,7 +317,7 @@ impl Effect<'_> {
             chosen,
             sink,
             budget,
-            open: Open::new(),
+            open: Frames::new(),
         }
     }
 }

@@ -23,10 +23,10 @@ pub struct ChildLists {
 /// token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Child {
-    node: u32,
+    /// Twice the node, and one more where it is a leaf.
+    node_and_leaf: u32,
     /// The token whose text is the node's, or one of the marks.
     token: u32,
-    is_leaf: bool,
 }
 
 /// Mark of a node that is no token's text.
@@ -38,13 +38,13 @@ impl Child {
     /// The node.
     #[inline]
     pub fn node(self) -> u32 {
-        self.node
+        self.node_and_leaf >> 1
     }
 
     /// Whether the node has no children.
     #[inline]
     pub fn is_leaf(self) -> bool {
-        self.is_leaf
+        self.node_and_leaf & 1 == 1
     }
 
     /// Sets the bits of the tokens whose text is the node's.
@@ -55,7 +55,7 @@ impl Child {
     pub fn mark(self, trie: &VocabularyTrie, words: &mut [u32]) {
         match self.token {
             NO_TOKEN => {}
-            SEVERAL => trie.mark(self.node as usize, words),
+            SEVERAL => trie.mark(self.node() as usize, words),
             token => words[token as usize / mask::WORD_TOKENS] |= 1 << (token % 32),
         }
     }
@@ -78,7 +78,9 @@ impl ChildLists {
                     _ => SEVERAL,
                 };
                 let is_leaf = trie.end(child.index) == child.index + 1;
-                let made = Child { node: child.index as u32, token, is_leaf };
+                let index = u32::try_from(child.index).ok().filter(|index| index >> 31 == 0);
+                let index = index.expect("fewer than 2^31 nodes");
+                let made = Child { node_and_leaf: index << 1 | u32::from(is_leaf), token };
                 children.push(made);
                 if node == 0 {
                     first[usize::from(child.byte)] = Some(made);

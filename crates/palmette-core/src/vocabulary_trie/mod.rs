@@ -209,6 +209,9 @@ impl VocabularyTrie {
     /// The children of all nodes as lists.
     ///
     /// Cost: made when first asked for, in some milliseconds.
+    ///
+    /// # Panics
+    /// When the trie has 2³¹ nodes or more.
     pub fn child_lists(&self) -> &ChildLists {
         self.child_lists.get_or_init(|| ChildLists::new(self))
     }

@@ -53,12 +53,12 @@ pub(crate) struct Tables {
     bytes: AtomicUsize,
     /// Counts questions: what was used last has the largest number.
     now: AtomicU64,
-    kept: RwLock<HashMap<Key, Kept>>,
+    kept: RwLock<HashMap<Key, CacheEntry>>,
 }
 
 /// A table with its last use.
 #[derive(Debug)]
-struct Kept {
+struct CacheEntry {
     table: Arc<Table>,
     used: AtomicU64,
 }
@@ -103,12 +103,12 @@ impl Tables {
 
     fn keep(&self, key: Key, table: &Arc<Table>, now: u64) {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-        let added = Kept { table: Arc::clone(table), used: now.into() };
+        let added = CacheEntry { table: Arc::clone(table), used: now.into() };
         let mut bytes = self.bytes() + table.bytes();
         // Another thread may have made it meanwhile.
         bytes -= kept.insert(key, added).map_or(0, |other| other.table.bytes());
         while bytes > self.max_bytes {
-            let used = |(_, kept): &(&Key, &Kept)| kept.used.load(Ordering::Relaxed);
+            let used = |(_, kept): &(&Key, &CacheEntry)| kept.used.load(Ordering::Relaxed);
             let Some(oldest) = kept.iter().min_by_key(used).map(|(&key, _)| key) else { break };
             bytes -= kept.remove(&oldest).map_or(0, |dropped| dropped.table.bytes());
         }

@@ -4,7 +4,7 @@ use palmette_core::VocabularyTrie;
 use palmette_core::vocabulary_trie::Child;
 
 use crate::join::Sink;
-use crate::selection::Chosen;
+use crate::selection::RankFilter;
 
 /// Token of an entry that has none.
 const NO_TOKEN: u32 = u32::MAX;
@@ -57,7 +57,7 @@ impl Span<u32> {
 impl Table {
     /// Adds the tokens by which chosen strings go on, and the ends of those; gives the number of
     /// entries looked at.
-    pub(crate) fn fill<C: Chosen>(
+    pub(crate) fn fill<C: RankFilter>(
         &self,
         chosen: C,
         mask: &mut [u32],
@@ -81,7 +81,7 @@ impl Table {
         (looks + self.ends.len()) as u64
     }
 
-    fn fill_chosen<C: Chosen, T: Copy + Into<u32>>(
+    fn fill_chosen<C: RankFilter, T: Copy + Into<u32>>(
         &self,
         chosen: C,
         spans: &[Span<T>],

@@ -9,9 +9,14 @@ use palmette_lexicon::{Lexicon, LexiconSet, RankSet, Selection, SetError, Spelli
 use palmette_testkit::member_sets::{assert_equal_sets, effect};
 use proptest::prelude::*;
 
-use crate::texts::{Chosen, chosen, lexicon, naive, nodes, texts, utf8_texts, vocabulary};
+use crate::texts::{TestSelection, chosen, lexicon, naive, nodes, texts, utf8_texts, vocabulary};
 
-fn check(texts: &[Vec<u8>], chosen: &Chosen, spelling: Spelling, vocabulary: &Vocabulary) -> usize {
+fn check(
+    texts: &[Vec<u8>],
+    chosen: &TestSelection,
+    spelling: Spelling,
+    vocabulary: &Vocabulary,
+) -> usize {
     let distinct: BTreeSet<Vec<u8>> = texts.iter().cloned().collect();
     let selection = chosen.selection(distinct.len());
     let set = LexiconSet::new(lexicon(texts), selection, spelling).expect("a set of these ranks");
@@ -60,7 +65,7 @@ fn escapes_in_progress_stand_for_all_they_may_become() {
         ["a\\", "\\u00", "01", "1f", "0b", "\\n", "\\\"", "b\"", "b\",", "1fb\"}", "u001", "\\"];
     let vocabulary = Vocabulary::new(tokens.map(Some), []).expect("no token ends a text");
     for (kind, of) in [(0, 1), (1, 2), (1, 7), (2, 3)] {
-        let chosen = Chosen { kind, of, seed: 3 };
+        let chosen = TestSelection { kind, of, seed: 3 };
         assert!(check(&texts, &chosen, Spelling::JsonString, &vocabulary) > 30);
     }
 }

@@ -7,7 +7,7 @@ use palmette_lexicon::{LexiconSet, Spelling};
 use palmette_testkit::data;
 use palmette_testkit::member_sets::effect;
 
-use crate::texts::{Chosen, lexicon, naive};
+use crate::texts::{TestSelection, lexicon, naive};
 
 #[test]
 fn published_titles_under_a_published_vocabulary() {
@@ -30,7 +30,7 @@ fn published_titles_under_a_published_vocabulary() {
     let vocabulary = palmette_vocabulary::load("o200k_base").expect("it is built in").vocabulary;
     let trie = VocabularyTrie::new(&vocabulary);
     for (kind, of) in [(0, 1), (1, 100), (1, 3)] {
-        let chosen = Chosen { kind, of, seed: 5 };
+        let chosen = TestSelection { kind, of, seed: 5 };
         let set =
             LexiconSet::new(made.clone(), chosen.selection(distinct.len()), Spelling::JsonString);
         let (set, expected) = (set.expect("UTF-8"), naive(true, chosen.members(&distinct)));

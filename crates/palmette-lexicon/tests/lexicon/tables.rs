@@ -6,7 +6,7 @@ use palmette_core::{Budget, MemberSet, Vocabulary, VocabularyTrie};
 use palmette_lexicon::{LexiconSet, Spelling};
 use palmette_testkit::member_sets::{assert_equal_sets, effect};
 
-use crate::texts::{Chosen, lexicon, naive, nodes};
+use crate::texts::{TestSelection, lexicon, naive, nodes};
 
 /// Texts of which many share short prefixes, some with bytes that JSON escapes.
 fn texts(count: u32) -> Vec<Vec<u8>> {
@@ -45,7 +45,7 @@ fn tables_answer_as_the_definition_does() {
         let lexicon = lexicon(&texts);
         // All kinds of selections share the tables, whoever makes them.
         for (kind, of) in [(1, 2), (0, 1), (1, 30), (1, 1000), (2, 3), (2, 1_000_000)] {
-            let chosen = Chosen { kind, of, seed: 9 };
+            let chosen = TestSelection { kind, of, seed: 9 };
             let set = LexiconSet::new(lexicon.clone(), chosen.selection(distinct.len()), spelling);
             let set = set.expect("a set of these ranks");
             let expected = naive(spelling == Spelling::JsonString, chosen.members(&distinct));
@@ -58,8 +58,11 @@ fn tables_answer_as_the_definition_does() {
 #[test]
 fn tables_of_other_vocabularies_and_nodes_are_others() {
     let lexicon = lexicon(&texts(10_000));
-    let set =
-        LexiconSet::new(lexicon, Chosen { kind: 0, of: 1, seed: 0 }.selection(0), Spelling::Raw);
+    let set = LexiconSet::new(
+        lexicon,
+        TestSelection { kind: 0, of: 1, seed: 0 }.selection(0),
+        Spelling::Raw,
+    );
     let (set, vocabulary) = (set.expect("all strings"), vocabulary());
     let few = Vocabulary::new([Some("ab"), Some("a")], []).expect("no token ends a text");
     let start = set.start().expect("there are members");
@@ -87,7 +90,7 @@ fn tables_are_prepared_up_to_their_share() {
     // What was made is found again.
     let set = LexiconSet::new(
         lexicon.clone(),
-        Chosen { kind: 0, of: 1, seed: 0 }.selection(0),
+        TestSelection { kind: 0, of: 1, seed: 0 }.selection(0),
         Spelling::JsonString,
     );
     let set = set.expect("UTF-8");

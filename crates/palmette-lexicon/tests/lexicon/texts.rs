@@ -45,18 +45,18 @@ pub(crate) fn vocabulary() -> impl Strategy<Value = Vocabulary> {
 
 /// A selection of a kind, of about one in `of` strings.
 #[derive(Clone, Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct TestSelection {
     pub(crate) kind: u8,
     pub(crate) of: u64,
     pub(crate) seed: u64,
 }
 
-pub(crate) fn chosen() -> impl Strategy<Value = Chosen> {
+pub(crate) fn chosen() -> impl Strategy<Value = TestSelection> {
     let of = prop::sample::select(vec![1, 2, 2, 5, 20, 1_000_000]);
-    (0_u8..3, of, any::<u64>()).prop_map(|(kind, of, seed)| Chosen { kind, of, seed })
+    (0_u8..3, of, any::<u64>()).prop_map(|(kind, of, seed)| TestSelection { kind, of, seed })
 }
 
-impl Chosen {
+impl TestSelection {
     pub(crate) fn ranks(&self, len: usize) -> Vec<u32> {
         let hash = |rank: u64| (rank ^ self.seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
         let all = self.kind == 0;
