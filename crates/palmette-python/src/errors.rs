@@ -206,7 +206,12 @@ fn of_compile(py: Python<'_>, error: &Arc<CompileError>) -> PyErr {
         CompileError::Lexer(error) if !error.is_limit_exceeded() => {
             GrammarError::new_err(error.to_string())
         }
-        CompileError::ContextualBlocks => GrammarError::new_err(error.to_string()),
+        CompileError::ContextualBlocks
+        | CompileError::LongestMembers { .. }
+        | CompileError::ContextualMembers { .. }
+        | CompileError::MembersAmongBlocks { .. }
+        | CompileError::IgnoredMembers { .. }
+        | CompileError::MemberAfterLookahead { .. } => GrammarError::new_err(error.to_string()),
         CompileError::Lexer(error) => of_limit(py, error),
         CompileError::Parser(error) => of_limit(py, error),
     }
