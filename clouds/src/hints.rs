@@ -15,7 +15,7 @@ use async_nats::{Client, ConnectOptions, ServerAddr};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use palmette_replicate::{LogError, SharedLog};
+use palmette_catalog_replica::{LogError, SharedLog};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 

@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! palmette_clouds::add_homes();
-//! // From here on `palmette_replicate::open("s3://bucket/prefix")` opens one.
+//! // From here on `palmette_catalog_replica::open("s3://bucket/prefix")` opens one.
 //! ```
 //!
 //! Hints: replicas tell one another of new objects over the NATS server that `PALMETTE_LOG_HINTS` names, `nats://HOST:PORT`
@@ -27,12 +27,12 @@ use futures_util::StreamExt;
 pub use hints::HintedLog;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
-use palmette_replicate::{LogError, Pieces, SharedLog};
+use palmette_catalog_replica::{LogError, Pieces, SharedLog};
 
 /// Bytes of a file that are sent at once.
 const PART: usize = 8 << 20;
 
-/// Adds the stores that this was built with to the homes of logs that [`palmette_replicate::open`] knows.
+/// Adds the stores that this was built with to the homes of logs that [`palmette_catalog_replica::open`] knows.
 pub fn add_homes() {
     // Where another part of the program has chosen one already, that is used.
     _ = rustls::crypto::ring::default_provider().install_default();
@@ -43,7 +43,7 @@ pub fn add_homes() {
         ("az", cfg!(feature = "azure")),
     ] {
         if is_built {
-            palmette_replicate::add_home(scheme, open);
+            palmette_catalog_replica::add_home(scheme, open);
         }
     }
 }

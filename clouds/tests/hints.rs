@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use palmette_clouds::HintedLog;
-use palmette_replicate::{MemoryLog, SharedLog};
+use palmette_catalog_replica::{MemoryLog, SharedLog};
 
 const LONG: Duration = Duration::from_secs(60);
 

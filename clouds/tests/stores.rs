@@ -6,12 +6,12 @@
 //!
 //! Without `PALMETTE_TEST_LOG` nothing is tested. The prefix must have nothing.
 
-#[path = "../../crates/palmette-replicate/tests/replicas/crew.rs"]
+#[path = "../../crates/catalog-replica/tests/replicas/crew.rs"]
 #[allow(dead_code, reason = "shared with tests that use all of it")]
 mod crew;
-#[path = "../../crates/palmette-replicate/tests/replicas/kill.rs"]
+#[path = "../../crates/catalog-replica/tests/replicas/kill.rs"]
 mod kill;
-#[path = "../../crates/palmette-replicate/tests/replicas/laws.rs"]
+#[path = "../../crates/catalog-replica/tests/replicas/laws.rs"]
 mod laws;
 
 #[test]

@@ -90,6 +90,9 @@ mod write;
 pub use grammar::CompiledGrammar;
 pub use matcher::{Matcher, MatcherError};
 pub use palmette_catalog::{BuildError, Catalog, FileError, Filter, FilterError, Item};
+pub use palmette_catalog_live::{
+    Applied, CatalogSource, CatalogView, LiveCatalog, LiveError, LiveReader, Update,
+};
 pub use palmette_core::{AnyConstraint, Constraint, TokenId};
 pub use palmette_decode::{
     BeamOptions, BeamSearch, DecodeError, Finish, Gains, GenerateOptions, Generator, HostBackend,
@@ -99,9 +102,6 @@ pub use palmette_document::{Fault, Faults};
 pub use palmette_grammar::{
     CacheError as GrammarError, CacheLimits, GrammarCache, GrammarConstraint, GrammarSource,
     GrammarState, MaskId, MaskRef as Mask, PreparedVocabulary,
-};
-pub use palmette_live::{
-    Applied, CatalogSource, CatalogView, LiveCatalog, LiveError, LiveReader, Update,
 };
 pub use palmette_recommend::{
     Mode, ModeName, NamedItem, RecommendQuestion, Rules, RulesError, SpelledView, TracedBeam,
@@ -117,11 +117,11 @@ pub use write::{WriteOptions, Written};
 /// The crates below, each whole.
 pub mod engine {
     pub use palmette_catalog as catalog;
+    pub use palmette_catalog_live as live;
     pub use palmette_core as core;
     pub use palmette_decode as decode;
     pub use palmette_document as document;
     pub use palmette_grammar as grammar;
-    pub use palmette_live as live;
     pub use palmette_model as model;
     pub use palmette_recommend as recommend;
     pub use palmette_vocabulary as vocabulary;

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_catalog::{Filter, FilterError};
+use palmette_catalog_live::CatalogSource;
 use palmette_document::{Faults, RawJson};
-use palmette_live::CatalogSource;
 use palmette_model::draft::DraftHead;
 use palmette_model::{LoadError, Model};
 use palmette_recommend::{

@@ -1,0 +1,109 @@
+//! A vocabulary prepared for masks: its trie, and the residuals that grammars over it share.
+
+use std::sync::{Arc, OnceLock, RwLock};
+
+use palmette_core::{TokenId, Vocabulary, VocabularyTrie, mask};
+use palmette_grammar_regex::Asking;
+
+use crate::residuals::Residuals;
+use crate::vocabulary::{NumberedTokens, Spellings, VocabularyFingerprint};
+use crate::{Grammar, TokenPattern};
+
+/// Residuals that grammars share take at most this much memory, but for what one more mask adds.
+pub(super) const MAX_RESIDUAL_BYTES: usize = 512 << 20;
+
+/// A vocabulary with its trie, and the residuals that grammars over it share.
+#[derive(Debug)]
+pub struct PreparedVocabulary {
+    vocabulary: Arc<Vocabulary>,
+    spellings: Spellings,
+    trie: VocabularyTrie,
+    fingerprint: OnceLock<VocabularyFingerprint>,
+    residuals: OnceLock<RwLock<Arc<Residuals>>>,
+    asking: Asking,
+    /// This vocabulary with the numbers of all tokens, for grammars that ask for tokens with text by name or number.
+    numbered: OnceLock<Arc<PreparedVocabulary>>,
+}
+
+impl PreparedVocabulary {
+    /// The trie, and no residual yet.
+    pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        Self::with_numbers(vocabulary, NumberedTokens::Special)
+    }
+
+    /// With the numbers of some tokens.
+    fn with_numbers(vocabulary: Arc<Vocabulary>, numbered: NumberedTokens) -> Self {
+        let spellings = Spellings::new(&vocabulary, numbered);
+        let tokens = (0..vocabulary.num_tokens() as u32).map(TokenId);
+        Self {
+            trie: spellings.to_trie(&vocabulary, tokens),
+            vocabulary,
+            spellings,
+            fingerprint: OnceLock::new(),
+            residuals: OnceLock::new(),
+            asking: Asking::default(),
+            numbered: OnceLock::new(),
+        }
+    }
+
+    /// The vocabulary as a grammar needs it: where it asks for tokens with text by name or number, with the numbers of all tokens,
+    /// which takes another trie.
+    pub fn for_grammar(self: &Arc<Self>, grammar: &Grammar) -> Arc<Self> {
+        let has_text = |tokens: &TokenPattern| {
+            tokens.contains_any(self.vocabulary().texts().map(|(token, _)| token))
+        };
+        if !grammar.token_terminals().any(|(_, tokens)| has_text(tokens)) {
+            return Arc::clone(self);
+        }
+        let vocabulary = || Arc::clone(self.vocabulary());
+        let make = || Arc::new(Self::with_numbers(vocabulary(), NumberedTokens::All));
+        Arc::clone(self.numbered.get_or_init(make))
+    }
+
+    /// The spellings of its tokens.
+    pub fn spellings(&self) -> &Spellings {
+        &self.spellings
+    }
+
+    /// The vocabulary.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// All spellings of all tokens.
+    #[doc(hidden)]
+    pub fn trie(&self) -> &VocabularyTrie {
+        &self.trie
+    }
+
+    /// A hash that tells the vocabulary from others; computed once.
+    pub fn fingerprint(&self) -> VocabularyFingerprint {
+        *self.fingerprint.get_or_init(|| VocabularyFingerprint::of(&self.vocabulary))
+    }
+
+    /// Threads that compute something that is asked for now, by any grammar over the vocabulary: they share locks.
+    pub fn asking(&self) -> &Asking {
+        &self.asking
+    }
+
+    /// Residuals that grammars over the vocabulary share. When they take more than their limit, new ones begin.
+    pub(super) fn residuals(&self) -> Arc<Residuals> {
+        let residuals =
+            self.residuals.get_or_init(|| RwLock::new(Arc::new(Residuals::new(self.trie()))));
+        let current = residuals.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if current.memory_bytes() <= MAX_RESIDUAL_BYTES {
+            return Arc::clone(&current);
+        }
+        drop(current);
+        let mut current = residuals.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if current.memory_bytes() > MAX_RESIDUAL_BYTES {
+            *current = Arc::new(Residuals::new(self.trie()));
+        }
+        Arc::clone(&current)
+    }
+
+    /// Words of a mask row.
+    pub(super) fn num_words(&self) -> usize {
+        mask::num_words(self.vocabulary.num_tokens())
+    }
+}

@@ -1,0 +1,398 @@
+//! Buffers of one request's searches, and the searches made with them.
+
+use std::num::NonZeroUsize;
+
+use palmette_catalog::{CatalogConstraint, CatalogState};
+use palmette_catalog_live::{SnapshotConstraint, SnapshotState, ViewItems};
+use palmette_core::{Constraint, mask};
+use palmette_decode::{BeamSearch, Control, Gains, Objective, TopK};
+use palmette_model::Session;
+use palmette_model::draft::DraftRun;
+
+use crate::backends::{DecoderBackend, DraftBackend, Verifier, state_of};
+use crate::ended::{Ended, EndedState};
+use crate::error::RecommendError;
+use crate::mode::{EveryCode, Mode, Verification};
+use crate::passes::Passes;
+use crate::recommender::Recommender;
+use crate::request::{MAX_BEAM_WIDTH, Planned, Recommended, Request};
+use crate::rules::{BoostedItems, Caps, Found, ItemOrder, Plan};
+use crate::view::SpelledView;
+use crate::worker::checked;
+
+/// Key of a plan: buffers serve requests of an equal shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Verification of a draft head's search; `None` where the decoder searches.
+    pub(crate) draft: Option<Verification>,
+    /// Beam width of each level.
+    pub(crate) widths: Vec<usize>,
+    /// The least width of every level: 0, except for a request that wants more items.
+    pub(crate) least: usize,
+    /// Tokens of free text that the prompt may grow by.
+    pub(crate) free_tokens: usize,
+}
+
+impl Shape {
+    fn checked_widths(&self) -> Result<Vec<NonZeroUsize>, RecommendError> {
+        let wide = |&width: &usize| {
+            checked("beam width", width, MAX_BEAM_WIDTH)?;
+            checked("beam width", width.max(self.least), MAX_BEAM_WIDTH)
+        };
+        self.widths.iter().map(wide).collect()
+    }
+
+    /// The widths of all steps: those of the levels, and the last of them for each token that ends an item.
+    fn steps(&self, recommender: &Recommender) -> Result<Vec<NonZeroUsize>, RecommendError> {
+        let mut widths = self.checked_widths()?;
+        if let Some(&last) = widths.last() {
+            widths.extend(recommender.end_tokens().iter().map(|_| last));
+        }
+        Ok(widths)
+    }
+}
+
+/// Rows of the decode passes: nothing is read after the last level.
+fn beams_read(widths: &[NonZeroUsize]) -> Vec<usize> {
+    widths[..widths.len() - 1].iter().map(|width| width.get()).collect()
+}
+
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    pub(crate) shape: Shape,
+    pub(crate) widths: Vec<NonZeroUsize>,
+    pub(crate) session: Session,
+    pub(crate) top_k: TopK,
+    pub(crate) draft: Option<DraftRun>,
+    /// Each made with the first request over such a view.
+    pub(crate) frozen: Option<Searches<CatalogConstraint>>,
+    pub(crate) snapshot: Option<Searches<SnapshotConstraint>>,
+    /// Searches where tokens follow an item.
+    pub(crate) ended_frozen: Option<Searches<Ended<CatalogConstraint>>>,
+    pub(crate) ended_snapshot: Option<Searches<Ended<SnapshotConstraint>>>,
+    /// A draft's search where masks do not hold it to the catalog.
+    pub(crate) free: Option<BeamSearch<EveryCode>>,
+    pub(crate) latest: Latest,
+}
+
+/// A search, and the narrow one before it where there is one.
+#[derive(Debug)]
+pub(crate) struct Searches<C: Constraint> {
+    pub(crate) wide: BeamSearch<C>,
+    pub(crate) probe: Option<BeamSearch<C>>,
+}
+
+/// The search that holds the latest results.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Latest {
+    Frozen,
+    Snapshot,
+    EndedFrozen,
+    EndedSnapshot,
+    Free,
+}
+
+/// A constraint whose accepting states are items.
+pub(crate) trait ItemConstraint: Constraint {
+    /// The numbers of the items at a state that may be recommended, in the order in which they are.
+    fn numbers_at(&self, view: &SpelledView, state: &Self::State) -> impl Iterator<Item = u64>;
+
+    /// True when every item of the view may be recommended.
+    fn has_all_items(&self) -> bool;
+
+    fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>>
+    where
+        Self: Sized;
+
+    /// Boosts as gains of this constraint's positions.
+    fn gains<'a>(boosted: &'a BoostedItems<'a>) -> &'a dyn Gains<Self::State>;
+}
+
+impl ItemConstraint for CatalogConstraint {
+    fn numbers_at(&self, _: &SpelledView, state: &CatalogState) -> impl Iterator<Item = u64> {
+        self.items_at(state)
+    }
+
+    fn has_all_items(&self) -> bool {
+        self.items().is_none()
+    }
+
+    fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>> {
+        buffers.latest = Latest::Frozen;
+        &mut buffers.frozen
+    }
+
+    fn gains<'a>(boosted: &'a BoostedItems<'a>) -> &'a dyn Gains<Self::State> {
+        boosted
+    }
+}
+
+impl ItemConstraint for SnapshotConstraint {
+    fn numbers_at(&self, view: &SpelledView, state: &SnapshotState) -> impl Iterator<Item = u64> {
+        self.items_at(state).map(|at| view.view().number(at))
+    }
+
+    fn has_all_items(&self) -> bool {
+        self.items().is_none()
+    }
+
+    fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>> {
+        buffers.latest = Latest::Snapshot;
+        &mut buffers.snapshot
+    }
+
+    fn gains<'a>(boosted: &'a BoostedItems<'a>) -> &'a dyn Gains<Self::State> {
+        boosted
+    }
+}
+
+impl ItemConstraint for Ended<CatalogConstraint> {
+    fn numbers_at(
+        &self,
+        view: &SpelledView,
+        state: &EndedState<CatalogState>,
+    ) -> impl Iterator<Item = u64> {
+        self.inner().numbers_at(view, &state.inner)
+    }
+
+    fn has_all_items(&self) -> bool {
+        self.inner().has_all_items()
+    }
+
+    fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>> {
+        buffers.latest = Latest::EndedFrozen;
+        &mut buffers.ended_frozen
+    }
+
+    fn gains<'a>(boosted: &'a BoostedItems<'a>) -> &'a dyn Gains<Self::State> {
+        boosted
+    }
+}
+
+impl ItemConstraint for Ended<SnapshotConstraint> {
+    fn numbers_at(
+        &self,
+        view: &SpelledView,
+        state: &EndedState<SnapshotState>,
+    ) -> impl Iterator<Item = u64> {
+        self.inner().numbers_at(view, &state.inner)
+    }
+
+    fn has_all_items(&self) -> bool {
+        self.inner().has_all_items()
+    }
+
+    fn searches(buffers: &mut Buffers) -> &mut Option<Searches<Self>> {
+        buffers.latest = Latest::EndedSnapshot;
+        &mut buffers.ended_snapshot
+    }
+
+    fn gains<'a>(boosted: &'a BoostedItems<'a>) -> &'a dyn Gains<Self::State> {
+        boosted
+    }
+}
+
+/// Question of one request, made ready.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) request: &'a Request<'a>,
+    /// Mode of its search, decided.
+    pub(crate) mode: Mode,
+    pub(crate) view: &'a SpelledView,
+    pub(crate) plan: &'a Plan<'a>,
+}
+
+/// One search of a request: its items, `None` for all, and the number of them that are needed.
+#[derive(Clone, Copy)]
+pub(crate) struct Round<'a> {
+    pub(crate) items: Option<&'a ViewItems>,
+    pub(crate) need: usize,
+    /// False where the prompt has been read.
+    pub(crate) is_first: bool,
+    pub(crate) order: &'a ItemOrder<'a>,
+}
+
+/// Aim of one search: the items that a walk over its results takes.
+pub(crate) struct Sought<'a, C: ItemConstraint> {
+    pub(crate) objective: Objective<'a, C>,
+    pub(crate) of: Asked<'a>,
+    pub(crate) round: Round<'a>,
+    /// Caps as they are before the search.
+    pub(crate) caps: Option<Caps<'a>>,
+}
+
+impl<C: ItemConstraint> Sought<'_, C> {
+    /// The first items of a search's results that are needed and that no cap holds back.
+    pub(crate) fn walk(
+        &self,
+        search: &BeamSearch<C>,
+        caps: &mut Option<Caps<'_>>,
+    ) -> Vec<Recommended> {
+        let (constraint, view) = (self.objective.constraint, self.of.view);
+        let found = search.results().map(|found| {
+            let numbers = constraint.numbers_at(view, found.state);
+            Found { score: found.score, gain: found.gain, numbers }
+        });
+        let is_free =
+            |item: &Recommended| caps.as_mut().is_none_or(|caps| caps.count(item.number).is_ok());
+        self.round.order.ranked(found).filter(is_free).take(self.round.need).collect()
+    }
+
+    /// The score of the last item needed; `None` where a search finds too few.
+    pub(crate) fn last_wanted(&self, search: &BeamSearch<C>) -> Option<f32> {
+        let items = self.walk(search, &mut self.caps.clone());
+        items.last().filter(|_| items.len() == self.round.need).map(|item| item.score)
+    }
+}
+
+impl<C: Constraint> Searches<C> {
+    pub(crate) fn new(widths: &[NonZeroUsize]) -> Self {
+        Self { wide: BeamSearch::with_widths(widths), probe: None }
+    }
+
+    /// Makes the probe that the mode sends first. Small beside the rest, so that it is no part of the [`Shape`].
+    pub(crate) fn set_probe(&mut self, mode: Mode) {
+        let widths = self.wide.widths();
+        let width = match mode {
+            Mode::Probed(width) => Some(width).filter(|&width| widths.iter().all(|&of| of > width)),
+            Mode::Auto | Mode::Beam | Mode::Draft(_) => None,
+        };
+        if self.probe.as_ref().map(|probe| probe.widths()[0]) != width {
+            let levels = widths.len();
+            self.probe = width.map(|width| BeamSearch::with_widths(&vec![width; levels]));
+        }
+    }
+}
+
+impl Buffers {
+    pub(crate) fn new(
+        recommender: &Recommender,
+        shape: Shape,
+        threads: usize,
+    ) -> Result<Self, RecommendError> {
+        let widths = shape.steps(recommender)?;
+        let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
+        let beams = beams_read(&widths);
+        let prompt_tokens = recommender.max_prompt_tokens().saturating_add(shape.free_tokens);
+        let (draft, prompt_tokens, beams) = match shape.draft {
+            None => (None, prompt_tokens, &beams[..]),
+            Some(_) => {
+                let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
+                let run = DraftRun::new(head, widest, threads);
+                (Some(run), prompt_tokens + head.num_placeholders(), &[][..])
+            }
+        };
+        let session = Session::of_passes(recommender.model(), prompt_tokens, beams, threads)?;
+        Ok(Self {
+            shape,
+            widths,
+            session,
+            top_k: TopK::with_capacity(widest),
+            draft,
+            frozen: None,
+            snapshot: None,
+            ended_frozen: None,
+            ended_snapshot: None,
+            free: None,
+            latest: Latest::Frozen,
+        })
+    }
+
+    /// The memory that [`new`](Self::new) would take, masks of the search included; a draft head's own buffers are small beside
+    /// the session's and left out.
+    pub(crate) fn planned(
+        recommender: &Recommender,
+        shape: &Shape,
+        threads: usize,
+    ) -> Result<Planned, RecommendError> {
+        let widths = shape.steps(recommender)?;
+        let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
+        let (config, beams) = (recommender.model().config(), beams_read(&widths));
+        let prompt_tokens = recommender.max_prompt_tokens().saturating_add(shape.free_tokens);
+        let (prompt_tokens, passes) = match shape.draft {
+            None => (prompt_tokens, &beams[..]),
+            Some(_) => {
+                let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
+                (prompt_tokens + head.num_placeholders(), &[][..])
+            }
+        };
+        let session = Session::planned_bytes_of_passes(config, prompt_tokens, passes, threads)?;
+        let masks = widest.saturating_mul(mask::num_words(config.vocab_size) * size_of::<u32>());
+        let widths = widths.iter().map(|width| width.get()).collect();
+        Ok(Planned { widths, bytes: session.total().saturating_add(masks) })
+    }
+
+    /// A search under masks, by the decoder or the draft head.
+    pub(crate) fn search<C: ItemConstraint>(
+        &mut self,
+        searches: &mut Searches<C>,
+        recommender: &Recommender,
+        passes: &mut Passes,
+        sought: &Sought<'_, C>,
+        control: &mut Control<'_>,
+    ) -> Result<(), RecommendError> {
+        let Self { session, top_k, draft, .. } = self;
+        let Searches { wide, probe } = searches;
+        let (objective, Round { need, is_first, .. }) = (sought.objective, sought.round);
+        if let Some(run) = draft {
+            let backend =
+                &mut DraftBackend::<C> { recommender, session, run, top_k, passes, verifier: None };
+            return wide.run_controlled(objective, backend, control);
+        }
+        let backend = &mut DecoderBackend { recommender, session, top_k, passes };
+        match probe.as_mut().filter(|probe| is_first && need <= probe.widths()[0].get()) {
+            Some(probe) if sought.caps.is_none() => {
+                wide.run_after_probe(probe, objective, need, backend, control)
+            }
+            Some(probe) => {
+                let last = |search: &BeamSearch<C>| sought.last_wanted(search);
+                wide.run_above_probe(probe, objective, last, backend, control)
+            }
+            None if is_first => wide.run_controlled(objective, backend, control),
+            None => wide.run_again(objective, backend, control),
+        }
+    }
+
+    /// A draft's search over every code, verified at the last level or not at all.
+    pub(crate) fn draft_freely<C: ItemConstraint>(
+        &mut self,
+        recommender: &Recommender,
+        passes: &mut Passes,
+        constraint: &C,
+        Asked { request, view, .. }: Asked<'_>,
+        round: Round<'_>,
+        control: &mut Control<'_>,
+    ) -> Result<Vec<Recommended>, RecommendError> {
+        let num_levels = view.view().num_levels();
+        let num_tokens = recommender.model().config().vocab_size;
+        let every = EveryCode::new(recommender.format(), num_levels, num_tokens);
+        let mut free = self.free.take().unwrap_or_else(|| BeamSearch::with_widths(&self.widths));
+        self.latest = Latest::Free;
+        let (mut scratch, mut codes) = (C::Scratch::default(), Vec::new());
+        let Self { session, top_k, draft, .. } = self;
+        let run = draft.as_mut().ok_or(RecommendError::NoDraftHead)?;
+        let verifier = match request.mode {
+            Mode::Draft(Verification::Keys) => Some(Verifier {
+                constraint,
+                scratch: &mut scratch,
+                tokens: view.tokens(),
+                keys: view.keys()?,
+                all_items: constraint.has_all_items(),
+                num_levels,
+                codes: &mut codes,
+            }),
+            _ => None,
+        };
+        let backend = &mut DraftBackend { recommender, session, run, top_k, passes, verifier };
+        let done = free.run_controlled(&every, backend, control);
+        let found = free.results().map(|found| {
+            let state = state_of(constraint, &mut scratch, found.tokens);
+            let numbers: Vec<u64> =
+                state.iter().flat_map(|state| constraint.numbers_at(view, state)).collect();
+            Found { score: found.score, gain: 0.0, numbers: numbers.into_iter() }
+        });
+        let items = done.map(|()| round.order.ranked(found).take(round.need).collect());
+        self.free = Some(free);
+        items
+    }
+}

@@ -1,0 +1,352 @@
+//! The frozen parts of a recommender.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use palmette_catalog::{CodeTokens, LevelSpelling};
+use palmette_catalog_live::CatalogSource;
+use palmette_core::TokenId;
+use palmette_model::draft::DraftHead;
+use palmette_model::{Model, SessionError};
+
+use crate::buffers::{Buffers, Shape};
+use crate::error::RecommendError;
+use crate::fields::PromptFields;
+use crate::free_text::{Explain, Think};
+use crate::mode::Mode;
+use crate::prompt_format::{LevelFormat, PromptFormat};
+use crate::prompts::Prompts;
+use crate::request::{MAX_BEAM_WIDTH, Planned, Request};
+use crate::template::{PromptAsked, PromptItem};
+use crate::view::SpelledView;
+use crate::worker::{checked, wanted};
+
+/// Set of tokens over which a code's probability is normalised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Normaliser {
+    /// All tokens of the model's vocabulary, as Hugging Face `generate` has it with `prefix_allowed_tokens_fn`.
+    #[default]
+    Vocabulary,
+    /// The tokens of the code's level. The model computes no other logits, and what it gives to tokens that cannot come
+    /// next lowers no score. A model trained over its whole vocabulary has learnt the other.
+    Level,
+}
+
+/// A model, the catalog it may recommend from, and the tokens that join them. Shared in an `Arc` by its
+/// [workers](crate::Worker).
+///
+/// The catalog is a frozen file, or a live one, of which each request sees the newest generation or the one it holds.
+#[derive(Debug)]
+pub struct Recommender {
+    model: Arc<Model>,
+    source: CatalogSource,
+    prompts: Prompts,
+    tokens: Arc<CodeTokens>,
+    end_tokens: Box<[TokenId]>,
+    max_prompt_tokens: usize,
+    normaliser: Normaliser,
+    widths: Option<Vec<usize>>,
+    draft_head: Option<Arc<DraftHead>>,
+    /// The view of the latest request.
+    latest: Mutex<Arc<SpelledView>>,
+}
+
+impl Recommender {
+    /// Joins the parts.
+    ///
+    /// # Errors
+    /// When the model has no token for a code of the catalog or for the prompt's beginning, the
+    /// catalog spells its levels by other letters, or the model's positions do not hold the longest
+    /// prompt and a recommendation.
+    pub fn new(
+        model: impl Into<Arc<Model>>,
+        source: impl Into<CatalogSource>,
+        prompts: impl Into<Prompts>,
+    ) -> Result<Self, RecommendError> {
+        let (model, source, prompts) = (model.into(), source.into(), prompts.into());
+        let format = prompts.format();
+        let (needed, vocab_size) = (format.vocab_size(), model.config().vocab_size);
+        if needed > vocab_size {
+            return Err(RecommendError::SmallVocabulary { needed, vocab_size });
+        }
+        let max_prompt_tokens =
+            max_prompt_tokens(&prompts, model.config().max_position_embeddings)?;
+        let tokens = Arc::new(format.code_tokens(model.config().vocab_size)?);
+        let end_tokens = format.end_tokens.iter().copied().map(TokenId).collect();
+        let latest = Mutex::new(Arc::new(SpelledView::new(source.view(), &tokens, format)?));
+        let (normaliser, widths, draft_head) = (Normaliser::default(), None, None);
+        Ok(Self {
+            model,
+            source,
+            prompts,
+            tokens,
+            end_tokens,
+            max_prompt_tokens,
+            normaliser,
+            widths,
+            draft_head,
+            latest,
+        })
+    }
+
+    /// Adds a draft head of its model, for [`Mode::Draft`](crate::Mode::Draft).
+    ///
+    /// # Errors
+    /// When the head spells other codes, the model's levels are no runs of tokens or end with tokens, the model's positions
+    /// do not hold its placeholders after the longest prompt, or an encoder reads the prompt.
+    pub fn with_draft_head(self, head: impl Into<Arc<DraftHead>>) -> Result<Self, RecommendError> {
+        let head = head.into();
+        if self.model.config().architecture.encoder.is_some() {
+            return Err(SessionError::NoDraft.into());
+        }
+        if !self.end_tokens.is_empty() {
+            return Err(RecommendError::NoEnd);
+        }
+        let format = self.format().draft_shape()?;
+        if *head.shape() != format {
+            let (head, format) = (head.shape().levels.clone(), format.levels);
+            return Err(RecommendError::OtherDraftHead { head, format });
+        }
+        Ok(Self { draft_head: Some(head), ..self })
+    }
+
+    /// The draft head, where there is one.
+    pub fn draft_head(&self) -> Option<&Arc<DraftHead>> {
+        self.draft_head.as_ref()
+    }
+
+    /// The catalog as it is now, spelled in the model's tokens: what a request sees that holds no other.
+    ///
+    /// Cost: a reference count; for a live catalog that has changed, some look-ups a segment.
+    ///
+    /// # Errors
+    /// When an item has come whose codes have no token.
+    pub fn view(&self) -> Result<Arc<SpelledView>, RecommendError> {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock, so that no older view takes the place of a newer one.
+        let now = self.source.view();
+        if latest.view().generation() != now.generation() {
+            *latest = Arc::new(SpelledView::new(now, &self.tokens, self.format())?);
+        }
+        Ok(Arc::clone(&latest))
+    }
+
+    /// Source of its views.
+    pub fn source(&self) -> &CatalogSource {
+        &self.source
+    }
+
+    /// Sets the scope over which scores are normalised.
+    ///
+    /// # Errors
+    /// When it is the level's, and the tokens of a level are not all those of a range, or tokens follow the codes.
+    pub fn with_normaliser(self, normaliser: Normaliser) -> Result<Self, RecommendError> {
+        if normaliser == Normaliser::Level {
+            if !self.end_tokens.is_empty() {
+                return Err(RecommendError::NoEnd);
+            }
+            let mut levels = self.format().levels.iter();
+            if let Some(level) = levels.position(|level| level_range(level).is_none()) {
+                return Err(RecommendError::NoRun { level });
+            }
+        }
+        Ok(Self { normaliser, ..self })
+    }
+
+    /// Sets a beam width for each level, which takes the place of
+    /// [`beam_width`](crate::Request::beam_width): after level `l` a search keeps `widths[l]` hypotheses, and it finds as
+    /// many semantic IDs as the last says.
+    ///
+    /// # Errors
+    /// When there is not one width a level of the model's, or one is 0 or too large.
+    pub fn with_widths(self, widths: Vec<usize>) -> Result<Self, RecommendError> {
+        self.check_widths(&widths)?;
+        Ok(Self { widths: Some(widths), ..self })
+    }
+
+    /// Refuses widths that are not one a level, 0 or too large.
+    pub(crate) fn check_widths(&self, widths: &[usize]) -> Result<(), RecommendError> {
+        let (given, levels) = (widths.len(), self.format().levels.len());
+        if given != levels || given == 0 {
+            return Err(RecommendError::OtherWidths { given, levels });
+        }
+        for &width in widths {
+            checked("a beam width", width, MAX_BEAM_WIDTH)?;
+        }
+        Ok(())
+    }
+
+    /// Plan of a request: the memory of a worker for this shape, before any work.
+    ///
+    /// # Errors
+    /// As [`Worker::prepare`](crate::Worker::prepare), but for the memory itself.
+    pub fn planned(
+        &self,
+        request: &Request<'_>,
+        threads: usize,
+    ) -> Result<Planned, RecommendError> {
+        if let Some(widths) = request.widths {
+            self.check_widths(widths)?;
+        }
+        Buffers::planned(self, &self.shape_of(request), threads)
+    }
+
+    pub(crate) fn shape_of(&self, request: &Request<'_>) -> Shape {
+        let (draft, k) = (request.mode.verification(), wanted(request));
+        let widths = self.widths_of(request);
+        // As wide a search at every level never finds fewer while there are as many.
+        let least = if widths.iter().all(|&width| width >= k) { 0 } else { k };
+        Shape { draft, widths, least, free_tokens: self.free_tokens(request) }
+    }
+
+    /// The mode of a request's search, [`Mode::Auto`] decided.
+    pub fn mode_of(&self, request: &Request<'_>) -> Mode {
+        let wanted = wanted(request);
+        let mut widths = self.widths_of(request);
+        widths.iter_mut().for_each(|width| *width = (*width).max(wanted));
+        request.mode.resolved(&widths, wanted, request.trace)
+    }
+
+    fn widths_of(&self, request: &Request<'_>) -> Vec<usize> {
+        match request.widths {
+            Some(widths) => widths.to_vec(),
+            None => self.level_widths(request.beam_width),
+        }
+    }
+
+    /// Tokens that a prompt may grow by: those of reasoning before the item, or of the item and an explanation.
+    fn free_tokens(&self, request: &Request<'_>) -> usize {
+        let template = self.prompts.template();
+        let think = request.think.zip(template.and_then(|template| template.think_end()));
+        let think =
+            think.map_or(0, |(Think { max_tokens, .. }, (_, then))| max_tokens + 1 + then.len());
+        let explain = request.explain_items.zip(template);
+        let explain = explain.map_or(0, |(Explain { max_tokens, .. }, template)| {
+            self.format().levels.len() + template.explain_begin_tokens() + max_tokens
+        });
+        think.saturating_add(explain)
+    }
+
+    /// The hypotheses kept after each level by a worker of this beam width, where no request needs more.
+    pub fn level_widths(&self, beam_width: usize) -> Vec<usize> {
+        let levels = self.format().levels.len().max(1);
+        self.widths.clone().unwrap_or_else(|| vec![beam_width; levels])
+    }
+
+    /// Set of tokens over which scores are normalised.
+    pub fn normaliser(&self) -> Normaliser {
+        self.normaliser
+    }
+
+    /// The tokens that spell codes.
+    pub(crate) fn tokens(&self) -> &CodeTokens {
+        &self.tokens
+    }
+
+    /// The tokens among which the next of `level` earlier ones is chosen.
+    pub(crate) fn columns(&self, level: usize) -> Range<usize> {
+        match self.normaliser {
+            Normaliser::Level if level < self.format().levels.len() => self.level_columns(level),
+            _ => 0..self.model.config().vocab_size,
+        }
+    }
+
+    /// The tokens of a level's codes, which are all those of a range where this is asked.
+    pub(crate) fn level_columns(&self, level: usize) -> Range<usize> {
+        let all = 0..self.model.config().vocab_size;
+        level_range(&self.format().levels[level]).unwrap_or(all)
+    }
+
+    /// The tokens that follow the codes of an item.
+    pub(crate) fn end_tokens(&self) -> &[TokenId] {
+        &self.end_tokens
+    }
+
+    /// Limit on the tokens of a prompt.
+    pub fn max_prompt_tokens(&self) -> usize {
+        self.max_prompt_tokens
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// Spelling of semantic IDs.
+    pub fn format(&self) -> &PromptFormat {
+        self.prompts.format()
+    }
+
+    /// Writes the prompt of a history, given as numbers of the view, over `prompt`; returns how many of the newest items it holds.
+    ///
+    /// # Errors
+    /// When the template cannot be rendered with these fields.
+    ///
+    /// # Panics
+    /// When the view has no such number.
+    pub fn write_prompt(
+        &self,
+        history: &[u64],
+        view: &SpelledView,
+        fields: &PromptFields,
+        prompt: &mut Vec<TokenId>,
+    ) -> Result<usize, RecommendError> {
+        let view = view.view();
+        let item =
+            |&number| PromptItem { codes: view.codes(number), number: Some(number), id: None };
+        let items: Vec<PromptItem> = history.iter().map(item).collect();
+        let asked = PromptAsked { items: &items, view, fields, thinks: false };
+        self.prompts.write(&asked, self.max_prompt_tokens, prompt)
+    }
+
+    /// Approximate number of tokens in the prompt of a history of `items` items, to plan by.
+    pub fn about_prompt_tokens(&self, items: usize) -> usize {
+        self.prompts.about_tokens(items).min(self.max_prompt_tokens)
+    }
+
+    /// Prompts of histories.
+    pub fn prompts(&self) -> &Prompts {
+        &self.prompts
+    }
+}
+
+/// Limit on the tokens of a prompt where the template gives none.
+const DEFAULT_PROMPT_TOKENS: usize = 1024;
+
+/// Limit on a prompt's tokens, such that `max` positions hold it and an item.
+fn max_prompt_tokens(prompts: &Prompts, max: usize) -> Result<usize, RecommendError> {
+    let format = prompts.format();
+    let after = format.levels.len() + format.end_tokens.len();
+    let Some(template) = prompts.template() else {
+        let needed = format.max_prompt_tokens().saturating_add(after);
+        let max_history_items = format.max_history_items;
+        return match needed > max {
+            true => Err(RecommendError::HistoryTooLong { max_history_items, needed, max }),
+            false => Ok(format.max_prompt_tokens()),
+        };
+    };
+    let file = template.file();
+    // Where text may follow a prompt, it needs positions too.
+    let shares = if file.think.is_some() || file.explain.is_some() { 2 } else { 1 };
+    let most = (max.saturating_sub(after) / shares).clamp(1, DEFAULT_PROMPT_TOKENS);
+    let prompt = file.max_prompt_tokens.unwrap_or(most);
+    match prompt.saturating_add(after) > max {
+        true => Err(RecommendError::NoPositions { prompt, after, max }),
+        false => Ok(prompt),
+    }
+}
+
+/// The tokens of a level as a range, where they are all those of one.
+fn level_range(level: &LevelFormat) -> Option<Range<usize>> {
+    let table = match &level.tokens {
+        LevelSpelling::Run(run) => {
+            let first = run.first_token as usize;
+            return Some(first..first + run.num_codes as usize);
+        }
+        LevelSpelling::Table(table) => table,
+    };
+    let tokens = || table.tokens().iter().flatten().map(|&token| token as usize);
+    let (first, last) = (tokens().min()?, tokens().max()?);
+    // No two codes of a level have one token.
+    (last - first + 1 == tokens().count()).then_some(first..last + 1)
+}

@@ -1,0 +1,197 @@
+//! Requests and their answers.
+
+use std::sync::Arc;
+
+use palmette_catalog_filter::Filter;
+use palmette_catalog_live::{CatalogView, ViewItems};
+use serde::Serialize;
+
+use crate::fields::PromptFields;
+use crate::free_text::{Explain, Think};
+use crate::mode::Mode;
+use crate::passes::TracedBeam;
+use crate::rules::{Diversity, Rules};
+use crate::view::SpelledView;
+
+/// Widest beam, and most recommendations of one request: caches and logits grow with it.
+pub const MAX_BEAM_WIDTH: usize = 1 << 16;
+
+/// Question to a recommender.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The items of the user's history, oldest first. May be empty.
+    pub history: History<'a>,
+    /// Number of items to recommend.
+    pub k: usize,
+    /// Hypotheses kept at each level, unless the recommender has [widths](crate::Recommender::with_widths) of its own.
+    pub beam_width: usize,
+    /// A width for each level in their place.
+    pub widths: Option<&'a [usize]>,
+    /// The kind of search.
+    pub mode: Mode,
+    /// The items that may be recommended.
+    pub items: Candidates<'a>,
+    /// Ids of items that may not be recommended. Ids that the catalog does not have exclude nothing.
+    pub exclude: &'a [&'a str],
+    /// Permission to recommend items of the history again.
+    pub include_seen: bool,
+    /// Business rules that the answer keeps to.
+    pub rules: Option<&'a Rules>,
+    /// Permission to keep the beams of each level, for [`Recommendations::levels`].
+    pub trace: bool,
+    /// Fields for the placeholders of the model's [template](crate::PromptTemplate).
+    pub fields: Option<&'a PromptFields>,
+    /// Reasoning that the model writes before the item.
+    pub think: Option<Think>,
+    /// Text that the model writes after the first items.
+    pub explain_items: Option<Explain>,
+    /// The moment to answer for; `None` for now.
+    pub view: Option<&'a Arc<SpelledView>>,
+}
+
+/// Room and rows of a request before it is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Hypotheses kept after each level.
+    pub widths: Vec<usize>,
+    /// Bytes of caches, logits and masks.
+    pub bytes: usize,
+}
+
+/// A history, oldest first.
+#[derive(Clone, Copy, Debug)]
+pub enum History<'a> {
+    /// Ids of items. Those that the view does not have, such as items that are no longer there, are left out, and
+    /// [reported](Recommendations::unknown).
+    Ids(&'a [&'a str]),
+    /// Numbers of items in the request's view.
+    Numbers(&'a [u64]),
+    /// Items by number or by semantic ID, as [`SpelledView::find_item`] finds them.
+    Items(&'a [HistoryItem]),
+}
+
+/// An item of a history that the model can read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum HistoryItem {
+    /// The number of an item of the view.
+    Number(u64),
+    /// A semantic ID. All items that have it count as seen; where none has it, the model reads it all the same.
+    Codes(Vec<u32>),
+    /// An item that was deleted: the model reads its codes, and no item counts as seen.
+    Departed {
+        /// The item's id.
+        id: String,
+        /// Semantic ID of the item when it was deleted.
+        codes: Vec<u32>,
+    },
+}
+
+/// The items that may be recommended.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Candidates<'a> {
+    /// Every item of the view.
+    #[default]
+    All,
+    /// Items that match a filter.
+    Filter(&'a Filter),
+    /// A set of the request's view.
+    Set(&'a ViewItems),
+}
+
+impl HistoryItem {
+    /// Semantic ID of the item.
+    ///
+    /// # Panics
+    /// When the view has no such number.
+    pub fn codes(&self, view: &CatalogView) -> Vec<u32> {
+        match self {
+            Self::Number(number) => view.codes(*number),
+            Self::Codes(codes) | Self::Departed { codes, .. } => codes.clone(),
+        }
+    }
+}
+
+impl<'a> Request<'a> {
+    /// The beam width of a request that says nothing of it.
+    pub const DEFAULT_BEAM_WIDTH: usize = 128;
+
+    /// `k` items after a history, of all that have not been seen.
+    pub fn new(history: History<'a>, k: usize) -> Self {
+        Self {
+            history,
+            k,
+            beam_width: Self::DEFAULT_BEAM_WIDTH,
+            widths: None,
+            mode: Mode::default(),
+            items: Candidates::All,
+            exclude: &[],
+            include_seen: false,
+            rules: None,
+            trace: false,
+            fields: None,
+            think: None,
+            explain_items: None,
+            view: None,
+        }
+    }
+}
+
+/// An item with its score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Recommended {
+    /// The item's number in the answer's [view](Recommendations::view).
+    pub number: u64,
+    /// Sum of the log-probabilities of its codes, and of the tokens that end them, plus its boost. Items that share a semantic ID and a boost share a score.
+    pub score: f32,
+    /// The part of the score that the request's rules added.
+    pub boost: f32,
+    /// True for an item of [`must_include`](Rules::must_include).
+    pub pinned: bool,
+}
+
+/// A ranking of the results after the search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reranked {
+    /// The rule.
+    pub by: Diversity,
+    /// Number of results that were ranked again.
+    pub pool: usize,
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug)]
+pub struct Recommendations {
+    /// Best first; among items that share a semantic ID and a score, in the order of the rules' tie-break, then of the
+    /// catalog. Fewer than asked for only if no more items may be recommended.
+    pub items: Vec<Recommended>,
+    /// The ranking that the items have in place of best first, where the rules ask for one.
+    pub reranked: Option<Reranked>,
+    /// Searches that were made: 1, unless items are pinned or caps leave too few of what the first found.
+    pub searches: usize,
+    /// The mode that they were made by: never [`Mode::Auto`].
+    pub mode: Mode,
+    /// Number of the most recent items of the history that the model read.
+    pub history_used: usize,
+    /// Places in the history of ids that the view does not have.
+    pub unknown: Vec<usize>,
+    /// The beam width that was used: the request's own, or `k` where that is more; of several, the last level's.
+    pub beam_width: usize,
+    /// Items that might have been recommended: those of the filter that are valid, neither excluded nor seen. Without caps
+    /// and free drafts there are `k` items, or as many as these.
+    pub eligible: u64,
+    /// Beams that the search kept after each level but the last, best first, where the request asks for them.
+    pub levels: Vec<Vec<TracedBeam>>,
+    /// Text that the model wrote before the item, where it was to think.
+    pub thought: Option<String>,
+    /// Texts that it wrote after each of the first items, in their order, where it was to explain.
+    pub explanations: Vec<String>,
+    /// The moment that was answered for: items are numbered in it.
+    pub view: Arc<SpelledView>,
+}
+
+impl Recommendations {
+    /// The id of an item of the answer.
+    pub fn id(&self, item: &Recommended) -> &str {
+        self.view.view().id(item.number)
+    }
+}

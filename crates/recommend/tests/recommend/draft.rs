@@ -1,0 +1,184 @@
+//! Drafting against the plain algorithm: every code of every beam scored alone, all sorted, the best kept.
+
+use std::sync::Arc;
+
+use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_catalog_live::CatalogView;
+use palmette_core::TokenId;
+use palmette_decode::{log_sum_exp, run_on};
+use palmette_model::draft::{DraftForm, DraftHead, DraftInput, DraftRun, DraftTransition};
+use palmette_model::{Session, SessionOptions};
+use palmette_recommend::{
+    Mode, PromptFormat, RecommendError, Recommended, Recommender, Request, Verification, Worker,
+};
+
+use crate::shop::{self, format, model, request, worker};
+
+const NUM_ITEMS: u32 = 400;
+
+fn recommender(form: DraftForm) -> Arc<Recommender> {
+    let model = model();
+    let head = DraftHead::random(form, &model, format().draft_shape().unwrap(), 9).unwrap();
+    let recommender = Recommender::new(model, shop::catalog(NUM_ITEMS), format()).unwrap();
+    Arc::new(recommender.with_draft_head(head).unwrap())
+}
+
+/// A beam of the plain algorithm.
+#[derive(Clone, Debug)]
+struct Plain {
+    tokens: Vec<TokenId>,
+    score: f32,
+}
+
+/// The logits of one level after these tokens, one row at a time.
+fn logits(recommender: &Recommender, history: &[u64], tokens: &[TokenId]) -> Vec<f32> {
+    let (head, format) = (recommender.draft_head().unwrap(), recommender.format());
+    let options =
+        SessionOptions { max_prompt_tokens: 20, max_beams: 0, max_decode_passes: 0, threads: 1 };
+    let mut session = Session::new(recommender.model(), options).unwrap();
+    let view = recommender.view().unwrap();
+    let codes: Vec<Vec<u32>> = history.iter().map(|&number| view.view().codes(number)).collect();
+    let mut prompt = Vec::new();
+    format.write_prompt(&codes, &mut prompt);
+    session.set_prompt(&prompt).unwrap();
+    let mut run = DraftRun::new(head, 1, 1);
+    let mut row = run.begin(&mut session).unwrap().to_vec();
+    for &token in tokens {
+        row = run.advance(&[0], &[token]).to_vec();
+    }
+    row
+}
+
+/// Beam search by sorting everything. `allowed` is asked of every extension.
+fn plain_search(
+    recommender: &Recommender,
+    history: &[u64],
+    width: usize,
+    allowed: impl Fn(&[u32]) -> bool,
+) -> Vec<(Vec<u32>, f32)> {
+    let format = recommender.format();
+    let mut beams = vec![Plain { tokens: Vec::new(), score: 0.0 }];
+    for level in &format.levels {
+        let mut next = Vec::new();
+        for (parent, beam) in beams.iter().enumerate() {
+            let row = logits(recommender, history, &beam.tokens);
+            let whole = log_sum_exp(&row);
+            for (code, logit) in row.iter().enumerate() {
+                let mut tokens = beam.tokens.clone();
+                tokens.push(level.tokens.token(code as u32).unwrap());
+                if allowed(&codes(format, &tokens)) {
+                    next.push((parent, Plain { tokens, score: beam.score + (logit - whole) }));
+                }
+            }
+        }
+        next.sort_by(|(p, a), (q, b)| {
+            b.score.total_cmp(&a.score).then(p.cmp(q)).then(a.tokens.cmp(&b.tokens))
+        });
+        next.truncate(width);
+        beams = next.into_iter().map(|(_, beam)| beam).collect();
+    }
+    beams.into_iter().map(|beam| (codes(format, &beam.tokens), beam.score)).collect()
+}
+
+fn codes(format: &PromptFormat, tokens: &[TokenId]) -> Vec<u32> {
+    tokens
+        .iter()
+        .zip(&format.levels)
+        .map(|(token, level)| level.tokens.code(*token).unwrap())
+        .collect()
+}
+
+/// The items of found IDs, but for those in `seen`.
+fn items(
+    view: &CatalogView,
+    found: &[(Vec<u32>, f32)],
+    seen: &[u64],
+    k: usize,
+) -> Vec<Recommended> {
+    let numbers = |(codes, score): &(Vec<u32>, f32)| {
+        let score = *score;
+        view.find_codes(codes).into_iter().map(move |number| Recommended {
+            number,
+            score,
+            boost: 0.0,
+            pinned: false,
+        })
+    };
+    let all = found.iter().flat_map(numbers);
+    all.filter(|item| !seen.contains(&item.number)).take(k).collect()
+}
+
+#[track_caller]
+fn check(form: DraftForm, verification: Verification, width: usize, history: &[u64]) -> usize {
+    let recommender = recommender(form);
+    let view = recommender.view().unwrap();
+    let (catalog, k) = (view.view(), width);
+    let open = |codes: &[u32]| {
+        catalog
+            .numbers()
+            .any(|number| !history.contains(&number) && catalog.codes(number).starts_with(codes))
+    };
+    let found = plain_search(&recommender, history, width, |codes| match verification {
+        Verification::Masks => open(codes),
+        Verification::Keys => codes.len() < 3 || open(codes),
+        Verification::None => true,
+    });
+    let want = items(catalog, &found, history, k);
+    let mode = Mode::Draft(verification);
+    for threads in [1, 3] {
+        let mut worker = Worker::new(Arc::clone(&recommender), threads);
+        // The second request must not see the first.
+        worker.recommend(&Request { mode, ..request(&[1], k, width) }, &mut run_on).unwrap();
+        let asked = Request { mode, ..request(history, k, width) };
+        let got = worker.recommend(&asked, &mut run_on).unwrap();
+        assert_eq!(got.items, want, "{form:?}, {verification:?}, width {width}");
+        let generated: Vec<Vec<u32>> =
+            worker.generated().map(|tokens| codes(recommender.format(), tokens)).collect();
+        assert!(generated.iter().eq(found.iter().map(|(codes, _)| codes)));
+    }
+    want.len()
+}
+
+#[test]
+fn drafts_are_those_of_the_plain_algorithm() {
+    use Verification::{Keys, Masks, None};
+    for verification in [Masks, Keys, None] {
+        for (width, history) in [(1, &[][..]), (6, &[3, 90]), (40, &[5, 6, 7, 8])] {
+            check(DraftForm::default(), verification, width, history);
+        }
+    }
+    let add = DraftForm { transition: DraftTransition::Add, ..DraftForm::default() };
+    check(add, Keys, 20, &[11]);
+    for input in [DraftInput::Placeholder, DraftInput::State, DraftInput::Prompt] {
+        check(DraftForm { input, ..DraftForm::default() }, Masks, 20, &[11]);
+    }
+}
+
+#[test]
+fn masks_find_as_many_as_there_are_and_keys_fewer() {
+    let form = DraftForm::default();
+    assert_eq!(check(form, Verification::Masks, 50, &[2]), 50);
+    let by_keys = check(form, Verification::Keys, 50, &[2]);
+    assert!((1..50).contains(&by_keys), "{by_keys}");
+}
+
+#[test]
+fn what_cannot_be_drafted_is_an_error() {
+    let by = |verification| Request { mode: Mode::Draft(verification), ..request(&[], 3, 3) };
+    let new = || Recommender::new(model(), shop::catalog(NUM_ITEMS), format()).unwrap();
+    let plain = Arc::new(new());
+    let error = worker(&plain).recommend(&by(Verification::Masks), &mut run_on).unwrap_err();
+    assert!(matches!(error, RecommendError::NoDraftHead), "{error}");
+    let mut shape = format().draft_shape().unwrap();
+    shape.levels[1].1 -= 1;
+    let head = DraftHead::random(DraftForm::default(), plain.model(), shape, 1).unwrap();
+    let error = new().with_draft_head(head).unwrap_err();
+    assert!(error.to_string().contains("(32, 29)"), "{error}");
+    let item =
+        |id: &str, codes: Vec<u32>| Item { id: id.into(), codes, attributes: Default::default() };
+    let items = vec![item("long", vec![1, 2, 3]), item("short", vec![1, 2])];
+    let catalog = Catalog::build(items.into(), &BuildOptions::default()).unwrap();
+    // A shorter ID would have a score of fewer terms.
+    let error = Recommender::new(model(), catalog, format()).unwrap_err();
+    assert!(error.to_string().contains("\"short\" has 2 codes"), "{error}");
+}

@@ -1,0 +1,78 @@
+//! Text from a language model under a grammar: prompts, sampling, streaming, stop strings, tool calls.
+//!
+//! A [`TextModel`] is a folder as Hugging Face has it: weights, tokenizer, chat template, end tokens. A [`TextRequest`] is a prompt in
+//! tokens, what the text must fit, and how tokens are drawn. [`generate`] writes one text and tells its pieces as they come:
+//!
+//! ```no_run
+//! use std::ops::ControlFlow;
+//! use std::path::Path;
+//!
+//! use palmette_text::{Constrained, TextEvent, TextModel, TextModelOptions, TextRequest, generate};
+//! use palmette_grammar::GrammarSource;
+//!
+//! let model = TextModel::open(Path::new("model/"), &TextModelOptions::default())?;
+//! let schema = GrammarSource::JsonSchema { text: r#"{"enum": ["red", "green"]}"#.to_owned(), options: Default::default() };
+//! let mut request = TextRequest::new(model.encode_prompt("A colour, as JSON: ")?, 100);
+//! let grammar = model.compile(&schema)?; // once a schema; it is kept
+//! request.constraint = Constrained::by(&grammar);
+//! let ended = generate(&model, &request, &mut |event| {
+//!     if let TextEvent::Text(piece) = event {
+//!         eprint!("{}", piece.text);
+//!     }
+//!     ControlFlow::Continue(())
+//! })?;
+//! eprintln!("\n{} tokens, {} of them forced", ended.usage.completion_tokens, ended.usage.forced_tokens);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Questions
+//! Servers, the command and programs ask by documents in the words of OpenAI and vLLM: a [`ChatQuestion`](question::ChatQuestion) or a
+//! [`CompletionQuestion`](question::CompletionQuestion) is checked against a model, and becomes the requests to an engine.
+//!
+//! # Conversations
+//! A [`Conversation`] is messages and tools as requests have them; [`TextModel::chat_prompt`] makes a prompt of it by the model's own chat
+//! template.
+//!
+//! # One text, step by step
+//! [`TextSequence`] is a text being written, without the model: [`settle`](TextSequence::settle) moves over forced tokens,
+//! [`take_unread`](TextSequence::take_unread) gives what the model has to read, [`choose`](TextSequence::choose) draws from logits. `generate`
+//! drives one with a session of the model; an [`Engine`](engine::Engine) drives many, in passes that all of them share.
+//!
+//! # Text and tokens
+//! [`Detokenizer`] gives whole characters, and holds back what may become a [stop string](StopStrings). A prompt's special tokens
+//! are read by name ([`TextModel::encode_prompt`]), as chat templates write them.
+//!
+//! # Tool calls
+//! Grammars for tools come from [`sources`]; [`ToolCallReader`] finds calls in the text, by the same [`ToolFormat`]s.
+//!
+//! Nothing here but the engine reads a clock: [`TextEvent::Stage`] tells when a stage ends, and the caller may time it.
+#![forbid(unsafe_code)]
+
+mod bounded;
+mod conversation;
+mod detokenize;
+pub mod engine;
+mod error;
+mod generate;
+mod model;
+mod prompt_tokens;
+pub mod question;
+mod request;
+mod sequence;
+pub mod sources;
+mod stops;
+mod tool_calls;
+
+pub use conversation::{Conversation, ConversationError, PromptEnd};
+pub use detokenize::{Detokenizer, ReleasedText};
+pub use error::{OpenError, RequestError, RequestMember, TextCause, TextError, TokenList};
+pub use generate::{TextSession, generate};
+pub use model::{TextModel, TextModelOptions};
+pub use palmette_decode::{LogProbabilities, SamplerOptions, Stage};
+pub use palmette_grammar::frontends::json_schema::Whitespace;
+pub use palmette_grammar::frontends::structural_tag::ToolFormat;
+pub use palmette_model_template::{ChatTemplate, TemplateError};
+pub use request::{Constrained, SpecialText, TextRequest};
+pub use sequence::{Ended, FinishReason, TextEvent, TextPiece, TextSequence, TextToken, Usage};
+pub use stops::{Released, StopStrings};
+pub use tool_calls::{Piece, ToolCallReader, tool_format_named, tool_format_of_template};
