@@ -10,8 +10,8 @@ use crate::contents::Opened;
 use crate::error::LiveError;
 use crate::live_file;
 use crate::manifest::{
-    Contents, Kept, Manifest, SegmentEntry, delete_unwanted, departed_file, file_name, kept_place,
-    keys_file, segment_file,
+    Contents, KeptEntry, Manifest, SegmentEntry, delete_unwanted, departed_file, file_name,
+    kept_place, keys_file, segment_file,
 };
 use crate::segment::SegmentView;
 use crate::shared::Shared;
@@ -129,7 +129,7 @@ fn try_checkpoint(shared: &Arc<Shared>, keeping: Keeping, cause: Cause) -> Resul
         Keeping::AsItIs => {}
         Keeping::Keep { name } => {
             kept.retain(|kept| kept.contents.generation != generation);
-            kept.push(Kept { name, contents: contents.clone() });
+            kept.push(KeptEntry { name, contents: contents.clone() });
         }
         Keeping::Forget { generation } => {
             kept.retain(|kept| kept.contents.generation != generation);

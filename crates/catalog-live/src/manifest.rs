@@ -26,7 +26,7 @@ pub(crate) struct Manifest {
     pub(crate) schema: Schema,
     /// The state to which the records of later generations are applied.
     pub(crate) contents: Contents,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<KeptEntry>,
     /// No segment file has this number or a higher one.
     pub(crate) next_file_number: u64,
     /// The generation in the name of the file with the keys of batches; none where no batch had one.
@@ -65,14 +65,14 @@ pub(crate) struct SegmentEntry {
 /// A generation that can be gone back to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Kept {
+pub(crate) struct KeptEntry {
     pub(crate) name: Option<String>,
     pub(crate) contents: Contents,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Checked {
+struct ChecksummedManifest {
     checksum: u32,
     manifest: Manifest,
 }
@@ -82,7 +82,7 @@ impl Manifest {
         number: u64,
         schema: Schema,
         contents: Contents,
-        kept: Vec<Kept>,
+        kept: Vec<KeptEntry>,
         next_file_number: u64,
     ) -> Self {
         let (version, keys_generation, shared_log) = (VERSION, None, None);
@@ -101,7 +101,7 @@ impl Manifest {
     /// Writes the file of this number.
     pub(crate) fn write(&self, dir: &Path) -> Result<(), LiveError> {
         let path = dir.join(file_name(self.number));
-        let checked = Checked { checksum: self.checksum(), manifest: self.clone() };
+        let checked = ChecksummedManifest { checksum: self.checksum(), manifest: self.clone() };
         let json = serde_json::to_vec_pretty(&checked).expect("it is plain data");
         write_atomically(&path, |file| file.write_all(&json)).map_err(|e| LiveError::io(&path, e))
     }
@@ -115,8 +115,9 @@ impl Manifest {
         let damaged = |problem: String| {
             LiveError::damaged(&path, format!("is damaged: {problem}; restore it from a copy"))
         };
-        let checked: Checked = serde_json::from_slice(&json).map_err(|e| damaged(e.to_string()))?;
-        let Checked { checksum, manifest } = checked;
+        let checked: ChecksummedManifest =
+            serde_json::from_slice(&json).map_err(|e| damaged(e.to_string()))?;
+        let ChecksummedManifest { checksum, manifest } = checked;
         if manifest.checksum() != checksum {
             return Err(damaged("it does not have the checksum it says".into()));
         }
@@ -191,12 +192,12 @@ impl Contents {
 }
 
 /// The place of a kept generation.
-pub(crate) fn kept_place(kept: &[Kept], generation: u64) -> Result<usize, LiveError> {
+pub(crate) fn kept_place(kept: &[KeptEntry], generation: u64) -> Result<usize, LiveError> {
     let place = kept.iter().position(|kept| kept.contents.generation == generation);
     place.ok_or_else(|| not_kept(kept, generation.to_string()))
 }
 
-fn not_kept(kept: &[Kept], generation: String) -> LiveError {
+fn not_kept(kept: &[KeptEntry], generation: String) -> LiveError {
     let numbers: Vec<String> = kept
         .iter()
         .map(|kept| match &kept.name {
@@ -212,7 +213,7 @@ fn not_kept(kept: &[Kept], generation: String) -> LiveError {
 }
 
 /// The place of a kept generation, by its number or else by the name that was given last.
-pub(crate) fn named_place(kept: &[Kept], name: &str) -> Result<usize, LiveError> {
+pub(crate) fn named_place(kept: &[KeptEntry], name: &str) -> Result<usize, LiveError> {
     let by_number = name
         .parse::<u64>()
         .ok()

@@ -31,7 +31,7 @@ use crate::error::{Kind, LiveError};
 use crate::live::LiveCatalog;
 use crate::log_entry::{self, LogEntry};
 use crate::manifest::{
-    Contents, Kept, Manifest, SegmentEntry, departed_file, kept_place, keys_file, numbers,
+    Contents, KeptEntry, Manifest, SegmentEntry, departed_file, kept_place, keys_file, numbers,
     segment_file,
 };
 use crate::memory::departed_catalog;
@@ -637,7 +637,7 @@ fn whole_number(value: &Value) -> Value {
 struct Placed {
     schema: Schema,
     contents: Contents,
-    kept: Vec<Kept>,
+    kept: Vec<KeptEntry>,
     keys_generation: Option<u64>,
     next_file_number: u64,
 }
@@ -693,7 +693,7 @@ fn place(dir: &Path, base: &BaseFiles, mut next_file_number: u64) -> Result<Plac
     let contents = place_one(base.generation, &base.dir)?;
     let mut kept = Vec::with_capacity(base.kept.len());
     for (generation, name, from) in &base.kept {
-        kept.push(Kept { name: name.clone(), contents: place_one(*generation, from)? });
+        kept.push(KeptEntry { name: name.clone(), contents: place_one(*generation, from)? });
     }
     let keys = base.dir.join(BASE_KEYS);
     let keys_generation = match keys.exists() {

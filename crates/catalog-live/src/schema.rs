@@ -29,7 +29,7 @@ pub struct Schema {
 
 /// A batch that was checked.
 #[derive(Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedBatch {
     /// Attributes that it brings, with their kinds.
     pub(crate) added_columns: Vec<(String, ColumnKind)>,
     /// Updates that break a rule, in their order.
@@ -183,7 +183,7 @@ impl Schema {
         &self,
         updates: &[Update],
         codes: &dyn Fn(&str) -> Option<Vec<u32>>,
-    ) -> Result<Checked, LiveError> {
+    ) -> Result<CheckedBatch, LiveError> {
         let added_columns = self.added_columns(updates);
         let mut options = self.build_options(updates.len() as u64);
         options.columns.extend(added_columns.iter().cloned());
@@ -196,7 +196,7 @@ impl Schema {
                 refused.push(Refused { index, id, rule });
             }
         }
-        Ok(Checked { added_columns, refused })
+        Ok(CheckedBatch { added_columns, refused })
     }
 
     /// Attributes that a batch brings, each with the kind of its first value.

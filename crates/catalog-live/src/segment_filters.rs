@@ -17,11 +17,11 @@ use crate::segment::SegmentView;
 #[derive(Debug)]
 pub(crate) struct SegmentFilters {
     max_bytes: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<CacheContents>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CacheContents {
     entries: HashMap<Filter, Entry>,
     bytes: usize,
     look_ups: FilterLookUps,
@@ -105,7 +105,8 @@ impl SegmentFilters {
     /// The items that match, which are those of any view of the file, without those that were there in views of this segment.
     pub(crate) fn of_other_views(&self) -> Self {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut others = Kept { now: kept.now, look_ups: kept.look_ups, ..Kept::default() };
+        let mut others =
+            CacheContents { now: kept.now, look_ups: kept.look_ups, ..CacheContents::default() };
         for (filter, entry) in &kept.entries {
             let entry = Entry { live: None, num_cleared: 0, ..entry.clone() };
             others.bytes += entry.bytes();
@@ -154,7 +155,7 @@ fn live_part(view: &SegmentView, matching: &RankSet) -> ItemSet {
     }
 }
 
-impl Kept {
+impl CacheContents {
     /// Adds an entry unless a newer one is there, and lets go of those that were not used for longest
     /// until all fit.
     fn insert(&mut self, filter: &Filter, entry: Entry, max_bytes: usize) {
@@ -189,7 +190,7 @@ mod tests {
 
     #[test]
     fn filters_take_room_themselves() {
-        let mut kept = Kept::default();
+        let mut kept = CacheContents::default();
         let none = Arc::new(RankSet::empty(10));
         for number in 0..10_000 {
             let filter = Filter::from_value(

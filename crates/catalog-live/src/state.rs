@@ -14,7 +14,7 @@ use crate::batch_keys::BatchKeys;
 use crate::contents::{self, Opened};
 use crate::error::LiveError;
 use crate::log_entry::LogEntry;
-use crate::manifest::{Contents, Kept, kept_place};
+use crate::manifest::{Contents, KeptEntry, kept_place};
 use crate::memory::Memory;
 use crate::options::LiveOptions;
 use crate::schema::Schema;
@@ -35,7 +35,7 @@ pub(crate) struct State {
     pub(crate) memory_view: Option<SegmentView>,
     pub(crate) schema: Arc<Schema>,
     columns: Arc<Columns>,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<KeptEntry>,
     pub(crate) next_file_number: u64,
     /// Keys of the latest batches; a reader has those of the log that it read.
     pub(crate) keys: BatchKeys,
@@ -52,7 +52,7 @@ impl State {
         dir: &Path,
         options: LiveOptions,
         schema: Schema,
-        kept: Vec<Kept>,
+        kept: Vec<KeptEntry>,
         next_file_number: u64,
     ) -> Result<Self, LiveError> {
         Ok(Self {

@@ -3,7 +3,7 @@
 use palmette_catalog::Catalog;
 use serde::Serialize;
 
-use crate::manifest::Kept;
+use crate::manifest::KeptEntry;
 use crate::segment::SegmentView;
 use crate::snapshot::DamagedSegment;
 use crate::state::State;
@@ -82,8 +82,8 @@ impl LiveStatus {
 }
 
 /// The generations that are kept, in the order in which they were.
-fn kept_generations(kept: &[Kept]) -> Vec<KeptGeneration> {
-    let generation = |kept: &Kept| KeptGeneration {
+fn kept_generations(kept: &[KeptEntry]) -> Vec<KeptGeneration> {
+    let generation = |kept: &KeptEntry| KeptGeneration {
         generation: kept.contents.generation,
         name: kept.name.clone(),
         num_items: kept.contents.num_items(),

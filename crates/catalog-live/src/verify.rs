@@ -50,7 +50,7 @@ pub fn verify(dir: &Path) -> Result<Vec<VerifiedFile>, LiveError> {
 
 /// The files, and whether any was missing.
 fn verify_once(dir: &Path, number: Option<u64>) -> Result<(Vec<VerifiedFile>, bool), LiveError> {
-    let mut found = Found { dir, files: BTreeMap::new(), is_missing: false };
+    let mut found = FileInventory { dir, files: BTreeMap::new(), is_missing: false };
     let manifest = match Manifest::newest(dir) {
         Ok(manifest) => manifest,
         Err(e) => {
@@ -81,13 +81,13 @@ fn verify_once(dir: &Path, number: Option<u64>) -> Result<(Vec<VerifiedFile>, bo
     Ok(found.finish())
 }
 
-struct Found<'a> {
+struct FileInventory<'a> {
     dir: &'a Path,
     files: BTreeMap<String, VerifiedFile>,
     is_missing: bool,
 }
 
-impl Found<'_> {
+impl FileInventory<'_> {
     fn add_segment(&mut self, entry: &SegmentEntry) {
         let departed = (entry.num_departed > 0).then(|| departed_file(entry.file_number));
         for name in [segment_file(entry.file_number)].into_iter().chain(departed) {

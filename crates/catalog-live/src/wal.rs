@@ -49,7 +49,7 @@ const RECORD_BYTES: usize = 16;
 pub(crate) struct Wal {
     path: PathBuf,
     file: Box<dyn LogFile>,
-    open: Open,
+    open: FileOpener,
     /// Offset at which the next record begins.
     end: u64,
     /// Fault to be mended before anything is appended.
@@ -89,7 +89,7 @@ impl LogFile for File {
 }
 
 /// Opens a file to be written to.
-pub(crate) type Open = fn(&Path) -> io::Result<Box<dyn LogFile>>;
+pub(crate) type FileOpener = fn(&Path) -> io::Result<Box<dyn LogFile>>;
 
 fn open_file(path: &Path) -> io::Result<Box<dyn LogFile>> {
     Ok(Box::new(OpenOptions::new().write(true).open(path)?))
@@ -225,7 +225,7 @@ impl Wal {
 
     /// Writes by another kind of file.
     #[cfg(test)]
-    pub(crate) fn write_by(&mut self, open: Open) {
+    pub(crate) fn write_by(&mut self, open: FileOpener) {
         (self.open, self.file) = (open, open(&self.path).expect("no fault yet"));
     }
 

@@ -6,19 +6,21 @@ use serde::de::DeserializeOwned;
 
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Checked<T> {
+struct ChecksummedDocument<T> {
     checksum: u32,
     document: T,
 }
 
 pub(crate) fn write(document: &impl Serialize) -> Bytes {
     let checksum = checksum(document);
-    serde_json::to_vec_pretty(&Checked { checksum, document }).expect("it is plain data").into()
+    serde_json::to_vec_pretty(&ChecksummedDocument { checksum, document })
+        .expect("it is plain data")
+        .into()
 }
 
 /// Reads a document; says what is wrong where it is none.
 pub(crate) fn read<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    let Checked::<T> { checksum: said, document } =
+    let ChecksummedDocument::<T> { checksum: said, document } =
         serde_json::from_slice(bytes).map_err(|error| format!("it cannot be read: {error}"))?;
     match checksum(&document) == said {
         true => Ok(document),

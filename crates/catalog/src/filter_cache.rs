@@ -16,7 +16,7 @@ use crate::index::ItemSet;
 pub struct FilterCache {
     catalog: Arc<Catalog>,
     max_bytes: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<CacheContents>,
 }
 
 /// Look-ups of compiled filters: one in each cache that was asked.
@@ -67,7 +67,7 @@ impl FilterStatistics {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CacheContents {
     sets: HashMap<Filter, Entry>,
     bytes: usize,
     look_ups: FilterLookUps,
@@ -182,7 +182,7 @@ impl FilterCache {
     }
 }
 
-impl Kept {
+impl CacheContents {
     /// Adds an entry, and lets go of those that were not used for longest until it fits.
     fn insert(&mut self, filter: Filter, entry: Entry, max_bytes: usize) {
         self.bytes += entry.bytes;

@@ -34,7 +34,7 @@ pub(crate) struct Sight<'a> {
 }
 
 /// The positions that a block of rows looks at, from the panel on in which the first of them lies.
-struct Seen {
+struct KeyWindow {
     positions: Range<usize>,
     /// Number of `positions` that the first row sees, counted from the first.
     visible: usize,
@@ -61,7 +61,7 @@ pub(crate) fn causal(
     let seen = |row: usize, count: usize| {
         let (visible, end) = (position + row + 1, position + row + count);
         let first = panel_of(visible.saturating_sub(sight.window));
-        Seen { positions: first..end, visible: visible - first, advance: 1 }
+        KeyWindow { positions: first..end, visible: visible - first, advance: 1 }
     };
     over_prompt(shape, queries, prompt, (rows, position, seen), sight, scores, out);
 }
@@ -80,7 +80,7 @@ pub(crate) fn whole(
     scores: &mut [f32],
     out: &mut [f32],
 ) {
-    let seen = |_, _| Seen { positions: 0..tokens, visible: tokens, advance: 0 };
+    let seen = |_, _| KeyWindow { positions: 0..tokens, visible: tokens, advance: 0 };
     let sight = Sight { window: usize::MAX, bias };
     over_prompt(shape, queries, prompt, (rows, position, seen), sight, scores, out);
 }
@@ -90,7 +90,7 @@ fn over_prompt(
     shape: &HeadShape,
     queries: &[f32],
     prompt: SequencePart<'_>,
-    (rows, position, seen): (usize, usize, impl Fn(usize, usize) -> Seen),
+    (rows, position, seen): (usize, usize, impl Fn(usize, usize) -> KeyWindow),
     Sight { window, bias }: Sight<'_>,
     scores: &mut [f32],
     out: &mut [f32],
@@ -98,7 +98,7 @@ fn over_prompt(
     let (width, c, scale) = (shape.query_width(), shape.head_dim, shape.scale);
     for start in (0..rows).step_by(QUERY_ROWS) {
         let count = QUERY_ROWS.min(rows - start);
-        let Seen { positions, visible, advance } = seen(start, count);
+        let KeyWindow { positions, visible, advance } = seen(start, count);
         let stride = positions.len();
         let scores = &mut scores[..count * stride];
         for head in 0..shape.heads {

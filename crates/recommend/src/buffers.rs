@@ -10,13 +10,13 @@ use palmette_model::Session;
 use palmette_model::draft::DraftRun;
 
 use crate::backends::{DecoderBackend, DraftBackend, Verifier, state_of};
-use crate::ended::{Ended, EndedState};
+use crate::ended::{EndedState, TerminatedConstraint};
 use crate::error::RecommendError;
 use crate::mode::{EveryCode, Mode, Verification};
 use crate::passes::Passes;
 use crate::recommender::Recommender;
 use crate::request::{MAX_BEAM_WIDTH, Planned, Recommended, Request};
-use crate::rules::{BoostedItems, Caps, Found, ItemOrder, Plan};
+use crate::rules::{BoostedItems, Caps, IdMatch, ItemOrder, Plan};
 use crate::view::SpelledView;
 use crate::worker::checked;
 
@@ -68,8 +68,8 @@ pub(crate) struct Buffers {
     pub(crate) frozen: Option<Searches<CatalogConstraint>>,
     pub(crate) snapshot: Option<Searches<SnapshotConstraint>>,
     /// Searches where tokens follow an item.
-    pub(crate) ended_frozen: Option<Searches<Ended<CatalogConstraint>>>,
-    pub(crate) ended_snapshot: Option<Searches<Ended<SnapshotConstraint>>>,
+    pub(crate) ended_frozen: Option<Searches<TerminatedConstraint<CatalogConstraint>>>,
+    pub(crate) ended_snapshot: Option<Searches<TerminatedConstraint<SnapshotConstraint>>>,
     /// A draft's search where masks do not hold it to the catalog.
     pub(crate) free: Option<BeamSearch<EveryCode>>,
     pub(crate) latest: Latest,
@@ -146,7 +146,7 @@ impl ItemConstraint for SnapshotConstraint {
     }
 }
 
-impl ItemConstraint for Ended<CatalogConstraint> {
+impl ItemConstraint for TerminatedConstraint<CatalogConstraint> {
     fn numbers_at(
         &self,
         view: &SpelledView,
@@ -169,7 +169,7 @@ impl ItemConstraint for Ended<CatalogConstraint> {
     }
 }
 
-impl ItemConstraint for Ended<SnapshotConstraint> {
+impl ItemConstraint for TerminatedConstraint<SnapshotConstraint> {
     fn numbers_at(
         &self,
         view: &SpelledView,
@@ -194,7 +194,7 @@ impl ItemConstraint for Ended<SnapshotConstraint> {
 
 /// Question of one request, made ready.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct PreparedRequest<'a> {
     pub(crate) request: &'a Request<'a>,
     /// Mode of its search, decided.
     pub(crate) mode: Mode,
@@ -215,7 +215,7 @@ pub(crate) struct Round<'a> {
 /// Aim of one search: the items that a walk over its results takes.
 pub(crate) struct Sought<'a, C: ItemConstraint> {
     pub(crate) objective: Objective<'a, C>,
-    pub(crate) of: Asked<'a>,
+    pub(crate) of: PreparedRequest<'a>,
     pub(crate) round: Round<'a>,
     /// Caps as they are before the search.
     pub(crate) caps: Option<Caps<'a>>,
@@ -231,7 +231,7 @@ impl<C: ItemConstraint> Sought<'_, C> {
         let (constraint, view) = (self.objective.constraint, self.of.view);
         let found = search.results().map(|found| {
             let numbers = constraint.numbers_at(view, found.state);
-            Found { score: found.score, gain: found.gain, numbers }
+            IdMatch { score: found.score, gain: found.gain, numbers }
         });
         let is_free =
             |item: &Recommended| caps.as_mut().is_none_or(|caps| caps.count(item.number).is_ok());
@@ -359,7 +359,7 @@ impl Buffers {
         recommender: &Recommender,
         passes: &mut Passes,
         constraint: &C,
-        Asked { request, view, .. }: Asked<'_>,
+        PreparedRequest { request, view, .. }: PreparedRequest<'_>,
         round: Round<'_>,
         control: &mut Control<'_>,
     ) -> Result<Vec<Recommended>, RecommendError> {
@@ -389,7 +389,7 @@ impl Buffers {
             let state = state_of(constraint, &mut scratch, found.tokens);
             let numbers: Vec<u64> =
                 state.iter().flat_map(|state| constraint.numbers_at(view, state)).collect();
-            Found { score: found.score, gain: 0.0, numbers: numbers.into_iter() }
+            IdMatch { score: found.score, gain: 0.0, numbers: numbers.into_iter() }
         });
         let items = done.map(|()| round.order.ranked(found).take(round.need).collect());
         self.free = Some(free);

@@ -9,7 +9,7 @@ use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, Toke
 /// have a term for every choice. The first end token must follow no sequence of `C` otherwise; [`PromptFormat`](crate::PromptFormat)
 /// checks that.
 #[derive(Clone, Debug)]
-pub(crate) struct Ended<C> {
+pub(crate) struct TerminatedConstraint<C> {
     inner: C,
     /// At least one.
     end: Box<[TokenId]>,
@@ -44,7 +44,7 @@ impl<C: Constraint> Default for EndedScratch<C> {
     }
 }
 
-impl<C> Ended<C> {
+impl<C> TerminatedConstraint<C> {
     /// # Panics
     /// Without end tokens.
     pub(crate) fn new(inner: C, end: &[TokenId]) -> Self {
@@ -62,7 +62,7 @@ impl<C> Ended<C> {
     }
 }
 
-impl<C: Constraint> Constraint for Ended<C> {
+impl<C: Constraint> Constraint for TerminatedConstraint<C> {
     type State = EndedState<C::State>;
     type Scratch = EndedScratch<C>;
     type Error = C::Error;
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     /// IDs of one to three codes, some of them prefixes of others; tokens of the levels on both sides of the end token.
-    fn constraint(end: &[u32]) -> Ended<CatalogConstraint> {
+    fn constraint(end: &[u32]) -> TerminatedConstraint<CatalogConstraint> {
         let items = (0..40).map(|n| Item {
             id: format!("i{n}"),
             codes: vec![n % 4, n * 7 % 4, n * 3 % 4][..1 + n as usize % 3].to_vec(),
@@ -253,7 +253,7 @@ mod tests {
         let level = |first_token| LevelTokens { first_token, num_codes: 4 };
         let tokens = CodeTokens::new(vec![level(3), level(20), level(9)], 40).unwrap();
         let end: Vec<TokenId> = end.iter().copied().map(TokenId).collect();
-        Ended::new(CatalogConstraint::new(Arc::new(catalog), tokens).unwrap(), &end)
+        TerminatedConstraint::new(CatalogConstraint::new(Arc::new(catalog), tokens).unwrap(), &end)
     }
 
     #[test]

@@ -71,13 +71,13 @@ impl Serialize for NamedItem {
 
 impl<'de> Deserialize<'de> for NamedItem {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Named)
+        deserializer.deserialize_any(NamedItemVisitor)
     }
 }
 
-struct Named;
+struct NamedItemVisitor;
 
-impl<'de> Visitor<'de> for Named {
+impl<'de> Visitor<'de> for NamedItemVisitor {
     type Value = NamedItem;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -148,7 +148,7 @@ impl<'de> Deserialize<'de> for CodeList {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<CodeList, A::Error> {
-                Named.visit_seq(list).map(CodeList)
+                NamedItemVisitor.visit_seq(list).map(CodeList)
             }
         }
         deserializer.deserialize_any(List)

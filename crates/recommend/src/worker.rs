@@ -8,8 +8,8 @@ use palmette_catalog_live::ViewItems;
 use palmette_core::{Constraint, TokenId};
 use palmette_decode::{Control, DecodeError, Objective, Sampler};
 
-use crate::buffers::{Asked, Buffers, ItemConstraint, Latest, Round, Searches, Sought};
-use crate::ended::{Ended, codes_of};
+use crate::buffers::{Buffers, ItemConstraint, Latest, PreparedRequest, Round, Searches, Sought};
+use crate::ended::{TerminatedConstraint, codes_of};
 use crate::error::{RecommendError, TemplateFault};
 use crate::fields::PromptFields;
 use crate::free_text::{self, MAX_FREE_TOKENS};
@@ -140,7 +140,7 @@ impl Worker {
         let eligible = items.as_ref().map_or_else(|| view.view().num_items(), ViewItems::len);
         self.passes.begin(request.trace);
         let mode = self.recommender.mode_of(request);
-        let of = Asked { request, mode, view: &view, plan: &plan };
+        let of = PreparedRequest { request, mode, view: &view, plan: &plan };
         let (mut items, searches) = self.find(of, items, control)?;
         let reranked = plan.rules.diversity.map(|by| Reranked { by, pool: items.len() });
         if let Some(Reranked { by, .. }) = reranked {
@@ -170,7 +170,7 @@ impl Worker {
     /// before there are enough, it goes on over a search of the items that are left.
     fn find(
         &mut self,
-        of: Asked<'_>,
+        of: PreparedRequest<'_>,
         mut items: Option<ViewItems>,
         control: &mut Control<'_>,
     ) -> Result<(Vec<Recommended>, usize), RecommendError> {
@@ -211,7 +211,7 @@ impl Worker {
     /// The pinned items with their scores: a search over them alone, as wide as they are many.
     fn pinned(
         &mut self,
-        of: Asked<'_>,
+        of: PreparedRequest<'_>,
         order: &ItemOrder<'_>,
         caps: &mut Option<Caps<'_>>,
         control: &mut Control<'_>,
@@ -403,7 +403,7 @@ impl Worker {
     /// One search after the prompt, by the request's mode, and what it gives of the items needed.
     fn search(
         &mut self,
-        of: Asked<'_>,
+        of: PreparedRequest<'_>,
         round: Round<'_>,
         caps: &mut Option<Caps<'_>>,
         control: &mut Control<'_>,
@@ -417,19 +417,27 @@ impl Worker {
             (ViewConstraint::Snapshot(constraint), []) => {
                 self.search_over(&constraint, of, round, caps, control)
             }
-            (ViewConstraint::Frozen(constraint), end) => {
-                self.search_over(&Ended::new(constraint, end), of, round, caps, control)
-            }
-            (ViewConstraint::Snapshot(constraint), end) => {
-                self.search_over(&Ended::new(constraint, end), of, round, caps, control)
-            }
+            (ViewConstraint::Frozen(constraint), end) => self.search_over(
+                &TerminatedConstraint::new(constraint, end),
+                of,
+                round,
+                caps,
+                control,
+            ),
+            (ViewConstraint::Snapshot(constraint), end) => self.search_over(
+                &TerminatedConstraint::new(constraint, end),
+                of,
+                round,
+                caps,
+                control,
+            ),
         }
     }
 
     fn search_over<C: ItemConstraint>(
         &mut self,
         constraint: &C,
-        of: Asked<'_>,
+        of: PreparedRequest<'_>,
         round: Round<'_>,
         caps: &mut Option<Caps<'_>>,
         control: &mut Control<'_>,

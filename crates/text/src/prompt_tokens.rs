@@ -59,12 +59,12 @@ fn read_json(path: &Path) -> Result<Value, OpenErrorKind> {
 #[derive(Debug)]
 pub(crate) struct PromptTokens {
     /// Named tokens by their first byte, then longest first.
-    named: Vec<Named>,
+    named: Vec<NamedToken>,
     begin: Option<TokenId>,
 }
 
 #[derive(Debug)]
-struct Named {
+struct NamedToken {
     name: Box<str>,
     token: TokenId,
     /// White space before it is a part of it; after it.
@@ -79,12 +79,15 @@ impl PromptTokens {
             of_file
                 .map_or((false, false), |token| (token["lstrip"] == true, token["rstrip"] == true))
         };
-        let named =
-            |(name, token): (&str, TokenId)| Named { name: name.into(), token, strip: strip(name) };
-        let mut named: Vec<Named> =
+        let named = |(name, token): (&str, TokenId)| NamedToken {
+            name: name.into(),
+            token,
+            strip: strip(name),
+        };
+        let mut named: Vec<NamedToken> =
             vocabulary.names().filter(|(name, _)| !name.is_empty()).map(named).collect();
         named.sort_by(|a, b| {
-            let first = |named: &Named| named.name.as_bytes()[0];
+            let first = |named: &NamedToken| named.name.as_bytes()[0];
             first(a).cmp(&first(b)).then(b.name.len().cmp(&a.name.len())).then(a.name.cmp(&b.name))
         });
         let begin = files.begin().and_then(|name| vocabulary.named(name));
@@ -118,7 +121,7 @@ impl PromptTokens {
         Ok(tokens)
     }
 
-    fn first_in(&self, text: &str) -> Option<(usize, &Named)> {
+    fn first_in(&self, text: &str) -> Option<(usize, &NamedToken)> {
         (0..text.len()).find_map(|place| {
             let rest = &text.as_bytes()[place..];
             let begin = self.named.partition_point(|named| named.name.as_bytes()[0] < rest[0]);

@@ -13,7 +13,7 @@ use super::{CheckedSink, ItemSink, SourceOptions};
 const MAP_ID_NAMES: [&str; 2] = ["pid", "iid"];
 
 /// An item: its ID and attributes.
-type Found = (String, Map<String, Value>);
+type KeyedItem = (String, Map<String, Value>);
 
 pub(super) fn read<S: ItemSink>(
     input: impl BufRead,
@@ -36,7 +36,7 @@ fn items(
     codes: &str,
     value: Value,
     options: &SourceOptions,
-) -> Result<Vec<Found>, Problem> {
+) -> Result<Vec<KeyedItem>, Problem> {
     match value {
         Value::Array(items) => {
             items.into_iter().map(|item| one_item(line, item, options)).collect()
@@ -50,7 +50,7 @@ fn items(
     }
 }
 
-fn one_item(line: u64, value: Value, options: &SourceOptions) -> Result<Found, Problem> {
+fn one_item(line: u64, value: Value, options: &SourceOptions) -> Result<KeyedItem, Problem> {
     let Value::Object(mut object) = value else {
         return Ok((id_from_json(line, value)?, Map::new()));
     };

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Arm, Exceeded, ExprId, Made, Maker, Node, Repeat};
+use super::{Arm, Exceeded, ExprId, ExprResult, Maker, Node, Repeat};
 
 impl Maker<'_, '_> {
     /// A switch: one byte, then what its arm says. `arms` are sorted and disjoint; neighbours that agree are joined.
-    pub(super) fn switch(&mut self, arms: impl IntoIterator<Item = Arm>) -> Made {
+    pub(super) fn switch(&mut self, arms: impl IntoIterator<Item = Arm>) -> ExprResult {
         let mut kept: Vec<Arm> = Vec::new();
         for arm in arms {
             match kept.last_mut() {
@@ -24,7 +24,7 @@ impl Maker<'_, '_> {
     }
 
     /// The concatenation of two expressions.
-    pub fn concat(&mut self, first: ExprId, second: ExprId) -> Made {
+    pub fn concat(&mut self, first: ExprId, second: ExprId) -> ExprResult {
         let mut second = second;
         // The parts of a left-nested chain, without descending.
         let mut first = first;
@@ -43,7 +43,7 @@ impl Maker<'_, '_> {
     }
 
     /// [`concat`](Self::concat), where `first` is no concatenation.
-    fn concat_pair(&mut self, first: ExprId, second: ExprId) -> Made {
+    fn concat_pair(&mut self, first: ExprId, second: ExprId) -> ExprResult {
         if first == ExprId::NEVER || second == ExprId::NEVER {
             return Ok(ExprId::NEVER);
         }
@@ -65,7 +65,7 @@ impl Maker<'_, '_> {
     }
 
     /// The union of expressions.
-    pub fn or(&mut self, parts: impl IntoIterator<Item = ExprId>) -> Made {
+    pub fn or(&mut self, parts: impl IntoIterator<Item = ExprId>) -> ExprResult {
         let mut flat = Vec::new();
         for part in parts {
             match self.node(part) {
@@ -101,7 +101,7 @@ impl Maker<'_, '_> {
     }
 
     /// The ordered choice of expressions, tried in this order.
-    pub(super) fn ordered(&mut self, parts: impl IntoIterator<Item = ExprId>) -> Made {
+    pub(super) fn ordered(&mut self, parts: impl IntoIterator<Item = ExprId>) -> ExprResult {
         let mut kept = Vec::new();
         for part in parts {
             if part != ExprId::NEVER && !kept.contains(&part) {
@@ -116,7 +116,7 @@ impl Maker<'_, '_> {
     }
 
     /// The intersection of expressions.
-    pub fn and(&mut self, parts: impl IntoIterator<Item = ExprId>) -> Made {
+    pub fn and(&mut self, parts: impl IntoIterator<Item = ExprId>) -> ExprResult {
         let mut flat = Vec::new();
         for part in parts {
             match self.node(part) {
@@ -195,7 +195,7 @@ impl Maker<'_, '_> {
     }
 
     /// Any bytes but these.
-    pub fn not(&mut self, inner: ExprId) -> Made {
+    pub fn not(&mut self, inner: ExprId) -> ExprResult {
         match *self.node(inner) {
             Node::Not(twice) => Ok(twice),
             Node::Never => Ok(ExprId::ALL),
@@ -205,7 +205,7 @@ impl Maker<'_, '_> {
     }
 
     /// Longest-first form of an expression: its lexemes, the longest first.
-    pub(super) fn unordered(&mut self, inner: ExprId) -> Made {
+    pub(super) fn unordered(&mut self, inner: ExprId) -> ExprResult {
         match self.node(inner) {
             Node::Never | Node::Empty | Node::Unordered(_) => Ok(inner),
             _ => self.intern(Node::Unordered(inner)),
@@ -213,7 +213,7 @@ impl Maker<'_, '_> {
     }
 
     /// A text by itself, whose lookarounds see nothing beside it.
-    pub(super) fn whole(&mut self, inner: ExprId) -> Made {
+    pub(super) fn whole(&mut self, inner: ExprId) -> ExprResult {
         match self.is_context_free(inner) {
             true => Ok(inner),
             false => self.intern(Node::Whole(inner)),
@@ -221,11 +221,11 @@ impl Maker<'_, '_> {
     }
 
     /// `min` to `max` times, as often as it goes.
-    pub(super) fn repeat(&mut self, inner: ExprId, min: u32, max: Option<u32>) -> Made {
+    pub(super) fn repeat(&mut self, inner: ExprId, min: u32, max: Option<u32>) -> ExprResult {
         self.repeated(Repeat { inner, min, max, reluctant: false })
     }
 
-    pub(super) fn repeated(&mut self, repeat: Repeat) -> Made {
+    pub(super) fn repeated(&mut self, repeat: Repeat) -> ExprResult {
         let Repeat { inner, mut min, max, reluctant } = repeat;
         if max == Some(0) || inner == ExprId::EMPTY || inner == ExprId::NEVER {
             let none = min > 0 && max != Some(0) && inner == ExprId::NEVER;
@@ -249,12 +249,12 @@ impl Maker<'_, '_> {
     }
 
     /// The empty lexeme where the lexeme so far is in `history`, or (`negated`) is not.
-    pub(super) fn behind(&mut self, history: ExprId, negated: bool) -> Made {
+    pub(super) fn behind(&mut self, history: ExprId, negated: bool) -> ExprResult {
         self.intern(Node::Behind { history, negated })
     }
 
     /// Conditioned expression: `inner` where the lexeme and what follows together are in `condition`.
-    pub fn given(&mut self, condition: ExprId, inner: ExprId) -> Made {
+    pub fn given(&mut self, condition: ExprId, inner: ExprId) -> ExprResult {
         match *self.node(inner) {
             _ if condition == ExprId::NEVER => Ok(ExprId::NEVER),
             _ if condition == ExprId::ALL => Ok(inner),
@@ -268,7 +268,7 @@ impl Maker<'_, '_> {
     }
 
     /// The condition that `inner` matches a lexeme at the front that is not empty.
-    pub fn grows(&mut self, inner: ExprId) -> Made {
+    pub fn grows(&mut self, inner: ExprId) -> ExprResult {
         match inner {
             ExprId::NEVER | ExprId::EMPTY => Ok(ExprId::NEVER),
             _ => self.intern(Node::Grows(inner)),
@@ -276,7 +276,7 @@ impl Maker<'_, '_> {
     }
 
     /// Lexemes that could have been a longer lexeme of `inner`, as what follows shows.
-    pub fn longer(&mut self, inner: ExprId) -> Made {
+    pub fn longer(&mut self, inner: ExprId) -> ExprResult {
         match inner {
             ExprId::NEVER | ExprId::EMPTY => Ok(ExprId::NEVER),
             _ => self.intern(Node::Longer(inner)),

@@ -1,6 +1,6 @@
 //! The compiler from trees of regular expressions to hash-consed expressions.
 
-use super::{Arm, Exceeded, ExprId, Made, Maker, Node, Repeat};
+use super::{Arm, Exceeded, ExprId, ExprResult, Maker, Node, Repeat};
 use crate::Regex;
 use crate::tokens::{NUMBER_MARK, TokenPattern};
 
@@ -80,7 +80,7 @@ impl Maker<'_, '_> {
     }
 
     /// Pick of a backtracking matcher, where there is one to make.
-    pub fn picked(&mut self, of: Unpicked) -> Made {
+    pub fn picked(&mut self, of: Unpicked) -> ExprResult {
         if of.is_ordered { self.first(of.expr) } else { Ok(of.expr) }
     }
 
@@ -211,7 +211,7 @@ impl Maker<'_, '_> {
     }
 
     /// A number within the ranges, which ascend and are apart, from its byte at `shift` on.
-    fn number(&mut self, ranges: &[(u32, u32)], shift: u32) -> Made {
+    fn number(&mut self, ranges: &[(u32, u32)], shift: u32) -> ExprResult {
         self.spend(1 + ranges.len() as u64)?;
         let below = (1 << shift) - 1;
         let mut arms = Vec::new();
@@ -233,7 +233,7 @@ impl Maker<'_, '_> {
     }
 
     /// The union of texts: a tree by their beginnings, whose equal branches are one.
-    fn literals(&mut self, mut texts: Vec<&[u8]>) -> Made {
+    fn literals(&mut self, mut texts: Vec<&[u8]>) -> ExprResult {
         /// Node of a trie: texts that begin with the bytes on the way here.
         #[derive(Default)]
         struct Branch {
@@ -271,7 +271,7 @@ impl Maker<'_, '_> {
         self.branch(root.arms, root.ends)
     }
 
-    fn branch(&mut self, arms: Vec<Arm>, ends: bool) -> Made {
+    fn branch(&mut self, arms: Vec<Arm>, ends: bool) -> ExprResult {
         let on = self.switch(arms)?;
         if ends { self.or([ExprId::EMPTY, on]) } else { Ok(on) }
     }

@@ -1,13 +1,13 @@
 //! Derivatives by a byte.
 
-use super::{ExprId, Made, Maker, Node, Repeat};
+use super::{ExprId, ExprResult, Maker, Node, Repeat};
 
 impl Maker<'_, '_> {
     /// The lexemes that, with `byte` before them, are lexemes of `of`; lookbehinds that have not begun have then seen
     /// the byte.
     ///
     /// Cost: a look-up once it is known for the byte's class.
-    pub fn derive(&mut self, of: ExprId, byte: u8) -> Made {
+    pub fn derive(&mut self, of: ExprId, byte: u8) -> ExprResult {
         if of <= ExprId::EMPTY {
             return Ok(ExprId::NEVER);
         }
@@ -27,7 +27,7 @@ impl Maker<'_, '_> {
         (classes.class(byte), classes.representatives().len())
     }
 
-    fn derive_node(&mut self, of: ExprId, byte: u8) -> Made {
+    fn derive_node(&mut self, of: ExprId, byte: u8) -> ExprResult {
         match *self.node(of) {
             Node::Never | Node::Empty | Node::Behind { .. } => Ok(ExprId::NEVER),
             Node::Switch(ref arms) => {
@@ -102,7 +102,7 @@ impl Maker<'_, '_> {
     }
 
     /// The derivative of `of`, given that the text to be derived meets `condition`.
-    fn derive_given(&mut self, condition: ExprId, of: ExprId, byte: u8) -> Made {
+    fn derive_given(&mut self, condition: ExprId, of: ExprId, byte: u8) -> ExprResult {
         if condition == ExprId::NEVER {
             return Ok(ExprId::NEVER);
         }
@@ -111,11 +111,11 @@ impl Maker<'_, '_> {
         self.given(condition, derived)
     }
 
-    fn derive_condition(&mut self, condition: ExprId, byte: u8) -> Made {
+    fn derive_condition(&mut self, condition: ExprId, byte: u8) -> ExprResult {
         if condition == ExprId::ALL { Ok(condition) } else { self.derive(condition, byte) }
     }
 
-    fn derive_repeat(&mut self, repeat: Repeat, byte: u8) -> Made {
+    fn derive_repeat(&mut self, repeat: Repeat, byte: u8) -> ExprResult {
         let begun = self.derive(repeat.inner, byte)?;
         let inner = self.forward(repeat.inner, byte)?;
         let max = repeat.max.map(|max| max - 1);
@@ -132,13 +132,13 @@ impl Maker<'_, '_> {
         self.or([once, done])
     }
 
-    fn rest_after(&mut self, begun: ExprId, rest: Repeat) -> Made {
+    fn rest_after(&mut self, begun: ExprId, rest: Repeat) -> ExprResult {
         let rest = self.repeated(rest)?;
         self.concat(begun, rest)
     }
 
     /// `of`, which has not begun, after `byte`: its lookbehinds have seen it.
-    pub(super) fn forward(&mut self, of: ExprId, byte: u8) -> Made {
+    pub(super) fn forward(&mut self, of: ExprId, byte: u8) -> ExprResult {
         if !self.facts(of).behind {
             return Ok(of);
         }
@@ -151,7 +151,7 @@ impl Maker<'_, '_> {
         Ok(forwarded)
     }
 
-    fn forward_node(&mut self, of: ExprId, byte: u8) -> Made {
+    fn forward_node(&mut self, of: ExprId, byte: u8) -> ExprResult {
         match self.node(of).clone() {
             Node::Concat(a, b) => {
                 let (a, b) = (self.forward(a, byte)?, self.forward(b, byte)?);

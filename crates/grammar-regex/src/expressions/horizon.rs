@@ -1,6 +1,6 @@
 //! Expressions that agree for a while.
 
-use super::{Exceeded, ExprId, Made, Maker, Node, Repeat};
+use super::{Exceeded, ExprId, ExprResult, Maker, Node, Repeat};
 
 impl Maker<'_, '_> {
     /// An expression whose derivatives by up to `num_bytes` bytes match the empty lexeme, and match something, where those
@@ -29,7 +29,7 @@ impl Maker<'_, '_> {
         Ok(!self.matches_something(both)?)
     }
 
-    fn without_far_counts(&mut self, of: ExprId, num_bytes: u32) -> Made {
+    fn without_far_counts(&mut self, of: ExprId, num_bytes: u32) -> ExprResult {
         if self.facts(of).greatest_bound <= num_bytes {
             return Ok(of);
         }
@@ -54,7 +54,7 @@ impl Maker<'_, '_> {
         Ok(whole)
     }
 
-    fn part_without_far_counts(&mut self, of: ExprId, num_bytes: u32) -> Made {
+    fn part_without_far_counts(&mut self, of: ExprId, num_bytes: u32) -> ExprResult {
         match self.node(of).clone() {
             Node::Or(parts) => {
                 let mut kept = Vec::with_capacity(parts.len());

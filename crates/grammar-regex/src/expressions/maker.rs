@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
-    Arm, Exceeded, ExprId, Expressions, Facts, Interned, Item, Made, Node, PartitionId, Repeat,
-    UNBOUNDED,
+    Arm, Exceeded, ExprId, ExprResult, Expressions, Facts, Interned, Item, Node, PartitionId,
+    Repeat, UNBOUNDED,
 };
 use crate::Budget;
 
@@ -61,7 +61,7 @@ impl Maker<'_, '_> {
     }
 
     /// The expression of this shape. Its parts are simplified already.
-    pub(super) fn intern(&mut self, node: Node) -> Made {
+    pub(super) fn intern(&mut self, node: Node) -> ExprResult {
         self.spend(LOOK_UP + node.num_parts())?;
         let hash = self.hasher.hash_one(&node);
         let nodes = &self.nodes;
@@ -276,7 +276,7 @@ impl Maker<'_, '_> {
         facts.reach = facts.reach.max(into.reach + 1);
     }
 
-    fn null_of(&mut self, node: &Node) -> Made {
+    fn null_of(&mut self, node: &Node) -> ExprResult {
         match node {
             Node::Never | Node::Switch(_) | Node::Grows(_) => Ok(ExprId::NEVER),
             Node::Empty => Ok(ExprId::ALL),

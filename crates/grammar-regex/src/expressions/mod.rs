@@ -181,7 +181,7 @@ pub enum Exceeded {
     Interrupted(#[from] Interrupted),
 }
 
-type Made = Result<ExprId, Exceeded>;
+type ExprResult = Result<ExprId, Exceeded>;
 
 /// All expressions made so far, with their derivatives. Grows only.
 #[derive(Debug)]

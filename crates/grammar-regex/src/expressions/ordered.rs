@@ -7,17 +7,17 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{Exceeded, ExprId, Item, Made, Maker, Node, Repeat};
+use super::{Exceeded, ExprId, ExprResult, Item, Maker, Node, Repeat};
 
 impl Maker<'_, '_> {
     /// Pick of a backtracking matcher in `of`, whose alternatives and repeats are ordered.
-    pub(super) fn first(&mut self, of: ExprId) -> Made {
+    pub(super) fn first(&mut self, of: ExprId) -> ExprResult {
         let items = self.split(of)?;
         self.pick(&items)
     }
 
     /// Condition that the empty lexeme puts on what follows, where these are the ways.
-    pub(super) fn first_null(&mut self, items: &[Item]) -> Made {
+    pub(super) fn first_null(&mut self, items: &[Item]) -> ExprResult {
         let (mut before, mut ends) = (Vec::new(), Vec::new());
         for &item in items {
             match item {
@@ -33,7 +33,7 @@ impl Maker<'_, '_> {
         self.or(ends)
     }
 
-    pub(super) fn derive_first(&mut self, items: &[Item], byte: u8) -> Made {
+    pub(super) fn derive_first(&mut self, items: &[Item], byte: u8) -> ExprResult {
         let mut derived = Vec::new();
         for item in items {
             if let Item::Go(way) = *item {
@@ -45,7 +45,7 @@ impl Maker<'_, '_> {
     }
 
     /// The ways of `items`, without those that come too late.
-    fn pick(&mut self, items: &[Item]) -> Made {
+    fn pick(&mut self, items: &[Item]) -> ExprResult {
         let (mut kept, mut seen) = (Vec::new(), HashSet::new());
         // That no match before this item holds.
         let mut still = ExprId::ALL;

@@ -1,11 +1,11 @@
 //! The simpler expression that an expression is mostly like.
 
-use super::{Arm, ExprId, Made, Maker, Node, Repeat};
+use super::{Arm, ExprId, ExprResult, Maker, Node, Repeat};
 
 impl Maker<'_, '_> {
     /// The expression without what its parts may not be, and with repeats as often as one likes: names other than five are
     /// names, strings of at most forty characters strings. Parts of what is repeated stay as they are.
-    pub fn relaxed(&mut self, of: ExprId) -> Made {
+    pub fn relaxed(&mut self, of: ExprId) -> ExprResult {
         // Chains are long, nesting is bounded: down the chain to what is known, and back.
         let (mut heads, mut rest) = (Vec::new(), of);
         let mut whole = loop {
@@ -28,12 +28,12 @@ impl Maker<'_, '_> {
     }
 
     /// Any text, which never ends: what comes last is no byte of a text.
-    pub fn endless_text(&mut self) -> Made {
+    pub fn endless_text(&mut self) -> ExprResult {
         let end = self.switch([Arm { low: 0xFF, high: 0xFF, then: ExprId::EMPTY }])?;
         self.concat(self.utf8, end)
     }
 
-    fn relaxed_part(&mut self, of: ExprId) -> Made {
+    fn relaxed_part(&mut self, of: ExprId) -> ExprResult {
         match self.node(of).clone() {
             Node::Or(parts) => {
                 let mut relaxed = Vec::with_capacity(parts.len());

@@ -1,6 +1,6 @@
 //! Classes of characters as switches over the bytes of UTF-8.
 
-use super::{Arm, ExprId, Made, Maker};
+use super::{Arm, ExprId, ExprResult, Maker};
 use crate::CharClass;
 
 /// First and last scalar value of each encoded length, and what its lead byte adds to the value's top bits.
@@ -16,7 +16,7 @@ type Ranges = Vec<(u32, u32)>;
 
 impl Maker<'_, '_> {
     /// One character of the class. Equal classes are equal expressions.
-    pub(super) fn class(&mut self, class: &CharClass) -> Made {
+    pub(super) fn class(&mut self, class: &CharClass) -> ExprResult {
         if let Some(&known) = self.char_classes.get(class) {
             return Ok(known);
         }
@@ -25,7 +25,7 @@ impl Maker<'_, '_> {
         Ok(made)
     }
 
-    fn new_class(&mut self, class: &CharClass) -> Made {
+    fn new_class(&mut self, class: &CharClass) -> ExprResult {
         let mut scalars = Ranges::new();
         for &(low, high) in class.ranges() {
             let (low, high) = (low as u32, high as u32);
@@ -66,7 +66,7 @@ impl Maker<'_, '_> {
     }
 
     /// `continuations` bytes whose digits make one of these values.
-    fn continuation(&mut self, values: &[(u32, u32)], continuations: u32) -> Made {
+    fn continuation(&mut self, values: &[(u32, u32)], continuations: u32) -> ExprResult {
         if values.is_empty() {
             return Ok(ExprId::NEVER);
         }

@@ -56,7 +56,7 @@ fn type_meant(word: &str) -> Option<&'static str> {
 const TYPES: [&str; 7] = ["null", "boolean", "number", "integer", "string", "array", "object"];
 
 /// Constraints of a schema on each type, by its own keywords; combinators and references are not in it.
-pub(super) struct Own {
+pub(super) struct KeywordConstraints {
     /// The types it allows; of numbers, those of which `numbers` is true.
     pub(super) types: Cases,
     pub(super) numbers: NumberSet,
@@ -68,10 +68,10 @@ pub(super) struct Own {
 }
 
 impl Compiler<'_> {
-    pub(super) fn own(&mut self, schema: JsonId) -> Result<Own> {
+    pub(super) fn own(&mut self, schema: JsonId) -> Result<KeywordConstraints> {
         let (types, strings) = (self.types(schema)?, self.strings(schema)?);
         let member = self.member_case(schema, &strings, &types)?;
-        Ok(Own {
+        Ok(KeywordConstraints {
             types,
             numbers: self.numbers(schema)?,
             strings,
@@ -378,7 +378,11 @@ impl Compiler<'_> {
     }
 
     /// Notes keywords of one schema that leave no value between them.
-    pub(super) fn note_contradictions(&mut self, schema: JsonId, own: &Own) -> Result<()> {
+    pub(super) fn note_contradictions(
+        &mut self,
+        schema: JsonId,
+        own: &KeywordConstraints,
+    ) -> Result<()> {
         for (least, most) in [
             ("minLength", "maxLength"),
             ("minItems", "maxItems"),

@@ -25,12 +25,12 @@ use super::{
 #[derive(Clone)]
 struct Way {
     holds: Cases,
-    seen: Seen,
+    seen: EvaluatedMembers,
 }
 
 /// Members or items that were looked at.
 #[derive(Clone, PartialEq, Eq)]
-struct Seen {
+struct EvaluatedMembers {
     names: BTreeSet<Arc<str>>,
     patterns: Vec<Texts>,
     /// Number of first items that are seen.
@@ -204,8 +204,13 @@ impl Compiler<'_> {
     }
 
     /// Members or items that the schema's own keywords look at.
-    fn own_seen(&mut self, schema: JsonId, keyword: Keyword, within: bool) -> Result<Seen> {
-        let mut seen = Seen::nothing();
+    fn own_seen(
+        &mut self,
+        schema: JsonId,
+        keyword: Keyword,
+        within: bool,
+    ) -> Result<EvaluatedMembers> {
+        let mut seen = EvaluatedMembers::nothing();
         let refers_only = self.draft(schema) <= Draft::Draft7 && self.get(schema, "$ref").is_some();
         if refers_only {
             return Ok(seen);
@@ -257,7 +262,7 @@ impl Compiler<'_> {
         let mut telling = Vec::new();
         for &schema in schemas {
             let ways = self.ways(schema, keyword, apart, true)?;
-            if ways.iter().any(|way| way.seen != Seen::nothing()) {
+            if ways.iter().any(|way| way.seen != EvaluatedMembers::nothing()) {
                 telling.push((schema, self.holding(schema, keyword, apart)?));
             }
         }
@@ -337,7 +342,12 @@ impl Compiler<'_> {
     }
 
     /// The arrays whose items that are not seen meet `goal`.
-    fn rest_of_items(&mut self, at: JsonId, seen: &Seen, goal: GoalId) -> Result<Cases> {
+    fn rest_of_items(
+        &mut self,
+        at: JsonId,
+        seen: &EvaluatedMembers,
+        goal: GoalId,
+    ) -> Result<Cases> {
         let prefix = vec![GoalId::ANY; seen.items];
         let rest = self.asked_of_items(at, seen, goal).map_or(GoalId::ANY, |(rest, _)| rest);
         let set = ArraySet { prefix, rest, ..ArraySet::any() }.normalised();
@@ -345,7 +355,7 @@ impl Compiler<'_> {
     }
 
     /// The arrays with an item that is not seen and does not meet `goal`.
-    fn wrong_items(&mut self, at: JsonId, seen: &Seen, goal: GoalId) -> Result<Cases> {
+    fn wrong_items(&mut self, at: JsonId, seen: &EvaluatedMembers, goal: GoalId) -> Result<Cases> {
         let Some((opposite, wrong)) = self.asked_of_items(at, seen, goal) else {
             return Ok(Cases::none());
         };
@@ -359,7 +369,7 @@ impl Compiler<'_> {
     fn asked_of_items(
         &mut self,
         at: JsonId,
-        seen: &Seen,
+        seen: &EvaluatedMembers,
         goal: GoalId,
     ) -> Option<(GoalId, GoalId)> {
         if seen.all {
@@ -380,11 +390,11 @@ impl Way {
     }
 
     fn if_only(holds: Cases) -> Self {
-        Self { holds, seen: Seen::nothing() }
+        Self { holds, seen: EvaluatedMembers::nothing() }
     }
 }
 
-impl Seen {
+impl EvaluatedMembers {
     fn nothing() -> Self {
         let (names, patterns, kinds) = (BTreeSet::new(), Vec::new(), Vec::new());
         Self { names, patterns, items: 0, kinds, all: false }

@@ -1,6 +1,6 @@
 //! Calls of tools as formats: the texts around them, and what stands in them.
 
-use super::format::{Format, Language, Part, Schema, Separated, Tag, Triggered, Written};
+use super::format::{EmbeddedGrammar, Format, Language, Part, Schema, Separated, Tag, Triggered};
 use super::members::Members;
 use super::tool::{Input, Tool};
 use super::tool_formats::ToolFormat;
@@ -107,7 +107,7 @@ impl Calls<'_> {
             Input::Nothing => schema(tool.at, Some(NOTHING)),
             Input::Object(at) => schema(at, None),
             Input::Text => schema(tool.at, Some(INPUT)),
-            Input::Written(language, at) => {
+            Input::EmbeddedGrammar(language, at) => {
                 let text = members.json.string(at).map_or("", |text| &**text);
                 self.written(at, language, text)
             }
@@ -125,7 +125,8 @@ impl Calls<'_> {
             }
         };
         let text = text.to_owned();
-        let content = Part::new(at, Format::Written(Written { language, text, quoted }));
+        let content =
+            Part::new(at, Format::EmbeddedGrammar(EmbeddedGrammar { language, text, quoted }));
         let parts = vec![Part::fixed(at, &begin), content, Part::fixed(at, &end)];
         Part::new(at, Format::Sequence(parts))
     }

@@ -24,7 +24,7 @@ pub(super) enum Format {
     /// A structural tag in a JSON string.
     Document(String),
     /// Texts of a grammar in another language.
-    Written(Written),
+    EmbeddedGrammar(EmbeddedGrammar),
     /// Any text without these.
     AnyText {
         excludes: Vec<String>,
@@ -62,7 +62,7 @@ pub(super) struct Schema {
 
 /// A grammar in another language.
 #[derive(Clone, Debug)]
-pub(super) struct Written {
+pub(super) struct EmbeddedGrammar {
     pub(super) language: Language,
     pub(super) text: String,
     /// True when its texts are the contents of a JSON string.
@@ -139,7 +139,7 @@ impl Part {
 
     pub(super) fn written(at: JsonId, language: Language, text: &str) -> Self {
         let text = text.to_owned();
-        Self::new(at, Format::Written(Written { language, text, quoted: false }))
+        Self::new(at, Format::EmbeddedGrammar(EmbeddedGrammar { language, text, quoted: false }))
     }
 
     /// A part between two texts.

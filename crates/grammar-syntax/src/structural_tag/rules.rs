@@ -2,7 +2,7 @@
 
 use super::error::StructuralTagError;
 use super::format::{
-    Delimiter, Format, Language, Part, Schema, Separated, Tag, Triggered, Written,
+    Delimiter, EmbeddedGrammar, Format, Language, Part, Schema, Separated, Tag, Triggered,
 };
 use super::members::{Result, error as error_at};
 use super::options::StructuralTagOptions;
@@ -53,7 +53,7 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
             }
             Format::Schema(schema) => self.schema(part.at, schema),
             Format::Document(text) => self.document(part.at, text),
-            Format::Written(written) => self.written(part.at, written),
+            Format::EmbeddedGrammar(written) => self.written(part.at, written),
             Format::AnyText { excludes, max_chars } => {
                 let excluded = [excludes, stops].concat();
                 let text = self.free_text(&excluded, stops, *max_chars);
@@ -260,7 +260,7 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
         self.embed(at, &grammar)
     }
 
-    fn written(&mut self, at: JsonId, written: &Written) -> Result<NonterminalId> {
+    fn written(&mut self, at: JsonId, written: &EmbeddedGrammar) -> Result<NonterminalId> {
         let (text, budget) = (&written.text, &mut *self.budget);
         let refused = |what: &str, error: &dyn std::fmt::Display, interrupted| StructuralTagError {
             interrupted,

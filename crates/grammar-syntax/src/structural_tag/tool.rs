@@ -22,7 +22,7 @@ pub(super) enum Input {
     /// Any text.
     Text,
     /// A text of the grammar in the member there.
-    Written(Language, JsonId),
+    EmbeddedGrammar(Language, JsonId),
 }
 
 /// Members that have the schema of arguments: OpenAI's, Anthropic's, MCP's, Gemini's.
@@ -206,7 +206,7 @@ impl Tools {
             }
         };
         members.text(inner, "definition")?;
-        Ok(Input::Written(language, members.needed(inner, "definition")?))
+        Ok(Input::EmbeddedGrammar(language, members.needed(inner, "definition")?))
     }
 
     fn push(

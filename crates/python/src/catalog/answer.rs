@@ -22,7 +22,7 @@ pub(crate) struct Answer {
 }
 
 /// An answer that has been made without the interpreter.
-pub(crate) struct Found {
+pub(crate) struct AnswerParts {
     items: Vec<Recommendation>,
     unknown: Vec<String>,
     history_used: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Recommendation {
     attributes: serde_json::Map<String, Value>,
 }
 
-impl Found {
+impl AnswerParts {
     pub(crate) fn of(view: &CatalogView, answer: palmette::Answer) -> Self {
         let items = answer.items.into_iter();
         let beam = |of: palmette::TracedBeam| (of.codes, of.score);

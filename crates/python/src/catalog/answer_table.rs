@@ -58,14 +58,14 @@ impl AnswerTable {
 }
 
 /// Cause of a table that is not answered at all.
-pub(crate) enum Refused {
+pub(crate) enum TableRefusal {
     Table(TableError),
     Columns(String),
     Request(String),
     Cancelled,
 }
 
-impl Refused {
+impl TableRefusal {
     pub(crate) fn into_exception(self) -> PyErr {
         match self {
             Self::Table(error) => PyValueError::new_err(error.to_string()),
@@ -81,7 +81,7 @@ impl Refused {
     }
 }
 
-impl From<OfflineError> for Refused {
+impl From<OfflineError> for TableRefusal {
     fn from(error: OfflineError) -> Self {
         match error {
             OfflineError::Cancelled => Self::Cancelled,
@@ -99,18 +99,18 @@ pub(crate) fn answer(
     options: &HistoryOptions,
     threads: Option<NonZeroUsize>,
     cancelled: &AtomicBool,
-) -> Result<(AnswerTable, Vec<String>), Refused> {
+) -> Result<(AnswerTable, Vec<String>), TableRefusal> {
     let (histories, notes) = histories(table, options)?;
-    let view = recommender.view().map_err(Refused::request)?;
+    let view = recommender.view().map_err(TableRefusal::request)?;
     let pool = recommender.pool();
     // What is wrong with all is said once, and not in each row. A table is answered alike whenever it is, so that rules of validity
     // name their moment.
     let limits = QuestionLimits::default();
     let question = question.check(pool.recommender(), &view, &limits, None);
-    let question = question.map_err(Refused::request)?;
+    let question = question.map_err(TableRefusal::request)?;
     let num_workers = threads_for(histories.len(), threads);
-    let run =
-        OfflineRun::new(pool.recommender(), question, num_workers).map_err(Refused::request)?;
+    let run = OfflineRun::new(pool.recommender(), question, num_workers)
+        .map_err(TableRefusal::request)?;
     let is_cancelled = || cancelled.load(Ordering::Relaxed);
     let mut run = run.cancel_when(&is_cancelled);
     let mut answers = Vec::with_capacity(histories.len());
@@ -128,19 +128,19 @@ type Histories = (Vec<NamedHistory>, ReadNotes);
 fn histories(
     table: RecordBatchStreamReader,
     options: &HistoryOptions,
-) -> Result<Histories, Refused> {
+) -> Result<Histories, TableRefusal> {
     let schema = table.schema();
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let columns = options.columns(&names).map_err(Refused::Columns)?;
+    let columns = options.columns(&names).map_err(TableRefusal::Columns)?;
     if columns.is_events() {
-        return Err(Refused::Columns(
+        return Err(TableRefusal::Columns(
             "a row is one thing that a user did, and the user's others may be in another batch; group them first, into a history a row"
                 .to_owned(),
         ));
     }
     let used: Vec<usize> =
         (0..names.len()).filter(|&at| columns.names().contains(&names[at])).collect();
-    let damaged = |error: ArrowError| Refused::Columns(error.to_string());
+    let damaged = |error: ArrowError| TableRefusal::Columns(error.to_string());
     let read = schema.project(&used).map_err(damaged)?;
     let batches = table.map(|batch| batch.and_then(|batch| batch.project(&used)));
     let mut histories = Vec::new();
@@ -158,7 +158,7 @@ fn histories(
         let pushed = rows.push(row.number, &columns, row.values, Progress::default());
         pushed.expect("rows of histories are handed on one by one")
     })
-    .map_err(Refused::Table)?;
+    .map_err(TableRefusal::Table)?;
     let notes = rows.finish();
     Ok((histories, notes))
 }

@@ -70,18 +70,18 @@ pub(crate) fn build_from(
     read: impl FnOnce(&mut CancelSink<'_>) -> Result<ReadSummary, TableError> + Send,
 ) -> PyResult<Catalog> {
     let built = interruptible(py, |cancelled| {
-        let builder = CatalogBuilder::new(BuildOptions::default()).map_err(Refused::Build)?;
+        let builder = CatalogBuilder::new(BuildOptions::default()).map_err(TableRefusal::Build)?;
         let mut sink = CancelSink { builder, cancelled };
         let summary = match read(&mut sink) {
             Err(_) if cancelled.load(Ordering::Relaxed) => return Ok(None),
-            read => read.map_err(Refused::Table)?,
+            read => read.map_err(TableRefusal::Table)?,
         };
         let mut notes = conflict_notes(&sink.builder, 1);
         notes.extend(summary.notes);
         let catalog = sink.builder.finish_unless(summary.level_prefixes, cancelled);
-        Ok(catalog.map_err(Refused::Build)?.map(|catalog| (catalog, notes)))
+        Ok(catalog.map_err(TableRefusal::Build)?.map(|catalog| (catalog, notes)))
     })?;
-    let built = built.map_err(|refused: Refused| refused.into_exception(py))?;
+    let built = built.map_err(|refused: TableRefusal| refused.into_exception(py))?;
     // Called off, the signal's exception was raised above.
     let (catalog, notes) = built.ok_or_else(not_built)?;
     warn(py, &notes)?;
@@ -134,12 +134,12 @@ pub(crate) fn rows(table: &Bound<'_, PyAny>) -> PyResult<Rows> {
 }
 
 /// Cause of a table of which no catalog is made.
-pub(crate) enum Refused {
+pub(crate) enum TableRefusal {
     Table(TableError),
     Build(palmette_catalog::BuildError),
 }
 
-impl Refused {
+impl TableRefusal {
     pub(crate) fn into_exception(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Table(error) => of_table(py, &error),

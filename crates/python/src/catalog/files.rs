@@ -36,21 +36,22 @@ pub(crate) fn of_index(py: Python<'_>, index: Map<String, Value>) -> PyResult<Ca
 }
 
 fn read_index(py: Python<'_>, name: &Path, text: &[u8]) -> PyResult<Catalog> {
-    enum Failed {
+    enum BuildFailure {
         Read(ReadError),
         Build(palmette_catalog::BuildError),
     }
     let options = SourceOptions::default();
     let built = process::detach_in_pool(py, || {
-        let mut builder = CatalogBuilder::new(BuildOptions::default()).map_err(Failed::Build)?;
+        let mut builder =
+            CatalogBuilder::new(BuildOptions::default()).map_err(BuildFailure::Build)?;
         let read = parse_into(name, text, Format::IndexJson, &options, &mut builder);
-        let summary = read.map_err(Failed::Read)?;
-        builder.finish(summary.level_prefixes, |_| {}).map_err(Failed::Build)
+        let summary = read.map_err(BuildFailure::Read)?;
+        builder.finish(summary.level_prefixes, |_| {}).map_err(BuildFailure::Build)
     });
     built.map_err(|failed| match failed {
-        Failed::Read(error) => {
+        BuildFailure::Read(error) => {
             with(CatalogError::new_err(error.to_string()), py, "line", error.line())
         }
-        Failed::Build(error) => of_build(py, &error),
+        BuildFailure::Build(error) => of_build(py, &error),
     })
 }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde_json::{Map, Value};
 
-use super::answer::{Answer, Found};
+use super::answer::{Answer, AnswerParts};
 use super::answer_table::{self, AnswerTable};
 use super::arrow::stream;
 use super::build::{check_order, id_of, warn};
@@ -51,11 +51,11 @@ impl Recommender {
         &self,
         question: RecommendQuestion,
         cancelled: impl Fn() -> bool,
-    ) -> Result<Found, palmette::RecommendError> {
+    ) -> Result<AnswerParts, palmette::RecommendError> {
         let view = self.recommender.view()?;
         let request = self.recommender.ask(question).now(now()).cancel_when(cancelled);
         let answer = request.at(view.clone()).run()?;
-        Ok(Found::of(view.view(), answer))
+        Ok(AnswerParts::of(view.view(), answer))
     }
 }
 
@@ -129,7 +129,7 @@ impl Recommender {
                 self.answer(question, || cancelled.load(Ordering::Relaxed))
             })
         })?;
-        let answer = |(at, answer): (usize, Result<Found, palmette::RecommendError>)| {
+        let answer = |(at, answer): (usize, Result<AnswerParts, palmette::RecommendError>)| {
             let found = answer
                 .map_err(|error| RecommendError::new_err(format!("history {at}: {error}")))?;
             found.into_python(py)
@@ -172,7 +172,7 @@ impl Recommender {
             let (of, options) = (&self.recommender, &options);
             answer_table::answer(of, table, question, options, threads, cancelled)
         })?;
-        let (answers, notes) = answered.map_err(answer_table::Refused::into_exception)?;
+        let (answers, notes) = answered.map_err(answer_table::TableRefusal::into_exception)?;
         warn(py, &notes)?;
         Ok(answers)
     }

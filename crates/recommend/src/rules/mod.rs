@@ -21,7 +21,7 @@ pub(crate) use boosts::{BoostCache, BoostedItems};
 pub(crate) use caps::Caps;
 pub(crate) use diversity::diversified;
 pub use error::RulesError;
-pub(crate) use order::{Found, ItemOrder};
+pub(crate) use order::{IdMatch, ItemOrder};
 pub(crate) use plan::Plan;
 
 /// The most caps of a request.

@@ -21,7 +21,7 @@ pub(crate) struct ItemOrder<'a> {
 }
 
 /// A semantic ID that was found, with its items in catalog order.
-pub(crate) struct Found<I> {
+pub(crate) struct IdMatch<I> {
     /// Log-probability of the item.
     pub(crate) score: f32,
     /// The largest boost of its items.
@@ -50,7 +50,7 @@ impl<'a> ItemOrder<'a> {
     /// The items of semantic IDs that come best first, best first. Items are looked at as they are asked for.
     pub(crate) fn ranked<'s, I: Iterator<Item = u64> + 's>(
         &'s self,
-        found: impl Iterator<Item = Found<I>> + 's,
+        found: impl Iterator<Item = IdMatch<I>> + 's,
     ) -> impl Iterator<Item = Recommended> + 's {
         Ranked { order: self, rest: found.enumerate().peekable(), open: BinaryHeap::new() }
     }
@@ -123,11 +123,11 @@ struct Ranked<'s, 'a, F: Iterator> {
     /// Semantic IDs that no item has been asked of yet.
     rest: Peekable<F>,
     /// The others, by the next item of each.
-    open: BinaryHeap<Open<'s>>,
+    open: BinaryHeap<PendingId<'s>>,
 }
 
 /// A semantic ID, some of whose items are still to come.
-struct Open<'s> {
+struct PendingId<'s> {
     next: Recommended,
     /// Place among the semantic IDs.
     place: usize,
@@ -137,20 +137,20 @@ struct Open<'s> {
 impl<'s, I, F> Iterator for Ranked<'s, '_, F>
 where
     I: Iterator<Item = u64> + 's,
-    F: Iterator<Item = (usize, Found<I>)>,
+    F: Iterator<Item = (usize, IdMatch<I>)>,
 {
     type Item = Recommended;
 
     fn next(&mut self) -> Option<Recommended> {
         // Of equal scores the semantic ID that was found first comes first, and all that are open were.
-        let is_next = |open: &BinaryHeap<Open<'s>>, found: &Found<I>| {
+        let is_next = |open: &BinaryHeap<PendingId<'s>>, found: &IdMatch<I>| {
             open.peek().is_none_or(|best| found.score + found.gain > best.next.score)
         };
         while let Some((place, found)) = self.rest.next_if(|(_, found)| is_next(&self.open, found))
         {
             self.open(place, self.order.of_one(found.score, found.numbers));
         }
-        let Open { next, place, rest } = self.open.pop()?;
+        let PendingId { next, place, rest } = self.open.pop()?;
         self.open(place, rest);
         Some(next)
     }
@@ -159,40 +159,40 @@ where
 impl<'s, F: Iterator> Ranked<'s, '_, F> {
     fn open(&mut self, place: usize, mut rest: Box<dyn Iterator<Item = Recommended> + 's>) {
         if let Some(next) = rest.next() {
-            self.open.push(Open { next, place, rest });
+            self.open.push(PendingId { next, place, rest });
         }
     }
 }
 
-impl fmt::Debug for Open<'_> {
+impl fmt::Debug for PendingId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Open").field("next", &self.next).field("place", &self.place).finish()
     }
 }
 
-impl Open<'_> {
+impl PendingId<'_> {
     fn key(&self) -> (f32, Reverse<usize>) {
         (self.next.score, Reverse(self.place))
     }
 }
 
-impl Ord for Open<'_> {
+impl Ord for PendingId<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let ((a, a_place), (b, b_place)) = (self.key(), other.key());
         a.total_cmp(&b).then(a_place.cmp(&b_place))
     }
 }
 
-impl PartialOrd for Open<'_> {
+impl PartialOrd for PendingId<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Open<'_> {
+impl PartialEq for PendingId<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Open<'_> {}
+impl Eq for PendingId<'_> {}

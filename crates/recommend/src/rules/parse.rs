@@ -39,14 +39,14 @@ impl Rules {
             "valid",
             "diversity",
         ];
-        for (key, at) in At::new("the rules", value).entries(&keys)? {
+        for (key, at) in PlacedValue::new("the rules", value).entries(&keys)? {
             match key {
-                "at_most" => rules.at_most = at.list(MAX_CAPS, CAPS, At::cap)?,
+                "at_most" => rules.at_most = at.list(MAX_CAPS, CAPS, PlacedValue::cap)?,
                 "at_most_per_semantic_id" => rules.at_most_per_semantic_id = Some(at.count()?),
-                "boosts" => rules.boosts = at.list(MAX_BOOSTS, BOOSTS, At::boost)?,
+                "boosts" => rules.boosts = at.list(MAX_BOOSTS, BOOSTS, PlacedValue::boost)?,
                 "tie_break" => rules.tie_break = Some(at.tie_break()?),
-                "must_include" => rules.must_include = at.list(MAX_IDS, IDS, At::id)?,
-                "must_exclude" => rules.must_exclude = at.list(MAX_IDS, IDS, At::id)?,
+                "must_include" => rules.must_include = at.list(MAX_IDS, IDS, PlacedValue::id)?,
+                "must_exclude" => rules.must_exclude = at.list(MAX_IDS, IDS, PlacedValue::id)?,
                 "valid" => rules.valid = Some(at.valid()?),
                 _ => rules.diversity = Some(at.diversity()?),
             }
@@ -56,18 +56,18 @@ impl Rules {
 }
 
 /// A value and its place in the document.
-struct At<'a> {
+struct PlacedValue<'a> {
     path: String,
     value: &'a Value,
 }
 
-impl<'a> At<'a> {
+impl<'a> PlacedValue<'a> {
     fn new(path: impl Into<String>, value: &'a Value) -> Self {
         Self { path: path.into(), value }
     }
 
     /// The entries of an object, all of them known.
-    fn entries<'k>(&self, keys: &[&'k str]) -> Result<Vec<(&'k str, At<'a>)>, RulesError> {
+    fn entries<'k>(&self, keys: &[&'k str]) -> Result<Vec<(&'k str, PlacedValue<'a>)>, RulesError> {
         let expected = || format!("it takes an object with {}", keys.join(", "));
         let object: &Map<String, Value> =
             self.value.as_object().ok_or_else(|| self.unexpected(&expected()))?;
@@ -83,7 +83,7 @@ impl<'a> At<'a> {
                 "the rules" => key.clone(),
                 path => format!("{path}.{key}"),
             };
-            Ok((*known, At { path, value }))
+            Ok((*known, PlacedValue { path, value }))
         };
         // As the document has them, which a map does not say; no rule depends on it.
         let given = object.iter().filter(|(_, value)| !value.is_null());
@@ -94,7 +94,7 @@ impl<'a> At<'a> {
         &self,
         most: usize,
         expected: &str,
-        read: impl Fn(&At<'a>) -> Result<T, RulesError>,
+        read: impl Fn(&PlacedValue<'a>) -> Result<T, RulesError>,
     ) -> Result<Vec<T>, RulesError> {
         let values = self.value.as_array().ok_or_else(|| self.unexpected(expected))?;
         if values.len() > most {
@@ -103,7 +103,8 @@ impl<'a> At<'a> {
             return Err(RulesError::Unexpected { path, found, expected });
         }
         let each = values.iter().enumerate();
-        each.map(|(i, value)| read(&At::new(format!("{}[{i}]", self.path), value))).collect()
+        each.map(|(i, value)| read(&PlacedValue::new(format!("{}[{i}]", self.path), value)))
+            .collect()
     }
 
     fn cap(&self) -> Result<AtMost, RulesError> {

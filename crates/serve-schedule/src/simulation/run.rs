@@ -53,7 +53,7 @@ pub fn simulate(
 
 /// Next thing to happen; at equal times in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
+enum NextEvent {
     /// End of a stage, unless the stream's work was planned again since.
     Stage {
         stream: u32,
@@ -69,7 +69,7 @@ enum Due {
 struct Run<'a> {
     arrivals: &'a [Arrival],
     machine: &'a Machine,
-    due: BinaryHeap<Reverse<(Micros, Due)>>,
+    due: BinaryHeap<Reverse<(Micros, NextEvent)>>,
     now: Micros,
     streams: Vec<Option<Batch>>,
     /// Threads of all batches.
@@ -101,7 +101,7 @@ impl<'a> Run<'a> {
     fn new(arrivals: &'a [Arrival], machine: &'a Machine) -> Self {
         let mut due = BinaryHeap::new();
         if let Some(first) = arrivals.first() {
-            due.push(Reverse((first.at, Due::Arrival(0))));
+            due.push(Reverse((first.at, NextEvent::Arrival(0))));
         }
         Self {
             arrivals,
@@ -125,13 +125,13 @@ impl<'a> Run<'a> {
     fn next(&mut self) -> Option<(Micros, Event)> {
         while let Some(Reverse((at, due))) = self.due.pop() {
             let event = match due {
-                Due::Wake { request } if request == self.wakes => Event::Wake,
-                Due::Wake { .. } => continue,
-                Due::Arrival(number) => {
+                NextEvent::Wake { request } if request == self.wakes => Event::Wake,
+                NextEvent::Wake { .. } => continue,
+                NextEvent::Arrival(number) => {
                     self.now = at;
                     self.arrive(number)
                 }
-                Due::Stage { stream, plan } => {
+                NextEvent::Stage { stream, plan } => {
                     let batch = self.streams[stream as usize].as_ref();
                     if batch.is_none_or(|batch| batch.plan != plan) {
                         continue;
@@ -149,7 +149,7 @@ impl<'a> Run<'a> {
     fn arrive(&mut self, number: usize) -> Event {
         let arrival = self.arrivals[number];
         if let Some(next) = self.arrivals.get(number + 1) {
-            self.due.push(Reverse((next.at.max(self.now), Due::Arrival(number + 1))));
+            self.due.push(Reverse((next.at.max(self.now), NextEvent::Arrival(number + 1))));
         }
         self.tally.offered += 1;
         let id = number as u64;
@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
             }
             Action::WakeAt(at) => {
                 self.wakes += 1;
-                self.due.push(Reverse((*at, Due::Wake { request: self.wakes })));
+                self.due.push(Reverse((*at, NextEvent::Wake { request: self.wakes })));
             }
             Action::Start { stream, jobs, threads } => {
                 let jobs: Vec<_> = jobs.iter().map(|started| started.job).collect();
@@ -290,7 +290,7 @@ impl<'a> Run<'a> {
         batch.plan = self.plans;
         let left = (batch.stages[batch.stage] - batch.done).max(0.0) / speed;
         let at = batch.seen.plus(Micros(left.ceil() as u64)).max(self.now);
-        self.due.push(Reverse((at, Due::Stage { stream, plan: self.plans })));
+        self.due.push(Reverse((at, NextEvent::Stage { stream, plan: self.plans })));
     }
 
     fn outcome(mut self) -> Outcome {

@@ -323,11 +323,12 @@ pub(crate) async fn export(
     }
     let is_of_this = header(&headers, IF_RANGE.as_str())?.is_none_or(|tag| tag == exported.tag);
     let range = header(&headers, RANGE.as_str())?.filter(|_| is_of_this);
-    let (range, is_part) = match range.map_or(Asked::Whole, |text| Asked::parse(text, exported.len))
+    let (range, is_part) = match range
+        .map_or(ByteRange::Whole, |text| ByteRange::parse(text, exported.len))
     {
-        Asked::Whole => (0..exported.len, false),
-        Asked::Part(range) => (range, true),
-        Asked::Beyond => {
+        ByteRange::Whole => (0..exported.len, false),
+        ByteRange::Part(range) => (range, true),
+        ByteRange::Beyond => {
             let detail = format!("the file has {} bytes, none of them in the range", exported.len);
             let mut response = Problem::new(Kind::OutOfRange, detail).into_response();
             if let Ok(value) = HeaderValue::from_str(&format!("bytes */{}", exported.len)) {
@@ -367,13 +368,13 @@ fn with_tag(exported: &Exported, mut response: Response) -> Response {
 
 /// Bytes that a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Asked {
+enum ByteRange {
     Whole,
     Part(Range<u64>),
     Beyond,
 }
 
-impl Asked {
+impl ByteRange {
     /// Reads `Range`; several ranges, and what is none, ask for the whole.
     fn parse(text: &str, len: u64) -> Self {
         let Some((first, last)) =
@@ -428,7 +429,7 @@ mod tests {
 
     #[test]
     fn ranges_are_read() {
-        let part = Asked::Part;
+        let part = ByteRange::Part;
         for (text, wanted) in [
             ("bytes=0-", part(0..10)),
             ("bytes=3-5", part(3..6)),
@@ -436,15 +437,15 @@ mod tests {
             ("bytes=-4", part(6..10)),
             ("bytes=-40", part(0..10)),
             ("bytes=0-18446744073709551615", part(0..10)),
-            ("bytes=10-", Asked::Beyond),
-            ("bytes=-0", Asked::Beyond),
-            ("bytes=5-3", Asked::Whole),
-            ("bytes=0-1,3-4", Asked::Whole),
-            ("bytes=-", Asked::Whole),
-            ("bytes=x-", Asked::Whole),
-            ("items=0-1", Asked::Whole),
+            ("bytes=10-", ByteRange::Beyond),
+            ("bytes=-0", ByteRange::Beyond),
+            ("bytes=5-3", ByteRange::Whole),
+            ("bytes=0-1,3-4", ByteRange::Whole),
+            ("bytes=-", ByteRange::Whole),
+            ("bytes=x-", ByteRange::Whole),
+            ("items=0-1", ByteRange::Whole),
         ] {
-            assert_eq!(Asked::parse(text, 10), wanted, "{text}");
+            assert_eq!(ByteRange::parse(text, 10), wanted, "{text}");
         }
     }
 }

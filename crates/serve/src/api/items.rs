@@ -26,7 +26,7 @@ use super::catalogs::{served, view_at};
 use super::documented::{Reads, Writes as WriteProblems};
 use super::extract::{IfMatch, Path, Query, answered, at_generation, header, media_type};
 use super::recommend::filtered;
-use super::upload::{Held, Upload};
+use super::upload::{BufferedBody, Upload};
 use crate::app::App;
 use crate::domain::background::blocking;
 use crate::domain::registry::ServedCatalog;
@@ -106,7 +106,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn read(body: &Held) -> Result<Self, Problem> {
+    fn read(body: &BufferedBody) -> Result<Self, Problem> {
         let (mut updates, mut numbers, mut faults) = (Vec::new(), Vec::new(), Vec::new());
         for (number, line) in (1..).zip(body.bytes.split(|&byte| byte == b'\n')) {
             let line = line.trim_ascii();

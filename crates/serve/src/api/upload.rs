@@ -32,7 +32,7 @@ pub(crate) struct Upload<'a> {
 
 /// A body in memory; its room is free again when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct BufferedBody {
     pub(crate) bytes: Vec<u8>,
     _room: Option<Permit>,
 }
@@ -100,12 +100,12 @@ impl<'a> Upload<'a> {
         }
     }
 
-    pub(crate) async fn into_memory(mut self) -> Result<Held, Problem> {
+    pub(crate) async fn into_memory(mut self) -> Result<BufferedBody, Problem> {
         let mut bytes = Vec::new();
         while let Some(data) = self.chunk().await? {
             bytes.extend_from_slice(&data);
         }
-        Ok(Held { bytes, _room: self.held })
+        Ok(BufferedBody { bytes, _room: self.held })
     }
 
     /// Writes it to a file of this directory.

@@ -64,13 +64,13 @@ pub(crate) struct Cluster {
     options: ReplicaOptions,
     /// Number of the version that was applied; the lock is held by whoever applies one.
     applied: Mutex<u64>,
-    shown: Mutex<Shown>,
+    shown: Mutex<TableProgress>,
     is_closing: AtomicBool,
 }
 
 /// Progress with the table, for readiness.
 #[derive(Debug, Default)]
-struct Shown {
+struct TableProgress {
     /// The last time that the newest version was known here.
     looked: Option<Instant>,
     /// True while one is being applied, which takes the time of loading a model.
@@ -324,7 +324,7 @@ impl Cluster {
         Ok(())
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+    fn shown(&self) -> MutexGuard<'_, TableProgress> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -81,11 +81,11 @@ pub(crate) struct Making {
     catalog: String,
     began: Instant,
     pub(crate) progress: Progress,
-    ended: OnceLock<(Duration, Ended)>,
+    ended: OnceLock<(Duration, Outcome)>,
 }
 
 #[derive(Debug)]
-enum Ended {
+enum Outcome {
     Succeeded(Box<CatalogEntry>),
     Failed(Box<Problem>),
     Cancelled,
@@ -95,9 +95,9 @@ impl Making {
     /// Ends it with what its work gave.
     fn end(&self, made: Result<CatalogEntry, Problem>) {
         let ended = match made {
-            Ok(entry) => Ended::Succeeded(Box::new(entry)),
-            Err(_) if self.progress.is_cancelled() => Ended::Cancelled,
-            Err(problem) => Ended::Failed(Box::new(problem)),
+            Ok(entry) => Outcome::Succeeded(Box::new(entry)),
+            Err(_) if self.progress.is_cancelled() => Outcome::Cancelled,
+            Err(problem) => Outcome::Failed(Box::new(problem)),
         };
         // The first end counts.
         _ = self.ended.set((self.began.elapsed(), ended));
@@ -121,13 +121,13 @@ impl Making {
         };
         let (state, result, problem) = match ended {
             None => (OperationState::Running, None, None),
-            Some(Ended::Succeeded(entry)) => {
+            Some(Outcome::Succeeded(entry)) => {
                 (OperationState::Succeeded, Some(CatalogEntry::clone(entry)), None)
             }
-            Some(Ended::Failed(problem)) => {
+            Some(Outcome::Failed(problem)) => {
                 (OperationState::Failed, None, Some(Problem::clone(problem)))
             }
-            Some(Ended::Cancelled) => (OperationState::Cancelled, None, None),
+            Some(Outcome::Cancelled) => (OperationState::Cancelled, None, None),
         };
         Operation {
             operation: self.path(),

@@ -21,7 +21,7 @@ use crate::wire::Timings;
 const MAX_WORKERS: usize = 4;
 
 /// A worker, and the flag that is set when nobody asks its recommender any more.
-type Kept = (Worker, Arc<AtomicBool>);
+type LeasedWorker = (Worker, Arc<AtomicBool>);
 
 /// Orders of the scheduler's thread to a stream.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub(crate) fn run(stream: u32, most: usize, orders: &Receiver<Order>, ended: &Se
         let Run { jobs, threads } = match order {
             Order::Run(run) => run,
             Order::LetGo => {
-                workers.retain(|(_, is_over): &Kept| !is_over.load(Ordering::Acquire));
+                workers.retain(|(_, is_over): &LeasedWorker| !is_over.load(Ordering::Acquire));
                 continue;
             }
         };
@@ -75,7 +75,12 @@ pub(crate) fn run(stream: u32, most: usize, orders: &Receiver<Order>, ended: &Se
     }
 }
 
-fn answer(workers: &mut Vec<Kept>, started: &Started, threads: usize, most: usize) -> Outcome {
+fn answer(
+    workers: &mut Vec<LeasedWorker>,
+    started: &Started,
+    threads: usize,
+    most: usize,
+) -> Outcome {
     let Started { work, stop, narrowed, queued, .. } = started;
     if let Some(why) = stop.get() {
         return Outcome::Stopped(why);
@@ -127,7 +132,7 @@ fn answer(workers: &mut Vec<Kept>, started: &Started, threads: usize, most: usiz
 }
 
 /// The worker whose buffers serve the work, or one of its recommender, or a new one in place of the one unused for longest.
-fn take(workers: &mut Vec<Kept>, work: &Work, narrowed: bool, threads: usize) -> Worker {
+fn take(workers: &mut Vec<LeasedWorker>, work: &Work, narrowed: bool, threads: usize) -> Worker {
     let is_of = |worker: &Worker| Arc::ptr_eq(worker.recommender(), &work.recommender);
     let made = work.question.with_request(narrowed, |request| {
         workers.iter().rposition(|(worker, _)| is_of(worker) && worker.is_made_for(request))

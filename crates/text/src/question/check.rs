@@ -87,7 +87,7 @@ pub(super) struct Check<'a> {
 }
 
 /// Values of members that chats and completions spell otherwise.
-struct Spelled {
+struct SpelledMembers {
     max_tokens: Option<usize>,
     /// The member that says it, as a JSON pointer.
     max_tokens_at: &'static str,
@@ -151,7 +151,7 @@ impl ChatQuestion {
         let special = calling
             .as_ref()
             .map_or(SpecialText::Hidden, |calling| ToolCallReader::special_text(&calling.format));
-        let spelled = Spelled {
+        let spelled = SpelledMembers {
             max_tokens,
             max_tokens_at,
             default_tokens: settings.defaults.chat_tokens,
@@ -189,7 +189,7 @@ impl CompletionQuestion {
         let echo = completion.echo == Some(true);
         // A prompt that is all of the answer is read, if not for its likelihoods.
         let only_echo = (text.max_tokens == Some(0)).then_some(0);
-        let spelled = Spelled {
+        let spelled = SpelledMembers {
             max_tokens: text.max_tokens,
             max_tokens_at: "/max_tokens",
             default_tokens: settings.defaults.completion_tokens,
@@ -259,7 +259,7 @@ impl<'a> Check<'a> {
     fn requests(
         &mut self,
         text: &TextMembers,
-        spelled: &Spelled,
+        spelled: &SpelledMembers,
         prompts: Vec<Option<Prompt>>,
         constraint: Option<Constrained>,
     ) -> Vec<TextRequest> {
@@ -295,7 +295,7 @@ impl<'a> Check<'a> {
     fn request(
         &mut self,
         text: &TextMembers,
-        spelled: &Spelled,
+        spelled: &SpelledMembers,
         shape: &TextRequest,
         prompt: Vec<TokenId>,
         pointer: Option<&str>,
@@ -336,7 +336,12 @@ impl<'a> Check<'a> {
     }
 
     /// A rule of the model that a request breaks, with the member that does.
-    fn broken_rule(&mut self, error: &RequestError, spelled: &Spelled, prompt: Option<&str>) {
+    fn broken_rule(
+        &mut self,
+        error: &RequestError,
+        spelled: &SpelledMembers,
+        prompt: Option<&str>,
+    ) {
         let at = match error.member() {
             RequestMember::Prompt => match prompt {
                 Some(pointer) => pointer.to_owned(),

@@ -20,7 +20,7 @@ enum Place {
 
 /// Reading of some text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Read {
+pub(super) enum Extent {
     /// All of it belongs to the value.
     All,
     /// The value ended after this many bytes.
@@ -34,20 +34,20 @@ impl JsonValue {
     }
 
     /// Reads on. White space before the value belongs to it; what is no beginning of a value ends it at once.
-    pub(super) fn read(&mut self, text: &str) -> Read {
+    pub(super) fn read(&mut self, text: &str) -> Extent {
         for (place, character) in text.char_indices() {
             let after = place + character.len_utf8();
             match self.place {
                 Place::String => match character {
                     '\\' => self.place = Place::Escape,
-                    '"' if self.depth == 0 => return Read::Ended(after),
+                    '"' if self.depth == 0 => return Extent::Ended(after),
                     '"' => self.place = Place::Inside,
                     _ => {}
                 },
                 Place::Escape => self.place = Place::String,
                 Place::Bare => {
                     if !(character.is_ascii_alphanumeric() || "+-.".contains(character)) {
-                        return Read::Ended(place);
+                        return Extent::Ended(place);
                     }
                 }
                 Place::Before | Place::Inside => match character {
@@ -59,18 +59,18 @@ impl JsonValue {
                     '}' | ']' if self.depth > 0 => {
                         self.depth -= 1;
                         if self.depth == 0 {
-                            return Read::Ended(after);
+                            return Extent::Ended(after);
                         }
                     }
                     _ if self.depth > 0 || character.is_whitespace() => {}
                     _ if character == '-' || character.is_ascii_alphanumeric() => {
                         self.place = Place::Bare;
                     }
-                    _ => return Read::Ended(place),
+                    _ => return Extent::Ended(place),
                 },
             }
         }
-        Read::All
+        Extent::All
     }
 }
 
@@ -82,12 +82,12 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: Option<usize>) {
         let whole = match JsonValue::default().read(text) {
-            Read::All => None,
-            Read::Ended(len) => Some(len),
+            Extent::All => None,
+            Extent::Ended(len) => Some(len),
         };
         let (mut value, mut by_one) = (JsonValue::default(), None);
         for (place, character) in text.char_indices() {
-            if let Read::Ended(len) = value.read(character.encode_utf8(&mut [0; 4])) {
+            if let Extent::Ended(len) = value.read(character.encode_utf8(&mut [0; 4])) {
                 by_one = Some(place + len);
                 break;
             }

@@ -2,7 +2,7 @@
 
 use palmette_grammar::frontends::structural_tag::ToolFormat;
 
-use super::json_value::{JsonValue, Read};
+use super::json_value::{Extent, JsonValue};
 use super::marks::{MarkPlace, Match, at_start, first_of};
 use crate::request::SpecialText;
 
@@ -208,12 +208,12 @@ impl ToolCallReader {
         let read = value.read(&self.buffer);
         self.state = State::Arguments(value);
         let len = match read {
-            Read::All => self.buffer.len(),
-            Read::Ended(len) => len,
+            Extent::All => self.buffer.len(),
+            Extent::Ended(len) => len,
         };
         let text = self.take(len);
         add(pieces, Piece::Arguments, text);
-        if read == Read::All {
+        if read == Extent::All {
             return false;
         }
         pieces.push(Piece::CallEnd { is_whole: true });

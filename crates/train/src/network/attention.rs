@@ -12,7 +12,7 @@ use palmette_model::ModelConfig;
 use palmette_model::kernels::{dot, softmax_in_place};
 use palmette_train_matmul::{MatMut, MatRef, Write, matmul};
 
-use super::batch::{BatchView, Seen};
+use super::batch::{BatchView, VisibleRows};
 use super::dropout::{Dropout, DropoutStream, Site};
 
 /// Queries per block.
@@ -237,7 +237,7 @@ pub(crate) fn backward(
 
 /// Softmax over the scores that `query` sees; the others become 0.
 #[inline]
-fn softmax_of_seen(row: &mut [f32], query: usize, seen: Seen) {
+fn softmax_of_seen(row: &mut [f32], query: usize, seen: VisibleRows) {
     let (prefix, own, end) = (seen.prefix as usize, seen.own as usize, query + 1);
     let together = prefix + end - own;
     // The rows of a branch lie apart from those before it: brought next to them, and back.

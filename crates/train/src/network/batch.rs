@@ -8,12 +8,12 @@ pub const NO_TARGET: u32 = u32::MAX;
 /// Rows that a row sees: those before `prefix`, and from `own` to itself. They are counted from the
 /// sequence's first row. In a plain sequence that is `0` and `0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct VisibleRows {
     pub(crate) prefix: u32,
     pub(crate) own: u32,
 }
 
-impl Seen {
+impl VisibleRows {
     /// The position of row `row` of the sequence.
     pub(crate) fn position(self, row: usize) -> usize {
         self.prefix as usize + row - self.own as usize
@@ -39,7 +39,7 @@ pub(crate) struct Branch<'a> {
 pub struct PackedBatch {
     tokens: Vec<u32>,
     targets: Vec<u32>,
-    seen: Vec<Seen>,
+    seen: Vec<VisibleRows>,
     starts: Vec<usize>,
     /// Rows after which a branch comes and where its placeholders begin, counted from the start of the whole batch.
     branches: Vec<(usize, usize)>,
@@ -100,7 +100,7 @@ impl PackedBatch {
         let first = self.tokens.len();
         self.tokens.extend_from_slice(tokens);
         self.targets.extend_from_slice(targets);
-        self.seen.extend(tokens.iter().map(|_| Seen { prefix: 0, own: 0 }));
+        self.seen.extend(tokens.iter().map(|_| VisibleRows { prefix: 0, own: 0 }));
         for &after in &branches.after {
             assert!(
                 (1..=tokens.len() as u32).contains(&after),
@@ -111,7 +111,7 @@ impl PackedBatch {
             self.branches.push((first + after as usize - 1, own));
             self.tokens.extend(placeholders.clone());
             self.targets.resize(self.tokens.len(), NO_TARGET);
-            let seen = Seen { prefix: after, own: (own - first) as u32 };
+            let seen = VisibleRows { prefix: after, own: (own - first) as u32 };
             self.seen.resize(self.tokens.len(), seen);
         }
         self.branch_targets.extend_from_slice(&branches.targets);
@@ -203,7 +203,7 @@ pub struct BatchView<'a> {
     /// `[N]`
     pub(crate) targets: &'a [u32],
     /// `[N]`
-    seen: &'a [Seen],
+    seen: &'a [VisibleRows],
     /// Counted from the start of the whole batch.
     starts: &'a [usize],
     first_sequence: usize,
@@ -220,7 +220,7 @@ impl<'a> BatchView<'a> {
     }
 
     /// Rows that each row sees of its sequence, `[N]`.
-    pub(crate) fn seen(&self) -> &'a [Seen] {
+    pub(crate) fn seen(&self) -> &'a [VisibleRows] {
         self.seen
     }
 

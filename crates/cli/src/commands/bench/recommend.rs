@@ -64,7 +64,7 @@ pub(crate) struct RecommendArgs {
     threads: usize,
     /// Set of tokens over which a code's probability is normalised
     #[arg(long, value_name = "WHOLE", default_value = "level")]
-    normaliser: Whole,
+    normaliser: SoftmaxScopeArg,
     #[command(flatten)]
     mode: ModeArgs,
     /// Requests timed
@@ -107,7 +107,7 @@ enum Params {
 
 /// Set of tokens over which a code's probability is normalised.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Whole {
+enum SoftmaxScopeArg {
     /// The codes of its level; no other logits are computed
     Level,
     /// The whole vocabulary
@@ -125,8 +125,8 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
         items: args.items,
         threads: args.threads,
         normaliser: match args.normaliser {
-            Whole::Level => Normaliser::Level,
-            Whole::Vocabulary => Normaliser::Vocabulary,
+            SoftmaxScopeArg::Level => Normaliser::Level,
+            SoftmaxScopeArg::Vocabulary => Normaliser::Vocabulary,
         },
         // Passes of the whole beam are timed: random weights find all items alike, and no probe pays.
         mode: match args.mode.mode(&[], 0)? {

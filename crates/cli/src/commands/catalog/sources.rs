@@ -160,7 +160,7 @@ impl SourceArgs {
         bar: &ProgressBar,
     ) -> anyhow::Result<Sources> {
         let mut sources = Sources { files: Vec::new(), summary: ReadSummary::default() };
-        let mut sink = Joined { sink, lines_before: 0, last_line: 0 };
+        let mut sink = ConcatenatedSink { sink, lines_before: 0, last_line: 0 };
         for path in &self.items {
             ensure!(
                 is_stdin(path) || !path.is_dir(),
@@ -340,13 +340,13 @@ impl Sources {
 }
 
 /// Counts lines on from file to file, and refusals by the file at hand.
-struct Joined<'s, S> {
+struct ConcatenatedSink<'s, S> {
     sink: &'s mut S,
     lines_before: u64,
     last_line: u64,
 }
 
-impl<S: ItemSink> ItemSink for Joined<'_, S> {
+impl<S: ItemSink> ItemSink for ConcatenatedSink<'_, S> {
     fn push(
         &mut self,
         line: u64,

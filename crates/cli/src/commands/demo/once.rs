@@ -17,7 +17,7 @@ use crate::output::{grouped, print, print_json, table, visible};
 use crate::timings::{Timings, timed};
 
 /// One history of the demonstration with its answer.
-pub(super) struct Shown {
+pub(super) struct Example {
     history: Vec<u64>,
     answer: Recommendations,
     timings: Timings,
@@ -34,7 +34,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
 }
 
 /// The sample histories with their answers.
-pub(super) fn shown(demo: &Demo, args: &DemoArgs, threads: usize) -> anyhow::Result<Vec<Shown>> {
+pub(super) fn shown(demo: &Demo, args: &DemoArgs, threads: usize) -> anyhow::Result<Vec<Example>> {
     let view = demo.view().view();
     let mut worker = Worker::new(Arc::clone(demo.recommender()), threads);
     // Nobody wants to be shown what is sold out.
@@ -51,12 +51,12 @@ pub(super) fn shown(demo: &Demo, args: &DemoArgs, threads: usize) -> anyhow::Res
         // The second of two runs: the first touches memory for the first time.
         let (answer, timings) =
             timed(&mut worker, &request, 1).and_then(|_| timed(&mut worker, &request, 1))?;
-        shown.push(Shown { history, answer, timings });
+        shown.push(Example { history, answer, timings });
     }
     Ok(shown)
 }
 
-fn document(view: &CatalogView, shown: &[Shown]) -> Value {
+fn document(view: &CatalogView, shown: &[Example]) -> Value {
     let recommendations: Vec<Value> = shown
         .iter()
         .map(|one| {
@@ -73,7 +73,7 @@ fn name_in(view: &CatalogView, number: u64) -> String {
 }
 
 /// The mean over the histories.
-fn mean(shown: &[Shown]) -> Timings {
+fn mean(shown: &[Example]) -> Timings {
     let over = |part: fn(&Timings) -> f64| {
         shown.iter().map(|one| part(&one.timings)).sum::<f64>() / shown.len().max(1) as f64
     };
@@ -86,7 +86,7 @@ fn mean(shown: &[Shown]) -> Timings {
     }
 }
 
-fn text(demo: &Demo, shown: &[Shown], beam_width: usize, threads: usize) -> String {
+fn text(demo: &Demo, shown: &[Example], beam_width: usize, threads: usize) -> String {
     let view = demo.view().view();
     let model = demo.recommender().model();
     let mut text = format!(
@@ -101,7 +101,7 @@ fn text(demo: &Demo, shown: &[Shown], beam_width: usize, threads: usize) -> Stri
 }
 
 /// Histories and answers as tables.
-pub(super) fn answers_text(demo: &Demo, shown: &[Shown]) -> String {
+pub(super) fn answers_text(demo: &Demo, shown: &[Example]) -> String {
     let view = demo.view().view();
     let mut text = String::new();
     for one in shown {

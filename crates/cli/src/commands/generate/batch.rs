@@ -15,7 +15,7 @@ use super::arguments::GenerateArgs;
 use super::question::{Prepared, Question};
 use super::shape::Shape;
 use super::show::Show;
-use super::written::{Clock, Written, tokens_line};
+use super::written::{Clock, WrittenText, tokens_line};
 use crate::input::{Input, is_stdin};
 use crate::output::{grouped, print_json, progress_bar};
 
@@ -113,7 +113,7 @@ struct Line {
 }
 
 enum Answer {
-    Written(Box<(TextStream, Clock)>),
+    WrittenText(Box<(TextStream, Clock)>),
     Refused(anyhow::Error),
 }
 
@@ -156,7 +156,7 @@ impl Batch {
             self.engine = None;
         }
         let answer = match self.submit(request, tokens) {
-            Ok(stream) => Answer::Written(Box::new((stream, clock))),
+            Ok(stream) => Answer::WrittenText(Box::new((stream, clock))),
             Err(error) => Answer::Refused(error),
         };
         self.open.push_back((line, answer));
@@ -197,7 +197,7 @@ impl Batch {
             return Ok(true);
         }
         let written = match answer {
-            Answer::Written(begun) => {
+            Answer::WrittenText(begun) => {
                 let (stream, clock) = *begun;
                 written(stream, clock)
             }
@@ -222,7 +222,7 @@ impl Batch {
 }
 
 /// Waits for a text.
-fn written(stream: TextStream, mut clock: Clock) -> anyhow::Result<Written> {
+fn written(stream: TextStream, mut clock: Clock) -> anyhow::Result<WrittenText> {
     for update in stream {
         match update {
             Update::Text(piece) => {
@@ -254,7 +254,7 @@ impl Line {
 }
 
 impl Totals {
-    fn add(&mut self, written: &Written) {
+    fn add(&mut self, written: &WrittenText) {
         let usage = written.ended.usage;
         self.answers += 1;
         self.prompt += usage.prompt_tokens;

@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::arguments::GenerateArgs;
 use super::shape::Shape;
 use super::show::Show;
-use super::written::{Clock, Written};
+use super::written::{Clock, WrittenText};
 use crate::output::visible;
 
 /// A question document, and what a server's body or a line of a batch says besides.
@@ -298,7 +298,7 @@ impl Prepared {
         session: &mut TextSession,
         index: usize,
         show: &mut Show,
-    ) -> anyhow::Result<Written> {
+    ) -> anyhow::Result<WrittenText> {
         let mut clock = self.clock();
         let ended = session.generate(&self.request(index), &mut |event| clock.hear(event, show));
         let written = clock.end(ended?, show)?;

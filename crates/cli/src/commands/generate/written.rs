@@ -23,7 +23,7 @@ pub(super) struct Clock {
 }
 
 /// A text, and how it was written.
-pub(super) struct Written {
+pub(super) struct WrittenText {
     pub(super) ended: Ended,
     pub(super) spent: Spent,
     pieces: Vec<Piece>,
@@ -94,7 +94,7 @@ impl Clock {
         }
     }
 
-    pub(super) fn end(mut self, ended: Ended, show: &mut Show) -> anyhow::Result<Written> {
+    pub(super) fn end(mut self, ended: Ended, show: &mut Show) -> anyhow::Result<WrittenText> {
         let rest = self.reader.take().map_or_else(Vec::new, ToolCallReader::finish);
         self.take(rest, show);
         match self.failed {
@@ -102,7 +102,7 @@ impl Clock {
             None => show.end()?,
         }
         let Self { spent, pieces, tokens, .. } = self;
-        Ok(Written { ended, spent, pieces, tokens })
+        Ok(WrittenText { ended, spent, pieces, tokens })
     }
 }
 
@@ -113,7 +113,7 @@ struct Call<'a> {
     is_whole: bool,
 }
 
-impl Written {
+impl WrittenText {
     fn text(&self) -> String {
         let text = |piece: &Piece| match piece {
             Piece::Text(text) => Some(text.clone()),

@@ -184,7 +184,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
 }
 
 /// A question with what answers it: all of one moment.
-struct Asked {
+struct MomentQuestion {
     recommender: Arc<Recommender>,
     question: CheckedQuestion,
     threads: usize,
@@ -192,7 +192,7 @@ struct Asked {
     now: f64,
 }
 
-impl Asked {
+impl MomentQuestion {
     /// `now`: the moment of a resumed run.
     fn new(
         args: &RecommendArgs,
@@ -334,7 +334,7 @@ fn answer_one(args: &RecommendArgs) -> anyhow::Result<()> {
         "give --history, --question, or --histories with --out"
     );
     let given = given(args)?;
-    let asked = Asked::new(args, &given, question(args, &given)?, None)?;
+    let asked = MomentQuestion::new(args, &given, question(args, &given)?, None)?;
     let (view, checked) = (asked.view(), &asked.question);
     let history = checked.history();
     let left_out: Vec<&NamedItem> = checked.unknown().collect();

@@ -13,7 +13,7 @@ use palmette_recommend::offline::{
 use palmette_recommend_eval::{BadRecord, HistoryRecord, Progress};
 use serde_json::{Value, json};
 
-use super::{Asked, RecommendArgs};
+use super::{MomentQuestion, RecommendArgs};
 use crate::commands::histories::Notes;
 use crate::input::is_stdin;
 use crate::output::{grouped, make_parent, print, print_json, progress_bar, visible};
@@ -79,7 +79,7 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
         body.question.history.is_empty(),
         "--question has a history, and --histories has the others: give one of them"
     );
-    let asked = Asked::new(args, &body, super::question(args, &body)?, moment)?;
+    let asked = MomentQuestion::new(args, &body, super::question(args, &body)?, moment)?;
     let question = asked.question.question();
     ensure!(
         question.explain_items.is_none() && !question.trace && question.fields.is_empty(),
@@ -238,7 +238,7 @@ fn nothing_answered(args: &RecommendArgs, counts: &AnswerCounts) -> Option<Strin
 
 fn report(
     args: &RecommendArgs,
-    asked: &Asked,
+    asked: &MomentQuestion,
     out: &Path,
     counts: &AnswerCounts,
     notes: &Notes,
@@ -290,7 +290,7 @@ fn report(
 /// Description of all that decides a run's answers: a resumed run must have the same.
 fn description(
     args: &RecommendArgs,
-    asked: &Asked,
+    asked: &MomentQuestion,
     histories: &Path,
 ) -> anyhow::Result<RunDescription> {
     let view = asked.view();

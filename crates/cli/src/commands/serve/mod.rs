@@ -17,7 +17,7 @@ use palmette_catalog_replica::ReplicaOptions;
 use palmette_serve::{ANY_ORIGIN, LogConfig, Server};
 
 use super::loading::WeightsArg;
-use names::Named;
+use names::NamedPath;
 pub(crate) use options::{ListenAddress, ListenOptions, ServeOptions, address};
 pub(crate) use running::{Listening, log, run_until_stopped};
 
@@ -30,10 +30,10 @@ pub(crate) use running::{Listening, log, run_until_stopped};
 pub(crate) struct ServeArgs {
     /// Directory of a model, named by its last part unless NAME is given; may be given several times
     #[arg(long, value_name = "[NAME=]DIR")]
-    model: Vec<Named>,
+    model: Vec<NamedPath>,
     /// Catalog: a file, which never changes, or the directory of a live one, which this process then writes
     #[arg(long, value_name = "[NAME=]PATH")]
-    catalog: Vec<Named>,
+    catalog: Vec<NamedPath>,
     /// A name for a model with a catalog, by which requests ask for them [default: where there is one of each, the catalog's
     /// name]
     #[arg(long, value_name = "ALIAS=MODEL:CATALOG")]
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let threads = config.schedule.threads as usize;
     let server = Server::new(config)?;
     if let Some(address) = &args.shared_log {
-        let named = |of: &Named| (of.name.clone(), of.path.clone());
+        let named = |of: &NamedPath| (of.name.clone(), of.path.clone());
         server.follow_log(LogConfig {
             address: address.clone(),
             weights: args.weights.format()?,

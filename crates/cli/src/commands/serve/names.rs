@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 /// A path and the name by which it is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedPath {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
 }
 
-impl FromStr for Named {
+impl FromStr for NamedPath {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn paths_name_themselves() {
-        let named = |text: &str| text.parse::<Named>().map(|of| (of.name, of.path));
+        let named = |text: &str| text.parse::<NamedPath>().map(|of| (of.name, of.path));
         assert_eq!(named("shop/live"), Ok(("live".into(), "shop/live".into())));
         assert_eq!(named("shop.palm"), Ok(("shop".into(), "shop.palm".into())));
         assert_eq!(named("a=b/c=d"), Ok(("a".into(), "b/c=d".into())));

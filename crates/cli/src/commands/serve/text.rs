@@ -11,7 +11,7 @@ use palmette_text::engine::EngineOptions;
 use palmette_text::sources::JsonForm;
 use palmette_text::{TextModelOptions, tool_format_named};
 
-use super::names::Named;
+use super::names::NamedPath;
 use super::options::MOST;
 
 /// Text models.
@@ -19,7 +19,7 @@ use super::options::MOST;
 pub(crate) struct TextArgs {
     /// Directory of a text model as Hugging Face has it, named by its last part unless NAME is given; may be given several times
     #[arg(long, value_name = "[NAME=]DIR")]
-    text: Vec<Named>,
+    text: Vec<NamedPath>,
     /// Texts that a model writes at once, in one pass
     #[arg(long, value_name = "N", default_value_t = EngineOptions::default().max_texts)]
     text_places: usize,
@@ -112,7 +112,7 @@ impl TextArgs {
         );
         let grammars =
             CacheLimits { max_bytes: self.text_grammar_mb << 20, ..CacheLimits::default() };
-        for Named { name, path } in &self.text {
+        for NamedPath { name, path } in &self.text {
             let format = formats.iter().find(|(model, _)| model == name);
             let options = TextOptions {
                 model: TextModelOptions {

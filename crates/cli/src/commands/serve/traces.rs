@@ -68,10 +68,11 @@ impl Client {
     }
 }
 
-type Sent<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
+type ResponseFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
 
 impl HttpClient for Client {
-    fn send_bytes<'a, 'b>(&'a self, request: Request<Bytes>) -> Sent<'b>
+    fn send_bytes<'a, 'b>(&'a self, request: Request<Bytes>) -> ResponseFuture<'b>
     where
         'a: 'b,
         Self: 'b,

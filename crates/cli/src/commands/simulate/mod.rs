@@ -20,7 +20,7 @@ use palmette_serve_schedule::{CostModel, Micros, Record};
 
 use crate::output::{self, print, print_json};
 use arguments::MAX_REQUESTS;
-use policy::Named;
+use policy::NamedPolicy;
 use policy_run::Run;
 
 pub(crate) use arguments::SimulateArgs;
@@ -159,7 +159,7 @@ impl SimulateArgs {
 
     fn run_one(
         &self,
-        policy: &Named,
+        policy: &NamedPolicy,
         arrivals: &[Arrival],
         machine: &Machine,
         costs: CostModel,

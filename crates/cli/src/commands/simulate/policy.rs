@@ -6,14 +6,14 @@ use palmette_serve_schedule::{Config, CostModel, Micros, Scheduler};
 use super::arguments::SimulateArgs;
 
 /// Policy with its name in the table.
-pub(super) struct Named {
+pub(super) struct NamedPolicy {
     pub(super) name: String,
     pub(super) config: Config,
     /// A policy of the simulation's own, where it is not the scheduler by `config`.
     ablation: Option<Ablation>,
 }
 
-impl Named {
+impl NamedPolicy {
     pub(super) fn start(&self, costs: CostModel) -> Box<dyn Policy> {
         match self.ablation {
             Some(ablation) => ablation.policy(self.config, costs),
@@ -22,11 +22,11 @@ impl Named {
     }
 }
 
-pub(super) fn named(args: &SimulateArgs, machine: &Machine) -> Vec<Named> {
+pub(super) fn named(args: &SimulateArgs, machine: &Machine) -> Vec<NamedPolicy> {
     let whole = args.config();
     match &machine.service {
         Service::Cost(_) if args.ablations => {
-            let ablation = |ablation: Ablation| Named {
+            let ablation = |ablation: Ablation| NamedPolicy {
                 name: ablation.name().to_owned(),
                 config: whole,
                 ablation: Some(ablation),
@@ -34,7 +34,7 @@ pub(super) fn named(args: &SimulateArgs, machine: &Machine) -> Vec<Named> {
             Ablation::ALL.map(ablation).into()
         }
         Service::Cost(_) => {
-            vec![Named { name: "the scheduler".to_owned(), config: whole, ablation: None }]
+            vec![NamedPolicy { name: "the scheduler".to_owned(), config: whole, ablation: None }]
         }
         Service::Batches(batches) => {
             let largest = batches.iter().map(|&(jobs, _)| jobs).max().unwrap_or(1);
@@ -43,8 +43,8 @@ pub(super) fn named(args: &SimulateArgs, machine: &Machine) -> Vec<Named> {
     }
 }
 
-fn batching(args: &SimulateArgs, whole: Config, largest: u32) -> Vec<Named> {
-    let named = |name: String, config| Named { name, config, ablation: None };
+fn batching(args: &SimulateArgs, whole: Config, largest: u32) -> Vec<NamedPolicy> {
+    let named = |name: String, config| NamedPolicy { name, config, ablation: None };
     let batches = Config { batch_jobs: largest, ..whole };
     let mut policies = Vec::new();
     if args.ablations {

@@ -195,7 +195,7 @@ pub(super) fn call_id(request: &str, answer: usize, call: usize) -> String {
 
 /// An answer so far.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct PartialAnswer {
     pub(super) text: String,
     pub(super) reasoning: String,
     pub(super) calls: Vec<ToolCall>,
@@ -209,7 +209,7 @@ pub(super) struct Written {
     pub(super) end: Option<(FinishName, Usage)>,
 }
 
-impl Written {
+impl PartialAnswer {
     fn add(&mut self, parts: Parts, id: impl Fn(usize) -> String) {
         for (number, part) in parts {
             match part {
@@ -245,9 +245,9 @@ pub(super) async fn whole(
     until: Instant,
     calling: Option<&Calling>,
     request_id: &str,
-) -> Result<Vec<Written>, Problem> {
-    let mut written: Vec<(Reader, Written)> =
-        (0..count).map(|_| (Reader::new(calling), Written::default())).collect();
+) -> Result<Vec<PartialAnswer>, Problem> {
+    let mut written: Vec<(Reader, PartialAnswer)> =
+        (0..count).map(|_| (Reader::new(calling), PartialAnswer::default())).collect();
     let mut left = count;
     while left > 0 {
         let (place, update) = next(&mut answers, until).await?.ok_or_else(missed)?;

@@ -11,7 +11,7 @@ use palmette_text::TextPiece;
 use palmette_text::engine::Update;
 use palmette_text::question::CheckedText;
 
-use super::answer::{self, Reader, Written, call_id, chat_logprobs, usage, whole};
+use super::answer::{self, PartialAnswer, Reader, call_id, chat_logprobs, usage, whole};
 use super::request::{Part, deadline, named, prepared, submit};
 use super::stream::{EventLines, Events, response};
 use crate::api::body;
@@ -87,9 +87,9 @@ impl Head {
         format!("chatcmpl-{}", self.id)
     }
 
-    fn answer(&self, written: Vec<Written>) -> ChatCompletion {
+    fn answer(&self, written: Vec<PartialAnswer>) -> ChatCompletion {
         let mut completion_tokens = 0;
-        let choice = |(index, written): (usize, Written)| {
+        let choice = |(index, written): (usize, PartialAnswer)| {
             let (finish_reason, took) =
                 written.end.unwrap_or((FinishName::Length, Default::default()));
             completion_tokens += took.completion_tokens;

@@ -12,7 +12,9 @@ use palmette_text::engine::Update;
 use palmette_text::question::CheckedText;
 use palmette_text::{LogProbabilities, TextPiece, TextRequest};
 
-use super::answer::{Written, completion_logprobs, finish_name, prompt_logprobs, usage, whole};
+use super::answer::{
+    PartialAnswer, completion_logprobs, finish_name, prompt_logprobs, usage, whole,
+};
 use super::request::{Part, deadline, named, prepared, submit};
 use super::stream::{EventLines, Events, response};
 use crate::api::body;
@@ -71,7 +73,7 @@ pub(crate) async fn complete(
     };
     if envelope.stream == Some(true) {
         let options = envelope.stream_options.unwrap_or_default();
-        let texts = (0..count).map(|index| Some(Told::new(&head, index))).collect();
+        let texts = (0..count).map(|index| Some(EchoState::new(&head, index))).collect();
         let events = CompletionEvents { head, options, texts, left: count, completion_tokens: 0 };
         return Ok(response(answers, events, until));
     }
@@ -112,7 +114,7 @@ impl Head {
         }
     }
 
-    fn logprobs(&self, index: usize, written: &Written) -> Option<CompletionLogprobs> {
+    fn logprobs(&self, index: usize, written: &PartialAnswer) -> Option<CompletionLogprobs> {
         let mut offset = 0;
         let echoed = self.echoed(index, &written.prompt, &mut offset);
         let own = match written.tokens.is_empty() {
@@ -142,9 +144,9 @@ impl Head {
         Some(prompt_logprobs(&self.served, tokens, found, offset))
     }
 
-    fn answer(&self, written: Vec<Written>) -> Completion {
+    fn answer(&self, written: Vec<PartialAnswer>) -> Completion {
         let mut completion_tokens = 0;
-        let choice = |(index, written): (usize, Written)| {
+        let choice = |(index, written): (usize, PartialAnswer)| {
             let (finish_reason, took) =
                 written.end.unwrap_or((FinishName::Length, Default::default()));
             completion_tokens += took.completion_tokens;
@@ -160,7 +162,7 @@ impl Head {
 }
 
 /// State of an answer between its parts.
-struct Told {
+struct EchoState {
     /// The prompt, until it was told.
     echo: String,
     /// Characters.
@@ -168,7 +170,7 @@ struct Told {
     tokens: usize,
 }
 
-impl Told {
+impl EchoState {
     fn new(head: &Head, index: usize) -> Self {
         Self { echo: head.echo(index).to_owned(), offset: 0, tokens: 0 }
     }
@@ -179,7 +181,7 @@ struct CompletionEvents {
     head: Head,
     options: StreamOptions,
     /// Texts by answer; `None` after its end.
-    texts: Vec<Option<Told>>,
+    texts: Vec<Option<EchoState>>,
     left: usize,
     completion_tokens: usize,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use palmette_text::Usage;
 use serde_json::{Map, Value, json};
 
-use super::super::answer::{Written, call_id, chat_logprobs};
+use super::super::answer::{PartialAnswer, call_id, chat_logprobs};
 use crate::domain::texts::ServedText;
 use crate::wire::{FinishName, ResponseMembers, TextMembers};
 
@@ -91,7 +91,7 @@ impl Head {
     }
 
     /// The whole response.
-    pub(super) fn answer(&self, written: Written) -> Value {
+    pub(super) fn answer(&self, written: PartialAnswer) -> Value {
         let (finish, usage) = written.end.unwrap_or((FinishName::Length, Usage::default()));
         let status = status_of(finish);
         let mut output = Vec::new();
