@@ -27,10 +27,10 @@ pub trait MemberSet: Send + Sync + Debug {
     /// The member whose spelling has been read whole. Others may go on from here.
     fn member(&self, at: &Cursor) -> Option<MemberId>;
 
-    /// What tokens do from a cursor. Of the tokens strictly below `node` of the trie, whose bytes
-    /// after that node's are read from `at`: sets the bit in `mask` of each that is consumed whole.
-    /// Adds to `ends` each node, `node` itself included, that has nodes below it and where a
-    /// spelling has been read whole, with its member, each pair once.
+    /// Fills in what tokens do from a cursor. Of the tokens strictly below `node` of the trie,
+    /// whose bytes after that node's are read from `at`: sets the bit in `mask` of each that is
+    /// consumed whole. Adds to `ends` each node, `node` itself included, that has nodes below it
+    /// and where a spelling has been read whole, with its member, each pair once.
     ///
     /// `mask` is a row over the vocabulary, in the layout of [`mask`](crate::mask).
     ///
@@ -60,7 +60,7 @@ pub trait MemberSet: Send + Sync + Debug {
     /// Number of members.
     fn len(&self) -> u64;
 
-    /// Whether there is no member.
+    /// True if there is no member.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

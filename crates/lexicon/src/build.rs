@@ -20,11 +20,11 @@ pub enum BuildError {
          shorten it or leave it out"
     )]
     TooLong {
-        /// Its number in the order of the texts, from 0.
+        /// Number of the text in the order of the texts, from 0.
         number: u64,
-        /// How it begins.
+        /// Beginning of the text.
         start: String,
-        /// Its bytes.
+        /// Length of the text, in bytes.
         len: usize,
     },
     /// More texts than there are ranks.
@@ -33,7 +33,7 @@ pub enum BuildError {
     /// A text that does not ascend where texts have to.
     #[error("text {number} is {text:?} and does not ascend from the one before; sort the texts")]
     Disorder {
-        /// Its number, from 0.
+        /// Number of the text, from 0.
         number: u64,
         /// The text, shortened.
         text: String,
@@ -106,7 +106,7 @@ impl LexiconBuilder {
         self.texts.len()
     }
 
-    /// Whether no text was added.
+    /// True if no text was added.
     pub fn is_empty(&self) -> bool {
         self.texts.len() == 0
     }

@@ -12,10 +12,10 @@ pub(crate) struct Place {
     pub(crate) phase: Phase,
 }
 
-/// What of a spelling has been read besides whole bytes of strings.
+/// Part of a spelling that has been read besides whole bytes of strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nothing: a byte of a string comes next, or a string has ended.
+    /// State outside escapes: a byte of a string comes next, or a string has ended.
     Inside,
     /// The beginning of an escape, by its place among those (see `spelling`), which is not 0.
     Escape(usize),

@@ -12,7 +12,7 @@ use crate::spelling::Spelling;
 /// Chosen strings of a range up to this number are followed one by one.
 const FOLLOWED: usize = 4;
 
-/// What a join meets, in depth-first order of the strings.
+/// Receiver of what a join meets, in depth-first order of the strings.
 pub(crate) trait Sink {
     /// A node of the vocabulary's trie that spellings of the strings `lo..hi` lead to.
     fn live(&mut self, node: Child, lo: usize, hi: usize);
@@ -166,7 +166,7 @@ impl<'a, C: RankFilter, S: Sink> Join<'a, '_, C, S> {
         Ok(())
     }
 
-    /// The same for strings that share the next bytes: follows these first.
+    /// Enters a prefix whose strings share the next bytes, after following these.
     fn enter_where_they_part(
         &mut self,
         at: Prefix,

@@ -47,7 +47,7 @@ impl Lexicon {
         self.strings.len()
     }
 
-    /// Whether there is no string.
+    /// True if there is no string.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -10,15 +10,15 @@ pub enum Selection {
     /// All of them.
     #[default]
     All,
-    /// Those of a set of ranks: what a filter leaves.
+    /// Strings of a set of ranks: what a filter leaves.
     Ranks(Arc<RankSet>),
-    /// Those of a short ascending list: what is left where most is decided.
+    /// Strings of a short ascending list: what is left where most is decided.
     List(Arc<[u32]>),
 }
 
 /// A filter of ranks that joins ask, mostly in ascending order.
 pub(crate) trait RankFilter: Copy {
-    /// Whether every rank is chosen.
+    /// Flag of a filter that chooses every rank.
     const IS_ALL: bool;
 
     /// The first chosen rank in `from..to`.
@@ -64,7 +64,7 @@ impl RankFilter for &RankSet {
         self.last_in(from as u64..to as u64).map(|rank| rank as usize)
     }
 
-    /// As if members lay evenly: counting would read all words between.
+    /// Estimates as if members lay evenly: counting would read all words between.
     fn estimate(self, from: usize, to: usize) -> usize {
         let share = (to - from) as f64 / self.num_ranks().max(1) as f64;
         (share * self.len() as f64) as usize

@@ -55,9 +55,9 @@ pub enum SetError {
          in JSON; leave it out of the lexicon"
     )]
     NotUtf8 {
-        /// Its rank.
+        /// Rank of the string.
         rank: usize,
-        /// Its bytes, those that are no text replaced.
+        /// Beginning of the string, with bytes that are no text replaced.
         shown: String,
     },
     /// Ranks of another lexicon.
@@ -115,7 +115,7 @@ impl LexiconSet {
         &self.lexicon
     }
 
-    /// How members are written.
+    /// Returns the spelling in which members are written.
     pub fn spelling(&self) -> Spelling {
         self.spelling
     }
@@ -124,7 +124,7 @@ impl LexiconSet {
         Place::from_cursor(at, strings)
     }
 
-    /// Whether a prefix has a member.
+    /// True if a prefix has a member.
     #[inline]
     fn is_any(&self, at: Prefix) -> bool {
         with_filter!(&self.selection, chosen => chosen.next(at.lo, at.hi).is_some())
@@ -247,7 +247,7 @@ impl MemberSet for LexiconSet {
     }
 }
 
-/// What tokens below a node do from a place.
+/// Question of what tokens below a node do from a place.
 #[derive(Clone, Copy)]
 struct Effect<'a> {
     set: &'a LexiconSet,
@@ -284,8 +284,9 @@ impl Effect<'_> {
         })
     }
 
-    /// The same within an escape: for each byte whose escape it may be, the remainder of that, and
-    /// then the strings with the byte.
+    /// Does within an escape what [`inside`](Self::inside) does within a string. For each byte
+    /// whose escape it may be, the remainder of that is followed, and then the strings with the
+    /// byte.
     fn in_escape<C: RankFilter>(
         self,
         chosen: C,

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     pub(crate) bytes: Vec<u8>,
-    /// Where each text ends.
+    /// Ends of the texts in `bytes`.
     pub(crate) ends: Vec<u64>,
 }
 

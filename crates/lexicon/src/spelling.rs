@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-/// How a string is written.
+/// Form in which a string is written.
 ///
 /// Each string has one spelling, so that a set of strings is a set of spellings: JSON would allow
 /// others, such as `\u0041` for `A`, which no model needs and masks would pay for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spelling {
-    /// As itself.
+    /// Bytes of the string as they are.
     #[default]
     Raw,
-    /// As the rest of a JSON string after its opening quote, the closing quote included. What JSON
+    /// Rest of a JSON string after its opening quote, the closing quote included. What JSON
     /// demands is escaped, as `\"`, `\\`, `\b`, `\f`, `\n`, `\r`, `\t`, and otherwise `\u00xx` in
     /// lower case; nothing else is.
     JsonString,
@@ -62,7 +62,7 @@ impl Spelling {
         }
     }
 
-    /// What is written for a byte that is not written as itself.
+    /// Returns what is written for a byte that is not written as itself.
     #[inline]
     pub(crate) fn escape(self, byte: u8) -> Option<&'static [u8]> {
         let is_escaped = byte < NUM_CONTROLS || byte == b'"' || byte == b'\\';

@@ -72,7 +72,7 @@ pub(crate) fn filters(catalog: &Catalog) -> Vec<Filter> {
     filters.iter().map(|text| Filter::parse(text).expect("a filter")).collect()
 }
 
-/// The same as tokens: none is past the vocabulary.
+/// Asks a catalog for codes as tokens: none is past the vocabulary.
 fn ask_tokens(catalog: Catalog) {
     const NUM_CODES: u32 = 45;
     let levels = (0..catalog.num_levels() as u32)

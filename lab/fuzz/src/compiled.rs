@@ -10,7 +10,7 @@ use palmette_grammar::{
 
 use crate::random::Random;
 
-/// As many steps as anything may take.
+/// Largest number of steps that anything may take.
 const STEPS: u64 = 2_000_000;
 
 /// A small file: of a schema, a grammar with an ignored terminal and lookarounds, or one by indentation; with some masks.

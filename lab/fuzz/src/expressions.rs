@@ -2,7 +2,7 @@
 
 use palmette_grammar::Regex;
 
-/// Whether the empty text is matched, as far as no lookaround decides it.
+/// True if the empty text is matched, as far as no lookaround decides it.
 pub fn matches_empty(regex: &Regex) -> bool {
     match regex {
         Regex::Never | Regex::Literal(_) | Regex::Class(_) | Regex::Tokens(_) => false,
@@ -16,7 +16,7 @@ pub fn matches_empty(regex: &Regex) -> bool {
     }
 }
 
-/// Whether the empty text is matched where nothing is beside it.
+/// True if the empty text is matched where nothing is beside it.
 fn matches_empty_alone(regex: &Regex) -> bool {
     match regex {
         Regex::Look { inner, negated, .. } => matches_empty_alone(inner) != *negated,
@@ -28,7 +28,7 @@ fn matches_empty_alone(regex: &Regex) -> bool {
     }
 }
 
-/// Whether a lookaround is left anywhere but in a text by itself.
+/// True if a lookaround is left anywhere but in a text by itself.
 pub fn has_look(regex: &Regex) -> bool {
     match regex {
         Regex::Look { .. } => true,

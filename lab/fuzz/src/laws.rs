@@ -1,4 +1,4 @@
-//! What decoding relies on, of a catalog whose file was checked whole.
+//! Laws of a catalog whose file was checked whole, on which decoding relies.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

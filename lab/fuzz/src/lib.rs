@@ -1,5 +1,5 @@
-//! What the fuzz targets share: files to start from, changes that keep checksums right, and
-//! questions to ask of what was opened.
+//! Shared parts of the fuzz targets. They are files to start from, changes that keep checksums
+//! right, and questions to ask of what was opened.
 
 mod ask;
 mod compiled;

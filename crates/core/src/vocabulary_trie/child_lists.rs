@@ -41,7 +41,7 @@ impl Child {
         self.node_and_leaf >> 1
     }
 
-    /// Whether the node has no children.
+    /// True if the node has no children.
     #[inline]
     pub fn is_leaf(self) -> bool {
         self.node_and_leaf & 1 == 1
@@ -101,7 +101,7 @@ impl ChildLists {
         (&self.bytes[list.clone()], &self.children[list])
     }
 
-    /// Whether a node has no children.
+    /// True if a node has no children.
     #[inline]
     pub fn is_leaf(&self, node: u32) -> bool {
         self.start[node as usize] == self.start[node as usize + 1]

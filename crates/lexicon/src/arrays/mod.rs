@@ -335,7 +335,7 @@ impl<'a> StringsView<'a> {
         Some(at)
     }
 
-    /// Whether the first string of a prefix ends there.
+    /// True if the first string of a prefix ends there.
     #[inline]
     pub(crate) fn ends_at(&self, at: Prefix) -> bool {
         self.tail(at.lo, at.depth).first.is_none()
@@ -401,7 +401,7 @@ mod tests {
     }
 
     proptest! {
-        /// What every descent relies on, for every prefix that there is.
+        /// Checks what every descent relies on, for every prefix that there is.
         #[test]
         fn a_prefix_is_a_range_and_its_children_begin_where_strings_part(
             texts in prop::collection::btree_set(

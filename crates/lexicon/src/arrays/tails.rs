@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 const LINE: usize = 28;
 /// A line: one cache line.
 type Line = [u64; 8];
-/// Where the lengths and the branch bytes of a line begin.
+/// Offsets in a line of the lengths and of the branch bytes.
 const LENGTHS_AT: usize = 8;
 const BRANCHES_AT: usize = LENGTHS_AT + LINE;
 /// Length of a rest of so many bytes or more; how many more is in the list of long ones.

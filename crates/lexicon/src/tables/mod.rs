@@ -19,7 +19,7 @@ pub(crate) use table::{Table, TableSink};
 pub(crate) const HOT_STRINGS: usize = 1024;
 /// Bytes that tables may take in a lexicon of whatever size.
 const MIN_BYTES: usize = 1 << 20;
-/// Of the bytes of a lexicon, tables may take a share of one in so many.
+/// Share of the bytes of a lexicon that tables may take: one in so many.
 ///
 /// PERF: ten million stock-keeping units, 64 MB, have 16 MB of tables. Within an eighth, tables are
 /// made again and again, and the mask after a token at the 99th percentile takes 133 us instead of
@@ -73,7 +73,7 @@ impl Tables {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether there is no room for more but in place of others.
+    /// True if there is room for more only in place of others.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes() >= self.max_bytes
     }

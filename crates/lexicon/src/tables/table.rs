@@ -135,7 +135,7 @@ fn row_of(tokens: &[u32]) -> Box<[u32]> {
     words.into()
 }
 
-/// What a join met, on its way to a table.
+/// Nodes and ends that a join met, on its way to a table.
 #[derive(Debug, Default)]
 pub(crate) struct TableSink {
     /// Nodes with the ranks of the strings that lead to them.
@@ -181,11 +181,12 @@ impl TableSink {
 
 /// Subtrees of the nodes that a join met, and the entries that nodes have in a table.
 struct Shape {
-    /// By node: the first one that is not below it.
+    /// First node past the subtree of each node.
     past: Vec<u32>,
-    /// By node, and in the end: its first entry.
+    /// First entry of each node, and in the end the number of entries.
     first_entry: Vec<u32>,
-    /// By node: whether it has an entry without a token, as it has none and tokens part below.
+    /// Flags of the nodes that have an entry without a token. Such a node has no token, and tokens
+    /// part below it.
     bare: Vec<bool>,
 }
 

@@ -35,9 +35,9 @@ pub struct NamedHistory {
 pub enum RunStep {
     /// An earlier run had answered it.
     Kept,
-    /// It waits for others, to be answered with them.
+    /// History that waits for others, to be answered with them.
     Waiting,
-    /// It was answered, with all that waited.
+    /// History that was answered, with all that waited.
     Answered,
 }
 

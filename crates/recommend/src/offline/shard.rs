@@ -20,7 +20,7 @@ const MOST: u64 = 99_999;
 /// Text that names no shard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardError {
-    /// It is not two numbers.
+    /// Text that is not two numbers.
     #[error("{text:?} is no shard; write 3/16 for the fourth of 16")]
     Syntax {
         /// The text.

@@ -1,4 +1,5 @@
-//! What the server has, without HTTP: the table of targets, permissions, kept answers, uploads, the shared log.
+//! Parts of the server that have no HTTP in them. They are the table of targets, permissions, kept
+//! answers, uploads, the shared log.
 //!
 //! Nothing here knows a handler, the state of the server, or its routes.
 
