@@ -1,9 +1,11 @@
 //! Hints over NATS: a reader looks at the log as soon as an object was made, and seldom otherwise.
 //!
-//! An object store tells nobody of new objects, so replicas look five times a second, and each look is a request that is paid for.
-//! [`HintedLog`] stands before any log: who makes an object publishes its folder on a subject of the log, and who waits in that folder
-//! looks at once. The log alone has the truth. A hint that is lost costs the time until the next look, one that is late, repeated or
-//! false costs a look, and a NATS server that is away makes everything as it is without.
+//! An object store tells nobody of new objects, so replicas look five times a second, and each look
+//! is a request that is paid for. [`HintedLog`] stands before any log: who makes an object
+//! publishes its folder on a subject of the log, and who waits in that folder looks at once. The
+//! log alone has the truth. A hint that is lost costs the time until the next look, one that is
+//! late, repeated or false costs a look, and a NATS server that is away makes everything as it is
+//! without.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -39,7 +41,8 @@ pub struct HintedLog {
 }
 
 impl HintedLog {
-    /// Hints for a log by the NATS server at `nats://[USER:PASSWORD@]HOST:PORT`. The server need not be there yet.
+    /// Hints for a log by the NATS server at `nats://[USER:PASSWORD@]HOST:PORT`. The server need
+    /// not be there yet.
     ///
     /// # Errors
     /// When the address is none of a server.
@@ -74,7 +77,8 @@ impl Drop for HintedLog {
     }
 }
 
-/// The subject of a log: its address, in what subjects are made of. Logs that share one by chance only look more often.
+/// The subject of a log: its address, in what subjects are made of. Logs that share one by chance
+/// only look more often.
 fn subject(address: &str) -> String {
     let part = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
     format!("palmette.log.{}", address.chars().map(part).collect::<String>())
@@ -87,7 +91,8 @@ async fn listen(
     known: Arc<OnceLock<Client>>,
     told: watch::Sender<HashMap<String, bool>>,
 ) {
-    // Tries for ever, with pauses that grow to four seconds; afterwards the client connects again by itself.
+    // Tries for ever, with pauses that grow to four seconds; afterwards the client connects again
+    // by itself.
     let options = ConnectOptions::new().retry_on_initial_connect();
     let Ok(client) = options.connect(server).await else { return };
     let Ok(mut hints) = client.subscribe(subject).await else { return };
@@ -97,7 +102,8 @@ async fn listen(
     }
 }
 
-/// Marks a folder that is waited in; false for any other, so that strangers cannot make the list long.
+/// Marks a folder that is waited in; false for any other, so that strangers cannot make the list
+/// long.
 fn tell(told: &mut HashMap<String, bool>, folder: &[u8]) -> bool {
     match str::from_utf8(folder).ok().and_then(|folder| told.get_mut(folder)) {
         Some(is_told) => !std::mem::replace(is_told, true),

@@ -1,16 +1,18 @@
-//! Shared logs in object stores: Amazon S3 and what speaks like it, Google Cloud Storage, Azure Blob Storage.
+//! Shared logs in object stores: Amazon S3 and what speaks like it, Google Cloud Storage, Azure
+//! Blob Storage.
 //!
-//! An object is made by a conditional put (`If-None-Match: *`, a generation of 0), which is in S3 since August 2024 and in the others
-//! for long. Keys come from the environment, as the tools of each cloud have it: `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`,
-//! `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME` and so on, or from the machine that it runs on.
+//! An object is made by a conditional put (`If-None-Match: *`, a generation of 0), which is in S3
+//! since August 2024 and in the others for long. Keys come from the environment, as the tools of
+//! each cloud have it: `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`,
+//! `AZURE_STORAGE_ACCOUNT_NAME` and so on, or from the machine that it runs on.
 //!
 //! ```no_run
 //! palmette_clouds::add_homes();
 //! // From here on `palmette_catalog_replica::open("s3://bucket/prefix")` opens one.
 //! ```
 //!
-//! Hints: replicas tell one another of new objects over the NATS server that `PALMETTE_LOG_HINTS` names, `nats://HOST:PORT`
-//! (`HintedLog`, with the feature `nats`).
+//! Hints: replicas tell one another of new objects over the NATS server that `PALMETTE_LOG_HINTS`
+//! names, `nats://HOST:PORT` (`HintedLog`, with the feature `nats`).
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "nats")]
@@ -32,7 +34,8 @@ use palmette_catalog_replica::{LogError, Pieces, SharedLog};
 /// Bytes of a file that are sent at once.
 const PART: usize = 8 << 20;
 
-/// Adds the stores that this was built with to the homes of logs that [`palmette_catalog_replica::open`] knows.
+/// Adds the stores that this was built with to the homes of logs that
+/// [`palmette_catalog_replica::open`] knows.
 pub fn add_homes() {
     // Where another part of the program has chosen one already, that is used.
     _ = rustls::crypto::ring::default_provider().install_default();

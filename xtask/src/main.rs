@@ -1,7 +1,7 @@
 //! Checks of the sources themselves: `cargo run -p xtask -- tidy`.
 //!
-//! They are a program beside the crates so that they run before anything else is compiled; the tests of the workspace run
-//! them as well.
+//! They are a program beside the crates so that they run before anything else is compiled; the
+//! tests of the workspace run them as well.
 
 mod tidy;
 

@@ -1,8 +1,8 @@
 //! How long it takes to read a million items from a file into a sink that only counts.
 //!
-//! The items have an ID, eight codes below 256, a region (one of six texts), `in_stock` and `price`;
-//! every format holds the same ones. The files are in the system's temporary folder and have just
-//! been written, so they are read from memory.
+//! The items have an ID, eight codes below 256, a region (one of six texts), `in_stock` and
+//! `price`; every format holds the same ones. The files are in the system's temporary folder and
+//! have just been written, so they are read from memory.
 //!
 //! Run with `cargo bench -p palmette-catalog-arrow --bench read`.
 

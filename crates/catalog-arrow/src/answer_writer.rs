@@ -52,7 +52,8 @@ impl fmt::Debug for AnswerWriter {
 }
 
 impl AnswerWriter {
-    /// A writer to an empty file. Parquet is compressed with Snappy, in row groups of 131,072 answers.
+    /// A writer to an empty file. Parquet is compressed with Snappy, in row groups of 131,072
+    /// answers.
     ///
     /// # Errors
     /// When the file cannot be written.

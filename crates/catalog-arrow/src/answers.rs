@@ -7,8 +7,8 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use palmette_recommend::offline::AnswerRecord;
 
-/// The columns of answers: `user` (text), `items` (list of texts), `scores` (list of 32-bit floats), `codes` (list of lists
-/// of 32-bit integers), `skipped` (32-bit integer), `error` (text).
+/// The columns of answers: `user` (text), `items` (list of texts), `scores` (list of 32-bit
+/// floats), `codes` (list of lists of 32-bit integers), `skipped` (32-bit integer), `error` (text).
 pub fn answer_schema() -> SchemaRef {
     let list = |of| DataType::List(Arc::new(Field::new_list_field(of, true)));
     Arc::new(Schema::new(vec![

@@ -78,7 +78,8 @@ impl ArrowFile {
         once(0..first).chain(used).chain(once(last..self.file.len())).collect()
     }
 
-    /// These rows, with the columns of these numbers. Batches that have none of them are not decoded.
+    /// These rows, with the columns of these numbers. Batches that have none of them are not
+    /// decoded.
     pub(crate) fn batches(
         self,
         columns: &[usize],

@@ -13,8 +13,8 @@ use crate::row_objects::hand_on;
 use crate::rows::push_rows;
 use crate::{TableError, TableRow};
 
-/// Reads the items of batches of one schema into a sink, in order; `source_name` is what errors call them, `options` say how
-/// they name their columns and spell their codes.
+/// Reads the items of batches of one schema into a sink, in order; `source_name` is what errors
+/// call them, `options` say how they name their columns and spell their codes.
 ///
 /// # Errors
 /// As [`read_into`](crate::read_into), and when a batch is an error or of another schema.
@@ -43,8 +43,8 @@ pub fn read_batches_into(
     Ok(sink.finish())
 }
 
-/// Hands on the rows of batches of one schema in order, as objects of all their columns; `each` ends the reading by `Break`.
-/// `of` is 0 in rows of batches whose number is not known beforehand.
+/// Hands on the rows of batches of one schema in order, as objects of all their columns; `each`
+/// ends the reading by `Break`. `of` is 0 in rows of batches whose number is not known beforehand.
 ///
 /// # Errors
 /// When a column has a type, or a value, that JSON does not have, or a batch is an error.

@@ -1,8 +1,9 @@
 //! Items, and vectors of items, from Parquet and Arrow files.
 //!
-//! [`read_into`] pushes the rows of one file (and [`read_batches_into`] those of batches in memory), in order, into an
-//! [`ItemSink`](palmette_catalog::readers::ItemSink), as the text readers of `palmette-catalog` do;
-//! [`TableFormat::detect`] tells by its first bytes what a file is.
+//! [`read_into`] pushes the rows of one file (and [`read_batches_into`] those of batches in
+//! memory), in order, into an [`ItemSink`](palmette_catalog::readers::ItemSink), as the text
+//! readers of `palmette-catalog` do; [`TableFormat::detect`] tells by its first bytes what a file
+//! is.
 //!
 //! The columns:
 //!
@@ -29,19 +30,21 @@
 //! Other types (binary, times of day, durations, intervals, maps, unions) are an error that names
 //! the column, unless the caller names the attributes to read and leaves it out.
 //!
-//! [`read_vectors`] reads a column of embeddings instead, one vector an item; [`TableRows`] the rows of any table, all or a
-//! run of them, as JSON objects. [`answer_batch`] makes rows of recommendations, and `AnswerWriter` writes them.
+//! [`read_vectors`] reads a column of embeddings instead, one vector an item; [`TableRows`] the
+//! rows of any table, all or a run of them, as JSON objects. [`answer_batch`] makes rows of
+//! recommendations, and `AnswerWriter` writes them.
 //!
 //! Only the columns in use are read, and one batch of rows is in memory at a time: 8,192 rows of
 //! Parquet, of Arrow as many as its writer put together, and its dictionaries.
 //!
-//! Files are not trusted: a damaged one is an error, whatever its bytes. A batch of Arrow may unpack
-//! to [`MAX_UNPACKED_BYTES`] at most; pages of Parquet state sizes below 2 GiB, but a list may be as
-//! long as its file says. The libraries below panic on some damage; such a panic is
+//! Files are not trusted: a damaged one is an error, whatever its bytes. A batch of Arrow may
+//! unpack to [`MAX_UNPACKED_BYTES`] at most; pages of Parquet state sizes below 2 GiB, but a list
+//! may be as long as its file says. The libraries below panic on some damage; such a panic is
 //! caught and returned as an error (its message still reaches the panic hook, by default stderr),
 //! so `panic = "abort"` would let a damaged file end the process.
 //!
-//! Without the feature `parquet` a Parquet file is an error that says so, and answers are not written to files.
+//! Without the feature `parquet` a Parquet file is an error that says so, and answers are not
+//! written to files.
 //!
 //! ```
 //! # #[cfg(feature = "parquet")] {

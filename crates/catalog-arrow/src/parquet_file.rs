@@ -73,7 +73,8 @@ impl ParquetFile {
         Ok(bytes)
     }
 
-    /// These rows, with the columns of these numbers. Row groups that have none of them are not read.
+    /// These rows, with the columns of these numbers. Row groups that have none of them are not
+    /// read.
     pub(crate) fn batches(
         self,
         columns: &[usize],

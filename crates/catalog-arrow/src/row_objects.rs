@@ -25,7 +25,8 @@ pub struct TableRow {
     pub values: Map<String, Value>,
 }
 
-/// A table that is open: its columns and the number of its rows are known, and any run of them can be read.
+/// A table that is open: its columns and the number of its rows are known, and any run of them can
+/// be read.
 pub struct TableRows {
     path: PathBuf,
     /// `None` for an empty file, which has neither rows nor columns.
@@ -75,8 +76,9 @@ impl TableRows {
         self.table.as_ref().map_or(0, Table::num_rows)
     }
 
-    /// Ranges of the file's bytes that decide these rows: row groups or batches that have one of them, dictionaries, and what
-    /// the file says of itself. Where these bytes are the same, so are the rows. Rows are counted from 0.
+    /// Ranges of the file's bytes that decide these rows: row groups or batches that have one of
+    /// them, dictionaries, and what the file says of itself. Where these bytes are the same, so are
+    /// the rows. Rows are counted from 0.
     ///
     /// # Errors
     /// When the file names places that there are not.
@@ -85,8 +87,9 @@ impl TableRows {
         table.bytes_of(rows).map_err(|fault| TableError::new(&self.path, fault))
     }
 
-    /// Hands on these rows (counted from 0) in order, as objects of these columns; `each` ends the reading by `Break`. Row groups
-    /// and batches that have none of them are not read. A [number](TableRow::number) is the row's in the whole table.
+    /// Hands on these rows (counted from 0) in order, as objects of these columns; `each` ends the
+    /// reading by `Break`. Row groups and batches that have none of them are not read. A
+    /// [number](TableRow::number) is the row's in the whole table.
     ///
     /// # Errors
     /// When the file is damaged; when a column has a type, or a value, that JSON does not have.

@@ -99,8 +99,8 @@ impl Table {
         self.show_rows(columns, all, show)
     }
 
-    /// Shows these rows, with the columns of these numbers (ascending), at most [`BATCH_ROWS`] at a time, each time with how many
-    /// of the table came before and how many it has in all.
+    /// Shows these rows, with the columns of these numbers (ascending), at most [`BATCH_ROWS`] at a
+    /// time, each time with how many of the table came before and how many it has in all.
     pub(crate) fn show_rows(
         self,
         columns: &[usize],

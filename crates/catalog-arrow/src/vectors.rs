@@ -14,15 +14,16 @@ use crate::{TableError, TableFormat};
 /// The names under which item IDs are found.
 const ID_COLUMNS: [&str; 2] = ["item_id", "id"];
 
-/// Reads the vector of each item: `take(item, vector)` is called for each row, in order. Returns how many rows there are.
+/// Reads the vector of each item: `take(item, vector)` is called for each row, in order. Returns
+/// how many rows there are.
 ///
-/// Items are in the column `item_id` (or `id`); vectors in the column named `column`, or else in the only column of lists of
-/// floats. Vectors may be of any length and hold any float, also NaN: that is the caller's to judge.
-/// `progress(rows, of)` is called every 8,192 rows or fewer.
+/// Items are in the column `item_id` (or `id`); vectors in the column named `column`, or else in
+/// the only column of lists of floats. Vectors may be of any length and hold any float, also NaN:
+/// that is the caller's to judge. `progress(rows, of)` is called every 8,192 rows or fewer.
 ///
 /// # Errors
-/// When the file cannot be read or is not of `format`; when a column is missing or of a type that cannot be used; for the first
-/// row whose item, vector or number is null.
+/// When the file cannot be read or is not of `format`; when a column is missing or of a type that
+/// cannot be used; for the first row whose item, vector or number is null.
 pub fn read_vectors(
     path: &Path,
     format: TableFormat,

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Measured: [`Columns::select`] over 20 million items on one and on two threads, by filter; what
-//! the answer costs afterwards (`any_in`, as asked for each child of a prefix); and, printed before,
-//! the time to build the columns and their bytes.
+//! the answer costs afterwards (`any_in`, as asked for each child of a prefix); and, printed
+//! before, the time to build the columns and their bytes.
 //!
 //! Data: from a fixed seed, a region of 25 (u8 codes), stock for nine items of ten (u8), a price
 //! in cents below 50.00 (u16), one of 1 million sellers (u32), and up to three of 200 tags.

@@ -1,9 +1,9 @@
 //! Attribute columns in rank order, and filters over them as sets of ranks.
 //!
 //! Items have attributes: a brand, a price, whether they are in stock. Where items are kept in some
-//! fixed order, an item is its **rank**, its place in that order. This crate keeps the attributes as
-//! columns in rank order ([`Columns`]), reads what a request asks of them ([`Filter`]), and answers
-//! with the set of ranks that match ([`RankSet`]). What the order is it does not know.
+//! fixed order, an item is its **rank**, its place in that order. This crate keeps the attributes
+//! as columns in rank order ([`Columns`]), reads what a request asks of them ([`Filter`]), and
+//! answers with the set of ranks that match ([`RankSet`]). What the order is it does not know.
 //!
 //! ```
 //! use palmette_catalog_filter::{ColumnKind, ColumnsBuilder, Filter};
@@ -44,8 +44,8 @@
 //! # Columns
 //!
 //! Every column is a sorted dictionary of its distinct values, and for each rank the number of its
-//! value there, in 1, 2 or 4 bytes. What a column's values are decides its [`ColumnKind`]; where they
-//! are of several kinds it is [`ColumnKind::Json`], which gives its values back but cannot be
+//! value there, in 1, 2 or 4 bytes. What a column's values are decides its [`ColumnKind`]; where
+//! they are of several kinds it is [`ColumnKind::Json`], which gives its values back but cannot be
 //! filtered on. Columns are saved to and loaded from the files of [`palmette_mapped`]; loaded from
 //! a mapped file they take no memory until they are read.
 //!

@@ -24,7 +24,8 @@ pub(crate) fn shown_names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> 
     }
 }
 
-/// The name that is the fewest edits away, if they are few: a hint for messages about unknown names.
+/// The name that is the fewest edits away, if they are few: a hint for messages about unknown
+/// names.
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let len = name.chars().count();
     // Two letters that changed places are two edits; a name of other letters is no slip.

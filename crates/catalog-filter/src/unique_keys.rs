@@ -5,7 +5,8 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Reads a document; a key that an object has twice is an error, since one of the two would be lost.
+/// Reads a document; a key that an object has twice is an error, since one of the two would be
+/// lost.
 ///
 /// # Errors
 /// When it is no JSON, or a key appears twice.

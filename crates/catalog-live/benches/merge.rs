@@ -4,9 +4,9 @@
 //! cargo bench -p palmette-catalog-live --bench merge
 //! ```
 //!
-//! Four segments of 100,000 items each (4 codes below 256, uniform from a fixed seed) are merged into one, seven times,
-//! nothing else going on: with a brand of 1,024 and a price of 500, and with a title of its own for each besides.
-//! Printed: the median, in microseconds an item.
+//! Four segments of 100,000 items each (4 codes below 256, uniform from a fixed seed) are merged
+//! into one, seven times, nothing else going on: with a brand of 1,024 and a price of 500, and with
+//! a title of its own for each besides. Printed: the median, in microseconds an item.
 
 use std::time::Instant;
 

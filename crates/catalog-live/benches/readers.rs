@@ -4,15 +4,19 @@
 //! cargo bench -p palmette-catalog-live --bench readers -- [--items N] [--readers N] [--seconds S] [--rate N] [--json]
 //! ```
 //!
-//! A process writes 1,000 updates a second (`--rate`), in batches of 20, half of them patches of a price and half upserts, each
-//! batch forced to the disk, to a catalog of a million items (`--items`). Eight processes (`--readers`) read it, each by a
-//! [`LiveReader`] of its own: 50 times a second they take the newest snapshot and search it, a beam of 50 over logits that are computed
-//! from the tokens, once over all items and once under a filter. Each batch changes one item's attribute `sent` to the time of its
-//! sending, by which a reader tells its **lag**: from the call of `apply` until a snapshot with the batch is there.
+//! A process writes 1,000 updates a second (`--rate`), in batches of 20, half of them patches of a
+//! price and half upserts, each batch forced to the disk, to a catalog of a million items
+//! (`--items`). Eight processes (`--readers`) read it, each by a [`LiveReader`] of its own: 50
+//! times a second they take the newest snapshot and search it, a beam of 50 over logits that are
+//! computed from the tokens, once over all items and once under a filter. Each batch changes one
+//! item's attribute `sent` to the time of its sending, by which a reader tells its **lag**: from
+//! the call of `apply` until a snapshot with the batch is there.
 //!
-//! Printed: the time from opening a reader until its first search is done, with and without verifying checksums; percentiles of a search in microseconds, with the writer idle for half of `S` seconds (20) and then beside
-//! it, and their ratio; percentiles of the lag in milliseconds; reads, and reads that failed. There are more processes than processors
-//! on most machines, so that times have the waiting for one in them.
+//! Printed: the time from opening a reader until its first search is done, with and without
+//! verifying checksums; percentiles of a search in microseconds, with the writer idle for half of
+//! `S` seconds (20) and then beside it, and their ratio; percentiles of the lag in milliseconds;
+//! reads, and reads that failed. There are more processes than processors on most machines, so that
+//! times have the waiting for one in them.
 
 #![allow(clippy::print_stdout)] // It reports.
 
@@ -107,7 +111,8 @@ fn main() {
     }
 }
 
-/// Median milliseconds from opening a reader until its first search is done, the file being in memory.
+/// Median milliseconds from opening a reader until its first search is done, the file being in
+/// memory.
 fn opening(dir: &Path, check: Check) -> f64 {
     let (mut search, mut failed) = (Search::new(), 0);
     let mut times: Vec<Micros> = (0..21)

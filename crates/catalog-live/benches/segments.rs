@@ -4,16 +4,19 @@
 //! cargo bench -p palmette-catalog-live --bench segments -- [--items N] [--rounds R]
 //! ```
 //!
-//! `N` (20,000,000) items, of which one in 60 is then taken out, and segments of 266,000, 30,000, 5,000 and 750 items
-//! on top, one after the other: five snapshots besides the first. In each of `R` (20,000) rounds a step is taken over each
-//! of the six, in turns, so that a machine that is slower for a while is so for all: 140 beams, at the prefixes
-//! of items drawn at random among those that are left, others for each, commit a code and get their masks. Finding the prefixes is not timed.
+//! `N` (20,000,000) items, of which one in 60 is then taken out, and segments of 266,000, 30,000,
+//! 5,000 and 750 items on top, one after the other: five snapshots besides the first. In each of
+//! `R` (20,000) rounds a step is taken over each of the six, in turns, so that a machine that is
+//! slower for a while is so for all: 140 beams, at the prefixes of items drawn at random among
+//! those that are left, others for each, commit a code and get their masks. Finding the prefixes is
+//! not timed.
 //!
 //! Data: 4 codes below 256, uniform from a fixed seed, a brand of 1000 and a price.
 //!
-//! Printed: by snapshot and by the code that a step commits (the first to the third, in turns), the 25th, 50th and 99th
-//! percentile in microseconds, of steps of all codes their ratio to the first snapshot's as well; and once more of the steps
-//! that had their core for themselves (`own_core`), where there are any.
+//! Printed: by snapshot and by the code that a step commits (the first to the third, in turns), the
+//! 25th, 50th and 99th percentile in microseconds, of steps of all codes their ratio to the first
+//! snapshot's as well; and once more of the steps that had their core for themselves (`own_core`),
+//! where there are any.
 
 mod generated;
 

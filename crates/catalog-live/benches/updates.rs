@@ -5,24 +5,30 @@
 //!     [--checkpoint-mib M]
 //! ```
 //!
-//! One thread takes decoding steps without a pause, each on the newest snapshot: 140 beams, at the prefixes of
-//! items drawn at random among those that no update was about, commit a token and get their masks. That is
-//! timed; finding the prefixes, of 0 to 2 codes and as many for all beams of a step, is not. First alone, for
-//! half of `S` seconds (10); then for `S` seconds beside another thread that applies 10,000 updates a second, half
-//! of them upserts (half of those of new ids) and half deletes, in batches of 100, while merges and checkpoints run
-//! in the background; then alone for the other half, over the snapshot of the beginning: a machine that is slower
-//! for a while is so for both; and once more alone, over the snapshot of the end, which tells what its segments cost from
-//! what is done beside it. In the end the contents are compared with those that the updates should have led to.
+//! One thread takes decoding steps without a pause, each on the newest snapshot: 140 beams, at the
+//! prefixes of items drawn at random among those that no update was about, commit a token and get
+//! their masks. That is timed; finding the prefixes, of 0 to 2 codes and as many for all beams of a
+//! step, is not. First alone, for half of `S` seconds (10); then for `S` seconds beside another
+//! thread that applies 10,000 updates a second, half of them upserts (half of those of new ids) and
+//! half deletes, in batches of 100, while merges and checkpoints run in the background; then alone
+//! for the other half, over the snapshot of the beginning: a machine that is slower for a while is
+//! so for both; and once more alone, over the snapshot of the end, which tells what its segments
+//! cost from what is done beside it. In the end the contents are compared with those that the
+//! updates should have led to.
 //!
-//! Data: `N` items (1,000,000) with 4 codes below 256, uniform from a fixed seed, a brand of 1000 and a
-//! price. `--sync` forces every batch to the disk; without it the disk's latency is left out of it.
+//! Data: `N` items (1,000,000) with 4 codes below 256, uniform from a fixed seed, a brand of 1000
+//! and a price. `--sync` forces every batch to the disk; without it the disk's latency is left out
+//! of it.
 //!
-//! After each step the same thread computes for some microseconds, which tells whether it had its core for itself (`own_core`).
+//! After each step the same thread computes for some microseconds, which tells whether it had its
+//! core for itself (`own_core`).
 //!
-//! Printed: percentiles of a step, without and with updates, in microseconds, and their ratio; the same of the steps that had the core for
-//! themselves, and how many did; of the computing; of `apply`; of the time from the call of `apply` until the other thread took a snapshot
-//! that has the batch; of the steps that commit a first, second and third code; and, beside updates, of the steps that come
-//! so many steps after a new snapshot was taken, and of those over so many segments.
+//! Printed: percentiles of a step, without and with updates, in microseconds, and their ratio; the
+//! same of the steps that had the core for themselves, and how many did; of the computing; of
+//! `apply`; of the time from the call of `apply` until the other thread took a snapshot that has
+//! the batch; of the steps that commit a first, second and third code; and, beside updates, of the
+//! steps that come so many steps after a new snapshot was taken, and of those over so many
+//! segments.
 
 mod generated;
 
@@ -201,8 +207,8 @@ fn share(steps: &[Step], is_in: impl Fn(&Step) -> bool) -> f64 {
     (100.0 * num_in as f64 / steps.len().max(1) as f64).round() / 100.0
 }
 
-/// Takes steps until it is over; when each generation was first seen is added to `seen`. Returns the steps, and
-/// how long all of them took.
+/// Takes steps until it is over; when each generation was first seen is added to `seen`. Returns
+/// the steps, and how long all of them took.
 fn decode(
     snapshot: impl Fn() -> Arc<Snapshot>,
     tokens: &Arc<CodeTokens>,
@@ -264,8 +270,8 @@ fn level_of(step: u64) -> usize {
     1 + (step % (NUM_LEVELS as u64 - 1)) as usize
 }
 
-/// The items of the beginning that an update was about: their prefixes may be gone. Asking the catalog would
-/// bring in what a step is to find by itself.
+/// The items of the beginning that an update was about: their prefixes may be gone. Asking the
+/// catalog would bring in what a step is to find by itself.
 struct Changed(Vec<AtomicU64>);
 
 impl Changed {

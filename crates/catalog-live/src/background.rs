@@ -80,7 +80,8 @@ fn next_merge(shared: &Arc<Shared>, lane: usize) -> Option<Merge> {
     }
 }
 
-/// Makes checkpoints when they are due, and looks whether the log can be written again where it could not be.
+/// Makes checkpoints when they are due, and looks whether the log can be written again where it
+/// could not be.
 fn make_checkpoints(shared: &Arc<Shared>) {
     let (mut next_checkpoint, mut next_trial) = (Instant::now(), Instant::now());
     loop {

@@ -1,10 +1,13 @@
-//! Keys of the latest batches: one that comes again by its key is answered as the first time, and not applied again.
+//! Keys of the latest batches: one that comes again by its key is answered as the first time, and
+//! not applied again.
 //!
-//! A key is in the log's record of its batch, so that both are on disk or neither is. A checkpoint, after which the log begins anew,
-//! writes the keys to a file of sections (see `palmette-mapped`): first, for each key, the oldest first, the key, its fingerprint,
-//! and the six numbers of what its batch did, spelled as in the log; last a JSON document with the number of keys.
+//! A key is in the log's record of its batch, so that both are on disk or neither is. A checkpoint,
+//! after which the log begins anew, writes the keys to a file of sections (see `palmette-mapped`):
+//! first, for each key, the oldest first, the key, its fingerprint, and the six numbers of what its
+//! batch did, spelled as in the log; last a JSON document with the number of keys.
 //!
-//! Cost: the name and some hundred bytes a key in memory, at most [`MAX_BATCH_KEYS`] of them; a checkpoint copies them where one is new.
+//! Cost: the name and some hundred bytes a key in memory, at most [`MAX_BATCH_KEYS`] of them; a
+//! checkpoint copies them where one is new.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;

@@ -68,12 +68,14 @@ pub(crate) enum Keeping {
 pub(crate) enum Cause {
     /// To shorten the log, or at the caller's wish.
     Wish,
-    /// An entry of a shared log, which makes the next generation. It is in the manifest and not in the directory's own log.
+    /// An entry of a shared log, which makes the next generation. It is in the manifest and not in
+    /// the directory's own log.
     Entry,
 }
 
-/// Writes what is not in files yet, then the manifest, then deletes what no manifest needs. Updates go on
-/// but for the moment in which the log begins anew. Returns the generation that the files hold.
+/// Writes what is not in files yet, then the manifest, then deletes what no manifest needs. Updates
+/// go on but for the moment in which the log begins anew. Returns the generation that the files
+/// hold.
 pub(crate) fn checkpoint(
     shared: &Arc<Shared>,
     keeping: Keeping,

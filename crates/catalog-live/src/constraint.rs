@@ -14,8 +14,9 @@ use crate::snapshot::{ItemRef, Snapshot, SnapshotItems};
 
 /// The semantic IDs of a snapshot's items, or of some of them, as sequences of a model's tokens.
 ///
-/// It equals a [`CatalogConstraint`](palmette_catalog::CatalogConstraint) over a catalog built from the
-/// same items: what may follow a prefix is what may follow it in any segment. Cheap to make and to clone.
+/// It equals a [`CatalogConstraint`](palmette_catalog::CatalogConstraint) over a catalog built from
+/// the same items: what may follow a prefix is what may follow it in any segment. Cheap to make and
+/// to clone.
 #[derive(Clone, Debug)]
 pub struct SnapshotConstraint {
     snapshot: Arc<Snapshot>,
@@ -25,14 +26,14 @@ pub struct SnapshotConstraint {
 
 /// A prefix of semantic IDs: its place in each segment. 136 bytes.
 ///
-/// Where no item that may be returned has the prefix, the part is [`CatalogState::DEAD`]; equal prefixes
-/// are thus equal states.
+/// Where no item that may be returned has the prefix, the part is [`CatalogState::DEAD`]; equal
+/// prefixes are thus equal states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotState {
     pub(crate) parts: [CatalogState; MAX_SEGMENTS],
     level: u32,
-    /// A bit for each segment: whether the part there is not dead. A step asks a segment only about the states
-    /// that have its bit.
+    /// A bit for each segment: whether the part there is not dead. A step asks a segment only about
+    /// the states that have its bit.
     pub(crate) alive: u32,
 }
 
@@ -83,8 +84,8 @@ impl SnapshotState {
 }
 
 impl SnapshotConstraint {
-    /// Joins a snapshot with the tokens a model spells it by. Cost: a few look-ups a segment, and once a
-    /// segment a pass over its codes where codebooks may be larger than the model's.
+    /// Joins a snapshot with the tokens a model spells it by. Cost: a few look-ups a segment, and
+    /// once a segment a pass over its codes where codebooks may be larger than the model's.
     ///
     /// # Errors
     /// When an item has a level or a code without a token: it could never be spelled.
@@ -308,8 +309,8 @@ impl Constraint for SnapshotConstraint {
             let segments = self.snapshot.segments();
             gathered.gather(states, segments.len());
             gathered.gather_codes(codes, segments.len());
-            // The oldest segment is mostly the largest and waits for memory the longest; what the others read first comes
-            // meanwhile.
+            // The oldest segment is mostly the largest and waits for memory the longest; what the
+            // others read first comes meanwhile.
             for (at, view) in segments.iter().enumerate().skip(1) {
                 let GatheredParts { parts, codes, .. } = gathered.parts_mut(at, codes);
                 view.segment.catalog().index().prefetch_parts(level, parts, codes);

@@ -1,4 +1,5 @@
-//! The files of a generation, opened: segments with their items that are there, and the memory segment.
+//! The files of a generation, opened: segments with their items that are there, and the memory
+//! segment.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,14 +19,15 @@ use crate::snapshot::DamagedSegment;
 /// The segments of one generation.
 #[derive(Debug, Default)]
 pub(crate) struct Opened {
-    /// Immutable segments, each with the generation in the name of the file that says what is there.
+    /// Immutable segments, each with the generation in the name of the file that says what is
+    /// there.
     pub(crate) sealed: Vec<(SegmentView, Option<u64>)>,
     pub(crate) memory: Memory,
     pub(crate) damaged: Vec<DamagedSegment>,
 }
 
-/// Opens the files of a generation; segments of `known`, by file number, are not read again. A degraded catalog goes on without
-/// those that are damaged.
+/// Opens the files of a generation; segments of `known`, by file number, are not read again. A
+/// degraded catalog goes on without those that are damaged.
 pub(crate) fn open(
     dir: &Path,
     options: &LiveOptions,

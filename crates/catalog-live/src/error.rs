@@ -7,8 +7,8 @@ use palmette_catalog::{BuildError, FileError};
 
 use crate::update::Refused;
 
-/// An operation that was refused or failed. The message names the value or the file, the rule, and the
-/// way out.
+/// An operation that was refused or failed. The message names the value or the file, the rule, and
+/// the way out.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct LiveError(Box<Kind>);
@@ -78,8 +78,8 @@ pub(crate) enum Kind {
 }
 
 impl LiveError {
-    /// The place in its batch, from 0, of an update that cannot be applied. `None` when no update is at
-    /// fault.
+    /// The place in its batch, from 0, of an update that cannot be applied. `None` when no update
+    /// is at fault.
     pub fn update_index(&self) -> Option<usize> {
         match &*self.0 {
             Kind::Update { index, .. } => Some(*index),

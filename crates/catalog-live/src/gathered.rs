@@ -6,7 +6,8 @@ use crate::constraint::SnapshotState;
 
 /// The parts of many states that are not dead, by segment.
 ///
-/// In the smallest segments few states have one after a code or two: what is done there is then done for those few.
+/// In the smallest segments few states have one after a code or two: what is done there is then
+/// done for those few.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gathered {
     /// Bits of each state, one for each segment in which it has a part.
@@ -82,7 +83,8 @@ impl Gathered {
         }
     }
 
-    /// The parts in a segment with their codes, after [`gather_codes`](Self::gather_codes) was given the same.
+    /// The parts in a segment with their codes, after [`gather_codes`](Self::gather_codes) was
+    /// given the same.
     pub(crate) fn parts_mut<'a>(&'a mut self, at: usize, codes: &'a [u32]) -> GatheredParts<'a> {
         let Self { alive, all_rows, segments } = self;
         let segment = &mut segments[at];
@@ -111,7 +113,8 @@ impl GatheredSegment {
         self.len = states.len();
     }
 
-    /// PERF: whether a state has a part is not predictable, so each place is written and only then kept or written over.
+    /// PERF: whether a state has a part is not predictable, so each place is written and only then
+    /// kept or written over.
     fn gather_alive(&mut self, states: &[SnapshotState], alive: &[u32], at: usize) {
         self.make_room(states.len());
         let rows = &mut self.rows[..alive.len()];

@@ -1,9 +1,11 @@
 //! Items of a view in catalog order: a merge of its segments.
 //!
-//! The order is that of ranks in a catalog built of the items: by codes, items that share them as they were upserted. It depends on
-//! the items alone and not on the segments, which a merge in the background changes within one generation.
+//! The order is that of ranks in a catalog built of the items: by codes, items that share them as
+//! they were upserted. It depends on the items alone and not on the segments, which a merge in the
+//! background changes within one generation.
 //!
-//! Cost: to begin after an item, a binary search in each segment; for each item, a comparison of codes for each segment.
+//! Cost: to begin after an item, a binary search in each segment; for each item, a comparison of
+//! codes for each segment.
 
 use std::cmp::Ordering;
 
@@ -31,7 +33,8 @@ struct Head<'v> {
 }
 
 impl CatalogView {
-    /// The numbers of some items in the order of a catalog built of all: those after an item of the view, or all of them.
+    /// The numbers of some items in the order of a catalog built of all: those after an item of the
+    /// view, or all of them.
     ///
     /// # Panics
     /// When the items are of another kind of view, or no item has the number.

@@ -28,9 +28,9 @@ const MEMORY_SLACK: usize = 4;
 
 /// A catalog that changes while it is read. See the crate's documentation.
 ///
-/// Its methods may be called from any thread; those that change something wait for one another. Dropping
-/// it ends the merges in the background, which may take as long as indexing a large segment, and makes no
-/// checkpoint: the log has everything.
+/// Its methods may be called from any thread; those that change something wait for one another.
+/// Dropping it ends the merges in the background, which may take as long as indexing a large
+/// segment, and makes no checkpoint: the log has everything.
 #[derive(Debug)]
 pub struct LiveCatalog {
     pub(crate) shared: Arc<Shared>,
@@ -49,17 +49,18 @@ impl LiveCatalog {
         self.shared.current.load_full()
     }
 
-    /// Applies updates, in their order, as one: readers see all of them or none. When it returns they are
-    /// on disk (unless [`SyncPolicy::Never`](crate::SyncPolicy::Never)) and seen by every
+    /// Applies updates, in their order, as one: readers see all of them or none. When it returns
+    /// they are on disk (unless [`SyncPolicy::Never`](crate::SyncPolicy::Never)) and seen by every
     /// [`snapshot`](Self::snapshot) from then on.
     ///
-    /// Cost: one forced write, some microseconds an update, and indexing the memory segment. Waits where
-    /// merges must make room first, and counts that in [`LiveStatus::waits`].
+    /// Cost: one forced write, some microseconds an update, and indexing the memory segment. Waits
+    /// where merges must make room first, and counts that in [`LiveStatus::waits`].
     ///
     /// # Errors
-    /// For the first update that breaks a rule: an empty id, codes that no item may have, an attribute of
-    /// another kind than the items before have. When the log cannot be written: the next batch is tried again. Nothing is applied
-    /// then; only where the process ends before what was written can be cut off, the next that opens the catalog may find it applied.
+    /// For the first update that breaks a rule: an empty id, codes that no item may have, an
+    /// attribute of another kind than the items before have. When the log cannot be written: the
+    /// next batch is tried again. Nothing is applied then; only where the process ends before what
+    /// was written can be cut off, the next that opens the catalog may find it applied.
     pub fn apply(&self, updates: &[Update]) -> Result<Applied, LiveError> {
         self.check_own()?;
         let mut writer = self.shared.lock();
@@ -69,9 +70,10 @@ impl LiveCatalog {
         self.apply_checked(&mut writer, updates, &added_columns, None)
     }
 
-    /// Applies updates once, however often they come by the same key: a repetition changes nothing and is told what the first batch
-    /// did. The key is on disk with its batch, so that this holds after a crash too; of a catalog the latest [`MAX_BATCH_KEYS`] are
-    /// remembered, whatever generation it is rolled back to.
+    /// Applies updates once, however often they come by the same key: a repetition changes nothing
+    /// and is told what the first batch did. The key is on disk with its batch, so that this holds
+    /// after a crash too; of a catalog the latest [`MAX_BATCH_KEYS`] are remembered, whatever
+    /// generation it is rolled back to.
     ///
     /// # Errors
     /// When the key came with another fingerprint, or is none, and as [`apply`](Self::apply).
@@ -103,8 +105,9 @@ impl LiveCatalog {
         self.shared.lock().state.keys.first(key)
     }
 
-    /// Applies the updates that keep to the rules, as one, and hands back the others with the rule that each breaks. An update is
-    /// judged after those before it that are applied. Nothing is published where all are refused.
+    /// Applies the updates that keep to the rules, as one, and hands back the others with the rule
+    /// that each breaks. An update is judged after those before it that are applied. Nothing is
+    /// published where all are refused.
     ///
     /// # Errors
     /// When the log cannot be written, as for [`apply`](Self::apply).
@@ -121,8 +124,8 @@ impl LiveCatalog {
         Ok((self.apply_checked(&mut writer, &valid, &added_columns, None)?, refused))
     }
 
-    /// The updates that [`apply_valid`](Self::apply_valid) would hand back, for callers that put them aside before the others are
-    /// acknowledged.
+    /// The updates that [`apply_valid`](Self::apply_valid) would hand back, for callers that put
+    /// them aside before the others are acknowledged.
     ///
     /// # Errors
     /// When a limit of a batch is exceeded.
@@ -130,11 +133,12 @@ impl LiveCatalog {
         Ok(judge(&self.shared.lock().state, updates)?.refused)
     }
 
-    /// Deletes the items that match a filter, as one batch; an item that is updated meanwhile is judged as it is then.
+    /// Deletes the items that match a filter, as one batch; an item that is updated meanwhile is
+    /// judged as it is then.
     ///
     /// # Errors
-    /// When the filter names an attribute that no item ever had, or asks of one what its kind cannot answer, and as
-    /// [`apply`](Self::apply).
+    /// When the filter names an attribute that no item ever had, or asks of one what its kind
+    /// cannot answer, and as [`apply`](Self::apply).
     pub fn delete_where(&self, filter: &Filter) -> Result<Applied, LiveError> {
         self.check_own()?;
         let mut writer = self.shared.lock();
@@ -150,7 +154,8 @@ impl LiveCatalog {
         self.apply_checked(&mut writer, &updates, &[], None)
     }
 
-    /// Deletes the items that are over at a moment, by an attribute that is a timestamp, as one batch.
+    /// Deletes the items that are over at a moment, by an attribute that is a timestamp, as one
+    /// batch.
     ///
     /// # Errors
     /// As [`check_expiry`](Self::check_expiry) and [`apply`](Self::apply).
@@ -160,8 +165,8 @@ impl LiveCatalog {
         self.delete_where(&over.map_err(|e| LiveError::from(Kind::Options(e.to_string())))?)
     }
 
-    /// Checks that items can expire by an attribute. What can be compared is not yet a time: every price lies below the
-    /// seconds since 1970.
+    /// Checks that items can expire by an attribute. What can be compared is not yet a time: every
+    /// price lies below the seconds since 1970.
     ///
     /// # Errors
     /// When the attribute is none, or no timestamp.
@@ -184,11 +189,12 @@ impl LiveCatalog {
         .into())
     }
 
-    /// Widens the codebooks, so that later items may have larger codes or more levels; returns the new generation. A model that
-    /// has not the codes cannot spell these items.
+    /// Widens the codebooks, so that later items may have larger codes or more levels; returns the
+    /// new generation. A model that has not the codes cannot spell these items.
     ///
     /// # Errors
-    /// When a size is smaller than before, a level is left out, or the catalog has no sizes that bind; when the log cannot be written.
+    /// When a size is smaller than before, a level is left out, or the catalog has no sizes that
+    /// bind; when the log cannot be written.
     pub fn widen(&self, codes_per_level: &[u32]) -> Result<u64, LiveError> {
         self.check_own()?;
         let mut writer = self.shared.lock();
@@ -252,8 +258,9 @@ impl LiveCatalog {
         Ok(applied)
     }
 
-    /// Puts everything in files, so that opening replays nothing. In the background it happens by itself
-    /// ([`checkpoint_bytes`](crate::LiveOptions::checkpoint_bytes)). Returns the generation in the files.
+    /// Puts everything in files, so that opening replays nothing. In the background it happens by
+    /// itself ([`checkpoint_bytes`](crate::LiveOptions::checkpoint_bytes)). Returns the generation
+    /// in the files.
     ///
     /// # Errors
     /// When a file cannot be written; the checkpoint before it then stands.
@@ -272,13 +279,13 @@ impl LiveCatalog {
         }
     }
 
-    /// Keeps the newest generation until it is forgotten, so that it can be gone back to; returns its
-    /// number. The name is for people and need not be new. Cost: a checkpoint, and the room of what is
-    /// kept.
+    /// Keeps the newest generation until it is forgotten, so that it can be gone back to; returns
+    /// its number. The name is for people and need not be new. Cost: a checkpoint, and the room of
+    /// what is kept.
     ///
     /// # Errors
-    /// When the name is empty or a number ([`check_generation_name`](Self::check_generation_name)), and as
-    /// [`checkpoint`](Self::checkpoint).
+    /// When the name is empty or a number ([`check_generation_name`](Self::check_generation_name)),
+    /// and as [`checkpoint`](Self::checkpoint).
     pub fn keep(&self, name: Option<&str>) -> Result<u64, LiveError> {
         name.map_or(Ok(()), Self::check_generation_name)?;
         self.check_own()?;
@@ -299,7 +306,8 @@ impl LiveCatalog {
         self.shared.status.load().kept.clone()
     }
 
-    /// The number of a kept generation that is named by its number or name; of equal names the latest.
+    /// The number of a kept generation that is named by its number or name; of equal names the
+    /// latest.
     ///
     /// # Errors
     /// When it is not kept; the message names those that are.
@@ -309,8 +317,8 @@ impl LiveCatalog {
         Ok(kept[named_place(kept, name)?].contents.generation)
     }
 
-    /// Publishes, as a new generation, the contents that a kept one had; returns the new one's number.
-    /// Snapshots of what was before stay as they are.
+    /// Publishes, as a new generation, the contents that a kept one had; returns the new one's
+    /// number. Snapshots of what was before stay as they are.
     ///
     /// # Errors
     /// When the generation is not kept; the message names those that are. When its files cannot be
@@ -340,9 +348,9 @@ impl LiveCatalog {
         Ok(writer.state.generation)
     }
 
-    /// Begins to merge neighbouring immutable segments, given by their places, the oldest being 0. `None`
-    /// when there are no such segments, one is being merged already, or the catalog is closed. For callers that merge by
-    /// themselves, see [`MergePolicy::Never`].
+    /// Begins to merge neighbouring immutable segments, given by their places, the oldest being 0.
+    /// `None` when there are no such segments, one is being merged already, or the catalog is
+    /// closed. For callers that merge by themselves, see [`MergePolicy::Never`].
     pub fn begin_merge(&self, segments: Range<usize>) -> Option<Merge> {
         let mut writer = self.shared.lock();
         if writer.is_closed {
@@ -351,8 +359,8 @@ impl LiveCatalog {
         Merge::begin(&self.shared, &mut writer, segments)
     }
 
-    /// Makes one segment, without tombstones, of all that was there when it was called. Updates go on
-    /// meanwhile.
+    /// Makes one segment, without tombstones, of all that was there when it was called. Updates go
+    /// on meanwhile.
     ///
     /// # Errors
     /// As [`Merge::build`].
@@ -383,8 +391,8 @@ impl LiveCatalog {
         }
     }
 
-    /// Waits until nothing is being merged and nothing is due to be. With updates going on that may never
-    /// be. Returns at once where merging fails; [`status`](Self::status) then says why.
+    /// Waits until nothing is being merged and nothing is due to be. With updates going on that may
+    /// never be. Returns at once where merging fails; [`status`](Self::status) then says why.
     pub fn wait_for_merges(&self) {
         let mut writer = self.shared.lock();
         while writer.counts.merge_error.is_none()
@@ -395,8 +403,9 @@ impl LiveCatalog {
         }
     }
 
-    /// Ends the work in the background, and takes no more updates: nothing is written to the directory from then on, so that it may be
-    /// moved or removed while others still hold this catalog. Snapshots go on. Takes as long as dropping it.
+    /// Ends the work in the background, and takes no more updates: nothing is written to the
+    /// directory from then on, so that it may be moved or removed while others still hold this
+    /// catalog. Snapshots go on. Takes as long as dropping it.
     pub fn close(&self) {
         self.shared.is_closing.store(true, Ordering::Relaxed);
         // Under the lock, so that no thread is between looking and waiting.
@@ -409,7 +418,8 @@ impl LiveCatalog {
         }
     }
 
-    /// Numbers for people and metrics, as of the last change that was finished. Never waits for one that is going on.
+    /// Numbers for people and metrics, as of the last change that was finished. Never waits for one
+    /// that is going on.
     pub fn status(&self) -> LiveStatus {
         LiveStatus::clone(&self.shared.status.load())
     }
@@ -436,8 +446,8 @@ struct Judged {
     refused: Vec<Refused>,
 }
 
-/// Parts a batch. What a refused update brings, an attribute's kind for one, may decide about a later one, so that the rest is judged
-/// anew until none is refused.
+/// Parts a batch. What a refused update brings, an attribute's kind for one, may decide about a
+/// later one, so that the rest is judged anew until none is refused.
 fn judge(state: &State, updates: &[Update]) -> Result<Judged, LiveError> {
     let mut places: Vec<usize> = (0..updates.len()).collect();
     let (mut valid, mut refused) = (updates.to_vec(), Vec::<Refused>::new());

@@ -1,7 +1,7 @@
 //! File of the items of a segment that are there.
 //!
-//! A file of sections (see `palmette-mapped`): first the bits, 64 ranks a word; last a JSON document with
-//! the number of ranks and of members.
+//! A file of sections (see `palmette-mapped`): first the bits, 64 ranks a word; last a JSON
+//! document with the number of ranks and of members.
 
 use std::path::Path;
 

@@ -1,12 +1,13 @@
 //! Entries of the log, in bytes.
 //!
-//! One byte for the kind: 1 a batch, 2 a rollback, 3 wider codebooks, 4 a batch with a key, 5 a generation that is kept, 6 one that is
-//! forgotten; the last two are in shared logs alone (see [`crate::replica`]). A batch: the number of updates, then
-//! each: 1 and an item, 2 and an id, or 3, an id and attributes. A key, which stands before its batch: text and 32 bytes of
-//! fingerprint. A rollback: the generation it goes back to. What is kept: text, empty for no name; what is forgotten: its generation. Codebooks: the number of levels
-//! and the size of each. Whole numbers are LEB128, text is its
-//! length and its bytes. Attribute values are a byte for their type and then, for numbers, 8 bytes: floats
-//! come back to the bit, which JSON would not promise.
+//! One byte for the kind: 1 a batch, 2 a rollback, 3 wider codebooks, 4 a batch with a key, 5 a
+//! generation that is kept, 6 one that is forgotten; the last two are in shared logs alone (see
+//! [`crate::replica`]). A batch: the number of updates, then each: 1 and an item, 2 and an id, or
+//! 3, an id and attributes. A key, which stands before its batch: text and 32 bytes of fingerprint.
+//! A rollback: the generation it goes back to. What is kept: text, empty for no name; what is
+//! forgotten: its generation. Codebooks: the number of levels and the size of each. Whole numbers
+//! are LEB128, text is its length and its bytes. Attribute values are a byte for their type and
+//! then, for numbers, 8 bytes: floats come back to the bit, which JSON would not promise.
 
 use palmette_catalog::Item;
 use palmette_catalog::index::MAX_LEVELS;

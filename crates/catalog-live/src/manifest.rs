@@ -1,8 +1,8 @@
 //! The manifest: what the directory holds, in one small file that is replaced whole.
 //!
-//! `manifest-<number>.json` is `{"checksum": …, "manifest": …}`; the checksum is the CRC-32 of the manifest
-//! as this program writes it. The file with the highest number counts; a new one is on disk before older
-//! ones are deleted.
+//! `manifest-<number>.json` is `{"checksum": …, "manifest": …}`; the checksum is the CRC-32 of the
+//! manifest as this program writes it. The file with the highest number counts; a new one is on
+//! disk before older ones are deleted.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -29,7 +29,8 @@ pub(crate) struct Manifest {
     pub(crate) kept: Vec<KeptEntry>,
     /// No segment file has this number or a higher one.
     pub(crate) next_file_number: u64,
-    /// The generation in the name of the file with the keys of batches; none where no batch had one.
+    /// The generation in the name of the file with the keys of batches; none where no batch had
+    /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keys_generation: Option<u64>,
     /// Identity of the shared log that this directory follows; none where it has the only log.
@@ -267,7 +268,8 @@ pub(crate) fn live_file(number: u64, generation: u64) -> String {
     format!("live-{number:010}-{generation}.palmlive")
 }
 
-/// Deletes files of which `is_wanted` says no, by name. Only files with names like ours are looked at.
+/// Deletes files of which `is_wanted` says no, by name. Only files with names like ours are looked
+/// at.
 pub(crate) fn delete_unwanted(
     dir: &Path,
     is_wanted: impl Fn(&str) -> bool,

@@ -97,7 +97,8 @@ impl Memory {
         }
     }
 
-    /// Indexes the items, and apart from them those that departed. Cost: 1 to 2 microseconds an item.
+    /// Indexes the items, and apart from them those that departed. Cost: 1 to 2 microseconds an
+    /// item.
     pub(crate) fn build(&self, schema: &Schema) -> Result<(Catalog, Option<Catalog>), BuildError> {
         let mut builder = CatalogBuilder::new(schema.build_options(self.items.len() as u64))?;
         for (line, item) in (1..).zip(self.items.values()) {

@@ -18,11 +18,11 @@ use crate::writer::Writer;
 /// Items taken over at a time: between two pieces a merge sees that the catalog is being closed.
 const PIECE_ITEMS: usize = 1 << 16;
 
-/// A merge that was begun. Nothing is seen of it before [`commit`](Self::commit); dropped before, it never
-/// was.
+/// A merge that was begun. Nothing is seen of it before [`commit`](Self::commit); dropped before,
+/// it never was.
 ///
-/// Only segments that are neighbours in age are merged, so that items which share a semantic ID keep their
-/// order. The directory stays locked for as long as there is a merge.
+/// Only segments that are neighbours in age are merged, so that items which share a semantic ID
+/// keep their order. The directory stays locked for as long as there is a merge.
 #[derive(Debug)]
 pub struct Merge {
     shared: Arc<Shared>,
@@ -34,8 +34,8 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// Marks segments, by place among the immutable ones. `None` when there are none or one is being
-    /// merged.
+    /// Marks segments, by place among the immutable ones. `None` when there are none or one is
+    /// being merged.
     pub(crate) fn begin(
         shared: &Arc<Shared>,
         writer: &mut Writer,
@@ -53,13 +53,15 @@ impl Merge {
         Some(Self { shared, inputs, schema, file_number, merged: None })
     }
 
-    /// Builds the merged segment; updates go on meanwhile. Whether it came to an end: it does not where
-    /// the catalog is being closed.
+    /// Builds the merged segment; updates go on meanwhile. Whether it came to an end: it does not
+    /// where the catalog is being closed.
     ///
-    /// Cost: half a microsecond to 4 an item, most where texts are distinct; memory as for building a catalog of them.
+    /// Cost: half a microsecond to 4 an item, most where texts are distinct; memory as for building
+    /// a catalog of them.
     ///
     /// # Errors
-    /// When the file of a segment is damaged by now, or the merged segment is large enough to be written at once, and cannot be.
+    /// When the file of a segment is damaged by now, or the merged segment is large enough to be
+    /// written at once, and cannot be.
     pub fn build(&mut self) -> Result<bool, LiveError> {
         let options = &self.shared.options;
         let pool = crate::pool::one_thread("merge")?;
@@ -94,8 +96,8 @@ impl Merge {
         Ok(true)
     }
 
-    /// Puts the merged segment in the place of those it was made from, without what was cleared in them
-    /// since. Whether that could be done: after a rollback they are no longer there.
+    /// Puts the merged segment in the place of those it was made from, without what was cleared in
+    /// them since. Whether that could be done: after a rollback they are no longer there.
     ///
     /// # Panics
     /// When it was not built.
@@ -118,7 +120,8 @@ impl Merge {
         true
     }
 
-    /// Ids and codes of the items that departed from these segments: the latest version of each, unless it is there again.
+    /// Ids and codes of the items that departed from these segments: the latest version of each,
+    /// unless it is there again.
     fn departed(&self) -> Vec<(String, Vec<u32>)> {
         let (mut seen, mut found) = (HashSet::new(), Vec::new());
         for (id, codes) in self.inputs.iter().rev().flat_map(SegmentView::all_departed) {

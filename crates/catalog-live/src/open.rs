@@ -21,7 +21,8 @@ use crate::wal::{self, Wal};
 use crate::writer::Writer;
 
 impl LiveCatalog {
-    /// Makes a live catalog in a directory, with the items of a catalog and the default options: [`create_with`](Self::create_with).
+    /// Makes a live catalog in a directory, with the items of a catalog and the default options:
+    /// [`create_with`](Self::create_with).
     ///
     /// # Errors
     /// When there is one already, or the directory cannot be written to.
@@ -29,15 +30,15 @@ impl LiveCatalog {
         Self::create_with(dir.as_ref(), Some(items.clone()), None, LiveOptions::default())
     }
 
-    /// Makes a live catalog in a directory, which is made where it is not there: with the items of a
-    /// catalog, or with none. That is generation 0.
+    /// Makes a live catalog in a directory, which is made where it is not there: with the items of
+    /// a catalog, or with none. That is generation 0.
     ///
-    /// Items must keep to `schema`; without one they must keep to the initial catalog's codebook sizes and
-    /// kinds of attributes ([`Schema::of_catalog`]), and without that to nothing.
+    /// Items must keep to `schema`; without one they must keep to the initial catalog's codebook
+    /// sizes and kinds of attributes ([`Schema::of_catalog`]), and without that to nothing.
     ///
     /// # Errors
-    /// When there is a live catalog in the directory, it cannot be written to, or the initial catalog does
-    /// not keep to the schema.
+    /// When there is a live catalog in the directory, it cannot be written to, or the initial
+    /// catalog does not keep to the schema.
     pub fn create_with(
         dir: &Path,
         initial: Option<Catalog>,
@@ -90,12 +91,13 @@ impl LiveCatalog {
         Self::open_with(dir.as_ref(), LiveOptions::default())
     }
 
-    /// Opens a live catalog: maps its segments, and replays the log since the last checkpoint. A record
-    /// at the end of the log that is not whole was never acknowledged, and is cut off.
+    /// Opens a live catalog: maps its segments, and replays the log since the last checkpoint. A
+    /// record at the end of the log that is not whole was never acknowledged, and is cut off.
     ///
     /// # Errors
     /// When there is no live catalog, another process has it open, it follows a shared log
-    /// ([`open_replica`](Self::open_replica)), or a file is missing or damaged; the message names the file and, in a log, the place.
+    /// ([`open_replica`](Self::open_replica)), or a file is missing or damaged; the message names
+    /// the file and, in a log, the place.
     pub fn open_with(dir: &Path, options: LiveOptions) -> Result<Self, LiveError> {
         open_as(dir, options, None)
     }
@@ -146,7 +148,8 @@ pub(crate) fn open_locked(
         let next = first + replayed.entries.len() as u64;
         let following = logs.get(at + 1).copied().filter(|&following| following != next);
         if following.is_some() && shared_log.is_some() {
-            // A checkpoint that keeps a generation ended before its manifest: the shared log has the entry.
+            // A checkpoint that keeps a generation ended before its manifest: the shared log has
+            // the entry.
             logs.truncate(at + 1);
         } else if let Some(following) = following {
             let problem = format!(

@@ -10,8 +10,8 @@ pub struct LiveOptions {
     pub sync: SyncPolicy,
     /// Choice of the segments that are merged in the background.
     pub merging: MergePolicy,
-    /// Items of the memory segment before it becomes an immutable one; at least 1. Every batch indexes
-    /// the memory segment anew, which takes 1 to 2 microseconds an item.
+    /// Items of the memory segment before it becomes an immutable one; at least 1. Every batch
+    /// indexes the memory segment anew, which takes 1 to 2 microseconds an item.
     pub memory_items: usize,
     /// Bytes of the log after which a checkpoint is made in the background; what a reopening has to
     /// replay at most, give or take a batch.
@@ -21,11 +21,11 @@ pub struct LiveOptions {
     pub map_items: u64,
     /// Bytes of compiled filters kept for each segment.
     pub filter_bytes: usize,
-    /// Part of the segment files that is checked when they are opened; [`Check::Sums`] finds every change of what was written
-    /// before it is served.
+    /// Part of the segment files that is checked when they are opened; [`Check::Sums`] finds every
+    /// change of what was written before it is served.
     pub check: Check,
-    /// Updates after which a checkpoint is made in the background, whatever the log's bytes: what readers in other processes
-    /// have to index themselves is then little.
+    /// Updates after which a checkpoint is made in the background, whatever the log's bytes: what
+    /// readers in other processes have to index themselves is then little.
     pub checkpoint_items: u64,
 }
 
@@ -63,8 +63,8 @@ pub enum MergePolicy {
     /// tier is wide.
     #[default]
     Tiered,
-    /// None. When there are [`MAX_SEGMENTS`](crate::MAX_SEGMENTS), the memory segment grows instead. For
-    /// tests, and for callers that merge by themselves.
+    /// None. When there are [`MAX_SEGMENTS`](crate::MAX_SEGMENTS), the memory segment grows
+    /// instead. For tests, and for callers that merge by themselves.
     Never,
     /// All, whenever there are two or a tombstone. For tests.
     Always,

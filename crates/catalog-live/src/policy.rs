@@ -14,21 +14,22 @@ pub(crate) struct Candidate {
     pub(crate) is_busy: bool,
 }
 
-/// A tier has segments up to so many times as large as the one before: a step pays for each segment, so that there are
-/// few; a tier of ratio r rewrites an item r / 2 times.
+/// A tier has segments up to so many times as large as the one before: a step pays for each
+/// segment, so that there are few; a tier of ratio r rewrites an item r / 2 times.
 const RATIO: u64 = 8;
 /// The first two tiers have more, since what they rewrite is little.
 const SMALL_RATIO: u64 = 32;
 /// Immutable segments from which on the cheapest neighbours are merged, whatever their tiers.
 const CROWDED: usize = MAX_SEGMENTS - 2;
 
-/// Merges of so many items and more leave it to those of fewer to go on beside them: each lane is a thread.
+/// Merges of so many items and more leave it to those of fewer to go on beside them: each lane is a
+/// thread.
 const LANE_ITEMS: [u64; 2] = [1 << 17, 1 << 22];
 /// Number of merges that can run side by side.
 pub(crate) const NUM_LANES: usize = LANE_ITEMS.len() + 1;
 
-/// The segments, the oldest first, that should be merged next in this lane. `memory_items` is the size
-/// of the smallest tier.
+/// The segments, the oldest first, that should be merged next in this lane. `memory_items` is the
+/// size of the smallest tier.
 pub(crate) fn pick(
     policy: MergePolicy,
     segments: &[Candidate],

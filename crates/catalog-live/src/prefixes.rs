@@ -9,7 +9,8 @@ use crate::view::CatalogView;
 pub struct Prefix {
     /// Items that begin with it.
     pub num_items: u64,
-    /// Numbers of the items whose whole semantic ID it is, in the order in which they are recommended.
+    /// Numbers of the items whose whole semantic ID it is, in the order in which they are
+    /// recommended.
     pub items: Vec<u64>,
     /// Codes that follow it, ascending.
     pub children: Vec<Child>,

@@ -1,11 +1,14 @@
-//! Readers of a live catalog in other processes than the writer's: followers of its manifest and log.
+//! Readers of a live catalog in other processes than the writer's: followers of its manifest and
+//! log.
 //!
-//! A reader takes no lock and writes nothing. It maps the segments of the newest manifest, applies the entries of the log since,
-//! and looks for more of both: [`LiveReader::refresh`], which a thread calls every [`ReaderOptions::poll`]. Files that a newer
-//! manifest does not need may go away under its hands; then that manifest is read instead. Segments that it has open are not
-//! read again.
+//! A reader takes no lock and writes nothing. It maps the segments of the newest manifest, applies
+//! the entries of the log since, and looks for more of both: [`LiveReader::refresh`], which a
+//! thread calls every [`ReaderOptions::poll`]. Files that a newer manifest does not need may go
+//! away under its hands; then that manifest is read instead. Segments that it has open are not read
+//! again.
 //!
-//! Cost: mapping and summing up the files once; for each new generation what the writer pays to index the memory segment.
+//! Cost: mapping and summing up the files once; for each new generation what the writer pays to
+//! index the memory segment.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +39,8 @@ pub struct ReaderOptions {
     pub poll: Option<Duration>,
     /// The part of the files that is checked before it is served.
     pub check: Check,
-    /// Going on without segments whose files are damaged. Snapshots tell which ones: [`Snapshot::damaged`].
+    /// Going on without segments whose files are damaged. Snapshots tell which ones:
+    /// [`Snapshot::damaged`].
     pub degraded: bool,
     /// Bytes of compiled filters kept for each segment.
     pub filter_bytes: usize,
@@ -49,7 +53,8 @@ impl Default for ReaderOptions {
     }
 }
 
-/// A live catalog that another process may be writing. Any number of readers go on beside one writer.
+/// A live catalog that another process may be writing. Any number of readers go on beside one
+/// writer.
 #[derive(Debug)]
 pub struct LiveReader {
     shared: Arc<Shared>,
@@ -77,7 +82,8 @@ struct Follower {
 }
 
 impl LiveReader {
-    /// Opens the newest generation with the default options: it sees others some 20 ms after they were published.
+    /// Opens the newest generation with the default options: it sees others some 20 ms after they
+    /// were published.
     ///
     /// # Errors
     /// As [`open_with`](Self::open_with).
@@ -88,7 +94,8 @@ impl LiveReader {
     /// Opens the newest generation. Nothing in the directory is written or locked.
     ///
     /// # Errors
-    /// When there is no live catalog, or a file is missing or damaged; the message names the file and the place.
+    /// When there is no live catalog, or a file is missing or damaged; the message names the file
+    /// and the place.
     pub fn open_with(dir: &Path, options: ReaderOptions) -> Result<Self, LiveError> {
         let ReaderOptions { poll, check, degraded, filter_bytes } = options;
         let options = LiveOptions { check, filter_bytes, ..LiveOptions::default() };
@@ -112,7 +119,8 @@ impl LiveReader {
         Ok(Self { shared, thread })
     }
 
-    /// The newest generation that was seen. It stays as it is for as long as the `Arc` is held. Never waits.
+    /// The newest generation that was seen. It stays as it is for as long as the `Arc` is held.
+    /// Never waits.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.shared.current.load_full()
     }
@@ -138,8 +146,8 @@ impl LiveReader {
         self.shared.status.load().kept.clone()
     }
 
-    /// Numbers for people and metrics, as of the last look for new generations; never waits for one that is going on. What the
-    /// writer does in the background is not known here.
+    /// Numbers for people and metrics, as of the last look for new generations; never waits for one
+    /// that is going on. What the writer does in the background is not known here.
     pub fn status(&self) -> LiveStatus {
         let problem = self.shared.problem.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let status = LiveStatus::clone(&self.shared.status.load());
@@ -195,7 +203,8 @@ impl Shared {
 }
 
 impl Follower {
-    /// Opens the newest manifest with the log after it; segments of the state before are not read again.
+    /// Opens the newest manifest with the log after it; segments of the state before are not read
+    /// again.
     fn open(before: &State) -> Result<Self, LiveError> {
         let dir = &before.dir;
         if !dir.is_dir() {
@@ -209,7 +218,8 @@ impl Follower {
                 Err(e) if e.is_missing_file() && tries < MAX_RETRIES => {
                     tries += 1;
                     if newest_number(dir)? == number {
-                        // The checkpoint's manifest may be there in a moment, or a file is gone for good.
+                        // The checkpoint's manifest may be there in a moment, or a file is gone for
+                        // good.
                         thread::sleep(Duration::from_millis(tries as u64));
                     }
                 }

@@ -1,18 +1,22 @@
 //! Catalogs that follow a shared log: many copies of one catalog, each in a directory of its own.
 //!
-//! A **shared log** is a numbered sequence of entries that has its home elsewhere (`palmette-catalog-replica`). Its entry `g` makes
-//! generation `g` of the catalog, so that equal generations mean equal items, in the same order, on every replica. What a directory
-//! holds is a cache: its own log has the entries again, so that a restart need not fetch them, and whatever is lost of it comes from
-//! the shared log or from a **base**, a catalog of all items at one generation.
+//! A **shared log** is a numbered sequence of entries that has its home elsewhere
+//! (`palmette-catalog-replica`). Its entry `g` makes generation `g` of the catalog, so that equal
+//! generations mean equal items, in the same order, on every replica. What a directory holds is a
+//! cache: its own log has the entries again, so that a restart need not fetch them, and whatever is
+//! lost of it comes from the shared log or from a **base**, a catalog of all items at one
+//! generation.
 //!
-//! [`Proposal`] makes entries: each is judged exactly as it will be when it is applied, by the newest state and the entries
-//! before it in the proposal. An entry that was made so and cannot be applied is a sign of damage, of another program, or of a
-//! foreign log: [`LiveCatalog::apply_entries`] refuses it, and nothing after it is applied.
+//! [`Proposal`] makes entries: each is judged exactly as it will be when it is applied, by the
+//! newest state and the entries before it in the proposal. An entry that was made so and cannot be
+//! applied is a sign of damage, of another program, or of a foreign log:
+//! [`LiveCatalog::apply_entries`] refuses it, and nothing after it is applied.
 //!
 //! Keeping and forgetting generations are entries too, and make a generation each.
 //!
-//! Whole numbers among attributes are written as whole numbers, however they were spelled (`3.0` as `3`): a segment shows all of a
-//! column's numbers alike, and segments differ from replica to replica.
+//! Whole numbers among attributes are written as whole numbers, however they were spelled (`3.0` as
+//! `3`): a segment shows all of a column's numbers alike, and segments differ from replica to
+//! replica.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -66,7 +70,8 @@ pub struct Base {
 /// Files of a base in a directory, to begin a replica with.
 #[derive(Clone, Debug)]
 pub struct BaseFiles {
-    /// The directory: [`BASE_CATALOG`], and the others where they are there. Files are moved out of it.
+    /// The directory: [`BASE_CATALOG`], and the others where they are there. Files are moved out of
+    /// it.
     pub dir: PathBuf,
     /// The generation of the items.
     pub generation: u64,
@@ -145,11 +150,12 @@ impl Proposal {
 }
 
 impl LiveCatalog {
-    /// Opens the directory of a replica, and replays what it has of the shared log of this identity.
+    /// Opens the directory of a replica, and replays what it has of the shared log of this
+    /// identity.
     ///
     /// # Errors
-    /// When it follows another log or none, and as [`open`](Self::open). A directory that is damaged may be removed: its contents are
-    /// in the shared log.
+    /// When it follows another log or none, and as [`open`](Self::open). A directory that is
+    /// damaged may be removed: its contents are in the shared log.
     pub fn open_replica(
         dir: &Path,
         shared_log: &str,
@@ -161,7 +167,8 @@ impl LiveCatalog {
     /// Makes the directory of a replica from a base.
     ///
     /// # Errors
-    /// When there is a live catalog in the directory, or the base is damaged or breaks its own rules.
+    /// When there is a live catalog in the directory, or the base is damaged or breaks its own
+    /// rules.
     pub fn create_replica(
         dir: &Path,
         shared_log: &str,
@@ -182,7 +189,8 @@ impl LiveCatalog {
     /// Continues from a base in place of entries that are gone. Readers see its generation at once.
     ///
     /// # Errors
-    /// As [`create_replica`](Self::create_replica), and when the catalog is past the base's generation.
+    /// As [`create_replica`](Self::create_replica), and when the catalog is past the base's
+    /// generation.
     pub fn install_base(&self, base: &BaseFiles) -> Result<(), LiveError> {
         let shared = &self.shared;
         let shared_log = self.shared_log()?;
@@ -203,7 +211,8 @@ impl LiveCatalog {
             writer.wal.sync()?;
             let wal = Wal::create(&shared.dir, generation + 1, writer.is_forced())?;
             let manifest = placed.manifest(checkpoints.number + 1, shared_log);
-            // Before its number is used: after an error the newest manifest is the one before, and its log goes on.
+            // Before its number is used: after an error the newest manifest is the one before, and
+            // its log goes on.
             manifest.write(&shared.dir)?;
             writer.wal = wal;
             checkpoints.number = manifest.number;
@@ -235,15 +244,15 @@ impl LiveCatalog {
         of.ok_or_else(|| Kind::NoReplica { path: self.shared.dir.clone() }.into())
     }
 
-    /// Applies entries of the shared log, the first of which makes `first`; readers see the last of them, or some of those before.
-    /// What each did is told in their order.
+    /// Applies entries of the shared log, the first of which makes `first`; readers see the last of
+    /// them, or some of those before. What each did is told in their order.
     ///
-    /// Cost: some microseconds an update, and indexing the memory segment, once for all entries while they fit. Waits where merges
-    /// must make room first.
+    /// Cost: some microseconds an update, and indexing the memory segment, once for all entries
+    /// while they fit. Waits where merges must make room first.
     ///
     /// # Errors
-    /// For the first entry that was applied before, does not follow the newest generation, cannot be read, or breaks a rule: those
-    /// before it are applied then.
+    /// For the first entry that was applied before, does not follow the newest generation, cannot
+    /// be read, or breaks a rule: those before it are applied then.
     pub fn apply_entries(
         &self,
         first: u64,
@@ -530,7 +539,8 @@ impl LiveCatalog {
 }
 
 impl Base {
-    /// The base of a new log: generation 0, with the items of a snapshot. Kept generations and keys of batches do not come along.
+    /// The base of a new log: generation 0, with the items of a snapshot. Kept generations and keys
+    /// of batches do not come along.
     pub fn initial(snapshot: Arc<Snapshot>) -> Self {
         Self { generation: 0, snapshot, keys: BatchKeys::default(), kept: Vec::new() }
     }
@@ -550,7 +560,8 @@ impl Base {
         self.snapshot.schema()
     }
 
-    /// Writes its files into a directory; returns their names. Equal catalogs give equal bytes, whatever the segments.
+    /// Writes its files into a directory; returns their names. Equal catalogs give equal bytes,
+    /// whatever the segments.
     ///
     /// Cost: 2 to 4 microseconds an item; memory as for building a catalog.
     ///
@@ -617,7 +628,8 @@ fn whole_numbers_of(attributes: &Map<String, Value>) -> Map<String, Value> {
     attributes.iter().map(whole).collect()
 }
 
-/// A number without a fraction as a whole number, as far as floats tell whole numbers apart; lists by their members.
+/// A number without a fraction as a whole number, as far as floats tell whole numbers apart; lists
+/// by their members.
 fn whole_number(value: &Value) -> Value {
     const MOST: f64 = (1_u64 << 53) as f64;
     match value {
@@ -657,7 +669,8 @@ impl Placed {
     }
 }
 
-/// Checks the files of a base, and moves them into a directory under numbers from `next_file_number` on.
+/// Checks the files of a base, and moves them into a directory under numbers from
+/// `next_file_number` on.
 fn place(dir: &Path, base: &BaseFiles, mut next_file_number: u64) -> Result<Placed, LiveError> {
     let mut place_one = |generation: u64, from: &Path| -> Result<Contents, LiveError> {
         let catalog = Catalog::open(from.join(BASE_CATALOG))

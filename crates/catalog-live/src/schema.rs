@@ -12,8 +12,8 @@ use crate::update::{Refused, Update};
 
 /// The rules for items, and the kinds of their attributes.
 ///
-/// An attribute has the kind of its first value for as long as the live catalog is there: segments that
-/// are built at different times must agree on what a filter may ask.
+/// An attribute has the kind of its first value for as long as the live catalog is there: segments
+/// that are built at different times must agree on what a filter may ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schema {
@@ -37,8 +37,8 @@ pub(crate) struct CheckedBatch {
 }
 
 impl Schema {
-    /// The rules that a catalog's items keep to: its codebook sizes, how many codes an ID has where all have as many, its attributes
-    /// and their kinds.
+    /// The rules that a catalog's items keep to: its codebook sizes, how many codes an ID has where
+    /// all have as many, its attributes and their kinds.
     pub fn of_catalog(catalog: &Catalog) -> Self {
         let column = |column: palmette_catalog_filter::ColumnDescription<'_>| {
             (column.name.to_owned(), column.kind)
@@ -229,8 +229,8 @@ impl Schema {
     }
 }
 
-/// Checks one update after those before it in its batch, whose items are in `changed` with their codes, `None` where they
-/// are gone.
+/// Checks one update after those before it in its batch, whose items are in `changed` with their
+/// codes, `None` where they are gone.
 fn check_update<'a>(
     update: &'a Update,
     number: u64,
@@ -269,8 +269,9 @@ pub(crate) fn check_filter(columns: &Columns, filter: &Filter) -> Result<(), Fil
 /// every segment, and nearly all that is to be found there is that no item has the code. A mask
 /// says so in one read.
 ///
-/// PERF: so do the codes themselves, as long as a prefix has few, and they lie closer together: with 32 bytes an item a segment of 266,000
-/// had two megabytes of masks more, and steps over it took as long (`benches/segments.rs`, on an AMD EPYC (Zen 5)).
+/// PERF: so do the codes themselves, as long as a prefix has few, and they lie closer together:
+/// with 32 bytes an item a segment of 266,000 had two megabytes of masks more, and steps over it
+/// took as long (`benches/segments.rs`, on an AMD EPYC (Zen 5)).
 fn dense_bytes(num_items: u64) -> u64 {
     const BYTES_PER_ITEM: u64 = 6;
     const LEAST_BYTES: u64 = 16 << 10;

@@ -17,7 +17,8 @@ pub const MAX_SEGMENTS: usize = 8;
 /// A catalog that is a part of a live one, and never changes.
 pub struct Segment {
     catalog: Catalog,
-    /// Ids and codes of items that were deleted and are in no segment any more; newer than none of `catalog`.
+    /// Ids and codes of items that were deleted and are in no segment any more; newer than none of
+    /// `catalog`.
     departed: Option<Catalog>,
     /// Tells segments of this process apart.
     key: u64,
@@ -25,8 +26,8 @@ pub struct Segment {
     file_number: u64,
     /// True if that file is there, whole.
     is_written: AtomicBool,
-    /// Ranks in the order in which they were cleared since this segment was made. A view knows how many
-    /// of them are its own.
+    /// Ranks in the order in which they were cleared since this segment was made. A view knows how
+    /// many of them are its own.
     cleared: RwLock<Vec<u64>>,
     /// The largest code in use at each level.
     largest_codes: OnceLock<Vec<Option<u32>>>,
@@ -91,7 +92,8 @@ impl Segment {
             .try_for_each(|catalog| catalog.verify().map_err(|e| LiveError::of_file(e.path(), &e)))
     }
 
-    /// This segment in files, as new: with no item cleared in it. What was found out of its items goes with it.
+    /// This segment in files, as new: with no item cleared in it. What was found out of its items
+    /// goes with it.
     pub(crate) fn again(&self) -> Self {
         let (catalog, departed) = (self.catalog.clone(), self.departed.clone());
         let mut again = Self::new(catalog, departed, self.file_number, self.is_written(), 0);
@@ -123,8 +125,8 @@ impl Segment {
         cleared[from..to].to_vec()
     }
 
-    /// The largest code in use at a level, items that are no longer there included. Cost: a pass over all
-    /// codes, once.
+    /// The largest code in use at a level, items that are no longer there included. Cost: a pass
+    /// over all codes, once.
     pub(crate) fn largest_code(&self, level: usize) -> Option<u32> {
         let index = self.catalog.index();
         let all = || (0..index.num_levels()).map(|level| index.largest_code(level)).collect();
@@ -133,8 +135,8 @@ impl Segment {
 }
 
 impl Segment {
-    /// Ranks of items that have fewer codes than the catalog has levels, ascending, those that are no longer there included. Cost:
-    /// at most a pass over all prefixes, once.
+    /// Ranks of items that have fewer codes than the catalog has levels, ascending, those that are
+    /// no longer there included. Cost: at most a pass over all prefixes, once.
     pub(crate) fn shorter_items(&self) -> &[u64] {
         self.shorter.get_or_init(|| self.catalog.index().shorter_items())
     }

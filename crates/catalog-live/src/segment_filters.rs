@@ -11,9 +11,9 @@ use crate::segment::SegmentView;
 
 /// The item sets of the filters that were asked for last, up to a number of bytes.
 ///
-/// For each filter two sets are kept: the one of all items that match, which never changes since the
-/// segment does not, and the one of those that were there when it was last asked for. A later view has
-/// only cleared more: its set is a copy of that one without what was cleared since.
+/// For each filter two sets are kept: the one of all items that match, which never changes since
+/// the segment does not, and the one of those that were there when it was last asked for. A later
+/// view has only cleared more: its set is a copy of that one without what was cleared since.
 #[derive(Debug)]
 pub(crate) struct SegmentFilters {
     max_bytes: usize,
@@ -102,7 +102,8 @@ impl SegmentFilters {
         Ok(live)
     }
 
-    /// The items that match, which are those of any view of the file, without those that were there in views of this segment.
+    /// The items that match, which are those of any view of the file, without those that were there
+    /// in views of this segment.
     pub(crate) fn of_other_views(&self) -> Self {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut others =
@@ -156,8 +157,8 @@ fn live_part(view: &SegmentView, matching: &RankSet) -> ItemSet {
 }
 
 impl CacheContents {
-    /// Adds an entry unless a newer one is there, and lets go of those that were not used for longest
-    /// until all fit.
+    /// Adds an entry unless a newer one is there, and lets go of those that were not used for
+    /// longest until all fit.
     fn insert(&mut self, filter: &Filter, entry: Entry, max_bytes: usize) {
         let newer = |kept: &Entry| kept.live.is_some() && kept.num_cleared >= entry.num_cleared;
         if entry.bytes() > max_bytes || self.entries.get(filter).is_some_and(newer) {

@@ -22,7 +22,8 @@ pub(crate) struct Shared {
     pub(crate) options: LiveOptions,
     /// Snapshot of readers, who take it without a lock.
     pub(crate) current: ArcSwap<Snapshot>,
-    /// Numbers as of the last time that the writer's lock was let go of: looking at them waits for no batch.
+    /// Numbers as of the last time that the writer's lock was let go of: looking at them waits for
+    /// no batch.
     pub(crate) status: ArcSwap<LiveStatus>,
     writer: Mutex<Writer>,
     /// Told of every publication and of the end of every merge.
@@ -56,8 +57,8 @@ impl Shared {
         }
     }
 
-    /// The writer's lock. A panic under it leaves a state that was not published; what was published
-    /// stays right, so others go on.
+    /// The writer's lock. A panic under it leaves a state that was not published; what was
+    /// published stays right, so others go on.
     pub(crate) fn lock(&self) -> WriterGuard<'_> {
         self.guard(self.writer.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -139,8 +140,8 @@ impl Drop for WriterGuard<'_> {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Closing the file would not do while a process that is being started still has a copy of it. Where
-        // unlocking fails, closing is what is left.
+        // Closing the file would not do while a process that is being started still has a copy of
+        // it. Where unlocking fails, closing is what is left.
         _ = self.lock_file.unlock();
     }
 }

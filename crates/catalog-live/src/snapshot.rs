@@ -90,7 +90,8 @@ impl Snapshot {
         &self.damaged
     }
 
-    /// The codes of an item that was deleted: histories still have it. `None` of an item that is there or never was.
+    /// The codes of an item that was deleted: histories still have it. `None` of an item that is
+    /// there or never was.
     pub fn departed(&self, id: &str) -> Option<Vec<u32>> {
         let newest = self.segments.iter().rev().find_map(|view| match view.find(id) {
             Some(_) => Some(None),
@@ -131,16 +132,16 @@ impl Snapshot {
         (self.segments[at.segment as usize].segment.catalog(), at.rank)
     }
 
-    /// All items, segment by segment and in the order of ranks within: those that share a semantic ID
-    /// come in the order in which they were upserted.
+    /// All items, segment by segment and in the order of ranks within: those that share a semantic
+    /// ID come in the order in which they were upserted.
     pub fn items(&self) -> impl Iterator<Item = ItemRef> + '_ {
         self.segments.iter().enumerate().flat_map(|(segment, view)| {
             view.ranks().map(move |rank| ItemRef { segment: segment as u32, rank })
         })
     }
 
-    /// The catalog of these items, as one built from them in their order: whatever the segments, equal items give
-    /// an equal catalog. `item_added` is called after each.
+    /// The catalog of these items, as one built from them in their order: whatever the segments,
+    /// equal items give an equal catalog. `item_added` is called after each.
     ///
     /// Cost: 2 to 4 microseconds an item; memory as for building.
     ///
@@ -162,16 +163,17 @@ impl Snapshot {
         Ok(builder.finish(self.schema.level_prefixes.clone(), |_| {})?)
     }
 
-    /// The items that match a filter. Compiled sets are kept for each segment and brought up to date with
-    /// what was cleared since.
+    /// The items that match a filter. Compiled sets are kept for each segment and brought up to
+    /// date with what was cleared since.
     ///
-    /// An attribute that no item of a segment has is missing there. An attribute stays known when the last
-    /// item that had it is gone: the filter then matches nothing, where a catalog built of the items that
-    /// are left would not know it. A field within an attribute is known while an item has it.
+    /// An attribute that no item of a segment has is missing there. An attribute stays known when
+    /// the last item that had it is gone: the filter then matches nothing, where a catalog built of
+    /// the items that are left would not know it. A field within an attribute is known while an
+    /// item has it.
     ///
     /// # Errors
-    /// When the filter names an attribute that no item ever had, or asks of one what its kind cannot
-    /// answer.
+    /// When the filter names an attribute that no item ever had, or asks of one what its kind
+    /// cannot answer.
     pub fn filter(&self, filter: &Filter) -> Result<SnapshotItems, FilterError> {
         self.look_up_filter(filter, &mut FilterLookUps::default())
     }
@@ -203,7 +205,8 @@ impl Snapshot {
         Ok(SnapshotItems { sets })
     }
 
-    /// Refuses names of fields within attributes that no item has; the sets of those that have one are kept as a filter's.
+    /// Refuses names of fields within attributes that no item has; the sets of those that have one
+    /// are kept as a filter's.
     fn check_fields(
         &self,
         filter: &Filter,

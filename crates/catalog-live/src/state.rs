@@ -73,14 +73,16 @@ impl State {
         })
     }
 
-    /// Puts the files of a generation in the place of what is there. The memory segment is to be indexed.
+    /// Puts the files of a generation in the place of what is there. The memory segment is to be
+    /// indexed.
     pub(crate) fn install(&mut self, opened: Opened) {
         self.memory = opened.memory;
         self.damaged = opened.damaged;
         self.sealed = opened.sealed.into_iter().map(|(view, _)| view).collect();
     }
 
-    /// Opens the files of a generation; segments that this state has open already are not read again.
+    /// Opens the files of a generation; segments that this state has open already are not read
+    /// again.
     pub(crate) fn open(&self, contents: &Contents) -> Result<Opened, LiveError> {
         let written = self.sealed.iter().map(SegmentView::segment).filter(|of| of.is_written());
         let known: HashMap<u64, &Segment> =
@@ -178,7 +180,8 @@ impl State {
         self.schema = Arc::new(schema);
     }
 
-    /// Changes attributes of an item that is there, which keeps its place among those that share its codes; whether any changed.
+    /// Changes attributes of an item that is there, which keeps its place among those that share
+    /// its codes; whether any changed.
     fn patch(&mut self, id: &str, attributes: &Map<String, Value>) -> bool {
         let Some(found) = self.item(id) else { return false };
         let mut item = found.clone();
@@ -192,7 +195,8 @@ impl State {
             return false;
         }
         if !self.memory.replace(&item) {
-            // Those of its codes that come after it go with it, and before all that are in the memory segment already.
+            // Those of its codes that come after it go with it, and before all that are in the
+            // memory segment already.
             let mut moved = self.sealed_after(id);
             for other in std::iter::once(&item).chain(&moved) {
                 self.clear(&other.id);
@@ -203,7 +207,8 @@ impl State {
         true
     }
 
-    /// The items of the immutable segments that share the codes of one there and come after it, in their order.
+    /// The items of the immutable segments that share the codes of one there and come after it, in
+    /// their order.
     fn sealed_after(&self, id: &str) -> Vec<Item> {
         let mut after = Vec::new();
         let mut codes = None;

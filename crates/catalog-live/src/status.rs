@@ -28,8 +28,8 @@ pub struct LiveStatus {
     pub kept: Vec<KeptGeneration>,
     /// Bytes of the log since the last checkpoint: what a reopening has to replay.
     pub wal_bytes: u64,
-    /// Bytes at the end of the log that were cut off when it was opened: a batch that was being written,
-    /// and not acknowledged, when the process before ended.
+    /// Bytes at the end of the log that were cut off when it was opened: a batch that was being
+    /// written, and not acknowledged, when the process before ended.
     pub torn_bytes: u64,
     /// Merges that are running.
     pub merges_running: usize,

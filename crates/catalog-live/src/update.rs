@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 pub enum Update {
     /// Removes the item with this id, if there is one, and appends this one.
     Upsert(Item),
-    /// Changes attributes of the item with this id, which must be there; null takes one away. Applied again it changes nothing.
-    /// The item keeps its place among those that share its codes.
+    /// Changes attributes of the item with this id, which must be there; null takes one away.
+    /// Applied again it changes nothing. The item keeps its place among those that share its codes.
     Patch {
         /// The item's id.
         id: String,

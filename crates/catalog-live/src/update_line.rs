@@ -1,4 +1,5 @@
-//! Updates as lines of JSON: an item to insert or replace, attributes to change, or an id to delete.
+//! Updates as lines of JSON: an item to insert or replace, attributes to change, or an id to
+//! delete.
 //!
 //! ```
 //! use palmette_catalog_live::Update;
@@ -17,7 +18,8 @@ use serde_json::Value;
 
 use crate::update::Update;
 
-/// A line that is no update. The message names the value and the rule; it does not say which line it is.
+/// A line that is no update. The message names the value and the rule; it does not say which line
+/// it is.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct LineError(Kind);
@@ -39,7 +41,8 @@ enum Kind {
 }
 
 impl Update {
-    /// Reads an update: `{"delete": id}`, or an item as a catalog is built from. Without codes it is a patch of the item's attributes.
+    /// Reads an update: `{"delete": id}`, or an item as a catalog is built from. Without codes it
+    /// is a patch of the item's attributes.
     ///
     /// # Errors
     /// When it is no JSON object, or breaks a rule of its kind.

@@ -30,11 +30,12 @@ pub struct VerifiedFile {
     pub problem: Option<String>,
 }
 
-/// Reads every file that the newest manifest counts on and checks all of it: checksums, orders, numbers. Another process may be
-/// writing. Sorted by name.
+/// Reads every file that the newest manifest counts on and checks all of it: checksums, orders,
+/// numbers. Another process may be writing. Sorted by name.
 ///
 /// # Errors
-/// When there is no live catalog, or the directory cannot be read. Damage is no error, but reported with its file.
+/// When there is no live catalog, or the directory cannot be read. Damage is no error, but reported
+/// with its file.
 pub fn verify(dir: &Path) -> Result<Vec<VerifiedFile>, LiveError> {
     let mut tries = 0;
     loop {

@@ -19,7 +19,8 @@ pub enum CatalogSource {
     Live(Arc<LiveCatalog>),
     /// One that another process changes: every view is of the newest generation that was seen.
     Reader(Arc<LiveReader>),
-    /// One generation of a live catalog, whatever comes after it. The directory need not stay open for it.
+    /// One generation of a live catalog, whatever comes after it. The directory need not stay open
+    /// for it.
     Snapshot(Arc<Snapshot>),
 }
 
@@ -94,11 +95,12 @@ impl From<Arc<Snapshot>> for CatalogSource {
     }
 }
 
-/// All items of a catalog at one moment; hold it for as long as you want to see them. Cheap to clone.
+/// All items of a catalog at one moment; hold it for as long as you want to see them. Cheap to
+/// clone.
 ///
-/// Items are numbered from 0, segment by segment and in each by rank: in a frozen catalog an item's number is its rank.
-/// Numbers of items that are gone are skipped, so they may be sparse. They are numbers of one view, and mean nothing in
-/// another.
+/// Items are numbered from 0, segment by segment and in each by rank: in a frozen catalog an item's
+/// number is its rank. Numbers of items that are gone are skipped, so they may be sparse. They are
+/// numbers of one view, and mean nothing in another.
 #[derive(Clone, Debug)]
 pub enum CatalogView {
     /// A frozen catalog.
@@ -164,7 +166,8 @@ impl CatalogView {
         }
     }
 
-    /// Segments that are left out because their files are damaged: only a degraded reader's views have any.
+    /// Segments that are left out because their files are damaged: only a degraded reader's views
+    /// have any.
     pub fn damaged(&self) -> &[DamagedSegment] {
         match self {
             Self::Frozen(_) => &[],
@@ -172,8 +175,8 @@ impl CatalogView {
         }
     }
 
-    /// The codes of an item that was deleted: histories still have it. `None` of an item that is there or never was, and in a frozen
-    /// catalog.
+    /// The codes of an item that was deleted: histories still have it. `None` of an item that is
+    /// there or never was, and in a frozen catalog.
     pub fn departed(&self, id: &str) -> Option<Vec<u32>> {
         match self {
             Self::Frozen(_) => None,
@@ -209,7 +212,8 @@ impl CatalogView {
         self.catalogs().map(Catalog::num_levels).max().unwrap_or(0)
     }
 
-    /// The number of an item that has fewer codes than `levels`; `None` where every item has as many.
+    /// The number of an item that has fewer codes than `levels`; `None` where every item has as
+    /// many.
     pub fn shorter_item(&self, levels: usize) -> Option<u64> {
         match self {
             Self::Frozen(filters) => {
@@ -261,7 +265,8 @@ impl CatalogView {
         }
     }
 
-    /// The numbers of the items with exactly this semantic ID, in the order in which they are recommended.
+    /// The numbers of the items with exactly this semantic ID, in the order in which they are
+    /// recommended.
     pub fn find_codes(&self, codes: &[u32]) -> Vec<u64> {
         match self {
             Self::Frozen(filters) => filters.catalog().find(codes).collect(),
@@ -329,12 +334,14 @@ impl CatalogView {
     /// The items that match a filter; compiled sets are kept for the next request.
     ///
     /// # Errors
-    /// When the filter names an attribute that is not there, or asks of one what its kind cannot answer.
+    /// When the filter names an attribute that is not there, or asks of one what its kind cannot
+    /// answer.
     pub fn filter(&self, filter: &Filter) -> Result<ViewItems, FilterError> {
         self.look_up_filter(filter, &mut FilterLookUps::default())
     }
 
-    /// [`filter`](Self::filter), counting the look-ups of compiled sets: one, or in a live catalog one for each segment.
+    /// [`filter`](Self::filter), counting the look-ups of compiled sets: one, or in a live catalog
+    /// one for each segment.
     ///
     /// # Errors
     /// As [`filter`](Self::filter).
@@ -423,7 +430,8 @@ impl CatalogView {
     /// The items in both sets.
     ///
     /// # Panics
-    /// When the items are of another kind of view; so do [`union`](Self::union) and [`minus`](Self::minus).
+    /// When the items are of another kind of view; so do [`union`](Self::union) and
+    /// [`minus`](Self::minus).
     pub fn intersection(&self, items: &ViewItems, others: &ViewItems) -> ViewItems {
         self.combined(items, others, RankSet::and)
     }
@@ -502,8 +510,8 @@ impl CatalogView {
         }
     }
 
-    /// The catalog that an item lies in, counted from 0, the oldest first, and its rank there: a frozen catalog is one,
-    /// a snapshot has one for each segment.
+    /// The catalog that an item lies in, counted from 0, the oldest first, and its rank there: a
+    /// frozen catalog is one, a snapshot has one for each segment.
     pub fn segment_of(&self, number: u64) -> (usize, u64) {
         let mut rank = number;
         for (segment, catalog) in self.catalogs().enumerate() {
@@ -520,8 +528,8 @@ impl CatalogView {
         self.parts().map(|(catalog, _)| catalog)
     }
 
-    /// The frozen catalog, or those of the segments, the oldest first, each with those of its items that are there, `None` for
-    /// all.
+    /// The frozen catalog, or those of the segments, the oldest first, each with those of its items
+    /// that are there, `None` for all.
     pub fn parts(&self) -> impl Iterator<Item = (&Catalog, Option<&ItemSet>)> {
         let (frozen, segments) = match self {
             Self::Frozen(filters) => (Some(&**filters.catalog()), &[][..]),

@@ -1,22 +1,26 @@
 //! The write-ahead log: every batch, in order, before it is seen.
 //!
-//! A file begins with 64 bytes: magic, version (u32), zeros (u32), the generation of its first record
-//! (u64), CRC-32 of these (u32), zeros; then, from byte 32, the **mark**: the last generation that was acknowledged
-//! as forced to the disk (u64), its CRC-32 (u32); from byte 44 where the mark bounds what readers may read 1 (u32) and the
-//! identity of the running system (16 bytes), else zeros. Records follow without gaps: length of the entry (u32), CRC-32 of what comes
+//! A file begins with 64 bytes: magic, version (u32), zeros (u32), the generation of its first
+//! record (u64), CRC-32 of these (u32), zeros; then, from byte 32, the **mark**: the last
+//! generation that was acknowledged as forced to the disk (u64), its CRC-32 (u32); from byte 44
+//! where the mark bounds what readers may read 1 (u32) and the identity of the running system (16
+//! bytes), else zeros. Records follow without gaps: length of the entry (u32), CRC-32 of what comes
 //! after it (u32), the generation that the entry makes (u64), the entry. Little-endian.
 //!
-//! A file is named after its first generation. Generations follow one another without gaps, from record to
-//! record and from file to file.
+//! A file is named after its first generation. Generations follow one another without gaps, from
+//! record to record and from file to file.
 //!
-//! A record that is not whole at the end of the last file was being written when the process ended, unless the mark says that it was
-//! acknowledged: then it is damaged. The mark is not forced to the disk, so it may lag, never lead.
+//! A record that is not whole at the end of the last file was being written when the process ended,
+//! unless the mark says that it was acknowledged: then it is damaged. The mark is not forced to the
+//! disk, so it may lag, never lead.
 //!
 //! # Faults of the disk
-//! A record that could not be written, or forced to the disk, was not acknowledged and is cut off, so that the next one is tried as if it
-//! had never been. Readers have not seen it: they read no further than the mark, unless the system was started since, when the mark may
-//! lag behind the records and nobody is writing one. What a file system keeps after it failed to force a file
-//! says nothing about the disk, so that the file is then closed, opened again, checked, and written and forced once more.
+//! A record that could not be written, or forced to the disk, was not acknowledged and is cut off,
+//! so that the next one is tried as if it had never been. Readers have not seen it: they read no
+//! further than the mark, unless the system was started since, when the mark may lag behind the
+//! records and nobody is writing one. What a file system keeps after it failed to force a file says
+//! nothing about the disk, so that the file is then closed, opened again, checked, and written and
+//! forced once more.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -118,7 +122,8 @@ pub(crate) fn first_generation(name: &str) -> Option<u64> {
 }
 
 impl Wal {
-    /// Begins a file whose first record will make `generation`; with `is_forced` each record will be forced to the disk.
+    /// Begins a file whose first record will make `generation`; with `is_forced` each record will
+    /// be forced to the disk.
     pub(crate) fn create(dir: &Path, generation: u64, is_forced: bool) -> Result<Self, LiveError> {
         let path = dir.join(file_name(generation));
         let error = |e| LiveError::io(&path, e);
@@ -126,7 +131,8 @@ impl Wal {
         Self::open_at(&path, HEADER_BYTES as u64, generation - 1, is_forced)
     }
 
-    /// Goes on after the first `end` bytes of a file, the last record of which made `generation`; what comes after them is cut off.
+    /// Goes on after the first `end` bytes of a file, the last record of which made `generation`;
+    /// what comes after them is cut off.
     pub(crate) fn open_at(
         path: &Path,
         end: u64,
@@ -142,7 +148,8 @@ impl Wal {
             if len != end {
                 file.set_len(end)?;
             }
-            // The process before may have ended before it had forced its last record, which counts from now on.
+            // The process before may have ended before it had forced its last record, which counts
+            // from now on.
             if is_forced || len != end {
                 file.force()?;
             }
@@ -239,7 +246,8 @@ impl Wal {
             && records.from(HEADER_BYTES, first, false).is_ok()
     }
 
-    /// Tries whether the file can be written and forced, by bytes that are no record and are cut off.
+    /// Tries whether the file can be written and forced, by bytes that are no record and are cut
+    /// off.
     pub(crate) fn try_to_write(&mut self) -> io::Result<()> {
         self.repair()?;
         self.write(&[0; TRIAL_BYTES], true)?;
@@ -271,12 +279,12 @@ impl Wal {
     }
 }
 
-/// Reads a file whose first record makes `first`. With `may_be_torn` it may end in a part of a record:
-/// the end of the process came before the record was acknowledged.
+/// Reads a file whose first record makes `first`. With `may_be_torn` it may end in a part of a
+/// record: the end of the process came before the record was acknowledged.
 ///
 /// # Errors
-/// When it cannot be read; when its header is wrong; when a record is damaged and whole ones follow it, or
-/// the file may not be torn.
+/// When it cannot be read; when its header is wrong; when a record is damaged and whole ones follow
+/// it, or the file may not be torn.
 pub(crate) fn replay(path: &Path, first: u64, may_be_torn: bool) -> Result<Replayed, LiveError> {
     let bytes = std::fs::read(path).map_err(|e| LiveError::io(path, e))?;
     check_header(path, &bytes, first)?;
@@ -309,7 +317,8 @@ fn whole_mark(bytes: &[u8]) -> Option<u64> {
     is_whole.then_some(generation)
 }
 
-/// Bytes that bound readers by the mark while this system runs; `None` where it does not tell when it was started.
+/// Bytes that bound readers by the mark while this system runs; `None` where it does not tell when
+/// it was started.
 fn bound() -> Option<[u8; BOUND_BYTES]> {
     static STARTED: OnceLock<Option<u128>> = OnceLock::new();
     let started = STARTED.get_or_init(|| {
@@ -431,8 +440,8 @@ impl WalTail {
         self.at - HEADER_BYTES as u64
     }
 
-    /// Reads the records that were added since, as far as they are whole: the last may be being written. Cost: a look at the
-    /// file's length where there are none.
+    /// Reads the records that were added since, as far as they are whole: the last may be being
+    /// written. Cost: a look at the file's length where there are none.
     pub(crate) fn read(&mut self) -> Result<Vec<(u64, LogEntry)>, LiveError> {
         let mut bytes = Vec::new();
         let mut header = Vec::new();
@@ -454,7 +463,8 @@ impl WalTail {
         }
         read(&mut self.file).map_err(error)?;
         let acknowledged = marked(&header);
-        // What is not acknowledged may be cut off again, and another record take its place. A mark that is damaged bounds nothing.
+        // What is not acknowledged may be cut off again, and another record take its place. A mark
+        // that is damaged bounds nothing.
         let newest = whole_mark(&header).filter(|_| is_bound(&header)).unwrap_or(u64::MAX);
         let (path, first_byte) = (&self.path, self.at);
         let records = Records { path, bytes: &bytes, first_byte, acknowledged, newest };

@@ -67,7 +67,8 @@ impl Writer {
         }
     }
 
-    /// Logs what makes the next generation. After an error the log is as it was, and the next is tried again.
+    /// Logs what makes the next generation. After an error the log is as it was, and the next is
+    /// tried again.
     pub(crate) fn log(&mut self, entry: &[u8]) -> Result<(), LiveError> {
         let generation = self.state.generation + 1;
         if self.wal.is_empty() && !self.wal.begins_with(generation) {
@@ -158,8 +159,8 @@ mod tests {
         [Update::Upsert(Item { id, codes, attributes: Default::default() })]
     }
 
-    /// A batch that cannot be logged is refused whole, and neither the next one nor a reader knows of it; that nothing can be written is
-    /// shown until it is found that it can.
+    /// A batch that cannot be logged is refused whole, and neither the next one nor a reader knows
+    /// of it; that nothing can be written is shown until it is found that it can.
     #[test]
     fn a_catalog_goes_on_after_a_fault_of_its_disk() {
         let dir = tempfile::tempdir().expect("a folder");

@@ -1,6 +1,7 @@
 //! The log of one catalog: frames in an order that all agree on, and bases to begin from.
 //!
-//! Objects below the catalog's folder, `catalogs/NAME/IDENTITY`; numbers have 20 digits, so that names sort as numbers do:
+//! Objects below the catalog's folder, `catalogs/NAME/IDENTITY`; numbers have 20 digits, so that
+//! names sort as numbers do:
 //!
 //! | | |
 //! |---|---|
@@ -10,13 +11,16 @@
 //! | `claims/NUMBER` | somebody makes, or made, the base of this many entries |
 //!
 //! # Order
-//! A frame is added by making the object whose name follows from the one before. One of those that try makes it; the others read what is
-//! there and try the next. Whether a frame that is found is one's own, after an answer that was lost, is told by its bytes.
+//! A frame is added by making the object whose name follows from the one before. One of those that
+//! try makes it; the others read what is there and try the next. Whether a frame that is found is
+//! one's own, after an answer that was lost, is told by its bytes.
 //!
 //! # Trimming
-//! Frames that a base stands for are deleted, the oldest first, never the one that a base ends with. A name that was deleted could be made
-//! again by somebody who slept meanwhile. So whoever made a frame looks for the one before it, the **anchor**, afterwards: while that is
-//! there, nothing after it was ever deleted. Where it is gone the frame is taken back, and nothing was acknowledged.
+//! Frames that a base stands for are deleted, the oldest first, never the one that a base ends
+//! with. A name that was deleted could be made again by somebody who slept meanwhile. So whoever
+//! made a frame looks for the one before it, the **anchor**, afterwards: while that is there,
+//! nothing after it was ever deleted. Where it is gone the frame is taken back, and nothing was
+//! acknowledged.
 
 use std::fs::File;
 use std::io::Read;
@@ -159,7 +163,8 @@ impl CatalogLog {
     /// Adds a frame at a place.
     ///
     /// # Errors
-    /// When the store does not answer: the frame may be there then, and the same call finds it. When the place was trimmed.
+    /// When the store does not answer: the frame may be there then, and the same call finds it.
+    /// When the place was trimmed.
     pub(crate) async fn append(&self, at: &Position, bytes: &Bytes) -> Result<Appended, LogError> {
         let name = self.frame_name(at.after + 1);
         if !self.store.create(&name, bytes.clone()).await? {
@@ -194,7 +199,8 @@ impl CatalogLog {
         }
     }
 
-    /// Frames after a place that are there, each with its number, as far as they were found; they are to be checked.
+    /// Frames after a place that are there, each with its number, as far as they were found; they
+    /// are to be checked.
     pub(crate) async fn read_ahead(
         &self,
         at: &Position,
@@ -266,10 +272,12 @@ impl CatalogLog {
         Ok(frame)
     }
 
-    /// The place after an entry that was applied, and the entries after it that are in the same frame.
+    /// The place after an entry that was applied, and the entries after it that are in the same
+    /// frame.
     ///
     /// # Errors
-    /// When the log does not have the entry: it was trimmed, or it is not the log that was followed.
+    /// When the log does not have the entry: it was trimmed, or it is not the log that was
+    /// followed.
     pub(crate) async fn place_of(
         &self,
         generation: u64,
@@ -375,7 +383,8 @@ impl CatalogLog {
         Ok(Some(document))
     }
 
-    /// Puts a base into the store, unless there is one of its generation. Those of its kept generations must be there.
+    /// Puts a base into the store, unless there is one of its generation. Those of its kept
+    /// generations must be there.
     async fn put_base(&self, base: &Base) -> Result<(), LogError> {
         let dir = temporary()?;
         let names = base.write(dir.path())?;
@@ -414,7 +423,8 @@ impl CatalogLog {
         self.store.create(&name, Bytes::from_static(b"claimed")).await
     }
 
-    /// Puts the base of a replica into the store, and those of its kept generations that are not there.
+    /// Puts the base of a replica into the store, and those of its kept generations that are not
+    /// there.
     pub(crate) async fn put_bases(&self, live: &LiveCatalog, base: &Base) -> Result<(), LogError> {
         for kept in &base.kept {
             if self.store.exists(&self.base_name(kept.generation)).await? {

@@ -1,8 +1,9 @@
 //! Shared logs in a directory: for one machine, and for file systems that several mount.
 //!
-//! An object is written to a name of its own in `.making`, forced to the disk, and linked to its place: a link is made by one of those
-//! that try, and refused where there is a file already. The file system must have hard links, and show a file that was made to
-//! everybody (NFS does with `noac` or version 4).
+//! An object is written to a name of its own in `.making`, forced to the disk, and linked to its
+//! place: a link is made by one of those that try, and refused where there is a file already. The
+//! file system must have hard links, and show a file that was made to everybody (NFS does with
+//! `noac` or version 4).
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -88,7 +89,8 @@ impl DirectoryLog {
     }
 }
 
-/// Removes what processes left that were killed while they made an object. Others may be at work, and remove the same.
+/// Removes what processes left that were killed while they made an object. Others may be at work,
+/// and remove the same.
 fn remove_left(making: &Path) {
     for entry in std::fs::read_dir(making).into_iter().flatten().flatten() {
         let made = entry.metadata().and_then(|about| about.modified());

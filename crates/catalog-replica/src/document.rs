@@ -1,4 +1,5 @@
-//! Documents of JSON with a checksum: `{"checksum": …, "document": …}`, the CRC-32 of the document as this program writes it.
+//! Documents of JSON with a checksum: `{"checksum": …, "document": …}`, the CRC-32 of the document
+//! as this program writes it.
 
 use bytes::Bytes;
 use serde::Serialize;

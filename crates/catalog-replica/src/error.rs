@@ -2,7 +2,8 @@
 
 use palmette_catalog_live::LiveError;
 
-/// A shared log that cannot be reached, or has what it must not have. The message names the object, the rule and the way out.
+/// A shared log that cannot be reached, or has what it must not have. The message names the object,
+/// the rule and the way out.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct LogError(Box<Kind>);
@@ -35,7 +36,8 @@ impl LogError {
         matches!(&*self.0, Kind::Store { .. })
     }
 
-    /// True where the store did not answer, or this machine failed, its disk for one: the same may succeed later.
+    /// True where the store did not answer, or this machine failed, its disk for one: the same may
+    /// succeed later.
     pub fn is_passing(&self) -> bool {
         match &*self.0 {
             Kind::Store { .. } | Kind::System(_) => true,

@@ -22,7 +22,8 @@ pub struct MemoryLog {
 }
 
 impl MemoryLog {
-    /// The next calls of `create` that make an object answer with an error, as if the connection broke after it.
+    /// The next calls of `create` that make an object answer with an error, as if the connection
+    /// broke after it.
     pub fn lose_answers(&self, count: u32) {
         self.lost_answers.store(count, Ordering::Relaxed);
     }

@@ -13,8 +13,8 @@ pub type OpenHome = fn(&str) -> Result<Arc<dyn SharedLog>, LogError>;
 /// Homes that the program brings along, by the scheme of their addresses.
 static HOMES: Mutex<Vec<(&str, OpenHome)>> = Mutex::new(Vec::new());
 
-/// Adds a kind of store to those that [`open`] knows, by the scheme of its addresses: `s3` for `s3://…`. The function is called where
-/// there is a tokio runtime.
+/// Adds a kind of store to those that [`open`] knows, by the scheme of its addresses: `s3` for
+/// `s3://…`. The function is called where there is a tokio runtime.
 pub fn add_home(scheme: &'static str, open: OpenHome) {
     HOMES.lock().unwrap_or_else(PoisonError::into_inner).push((scheme, open));
 }
@@ -24,11 +24,12 @@ fn added_home(scheme: &str) -> Option<OpenHome> {
     homes.iter().find(|(of, _)| *of == scheme).map(|&(_, open)| open)
 }
 
-/// Opens the store at an address: `file://DIRECTORY`, with the feature `postgres` `postgres://USER@HOST/DATABASE`, and those that were
-/// [added](add_home).
+/// Opens the store at an address: `file://DIRECTORY`, with the feature `postgres`
+/// `postgres://USER@HOST/DATABASE`, and those that were [added](add_home).
 ///
 /// # Errors
-/// When it is no such address, this program was built without what it takes, or the store cannot be reached.
+/// When it is no such address, this program was built without what it takes, or the store cannot be
+/// reached.
 pub async fn open(address: &str) -> Result<Arc<dyn SharedLog>, LogError> {
     let wrong = |problem: &str| Err(LogError::address(shown(address), problem));
     let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);

@@ -1,9 +1,11 @@
-//! Shared logs in PostgreSQL: a table of objects, one of files, and `LISTEN`/`NOTIFY` to tell of new ones.
+//! Shared logs in PostgreSQL: a table of objects, one of files, and `LISTEN`/`NOTIFY` to tell of
+//! new ones.
 //!
-//! An object is a row whose name is the primary key, so that one of those that insert it makes it; it is on the disk when the insert is
-//! answered, unless `synchronous_commit` is off. The tables are `palmette_objects` and `palmette_files`, in the first schema of the
-//! search path, and are made where they are not there. Connections are not encrypted: reach the database over a socket, a private
-//! network or a tunnel.
+//! An object is a row whose name is the primary key, so that one of those that insert it makes it;
+//! it is on the disk when the insert is answered, unless `synchronous_commit` is off. The tables
+//! are `palmette_objects` and `palmette_files`, in the first schema of the search path, and are
+//! made where they are not there. Connections are not encrypted: reach the database over a socket,
+//! a private network or a tunnel.
 
 use std::fmt;
 use std::future::poll_fn;

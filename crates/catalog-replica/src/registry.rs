@@ -1,8 +1,9 @@
 //! The table of models, catalogs and targets that all processes of one log have.
 //!
-//! Each version is one object, `registry/NUMBER.json`, whole: the newest counts, and the next is made by one of those that try. An alias
-//! points at a pair of model and catalog, so that a new model with a catalog of its semantic IDs goes live everywhere by one version,
-//! and back by another. The files of a model are objects `models/NAME/HASH/…`.
+//! Each version is one object, `registry/NUMBER.json`, whole: the newest counts, and the next is
+//! made by one of those that try. An alias points at a pair of model and catalog, so that a new
+//! model with a catalog of its semantic IDs goes live everywhere by one version, and back by
+//! another. The files of a model are objects `models/NAME/HASH/…`.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -102,7 +103,8 @@ impl RegistryLog {
         Ok(self.look().await?.map(|version| (version.number, version.registry.clone())))
     }
 
-    /// Makes a version by a function over the newest; none where it changes nothing. Judged anew where another process was first.
+    /// Makes a version by a function over the newest; none where it changes nothing. Judged anew
+    /// where another process was first.
     ///
     /// # Errors
     /// Those of the function, and when the store cannot be reached.
@@ -233,7 +235,8 @@ impl RegistryLog {
         Ok(())
     }
 
-    /// Puts the files of a model's directory into the store; they are to be named in the table then.
+    /// Puts the files of a model's directory into the store; they are to be named in the table
+    /// then.
     ///
     /// # Errors
     /// When the directory cannot be read or the store not be written.
@@ -273,7 +276,8 @@ impl RegistryLog {
     }
 }
 
-/// The hash of a model's directory, and the names of its files, in order. Only files directly in it are a model's.
+/// The hash of a model's directory, and the names of its files, in order. Only files directly in it
+/// are a model's.
 pub(crate) fn hash_of_model(dir: &Path) -> Result<(String, Vec<String>), LogError> {
     let read = || -> std::io::Result<(String, Vec<String>)> {
         let mut names = Vec::new();

@@ -1,10 +1,13 @@
 //! One catalog of this process that follows its log, and adds to it.
 //!
-//! A thread of its own reads frames in their order and applies each once, adds what is to be written, and tells those who wait when
-//! their own entries were applied here. Between two frames nothing else changes the catalog, so that what is proposed is judged by
-//! exactly the state that it will meet; where another process adds a frame first, that is applied and everything is judged anew.
+//! A thread of its own reads frames in their order and applies each once, adds what is to be
+//! written, and tells those who wait when their own entries were applied here. Between two frames
+//! nothing else changes the catalog, so that what is proposed is judged by exactly the state that
+//! it will meet; where another process adds a frame first, that is applied and everything is judged
+//! anew.
 //!
-//! While a frame is being added, what else is to be written waits, and goes into the next one together (group commit).
+//! While a frame is being added, what else is to be written waits, and goes into the next one
+//! together (group commit).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -58,7 +61,8 @@ impl Default for ReplicaOptions {
             base_entries: 1000,
             retain_entries: 1000,
             patience: Duration::from_secs(10),
-            // The shared log is what outlives a failure of power; what this directory lost is fetched again.
+            // The shared log is what outlives a failure of power; what this directory lost is
+            // fetched again.
             live: LiveOptions { sync: SyncPolicy::Never, ..LiveOptions::default() },
         }
     }
@@ -67,7 +71,8 @@ impl Default for ReplicaOptions {
 /// A change of a catalog.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Updates, seen together or not at all; with a key they are applied once, however often they come.
+    /// Updates, seen together or not at all; with a key they are applied once, however often they
+    /// come.
     Batch {
         /// In their order.
         updates: Arc<Vec<Update>>,
@@ -133,7 +138,8 @@ pub struct ReplicaStatus {
     pub lag: Option<Duration>,
     /// The reason why it does not go on.
     pub problem: Option<String>,
-    /// True where that stops it for good: what the log has cannot be applied. Otherwise the store does not answer, or the disk fails.
+    /// True where that stops it for good: what the log has cannot be applied. Otherwise the store
+    /// does not answer, or the disk fails.
     pub is_stopped: bool,
     /// Identity of the log.
     pub identity: Identity,
@@ -182,11 +188,13 @@ impl fmt::Debug for Replica {
 }
 
 impl Replica {
-    /// Opens a replica in a directory below `root`, from what it has of the log, or else from the newest base, and begins to follow the
-    /// log. Blocks; the thread's work on the store is done by the runtime.
+    /// Opens a replica in a directory below `root`, from what it has of the log, or else from the
+    /// newest base, and begins to follow the log. Blocks; the thread's work on the store is done by
+    /// the runtime.
     ///
     /// # Errors
-    /// When there is nothing in the directory and the store cannot be reached, or a base is damaged or foreign.
+    /// When there is nothing in the directory and the store cannot be reached, or a base is damaged
+    /// or foreign.
     pub fn open(
         runtime: Handle,
         log: CatalogLog,
@@ -232,8 +240,8 @@ impl Replica {
         &self.live
     }
 
-    /// Adds a change to the log; ready when it was applied here. With a condition, only at one of these generations. A change whose
-    /// waiter goes away may be made all the same.
+    /// Adds a change to the log; ready when it was applied here. With a condition, only at one of
+    /// these generations. A change whose waiter goes away may be made all the same.
     ///
     /// # Errors
     /// See [`ChangeError`].
@@ -690,7 +698,8 @@ fn propose(
     proposal: &mut Proposal,
     request: &Request,
 ) -> Result<Proposed, ChangeError> {
-    // A repetition is known before the condition is looked at: the first attempt has moved the generation on.
+    // A repetition is known before the condition is looked at: the first attempt has moved the
+    // generation on.
     if let Change::Batch { key: Some(key), .. } = &request.change
         && let Some(applied) = live.first_applied(key).map_err(ChangeError::Refused)?
     {

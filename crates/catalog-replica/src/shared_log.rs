@@ -11,15 +11,16 @@ use crate::error::LogError;
 
 /// A place that many processes reach: a directory, an object store, a database.
 ///
-/// All that is asked of it is that an object of a name can be **made** by one of several that try at once, and that what was made, or
-/// deleted, is seen by everybody from then on. Order, retries, checks and clearing up are the same for all places and stand above this
-/// trait ([`CatalogLog`](crate::CatalogLog)).
+/// All that is asked of it is that an object of a name can be **made** by one of several that try
+/// at once, and that what was made, or deleted, is seen by everybody from then on. Order, retries,
+/// checks and clearing up are the same for all places and stand above this trait
+/// ([`CatalogLog`](crate::CatalogLog)).
 ///
 /// Names are parts of `A-Z a-z 0-9 . _ -` with slashes between.
 #[async_trait]
 pub trait SharedLog: Send + Sync + fmt::Debug {
-    /// Makes an object; false where there is one of this name already, which stays as it is. Once it is made it outlives a failure of
-    /// power.
+    /// Makes an object; false where there is one of this name already, which stays as it is. Once
+    /// it is made it outlives a failure of power.
     ///
     /// After an error it may have been made or not.
     async fn create(&self, name: &str, bytes: Bytes) -> Result<bool, LogError>;
@@ -27,7 +28,8 @@ pub trait SharedLog: Send + Sync + fmt::Debug {
     /// The bytes of an object, whole; `None` where there is none.
     async fn read(&self, name: &str) -> Result<Option<Bytes>, LogError>;
 
-    /// Names of the objects directly in a folder that come after `after`, ascending, the first `limit` of them.
+    /// Names of the objects directly in a folder that come after `after`, ascending, the first
+    /// `limit` of them.
     async fn names(&self, folder: &str, after: &str, limit: usize)
     -> Result<Vec<String>, LogError>;
 

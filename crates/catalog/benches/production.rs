@@ -6,24 +6,25 @@
 //! cargo bench -p palmette-catalog --bench production -- 20000000 --json
 //! ```
 //!
-//! Data: as many items as the argument says (1,000,000 without one), from a fixed seed: 8 codes below
-//! 2048, uniform; ids `i00000001`, …; a `region` (keyword, 20 values), `in_stock` (nine of ten), and a
-//! `price` (2000 values from 0 to 99.95). The filter asks for one region, in stock, at a price from 10
-//! to 20: 0.45% of the items. The index chooses its dense levels itself.
+//! Data: as many items as the argument says (1,000,000 without one), from a fixed seed: 8 codes
+//! below 2048, uniform; ids `i00000001`, …; a `region` (keyword, 20 values), `in_stock` (nine of
+//! ten), and a `price` (2000 values from 0 to 99.95). The filter asks for one region, in stock, at
+//! a price from 10 to 20: 0.45% of the items. The index chooses its dense levels itself.
 //!
 //! Measured, each figure named after what it is in [`Report`]:
-//! - the build through [`CatalogBuilder`], from a row's arrival to the catalog. Rows are made up 4096 at
-//!   a time, which is not timed. The peak is `VmHWM` when the catalog is there;
-//! - the file: its bytes, and the time to write and sync it. It lies in the system's temporary folder;
+//! - the build through [`CatalogBuilder`], from a row's arrival to the catalog. Rows are made up
+//!   4096 at a time, which is not timed. The peak is `VmHWM` when the catalog is there;
+//! - the file: its bytes, and the time to write and sync it. It lies in the system's temporary
+//!   folder;
 //! - opening it with either check. The file has just been written, so it is in the system's cache;
-//! - steps of 140 beams at each level right after opening by map, when the process has not touched the
-//!   file's pages, and the 20th such step. Every step has beams of its own, prefixes of random items; they
-//!   are found in the built catalog beforehand, whose memory is not the file's;
-//! - the filter over the opened file: compiled, from a [`FilterCache`], and from there with 50 more ids
-//!   excluded, all of which match, other ones each time; and looking up random ids.
+//! - steps of 140 beams at each level right after opening by map, when the process has not touched
+//!   the file's pages, and the 20th such step. Every step has beams of its own, prefixes of random
+//!   items; they are found in the built catalog beforehand, whose memory is not the file's;
+//! - the filter over the opened file: compiled, from a [`FilterCache`], and from there with 50 more
+//!   ids excluded, all of which match, other ones each time; and looking up random ids.
 //!
-//! Checked, with a panic where it is wrong: that the file holds what was built, that a step's masks are
-//! those of the built catalog, how many items match, and whether 10,000 random ones do.
+//! Checked, with a panic where it is wrong: that the file holds what was built, that a step's masks
+//! are those of the built catalog, how many items match, and whether 10,000 random ones do.
 //!
 //! Where `cargo test` runs it there are 10,000 items, for the checks alone.
 

@@ -8,8 +8,8 @@
 //! Measured: `fill_mask`, `successors`, `commit` and `rollback` of one token, each for 128 beams,
 //! by number of items and by level; and, printed before, the time to build and the bytes of the
 //! index. Level 0 is where all beams stand at the start. A beam of level `l` has `l` codes:
-//! `fill_mask` and `successors` list its next codes, `commit` adds one of them, and `rollback` takes
-//! that one back.
+//! `fill_mask` and `successors` list its next codes, `commit` adds one of them, and `rollback`
+//! takes that one back.
 //!
 //! Data: items with 4 codes below 256, uniform from a fixed seed. Beams are the prefixes of 128 of
 //! them, drawn at random; 256 such sets take turns, since a decoder does not ask about the same

@@ -25,8 +25,8 @@ pub struct BuildOptions {
     /// Number of first levels to keep as masks and a table of ranks. Without it, as many as
     /// `dense_bytes` are enough for.
     pub dense_levels: Option<usize>,
-    /// Bytes of those masks and of the table, and again of the masks of one level more; without it, a byte an
-    /// item, or 4 KiB.
+    /// Bytes of those masks and of the table, and again of the masks of one level more; without it,
+    /// a byte an item, or 4 KiB.
     pub dense_bytes: Option<u64>,
     /// Attributes of a given kind, whatever their values look like; above all timestamps, which are
     /// otherwise taken for text.
@@ -58,8 +58,9 @@ pub enum BuildStage {
 /// Takes items one by one and makes a catalog of them.
 ///
 /// Nothing is kept twice: semantic IDs are packed as they come, ids are one text, and of each
-/// attribute the distinct values are kept once. Memory while items come, a row: the packed ID and its
-/// number (16 bytes for 8 codes below 2,048), the id and 6 bytes, and 1 to 4 bytes an attribute.
+/// attribute the distinct values are kept once. Memory while items come, a row: the packed ID and
+/// its number (16 bytes for 8 codes below 2,048), the id and 6 bytes, and 1 to 4 bytes an
+/// attribute.
 #[derive(Debug)]
 pub struct CatalogBuilder {
     options: BuildOptions,
@@ -130,11 +131,12 @@ impl CatalogBuilder {
         Ok(())
     }
 
-    /// Adds items of a catalog, by rank: what [`push`](ItemSink::push) does with each, without taking their attributes
-    /// apart. Lines are counted on from the items so far.
+    /// Adds items of a catalog, by rank: what [`push`](ItemSink::push) does with each, without
+    /// taking their attributes apart. Lines are counted on from the items so far.
     ///
     /// # Errors
-    /// As [`push`](ItemSink::push); some of the items have then been added, and the builder is of no use.
+    /// As [`push`](ItemSink::push); some of the items have then been added, and the builder is of
+    /// no use.
     ///
     /// # Panics
     /// When a rank is not below the catalog's number of items.
@@ -162,9 +164,10 @@ impl CatalogBuilder {
         Ok(())
     }
 
-    /// Sorts and indexes the items. Those with the same semantic ID keep the order in which they came.
-    /// No items make the empty catalog, which denies everything. `level_prefixes` are the letters of
-    /// each level where codes were spelled `<a_12>`; `stage_began` is told what is being done.
+    /// Sorts and indexes the items. Those with the same semantic ID keep the order in which they
+    /// came. No items make the empty catalog, which denies everything. `level_prefixes` are the
+    /// letters of each level where codes were spelled `<a_12>`; `stage_began` is told what is being
+    /// done.
     ///
     /// Cost: one parallel sort; memory for the catalog beside what was taken.
     ///
@@ -182,7 +185,8 @@ impl CatalogBuilder {
         finished.map(|catalog| catalog.expect("nothing calls it off"))
     }
 
-    /// [`finish`](Self::finish) that ends with the stage during which the flag is set; it then gives `None`.
+    /// [`finish`](Self::finish) that ends with the stage during which the flag is set; it then
+    /// gives `None`.
     ///
     /// # Errors
     /// As [`finish`](Self::finish).
@@ -258,11 +262,12 @@ impl ItemSink for CatalogBuilder {
 }
 
 impl Catalog {
-    /// Makes a catalog of items with the default options. Items that share a semantic ID keep this order.
+    /// Makes a catalog of items with the default options. Items that share a semantic ID keep this
+    /// order.
     ///
     /// # Errors
-    /// When an id comes twice, an attribute changes its kind, or there are too many; the message names the item, counted
-    /// from 1 as its line.
+    /// When an id comes twice, an attribute changes its kind, or there are too many; the message
+    /// names the item, counted from 1 as its line.
     pub fn from_items<I: Into<Item>>(
         items: impl IntoIterator<Item = I>,
     ) -> Result<Self, BuildError> {
@@ -277,9 +282,9 @@ impl Catalog {
     /// Makes a catalog of items that are in memory already: [`CatalogBuilder`] with all of them.
     ///
     /// # Errors
-    /// For codebook sizes that [`BuildOptions`] does not allow; then for the first item with an empty
-    /// ID, more than [`MAX_LEVELS`] codes, a code over its level's size or [`MAX_CODE`], the wrong
-    /// number of codes, or an id seen before; and for more items than one catalog holds.
+    /// For codebook sizes that [`BuildOptions`] does not allow; then for the first item with an
+    /// empty ID, more than [`MAX_LEVELS`] codes, a code over its level's size or [`MAX_CODE`], the
+    /// wrong number of codes, or an id seen before; and for more items than one catalog holds.
     pub fn build(source: SourceItems, options: &BuildOptions) -> Result<Self, BuildError> {
         let SourceItems { items, lines, level_prefixes } = source;
         let mut builder = CatalogBuilder::new(options.clone())?;

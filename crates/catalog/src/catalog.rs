@@ -157,7 +157,8 @@ impl Catalog {
         self.columns.select(filter, &|id| self.rank_of(id))
     }
 
-    /// The items that match a filter, ready for steps. [`FilterCache`](crate::FilterCache) keeps them.
+    /// The items that match a filter, ready for steps. [`FilterCache`](crate::FilterCache) keeps
+    /// them.
     ///
     /// # Errors
     /// As [`select`](Self::select).

@@ -25,8 +25,8 @@ pub struct CatalogConstraint {
 const NO_CODE: u32 = u32::MAX;
 
 impl Catalog {
-    /// The catalog as a constraint over a vocabulary of `num_tokens`, whose `levels` are runs of tokens: code `c` of level `l` is
-    /// token `levels[l].start + c`.
+    /// The catalog as a constraint over a vocabulary of `num_tokens`, whose `levels` are runs of
+    /// tokens: code `c` of level `l` is token `levels[l].start + c`.
     ///
     /// # Errors
     /// When a run is not in the vocabulary, or the catalog has a level or a code without a token.

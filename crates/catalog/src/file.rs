@@ -1,9 +1,9 @@
 //! The catalog file: arrays as they lie in memory, found by a description at the end.
 //!
-//! A file of sections (see `palmette-mapped`: header, table, checksums, 64-byte alignment). The last
-//! section is a JSON document that says what the others are: numbers of items and levels, and for each
-//! array its section, length and bits. Opening maps the file and reads that document; arrays are used
-//! where they lie.
+//! A file of sections (see `palmette-mapped`: header, table, checksums, 64-byte alignment). The
+//! last section is a JSON document that says what the others are: numbers of items and levels, and
+//! for each array its section, length and bits. Opening maps the file and reads that document;
+//! arrays are used where they lie.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,8 @@ impl Catalog {
         written.map_err(|e| FileError { path: path.to_owned(), kind: FileErrorKind::Io(e) })
     }
 
-    /// Opens a catalog file and checks all of it: [`open_with`](Self::open_with) and [`Check::Whole`].
+    /// Opens a catalog file and checks all of it: [`open_with`](Self::open_with) and
+    /// [`Check::Whole`].
     ///
     /// # Errors
     /// When it cannot be read, is no catalog file, is of another version, or is damaged.
@@ -111,9 +112,10 @@ impl Catalog {
     /// Opens a catalog file by mapping it into memory.
     ///
     /// With [`Check::Frame`] only its header, its table and its description are read: milliseconds,
-    /// whatever its size. Damage to the rest then shows as wrong answers, never as a panic or worse.
-    /// [`Check::Sums`] reads all bytes, side by side, and finds every change since they were written. [`Check::Whole`] reads everything, in this order: header, table, checksums of all sections,
-    /// description, sizes, then the order of ranks, codes, ids and values.
+    /// whatever its size. Damage to the rest then shows as wrong answers, never as a panic or
+    /// worse. [`Check::Sums`] reads all bytes, side by side, and finds every change since they were
+    /// written. [`Check::Whole`] reads everything, in this order: header, table, checksums of all
+    /// sections, description, sizes, then the order of ranks, codes, ids and values.
     ///
     /// The file must not be changed in place while it is open; [`save`](Self::save) does not, it
     /// replaces it.
@@ -137,8 +139,8 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Verifies every checksum of the file that the catalog was opened from, as it is mapped now; nothing where it was built in
-    /// memory. For callers that write on what they read.
+    /// Verifies every checksum of the file that the catalog was opened from, as it is mapped now;
+    /// nothing where it was built in memory. For callers that write on what they read.
     ///
     /// Cost: reads the whole file, side by side.
     ///
@@ -212,8 +214,8 @@ fn load(sections: &SectionsIn, check: Check) -> Result<Catalog, String> {
         return Err("it has letters for another number of levels".into());
     }
     if check == Check::Whole {
-        // Side by side, since each takes seconds for tens of millions of items; what is said first of
-        // several problems has an order all the same.
+        // Side by side, since each takes seconds for tens of millions of items; what is said first
+        // of several problems has an order all the same.
         let others = || rayon::join(|| ids.check(), || columns.check());
         let (index, (ids, columns)) = rayon::join(|| index.check(), others);
         index.and(ids).and(columns)?;

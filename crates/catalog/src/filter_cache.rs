@@ -10,8 +10,8 @@ use crate::index::ItemSet;
 
 /// The item sets of the filters that were asked for last, up to a number of bytes.
 ///
-/// Filters are told apart by what they mean, not by how they are written. Ids to exclude, which differ
-/// from request to request, are no part of what is kept: they are taken out of a copy.
+/// Filters are told apart by what they mean, not by how they are written. Ids to exclude, which
+/// differ from request to request, are no part of what is kept: they are taken out of a copy.
 #[derive(Debug)]
 pub struct FilterCache {
     catalog: Arc<Catalog>,
@@ -95,8 +95,8 @@ impl FilterCache {
 
     /// The items that match `filter`.
     ///
-    /// Cost: a hash of the filter where its set is kept; else compiling it; and for each excluded id a
-    /// look-up and a change to a copy, whose masks are copied whole.
+    /// Cost: a hash of the filter where its set is kept; else compiling it; and for each excluded
+    /// id a look-up and a change to a copy, whose masks are copied whole.
     ///
     /// # Errors
     /// When the filter names an attribute that is not there, or asks of one what its kind cannot

@@ -49,8 +49,8 @@ impl IdsBuilder {
     /// Adds an id.
     ///
     /// # Errors
-    /// When all ids together are longer than a terabyte: the rule, as the end of a sentence about the
-    /// item.
+    /// When all ids together are longer than a terabyte: the rule, as the end of a sentence about
+    /// the item.
     pub(crate) fn push(&mut self, id: &str) -> Result<(), String> {
         if (self.text.len() + id.len()) as u64 >> TEXT_BITS != 0 {
             return Err("makes the ids longer than a terabyte; use shorter ids".into());
@@ -60,8 +60,8 @@ impl IdsBuilder {
         Ok(())
     }
 
-    /// Ids in rank order: rank `r` is row `order[r]`. `Err` with the rows of two items that have one id,
-    /// the earlier first, and the id.
+    /// Ids in rank order: rank `r` is row `order[r]`. `Err` with the rows of two items that have
+    /// one id, the earlier first, and the id.
     pub(crate) fn finish(self, order: &[u32]) -> Result<Ids, ((u32, u32), String)> {
         let (text, ends) = (self.text, self.ends.finish());
         let row_text = |row: u32| {
@@ -104,7 +104,8 @@ impl Ids {
         self.starts.len() - 1
     }
 
-    /// The id of an item. Text of a damaged file that is not UTF-8 reads as the replacement character.
+    /// The id of an item. Text of a damaged file that is not UTF-8 reads as the replacement
+    /// character.
     pub(crate) fn get(&self, rank: u64) -> &str {
         std::str::from_utf8(self.get_bytes(rank)).unwrap_or("\u{fffd}")
     }
@@ -164,8 +165,8 @@ impl Ids {
         if !sizes {
             return Err("its ids have another number".into());
         }
-        // Numbers of no bits take no memory: only the places make sure that a file is as large as the
-        // number of items that it says.
+        // Numbers of no bits take no memory: only the places make sure that a file is as large as
+        // the number of items that it says.
         let bits = (ids.starts.bits(), ids.places.bits());
         if bits != (bits_for(text_bytes), bits_for(num_items)) {
             return Err("its ids are numbered in another number of bits".into());
@@ -175,8 +176,8 @@ impl Ids {
 
     /// Fails unless ids are UTF-8 and their places those of [`IdsBuilder::finish`].
     ///
-    /// Looking each id up would not do: in a table without an empty place every search may go through
-    /// all of it.
+    /// Looking each id up would not do: in a table without an empty place every search may go
+    /// through all of it.
     pub(crate) fn check(&self) -> Result<(), String> {
         let ends = self.starts.get(0) == 0 && self.starts.get(self.len()) == self.text.len() as u64;
         if !ends || !self.starts.iter().is_sorted() {

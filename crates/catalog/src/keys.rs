@@ -6,9 +6,10 @@ use crate::catalog::Catalog;
 
 /// The semantic IDs of a catalog as mixed-radix numbers: to verify whole IDs by one look-up each.
 ///
-/// The key of codes c₁ … c_L is `Σ c_l · T₁ ⋯ T_l₋₁`, T_l the size of level l's codebook: different IDs have different
-/// keys. It says nothing of prefixes; [`CatalogConstraint`](crate::CatalogConstraint) does. Some 20 to 40 bytes an ID.
-/// Source: NEZHA (WWW 2026), equation 4.
+/// The key of codes c₁ … c_L is `Σ c_l · T₁ ⋯ T_l₋₁`, T_l the size of level l's codebook: different
+/// IDs have different keys. It says nothing of prefixes;
+/// [`CatalogConstraint`](crate::CatalogConstraint) does. Some 20 to 40 bytes an ID. Source: NEZHA
+/// (WWW 2026), equation 4.
 #[derive(Clone, Debug)]
 pub struct CatalogKeys {
     /// T of each level.

@@ -22,8 +22,8 @@ pub struct PlanOptions {
 
 /// The bytes a catalog is expected to take, in memory and in its file.
 ///
-/// The index is worked out as STATIC's authors do for theirs (arXiv 2602.22647, appendix B): from how
-/// many prefixes of each length there can be.
+/// The index is worked out as STATIC's authors do for theirs (arXiv 2602.22647, appendix B): from
+/// how many prefixes of each length there can be.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CatalogPlan {
     /// The index, where codes are drawn evenly.
@@ -34,11 +34,11 @@ pub struct CatalogPlan {
     pub attribute_bytes: u64,
     /// All of it.
     pub total_bytes: u64,
-    /// Bytes that a build takes at its peak: the rows being sorted, and what was taken and made of ids
-    /// and attributes.
+    /// Bytes that a build takes at its peak: the rows being sorted, and what was taken and made of
+    /// ids and attributes.
     pub build_peak_bytes: u64,
-    /// Upper bound of what STATIC's arrays take: a bit and 4 bytes for each possible prefix of its dense
-    /// levels, and 12 bytes for each prefix of the others.
+    /// Upper bound of what STATIC's arrays take: a bit and 4 bytes for each possible prefix of its
+    /// dense levels, and 12 bytes for each prefix of the others.
     pub static_bytes: u64,
 }
 
@@ -54,8 +54,8 @@ impl CatalogPlan {
     /// Works out what a catalog will take.
     ///
     /// # Errors
-    /// When there are more items, levels or bytes of ids than a catalog holds, a codebook is empty or too
-    /// large, or the dense levels asked for cannot be.
+    /// When there are more items, levels or bytes of ids than a catalog holds, a codebook is empty
+    /// or too large, or the dense levels asked for cannot be.
     pub fn new(options: &PlanOptions) -> Result<Self, PlanError> {
         let PlanOptions { num_items, codes_per_level: sizes, .. } = options;
         let num_items = *num_items;

@@ -11,10 +11,11 @@ pub struct LevelTokens {
     pub num_codes: u32,
 }
 
-/// A table of the tokens that spell the codes of one level, in any order. Codes may be left without a token.
+/// A table of the tokens that spell the codes of one level, in any order. Codes may be left without
+/// a token.
 ///
-/// Tokenizers that are given `<a_0>` to `<a_255>` as a sorted list of texts number `<a_10>` before `<a_2>`, and skip the
-/// codes that no item has.
+/// Tokenizers that are given `<a_0>` to `<a_255>` as a sorted list of texts number `<a_10>` before
+/// `<a_2>`, and skip the codes that no item has.
 ///
 /// Cost: 16 bytes a code; a code's token is a read, a token's code a binary search.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +31,8 @@ pub struct TokenTable {
 /// Tokens that spell the codes of one level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LevelSpelling {
-    /// Token `first_token + c` for code `c`: masks are copied, and successors come in the order of codes.
+    /// Token `first_token + c` for code `c`: masks are copied, and successors come in the order of
+    /// codes.
     Run(LevelTokens),
     /// A token of its own for each code: masks are set bit by bit, and successors sorted.
     Table(TokenTable),
@@ -120,8 +122,8 @@ impl LevelSpelling {
         least
     }
 
-    /// Hands children that come in the order of codes on to `visit` in the order of tokens. Codes without a token, which only
-    /// a damaged catalog has, are left out.
+    /// Hands children that come in the order of codes on to `visit` in the order of tokens. Codes
+    /// without a token, which only a damaged catalog has, are left out.
     #[inline]
     pub fn in_order<S>(
         &self,
@@ -150,7 +152,8 @@ impl LevelSpelling {
 
 /// Tokens that spell semantic IDs: those of each level, over one vocabulary.
 ///
-/// Within a level each code has a token of its own; levels may share tokens. What may follow a prefix is ordered by token.
+/// Within a level each code has a token of its own; levels may share tokens. What may follow a
+/// prefix is ordered by token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeTokens {
     levels: Vec<LevelSpelling>,

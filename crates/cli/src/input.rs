@@ -31,7 +31,8 @@ pub(crate) fn read_request(path: &Path) -> anyhow::Result<String> {
     read_text(path, "a request")
 }
 
-/// The text of a file in UTF-8; or in UTF-16 where it begins with a byte order mark, as PowerShell's `>` writes it.
+/// The text of a file in UTF-8; or in UTF-16 where it begins with a byte order mark, as
+/// PowerShell's `>` writes it.
 ///
 /// `what` is what the file is, for messages.
 pub(crate) fn read_text(path: &Path, what: &str) -> anyhow::Result<String> {

@@ -1,5 +1,5 @@
-//! The command line as a library: the program `palmette` calls [`run`], and so does any other that brings the command along,
-//! such as the Python package. Thin layers over the library crates.
+//! The command line as a library: the program `palmette` calls [`run`], and so does any other that
+//! brings the command along, such as the Python package. Thin layers over the library crates.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -22,9 +22,9 @@ use commands::{
 
 /// Let a language model write only what is valid.
 ///
-/// Items: a model spells items as short code sequences (semantic IDs); Palmette lets it spell only those
-/// that are in the catalog, inside an exact beam search. Grammars: it lets a model write only texts of
-/// a grammar, by saying at each step which tokens may follow.
+/// Items: a model spells items as short code sequences (semantic IDs); Palmette lets it spell only
+/// those that are in the catalog, inside an exact beam search. Grammars: it lets a model write only
+/// texts of a grammar, by saying at each step which tokens may follow.
 #[derive(Debug, Parser)]
 #[command(name = "palmette", version = features::version(), max_term_width = 100, after_help = AFTER_HELP)]
 struct Cli {
@@ -73,8 +73,8 @@ enum Command {
     },
 }
 
-/// Runs the command that these arguments make, the first of which is the program's name; returns its exit status: 0, 1 where
-/// the command failed, 2 where the arguments make none.
+/// Runs the command that these arguments make, the first of which is the program's name; returns
+/// its exit status: 0, 1 where the command failed, 2 where the arguments make none.
 ///
 /// Output goes to the standard streams of this process, whose handlers of signals may be replaced.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
@@ -98,8 +98,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// The command with options that take negative numbers as values and not as options, so that what checks a value says its
-/// rule.
+/// The command with options that take negative numbers as values and not as options, so that what
+/// checks a value says its rule.
 fn with_negative_numbers(command: clap::Command) -> clap::Command {
     let names: Vec<String> = command.get_subcommands().map(|of| of.get_name().to_owned()).collect();
     let command = command.mut_args(|argument| match argument.get_action().takes_values() {
@@ -152,7 +152,8 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
     }
 }
 
-/// Arguments that make no command, or a wish for help. Of the former, nothing has been parsed that could say `--json`.
+/// Arguments that make no command, or a wish for help. Of the former, nothing has been parsed that
+/// could say `--json`.
 fn refuse_arguments(error: &clap::Error, args: &[OsString]) -> u8 {
     if error.use_stderr() && args.iter().any(|argument| argument == "--json") {
         let text = error.render().to_string();

@@ -41,7 +41,8 @@ pub(crate) fn print_json_error(message: &str) {
     let _ = print_json(&serde_json::json!({"error": message}));
 }
 
-/// Tells people of a failure, on standard error. Messages quote files, whose control characters are not for the terminal.
+/// Tells people of a failure, on standard error. Messages quote files, whose control characters are
+/// not for the terminal.
 pub(crate) fn print_error(message: &str) {
     let lines: Vec<String> = message.lines().map(visible).collect();
     eprintln!("error: {}", lines.join("\n"));

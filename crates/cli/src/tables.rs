@@ -1,5 +1,5 @@
-//! Parquet and Arrow files: `palmette-catalog-arrow`, or, in a build without the feature `tables`, enough to tell such a file and
-//! to refuse it.
+//! Parquet and Arrow files: `palmette-catalog-arrow`, or, in a build without the feature `tables`,
+//! enough to tell such a file and to refuse it.
 
 #[cfg(feature = "tables")]
 pub(crate) use built_in::{read_attributes, read_input_into, write_answers};
@@ -42,10 +42,11 @@ mod histories {
         Ok(Some((table, columns)))
     }
 
-    /// Hands on the histories of a table, or of one part of it: a row each, or a row for each thing that a user did.
+    /// Hands on the histories of a table, or of one part of it: a row each, or a row for each thing
+    /// that a user did.
     ///
-    /// Histories that are rows are cut into runs of rows, of which only their row groups are read; a user's events may be
-    /// anywhere, so users are dealt out when all rows have been read.
+    /// Histories that are rows are cut into runs of rows, of which only their row groups are read;
+    /// a user's events may be anywhere, so users are dealt out when all rows have been read.
     pub(crate) fn read_history_rows(
         path: &Path,
         format: TableFormat,

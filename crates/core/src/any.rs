@@ -1,4 +1,5 @@
-//! The object-safe twin of [`Constraint`]: one type for servers and bindings that hold many kinds at once.
+//! The object-safe twin of [`Constraint`]: one type for servers and bindings that hold many kinds
+//! at once.
 
 use std::any::Any;
 use std::error::Error;
@@ -8,12 +9,14 @@ use crate::{CommitError, Constraint, RollbackError, TokenId};
 
 /// Any [`Constraint`], erased: `Arc<dyn AnyConstraint>` holds a catalog or a grammar alike.
 ///
-/// Every constraint is one whose parts are `'static` and may be sent between threads; and `dyn AnyConstraint` is
-/// itself a [`Constraint`], over [`AnyState`] and [`AnyScratch`], so that whatever is written for the contract runs
-/// over it unchanged. The methods here are the bridge between the two and are not called by users.
+/// Every constraint is one whose parts are `'static` and may be sent between threads; and `dyn
+/// AnyConstraint` is itself a [`Constraint`], over [`AnyState`] and [`AnyScratch`], so that
+/// whatever is written for the contract runs over it unchanged. The methods here are the bridge
+/// between the two and are not called by users.
 ///
 /// Cost beside the constraint itself: a virtual call, and a box for each state; batches
-/// ([`fill_masks`](Constraint::fill_masks), [`commit_all`](Constraint::commit_all)) go state by state.
+/// ([`fill_masks`](Constraint::fill_masks), [`commit_all`](Constraint::commit_all)) go state by
+/// state.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -16,8 +16,8 @@ const MAX_TRIES: u32 = 4;
 
 /// The work that a compilation or a mask may still do.
 ///
-/// A unit is a step of an inner loop, some nanoseconds; no clock is read, so the same input always stops at the same
-/// place. A flag, where one is given, calls the work off from another thread.
+/// A unit is a step of an inner loop, some nanoseconds; no clock is read, so the same input always
+/// stops at the same place. A flag, where one is given, calls the work off from another thread.
 #[derive(Debug)]
 pub struct Budget<'a> {
     left: u64,
@@ -111,8 +111,8 @@ impl<'a> Budget<'a> {
         Self { left: units, limit: units, until_look: 0, cancelled: Some(cancelled), others: None }
     }
 
-    /// A budget for work that nobody waits for: it ends as if it were called off while others ask, so that they need not wait for what
-    /// it holds. `gave_way` tells whether that was why.
+    /// A budget for work that nobody waits for: it ends as if it were called off while others ask,
+    /// so that they need not wait for what it holds. `gave_way` tells whether that was why.
     pub fn giving_way_to(self, others: &'a Asking) -> Self {
         Self { others: Some(others), ..self }
     }
@@ -122,8 +122,8 @@ impl<'a> Budget<'a> {
         self.others.is_some()
     }
 
-    /// Waits until no others ask, where the work gives way to them, or it was called off: to be called before something is taken
-    /// hold of, since locks do not go round in turns.
+    /// Waits until no others ask, where the work gives way to them, or it was called off: to be
+    /// called before something is taken hold of, since locks do not go round in turns.
     pub fn let_others_pass(&self) {
         let Some(others) = self.others else { return };
         while others.is_any() && !self.is_cancelled() {
@@ -131,14 +131,16 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// True when work that ended with [`Interrupted::Cancelled`] only gave way and may be begun again. Waits until no others ask.
+    /// True when work that ended with [`Interrupted::Cancelled`] only gave way and may be begun
+    /// again. Waits until no others ask.
     pub(crate) fn gave_way(&self) -> bool {
         self.let_others_pass();
         self.gives_way() && !self.is_cancelled()
     }
 
-    /// True when work that was interrupted is not to be begun again: it had to give way so many times, which `tries` counts, that it is left
-    /// to whoever asks for it. Waits until no others ask.
+    /// True when work that was interrupted is not to be begun again: it had to give way so many
+    /// times, which `tries` counts, that it is left to whoever asks for it. Waits until no others
+    /// ask.
     ///
     /// # Errors
     /// When it did not give way, but was interrupted otherwise.
@@ -154,7 +156,8 @@ impl<'a> Budget<'a> {
         self.cancelled.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// A budget of what is left here, for work that keeps it with what it borrows; [`join`](Self::join) ends that.
+    /// A budget of what is left here, for work that keeps it with what it borrows;
+    /// [`join`](Self::join) ends that.
     pub fn split_off(&self) -> Self {
         Self { ..*self }
     }
@@ -172,7 +175,8 @@ impl<'a> Budget<'a> {
     /// Takes `units` off.
     ///
     /// # Errors
-    /// When that many are not left, or the flag was seen set: it is looked at every few thousand units.
+    /// When that many are not left, or the flag was seen set: it is looked at every few thousand
+    /// units.
     #[inline]
     pub fn spend(&mut self, units: u64) -> Result<(), Interrupted> {
         if units > self.left {
@@ -188,7 +192,8 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
-    /// [`spend`](Self::spend) for work that holds nothing which others could wait for: where it has to give way it waits and goes on.
+    /// [`spend`](Self::spend) for work that holds nothing which others could wait for: where it has
+    /// to give way it waits and goes on.
     ///
     /// # Errors
     /// As [`spend`](Self::spend), but that it gave way.

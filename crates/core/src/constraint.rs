@@ -9,24 +9,26 @@ use crate::TokenId;
 ///
 /// The set itself is frozen and shared; a [`State`](Self::State) is a position in it, small and
 /// cheap to clone, one per sequence or beam; [`Scratch`](Self::Scratch) is working memory, one per
-/// thread, that carries no meaning from call to call. A constraint hides no scratch of its own: every
-/// call that needs one is handed it, so that threads never wait for each other.
+/// thread, that carries no meaning from call to call. A constraint hides no scratch of its own:
+/// every call that needs one is handed it, so that threads never wait for each other.
 ///
 /// # Errors
-/// A constraint with limits (the stacks of an ambiguous grammar, the work of a mask) answers exactly or with an
-/// [`Error`](Self::Error); one without any says so in its type, [`Infallible`]. An error is never an answer: a mask
-/// whose filling failed denies all, a state that a commit failed on is as it was, and asking again is allowed.
+/// A constraint with limits (the stacks of an ambiguous grammar, the work of a mask) answers
+/// exactly or with an [`Error`](Self::Error); one without any says so in its type, [`Infallible`].
+/// An error is never an answer: a mask whose filling failed denies all, a state that a commit
+/// failed on is as it was, and asking again is allowed.
 ///
 /// # Laws
 /// `palmette-testkit` checks them for every implementation, on random walks:
 ///
 /// 1. A mask bit is set if and only if [`commit`](Self::commit) of that token succeeds, and if and
-///    only if [`successors`](Self::successors) visits it; the visited state equals the committed one.
-///    [`commit_all`](Self::commit_all) does what `commit` does to each state.
+///    only if [`successors`](Self::successors) visits it; the visited state equals the committed
+///    one. [`commit_all`](Self::commit_all) does what `commit` does to each state.
 /// 2. No dead ends: every state reachable from [`start`](Self::start) is accepting or allows a
 ///    token. Only `start` of the empty set does neither; the empty set is legal and denies all.
 /// 3. [`fill_mask`](Self::fill_mask) changes nothing and does not depend on what the buffer or the
-///    scratch held before; [`fill_masks`](Self::fill_masks) does what `fill_mask` does for each state.
+///    scratch held before; [`fill_masks`](Self::fill_masks) does what `fill_mask` does for each
+///    state.
 /// 4. A failed `commit` leaves the state as it was.
 /// 5. `n` commits followed by [`rollback`](Self::rollback) of `n` give an equal state.
 /// 6. Clones (forks) do not see each other.
@@ -62,8 +64,8 @@ pub trait Constraint {
         mask: &mut [u32],
     ) -> Result<(), Self::Error>;
 
-    /// [`fill_mask`](Self::fill_mask) for many states: row `i` of `masks` belongs to `states[i]`. A set
-    /// that waits for memory can look them up side by side.
+    /// [`fill_mask`](Self::fill_mask) for many states: row `i` of `masks` belongs to `states[i]`. A
+    /// set that waits for memory can look them up side by side.
     ///
     /// # Errors
     /// That of the first state whose limit is exceeded; all masks then deny all.
@@ -93,7 +95,8 @@ pub trait Constraint {
     /// where few tokens are allowed this costs less than a mask.
     ///
     /// # Errors
-    /// When a limit of the constraint is exceeded; what was visited before is allowed, but not all that is.
+    /// When a limit of the constraint is exceeded; what was visited before is allowed, but not all
+    /// that is.
     fn successors(
         &self,
         state: &Self::State,
@@ -104,8 +107,8 @@ pub trait Constraint {
     /// Moves `state` over `token`.
     ///
     /// # Errors
-    /// When the token is not allowed here, is not in the vocabulary, or a limit of the constraint is exceeded; `state`
-    /// is unchanged.
+    /// When the token is not allowed here, is not in the vocabulary, or a limit of the constraint
+    /// is exceeded; `state` is unchanged.
     fn commit(
         &self,
         state: &mut Self::State,
@@ -113,11 +116,12 @@ pub trait Constraint {
         scratch: &mut Self::Scratch,
     ) -> Result<(), CommitError<Self::Error>>;
 
-    /// [`commit`](Self::commit) for many states: moves `states[i]` over `tokens[i]`. A set that waits for
-    /// memory can look them up side by side.
+    /// [`commit`](Self::commit) for many states: moves `states[i]` over `tokens[i]`. A set that
+    /// waits for memory can look them up side by side.
     ///
     /// # Errors
-    /// When a token is not allowed or a limit is exceeded: the first of them. The states then mean nothing any more.
+    /// When a token is not allowed or a limit is exceeded: the first of them. The states then mean
+    /// nothing any more.
     ///
     /// # Panics
     /// When there is not a token for each state.
@@ -173,11 +177,12 @@ pub trait Constraint {
         Ok(only.filter(|_| count == 1))
     }
 
-    /// Tokens to commit without a choice, where the set leaves one way on and only the cut of it into tokens is open: the cut that a
-    /// tokenizer makes. None where there is a choice.
+    /// Tokens to commit without a choice, where the set leaves one way on and only the cut of it
+    /// into tokens is open: the cut that a tokenizer makes. None where there is a choice.
     ///
-    /// `mask` is that of `state`. Where the way on ends within a token, cuts of it that no tokenizer makes may be taken out of the mask; every
-    /// member that was reachable still is, by other tokens.
+    /// `mask` is that of `state`. Where the way on ends within a token, cuts of it that no
+    /// tokenizer makes may be taken out of the mask; every member that was reachable still is, by
+    /// other tokens.
     ///
     /// # Errors
     /// When a limit of the constraint is exceeded.
@@ -242,7 +247,8 @@ impl<E> CommitError<E> {
     }
 }
 
-/// The first of many commits that was refused or could not be judged; the states mean nothing any more.
+/// The first of many commits that was refused or could not be judged; the states mean nothing any
+/// more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitAllError<E = Infallible> {
     /// The token is not allowed after its state.

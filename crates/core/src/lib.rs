@@ -14,6 +14,13 @@
 //! assert_eq!(mask.iter().collect::<Vec<_>>(), [TokenId(3), TokenId(39)]);
 //! assert_eq!(mask.as_words().len(), 2); // 40 bits in u32 words, bit t of the row is token t
 //! ```
+//!
+//! # Invariants
+//! - Every constraint obeys the seven laws at `Constraint`; `palmette_testkit::laws::check` runs
+//!   them on random walks, and is itself tested to catch constraints that break them.
+//! - A failure is never an answer. Every call of a constraint that a limit may stop returns its
+//!   error (`Infallible` where there is none): a search, a matcher and a row of a batch end with
+//!   it, never with a shorter answer or a mask of zeros to mistake for one.
 #![forbid(unsafe_code)]
 
 mod any;

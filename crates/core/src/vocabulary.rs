@@ -4,10 +4,12 @@ use crate::TokenId;
 
 /// Spelling of each token of a model, with the names of special ones and the ends.
 ///
-/// A token is *text* (it adds its bytes to the output, not always whole characters), *special* (it adds nothing
-/// a constraint could read: padding, a beginning mark, an unused id) or an *end*: a special token by which the model stops.
+/// A token is *text* (it adds its bytes to the output, not always whole characters), *special* (it
+/// adds nothing a constraint could read: padding, a beginning mark, an unused id) or an *end*: a
+/// special token by which the model stops.
 ///
-/// Special tokens may have names, such as `<|tool_call|>`: a name is how a grammar asks for the token, and never text.
+/// Special tokens may have names, such as `<|tool_call|>`: a name is how a grammar asks for the
+/// token, and never text.
 ///
 /// Cost: the bytes of all tokens once, and 4 bytes a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,11 +23,12 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// `tokens[t]` are the bytes of token `t`; `None` or no bytes for a special token. `ends` are the tokens by which
-    /// the model stops.
+    /// `tokens[t]` are the bytes of token `t`; `None` or no bytes for a special token. `ends` are
+    /// the tokens by which the model stops.
     ///
     /// # Errors
-    /// When an end token is not in the vocabulary or has text, or when all texts together exceed 4 GiB.
+    /// When an end token is not in the vocabulary or has text, or when all texts together exceed 4
+    /// GiB.
     pub fn new<B: AsRef<[u8]>>(
         tokens: impl IntoIterator<Item = Option<B>>,
         ends: impl IntoIterator<Item = TokenId>,

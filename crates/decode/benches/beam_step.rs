@@ -10,8 +10,8 @@
 //! - `log_sum_exp_of_1026`: the crate's over one logits row, and the same formula with `f32::exp`;
 //! - `step`: `select` and `expand` from a full beam to a full beam, and the definition: list every
 //!   allowed extension, sort, keep the first. Each is brought to its full beam, untimed, before
-//!   each step that is timed. The definition calls the crate's `log_sum_exp`, once a row, so that this
-//!   ratio is about the selection alone.
+//!   each step that is timed. The definition calls the crate's `log_sum_exp`, once a row, so that
+//!   this ratio is about the selection alone.
 //!
 //! Data: logits uniform in ±4 from a fixed seed, `[beams, 1026]`, the same for every step. Two
 //! constraints: `Unconstrained`, where every token is allowed, and `FourAllowed`, where four are.

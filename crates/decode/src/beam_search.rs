@@ -44,10 +44,10 @@ pub struct Hypothesis<'a, S> {
 
 /// A beam search over constraint `C`: every buffer it needs, made once and reused.
 ///
-/// Memory, W = the width, or the largest of a schedule, N = `max_tokens`, V tokens: masks `W · V / 8` bytes, sequences
-/// `16 · W · N` bytes, and `4 W` states: live ones, those of the next step, and up to two widths of
-/// results. After the first search over a vocabulary no
-/// step allocates unless cloning a state does.
+/// Memory, W = the width, or the largest of a schedule, N = `max_tokens`, V tokens: masks `W · V /
+/// 8` bytes, sequences `16 · W · N` bytes, and `4 W` states: live ones, those of the next step, and
+/// up to two widths of results. After the first search over a vocabulary no step allocates unless
+/// cloning a state does.
 pub struct BeamSearch<C: Constraint + ?Sized> {
     schedule: Schedule,
     scratch: C::Scratch,
@@ -110,9 +110,9 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         Self::planned(Schedule::new(vec![width; max_tokens.max(1)], max_tokens))
     }
 
-    /// Plans a search over sequences of at most as many tokens as there are widths: after the token of
-    /// step `i` the best `widths[i]` hypotheses are kept. The last is also how many results there are
-    /// at most, whatever their lengths.
+    /// Plans a search over sequences of at most as many tokens as there are widths: after the token
+    /// of step `i` the best `widths[i]` hypotheses are kept. The last is also how many results
+    /// there are at most, whatever their lengths.
     ///
     /// # Panics
     /// Without widths.
@@ -155,9 +155,9 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
     /// and [gain](crate::Gains) together; hypotheses that fall below it are let go at once, since
     /// totals only fall.
     ///
-    /// What is found is to the bit what a search without a floor finds, but for the results below it. Each step keeps
-    /// exactly those of the other search's hypotheses that are not below: rows are ordered by total, and whatever comes
-    /// of a row has no more.
+    /// What is found is to the bit what a search without a floor finds, but for the results below
+    /// it. Each step keeps exactly those of the other search's hypotheses that are not below: rows
+    /// are ordered by total, and whatever comes of a row has no more.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -215,12 +215,14 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         &self.live.tokens
     }
 
-    /// The step that comes next, for a [`StepBackend`](crate::StepBackend). Follow with [`expand`](Self::expand).
+    /// The step that comes next, for a [`StepBackend`](crate::StepBackend). Follow with
+    /// [`expand`](Self::expand).
     pub fn step(&self) -> Step<'_> {
         self.step_with(None)
     }
 
-    /// The bounds of the next step's extensions, for [`step_with`](Self::step_with); `None` without gains.
+    /// The bounds of the next step's extensions, for [`step_with`](Self::step_with); `None` without
+    /// gains.
     pub(crate) fn step_gains<'a>(
         &'a self,
         objective: Objective<'a, C>,
@@ -249,12 +251,13 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         }
     }
 
-    /// Moves hypotheses over the step's best extensions: collects the accepting ones, fills the masks of those that can
-    /// go on.
+    /// Moves hypotheses over the step's best extensions: collects the accepting ones, fills the
+    /// masks of those that can go on.
     ///
     /// # Errors
-    /// When the extensions are not what the step asked for, a hypothesis could grow past `max_tokens`, a limit of the
-    /// constraint is exceeded, or it refuses what its mask allows. The search must then be started anew.
+    /// When the extensions are not what the step asked for, a hypothesis could grow past
+    /// `max_tokens`, a limit of the constraint is exceeded, or it refuses what its mask allows. The
+    /// search must then be started anew.
     pub fn expand<'a>(
         &mut self,
         objective: impl Into<Objective<'a, C>>,
@@ -305,7 +308,8 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         Ok(())
     }
 
-    /// Postcondition of a backend: no more extensions than the width, of live rows, in descending order and above the floor.
+    /// Postcondition of a backend: no more extensions than the width, of live rows, in descending
+    /// order and above the floor.
     fn check_extensions(&self, best: &[Extension]) -> Result<(), DecodeError> {
         let (rows, width) = (self.live.scores.len(), self.schedule.width_of(self.step));
         let reason = if best.len() > width {

@@ -18,10 +18,11 @@ pub struct ScoredSequence {
     pub score: f32,
 }
 
-/// The best sequences of a constraint by a model's logits, best first: at most `width`, each of at most `max_tokens` tokens.
+/// The best sequences of a constraint by a model's logits, best first: at most `width`, each of at
+/// most `max_tokens` tokens.
 ///
-/// For a program that asks now and then. One that searches again and again keeps a [`BeamSearch`], whose buffers it uses anew, and has
-/// widths that differ by step, gains and probes there.
+/// For a program that asks now and then. One that searches again and again keeps a [`BeamSearch`],
+/// whose buffers it uses anew, and has widths that differ by step, gains and probes there.
 ///
 /// # Errors
 /// When a limit of the constraint is exceeded, a row has no distribution, or the source fails.

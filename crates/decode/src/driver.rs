@@ -59,16 +59,19 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         self.finish(objective, backend, control, Stage::Prefill)
     }
 
-    /// Searches with `probe`, usually much narrower, then with this search above the probe's `k`-th total. Its first `k`
-    /// results are to the bit those that it has without a probe; below the probe's `k`-th total there are none.
+    /// Searches with `probe`, usually much narrower, then with this search above the probe's `k`-th
+    /// total. Its first `k` results are to the bit those that it has without a probe; below the
+    /// probe's `k`-th total there are none.
     ///
-    /// Totals only fall, so a hypothesis below that one leads to no result above it. How many hypotheses are above
-    /// depends on the model, not on the width: each step's probabilities sum to 1, so at most `1 / p` reach `p`. It
-    /// happens that a probe follows a hypothesis to the end which a wide search loses on the way to others that end
-    /// badly, and that the wide search has fewer than `k` results above the floor; then it runs again without one.
+    /// Totals only fall, so a hypothesis below that one leads to no result above it. How many
+    /// hypotheses are above depends on the model, not on the width: each step's probabilities sum
+    /// to 1, so at most `1 / p` reach `p`. It happens that a probe follows a hypothesis to the end
+    /// which a wide search loses on the way to others that end badly, and that the wide search has
+    /// fewer than `k` results above the floor; then it runs again without one.
     ///
-    /// Best-first beam search (Meister, Vieira, Cotterell, TACL 2020) rests on scores that only fall too. It reads the best
-    /// hypothesis next; here a step's are read together, as a model wants them.
+    /// Best-first beam search (Meister, Vieira, Cotterell, TACL 2020) rests on scores that only
+    /// fall too. It reads the best hypothesis next; here a step's are read together, as a model
+    /// wants them.
     ///
     /// # Errors
     /// As [`run_controlled`](Self::run_controlled).
@@ -87,8 +90,9 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         self.run_above_probe(probe, objective, kth, backend, control)
     }
 
-    /// [`run_after_probe`](Self::run_after_probe) for a caller that does not take every result: `last_wanted` is the total
-    /// of the last one that it takes, of a search's results, best first; `None` where they are too few.
+    /// [`run_after_probe`](Self::run_after_probe) for a caller that does not take every result:
+    /// `last_wanted` is the total of the last one that it takes, of a search's results, best first;
+    /// `None` where they are too few.
     ///
     /// # Errors
     /// As [`run_controlled`](Self::run_controlled).

@@ -3,8 +3,8 @@
 /// `e^x` to within 2 units in the last place; 0 below −87.3, +∞ above 88.7, NaN for NaN.
 ///
 /// Range reduction `x = n·ln 2 + r` with `|r| ≤ ln 2 / 2`, a degree-6 polynomial for `e^r` (the
-/// Cephes scheme), and n added to the exponent bits of `e^r`. The same bits on every platform, which
-/// the standard library does not promise.
+/// Cephes scheme), and n added to the exponent bits of `e^r`. The same bits on every platform,
+/// which the standard library does not promise.
 ///
 /// PERF: called in loops over logits, attention scores and gates, where the C library's `expf` is a
 /// call per element that stops vectorisation. Per value of a loop over 4096, on one baseline x86-64

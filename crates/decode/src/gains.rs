@@ -1,4 +1,5 @@
-//! Admissible bounds on what results gain besides their log-probability: the heuristic of a best-first search.
+//! Admissible bounds on what results gain besides their log-probability: the heuristic of a
+//! best-first search.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -7,17 +8,19 @@ use palmette_core::{Constraint, TokenId};
 
 /// Amounts that are added to the scores of results, and their bounds over prefixes.
 ///
-/// A search with gains keeps the hypotheses of the largest score plus bound, so that a prefix is held by the best that may
-/// come of it. Bounds never rise along a path, nor do scores: what is found is best first. Bounds are finite.
+/// A search with gains keeps the hypotheses of the largest score plus bound, so that a prefix is
+/// held by the best that may come of it. Bounds never rise along a path, nor do scores: what is
+/// found is best first. Bounds are finite.
 pub trait Gains<S> {
-    /// The largest gain of a result at the state or further on, exactly: a looser bound would change which hypotheses a
-    /// narrow search keeps.
+    /// The largest gain of a result at the state or further on, exactly: a looser bound would
+    /// change which hypotheses a narrow search keeps.
     fn bound(&self, state: &S) -> f32;
 
     /// The gain of the result at an accepting state: at most its bound.
     fn gain(&self, state: &S) -> f32;
 
-    /// A number that no bound is below. Extensions of a prefix whose bound it is need none of their own.
+    /// A number that no bound is below. Extensions of a prefix whose bound it is need none of their
+    /// own.
     fn least(&self) -> f32;
 }
 

@@ -18,7 +18,8 @@ pub struct GenerateOptions {
     pub min_tokens: usize,
     /// Tokens after which generation ends, besides those that the constraint ends with.
     pub stop_tokens: Vec<TokenId>,
-    /// Tokens before the first that the sampler's repetition penalty counts too: the prompt's, as a rule.
+    /// Tokens before the first that the sampler's repetition penalty counts too: the prompt's, as a
+    /// rule.
     pub context: Vec<TokenId>,
 }
 
@@ -36,7 +37,8 @@ pub struct NewToken<'a> {
     pub token: TokenId,
     /// True for a token that was no choice, for which no logits were asked.
     pub is_forced: bool,
-    /// Logits that it was drawn from, as the source gave them; none of a forced token. Shape: `[V]`.
+    /// Logits that it was drawn from, as the source gave them; none of a forced token. Shape:
+    /// `[V]`.
     pub logits: &'a [f32],
     /// Tokens that were allowed, as a mask.
     pub allowed: &'a [u32],
@@ -64,18 +66,20 @@ pub struct Generated {
     pub is_accepting: bool,
     /// Tokens that were the only allowed ones.
     pub forced: usize,
-    /// Passes of the model: the prompt's, and one for each stretch of tokens that a choice followed.
+    /// Passes of the model: the prompt's, and one for each stretch of tokens that a choice
+    /// followed.
     pub passes: usize,
 }
 
 /// Writes one sequence of a constraint's set: the buffers of a generation, made once and reused.
 ///
-/// At each step the constraint's mask is filled. Where it allows one token, or one [way on](Constraint::forced_stretch), this is committed
-/// without a pass of the model; the source reads it with the next token that is chosen ([`LogitsSource::append`]).
+/// At each step the constraint's mask is filled. Where it allows one token, or one [way
+/// on](Constraint::forced_stretch), this is committed without a pass of the model; the source reads
+/// it with the next token that is chosen ([`LogitsSource::append`]).
 ///
 /// [`run`](Self::run) drives a source to the end. [`start`](Self::start), [`settle`](Self::settle),
-/// [`take_unread`](Self::take_unread) and [`choose`](Self::choose) are the same steps one by one, for a caller whose model
-/// reads several sequences in one pass:
+/// [`take_unread`](Self::take_unread) and [`choose`](Self::choose) are the same steps one by one,
+/// for a caller whose model reads several sequences in one pass:
 ///
 /// ```
 /// # use std::ops::ControlFlow;
@@ -162,8 +166,8 @@ impl<C: Constraint + ?Sized> Generator<C> {
         (self.unread, self.forced, self.finish) = (0, 0, None);
     }
 
-    /// Fills masks and commits forced tokens, until there is a choice: `None`, and [`choose`](Self::choose) is next. Else the
-    /// reason for which the generation has ended.
+    /// Fills masks and commits forced tokens, until there is a choice: `None`, and
+    /// [`choose`](Self::choose) is next. Else the reason for which the generation has ended.
     ///
     /// # Errors
     /// When a limit of the constraint is exceeded.
@@ -203,8 +207,8 @@ impl<C: Constraint + ?Sized> Generator<C> {
         Ok(self.finish)
     }
 
-    /// Draws one of the tokens that the latest [`settle`](Self::settle) left to choose among, and commits it. `logits`: `[V]`, after
-    /// all tokens so far.
+    /// Draws one of the tokens that the latest [`settle`](Self::settle) left to choose among, and
+    /// commits it. `logits`: `[V]`, after all tokens so far.
     ///
     /// # Errors
     /// When the row has no distribution, or a limit of the constraint is exceeded.
@@ -305,11 +309,12 @@ impl<C: Constraint + ?Sized> Generator<C> {
 
     /// Generates one sequence from the constraint's start, after the source's prompt.
     ///
-    /// `on_token` is called with each token at once, and breaks generation off by [`ControlFlow::Break`].
+    /// `on_token` is called with each token at once, and breaks generation off by
+    /// [`ControlFlow::Break`].
     ///
     /// # Errors
-    /// When a limit of the constraint is exceeded, a row has no distribution, or the source fails. [`tokens`](Self::tokens)
-    /// are those before.
+    /// When a limit of the constraint is exceeded, a row has no distribution, or the source fails.
+    /// [`tokens`](Self::tokens) are those before.
     pub fn run<L: LogitsSource>(
         &mut self,
         constraint: &C,
@@ -346,7 +351,8 @@ impl<C: Constraint + ?Sized> Generator<C> {
     }
 }
 
-/// Callback of a running generation: it is called with each token, and ends the generation by [`ControlFlow::Break`].
+/// Callback of a running generation: it is called with each token, and ends the generation by
+/// [`ControlFlow::Break`].
 pub type OnToken<'a> = dyn FnMut(NewToken<'_>) -> ControlFlow<()> + 'a;
 
 const NOT_STARTED: &str = "a generation begins with `start`";

@@ -5,10 +5,12 @@ use crate::logits_source::LogitsSource;
 use crate::step::{Extension, Step, StepBackend};
 use crate::top_k::TopK;
 
-/// A [`StepBackend`] over any [`LogitsSource`]: its logits over the whole vocabulary, and [`TopK`] over them.
+/// A [`StepBackend`] over any [`LogitsSource`]: its logits over the whole vocabulary, and [`TopK`]
+/// over them.
 ///
-/// A source lends its logits for one call, so both halves of a step are done in [`compute`](StepBackend::compute);
-/// [`select`](StepBackend::select) hands over what was chosen there.
+/// A source lends its logits for one call, so both halves of a step are done in
+/// [`compute`](StepBackend::compute); [`select`](StepBackend::select) hands over what was chosen
+/// there.
 #[derive(Debug)]
 pub struct HostBackend<L> {
     source: L,

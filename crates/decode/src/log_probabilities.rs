@@ -4,9 +4,11 @@ use palmette_core::{TokenId, mask};
 
 use crate::exp::exp;
 
-/// Log-probabilities at a choice, of those that the logits give the allowed tokens: they sum to 1 over these.
+/// Log-probabilities at a choice, of those that the logits give the allowed tokens: they sum to 1
+/// over these.
 ///
-/// Bias, penalties, temperature and cuts of a [`Sampler`](crate::Sampler) are left out. Where nothing constrains, they are the model's.
+/// Bias, penalties, temperature and cuts of a [`Sampler`](crate::Sampler) are left out. Where
+/// nothing constrains, they are the model's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogProbabilities {
     /// That of the token that was drawn.

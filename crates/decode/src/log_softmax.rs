@@ -10,13 +10,14 @@ const LANES: usize = 16;
 
 /// `ln Σ exp(logits)`: subtracting it from a logit gives that token's log-probability.
 ///
-/// NaN if any logit is NaN or all are −∞ or there are none, +∞ or NaN if any is +∞; otherwise finite. Cost: two
-/// passes over the row. The result is a function of the row alone.
+/// NaN if any logit is NaN or all are −∞ or there are none, +∞ or NaN if any is +∞; otherwise
+/// finite. Cost: two passes over the row. The result is a function of the row alone.
 pub fn log_sum_exp(logits: &[f32]) -> f32 {
     max_and_log_sum_exp(logits).1
 }
 
-/// The largest of the logits, −∞ if there are none, and their [`log_sum_exp`]. NaN may be passed over for the former.
+/// The largest of the logits, −∞ if there are none, and their [`log_sum_exp`]. NaN may be passed
+/// over for the former.
 pub(crate) fn max_and_log_sum_exp(logits: &[f32]) -> (f32, f32) {
     Arch::new().dispatch(MaxAndLogSumExp(logits))
 }

@@ -5,7 +5,8 @@ use palmette_core::TokenId;
 /// Source of logits after a prompt, such as a model with its caches.
 ///
 /// Rows are beams. The caller extends any earlier beam by one token, any number of times (beams
-/// fork and die at every step); the source keeps what it needs to follow. A `&mut` reference to a source is one.
+/// fork and die at every step); the source keeps what it needs to follow. A `&mut` reference to a
+/// source is one.
 pub trait LogitsSource {
     /// Failure of computing logits.
     type Error;
@@ -13,8 +14,8 @@ pub trait LogitsSource {
     /// V: logits per row.
     fn num_tokens(&self) -> usize;
 
-    /// The logits after the prompt. Shape: `[V]`. May be asked for again: beams then begin anew, and a source that has
-    /// kept what the prompt gave need not read it twice.
+    /// The logits after the prompt. Shape: `[V]`. May be asked for again: beams then begin anew,
+    /// and a source that has kept what the prompt gave need not read it twice.
     ///
     /// # Errors
     /// When they cannot be computed.
@@ -27,8 +28,8 @@ pub trait LogitsSource {
     /// When they cannot be computed, for one that the sequence would become too long.
     fn next_logits(&mut self, parents: &[u32], tokens: &[TokenId]) -> Result<&[f32], Self::Error>;
 
-    /// The logits after several more tokens of a single beam, row 0 of the previous call: a sampled token with the
-    /// forced ones after it. Shape: `[V]`.
+    /// The logits after several more tokens of a single beam, row 0 of the previous call: a sampled
+    /// token with the forced ones after it. Shape: `[V]`.
     ///
     /// A model reads them in one pass; this default takes one for each.
     ///

@@ -10,15 +10,16 @@ use crate::exp::exp;
 
 /// Penalties, temperature and cuts of a [`Sampler`]. The default is greedy.
 ///
-/// Steps are applied in the order of the fields, each to what the one before left, after the mask: probabilities are
-/// those of the allowed tokens, as engines have it that mask logits before they sample.
+/// Steps are applied in the order of the fields, each to what the one before left, after the mask:
+/// probabilities are those of the allowed tokens, as engines have it that mask logits before they
+/// sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SamplerOptions {
-    /// Logits of tokens that were generated before are divided by this where positive, multiplied where negative
-    /// (CTRL, Keskar et al. 2019, §4.1). 1: no penalty.
+    /// Logits of tokens that were generated before are divided by this where positive, multiplied
+    /// where negative (CTRL, Keskar et al. 2019, §4.1). 1: no penalty.
     pub repetition_penalty: f32,
-    /// Taken from the logits of tokens that were generated before, those of the context not counted. 0: no penalty; below,
-    /// they become more likely.
+    /// Taken from the logits of tokens that were generated before, those of the context not
+    /// counted. 0: no penalty; below, they become more likely.
     pub presence_penalty: f32,
     /// Frequency penalty: subtracted once for each time that a token was generated.
     pub frequency_penalty: f32,
@@ -26,12 +27,13 @@ pub struct SamplerOptions {
     pub temperature: f32,
     /// The most likely tokens that are kept. `None`: all.
     pub top_k: Option<NonZeroUsize>,
-    /// The most likely tokens are kept until their probabilities sum to this (nucleus sampling, Holtzman et al. 2020).
-    /// 1: all.
+    /// The most likely tokens are kept until their probabilities sum to this (nucleus sampling,
+    /// Holtzman et al. 2020). 1: all.
     pub top_p: f32,
     /// Tokens are kept that are at least this many times as likely as the most likely one. 0: all.
     pub min_p: f32,
-    /// The random numbers: the same seed draws the same tokens from the same logits, on every machine.
+    /// The random numbers: the same seed draws the same tokens from the same logits, on every
+    /// machine.
     pub seed: u64,
 }
 
@@ -150,8 +152,8 @@ impl Sampler {
         Ok(Self { options, random, bias: Vec::new(), kept: Vec::new(), seen: Vec::new() })
     }
 
-    /// A sampler with biases, numbers that are added to the logits of some tokens, before penalties and all else. Of a token that is there
-    /// twice, the last counts.
+    /// A sampler with biases, numbers that are added to the logits of some tokens, before penalties
+    /// and all else. Of a token that is there twice, the last counts.
     ///
     /// # Errors
     /// When one is not finite.
@@ -183,8 +185,8 @@ impl Sampler {
         &self.options
     }
 
-    /// Draws one of the tokens that `allowed` allows. `logits`: `[V]`. `before` are the tokens that were generated, which
-    /// penalties count.
+    /// Draws one of the tokens that `allowed` allows. `logits`: `[V]`. `before` are the tokens that
+    /// were generated, which penalties count.
     ///
     /// # Errors
     /// When no token can be drawn; no random number is used up then.
@@ -197,7 +199,8 @@ impl Sampler {
         self.sample_after(logits, allowed, &[], before)
     }
 
-    /// [`sample`](Self::sample) after a context, such as a prompt, which the repetition penalty counts and the others do not.
+    /// [`sample`](Self::sample) after a context, such as a prompt, which the repetition penalty
+    /// counts and the others do not.
     ///
     /// # Errors
     /// As [`sample`](Self::sample).

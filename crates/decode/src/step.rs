@@ -1,4 +1,5 @@
-//! The seam between search policy and device: one step of a search, as the side that computes it sees it.
+//! The seam between search policy and device: one step of a search, as the side that computes it
+//! sees it.
 
 use palmette_core::{TokenId, mask};
 
@@ -46,7 +47,8 @@ impl PartialOrd for Extension {
 
 /// Request for one step of a search: its rows, their masks and the number of extensions to keep.
 ///
-/// Rows are live hypotheses, best first. At step 0 there is one, the prompt's, and its parent and token mean nothing.
+/// Rows are live hypotheses, best first. At step 0 there is one, the prompt's, and its parent and
+/// token mean nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// Tokens generated before: 0 for the step after the prompt.
@@ -57,7 +59,8 @@ pub struct Step<'a> {
     pub tokens: &'a [TokenId],
     /// Score of each hypothesis. Shape: `[rows]`.
     pub scores: &'a [f32],
-    /// The largest [gain](crate::Gains) of what may come of each hypothesis; 0 in a search without gains. Shape: `[rows]`.
+    /// The largest [gain](crate::Gains) of what may come of each hypothesis; 0 in a search without
+    /// gains. Shape: `[rows]`.
     pub bounds: &'a [f32],
     /// Allowed tokens of each hypothesis. Shape: `[rows, num_words(num_tokens)]`.
     pub masks: &'a [u32],
@@ -85,8 +88,9 @@ impl<'a> Step<'a> {
         &self.masks[row * words..][..words]
     }
 
-    /// The largest gain of what may come of a row's extension by an allowed token: never more than the row's. Cost: none in
-    /// a search without gains; else up to a commit and a look at the items below.
+    /// The largest gain of what may come of a row's extension by an allowed token: never more than
+    /// the row's. Cost: none in a search without gains; else up to a commit and a look at the items
+    /// below.
     pub fn bound(&self, row: usize, token: TokenId) -> f32 {
         let of_row = self.bounds[row];
         self.gains.map_or(of_row, |gains| gains.bound(row, of_row, token))
@@ -100,12 +104,14 @@ impl<'a> Step<'a> {
 
 /// The side of a search that holds the logits: a model on this processor or on an accelerator.
 ///
-/// The search decides which hypotheses live, under which masks and floors; the backend computes their logits and picks
-/// the best extensions where the logits are, so that a row of a large vocabulary need not travel. A driver calls
-/// [`compute`](Self::compute), then [`select`](Self::select), once for each step.
+/// The search decides which hypotheses live, under which masks and floors; the backend computes
+/// their logits and picks the best extensions where the logits are, so that a row of a large
+/// vocabulary need not travel. A driver calls [`compute`](Self::compute), then
+/// [`select`](Self::select), once for each step.
 ///
-/// A search may begin again after the same prompt, at step 0: the backend then answers from the pass it has made.
-/// [`HostBackend`](crate::HostBackend) makes one of any [`LogitsSource`](crate::LogitsSource).
+/// A search may begin again after the same prompt, at step 0: the backend then answers from the
+/// pass it has made. [`HostBackend`](crate::HostBackend) makes one of any
+/// [`LogitsSource`](crate::LogitsSource).
 pub trait StepBackend {
     /// Anything that can go wrong while computing.
     type Error: From<DecodeError>;
@@ -119,9 +125,10 @@ pub trait StepBackend {
     /// When they cannot be computed.
     fn compute(&mut self, step: &Step<'_>) -> Result<(), Self::Error>;
 
-    /// Writes the best `step.width` allowed extensions of the rows computed last over `best`, best first, none below
-    /// `step.floor`; their scores are the row's plus the token's log-probability, their bounds [`Step::bound`]. What they
-    /// are ordered and held to the floor by is the sum of both.
+    /// Writes the best `step.width` allowed extensions of the rows computed last over `best`, best
+    /// first, none below `step.floor`; their scores are the row's plus the token's log-probability,
+    /// their bounds [`Step::bound`]. What they are ordered and held to the floor by is the sum of
+    /// both.
     ///
     /// # Errors
     /// When a row has no distribution, or they cannot be computed.

@@ -10,8 +10,8 @@ use crate::error::DecodeError;
 use crate::log_softmax::max_and_log_sum_exp;
 use crate::step::{Extension, Step};
 
-/// The best extensions of a step, chosen from logits in this processor's memory. Made once and reused: no step allocates
-/// once the heap has held the widest.
+/// The best extensions of a step, chosen from logits in this processor's memory. Made once and
+/// reused: no step allocates once the heap has held the widest.
 ///
 /// Exact: equal to scoring every allowed extension and sorting, to the bit.
 #[derive(Debug, Default)]
@@ -29,13 +29,15 @@ impl TopK {
 
     /// Writes the best extensions of a step over `best`, best first.
     ///
-    /// `logits`: `[rows, columns]`, those of some tokens of the vocabulary. Probabilities are over these columns, and
-    /// the masks must allow no other tokens. Where a level's tokens are known beforehand, the model need not compute the
-    /// rest. `accepts` is given a hypothesis' tokens and the next, and asked only about extensions that would otherwise
-    /// be kept: it verifies what masks leave open, such as whole sequences at the last step.
+    /// `logits`: `[rows, columns]`, those of some tokens of the vocabulary. Probabilities are over
+    /// these columns, and the masks must allow no other tokens. Where a level's tokens are known
+    /// beforehand, the model need not compute the rest. `accepts` is given a hypothesis' tokens and
+    /// the next, and asked only about extensions that would otherwise be kept: it verifies what
+    /// masks leave open, such as whole sequences at the last step.
     ///
     /// # Errors
-    /// When the shape is wrong, a row has no distribution, or a mask allows a token that is not among the columns.
+    /// When the shape is wrong, a row has no distribution, or a mask allows a token that is not
+    /// among the columns.
     pub fn select(
         &mut self,
         step: &Step<'_>,
@@ -60,8 +62,9 @@ impl TopK {
             // Adding 0 turns −0 into +0, which `total_cmp` would tell apart.
             let score = |logit: f32| parent_score + (logit - normaliser) + 0.0;
             let row_bound = step.bounds[beam];
-            // Rounding keeps order, so no extension has more than this. Source: xGR, arXiv 2512.11529, §6.2; there a
-            // beam's extensions are sorted and the first that loses ends it.
+            // Rounding keeps order, so no extension has more than this. Source: xGR, arXiv
+            // 2512.11529, §6.2; there a beam's extensions are sorted and the first that loses ends
+            // it.
             if !self.may_take(score(max) + row_bound, step.floor) {
                 continue;
             }
@@ -98,8 +101,8 @@ impl TopK {
                 || self.heap.peek().is_some_and(|worst| total > worst.0.total()))
     }
 
-    /// Keeps one that [may be taken](Self::may_take). They must come in order of parent and token, so that one that
-    /// only equals the worst kept total can never displace it.
+    /// Keeps one that [may be taken](Self::may_take). They must come in order of parent and token,
+    /// so that one that only equals the worst kept total can never displace it.
     #[inline]
     fn take(&mut self, extension: Extension) {
         if self.heap.len() < self.capacity {

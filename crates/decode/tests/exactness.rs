@@ -89,7 +89,8 @@ impl StepBackend for Counted {
     }
 }
 
-/// What a search of the second width finds after a probe of the first, and the rows of logits of each search.
+/// What a search of the second width finds after a probe of the first, and the rows of logits of
+/// each search.
 fn probed(
     set: &SequenceSet,
     logits: &TableLogits,
@@ -428,7 +429,8 @@ fn a_broken_constraint_is_an_error() {
     }
 }
 
-/// All sequences of three tokens below 4, but that a limit is exceeded after `[.., fails_after]` at `fails_at`.
+/// All sequences of three tokens below 4, but that a limit is exceeded after `[.., fails_after]` at
+/// `fails_at`.
 #[derive(Debug)]
 struct Limited {
     fails_at: usize,
@@ -610,8 +612,8 @@ fn a_failed_search_leaves_nothing_to_the_next() {
     assert_eq!(run(&mut search, &set, &logits), beam_search(&set, &logits, 2));
 }
 
-/// The columns of each step are one run of tokens, as with levels: the search over them equals a naive one over tables
-/// whose other logits are −∞.
+/// The columns of each step are one run of tokens, as with levels: the search over them equals a
+/// naive one over tables whose other logits are −∞.
 #[test]
 fn a_level_may_be_the_whole() {
     let levels = [0..4_usize, 4..8, 8..12];

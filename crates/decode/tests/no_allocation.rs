@@ -52,7 +52,8 @@ fn a_second_search_allocates_nothing_after_a_probe() {
     assert!(steps > 1, "it took {steps} steps");
 }
 
-/// A text that is driven step by step: what the model is to read is lent out of the generator's own list.
+/// A text that is driven step by step: what the model is to read is lent out of the generator's own
+/// list.
 #[test]
 fn a_second_generation_allocates_nothing() {
     let constraint = EveryPrefix { second: Some(TokenId(9)) };

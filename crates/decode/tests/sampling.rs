@@ -37,7 +37,8 @@ fn options() -> impl Strategy<Value = SamplerOptions> {
 
 /// Distribution of the drawn token by the words of [`SamplerOptions`]: sort, cut, divide.
 ///
-/// Tokens whose place in a cut rounding decides are told apart from those that are surely in or out: `None` then.
+/// Tokens whose place in a cut rounding decides are told apart from those that are surely in or
+/// out: `None` then.
 fn definition(
     options: &SamplerOptions,
     logits: &[f32],

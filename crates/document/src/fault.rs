@@ -1,4 +1,5 @@
-//! Faults of a document: each a place and a sentence that names the value, the rule and the way out.
+//! Faults of a document: each a place and a sentence that names the value, the rule and the way
+//! out.
 
 use std::fmt;
 

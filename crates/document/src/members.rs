@@ -13,8 +13,8 @@ use crate::read::{escaped, read_from};
 
 /// The members of an object that are not null, each once, in their order.
 ///
-/// An envelope and a question stand side by side in one body. `serde`'s `flatten` would read them too, but it takes unknown members
-/// and loses the types by which messages are worded.
+/// An envelope and a question stand side by side in one body. `serde`'s `flatten` would read them
+/// too, but it takes unknown members and loses the types by which messages are worded.
 #[derive(Debug, Default)]
 pub struct Members(Vec<(String, Box<RawValue>)>);
 

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The text of a JSON value, whose syntax is sound. Filters and rules have readers of their own, which name places within them.
+/// The text of a JSON value, whose syntax is sound. Filters and rules have readers of their own,
+/// which name places within them.
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct RawJson(Box<RawValue>);

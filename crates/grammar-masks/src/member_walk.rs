@@ -1,9 +1,12 @@
-//! Trie walk over positions, for grammars with member sets: sets tell tokens, the recognizer the rest.
+//! Trie walk over positions, for grammars with member sets: sets tell tokens, the recognizer the
+//! rest.
 //!
-//! Within a member, and where nothing else is in progress, the set says which tokens it consumes and at which nodes one of its
-//! spellings has ended; below those nodes, and wherever an ordinary lexeme is in progress, every byte is read by the recognizer.
+//! Within a member, and where nothing else is in progress, the set says which tokens it consumes
+//! and at which nodes one of its spellings has ended; below those nodes, and wherever an ordinary
+//! lexeme is in progress, every byte is read by the recognizer.
 //!
-//! Cost: a step of the recognizer for each live node outside of members; within them what [`MemberSet::effect`] takes.
+//! Cost: a step of the recognizer for each live node outside of members; within them what
+//! [`MemberSet::effect`] takes.
 
 use palmette_core::{MemberSet, VocabularyTrie, mask};
 use palmette_grammar_parser::recognizer::{
@@ -22,7 +25,8 @@ pub struct MemberWalk<'a> {
 }
 
 impl MemberWalk<'_> {
-    /// Sets the bits of the tokens with text that may follow, and clears all others; takes a unit of `budget` for each node.
+    /// Sets the bits of the tokens with text that may follow, and clears all others; takes a unit
+    /// of `budget` for each node.
     ///
     /// # Errors
     /// When a limit is exceeded or the budget is used up; the mask then denies all.

@@ -1,5 +1,6 @@
-//! Stack automaton: reads LR stacks from the top, and answers as soon as nothing below can matter ("parser automaton" and
-//! "template automata" of *Precomputing grammar masks*). Its nodes are made as stacks come by.
+//! Stack automaton: reads LR stacks from the top, and answers as soon as nothing below can matter
+//! ("parser automaton" and "template automata" of *Precomputing grammar masks*). Its nodes are made
+//! as stacks come by.
 
 use std::hash::Hash;
 
@@ -13,10 +14,11 @@ use super::tables::{IndexMap, table_bytes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct AutomatonNodeId(u32);
 
-/// Nodes materialised so far, each for all first states of stacks that give the same answer and leave the same open.
+/// Nodes materialised so far, each for all first states of stacks that give the same answer and
+/// leave the same open.
 ///
-/// `C` is the answer with what is open, as far as the states read decide; equal ones are one node, so recursion comes back to nodes
-/// that are known.
+/// `C` is the answer with what is open, as far as the states read decide; equal ones are one node,
+/// so recursion comes back to nodes that are known.
 #[derive(Debug)]
 pub(super) struct StackAutomaton<C> {
     /// First nodes by what is asked about, and by topmost state.
@@ -31,7 +33,8 @@ pub(super) struct StackAutomaton<C> {
 #[derive(Debug)]
 pub(super) struct AutomatonNode<C> {
     pub(super) said: C,
-    /// Number of states below, only the last of which decides how it goes on; 0 where nothing is open.
+    /// Number of states below, only the last of which decides how it goes on; 0 where nothing is
+    /// open.
     pub(super) missing: u32,
     children: Children<AutomatonNodeId>,
 }
@@ -44,12 +47,13 @@ pub(super) struct ReachedNode {
     missing: u32,
 }
 
-/// An answer depends on at most so many ways through the stacks below a place where they part. Nodes tell apart what lies above an
-/// entry, of which there may be twice as many with each place where an ambiguous text parts; walks do not.
+/// An answer depends on at most so many ways through the stacks below a place where they part.
+/// Nodes tell apart what lies above an entry, of which there may be twice as many with each place
+/// where an ambiguous text parts; walks do not.
 pub(super) const MAX_WAYS: usize = 1024;
 
-/// Follows all stacks with this entry on top from their first node, and takes the node that each leads to, at least once; false where stacks
-/// part into more than [`MAX_WAYS`].
+/// Follows all stacks with this entry on top from their first node, and takes the node that each
+/// leads to, at least once; false where stacks part into more than [`MAX_WAYS`].
 ///
 /// # Errors
 /// Those of `next`, the node after one and the state that decides, and of `take`.
@@ -146,8 +150,8 @@ impl<C: Copy + Eq + Hash> StackAutomaton<C> {
         self.bytes += known.children.insert(state, next);
     }
 
-    /// Shows what the nodes say that all stacks with this entry on top lead to, each at least once, while they are known and taken; tells
-    /// whether all were.
+    /// Shows what the nodes say that all stacks with this entry on top lead to, each at least once,
+    /// while they are known and taken; tells whether all were.
     pub(super) fn answers(
         &self,
         of: u32,

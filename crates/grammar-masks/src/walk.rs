@@ -1,4 +1,5 @@
-//! Trie walk, the definition executed: every token's bytes through lexer and parser, shared prefixes once.
+//! Trie walk, the definition executed: every token's bytes through lexer and parser, shared
+//! prefixes once.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,11 +16,12 @@ use palmette_grammar_parser::recognizer::{
 
 use crate::{Budget, TerminalSet};
 
-/// Fills masks by walking the vocabulary's trie: the definition of a mask, but that a prefix of many tokens is read
-/// once and one that is dead takes its whole subtree with it. Nothing is kept from mask to mask but what the lexer learns.
+/// Fills masks by walking the vocabulary's trie: the definition of a mask, but that a prefix of
+/// many tokens is read once and one that is dead takes its whole subtree with it. Nothing is kept
+/// from mask to mask but what the lexer learns.
 ///
-/// Cost: one lexer step a branch and live node of the trie; 400 thousand nodes for a vocabulary of 200 thousand tokens
-/// where everything may follow.
+/// Cost: one lexer step a branch and live node of the trie; 400 thousand nodes for a vocabulary of
+/// 200 thousand tokens where everything may follow.
 #[derive(Clone, Copy, Debug)]
 pub struct TrieWalk<'a> {
     /// The grammar.
@@ -35,7 +37,8 @@ pub struct WalkScratch {
     /// The stacks that branches refer to.
     stacks: Vec<Known>,
     by_fingerprint: HashMap<u64, Vec<u32>>,
-    /// Shifts by stacks and lexeme: the stacks after it, several where these begin lexemes in different contexts.
+    /// Shifts by stacks and lexeme: the stacks after it, several where these begin lexemes in
+    /// different contexts.
     shifts: HashMap<(u32, Letter), Arc<[u32]>>,
     contextual: ContextualStates,
     /// The branches of all nodes from the root to the current one: a range for each.
@@ -70,7 +73,8 @@ impl TrieWalk<'_> {
         self.fill_mask_within(position, scratch, mask, &mut Budget::unlimited())
     }
 
-    /// [`fill_mask`](Self::fill_mask) that takes a unit of `budget` for each node of the trie and each of its branches.
+    /// [`fill_mask`](Self::fill_mask) that takes a unit of `budget` for each node of the trie and
+    /// each of its branches.
     ///
     /// # Errors
     /// As [`fill_mask`](Self::fill_mask), and when the budget is used up.
@@ -121,7 +125,8 @@ impl TrieWalk<'_> {
         walked.map(|_| ())
     }
 
-    /// Adds the branches after `byte` of those at the node above, in place of those of other nodes below that.
+    /// Adds the branches after `byte` of those at the node above, in place of those of other nodes
+    /// below that.
     fn step(
         &self,
         above: Range<usize>,
@@ -168,7 +173,8 @@ impl TrieWalk<'_> {
         }
     }
 
-    /// The state `next`, in which no byte of a lexeme was read, for lexemes that begin after some stacks.
+    /// The state `next`, in which no byte of a lexeme was read, for lexemes that begin after some
+    /// stacks.
     fn begin(
         &self,
         next: LexerState,

@@ -12,8 +12,8 @@ pub struct CharClass {
 }
 
 impl CharClass {
-    /// The characters of `ranges` (inclusive, in any order, overlapping or not; a range that ends before it
-    /// begins is empty).
+    /// The characters of `ranges` (inclusive, in any order, overlapping or not; a range that ends
+    /// before it begins is empty).
     pub fn new(ranges: impl IntoIterator<Item = (char, char)>) -> Self {
         let mut ranges: Vec<_> = ranges.into_iter().filter(|(low, high)| low <= high).collect();
         ranges.sort_unstable();

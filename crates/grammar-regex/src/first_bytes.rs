@@ -3,8 +3,8 @@
 use crate::{ByteSet, Regex};
 
 impl Regex {
-    /// The bytes with which its texts begin, and perhaps some more: parts that are intersected, complemented or look around are not weighed
-    /// against each other.
+    /// The bytes with which its texts begin, and perhaps some more: parts that are intersected,
+    /// complemented or look around are not weighed against each other.
     ///
     /// Cost: one look at each node of the tree that may come first.
     pub fn first_bytes(&self) -> ByteSet {

@@ -13,7 +13,8 @@ const COUNTS: usize = 2 * size_of::<usize>();
 pub struct CountedParts(BTreeSet<usize>);
 
 impl CountedParts {
-    /// Memory that an expression holds elsewhere, without the parts that were counted before; it is among them afterwards.
+    /// Memory that an expression holds elsewhere, without the parts that were counted before; it is
+    /// among them afterwards.
     pub fn bytes_of(&mut self, regex: &Regex) -> usize {
         match regex {
             Regex::Never | Regex::Empty | Regex::Multiple(_) => 0,

@@ -1,13 +1,15 @@
 //! Divisibility automata: the decimal numbers that are multiples of another, a digit a step.
 
-/// The rest of a decimal number that is a multiple of `modulus / 10^places`, after some of its digits.
+/// The rest of a decimal number that is a multiple of `modulus / 10^places`, after some of its
+/// digits.
 ///
-/// A state of a deterministic automaton that is never written out: it has up to `modulus` states, and a reader makes those
-/// that it comes by. Its texts are digits, then (where `places` says so) a point and at least one digit. Leading
-/// zeros are in; whoever wants none says so beside it.
+/// A state of a deterministic automaton that is never written out: it has up to `modulus` states,
+/// and a reader makes those that it comes by. Its texts are digits, then (where `places` says so) a
+/// point and at least one digit. Leading zeros are in; whoever wants none says so beside it.
 ///
-/// Every state can still reach the end. Equal languages mostly are equal states: a remainder is reduced to what
-/// later digits can tell of it (Alexeev, "Minimal DFA for testing divisibility", 2004).
+/// Every state can still reach the end. Equal languages mostly are equal states: a remainder is
+/// reduced to what later digits can tell of it (Alexeev, "Minimal DFA for testing divisibility",
+/// 2004).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Multiple {
     modulus: u64,
@@ -20,7 +22,8 @@ pub struct Multiple {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Place {
-    /// Before the point, after which so many digits count and all later ones are zeros; `None` where none may come.
+    /// Before the point, after which so many digits count and all later ones are zeros; `None`
+    /// where none may come.
     Whole(Option<u32>),
     /// Right after the point: so many digits that count may follow.
     Point(u32),
@@ -31,7 +34,8 @@ enum Place {
 const MAX_DIGITS: u32 = 20;
 
 impl Multiple {
-    /// The multiples of `modulus / 10^places` from their first digit on; without `places`, whole numbers without a point.
+    /// The multiples of `modulus / 10^places` from their first digit on; without `places`, whole
+    /// numbers without a point.
     ///
     /// # Panics
     /// When `modulus` is zero.
@@ -40,8 +44,8 @@ impl Multiple {
         Self { modulus, remainder: 0, place: Place::Whole(places), left: None }
     }
 
-    /// The subset of its whole numbers that have so many digits to come; `None` where there are none, or it has points, whose digits are
-    /// not told apart.
+    /// The subset of its whole numbers that have so many digits to come; `None` where there are
+    /// none, or it has points, whose digits are not told apart.
     pub(crate) fn of_length(self, min: u32, max: Option<u32>) -> Option<Self> {
         let Place::Whole(None) = self.place else { return None };
         let (least, most) = self.left.unwrap_or((0, u32::MAX));
@@ -139,7 +143,8 @@ impl Multiple {
         }
     }
 
-    /// The fewest digits to an end, where only so many may come. Of more than [`MAX_DIGITS`] any remainder has an end.
+    /// The fewest digits to an end, where only so many may come. Of more than [`MAX_DIGITS`] any
+    /// remainder has an end.
     fn fewest_left(self) -> Option<u32> {
         let (min, max) = self.left.unwrap_or((0, u32::MAX));
         let ends = |&after: &u32| missing(self.remainder, after, self.modulus).is_some();
@@ -148,7 +153,8 @@ impl Multiple {
         few.or((many <= max).then_some(many))
     }
 
-    /// This language with a remainder that stands for others: their texts of each length are the same, however many digits are left.
+    /// This language with a remainder that stands for others: their texts of each length are the
+    /// same, however many digits are left.
     fn reduced(self) -> Self {
         let modulus = match self.place {
             Place::Whole(None | Some(0)) => return self.reduced_whole(),
@@ -159,7 +165,8 @@ impl Multiple {
         Self { remainder: self.remainder % modulus, ..self }
     }
 
-    /// After enough digits only the remainder by a divisor matters; until then it is compared by what ends the number.
+    /// After enough digits only the remainder by a divisor matters; until then it is compared by
+    /// what ends the number.
     fn reduced_whole(self) -> Self {
         let ends = |remainder, after| missing(remainder, after, self.modulus);
         for after in (1..=MAX_DIGITS).rev() {

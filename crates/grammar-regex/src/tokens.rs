@@ -1,7 +1,8 @@
 //! Token terminals: tokens asked for by name or number instead of by text.
 //!
-//! A token that is asked for so is spelled by a byte that no UTF-8 text holds and its number, so that lexer, parser and masks
-//! read it as they read text; the text of a token never matches, and no text matches such a terminal.
+//! A token that is asked for so is spelled by a byte that no UTF-8 text holds and its number, so
+//! that lexer, parser and masks read it as they read text; the text of a token never matches, and
+//! no text matches such a terminal.
 
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -2,9 +2,11 @@
 
 use crate::Regex;
 
-/// Texts that hold none of `stops` and do not have one across their end, where one of `next` follows.
+/// Texts that hold none of `stops` and do not have one across their end, where one of `next`
+/// follows.
 ///
-/// A stop that begins with what another ends with could follow a text that ends so and yet stand earlier; such ends are left out.
+/// A stop that begins with what another ends with could follow a text that ends so and yet stand
+/// earlier; such ends are left out.
 pub(super) fn without(stops: &[&str], next: &[&str]) -> Regex {
     if stops.is_empty() {
         return Regex::anything();
@@ -19,7 +21,8 @@ pub(super) fn without(stops: &[&str], next: &[&str]) -> Regex {
     Regex::complement(Regex::alternate(holds.chain(ends)))
 }
 
-/// The beginnings `p` of `stop`, not whole, such that `stop` stands in `p later` before `later` does, and ends within it.
+/// The beginnings `p` of `stop`, not whole, such that `stop` stands in `p later` before `later`
+/// does, and ends within it.
 fn overlaps<'s>(stop: &'s str, later: &'s str) -> impl Iterator<Item = &'s str> {
     let cuts = stop.char_indices().map(|(at, _)| at).skip(1);
     cuts.filter(|&cut| later.starts_with(&stop[cut..])).map(|cut| &stop[..cut])

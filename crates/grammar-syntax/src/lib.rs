@@ -1,4 +1,5 @@
-//! Front ends: readers of grammars as their authors write them. Each makes a [`Grammar`] and nothing else.
+//! Front ends: readers of grammars as their authors write them. Each makes a [`Grammar`] and
+//! nothing else.
 //!
 //! - [`json_schema`]: JSON Schema, by cases of types, exact where it is accepted;
 //! - [`lark`]: the dialect of the lark package and of llguidance;
@@ -6,7 +7,23 @@
 //! - [`regex`]: a regular expression;
 //! - [`structural_tag`]: free text in which tags have formats of their own.
 //!
-//! A source that cannot be expressed is refused with its place; nesting has limits, so none is read by unbounded recursion.
+//! A source that cannot be expressed is refused with its place; nesting has limits, so none is read
+//! by unbounded recursion.
+//!
+//! # Invariants
+//! - A front end refuses what it cannot express, with the place; nothing of a grammar is left out
+//!   unless an option asks for it, and then it is reported. Sources are read without unbounded
+//!   recursion: nesting has a limit.
+//! - Front ends make a `Grammar` and nothing else; lexer, parser and masks know no syntax (their
+//!   crates do not depend on the front ends), but that the memory of names reads JSON strings.
+//!   Lexer and parser know no vocabulary.
+//!
+//! # Decisions
+//! - **JSON Schema by cases.** A schema becomes a union of sets of values, each of one type, with
+//!   negation pushed inwards, so that `not`, `oneOf` and `if` are exact. Only then are rules made,
+//!   and only of the goals that are reached. Nonterminals whose rules are equal are made one
+//!   (`sharing.rs`), so that alternatives which begin alike are one stack of the parser as long as
+//!   they do.
 #![forbid(unsafe_code)]
 
 mod catalog_references;

@@ -26,7 +26,8 @@ pub(crate) fn pieces(text: &str) -> Vec<TextPart<'_>> {
     pieces
 }
 
-/// The first part that is written as special tokens are: `<…>` without blanks, capitals in brackets, or between wide bars.
+/// The first part that is written as special tokens are: `<…>` without blanks, capitals in
+/// brackets, or between wide bars.
 fn name(text: &str) -> Option<(usize, usize)> {
     text.char_indices().find_map(|(start, first)| {
         let close = match first {

@@ -28,8 +28,8 @@ impl Default for RegexOptions {
     }
 }
 
-/// The grammar of the texts that `source` matches from beginning to end: one terminal, and the empty text if it
-/// is matched.
+/// The grammar of the texts that `source` matches from beginning to end: one terminal, and the
+/// empty text if it is matched.
 ///
 /// # Errors
 /// When the expression cannot be read in its dialect.
@@ -91,7 +91,8 @@ pub fn parse_with_warnings(
     Ok((builder.build(root, Lexing::Any), notes.into_iter().map(warning).collect()))
 }
 
-/// The expression, in its dialect, or in Python's where the crate `regex` refuses it; the error then is of the latter, which has a way out.
+/// The expression, in its dialect, or in Python's where the crate `regex` refuses it; the error
+/// then is of the latter, which has a way out.
 fn read(
     source: &str,
     &RegexOptions { dialect, flags }: &RegexOptions,

@@ -1,21 +1,26 @@
-//! Structural tags: free text in which a trigger begins a region that a schema or grammar holds, as XGrammar and vLLM take them.
+//! Structural tags: free text in which a trigger begins a region that a schema or grammar holds, as
+//! XGrammar and vLLM take them.
 //!
 //! ```json
 //! {"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": ["<function="], "tags": [
 //!     {"begin": "<function=get_time>", "content": {"type": "json_schema", "json_schema": {}}, "end": "</function>"}]}}
 //! ```
 //!
-//! A format is one of `const_string`, `json_schema`, `regex`, `grammar` (GBNF), `any_text`, `sequence`, `or`, `optional`, `star`, `plus`,
-//! `repeat`, `tag`, `triggered_tags`, `tags_with_separator`, `dispatch`, `token`, `exclude_token` and `any_tokens`; the older form with
-//! `structures` and `triggers` is read, too. A member that is null is as if it were not there; one that is not read is an error where it is
-//! misspelt, and a warning otherwise.
+//! A format is one of `const_string`, `json_schema`, `regex`, `grammar` (GBNF), `any_text`,
+//! `sequence`, `or`, `optional`, `star`, `plus`, `repeat`, `tag`, `triggered_tags`,
+//! `tags_with_separator`, `dispatch`, `token`, `exclude_token` and `any_tokens`; the older form
+//! with `structures` and `triggers` is read, too. A member that is null is as if it were not there;
+//! one that is not read is an error where it is misspelt, and a warning otherwise.
 //!
-//! Tools of a request are read the same way ([`parse_tools`]): a [`ToolFormat`] is data, the texts around a call.
+//! Tools of a request are read the same way ([`parse_tools`]): a [`ToolFormat`] is data, the texts
+//! around a call.
 //!
-//! A text that a format fixes and in which names such as `<tool_call>` or `[TOOL_CALLS]` stand may be written by these tokens, where
-//! the vocabulary has them as special ones, as well as by its characters.
+//! A text that a format fixes and in which names such as `<tool_call>` or `[TOOL_CALLS]` stand may
+//! be written by these tokens, where the vocabulary has them as special ones, as well as by its
+//! characters.
 //!
-//! Free text holds no trigger and not the end of the tag around it: each is found where it first stands.
+//! Free text holds no trigger and not the end of the tag around it: each is found where it first
+//! stands.
 
 mod answer;
 mod calls;
@@ -41,8 +46,8 @@ use crate::{Budget, Grammar};
 /// Reads a structural tag, the `format` of one, or a `response_format` that is one.
 ///
 /// # Errors
-/// The place and the rule that is broken: no JSON, a format that is not known, a tag without its trigger, a schema or grammar that
-/// is refused.
+/// The place and the rule that is broken: no JSON, a format that is not known, a tag without its
+/// trigger, a schema or grammar that is refused.
 pub fn parse(
     document: &str,
     options: &StructuralTagOptions,
@@ -63,12 +68,13 @@ pub fn parse_with_budget(
     made(&json, options, budget, |members| document::document(members, root))
 }
 
-/// The grammar of answers to a request with tools in a format: its tools, alone, in a list, or in a request with `tools`,
-/// `tool_choice`, `parallel_tool_calls` and the format of an answer without a call.
+/// The grammar of answers to a request with tools in a format: its tools, alone, in a list, or in a
+/// request with `tools`, `tool_choice`, `parallel_tool_calls` and the format of an answer without a
+/// call.
 ///
 /// # Errors
-/// When the document is none of these, a tool has no name, two have the same one, one is chosen that is not there, or a
-/// schema or grammar is refused; each at its place in the document.
+/// When the document is none of these, a tool has no name, two have the same one, one is chosen
+/// that is not there, or a schema or grammar is refused; each at its place in the document.
 pub fn parse_tools(
     request: &str,
     format: &ToolFormat,
@@ -78,7 +84,8 @@ pub fn parse_tools(
     read.map(|(grammar, _)| grammar)
 }
 
-/// [`parse_tools`], as long as the budget lasts and nobody calls it off; with what of it has no effect.
+/// [`parse_tools`], as long as the budget lasts and nobody calls it off; with what of it has no
+/// effect.
 ///
 /// # Errors
 /// As [`parse_tools`], and when the work is interrupted.
@@ -92,7 +99,8 @@ pub fn parse_tools_with_budget(
     made(&json, options, budget, |members| request::request(members, root, format))
 }
 
-/// Warnings about what in a request with tools has no effect; its schemas and grammars are not read.
+/// Warnings about what in a request with tools has no effect; its schemas and grammars are not
+/// read.
 ///
 /// # Errors
 /// As [`parse_tools`], but for schemas and grammars.
@@ -130,7 +138,8 @@ fn source(text: &str, budget: &mut Budget<'_>) -> Result<(Source, JsonId), Struc
     Ok((json, root))
 }
 
-/// True when a JSON document is a structural tag: by its type, or in the older form, which some clients write without.
+/// True when a JSON document is a structural tag: by its type, or in the older form, which some
+/// clients write without.
 pub fn is_structural_tag(document: &str) -> bool {
     let Ok((json, root)) = source(document, &mut Budget::unlimited()) else { return false };
     let members = members::Members::new(&json);

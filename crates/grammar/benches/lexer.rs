@@ -4,9 +4,10 @@
 //! cargo bench -p palmette-grammar --bench lexer
 //! ```
 //!
-//! Measured: [`Lexer::advance`] along a text whose transitions are known, beside a bare loop over a dense table (what
-//! an automaton that is built ahead could do); a fresh lexer that reads a string of at most 100,000 characters;
-//! making lexers of 10,000 literals in one terminal, and of 1,000 keywords beside names.
+//! Measured: [`Lexer::advance`] along a text whose transitions are known, beside a bare loop over a
+//! dense table (what an automaton that is built ahead could do); a fresh lexer that reads a string
+//! of at most 100,000 characters; making lexers of 10,000 literals in one terminal, and of 1,000
+//! keywords beside names.
 
 use divan::{Bencher, black_box, counter::BytesCount};
 use palmette_grammar::{

@@ -4,12 +4,14 @@
 //! cargo bench -p palmette-grammar --bench parser
 //! ```
 //!
-//! Measured: `build/…`, a [`Parser`] from a [`Grammar`]; `shift/…`, one terminal of a sentence; `accepts/…`, one question
-//! about one terminal, each terminal of the grammar in turn; `allowed/…`, the set of all that may follow.
+//! Measured: `build/…`, a [`Parser`] from a [`Grammar`]; `shift/…`, one terminal of a sentence;
+//! `accepts/…`, one question about one terminal, each terminal of the grammar in turn; `allowed/…`,
+//! the set of all that may follow.
 //!
-//! Data: `json` is the grammar of JSON over its lexemes. `objects` is that grammar, and as many rules more as the
-//! argument says, of objects with eight named members of which every other may be left out, each an object of a later rule or
-//! any value: what a JSON schema becomes. `ambiguous` is `E → E + E | x`.
+//! Data: `json` is the grammar of JSON over its lexemes. `objects` is that grammar, and as many
+//! rules more as the argument says, of objects with eight named members of which every other may be
+//! left out, each an object of a later rule or any value: what a JSON schema becomes. `ambiguous`
+//! is `E → E + E | x`.
 
 use divan::{Bencher, black_box};
 use palmette_grammar::{

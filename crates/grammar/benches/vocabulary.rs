@@ -1,4 +1,5 @@
-//! Time to make a vocabulary ready: loading `o200k_base` (200 thousand tokens) and building its trie.
+//! Time to make a vocabulary ready: loading `o200k_base` (200 thousand tokens) and building its
+//! trie.
 //!
 //! `cargo bench -p palmette-grammar --bench vocabulary`
 

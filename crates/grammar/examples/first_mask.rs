@@ -1,4 +1,5 @@
-//! The way from the text of a JSON Schema to its first mask, for `lab/timings/first_mask_walk.py`, which counts what it passes.
+//! The way from the text of a JSON Schema to its first mask, for `lab/timings/first_mask_walk.py`,
+//! which counts what it passes.
 
 use std::sync::Arc;
 

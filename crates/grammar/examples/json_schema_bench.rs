@@ -8,9 +8,8 @@
 //! json_schema_bench times FILE.jsonl [NAME]     how long the phases of compiling take, the best of five times
 //! ```
 //!
-//! `--order schema` fixes the order of properties, `--relax` lets go of what no grammar can express, `--strict` refuses
-//! all of it, `--list` prints
-//! every disagreement.
+//! `--order schema` fixes the order of properties, `--relax` lets go of what no grammar can
+//! express, `--strict` refuses all of it, `--list` prints every disagreement.
 #![allow(clippy::print_stdout)]
 
 // The tests read texts in the same way.
@@ -214,7 +213,8 @@ fn suite(folder: &Path, keyword: Option<&str>, list: bool, options: JsonSchemaOp
         println!("{name:40} {HEADER}");
         let mut total = Tally::default();
         for group in ["", "optional", "optional/format"] {
-            // The drafts leave it open whether formats are asserted: the tests of each have their own folder.
+            // The drafts leave it open whether formats are asserted: the tests of each have their
+            // own folder.
             options.formats = group == "optional/format";
             let folder = folder.join("tests").join(name).join(group);
             let Ok(entries) = fs::read_dir(&folder) else { continue };

@@ -1,13 +1,16 @@
-//! Hashes of masks along texts and random walks: two versions of the engine agree where their lines do.
+//! Hashes of masks along texts and random walks: two versions of the engine agree where their lines
+//! do.
 //!
 //! ```text
 //! mask_hashes [--vocab NAME|FILE] [--steps N] [--random N] [--engine automaton|walk] FILE...
 //! ```
 //!
-//! A file is one of JSON Schemas with instances (`.jsonl`: {"name", "schema", "tests": [{"data"}]}), a grammar of lark or GBNF, or
-//! one JSON Schema (`.json`). A grammar is followed along its instances' tokens and along walks that choose among the allowed
-//! tokens by a hash of the mask; the mask before each token goes into the grammar's hash, and a line has its name, the number of its
-//! masks and that hash. `--random` adds so many small random grammars, each over a vocabulary of its own.
+//! A file is one of JSON Schemas with instances (`.jsonl`: {"name", "schema", "tests":
+//! [{"data"}]}), a grammar of lark or GBNF, or one JSON Schema (`.json`). A grammar is followed
+//! along its instances' tokens and along walks that choose among the allowed tokens by a hash of
+//! the mask; the mask before each token goes into the grammar's hash, and a line has its name, the
+//! number of its masks and that hash. `--random` adds so many small random grammars, each over a
+//! vocabulary of its own.
 #![allow(clippy::print_stdout)]
 
 use std::path::{Path, PathBuf};

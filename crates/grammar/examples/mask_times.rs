@@ -4,10 +4,11 @@
 //! mask_times CASES.jsonl [--walks N] [--limit N] [--check N] [--ahead MS] [--slowest N] [--prepare]
 //! ```
 //!
-//! A line is a case as `palmette bench grammar --cases` reads it: {"name", "kind", "grammar", "texts": [{"valid", "tokens"}]},
-//! tokens being those of `o200k_base`; cases of another kind are left out. The first walk along a text is reported by
-//! itself, of the others the fastest time of each step. `--check` compares the masks of the first N steps of each
-//! text with those of a walk over the vocabulary, after the times are taken.
+//! A line is a case as `palmette bench grammar --cases` reads it: {"name", "kind", "grammar",
+//! "texts": [{"valid", "tokens"}]}, tokens being those of `o200k_base`; cases of another kind are
+//! left out. The first walk along a text is reported by itself, of the others the fastest time of
+//! each step. `--check` compares the masks of the first N steps of each text with those of a walk
+//! over the vocabulary, after the times are taken.
 #![allow(clippy::print_stdout)]
 
 use std::sync::Arc;

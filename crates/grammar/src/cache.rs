@@ -14,12 +14,13 @@ use palmette_grammar_syntax::json_schema::Warning;
 use crate::source::{GrammarSource, SourceError};
 use crate::{Budget, GrammarConstraint, Interrupted, Recognizer, RecognizerLimits, TokenError};
 
-/// Compiled grammars by content: by their [source](GrammarSource) and the [fingerprint](VocabularyFingerprint) of their
-/// vocabulary.
+/// Compiled grammars by content: by their [source](GrammarSource) and the
+/// [fingerprint](VocabularyFingerprint) of their vocabulary.
 ///
-/// Threads share it. The first to ask for a grammar compiles it, others who ask meanwhile wait for it, and nobody waits for
-/// another grammar. Grammars grow as they are used; when all of them exceed the limit, those that were not asked for longest
-/// are let go of. Whoever still has one keeps it.
+/// Threads share it. The first to ask for a grammar compiles it, others who ask meanwhile wait for
+/// it, and nobody waits for another grammar. Grammars grow as they are used; when all of them
+/// exceed the limit, those that were not asked for longest are let go of. Whoever still has one
+/// keeps it.
 #[derive(Debug)]
 pub struct GrammarCache {
     limits: CacheLimits,
@@ -56,7 +57,8 @@ pub struct CompiledGrammar {
 }
 
 impl CompiledGrammar {
-    /// Parts of the source that have no effect, and texts that contextual lexing takes from it, one sentence each.
+    /// Parts of the source that have no effect, and texts that contextual lexing takes from it, one
+    /// sentence each.
     pub fn notes(&self) -> Vec<String> {
         let warnings = self.warnings.iter().map(ToString::to_string);
         let dead_ends = self.constraint.recognizer().dead_end_notes().into_iter();
@@ -91,8 +93,8 @@ pub enum CacheOutcome {
     Waited,
     /// A grammar that was compiled, and is kept.
     Built,
-    /// A grammar that was compiled, but alone takes more than [all may](CacheLimits::max_bytes): it is not kept, and the next who asks
-    /// compiles it again.
+    /// A grammar that was compiled, but alone takes more than [all may](CacheLimits::max_bytes): it
+    /// is not kept, and the next who asks compiles it again.
     TooLarge {
         /// About how much it takes.
         bytes: usize,
@@ -186,7 +188,8 @@ struct Build {
 /// `None`: it was given up, so whoever waits tries again.
 type BuildResult = Option<Result<Arc<CompiledGrammar>, CacheError>>;
 
-/// Memory that the smallest grammar takes: first pieces of tables that grow by doubling, and the entry itself.
+/// Memory that the smallest grammar takes: first pieces of tables that grow by doubling, and the
+/// entry itself.
 const OF_EACH: usize = 16 << 10;
 
 /// Time between two looks of a waiting thread at its flag.
@@ -203,11 +206,13 @@ impl GrammarCache {
 
     /// The grammar of a source over a vocabulary.
     ///
-    /// `cancelled` calls off this question alone: if it is the one that compiles, another that waits goes on. A vocabulary that is
-    /// equal to one asked with before need not be the same object.
+    /// `cancelled` calls off this question alone: if it is the one that compiles, another that
+    /// waits goes on. A vocabulary that is equal to one asked with before need not be the same
+    /// object.
     ///
     /// # Errors
-    /// When the source is refused, the grammar exceeds a limit, or the flag was set. Errors are not kept.
+    /// When the source is refused, the grammar exceeds a limit, or the flag was set. Errors are not
+    /// kept.
     pub fn get(
         &self,
         source: &GrammarSource,
@@ -232,7 +237,8 @@ impl GrammarCache {
         }
     }
 
-    /// Looks at how large the grammars have become, and lets go of some if that is too much. Questions do so now and then.
+    /// Looks at how large the grammars have become, and lets go of some if that is too much.
+    /// Questions do so now and then.
     pub fn trim(&self) {
         let ready: Vec<_> =
             self.lock().ready().map(|(key, it)| (key.clone(), it.clone())).collect();
@@ -388,7 +394,8 @@ impl Contents {
         sizes.sum()
     }
 
-    /// Lets go of what was not asked for longest. Questions are counted, so no two were asked for at the same time.
+    /// Lets go of what was not asked for longest. Questions are counted, so no two were asked for
+    /// at the same time.
     fn evict(&mut self, max_bytes: usize) {
         let mut total = self.bytes();
         while total > max_bytes {

@@ -1,4 +1,5 @@
-//! Common JSON Schemas, whose residuals most schemas share: token effects computed for a vocabulary before any request.
+//! Common JSON Schemas, whose residuals most schemas share: token effects computed for a vocabulary
+//! before any request.
 
 use std::sync::Arc;
 

@@ -1,27 +1,30 @@
 //! Grammars as constraints: which tokens may follow so that the text can still become a sentence.
 //!
-//! A front end ([`frontends`]) reads a grammar as its author wrote it and makes a [`Grammar`]: rules over
-//! *terminals*, each with the texts it matches as a [`Regex`].
+//! A front end ([`frontends`]) reads a grammar as its author wrote it and makes a [`Grammar`]:
+//! rules over *terminals*, each with the texts it matches as a [`Regex`].
 //!
 //! # The language
-//! A text is in the language when it can be cut into *lexemes*, each matched by a terminal, such that the
-//! terminals, less the ignored ones, are a sentence of the rules. How it may be cut is the grammar's [`Lexing`]:
+//! A text is in the language when it can be cut into *lexemes*, each matched by a terminal, such
+//! that the terminals, less the ignored ones, are a sentence of the rules. How it may be cut is the
+//! grammar's [`Lexing`]:
 //!
 //! - [`Lexing::Any`]: in any way. The grammar then is a context-free grammar over characters.
-//! - [`Lexing::Contextual`]: each lexeme is the longest that any terminal matches at its place for which the parser's topmost
-//!   state has an action.
-//! - [`Lexing::Longest`]: each lexeme is the longest that any terminal matches at its place, as programming
-//!   languages are read.
+//! - [`Lexing::Contextual`]: each lexeme is the longest that any terminal matches at its place for
+//!   which the parser's topmost state has an action.
+//! - [`Lexing::Longest`]: each lexeme is the longest that any terminal matches at its place, as
+//!   programming languages are read.
 //!
-//! In both, of the terminals that match it, those of the highest priority count; at equal priority a
-//! [`TerminalKind::Literal`] goes before a [`TerminalKind::Pattern`] that is not ignored; if several are left, each may be
-//! meant. A terminal that would lose every one of its lexemes in this way loses none. A [`TerminalKind::Free`] terminal does
-//! not compete.
+//! In both, of the terminals that match it, those of the highest priority count; at equal priority
+//! a [`TerminalKind::Literal`] goes before a [`TerminalKind::Pattern`] that is not ignored; if
+//! several are left, each may be meant. A terminal that would lose every one of its lexemes in this
+//! way loses none. A [`TerminalKind::Free`] terminal does not compete.
 //!
-//! No lexeme is empty. A terminal's regex may match the empty text only for a front end to split it off.
+//! No lexeme is empty. A terminal's regex may match the empty text only for a front end to split it
+//! off.
 //!
 //! # Glossary
-//! Words of this crate, each for one idea, in code and documentation. The engine's are in *How masks work*, drawn.
+//! Words of this crate, each for one idea, in code and documentation. The engine's are in *How
+//! masks work*, drawn.
 //!
 //! | word | meaning |
 //! |---|---|
@@ -43,8 +46,9 @@
 //! | *budget* | bound on work, in steps that do not depend on a clock |
 //!
 //! # Use
-//! A [`Recognizer`] is a grammar made ready; [`PreparedVocabulary`] a vocabulary, made ready once for all
-//! grammars. Both together are a [`GrammarConstraint`], whose states are small: one for each text being written.
+//! A [`Recognizer`] is a grammar made ready; [`PreparedVocabulary`] a vocabulary, made ready once
+//! for all grammars. Both together are a [`GrammarConstraint`], whose states are small: one for
+//! each text being written.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -74,18 +78,30 @@
 //! ```
 //!
 //! # In a server
-//! - [`GrammarCache`]: compiled grammars by their [`GrammarSource`] and vocabulary; one thread compiles, others wait.
+//! - [`GrammarCache`]: compiled grammars by their [`GrammarSource`] and vocabulary; one thread
+//!   compiles, others wait.
 //! - [`BatchFiller`]: the masks of a batch on several threads, each row of its own grammar.
 //! - [`GrammarConstraint::mask`]: a mask by reference and [number](MaskId) instead of a copy.
 //! - [`MaskBudget`]: limits on the work of one mask, and a flag that calls it off.
-//! - [`GrammarConstraint::precompute`] and [`precompute_in_background`](GrammarConstraint::precompute_in_background): masks
-//!   computed while a prompt is read.
+//! - [`GrammarConstraint::precompute`] and
+//!   [`precompute_in_background`](GrammarConstraint::precompute_in_background): masks computed
+//!   while a prompt is read.
 //! - [`GrammarConstraint::save`] and [`SavedGrammar`]: a compiled grammar with its masks as a file.
 //!
 //! # Crates
-//! This one is the facade: [`GrammarConstraint`], its cache, batches and files. Below it, each with an introduction of its own:
-//! `palmette-grammar-regex` (expressions, derivatives) ← `palmette-grammar-parser` (grammar, lexer, LR, GLR, recognizer) ← `palmette-grammar-masks` (engines);
-//! `palmette-grammar-syntax` makes grammars beside. What a user of constraints needs of them is exported here.
+//! This one is the facade: [`GrammarConstraint`], its cache, batches and files. Below it, each with
+//! an introduction of its own: `palmette-grammar-regex` (expressions, derivatives) ←
+//! `palmette-grammar-parser` (grammar, lexer, LR, GLR, recognizer) ← `palmette-grammar-masks`
+//! (engines); `palmette-grammar-syntax` makes grammars beside. What a user of constraints needs of
+//! them is exported here.
+//!
+//! # Invariants
+//! - `palmette-grammar` and `palmette-catalog` do not know each other; what they share is
+//!   `Constraint`, in `palmette-core`. Nor does `palmette-bench` know grammars: whoever measures
+//!   one tells it how to compile (`Compile`).
+//! - So it is with a file of a compiled grammar, of which everything is checked. One that was made
+//!   by hand may have wrong masks. One whose parser would have other states now loses its nodes,
+//!   and says so.
 #![forbid(unsafe_code)]
 
 mod cache;

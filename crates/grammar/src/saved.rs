@@ -1,9 +1,11 @@
 //! Compiled grammars as files.
 //!
-//! A file holds the grammar's [source](GrammarSource) and what its masks took long to compute: the nodes of the
-//! [stack automaton](palmette_grammar_masks::MaskAutomaton) with their masks. The grammar is compiled again from its source when a file is opened,
-//! in milliseconds, so a file depends on no detail of the program but the numbers of the parser's states; these are compared, and where
-//! another version of the program makes other tables, the nodes are left out and found again when they are needed.
+//! A file holds the grammar's [source](GrammarSource) and what its masks took long to compute: the
+//! nodes of the [stack automaton](palmette_grammar_masks::MaskAutomaton) with their masks. The
+//! grammar is compiled again from its source when a file is opened, in milliseconds, so a file
+//! depends on no detail of the program but the numbers of the parser's states; these are compared,
+//! and where another version of the program makes other tables, the nodes are left out and found
+//! again when they are needed.
 //!
 //! # Format
 //! A [file of sections](palmette_mapped), little-endian:
@@ -19,8 +21,8 @@
 //!
 //! Limits of front ends are not in it: a source is read within the default ones.
 //!
-//! Every number is checked when a file is opened. Whoever can write a file decides what its masks allow, as with any program; but
-//! no file makes its reader do more than give wrong masks.
+//! Every number is checked when a file is opened. Whoever can write a file decides what its masks
+//! allow, as with any program; but no file makes its reader do more than give wrong masks.
 
 use std::io;
 use std::path::Path;
@@ -89,8 +91,8 @@ pub struct Reopened {
     pub constraint: GrammarConstraint,
     /// Parts of the source without effect.
     pub warnings: Vec<Warning>,
-    /// Number of nodes that the stack automaton has from its file; `None` where they are of another version of the program
-    /// and were left out.
+    /// Number of nodes that the stack automaton has from its file; `None` where they are of another
+    /// version of the program and were left out.
     pub nodes: Option<usize>,
 }
 
@@ -147,7 +149,8 @@ impl From<FormatError> for ReopenError {
 }
 
 impl GrammarConstraint {
-    /// Writes the grammar with what is known of its masks, replacing the file whole or not at all. `source` is what it was made of.
+    /// Writes the grammar with what is known of its masks, replacing the file whole or not at all.
+    /// `source` is what it was made of.
     ///
     /// # Errors
     /// When the folder cannot be written to, or the source does not give this grammar.
@@ -260,11 +263,12 @@ impl SavedGrammar {
         self.vocabulary
     }
 
-    /// Makes the grammar ready. Its masks are those of the grammar compiled anew, and it goes on finding out others.
+    /// Makes the grammar ready. Its masks are those of the grammar compiled anew, and it goes on
+    /// finding out others.
     ///
     /// # Errors
-    /// When the vocabulary is another one, the contents are not sound, a limit is exceeded, the budget is used up or
-    /// the compilation is cancelled.
+    /// When the vocabulary is another one, the contents are not sound, a limit is exceeded, the
+    /// budget is used up or the compilation is cancelled.
     pub fn compile(
         &self,
         vocabulary: &Arc<PreparedVocabulary>,
@@ -374,7 +378,8 @@ fn malformed<T>(message: impl Into<String>) -> Result<T, ReopenError> {
     Err(ReopenError::Malformed(message.into()))
 }
 
-/// Meaning of the numbers of the parser's states and contexts, as a hash that is the same on every machine.
+/// Meaning of the numbers of the parser's states and contexts, as a hash that is the same on every
+/// machine.
 fn tables_hash(recognizer: &Recognizer) -> u64 {
     let tables = recognizer.parser().tables();
     let mut hasher = xxhash_rust::xxh3::Xxh3::new();

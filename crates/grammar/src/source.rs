@@ -8,7 +8,8 @@ use crate::{Budget, Grammar, Interrupted};
 
 /// A text that a front end reads, and how: all that a [`Grammar`] depends on.
 ///
-/// Equal sources make equal grammars, so a source is what a [`GrammarCache`](crate::GrammarCache) knows them by.
+/// Equal sources make equal grammars, so a source is what a [`GrammarCache`](crate::GrammarCache)
+/// knows them by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum GrammarSource {
@@ -115,7 +116,8 @@ impl GrammarSource {
     /// [`parse`](Self::parse) within a budget of work.
     ///
     /// # Errors
-    /// When the front end refuses it, the budget is used up, or the work is called off ([`SourceError::interrupted`]).
+    /// When the front end refuses it, the budget is used up, or the work is called off
+    /// ([`SourceError::interrupted`]).
     pub fn parse_with_budget(
         &self,
         budget: &mut Budget<'_>,

@@ -40,7 +40,8 @@ fn tokens(text: &str) -> Vec<TokenId> {
     tokens
 }
 
-/// Follows a text and takes it back, twice; counts the allocations of all commits of the first time and of the second.
+/// Follows a text and takes it back, twice; counts the allocations of all commits of the first time
+/// and of the second.
 #[track_caller]
 fn follow_twice(constraint: &GrammarConstraint, text: &str) -> [u64; 2] {
     let mut row = vec![0; mask::num_words(constraint.num_tokens())];
@@ -74,7 +75,8 @@ fn a_warm_commit_allocates_nothing() {
     ] {
         let [first, second] = follow_twice(&constraint, text);
         assert!(first > 50, "the counter sees what it is there to see");
-        // The state's own list of where it was grows by chunks, of which taking it all back left the first.
+        // The state's own list of where it was grows by chunks, of which taking it all back left
+        // the first.
         let chunks = [4, 12, 28, 60, 124].iter().filter(|&&begin| begin < tokens(text).len());
         assert_eq!(second, 2 * chunks.count() as u64, "allocations of the second walk");
     }

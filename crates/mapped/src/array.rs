@@ -90,10 +90,10 @@ impl<T: Pod + fmt::Debug> fmt::Debug for Array<T> {
     }
 }
 
-/// A copy that begins with a page, in large pages where there are enough bytes for one: rows of masks
-/// then lie in whole cache lines, and reading here and there does not wait for page tables too (140
-/// reads at random from 512 MB, cold, took 6.3 us instead of 11.3). `None` for small arrays, and where
-/// the system has no such memory to give.
+/// A copy that begins with a page, in large pages where there are enough bytes for one: rows of
+/// masks then lie in whole cache lines, and reading here and there does not wait for page tables
+/// too (140 reads at random from 512 MB, cold, took 6.3 us instead of 11.3). `None` for small
+/// arrays, and where the system has no such memory to give.
 fn paged_copy(bytes: &[u8]) -> Option<Bytes> {
     const MIN_BYTES: usize = 64 << 10;
     if bytes.len() < MIN_BYTES {

@@ -47,8 +47,8 @@ fn without_links(path: &Path) -> io::Result<PathBuf> {
 /// Beginning of the names of temporary files.
 const TEMPORARY: &str = ".tmp";
 
-/// Removes the temporary files of [`write_atomically`] in a folder, which a process that was killed left; returns their number. Only
-/// where nobody writes into the folder.
+/// Removes the temporary files of [`write_atomically`] in a folder, which a process that was killed
+/// left; returns their number. Only where nobody writes into the folder.
 ///
 /// # Errors
 /// When the folder cannot be read or a file cannot be removed.

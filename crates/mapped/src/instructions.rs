@@ -4,14 +4,14 @@
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
 
-/// Runs `work` compiled with the instructions that count and find bits, where the processor has them; as it
-/// is where it does not. What it returns is the same.
+/// Runs `work` compiled with the instructions that count and find bits, where the processor has
+/// them; as it is where it does not. What it returns is the same.
 ///
-/// Only what is inlined into `work` is compiled anew: write it `#[inline(always)] || …`, and mark what it
-/// calls and what counts bits so too.
+/// Only what is inlined into `work` is compiled anew: write it `#[inline(always)] || …`, and mark
+/// what it calls and what counts bits so too.
 ///
-/// Cost: asking once whether there are such instructions, a load and a comparison; and a second copy of the
-/// code, so it is for loops.
+/// Cost: asking once whether there are such instructions, a load and a comparison; and a second
+/// copy of the code, so it is for loops.
 #[inline(always)]
 pub fn with_bit_instructions<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
@@ -34,8 +34,9 @@ fn compiled_for_bits<R>(work: impl FnOnce() -> R) -> R {
 
 /// The bit of the one numbered `index` from 0 in `word`, which has more ones than that.
 ///
-/// PERF: one instruction that few programs use, where it takes a few cycles: with it the third code of `palmette-catalog-live`'s bench
-/// `segments`, on an AMD EPYC (Zen 5), over one segment went from 12.3 us to 11.4. Within [`with_bit_instructions`] it is not a call.
+/// PERF: one instruction that few programs use, where it takes a few cycles: with it the third code
+/// of `palmette-catalog-live`'s bench `segments`, on an AMD EPYC (Zen 5), over one segment went
+/// from 12.3 us to 11.4. Within [`with_bit_instructions`] it is not a call.
 #[inline(always)]
 pub fn nth_one(word: u64, index: u32) -> u32 {
     #[cfg(target_arch = "x86_64")]

@@ -1,9 +1,10 @@
-//! Arrays that own their memory or lie in a mapped file, the checked file that holds them, and sets of ranks.
+//! Arrays that own their memory or lie in a mapped file, the checked file that holds them, and sets
+//! of ranks.
 //!
 //! An [`Array`] is a frozen slice of plain numbers; whether it came from a `Vec` or from a file is
 //! not seen by its readers. [`SectionsOut`] collects the bytes of arrays and writes them to a file
-//! at once, [`SectionsIn`] opens such a file without parsing it and hands the arrays out again. Arrays are often in the order
-//! of some ranks; a [`RankSet`] names some of them.
+//! at once, [`SectionsIn`] opens such a file without parsing it and hands the arrays out again.
+//! Arrays are often in the order of some ranks; a [`RankSet`] names some of them.
 //!
 //! ```
 //! use palmette_mapped::{Array, Check, Format, SectionsIn, SectionsOut};

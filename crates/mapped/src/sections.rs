@@ -3,9 +3,10 @@
 //! Little-endian throughout. A header of 64 bytes: magic (8 bytes), format version (u32), number of
 //! sections (u32), length of the file (u64), CRC-32 of header (with 0 in this field) and table
 //! (u32), bytes of a block (u32), zeros. The table, 32 bytes a section: where it begins (u64), its
-//! length in bytes (u64), its CRC-32 (u32), zeros; then the CRC-32 of every block (u32) of each section
-//! that is longer than a block, so that damage has a place. Then the sections in order, each at the next
-//! multiple of 64 bytes, zeros between. Files with 0 bytes a block have no sums of blocks.
+//! length in bytes (u64), its CRC-32 (u32), zeros; then the CRC-32 of every block (u32) of each
+//! section that is longer than a block, so that damage has a place. Then the sections in order,
+//! each at the next multiple of 64 bytes, zeros between. Files with 0 bytes a block have no sums of
+//! blocks.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -45,11 +46,11 @@ pub enum Check {
     /// Header, table and lengths: a few microseconds whatever the size. For files that were checked
     /// whole before, by whoever wrote or received them.
     Frame,
-    /// All of [`Frame`](Self::Frame), then every checksum: the bytes are those that were written. It reads the whole
-    /// file, side by side on all threads.
+    /// All of [`Frame`](Self::Frame), then every checksum: the bytes are those that were written.
+    /// It reads the whole file, side by side on all threads.
     Sums,
-    /// All of [`Sums`](Self::Sums), and callers add what they know of the contents: for files that may have been made by
-    /// somebody else.
+    /// All of [`Sums`](Self::Sums), and callers add what they know of the contents: for files that
+    /// may have been made by somebody else.
     #[default]
     Whole,
 }
@@ -221,9 +222,9 @@ impl SectionsIn {
         Ok(Self::from_bytes(map(&file)?, format, check)?)
     }
 
-    /// Checks the bytes of a file, in this order: magic, header, version, length, number of sections,
-    /// checksum of header and table, place of every section; and unless it is [`Check::Frame`] the zeros
-    /// between sections, then every checksum.
+    /// Checks the bytes of a file, in this order: magic, header, version, length, number of
+    /// sections, checksum of header and table, place of every section; and unless it is
+    /// [`Check::Frame`] the zeros between sections, then every checksum.
     ///
     /// # Errors
     /// Names the first check that fails.
@@ -231,7 +232,8 @@ impl SectionsIn {
         parse(bytes, format, check).map_err(|kind| FormatError { kind })
     }
 
-    /// Verifies every checksum, now: of a mapped file the bytes may have changed since it was opened.
+    /// Verifies every checksum, now: of a mapped file the bytes may have changed since it was
+    /// opened.
     ///
     /// # Errors
     /// Names the first block that is not what was written.

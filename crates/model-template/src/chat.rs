@@ -21,9 +21,11 @@ pub struct Chat<'a> {
     pub tools: Option<&'a Value>,
     /// Ends the text where the assistant begins to speak.
     pub add_generation_prompt: bool,
-    /// Further variables, such as `enable_thinking`; they take the place of the tokenizer's of the same name.
+    /// Further variables, such as `enable_thinking`; they take the place of the tokenizer's of the
+    /// same name.
     pub extra: Option<&'a Map<String, Value>>,
-    /// The time, in seconds since 1970, for templates that print the date. Without it these fail: no clock is read here.
+    /// The time, in seconds since 1970, for templates that print the date. Without it these fail:
+    /// no clock is read here.
     pub now: Option<i64>,
 }
 
@@ -36,7 +38,8 @@ impl<'a> Chat<'a> {
 
 /// The template of conversations of one model, with its special tokens.
 ///
-/// Frozen and shared between threads. Rendered as transformers' `apply_chat_template(…, tokenize=False)` does.
+/// Frozen and shared between threads. Rendered as transformers' `apply_chat_template(…,
+/// tokenize=False)` does.
 pub struct ChatTemplate {
     env: Environment<'static>,
     special_tokens: BTreeMap<String, String>,
@@ -54,12 +57,14 @@ impl fmt::Debug for ChatTemplate {
 }
 
 impl ChatTemplate {
-    /// Reads the template of a model's directory: `chat_template.jinja`, else `chat_template` of `tokenizer_config.json`, a text or a
-    /// list of named ones, of which `default` is taken, and `tool_use` where there are tools. The special tokens are those of
-    /// `tokenizer_config.json` and `special_tokens_map.json`.
+    /// Reads the template of a model's directory: `chat_template.jinja`, else `chat_template` of
+    /// `tokenizer_config.json`, a text or a list of named ones, of which `default` is taken, and
+    /// `tool_use` where there are tools. The special tokens are those of `tokenizer_config.json`
+    /// and `special_tokens_map.json`.
     ///
     /// # Errors
-    /// When there is none ([`is_missing`](TemplateError::is_missing)), a file cannot be read, or a text is no Jinja.
+    /// When there is none ([`is_missing`](TemplateError::is_missing)), a file cannot be read, or a
+    /// text is no Jinja.
     pub fn from_directory(dir: &Path) -> Result<Self, TemplateError> {
         let config = read_object(&dir.join("tokenizer_config.json"))?.unwrap_or_default();
         let path = dir.join("chat_template.jinja");
@@ -117,7 +122,8 @@ impl ChatTemplate {
         &self.special_tokens
     }
 
-    /// The templates' texts, one after another: what a model writes around calls of tools shows in them.
+    /// The templates' texts, one after another: what a model writes around calls of tools shows in
+    /// them.
     pub fn source(&self) -> String {
         self.env.templates().map(|(_, template)| template.source().to_owned()).collect()
     }
@@ -135,10 +141,12 @@ impl ChatTemplate {
         self.env.templates().any(|(_, template)| stands(template.source()))
     }
 
-    /// The text of a conversation. Its special tokens stand in it as text: it is to be tokenized without others being added.
+    /// The text of a conversation. Its special tokens stand in it as text: it is to be tokenized
+    /// without others being added.
     ///
     /// # Errors
-    /// When the template refuses the conversation ([`raised`](TemplateError::raised)), fails, or takes too many steps.
+    /// When the template refuses the conversation ([`raised`](TemplateError::raised)), fails, or
+    /// takes too many steps.
     pub fn render(&self, chat: &Chat<'_>) -> Result<String, TemplateError> {
         let mut variables: BTreeMap<&str, Jinja> = BTreeMap::new();
         for (name, token) in &self.special_tokens {
@@ -163,8 +171,9 @@ impl ChatTemplate {
     }
 }
 
-/// The special tokens of a model's directory by the names of their variables, `bos_token`, `eos_token`, …: the entries `…_token` of
-/// `special_tokens_map.json` and `tokenizer_config.json`, of which the latter goes before.
+/// The special tokens of a model's directory by the names of their variables, `bos_token`,
+/// `eos_token`, …: the entries `…_token` of `special_tokens_map.json` and `tokenizer_config.json`,
+/// of which the latter goes before.
 ///
 /// # Errors
 /// When a file is no JSON object. One that is not there has none.

@@ -1,9 +1,11 @@
-//! Errors of templates: files that cannot be read, texts that are no templates, and renderings that fail.
+//! Errors of templates: files that cannot be read, texts that are no templates, and renderings that
+//! fail.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// A template that cannot be had or rendered; the message names the file or the place in the template, and the reason.
+/// A template that cannot be had or rendered; the message names the file or the place in the
+/// template, and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct TemplateError(#[from] Kind);
@@ -55,7 +57,8 @@ impl TemplateError {
         matches!(self.0, Kind::Missing { .. })
     }
 
-    /// The template's own words where it called `raise_exception`, such as one that takes no system message.
+    /// The template's own words where it called `raise_exception`, such as one that takes no system
+    /// message.
     pub fn raised(&self) -> Option<&str> {
         match &self.0 {
             Kind::Raised { message } => Some(message),

@@ -1,6 +1,8 @@
-//! The tags `generation` and `endgeneration`, which mark for training what an assistant said, as blocks that change nothing.
+//! The tags `generation` and `endgeneration`, which mark for training what an assistant said, as
+//! blocks that change nothing.
 
-/// A template without these tags: `{% if true %}` and `{% endif %}` stand in their places, with the tags' signs for white space.
+/// A template without these tags: `{% if true %}` and `{% endif %}` stand in their places, with the
+/// tags' signs for white space.
 pub(crate) fn without(source: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(source.len()), source);
     while let Some(at) = rest.find("{%") {

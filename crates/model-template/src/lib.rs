@@ -1,13 +1,15 @@
 //! Jinja templates of prompts and chats, rendered as transformers renders them.
 //!
-//! A [`ChatTemplate`] is the one that a model's directory carries for conversations (`chat_template.jinja`, or
-//! `chat_template` of `tokenizer_config.json`), and makes one text of a list of messages. A [`TextTemplate`] is a text with
-//! placeholders that says which [variables](TextTemplate::variables) it reads.
+//! A [`ChatTemplate`] is the one that a model's directory carries for conversations
+//! (`chat_template.jinja`, or `chat_template` of `tokenizer_config.json`), and makes one text of a
+//! list of messages. A [`TextTemplate`] is a text with placeholders that says which
+//! [variables](TextTemplate::variables) it reads.
 //!
-//! Both are run by `minijinja` with what transformers adds to Jinja: `raise_exception`, `strftime_now`, `tojson` with Python's
-//! blanks, loop controls, and the methods of Python's strings, lists and dictionaries. A template comes with a model and is not
-//! trusted: it reaches neither files nor the clock (the caller gives [the time](Chat::now)), and its steps are counted, so that none
-//! runs for ever.
+//! Both are run by `minijinja` with what transformers adds to Jinja: `raise_exception`,
+//! `strftime_now`, `tojson` with Python's blanks, loop controls, and the methods of Python's
+//! strings, lists and dictionaries. A template comes with a model and is not trusted: it reaches
+//! neither files nor the clock (the caller gives [the time](Chat::now)), and its steps are counted,
+//! so that none runs for ever.
 //!
 //! ```
 //! use palmette_model_template::{Chat, ChatTemplate};

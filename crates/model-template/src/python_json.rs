@@ -1,4 +1,5 @@
-//! JSON as Python's `json.dumps` writes it: a blank after commas and colons, and characters as they are.
+//! JSON as Python's `json.dumps` writes it: a blank after commas and colons, and characters as they
+//! are.
 
 use std::io;
 

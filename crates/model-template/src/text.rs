@@ -13,7 +13,8 @@ use crate::error::TemplateError;
 
 /// A text with placeholders, in Jinja: `The user bought {{ history | join(", ") }}.`
 ///
-/// Every character counts, those beside blocks and the last line's end included; printing a variable that there is not is an error.
+/// Every character counts, those beside blocks and the last line's end included; printing a
+/// variable that there is not is an error.
 pub struct TextTemplate {
     env: Environment<'static>,
     variables: BTreeSet<String>,
@@ -44,7 +45,8 @@ impl TextTemplate {
         Ok(Self { env, variables })
     }
 
-    /// The variables that it may read, with their fields: `history`, `user.age`. Some may be read only on one way through.
+    /// The variables that it may read, with their fields: `history`, `user.age`. Some may be read
+    /// only on one way through.
     pub fn variables(&self) -> &BTreeSet<String> {
         &self.variables
     }
@@ -52,7 +54,8 @@ impl TextTemplate {
     /// The text for these variables.
     ///
     /// # Errors
-    /// When a variable is printed that there is not, a function fails, or the template takes too many steps.
+    /// When a variable is printed that there is not, a function fails, or the template takes too
+    /// many steps.
     pub fn render(&self, variables: &Variables) -> Result<String, TemplateError> {
         let template = self.env.get_template(NAME);
         let text = template.and_then(|template| template.render(&variables.0));
@@ -64,7 +67,8 @@ impl TextTemplate {
 #[derive(Clone, Debug, Default)]
 pub struct Variables(BTreeMap<String, Value>);
 
-/// A value that prints as a text and has fields: an item of a history prints as its semantic ID and has a title.
+/// A value that prints as a text and has fields: an item of a history prints as its semantic ID and
+/// has a title.
 #[derive(Clone, Debug, Default)]
 pub struct Printed {
     /// Text as which it prints.

@@ -1,17 +1,19 @@
-//! What does it cost when beams fork: to remember ancestors, to move keys and values in place, or to copy them?
+//! What does it cost when beams fork: to remember ancestors, to move keys and values in place, or
+//! to copy them?
 //!
 //! ```text
 //! cargo bench -p palmette-model --bench fork
 //! ```
 //!
-//! Measured, for one earlier token of each beam, at the shape of 10 million parameters that `palmette bench recommend`
-//! takes (6 layers of 2 x 2 heads of 64 values, 6 KiB a slot):
+//! Measured, for one earlier token of each beam, at the shape of 10 million parameters that
+//! `palmette bench recommend` takes (6 layers of 2 x 2 heads of 64 values, 6 KiB a slot):
 //! - `remembered`: what the session does, a number a beam;
-//! - `moved_in_place`: xGR's two directions (arXiv 2512.11529, §5.1), with the parents in order, as it needs them;
+//! - `moved_in_place`: xGR's two directions (arXiv 2512.11529, §5.1), with the parents in order, as
+//!   it needs them;
 //! - `copied`: into a second buffer, which is kept.
 //!
-//! Data: a fixed draw of parents, ascending, of which about one beam in three has no child. Moving and copying must agree before
-//! anything is timed.
+//! Data: a fixed draw of parents, ascending, of which about one beam in three has no child. Moving
+//! and copying must agree before anything is timed.
 
 use divan::{Bencher, black_box};
 use palmette_testkit::beam_slots;

@@ -1,4 +1,5 @@
-//! From what size of model on does it pay to compute the next tokens of several sequences in one pass?
+//! From what size of model on does it pay to compute the next tokens of several sequences in one
+//! pass?
 //!
 //! ```text
 //! cargo bench -p palmette-model --bench sequences
@@ -8,8 +9,9 @@
 //! - `together`: in one pass of R rows, each weight read once;
 //! - `apart`: in R passes of one row.
 //!
-//! Models have made-up weights, since time does not depend on them: of 1, 10 and 135 million parameters (the last in the shape of
-//! SmolLM2-135M), in f32. Compare the two at the same rows; docs/benchmarks.md has the ratios.
+//! Models have made-up weights, since time does not depend on them: of 1, 10 and 135 million
+//! parameters (the last in the shape of SmolLM2-135M), in f32. Compare the two at the same rows;
+//! docs/benchmarks.md has the ratios.
 
 use std::sync::Arc;
 

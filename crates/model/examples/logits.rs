@@ -4,9 +4,10 @@
 //! cargo run --release -p palmette-model --example logits -- MODEL_DIRECTORY < requests.jsonl
 //! ```
 //!
-//! A request is a line of JSON, `{"prompt": [tokens], "continuations": [[tokens], ..]}`, continuations of one length. The
-//! answer is a line too: `{"prompt": [[V logits] a position], "beams": [[[V logits] a token] a continuation]}`. Prompts are
-//! read at once; continuations are the beams of one search after it. `lab/checks/models/logits.py` asks this.
+//! A request is a line of JSON, `{"prompt": [tokens], "continuations": [[tokens], ..]}`,
+//! continuations of one length. The answer is a line too: `{"prompt": [[V logits] a position],
+//! "beams": [[[V logits] a token] a continuation]}`. Prompts are read at once; continuations are
+//! the beams of one search after it. `lab/checks/models/logits.py` asks this.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use std::error::Error;

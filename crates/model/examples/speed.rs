@@ -1,15 +1,18 @@
-//! Times a model of made-up weights: reading a prompt, then a token at a time, of one sequence or of beams.
+//! Times a model of made-up weights: reading a prompt, then a token at a time, of one sequence or
+//! of beams.
 //!
 //! ```text
 //! cargo run --release -p palmette-model --example speed -- CONFIG FORMAT THREADS PROMPT TOKENS REPEAT [BEAMS COLUMNS]
 //! ```
 //!
 //! CONFIG is a `config.json`, FORMAT one of f32, bf16, int8, and bf16+int8: a checkpoint stored as
-//! bfloat16 under int8. With BEAMS each of the TOKENS is a pass over so many beams, of whose logits COLUMNS are computed.
+//! bfloat16 under int8. With BEAMS each of the TOKENS is a pass over so many beams, of whose logits
+//! COLUMNS are computed.
 //!
-//! Prints one line of JSON: medians over the repetitions, by the clock and, with one thread on Linux, by the processor
-//! time, which says more on a machine that does other things beside; the bytes of the weights; and how fast as many threads
-//! read memory, which bounds the time of a token: all weights are read for each. `lab/checks/models/speed.py` asks this.
+//! Prints one line of JSON: medians over the repetitions, by the clock and, with one thread on
+//! Linux, by the processor time, which says more on a machine that does other things beside; the
+//! bytes of the weights; and how fast as many threads read memory, which bounds the time of a
+//! token: all weights are read for each. `lab/checks/models/speed.py` asks this.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use std::error::Error;

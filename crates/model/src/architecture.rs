@@ -1,7 +1,8 @@
 //! A table of the differences between the models that are computed, and one row of it as a value.
 //!
-//! Everything else is the same in all of them: RMS norms before attention and before the feed-forward part, grouped-query
-//! attention. Decoders alone also have rotary positions on queries and keys, and a gated feed-forward part.
+//! Everything else is the same in all of them: RMS norms before attention and before the
+//! feed-forward part, grouped-query attention. Decoders alone also have rotary positions on queries
+//! and keys, and a gated feed-forward part.
 //!
 //! | `model_type` | norms of q and k | biases | norms after a part | norm weight | embedding × | gate | scores ÷ √ | sliding window |
 //! |---|---|---|---|---|---|---|---|---|
@@ -11,11 +12,11 @@
 //! | `mistral` | no | none | no | w | 1 | SiLU | C | `sliding_window`: all layers |
 //! | `gemma3_text` | yes | `attention_bias`: q k v o | yes | 1 + w | √D | tanh GELU | `query_pre_attn_scalar` | all but every `sliding_window_pattern`th layer, with rotary positions of their own |
 //!
-//! `layer_types`, where it stands, says which layers have the window. Rotary wavelengths may be stretched in all of them
-//! ([`RopeScaling`](crate::RopeScaling)).
+//! `layer_types`, where it stands, says which layers have the window. Rotary wavelengths may be
+//! stretched in all of them ([`RopeScaling`](crate::RopeScaling)).
 //!
-//! Encoder–decoders have an [encoder](Encoder), cross-attention in each decoder layer, [relative positions](RelativePositions),
-//! and no factor of scores:
+//! Encoder–decoders have an [encoder](Encoder), cross-attention in each decoder layer, [relative
+//! positions](RelativePositions), and no factor of scores:
 //!
 //! | `model_type` | biases of distances | feed-forward part, by `feed_forward_proj` | logits × |
 //! |---|---|---|---|
@@ -23,9 +24,10 @@
 //! | `mt5` | the first layer's in all | gated tanh GELU | 1 (tied by transformers 4: 1 / √D) |
 //! | `umt5` | each layer its own | gated tanh GELU | as `t5` |
 //!
-//! Layers take the differences as data: a tensor that is there or not, a factor, a window. So a model that lacks one does
-//! nothing for it, and a further decoder of this kind is a row here and the names of its tensors in `weights.rs`, a further
-//! encoder–decoder those in `encoder_decoder/weights.rs`.
+//! Layers take the differences as data: a tensor that is there or not, a factor, a window. So a
+//! model that lacks one does nothing for it, and a further decoder of this kind is a row here and
+//! the names of its tensors in `weights.rs`, a further encoder–decoder those in
+//! `encoder_decoder/weights.rs`.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +41,8 @@ use crate::rotary::{Rope, RopeScaling};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Architecture {
-    /// The `model_type` that it was read as: for messages and for writing it; computing looks at the other fields.
+    /// The `model_type` that it was read as: for messages and for writing it; computing looks at
+    /// the other fields.
     pub family: Family,
     /// RMS norms of every head of queries and of keys.
     pub query_key_norms: bool,
@@ -186,7 +189,8 @@ impl Architecture {
         1 + usize::from(own)
     }
 
-    /// Checks that an encoder comes with what encoder–decoders have, and with nothing that only decoders alone do.
+    /// Checks that an encoder comes with what encoder–decoders have, and with nothing that only
+    /// decoders alone do.
     fn check_encoder(&self) -> Result<(), String> {
         if self.encoder.is_some() != self.relative_positions.is_some() {
             return Err("an encoder comes with relative positions, and they with one".into());

@@ -1,14 +1,16 @@
 //! Attention over a prompt that all beams share and over each beam's own tokens.
 //!
-//! Letters: H query heads, G key/value heads, C values a head, T prompt tokens, R rows (prompt positions or beams).
+//! Letters: H query heads, G key/value heads, C values a head, T prompt tokens, R rows (prompt
+//! positions or beams).
 //!
-//! In a layer with a sliding window a row sees the last `window` positions, its own included. Products begin at the panel
-//! of keys in which the first row's window does, so that their cost is the window's and not the prompt's; what a row
-//! does not see before that gets the weight 0.
+//! In a layer with a sliding window a row sees the last `window` positions, its own included.
+//! Products begin at the panel of keys in which the first row's window does, so that their cost is
+//! the window's and not the prompt's; what a row does not see before that gets the weight 0.
 //!
-//! The prompt's part is a matrix product over the rows of a head, so that each prompt key is read once for many beams;
-//! the own part is a few short products a beam. Source: xGR, arXiv 2512.11529, §5.2. We differ: both stages write into
-//! one row of scores and share its maximum and sum, which is what merging by online softmax comes to, less a rounding.
+//! The prompt's part is a matrix product over the rows of a head, so that each prompt key is read
+//! once for many beams; the own part is a few short products a beam. Source: xGR, arXiv 2512.11529,
+//! §5.2. We differ: both stages write into one row of scores and share its maximum and sum, which
+//! is what merging by online softmax comes to, less a rounding.
 
 use std::ops::Range;
 
@@ -20,8 +22,8 @@ use crate::head_shape::HeadShape;
 use crate::kernels::{PANEL, RowsMut, RowsRef, Scores, dot, multiply, multiply_add};
 use crate::key_values::SequencePart;
 
-/// Query rows treated at once: their scores stay in the nearest cache, and a prompt's rows look at few keys after their
-/// own.
+/// Query rows treated at once: their scores stay in the nearest cache, and a prompt's rows look at
+/// few keys after their own.
 pub(crate) const QUERY_ROWS: usize = 24;
 
 /// The reach of a row among the positions before it, and the biases of their distances.
@@ -44,11 +46,11 @@ struct KeyWindow {
 
 /// Attention of prompt positions to themselves and those before, as far as they see.
 ///
-/// Keys and values may lie in several pieces: scores of each stand side by side, and a sum over values goes on from one piece
-/// to the next, so that the bits are those of one piece.
+/// Keys and values may lie in several pieces: scores of each stand side by side, and a sum over
+/// values goes on from one piece to the next, so that the bits are those of one piece.
 ///
-/// `queries`, `out`: `[rows, H·C]`, the first row at `position`; `scores`: room for [`QUERY_ROWS`] rows of as many
-/// places as the last position sees.
+/// `queries`, `out`: `[rows, H·C]`, the first row at `position`; `scores`: room for [`QUERY_ROWS`]
+/// rows of as many places as the last position sees.
 pub(crate) fn causal(
     shape: &HeadShape,
     queries: &[f32],
@@ -66,11 +68,11 @@ pub(crate) fn causal(
     over_prompt(shape, queries, prompt, (rows, position, seen), sight, scores, out);
 }
 
-/// Attention of rows to every token of a prompt, those after their own position too: within an encoder, and of a decoder to
-/// the encoder's output.
+/// Attention of rows to every token of a prompt, those after their own position too: within an
+/// encoder, and of a decoder to the encoder's output.
 ///
-/// `queries`, `out`: `[rows, H·C]`, the first row at `position`, which only a bias asks about; `scores`: room for
-/// [`QUERY_ROWS`] rows of all tokens.
+/// `queries`, `out`: `[rows, H·C]`, the first row at `position`, which only a bias asks about;
+/// `scores`: room for [`QUERY_ROWS`] rows of all tokens.
 pub(crate) fn whole(
     shape: &HeadShape,
     queries: &[f32],
@@ -85,7 +87,8 @@ pub(crate) fn whole(
     over_prompt(shape, queries, prompt, (rows, position, seen), sight, scores, out);
 }
 
-/// Attention of rows to prompt tokens, of which `seen(row, count)` are those of `count` rows from `row` on.
+/// Attention of rows to prompt tokens, of which `seen(row, count)` are those of `count` rows from
+/// `row` on.
 fn over_prompt(
     shape: &HeadShape,
     queries: &[f32],
@@ -128,7 +131,8 @@ struct Head<'a> {
 }
 
 impl Head<'_> {
-    /// `scores = queries · keys`, or added to what `scores` holds: `[rows, tokens]`, those of pieces side by side.
+    /// `scores = queries · keys`, or added to what `scores` holds: `[rows, tokens]`, those of
+    /// pieces side by side.
     fn multiply_keys(&self, scores: RowsMut<'_>, queries: RowsRef<'_>, add: bool) {
         let RowsMut { data, stride } = scores;
         let mut place = 0;
@@ -165,9 +169,11 @@ fn panel_of(position: usize) -> usize {
     position - position % PANEL
 }
 
-/// Attention of beams to the prompt and to their own tokens, the newest included, as far as they see.
+/// Attention of beams to the prompt and to their own tokens, the newest included, as far as they
+/// see.
 ///
-/// `queries`, `out`: `[rows, H·C]`; `scores`: room for [`QUERY_ROWS`] rows of prompt and own tokens.
+/// `queries`, `out`: `[rows, H·C]`; `scores`: room for [`QUERY_ROWS`] rows of prompt and own
+/// tokens.
 pub(crate) fn beams(
     shape: &HeadShape,
     queries: &[f32],
@@ -290,8 +296,8 @@ mod tests {
         random.take(count).map(|x| (x >> 40) as f32 / (1 << 22) as f32 - 2.0).collect()
     }
 
-    /// The definition, in f64: `query` `[H, C]`, each of `tokens` `[2, G, C]`, and what is added to the products of a head
-    /// with each of them.
+    /// The definition, in f64: `query` `[H, C]`, each of `tokens` `[2, G, C]`, and what is added to
+    /// the products of a head with each of them.
     fn naive(query: &[f32], tokens: &[&[f32]], added: impl Fn(usize, usize) -> f32) -> Vec<f64> {
         let (c, width) = (SHAPE.head_dim, SHAPE.key_value_width());
         let mut out = Vec::new();
@@ -321,7 +327,8 @@ mod tests {
         assert!(worst < 1e-5, "off by {worst}");
     }
 
-    /// Biases of 6 heads among 100 positions, and the same by query and key: bucket by bucket, without a table.
+    /// Biases of 6 heads among 100 positions, and the same by query and key: bucket by bucket,
+    /// without a table.
     fn biases(sees_later: bool) -> (RelativeBias, impl Fn(usize, usize, usize) -> f32) {
         let by = RelativePositions { num_buckets: 8, max_distance: 20, in_every_layer: false };
         let of_buckets = values(8 * SHAPE.heads, 7);

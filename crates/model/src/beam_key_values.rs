@@ -1,14 +1,16 @@
-//! Keys and values of the beams' own tokens: a slot for every beam of every pass, found by ancestors.
+//! Keys and values of the beams' own tokens: a slot for every beam of every pass, found by
+//! ancestors.
 //!
 //! Letters: G key/value heads, C values a head, B beams, P decode passes.
 
 use crate::allocation::zeroed;
 use crate::head_shape::HeadShape;
 
-/// The beams' own keys and values, exactly a slot for every beam of every pass, and which of them each beam descends from.
+/// The beams' own keys and values, exactly a slot for every beam of every pass, and which of them
+/// each beam descends from.
 ///
-/// A beam that forks copies nothing: each row keeps the slots of its ancestors. Source: xGR, arXiv 2512.11529, §5.1,
-/// which moves slots in place so that a beam's lie side by side.
+/// A beam that forks copies nothing: each row keeps the slots of its ancestors. Source: xGR, arXiv
+/// 2512.11529, §5.1, which moves slots in place so that a beam's lie side by side.
 #[derive(Debug)]
 pub(crate) struct BeamKeyValues {
     /// `[slots, layers, 2, G·C]`, keys before values; those of a pass side by side.
@@ -50,9 +52,11 @@ pub(crate) struct OwnPart<'a> {
 }
 
 impl BeamKeyValues {
-    /// A slot for each beam of each pass, whose most beams are `beams`; `max_beams` is the largest of them.
+    /// A slot for each beam of each pass, whose most beams are `beams`; `max_beams` is the largest
+    /// of them.
     ///
-    /// `None` where there is not the memory for it; the bytes of a [`PlannedBytes`](crate::PlannedBytes) could be counted.
+    /// `None` where there is not the memory for it; the bytes of a
+    /// [`PlannedBytes`](crate::PlannedBytes) could be counted.
     pub(crate) fn new(
         shape: HeadShape,
         layers: usize,
@@ -108,7 +112,8 @@ impl BeamKeyValues {
         }
     }
 
-    /// The passes before pass `pass`, counted from 0, and that pass's slots of the first `rows` beams.
+    /// The passes before pass `pass`, counted from 0, and that pass's slots of the first `rows`
+    /// beams.
     pub(crate) fn split_at_pass(
         &mut self,
         pass: usize,

@@ -8,7 +8,8 @@ use crate::kernels::PANEL;
 /// weight that is read serves many.
 pub(crate) const MAX_BLOCK_ROWS: usize = 192;
 
-/// Rows of a block when `rows` are divided among `threads`: as even as multiples of [`PANEL`] allow.
+/// Rows of a block when `rows` are divided among `threads`: as even as multiples of [`PANEL`]
+/// allow.
 pub(crate) fn block_rows(rows: usize, threads: usize) -> usize {
     let blocks = rows.div_ceil(MAX_BLOCK_ROWS).next_multiple_of(threads.max(1));
     rows.div_ceil(blocks.max(1)).next_multiple_of(PANEL).min(MAX_BLOCK_ROWS)
@@ -22,8 +23,9 @@ pub(crate) fn worthwhile_threads(operations: usize, threads: usize) -> usize {
     threads.min(operations / OPERATIONS_A_THREAD).max(1)
 }
 
-/// Calls `work` for every block, with a scratch that no other call has at the time: on as many rayon workers as there
-/// are scratches. Which worker takes which block is left to chance; blocks do not touch each other.
+/// Calls `work` for every block, with a scratch that no other call has at the time: on as many
+/// rayon workers as there are scratches. Which worker takes which block is left to chance; blocks
+/// do not touch each other.
 pub(crate) fn for_each_block<W: Send, B: Send>(
     scratches: &mut [W],
     blocks: impl Iterator<Item = B> + Send,

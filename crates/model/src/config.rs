@@ -4,17 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::architecture::Architecture;
 
-/// The sizes and constants of a model, as in its `config.json`, and its architecture. An encoder has the decoder's widths.
+/// The sizes and constants of a model, as in its `config.json`, and its architecture. An encoder
+/// has the decoder's widths.
 ///
 /// Letters used in this crate's shapes: T prompt tokens, B beams, D `hidden_size`, H
 /// `num_attention_heads`, G `num_key_value_heads`, C `head_dim`, F `intermediate_size`, V
 /// `vocab_size`.
 ///
 /// [`read`](Self::read) and [`from_bytes`](Self::from_bytes) give a configuration that obeys
-/// [`check`](Self::check). The fields are public and the derived `Deserialize` (of this struct's own
-/// form, for programs that keep it beside other data) checks nothing: call `check` on a
-/// configuration made in either way before using it. [`Model::from_bytes`](crate::Model::from_bytes)
-/// does.
+/// [`check`](Self::check). The fields are public and the derived `Deserialize` (of this struct's
+/// own form, for programs that keep it beside other data) checks nothing: call `check` on a
+/// configuration made in either way before using it.
+/// [`Model::from_bytes`](crate::Model::from_bytes) does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelConfig {
     /// V: entries in the vocabulary, and logits per position.
@@ -31,14 +32,16 @@ pub struct ModelConfig {
     pub num_key_value_heads: usize,
     /// C: width of one head; even where rotary positions turn pairs.
     pub head_dim: usize,
-    /// The longest sequence, prompt and generated tokens together; with relative positions there is none, and this is 2^31.
+    /// The longest sequence, prompt and generated tokens together; with relative positions there is
+    /// none, and this is 2^31.
     pub max_position_embeddings: usize,
     /// Added to the mean square in every RMS norm.
     pub rms_norm_eps: f32,
-    /// Base of the rotary wavelengths; layers with a sliding window may have their own. Unused with relative positions.
+    /// Base of the rotary wavelengths; layers with a sliding window may have their own. Unused with
+    /// relative positions.
     pub rope_theta: f64,
-    /// True where the output head reuses the embedding matrix. In an encoder–decoder it does as well where this is false and there is
-    /// no head of its own.
+    /// True where the output head reuses the embedding matrix. In an encoder–decoder it does as
+    /// well where this is false and there is no head of its own.
     pub tie_word_embeddings: bool,
     /// The differences from plain Qwen3.
     #[serde(default, skip_serializing_if = "is_plain")]

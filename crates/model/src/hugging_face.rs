@@ -1,7 +1,9 @@
-//! `config.json` as Hugging Face `transformers` writes it, versions 4 and 5, read into a [`ModelConfig`] and written from it.
+//! `config.json` as Hugging Face `transformers` writes it, versions 4 and 5, read into a
+//! [`ModelConfig`] and written from it.
 //!
-//! A field that is absent has the value that `transformers` 5 gives it for the `model_type`; one that would change what is
-//! computed in a way that is not computed here is refused. The two versions spell the same thing otherwise:
+//! A field that is absent has the value that `transformers` 5 gives it for the `model_type`; one
+//! that would change what is computed in a way that is not computed here is refused. The two
+//! versions spell the same thing otherwise:
 //!
 //! | | version 4 | version 5 |
 //! |---|---|---|
@@ -25,10 +27,11 @@ impl ModelConfig {
     /// Reads `config.json` of a model directory.
     ///
     /// # Errors
-    /// When the file cannot be read, a field is missing or outside its range, or the file asks for something that is not
-    /// computed here (an architecture that is no row of [the table](Architecture), experts, quantised weights, another
-    /// activation or kind of rotary positions): ignoring such a field would give wrong logits. The message names the
-    /// field, what would come out wrong, and the way out.
+    /// When the file cannot be read, a field is missing or outside its range, or the file asks for
+    /// something that is not computed here (an architecture that is no row of [the
+    /// table](Architecture), experts, quantised weights, another activation or kind of rotary
+    /// positions): ignoring such a field would give wrong logits. The message names the field, what
+    /// would come out wrong, and the way out.
     pub fn read(path: &Path) -> Result<Self, LoadError> {
         let bytes = std::fs::read(path).map_err(|e| LoadError::io(path, e))?;
         Self::parse(path, &bytes)
@@ -52,8 +55,8 @@ impl ModelConfig {
         read(value)
     }
 
-    /// The document written as `config.json`, complete enough for Hugging Face `transformers`: in the older spelling, and in
-    /// version 5's for what that could not say.
+    /// The document written as `config.json`, complete enough for Hugging Face `transformers`: in
+    /// the older spelling, and in version 5's for what that could not say.
     ///
     /// `dtype` names how the weights beside it are stored: `float32`, `bfloat16` or `float16`.
     pub fn to_hugging_face(&self, dtype: &str) -> Value {
@@ -209,7 +212,8 @@ fn family(fields: &Fields<'_>) -> Result<Family, String> {
     Err(format!("`model_type` is {model_type}; only {} are computed: {reason}", names.join(", ")))
 }
 
-/// A part that no row of the table has, or not the one of this family, in words: what would be left out, and the way out.
+/// A part that no row of the table has, or not the one of this family, in words: what would be left
+/// out, and the way out.
 fn foreign_part(fields: &Fields<'_>, family: Option<Family>) -> Option<String> {
     for name in ["num_experts", "num_local_experts", "n_routed_experts"] {
         let experts = fields.get(name).filter(|experts| experts.as_u64() != Some(0));
@@ -348,7 +352,8 @@ fn ropes(
     Ok((rope(fields, scaling.or(parameters).as_ref(), theta, max_positions)?, None))
 }
 
-/// Rotary positions as one object says, or plain ones where there is none; `theta` is for objects without a base.
+/// Rotary positions as one object says, or plain ones where there is none; `theta` is for objects
+/// without a base.
 fn rope(
     fields: &Fields<'_>,
     object: Option<&Fields<'_>>,
@@ -390,7 +395,8 @@ fn rope(
         },
         "yarn" => {
             let original_positions = original_positions()?;
-            // transformers 5 takes the factor as it stands; some of version 4 took the quotient even where it does.
+            // transformers 5 takes the factor as it stands; some of version 4 took the quotient
+            // even where it does.
             let factor = match object.value.get("factor") {
                 Some(Value::Null) => max_positions as f64 / original_positions as f64,
                 _ => object.needed_number("factor", kind)?,

@@ -10,9 +10,9 @@ use crate::kernels::{PANEL, PanelRow, Panels};
 
 /// Keys and values of tokens in pages, laid out as the right sides of products.
 ///
-/// A page holds all layers of its tokens, of one sequence. Which pages a sequence has, and in which order, its owner keeps:
-/// a [session](crate::Session) has one page, as long as its prompts may be; [sequences](crate::Sequences) take short ones as
-/// they grow.
+/// A page holds all layers of its tokens, of one sequence. Which pages a sequence has, and in which
+/// order, its owner keeps: a [session](crate::Session) has one page, as long as its prompts may be;
+/// [sequences](crate::Sequences) take short ones as they grow.
 #[derive(Debug)]
 pub(crate) struct KeyValues {
     /// `[pages, layers, ⌈page_tokens / 16⌉, G, C, 16]`: sixteen tokens of a head side by side.
@@ -78,7 +78,8 @@ impl KeyValues {
         (number * keys..(number + 1) * keys, number * values..(number + 1) * values)
     }
 
-    /// One layer of a page in blocks of `block` tokens, a multiple of [`PANEL`], for threads to [store](store_block) into.
+    /// One layer of a page in blocks of `block` tokens, a multiple of [`PANEL`], for threads to
+    /// [store](store_block) into.
     pub(crate) fn blocks_mut(
         &mut self,
         page: u32,
@@ -126,7 +127,8 @@ pub(crate) fn value_rows(shape: &HeadShape, tokens: usize) -> usize {
     tokens * shape.key_heads * shape.head_dim.div_ceil(PANEL)
 }
 
-/// Stores rows of `[2, G, C]`, keys before values, into a block of the caches, from its token `first` on.
+/// Stores rows of `[2, G, C]`, keys before values, into a block of the caches, from its token
+/// `first` on.
 pub(crate) fn store_block(
     shape: &HeadShape,
     key_values: &[f32],
@@ -149,8 +151,8 @@ pub(crate) fn store_block(
 }
 
 impl<'a> SequencePart<'a> {
-    /// The pieces that hold some tokens, in order, each with the places that they have in it. Where the first token is the first of a
-    /// panel, it is so in each piece.
+    /// The pieces that hold some tokens, in order, each with the places that they have in it. Where
+    /// the first token is the first of a panel, it is so in each piece.
     pub(crate) fn pieces(
         self,
         tokens: Range<usize>,
@@ -169,7 +171,8 @@ impl<'a> SequencePart<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// The keys of some tokens at one head, `[C, tokens]`. The first token is the first of a panel, and there is one.
+    /// The keys of some tokens at one head, `[C, tokens]`. The first token is the first of a panel,
+    /// and there is one.
     pub(crate) fn keys(&self, key_head: usize, tokens: Range<usize>) -> Panels<'a> {
         let (width, c) = (self.shape.key_value_width(), self.shape.head_dim);
         debug_assert!(tokens.start.is_multiple_of(PANEL), "{tokens:?}");

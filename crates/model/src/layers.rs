@@ -103,7 +103,8 @@ impl Workspace {
         self.project_keys_and_values_of(config, layer, [(rows, positions)], hidden)
     }
 
-    /// Keys and values of rows of several sequences: `runs` are numbers of rows that follow one another, and their positions.
+    /// Keys and values of rows of several sequences: `runs` are numbers of rows that follow one
+    /// another, and their positions.
     pub(crate) fn project_keys_and_values_of<'a>(
         &mut self,
         config: &ModelConfig,
@@ -132,7 +133,8 @@ impl Workspace {
         data
     }
 
-    /// Keys and values of what an encoder made, before its last norm, for one decoder layer: `[R, 2, G·C]`.
+    /// Keys and values of what an encoder made, before its last norm, for one decoder layer: `[R,
+    /// 2, G·C]`.
     pub(crate) fn project_encoded(
         &mut self,
         config: &ModelConfig,
@@ -178,8 +180,9 @@ impl Workspace {
         self.finish_layer_of(config, layer, [(rows, positions, prompt)], hidden);
     }
 
-    /// The rest of a layer over rows of several sequences: `runs` are numbers of rows, their positions, and the keys and values of
-    /// their sequence, which has these rows' already. With an encoder there is one run.
+    /// The rest of a layer over rows of several sequences: `runs` are numbers of rows, their
+    /// positions, and the keys and values of their sequence, which has these rows' already. With an
+    /// encoder there is one run.
     pub(crate) fn finish_layer_of<'a>(
         &mut self,
         config: &ModelConfig,
@@ -263,7 +266,8 @@ impl Workspace {
         }
     }
 
-    /// Adds what was attended to, what of the encoder's is, and the feed-forward part, to the residual stream.
+    /// Adds what was attended to, what of the encoder's is, and the feed-forward part, to the
+    /// residual stream.
     fn finish_layer(
         &mut self,
         config: &ModelConfig,

@@ -1,16 +1,46 @@
 //! Transformer inference on the CPU, for wide beam searches over short sequences.
 //!
-//! [`Model::load`] reads a Hugging Face directory of a decoder with RMS norms, rotary positions, grouped-query attention
-//! and a gated feed-forward part (Qwen2, Qwen3, Llama, Mistral or Gemma 3), or of an encoder–decoder of T5's form, whose
-//! differences are the table of [`Architecture`]. A [`Session`] holds the caches and buffers of one request and is a
+//! [`Model::load`] reads a Hugging Face directory of a decoder with RMS norms, rotary positions,
+//! grouped-query attention and a gated feed-forward part (Qwen2, Qwen3, Llama, Mistral or Gemma 3),
+//! or of an encoder–decoder of T5's form, whose differences are the table of [`Architecture`]. A
+//! [`Session`] holds the caches and buffers of one request and is a
 //! [`LogitsSource`](palmette_decode::LogitsSource): one pass over the prompt, whose keys and values
-//! all beams share, then one pass a level over all beams at once. With a [draft head](draft) there are no more passes
-//! after the one over the prompt.
+//! all beams share, then one pass a level over all beams at once. With a [draft head](draft) there
+//! are no more passes after the one over the prompt.
 //!
-//! [`Sequences`] are several sequences that grow side by side: rows of any of them are one pass, in which each weight is read once.
+//! [`Sequences`] are several sequences that grow side by side: rows of any of them are one pass, in
+//! which each weight is read once.
 //!
-//! Everything is computed in f32, but for models whose weights were [rounded](WeightFormat::Int8). A row's results depend neither on the other rows that are computed with it nor on the
-//! number of threads.
+//! Everything is computed in f32, but for models whose weights were [rounded](WeightFormat::Int8).
+//! A row's results depend neither on the other rows that are computed with it nor on the number of
+//! threads.
+//!
+//! # Invariants
+//! - In inference a row's bits depend on nothing but the row: each element of a product is one
+//!   chain of fused multiply-additions along the inner dimension, whatever rows stand beside it and
+//!   however wide the processor's vectors are. (Training's products are the `gemm` crate's, whose
+//!   last bits depend on both.)
+//! - Weights rounded to 8 bits are multiplied with rows rounded to 8 bits, each by its own scale,
+//!   and their sums are exact integers: what holds of rows' bits holds there too, and plain code
+//!   gives the same ones as VNNI.
+//! - A session takes exactly the bytes that were planned for it; on one thread its requests
+//!   allocate nothing.
+//! - Weights are read in full or refused: a missing, misshapen or unknown tensor, a value that is
+//!   not finite, or a configuration that asks for something not computed here, is an error, since
+//!   ignoring it would give wrong logits. (Four are known and not needed: the head of a tied model,
+//!   if it repeats the embedding, rows beyond the vocabulary, stored rotary frequencies, and biases
+//!   of distances in T5's cross-attention.)
+//! - Models differ by data, not by code of their own: a tensor that is there or not, a factor, a
+//!   window (`model/src/architecture.rs`). No layer asks which family a model is of.
+//!
+//! # Decisions
+//! - **Slots instead of moved caches.** xGR (arXiv 2512.11529 §5.1) permutes the beams' keys and
+//!   values in place after every step; here a row remembers which slots its ancestors wrote, which
+//!   moves only indices.
+//! - **Products of our own for inference.** The `gemm` crate arranges both sides anew for each
+//!   product, and takes another path for one row than for several, so that a row's last bits
+//!   depended on its neighbours. `kernels/panels.rs` arranges weights once, when they are loaded,
+//!   and its safe code over `pulp`'s vectors gives the same bits for any number of rows.
 #![deny(unsafe_code)]
 
 mod allocation;

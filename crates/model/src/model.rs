@@ -18,13 +18,14 @@ pub enum WeightFormat {
     /// takes two bytes a value and is widened as it is read, which gives the bits that four would.
     #[default]
     F32,
-    /// Matrices, embeddings and head among them, rounded to bfloat16: two bytes a value, everything computed in f32. The
-    /// same as [`F32`](Self::F32) for a checkpoint that is stored so.
+    /// Matrices, embeddings and head among them, rounded to bfloat16: two bytes a value, everything
+    /// computed in f32. The same as [`F32`](Self::F32) for a checkpoint that is stored so.
     Bf16,
-    /// The layers' matrices in integers of 8 bits with a scale for each column, and what is multiplied with them rounded
-    /// to 8 bits, with a scale for each row, as it comes; embeddings, head, norms and attention as in f32. A quarter of
-    /// the layers' memory, and less time where the processor [has instructions for it](Self::check_here)
-    /// (docs/benchmarks.md). Scores change a little, and with them now and then the order of two items (docs/quality.md).
+    /// The layers' matrices in integers of 8 bits with a scale for each column, and what is
+    /// multiplied with them rounded to 8 bits, with a scale for each row, as it comes; embeddings,
+    /// head, norms and attention as in f32. A quarter of the layers' memory, and less time where
+    /// the processor [has instructions for it](Self::check_here) (docs/benchmarks.md). Scores
+    /// change a little, and with them now and then the order of two items (docs/quality.md).
     Int8,
 }
 
@@ -32,8 +33,8 @@ impl WeightFormat {
     /// Refuses a format with which this processor takes longer than in f32.
     ///
     /// # Errors
-    /// For [`Int8`](Self::Int8) without AVX2, AVX-512 VNNI or the dot products of ARM: products of integers would take
-    /// longer than those in f32. The results would be the same.
+    /// For [`Int8`](Self::Int8) without AVX2, AVX-512 VNNI or the dot products of ARM: products of
+    /// integers would take longer than those in f32. The results would be the same.
     pub fn check_here(self) -> Result<(), SlowFormat> {
         match self {
             Self::Int8 if !int8_is_fast() => Err(SlowFormat),
@@ -50,8 +51,8 @@ impl WeightFormat {
 )]
 pub struct SlowFormat;
 
-/// A decoder or an encoder–decoder, ready for [`Session`](crate::Session)s. Share it in an `Arc` or by
-/// reference.
+/// A decoder or an encoder–decoder, ready for [`Session`](crate::Session)s. Share it in an `Arc` or
+/// by reference.
 #[derive(Clone, Debug)]
 pub struct Model {
     pub(crate) config: ModelConfig,
@@ -60,16 +61,18 @@ pub struct Model {
 
 impl Model {
     /// Loads a Hugging Face directory: `config.json` and `model.safetensors`, whole or in shards
-    /// with `model.safetensors.index.json`, stored as f32, bf16 or f16. Computes in f32. The table of
-    /// [`Architecture`](crate::Architecture) says which models are read.
+    /// with `model.safetensors.index.json`, stored as f32, bf16 or f16. Computes in f32. The table
+    /// of [`Architecture`](crate::Architecture) says which models are read.
     ///
-    /// Names may lack their `model.`, as in models saved without an output head. Embeddings may have more rows than
-    /// `vocab_size`: those that fill them up are left out. A head that is tied may be stored as well, if it is the same, and so may
-    /// the embeddings of an encoder–decoder, once for each part.
+    /// Names may lack their `model.`, as in models saved without an output head. Embeddings may
+    /// have more rows than `vocab_size`: those that fill them up are left out. A head that is tied
+    /// may be stored as well, if it is the same, and so may the embeddings of an encoder–decoder,
+    /// once for each part.
     ///
     /// # Errors
-    /// When a file is missing, damaged or of another form, the configuration asks for something not computed here, or a
-    /// tensor is missing, left over, of another shape or type, or holds a value that is not finite.
+    /// When a file is missing, damaged or of another form, the configuration asks for something not
+    /// computed here, or a tensor is missing, left over, of another shape or type, or holds a value
+    /// that is not finite.
     pub fn load(dir: &Path) -> Result<Self, LoadError> {
         refuse_adapter(dir)?;
         let config = ModelConfig::read(&dir.join("config.json"))?;
@@ -88,7 +91,8 @@ impl Model {
         Ok(Self { config, weights })
     }
 
-    /// A model with made-up weights, the same for the same seed: for measuring, since time does not depend on them.
+    /// A model with made-up weights, the same for the same seed: for measuring, since time does not
+    /// depend on them.
     ///
     /// # Errors
     /// When the configuration is not [sound](ModelConfig::check).

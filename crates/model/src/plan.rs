@@ -64,30 +64,33 @@ impl<'a> Plan<'a> {
 /// The bytes of a session's buffers, by what they hold: what
 /// [`Session::new`](crate::Session::new) takes.
 ///
-/// Letters as in [`ModelConfig`], P [`max_decode_passes`](SessionOptions::max_decode_passes), and S the beams of all
-/// passes together, P · B where each has as many.
-/// The model's weights are not included, nor the packing space of matrix products.
+/// Letters as in [`ModelConfig`], P [`max_decode_passes`](SessionOptions::max_decode_passes), and S
+/// the beams of all passes together, P · B where each has as many. The model's weights are not
+/// included, nor the packing space of matrix products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlannedBytes {
-    /// Keys and values of the prompt, once for all beams: 4 · layers · (G·C · T₁₆ + G·C₁₆ · T), where n₁₆ is n
-    /// rounded up to a multiple of 16. Where an encoder reads the prompt, one more layer's, and the start token's beside.
+    /// Keys and values of the prompt, once for all beams: 4 · layers · (G·C · T₁₆ + G·C₁₆ · T),
+    /// where n₁₆ is n rounded up to a multiple of 16. Where an encoder reads the prompt, one more
+    /// layer's, and the start token's beside.
     pub prompt_cache: usize,
     /// Keys and values of the beams' own tokens, 8 · layers · S · G·C, and where each beam's
     /// lie, 8 · P · B + 8 · (P + 1).
     pub beam_cache: usize,
-    /// The rows of a pass between layers and the prompt's last, and for each of `threads` a block of
-    /// R = min(192, max(T, B)) rows within one:
-    /// 4 · (max(T, B) + 1) · D + 4 · threads · R · (D + 2 H·C + 2 G·C + F). No more threads count than there are rows.
-    /// With an encoder its rows and the decoder's are apart: T + max(1, B) + 1 of them.
+    /// The rows of a pass between layers and the prompt's last, and for each of `threads` a block
+    /// of R = min(192, max(T, B)) rows within one: 4 · (max(T, B) + 1) · D + 4 · threads · R · (D +
+    /// 2 H·C + 2 G·C + F). No more threads count than there are rows. With an encoder its rows and
+    /// the decoder's are apart: T + max(1, B) + 1 of them.
     pub activations: usize,
-    /// Attention scores of one head, for each thread: 4 · threads · min(24, R) · (T + P); with an encoder max(T, 1 + P).
+    /// Attention scores of one head, for each thread: 4 · threads · min(24, R) · (T + P); with an
+    /// encoder max(T, 1 + P).
     pub scores: usize,
     /// Logits of one pass: 4 · max(B, 1) · V.
     pub logits: usize,
-    /// The prompt's tokens and the rotary angles: 4 · T + 4 · C · (T + P), the latter twice where layers with a sliding
-    /// window have positions of their own. With an encoder the start token, and instead of angles the biases of distances, for
-    /// n = T and for n = 1 + P each 4 · H · (2 n − 1), times the layers where each has its own.
+    /// The prompt's tokens and the rotary angles: 4 · T + 4 · C · (T + P), the latter twice where
+    /// layers with a sliding window have positions of their own. With an encoder the start token,
+    /// and instead of angles the biases of distances, for n = T and for n = 1 + P each 4 · H · (2 n
+    /// − 1), times the layers where each has its own.
     pub positions: usize,
 }
 
@@ -163,12 +166,14 @@ pub(crate) fn workspaces(options: &SessionOptions) -> usize {
     options.threads.clamp(1, options.max_prompt_tokens.max(options.max_beams).max(1))
 }
 
-/// Tokens that the decoder reads before beams go on: the prompt, or the start token where an encoder reads that.
+/// Tokens that the decoder reads before beams go on: the prompt, or the start token where an
+/// encoder reads that.
 pub(crate) fn decoder_prompt_tokens(config: &ModelConfig, prompt_tokens: usize) -> usize {
     if config.architecture.encoder.is_some() { 1 } else { prompt_tokens }
 }
 
-/// Places for the scores of one head in a workspace; `None` when there are more than can be counted.
+/// Places for the scores of one head in a workspace; `None` when there are more than can be
+/// counted.
 pub(crate) fn score_places(config: &ModelConfig, options: &SessionOptions) -> Option<usize> {
     let SessionOptions { max_prompt_tokens: t, max_beams: b, max_decode_passes: p, .. } = *options;
     let own = decoder_prompt_tokens(config, t).checked_add(p)?;

@@ -6,8 +6,8 @@ use crate::kernels::Values;
 use crate::weights::Weights;
 
 impl Weights {
-    /// Matrices uniform in ±√(3 / in), so that every layer keeps the size of what it is given; norms 1, biases uniform in
-    /// ±1/2. The same for the same seed.
+    /// Matrices uniform in ±√(3 / in), so that every layer keeps the size of what it is given;
+    /// norms 1, biases uniform in ±1/2. The same for the same seed.
     pub(crate) fn random(config: &ModelConfig, seed: u64) -> Result<Self, LoadError> {
         let mut uniform = Uniform::new(seed);
         let norm = 1.0 - config.architecture.norm_offset;

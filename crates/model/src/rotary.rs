@@ -1,4 +1,5 @@
-//! Rotary wavelengths: the base, and how they are stretched for positions beyond those of the first training.
+//! Rotary wavelengths: the base, and how they are stretched for positions beyond those of the first
+//! training.
 
 use std::f64::consts::PI;
 
@@ -6,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// The frequencies by which the pairs of a head turn.
 ///
-/// Pair `i` of a head of C values turns by `frequency(i)` a position, in plain positions `theta^(−2i/C)`.
+/// Pair `i` of a head of C values turns by `frequency(i)` a position, in plain positions
+/// `theta^(−2i/C)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rope {
     /// Base of the wavelengths, above 1 where they are stretched by YaRN.
@@ -18,8 +20,8 @@ pub struct Rope {
 
 /// A stretching of rotary wavelengths: `rope_type` of a configuration, with its numbers.
 ///
-/// Every kind gives frequencies that do not depend on the length of the sequence, so that what was cached stays right when
-/// it grows. `dynamic` and `longrope` lack that, and are refused.
+/// Every kind gives frequencies that do not depend on the length of the sequence, so that what was
+/// cached stays right when it grows. `dynamic` and `longrope` lack that, and are refused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RopeScaling {
@@ -37,13 +39,14 @@ pub enum RopeScaling {
         factor: f64,
         /// Wavelengths above `original_positions / low_frequency_factor` are stretched whole.
         low_frequency_factor: f64,
-        /// Wavelengths below `original_positions / high_frequency_factor` are not; above the low one.
+        /// Wavelengths below `original_positions / high_frequency_factor` are not; above the low
+        /// one.
         high_frequency_factor: f64,
         /// Positions of the first training.
         original_positions: usize,
     },
-    /// `yarn`: the same by pairs rather than wavelengths, with cosines and sines multiplied by a factor. Source: YaRN,
-    /// arXiv 2309.00071, §3.
+    /// `yarn`: the same by pairs rather than wavelengths, with cosines and sines multiplied by a
+    /// factor. Source: YaRN, arXiv 2309.00071, §3.
     Yarn {
         /// Above 0.
         factor: f64,

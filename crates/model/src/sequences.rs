@@ -19,12 +19,14 @@ use crate::session::{Ropes, threads_for};
 /// Tokens of a page of keys and values: whole panels.
 const PAGE_TOKENS: usize = 64;
 
-/// Capacity of [`Sequences`]; their memory is planned from this. Each number counts as 1 where it is 0.
+/// Capacity of [`Sequences`]; their memory is planned from this. Each number counts as 1 where it
+/// is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequencesOptions {
     /// N: most sequences at once.
     pub max_sequences: usize,
-    /// Tokens that all sequences together keep keys and values of, rounded up to whole [pages](Sequences::PAGE_TOKENS).
+    /// Tokens that all sequences together keep keys and values of, rounded up to whole
+    /// [pages](Sequences::PAGE_TOKENS).
     pub max_tokens: usize,
     /// R: most rows of a pass, those of all sequences together.
     pub max_rows: usize,
@@ -43,24 +45,30 @@ impl SequencesOptions {
     }
 }
 
-/// The bytes of what [`Sequences::new`] takes, by what they hold. The model's weights are not included.
+/// The bytes of what [`Sequences::new`] takes, by what they hold. The model's weights are not
+/// included.
 ///
-/// Letters as in [`ModelConfig`] and [`SequencesOptions`], P the pages and T their tokens, but no more than the model has positions.
+/// Letters as in [`ModelConfig`] and [`SequencesOptions`], P the pages and T their tokens, but no
+/// more than the model has positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SequencesBytes {
-    /// Keys and values: 4 · layers · 64 · P · (G·C + G·C₁₆), where C₁₆ is C rounded up to a multiple of 16.
+    /// Keys and values: 4 · layers · 64 · P · (G·C + G·C₁₆), where C₁₆ is C rounded up to a
+    /// multiple of 16.
     pub key_values: usize,
-    /// Lists of pages: 4 · N · T / 64 for the sequences, 8 · P for which are free and who shares them.
+    /// Lists of pages: 4 · N · T / 64 for the sequences, 8 · P for which are free and who shares
+    /// them.
     pub pages: usize,
-    /// Rows between layers with their keys and values, the last rows of sequences, and for each of `threads` a block of
-    /// min(192, R) rows: 4 · R · (D + 2 G·C) + 4 · N · D + 4 · threads · min(192, R) · (D + 2 H·C + 2 G·C + F).
+    /// Rows between layers with their keys and values, the last rows of sequences, and for each of
+    /// `threads` a block of min(192, R) rows: 4 · R · (D + 2 G·C) + 4 · N · D + 4 · threads ·
+    /// min(192, R) · (D + 2 H·C + 2 G·C + F).
     pub activations: usize,
     /// Attention scores of one head, for each thread: 4 · threads · min(24, R) · T.
     pub scores: usize,
     /// Logits of a row of each sequence: 4 · N · V.
     pub logits: usize,
-    /// Rotary angles: 4 · C · T, twice where layers with a sliding window have positions of their own.
+    /// Rotary angles: 4 · C · T, twice where layers with a sliding window have positions of their
+    /// own.
     pub positions: usize,
 }
 
@@ -163,14 +171,17 @@ pub struct Stretch<'a> {
     pub wants_logits: bool,
 }
 
-/// Several sequences through a model, each growing by itself, computed in passes over rows of any of them.
+/// Several sequences through a model, each growing by itself, computed in passes over rows of any
+/// of them.
 ///
-/// In a pass the rows of all sequences stand side by side, so that each weight is read once for all of them; attention is
-/// computed for each sequence apart. A row's bits depend neither on the rows beside it, nor on how a sequence is divided among
-/// passes, nor on the threads: logits are those that a [`Session`](crate::Session) gives for the sequence alone, to the bit.
+/// In a pass the rows of all sequences stand side by side, so that each weight is read once for all
+/// of them; attention is computed for each sequence apart. A row's bits depend neither on the rows
+/// beside it, nor on how a sequence is divided among passes, nor on the threads: logits are those
+/// that a [`Session`](crate::Session) gives for the sequence alone, to the bit.
 ///
-/// Keys and values lie in pages, which a sequence takes as it grows and which a [fork](Self::fork) shares. All memory is taken when
-/// the sequences are planned; on one thread a pass allocates nothing. Source of the pages: vLLM, arXiv 2309.06180, §4.1.
+/// Keys and values lie in pages, which a sequence takes as it grows and which a [fork](Self::fork)
+/// shares. All memory is taken when the sequences are planned; on one thread a pass allocates
+/// nothing. Source of the pages: vLLM, arXiv 2309.06180, §4.1.
 #[derive(Debug)]
 pub struct Sequences {
     model: Arc<Model>,
@@ -258,7 +269,8 @@ impl Sequences {
         options: SequencesOptions,
         planned: &SequencesBytes,
     ) -> Option<Self> {
-        // As a session does: a system that hands out memory lazily refuses the whole, but not the same in parts.
+        // As a session does: a system that hands out memory lazily refuses the whole, but not the
+        // same in parts.
         let mut whole = Vec::<u8>::new();
         std::hint::black_box(&mut whole).try_reserve_exact(planned.total()).ok()?;
         drop(std::hint::black_box(whole));
@@ -306,7 +318,8 @@ impl Sequences {
         &self.options
     }
 
-    /// Positions that one sequence can have: the model's, or the tokens of all pages if they are fewer.
+    /// Positions that one sequence can have: the model's, or the tokens of all pages if they are
+    /// fewer.
     pub fn max_positions(&self) -> usize {
         self.max_positions
     }
@@ -328,7 +341,8 @@ impl Sequences {
         Ok(SequenceId { slot: place as u32, serial: slot.serial })
     }
 
-    /// Adds a sequence that has the first tokens of another. Whole pages are shared, the last one is copied if it is not full.
+    /// Adds a sequence that has the first tokens of another. Whole pages are shared, the last one
+    /// is copied if it is not full.
     ///
     /// # Errors
     /// When there is no such sequence, it has fewer tokens, or no place or page is free.
@@ -398,11 +412,12 @@ impl Sequences {
         Ok(more_pages(&self.slots[self.slot(sequence)?], more))
     }
 
-    /// Grows sequences by their stretches, all in one pass of the model. The logits that are wanted are
-    /// [`logits`](Self::logits) until the next pass.
+    /// Grows sequences by their stretches, all in one pass of the model. The logits that are wanted
+    /// are [`logits`](Self::logits) until the next pass.
     ///
     /// # Errors
-    /// When the stretches break a rule, or there are no pages for them: every sequence is as it was.
+    /// When the stretches break a rule, or there are no pages for them: every sequence is as it
+    /// was.
     pub fn pass(&mut self, stretches: &[Stretch<'_>]) -> Result<(), SequencesError> {
         self.check(stretches)?;
         self.take_rows(stretches);
@@ -416,15 +431,17 @@ impl Sequences {
         Ok(())
     }
 
-    /// The logits after a stretch of the latest pass, by its place there: `[V]`. `None` where they were not wanted.
+    /// The logits after a stretch of the latest pass, by its place there: `[V]`. `None` where they
+    /// were not wanted.
     pub fn logits(&self, place: usize) -> Option<&[f32]> {
         let vocab = self.model.config.vocab_size;
         let row = self.runs.get(place)?.logits?;
         Some(&self.logits[row * vocab..(row + 1) * vocab])
     }
 
-    /// The logits after some rows of a stretch of the latest pass, `[rows, V]`, the stretch by its place there. Those of other stretches are gone
-    /// then; `None` where there are no such rows, or more than sequences were planned.
+    /// The logits after some rows of a stretch of the latest pass, `[rows, V]`, the stretch by its
+    /// place there. Those of other stretches are gone then; `None` where there are no such rows, or
+    /// more than sequences were planned.
     pub fn logits_of_rows(&mut self, place: usize, rows: Range<usize>) -> Option<&[f32]> {
         let run = *self.runs.get(place)?;
         if rows.end > run.rows || rows.len() > self.options.max_sequences {
@@ -509,8 +526,8 @@ impl Sequences {
         self.slots[slot].pages.push(page);
     }
 
-    /// Runs all rows through all layers. Each takes two rounds over its blocks, since a row looks at the keys of rows before it,
-    /// which may be of another block.
+    /// Runs all rows through all layers. Each takes two rounds over its blocks, since a row looks
+    /// at the keys of rows before it, which may be of another block.
     fn run_layers(&mut self, rows: usize, threads: usize) {
         let (model, config) = (&*self.model, &self.model.config);
         let (d, width) = (config.hidden_size, 2 * config.key_value_width());

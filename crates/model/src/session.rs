@@ -132,14 +132,17 @@ fn described(bytes: Option<usize>) -> String {
 
 /// The caches and buffers of one request at a time; reuse it for the next.
 ///
-/// Keys and values are kept in two parts: the prompt's once, whatever the number of beams, and the beams' own, exactly
-/// one slot per beam and pass. A beam that forks copies nothing: each row keeps a list of the slots of its ancestors.
+/// Keys and values are kept in two parts: the prompt's once, whatever the number of beams, and the
+/// beams' own, exactly one slot per beam and pass. A beam that forks copies nothing: each row keeps
+/// a list of the slots of its ancestors.
 ///
-/// An encoder, where there is one, reads the prompt once, and what each layer of the decoder attends to of it is kept as a
-/// decoder's prompt is. The decoder begins with its start token, and what is said of a prompt's last position is said of that.
+/// An encoder, where there is one, reads the prompt once, and what each layer of the decoder
+/// attends to of it is kept as a decoder's prompt is. The decoder begins with its start token, and
+/// what is said of a prompt's last position is said of that.
 ///
-/// Rows are computed in blocks, and blocks shared among threads where the work is worth it. A row's bits depend neither
-/// on the rows beside it nor on the threads. With one thread no request allocates.
+/// Rows are computed in blocks, and blocks shared among threads where the work is worth it. A row's
+/// bits depend neither on the rows beside it nor on the threads. With one thread no request
+/// allocates.
 #[derive(Debug)]
 pub struct Session {
     model: Arc<Model>,
@@ -266,7 +269,8 @@ impl Session {
     /// The memory that [`new`](Self::new) would take for a model of this shape, by part.
     ///
     /// # Errors
-    /// When prompt and passes together exceed the model's positions, or the bytes cannot be counted.
+    /// When prompt and passes together exceed the model's positions, or the bytes cannot be
+    /// counted.
     pub fn planned_bytes(
         config: &ModelConfig,
         options: &SessionOptions,
@@ -328,7 +332,8 @@ impl Session {
         })
     }
 
-    /// Limits the threads of the passes that follow, up to those that were planned; bits do not depend on them.
+    /// Limits the threads of the passes that follow, up to those that were planned; bits do not
+    /// depend on them.
     pub fn use_threads(&mut self, threads: usize) {
         self.used_threads = threads;
     }
@@ -384,7 +389,8 @@ impl Session {
         Ok(logits)
     }
 
-    /// The logits of some tokens after the prompt, `[columns]`: those of one level, say. The others are not computed.
+    /// The logits of some tokens after the prompt, `[columns]`: those of one level, say. The others
+    /// are not computed.
     ///
     /// # Errors
     /// When no prompt has been set, or there are no columns or the vocabulary ends before them.
@@ -399,10 +405,12 @@ impl Session {
     }
 
     /// The logits of some tokens after the prompt once more, `[columns]`, to the bit those of
-    /// [`prompt_logits_of`](Self::prompt_logits_of) and without another pass over it. Decode passes begin anew.
+    /// [`prompt_logits_of`](Self::prompt_logits_of) and without another pass over it. Decode passes
+    /// begin anew.
     ///
     /// # Errors
-    /// When the prompt has had no such pass, or there are no columns or the vocabulary ends before them.
+    /// When the prompt has had no such pass, or there are no columns or the vocabulary ends before
+    /// them.
     pub fn prompt_logits_again(&mut self, columns: Range<usize>) -> Result<&[f32], SessionError> {
         self.check_columns(&columns)?;
         if !self.prompt_read {
@@ -416,13 +424,15 @@ impl Session {
         Ok(logits)
     }
 
-    /// Reads more tokens after a prompt that has been read: to the bit what reading all at once gives, since a row's
-    /// bits do not depend on those beside it. Text grows so, one token or a stretch of forced ones at a time.
+    /// Reads more tokens after a prompt that has been read: to the bit what reading all at once
+    /// gives, since a row's bits do not depend on those beside it. Text grows so, one token or a
+    /// stretch of forced ones at a time.
     ///
     /// PERF: on the caller's thread alone; stretches are short.
     ///
     /// # Errors
-    /// When the prompt has had no pass, a token is unknown, or the plan ends before them; the prompt is as it was.
+    /// When the prompt has had no pass, a token is unknown, or the plan ends before them; the
+    /// prompt is as it was.
     fn extend_prompt(&mut self, tokens: &[TokenId]) -> Result<(), SessionError> {
         if !self.prompt_read {
             return Err(SessionError::NoPass);
@@ -455,9 +465,10 @@ impl Session {
         Ok(())
     }
 
-    /// The logits after a prompt, `[V]`, to the bit those of [`set_prompt`](Self::set_prompt) and a pass over it. What it begins with
-    /// in common with the tokens read before is not read again, where the rest is short: conversations that go on, several texts
-    /// after one prompt, prompts that begin alike.
+    /// The logits after a prompt, `[V]`, to the bit those of [`set_prompt`](Self::set_prompt) and a
+    /// pass over it. What it begins with in common with the tokens read before is not read again,
+    /// where the rest is short: conversations that go on, several texts after one prompt, prompts
+    /// that begin alike.
     ///
     /// # Errors
     /// As [`set_prompt`](Self::set_prompt).
@@ -483,8 +494,8 @@ impl Session {
     /// [`next_logits`](LogitsSource::next_logits) gives all.
     ///
     /// # Errors
-    /// When more beams or passes are asked for than were planned, a token or parent is unknown, or there are no columns
-    /// or the vocabulary ends before them.
+    /// When more beams or passes are asked for than were planned, a token or parent is unknown, or
+    /// there are no columns or the vocabulary ends before them.
     ///
     /// # Panics
     /// When there is not one parent a token.
@@ -527,7 +538,8 @@ impl Session {
         &self.logits[..self.num_logits]
     }
 
-    /// True once the prompt has been read, so that its logits can be had [again](Self::prompt_logits_again).
+    /// True once the prompt has been read, so that its logits can be had
+    /// [again](Self::prompt_logits_again).
     pub fn has_read_prompt(&self) -> bool {
         self.prompt_read
     }
@@ -553,15 +565,16 @@ impl Session {
         }
     }
 
-    /// Writes the hidden states that a draft head reads, normed: after the prompt, and at each of the head's
-    /// placeholders, `[1 + placeholders, D]`. One pass over the prompt and the placeholders after it, which count as
-    /// prompt tokens of the plan. No decode pass can follow.
+    /// Writes the hidden states that a draft head reads, normed: after the prompt, and at each of
+    /// the head's placeholders, `[1 + placeholders, D]`. One pass over the prompt and the
+    /// placeholders after it, which count as prompt tokens of the plan. No decode pass can follow.
     ///
     /// # Errors
     /// When no prompt has been set, the placeholders do not fit after it, or an encoder reads it.
     ///
     /// # Panics
-    /// When `states` is of another shape, for one that the head was made for a model of another width.
+    /// When `states` is of another shape, for one that the head was made for a model of another
+    /// width.
     pub fn draft_states(
         &mut self,
         head: &DraftHead,
@@ -585,9 +598,10 @@ impl Session {
         Ok(())
     }
 
-    /// Runs the prompt through all layers. Each takes two rounds over its blocks, since a row looks at the keys of all
-    /// rows before it. Rows of `placeholders`, `[_, D]`, come after the prompt's. Leaves the residual stream in `hidden`,
-    /// that of the last `wanted` rows: nothing but keys and values is needed of the others in the last layer.
+    /// Runs the prompt through all layers. Each takes two rounds over its blocks, since a row looks
+    /// at the keys of all rows before it. Rows of `placeholders`, `[_, D]`, come after the
+    /// prompt's. Leaves the residual stream in `hidden`, that of the last `wanted` rows: nothing
+    /// but keys and values is needed of the others in the last layer.
     fn prefill(&mut self, placeholders: &[f32], wanted: usize) -> Result<(), SessionError> {
         if self.prompt.is_empty() {
             return Err(SessionError::NoPrompt);
@@ -644,8 +658,8 @@ impl Session {
         run.run(&self.model, &mut self.workspaces[..threads]);
     }
 
-    /// Runs one token of every beam through all layers. Beams do not look at each other's newest tokens, so that a block
-    /// goes from its embeddings to its logits without waiting for others.
+    /// Runs one token of every beam through all layers. Beams do not look at each other's newest
+    /// tokens, so that a block goes from its embeddings to its logits without waiting for others.
     fn decode(&mut self, tokens: &[TokenId], columns: Range<usize>) {
         let (model, config) = (&*self.model, &self.model.config);
         let (rows, d) = (tokens.len(), config.hidden_size);
@@ -739,8 +753,9 @@ impl LogitsSource for Session {
         self.next_logits_of(parents, tokens, 0..self.model.config.vocab_size)
     }
 
-    /// One pass, whatever the number of tokens, as long as there was no decode pass since the prompt; the tokens then
-    /// count as the prompt's. Where an encoder reads that, a decode pass each.
+    /// One pass, whatever the number of tokens, as long as there was no decode pass since the
+    /// prompt; the tokens then count as the prompt's. Where an encoder reads that, a decode pass
+    /// each.
     fn append(&mut self, tokens: &[TokenId]) -> Result<&[f32], SessionError> {
         if self.passes == 0 && self.encoder.is_none() {
             self.extend_prompt(tokens)?;
@@ -842,7 +857,8 @@ mod tests {
         let mut session = Session::new(&model, options).unwrap();
         let tokens = |len: u32, from: u32| (from..from + len).map(|t| TokenId(t * 7 % 97));
         let first: Vec<TokenId> = tokens(30, 1).collect();
-        // Shorter, longer, the same, another from the middle on, another from the first on, and what was read after one.
+        // Shorter, longer, the same, another from the middle on, another from the first on, and
+        // what was read after one.
         let prompts = [
             first[..20].to_vec(),
             first.clone(),

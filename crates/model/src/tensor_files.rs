@@ -251,10 +251,11 @@ impl TensorFiles {
         Ok(values)
     }
 
-    /// A tensor left over (a bias, say) means that the file is of another architecture, whose logits would come out wrong.
+    /// A tensor left over (a bias, say) means that the file is of another architecture, whose
+    /// logits would come out wrong.
     pub(crate) fn finish(mut self) -> Result<(), LoadError> {
-        // Both are known and not needed: frequencies are computed, and cross-attention has no biases of distances, though
-        // T5's published files hold some.
+        // Both are known and not needed: frequencies are computed, and cross-attention has no
+        // biases of distances, though T5's published files hold some.
         let unused = ["rotary_emb.inv_freq", "EncDecAttention.relative_attention_bias.weight"];
         self.left.retain(|name, _| !unused.iter().any(|end| name.ends_with(end)));
         match self.left.pop_first() {
@@ -270,7 +271,8 @@ impl TensorFiles {
     }
 }
 
-/// Refuses the directory of an adapter, which may or may not have a configuration and weights of its base model.
+/// Refuses the directory of an adapter, which may or may not have a configuration and weights of
+/// its base model.
 pub(crate) fn refuse_adapter(dir: &Path) -> Result<(), LoadError> {
     let adapter = dir.join("adapter_config.json");
     if adapter.exists() {

@@ -21,7 +21,8 @@ pub(crate) struct Weights {
     /// Factor of embeddings when they are read.
     pub(crate) embedding_scale: f32,
     pub(crate) layers: Vec<LayerWeights>,
-    /// Biases of relative positions, `[buckets, H]`: of each layer, or of the first for all; none with rotary ones.
+    /// Biases of relative positions, `[buckets, H]`: of each layer, or of the first for all; none
+    /// with rotary ones.
     pub(crate) relative_biases: Vec<Vec<f32>>,
     /// `[D]`
     pub(crate) final_norm: Vec<f32>,
@@ -31,8 +32,8 @@ pub(crate) struct Weights {
     pub(crate) encoder: Option<EncoderWeights>,
 }
 
-/// One layer's. Those that an [`Architecture`](crate::Architecture) may lack are `None` where it does; norms are as they
-/// multiply, the architecture's offset added.
+/// One layer's. Those that an [`Architecture`](crate::Architecture) may lack are `None` where it
+/// does; norms are as they multiply, the architecture's offset added.
 #[derive(Clone, Debug)]
 pub(crate) struct LayerWeights {
     /// `[D]`
@@ -102,7 +103,8 @@ impl Weights {
         Ok(weights)
     }
 
-    /// Asks `take` for each tensor that the configuration has, by its Hugging Face name and shape, `[out, in]`.
+    /// Asks `take` for each tensor that the configuration has, by its Hugging Face name and shape,
+    /// `[out, in]`.
     pub(crate) fn from_tensors(
         config: &ModelConfig,
         mut take: impl FnMut(&str, &[usize]) -> Result<Values, LoadError>,
@@ -150,7 +152,8 @@ impl Weights {
         self.all_layers_mut().flat_map(LayerWeights::matrices_mut).for_each(Matrix::round_to_int8);
     }
 
-    /// Rounds all matrices that are kept in full to bfloat16, embeddings and head among them; norms and biases stay.
+    /// Rounds all matrices that are kept in full to bfloat16, embeddings and head among them; norms
+    /// and biases stay.
     pub(crate) fn round_to_bf16(&mut self) {
         self.all_layers_mut().flat_map(LayerWeights::matrices_mut).for_each(Matrix::round_to_bf16);
         self.embedding = self.embedding.as_ref().map(Values::to_bf16);
@@ -267,7 +270,8 @@ impl LayerWeights {
         let (d, f, c) = (config.hidden_size, config.intermediate_size, config.head_dim);
         let (queries, keys) = (config.query_width(), config.key_value_width());
         let has = &config.architecture;
-        // One name means two norms: that before the feed-forward part, or that after attention where there are both.
+        // One name means two norms: that before the feed-forward part, or that after attention
+        // where there are both.
         let before_mlp = match has.norms_after {
             true => "pre_feedforward_layernorm",
             false => "post_attention_layernorm",
@@ -299,7 +303,8 @@ impl LayerWeights {
         Ok(layer)
     }
 
-    /// Keeps the matrices of the gated feed-forward part in one way, as their common product takes them.
+    /// Keeps the matrices of the gated feed-forward part in one way, as their common product takes
+    /// them.
     pub(crate) fn keep_gates_alike(&mut self) {
         if let Some(up) = &mut self.up {
             Matrix::keep_alike(&mut self.gate, up);

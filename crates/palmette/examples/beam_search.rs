@@ -55,7 +55,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let sequences: Vec<_> = found.into_iter().map(|found| found.tokens).collect();
     assert_eq!(sequences, [[5, 8], [6, 9], [0, 15]].map(|found| tokens(&found)));
 
-    // The same search over a grammar. A text is a result where it is whole, with the end token (15) and without.
+    // The same search over a grammar. A text is a result where it is whole, with the end token (15)
+    // and without.
     let mut texts: Vec<Option<&str>> =
         "abcdefghijklmno".split("").filter(|t| !t.is_empty()).map(Some).collect();
     texts.push(None);

@@ -1,4 +1,5 @@
-//! A catalog from items to updates: build, save, filter, recommend, and change while requests are answered.
+//! A catalog from items to updates: build, save, filter, recommend, and change while requests are
+//! answered.
 //!
 //! `cargo run --release -p palmette --example live_catalog`
 #![allow(clippy::print_stdout)] // It shows what it does.
@@ -8,7 +9,8 @@ use std::sync::Arc;
 
 use palmette::{Catalog, CatalogView, Filter, Item, LiveCatalog, LiveReader, Recommender, Update};
 
-/// The built-in shop's model, written as files: what `palmette-train` leaves for a shop of one's own.
+/// The built-in shop's model, written as files: what `palmette-train` leaves for a shop of one's
+/// own.
 fn write_model(dir: &std::path::Path) -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(dir)?;
     for (name, bytes) in palmette_demo::Demo::model_files() {

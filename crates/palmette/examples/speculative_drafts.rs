@@ -1,4 +1,5 @@
-//! Speculative decoding under a grammar: a draft model proposes, the grammar cuts, forced tokens come for free.
+//! Speculative decoding under a grammar: a draft model proposes, the grammar cuts, forced tokens
+//! come for free.
 //!
 //! `cargo run --release -p palmette --example speculative_drafts`
 #![allow(clippy::print_stdout)] // It shows what it does.

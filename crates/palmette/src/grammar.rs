@@ -7,7 +7,8 @@ use palmette_grammar::GrammarConstraint;
 use crate::matcher::Matcher;
 use crate::vocabulary::Vocabulary;
 
-/// A grammar made ready to mask the tokens of a vocabulary. Frozen and cheap to clone; threads share it.
+/// A grammar made ready to mask the tokens of a vocabulary. Frozen and cheap to clone; threads
+/// share it.
 #[derive(Clone, Debug)]
 pub struct CompiledGrammar {
     cached: Arc<palmette_grammar::CompiledGrammar>,
@@ -27,7 +28,8 @@ impl CompiledGrammar {
         Matcher::new(self.clone())
     }
 
-    /// Parts of the source that have no effect, and texts that contextual lexing takes from it, one sentence each.
+    /// Parts of the source that have no effect, and texts that contextual lexing takes from it, one
+    /// sentence each.
     pub fn warnings(&self) -> impl ExactSizeIterator<Item = String> + use<> {
         self.cached.notes().into_iter()
     }

@@ -1,8 +1,8 @@
 //! Language models that write only what is valid: the facade over grammars, catalogs and searches.
 //!
 //! # Text that fits a grammar
-//! A [`Vocabulary`] is loaded once a model, a [`CompiledGrammar`] once a schema (and kept), a [`Matcher`] made once a
-//! sequence. [`Matcher::mask`] is the set of tokens that may follow:
+//! A [`Vocabulary`] is loaded once a model, a [`CompiledGrammar`] once a schema (and kept), a
+//! [`Matcher`] made once a sequence. [`Matcher::mask`] is the set of tokens that may follow:
 //!
 //! ```
 //! let tokens = palmette::Vocabulary::encoding("o200k_base")?; // once per model
@@ -20,8 +20,8 @@
 //! ```
 //!
 //! # Items that exist
-//! A [`Catalog`] is a frozen file of items, a [`LiveCatalog`] a directory that changes while it is read. A
-//! [`Recommender`] joins one with a model and answers from any thread:
+//! A [`Catalog`] is a frozen file of items, a [`LiveCatalog`] a directory that changes while it is
+//! read. A [`Recommender`] joins one with a model and answers from any thread:
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -39,8 +39,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Rules of the business hold inside the search, as filters do: [`RecommendRequest::rules`] takes a document of them, and
-//! there is a method for each.
+//! Rules of the business hold inside the search, as filters do: [`RecommendRequest::rules`] takes a
+//! document of them, and there is a method for each.
 //!
 //! ```
 //! # let demo = palmette_demo::Demo::load()?;
@@ -64,21 +64,24 @@
 //! ```
 //!
 //! # Your own model
-//! [`best_sequences`] spells the best members of any [`Constraint`] with logits of your own ([`LogitsSource`]); a program that searches
-//! again and again keeps a [`BeamSearch`]. [`Generator`] writes one sequence with a [`Sampler`]. `examples/` has a program for each.
+//! [`best_sequences`] spells the best members of any [`Constraint`] with logits of your own
+//! ([`LogitsSource`]); a program that searches again and again keeps a [`BeamSearch`].
+//! [`Generator`] writes one sequence with a [`Sampler`]. `examples/` has a program for each.
 //!
 //! # Text from a model's folder
-//! [`text`] is the crate `palmette-text`: [`text::TextModel`] reads weights, tokenizer and chat template, and [`text::generate`] writes under a
-//! grammar. [`CompiledGrammar::write`] does it with logits of your own.
+//! [`text`] is the crate `palmette-text`: [`text::TextModel`] reads weights, tokenizer and chat
+//! template, and [`text::generate`] writes under a grammar. [`CompiledGrammar::write`] does it with
+//! logits of your own.
 //!
 //! # Errors
-//! Every answer is exact or an error. A limit that is exceeded in the middle of a search, a mask or a batch is a
-//! `Result` of that call; there is no mask of zeros to mistake it for.
+//! Every answer is exact or an error. A limit that is exceeded in the middle of a search, a mask or
+//! a batch is a `Result` of that call; there is no mask of zeros to mistake it for.
 //!
 //! # For engines
-//! [`CompiledGrammar::constraint`] and [`Recommender::pool`] lead to the crates below, which this one adds nothing to:
-//! batches of masks over threads, work ahead of time, files of compiled grammars, step backends for accelerators. [`engine`] has them
-//! whole, so that every type in their signatures can be named.
+//! [`CompiledGrammar::constraint`] and [`Recommender::pool`] lead to the crates below, which this
+//! one adds nothing to: batches of masks over threads, work ahead of time, files of compiled
+//! grammars, step backends for accelerators. [`engine`] has them whole, so that every type in their
+//! signatures can be named.
 #![forbid(unsafe_code)]
 
 mod grammar;

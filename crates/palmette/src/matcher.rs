@@ -9,8 +9,8 @@ use crate::grammar::CompiledGrammar;
 
 /// A sequence being written under a grammar: what may follow, and what has been committed.
 ///
-/// Owned: it lives in a struct and moves between threads. A clone is a fork, two counts and a fresh scratch; forks do not
-/// see each other. Every call that fails leaves it as it was.
+/// Owned: it lives in a struct and moves between threads. A clone is a fork, two counts and a fresh
+/// scratch; forks do not see each other. Every call that fails leaves it as it was.
 pub struct Matcher {
     grammar: CompiledGrammar,
     state: GrammarState,
@@ -37,7 +37,8 @@ enum Kind {
 }
 
 impl MatcherError {
-    /// True for a token or byte that the grammar does not allow there, false for an exceeded limit or a wrong call.
+    /// True for a token or byte that the grammar does not allow there, false for an exceeded limit
+    /// or a wrong call.
     pub fn is_refusal(&self) -> bool {
         let refused = |error: &CommitError<_>| matches!(error, CommitError::NotAllowed { .. });
         match &self.0 {
@@ -59,8 +60,8 @@ impl Matcher {
         &self.grammar
     }
 
-    /// The tokens that may follow; `None` when nothing may: an end token was committed, or the text is whole and the
-    /// vocabulary has no end tokens.
+    /// The tokens that may follow; `None` when nothing may: an end token was committed, or the text
+    /// is whole and the vocabulary has no end tokens.
     ///
     /// Cost: some look-ups where such a text has been before, whatever the vocabulary's size.
     ///
@@ -72,11 +73,12 @@ impl Matcher {
         Ok(Some(found).filter(|mask| !mask::is_empty(mask.words())))
     }
 
-    /// Writes the mask into a row of the caller's, such as one of a batch: bit `t % 32` of word `t / 32` is token `t`.
-    /// Words past the vocabulary become 0; all do when nothing may follow.
+    /// Writes the mask into a row of the caller's, such as one of a batch: bit `t % 32` of word `t
+    /// / 32` is token `t`. Words past the vocabulary become 0; all do when nothing may follow.
     ///
     /// # Errors
-    /// When a limit of the grammar is exceeded, or the row is shorter than a mask; it then denies all.
+    /// When a limit of the grammar is exceeded, or the row is shorter than a mask; it then denies
+    /// all.
     pub fn fill_mask(&mut self, row: &mut [u32]) -> Result<(), MatcherError> {
         let num_tokens = self.grammar.vocabulary().num_tokens();
         let (needed, given) = (mask::num_words(num_tokens), row.len());
@@ -100,11 +102,12 @@ impl Matcher {
         Ok(committed.map_err(Kind::from)?)
     }
 
-    /// Moves over text that no token stands for, such as the part of the answer that is in the prompt. A rollback counts
-    /// it as one token.
+    /// Moves over text that no token stands for, such as the part of the answer that is in the
+    /// prompt. A rollback counts it as one token.
     ///
     /// # Errors
-    /// When no text of the grammar goes on so, naming the first byte that does not fit, or a limit is exceeded.
+    /// When no text of the grammar goes on so, naming the first byte that does not fit, or a limit
+    /// is exceeded.
     pub fn commit_bytes(&mut self, bytes: &[u8]) -> Result<(), MatcherError> {
         let constraint = self.grammar.constraint();
         let committed = constraint.commit_bytes(&mut self.state, bytes, &mut self.scratch);
@@ -139,8 +142,8 @@ impl Matcher {
         self.state.ended()
     }
 
-    /// Length of the longest prefix of these draft tokens that can be committed: what speculative decoding may keep.
-    /// Nothing is committed.
+    /// Length of the longest prefix of these draft tokens that can be committed: what speculative
+    /// decoding may keep. Nothing is committed.
     ///
     /// # Errors
     /// When one of them is not in the vocabulary, or a limit is exceeded.
@@ -159,7 +162,8 @@ impl Matcher {
         Ok(forced.map_err(Kind::from)?)
     }
 
-    /// The tokens that must follow, each the only one allowed after those before it; at most `limit`.
+    /// The tokens that must follow, each the only one allowed after those before it; at most
+    /// `limit`.
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded.

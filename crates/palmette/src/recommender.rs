@@ -16,9 +16,11 @@ use palmette_recommend::{
     UnknownItems, Valid, WorkerPool,
 };
 
-/// A model joined with the catalog it recommends from. Cheap to clone; threads share it, and none waits for another.
+/// A model joined with the catalog it recommends from. Cheap to clone; threads share it, and none
+/// waits for another.
 ///
-/// Over a [`LiveCatalog`](crate::LiveCatalog) each request sees the newest generation, from its beginning to its end.
+/// Over a [`LiveCatalog`](crate::LiveCatalog) each request sees the newest generation, from its
+/// beginning to its end.
 #[derive(Clone, Debug)]
 pub struct Recommender {
     pool: Arc<WorkerPool>,
@@ -74,8 +76,10 @@ impl RecommendError {
 const MAX_IDLE: usize = 64;
 
 impl Recommender {
-    /// Loads a model's directory (`config.json`, `model.safetensors`, `semantic_ids.json`, or `prompt_template.json` with
-    /// `tokenizer.json`, and `draft.safetensors` where there is a draft head) and joins it with a [`Catalog`](crate::Catalog) or a [`LiveCatalog`](crate::LiveCatalog).
+    /// Loads a model's directory (`config.json`, `model.safetensors`, `semantic_ids.json`, or
+    /// `prompt_template.json` with `tokenizer.json`, and `draft.safetensors` where there is a draft
+    /// head) and joins it with a [`Catalog`](crate::Catalog) or a
+    /// [`LiveCatalog`](crate::LiveCatalog).
     ///
     /// # Errors
     /// When a file is missing or damaged, or model and catalog do not fit together.
@@ -111,8 +115,9 @@ impl Recommender {
 
     /// Asks for items that follow a history, oldest first: [`run`](RecommendRequest::run) answers.
     ///
-    /// Items are named by id, or by semantic ID: a list of codes, or a text such as `3-1-7` or `<a_3><b_1><c_7>` that is no id.
-    /// Those that the catalog never had are left out and [reported](Answer::unknown).
+    /// Items are named by id, or by semantic ID: a list of codes, or a text such as `3-1-7` or
+    /// `<a_3><b_1><c_7>` that is no id. Those that the catalog never had are left out and
+    /// [reported](Answer::unknown).
     pub fn recommend<I: Into<NamedItem>>(
         &self,
         history: impl IntoIterator<Item = I>,
@@ -120,7 +125,8 @@ impl Recommender {
         self.ask(RecommendQuestion::new(history))
     }
 
-    /// Asks a question that is written down as a document; the methods of the request change its members.
+    /// Asks a question that is written down as a document; the methods of the request change its
+    /// members.
     pub fn ask(&self, question: RecommendQuestion) -> RecommendRequest<'_> {
         RecommendRequest {
             recommender: self,
@@ -132,7 +138,8 @@ impl Recommender {
         }
     }
 
-    /// The catalog as it is now: hold it, and [`at`](RecommendRequest::at) answers several requests by one generation.
+    /// The catalog as it is now: hold it, and [`at`](RecommendRequest::at) answers several requests
+    /// by one generation.
     ///
     /// # Errors
     /// When an item has come whose codes the model has no token for.
@@ -146,7 +153,8 @@ impl Recommender {
     }
 }
 
-/// A request in the making: [`k`](Self::k) items after a history, by a beam search of width 128 unless told otherwise.
+/// A request in the making: [`k`](Self::k) items after a history, by a beam search of width 128
+/// unless told otherwise.
 #[must_use = "`run` answers it"]
 pub struct RecommendRequest<'a> {
     recommender: &'a Recommender,
@@ -255,7 +263,8 @@ impl<'a> RecommendRequest<'a> {
         Ok(self)
     }
 
-    /// Takes at most `items` items of one value of an attribute, such as a brand. Several caps all hold.
+    /// Takes at most `items` items of one value of an attribute, such as a brand. Several caps all
+    /// hold.
     pub fn at_most(mut self, items: usize, attribute: impl Into<String>) -> Self {
         self.rules.at_most.push(AtMost { attribute: attribute.into(), items });
         self
@@ -267,7 +276,8 @@ impl<'a> RecommendRequest<'a> {
         self
     }
 
-    /// Adds `amount` to the scores of the items that match a filter, as JSON; a negative one buries them.
+    /// Adds `amount` to the scores of the items that match a filter, as JSON; a negative one buries
+    /// them.
     ///
     /// # Errors
     /// When it is no filter; the message names the place.
@@ -302,8 +312,8 @@ impl<'a> RecommendRequest<'a> {
         self
     }
 
-    /// Restricts the items to those that are valid at a moment, in seconds since 1970: from one timestamp attribute, up to
-    /// and without another.
+    /// Restricts the items to those that are valid at a moment, in seconds since 1970: from one
+    /// timestamp attribute, up to and without another.
     pub fn valid_at(
         mut self,
         seconds: f64,
@@ -315,7 +325,8 @@ impl<'a> RecommendRequest<'a> {
         self
     }
 
-    /// The moment of the request for rules of validity in a document that name none, in seconds since 1970.
+    /// The moment of the request for rules of validity in a document that name none, in seconds
+    /// since 1970.
     pub fn now(self, seconds: f64) -> Self {
         Self { now: Some(seconds), ..self }
     }
@@ -332,8 +343,9 @@ impl<'a> RecommendRequest<'a> {
         Self { view: Some(view), ..self }
     }
 
-    /// Ends with [an error](RecommendError::is_cancelled) when this becomes true: a flag that another thread sets, or a
-    /// deadline by the caller's clock. It is asked between the stages of the search, some milliseconds apart at most.
+    /// Ends with [an error](RecommendError::is_cancelled) when this becomes true: a flag that
+    /// another thread sets, or a deadline by the caller's clock. It is asked between the stages of
+    /// the search, some milliseconds apart at most.
     pub fn cancel_when(self, cancelled: impl FnMut() -> bool + 'a) -> Self {
         Self { cancelled: Some(Box::new(cancelled)), ..self }
     }
@@ -341,8 +353,8 @@ impl<'a> RecommendRequest<'a> {
     /// Answers: the best items of the catalog, and `k` of them while `k` may be recommended.
     ///
     /// # Errors
-    /// When `k` or the width is 0 or too large, the filter asks for what the catalog does not have, there is no draft
-    /// head for the mode, the model fails, or the request was cancelled.
+    /// When `k` or the width is 0 or too large, the filter asks for what the catalog does not have,
+    /// there is no draft head for the mode, the model fails, or the request was cancelled.
     pub fn run(mut self) -> Result<Answer, RecommendError> {
         if !self.rules.is_empty() {
             let rules = RawJson::from_value(&self.rules).map_err(Kind::RulesText)?;
@@ -408,7 +420,8 @@ pub struct Answer {
     /// Texts of the model after each of the first items, where it was to
     /// [explain](RecommendRequest::explain_items).
     pub explanations: Vec<String>,
-    /// Beams kept after each level but the last, best first, where they are [traced](RecommendRequest::trace).
+    /// Beams kept after each level but the last, best first, where they are
+    /// [traced](RecommendRequest::trace).
     pub levels: Vec<Vec<TracedBeam>>,
 }
 
@@ -417,8 +430,8 @@ pub struct Answer {
 pub struct Recommendation {
     /// Id of the item.
     pub id: String,
-    /// Sum of the log-probabilities of its codes, plus its boost. Items that share a semantic ID and a boost share a score,
-    /// and come in the order of the tie-break, then of the catalog.
+    /// Sum of the log-probabilities of its codes, plus its boost. Items that share a semantic ID
+    /// and a boost share a score, and come in the order of the tie-break, then of the catalog.
     pub score: f32,
     /// The part of the score that boosts added.
     pub boost: f32,

@@ -18,10 +18,11 @@ use palmette_vocabulary::{
 
 use crate::grammar::CompiledGrammar;
 
-/// The tokens of a model, and the grammars that were compiled over them. Cheap to clone; threads share it.
+/// The tokens of a model, and the grammars that were compiled over them. Cheap to clone; threads
+/// share it.
 ///
-/// Loaded once a model. Grammars over one vocabulary share what their masks have in common, so that the second schema
-/// with a string in it knows strings already.
+/// Loaded once a model. Grammars over one vocabulary share what their masks have in common, so that
+/// the second schema with a string in it knows strings already.
 #[derive(Clone, Debug)]
 pub struct Vocabulary {
     shared: Arc<Shared>,
@@ -62,7 +63,8 @@ enum Kind {
 }
 
 impl VocabularyError {
-    /// True where text cannot be cut because this build is without the code for it, not because of the text.
+    /// True where text cannot be cut because this build is without the code for it, not because of
+    /// the text.
     pub fn is_left_out(&self) -> bool {
         matches!(self.0, Kind::Tokenize(TokenizeError::LeftOut { .. }))
     }
@@ -77,11 +79,12 @@ impl Vocabulary {
         Self::load(name, &LoadOptions::default())
     }
 
-    /// A file or folder: a Hugging Face `tokenizer.json`, Mistral's `tekken.json`, a SentencePiece model, a tiktoken file, or a
-    /// list of pieces.
+    /// A file or folder: a Hugging Face `tokenizer.json`, Mistral's `tekken.json`, a SentencePiece
+    /// model, a tiktoken file, or a list of pieces.
     ///
     /// # Errors
-    /// When it cannot be read, or spells tokens in a way that does not give them bytes of their own.
+    /// When it cannot be read, or spells tokens in a way that does not give them bytes of their
+    /// own.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, VocabularyError> {
         Self::open_with(path, &LoadOptions::default())
     }
@@ -101,8 +104,8 @@ impl Vocabulary {
         Self::load(&path.to_string_lossy(), options)
     }
 
-    /// Tokens given one by one: `tokens[t]` are the bytes of token `t`, `None` for a special token; `ends` are the tokens
-    /// by which the model stops.
+    /// Tokens given one by one: `tokens[t]` are the bytes of token `t`, `None` for a special token;
+    /// `ends` are the tokens by which the model stops.
     ///
     /// # Errors
     /// When an end token is not in the vocabulary or has text.
@@ -115,7 +118,8 @@ impl Vocabulary {
         Ok(Self::of(Arc::new(vocabulary), None, None))
     }
 
-    /// A vocabulary of the same tokens whose grammars are compiled and kept within these limits; it begins with none.
+    /// A vocabulary of the same tokens whose grammars are compiled and kept within these limits; it
+    /// begins with none.
     #[must_use]
     pub fn with_limits(&self, limits: CacheLimits) -> Self {
         let (slices, tokenizer) = (Arc::clone(&self.shared.slices), self.shared.tokenizer.clone());
@@ -181,12 +185,14 @@ impl Vocabulary {
         self.shared.origin.as_ref().map(|origin| &origin.ends)
     }
 
-    /// Statements about special tokens that the vocabulary's source does not make, and that were taken to hold.
+    /// Statements about special tokens that the vocabulary's source does not make, and that were
+    /// taken to hold.
     pub fn assumptions(&self) -> &[Assumption] {
         self.shared.origin.as_ref().map_or(&[], |origin| &origin.assumptions)
     }
 
-    /// Texts that a JSON Schema validates, with the default options: members in any order, whitespace free.
+    /// Texts that a JSON Schema validates, with the default options: members in any order,
+    /// whitespace free.
     ///
     /// # Errors
     /// When the schema is none, asks for what no grammar can express, or exceeds a limit.
@@ -213,7 +219,8 @@ impl Vocabulary {
         self.compile(&GrammarSource::Gbnf { text, options })
     }
 
-    /// Texts of a structural tag (XGrammar, vLLM): free text in which triggers begin regions that schemas or grammars hold.
+    /// Texts of a structural tag (XGrammar, vLLM): free text in which triggers begin regions that
+    /// schemas or grammars hold.
     ///
     /// # Errors
     /// When the document is none, a schema or grammar in it is refused, or a limit is exceeded.
@@ -222,9 +229,10 @@ impl Vocabulary {
         self.compile(&GrammarSource::StructuralTag { text, options })
     }
 
-    /// Answers to a request with tools, as OpenAI's and Anthropic's interfaces define them (`tools`, `tool_choice`,
-    /// `parallel_tool_calls`, `response_format`), in the text format of a family of models: `hermes` (Qwen3), `llama3`, `mistral`,
-    /// `mistral-list`, `deepseek`, `harmony` (gpt-oss), `qwen_xml` (Qwen3-Coder), `minimax_xml`, `deepseek_xml` or `glm_xml`.
+    /// Answers to a request with tools, as OpenAI's and Anthropic's interfaces define them
+    /// (`tools`, `tool_choice`, `parallel_tool_calls`, `response_format`), in the text format of a
+    /// family of models: `hermes` (Qwen3), `llama3`, `mistral`, `mistral-list`, `deepseek`,
+    /// `harmony` (gpt-oss), `qwen_xml` (Qwen3-Coder), `minimax_xml`, `deepseek_xml` or `glm_xml`.
     ///
     /// ```
     /// # #[cfg(feature = "encodings")] {
@@ -262,8 +270,8 @@ impl Vocabulary {
         self.compile(&GrammarSource::Regex { text, options })
     }
 
-    /// A grammar in any language and with any options. Equal sources are compiled once; threads that ask for one that is
-    /// being compiled wait for it.
+    /// A grammar in any language and with any options. Equal sources are compiled once; threads
+    /// that ask for one that is being compiled wait for it.
     ///
     /// # Errors
     /// As [`lark`](Self::lark).

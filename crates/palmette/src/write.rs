@@ -52,8 +52,8 @@ pub struct Written {
 }
 
 impl CompiledGrammar {
-    /// Writes one text, with logits of `source` after its prompt. `on_bytes` is called with bytes as soon as no stop
-    /// string can begin in them, and ends the text by [`ControlFlow::Break`].
+    /// Writes one text, with logits of `source` after its prompt. `on_bytes` is called with bytes
+    /// as soon as no stop string can begin in them, and ends the text by [`ControlFlow::Break`].
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded, a row has no distribution, or the source fails.

@@ -14,7 +14,8 @@ use palmette_testkit::logits::TableLogits;
 const NUM_TOKENS: usize = 4;
 const END: TokenId = TokenId(3);
 
-/// A pattern whose automaton doubles with every letter that is read, and a lexer that may not grow so far.
+/// A pattern whose automaton doubles with every letter that is read, and a lexer that may not grow
+/// so far.
 fn grammar(max_states: usize) -> CompiledGrammar {
     let tokens = [Some("a"), Some("b"), Some("x"), None];
     let tokens = Vocabulary::from_tokens(tokens, [END]).unwrap();

@@ -1,4 +1,5 @@
-//! Names of the facade: every type of its signatures can be named through it, and its examples need no other crate.
+//! Names of the facade: every type of its signatures can be named through it, and its examples need
+//! no other crate.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! Exceptions of the package, and Rust errors as Python raises them.
 //!
-//! All are `palmette.Error`, which is a `ValueError`. Facts that a program may act on are attributes, `None` where an error
-//! does not know them: the stable interface of CPython 3.11 has no subclasses of exceptions with fields.
+//! All are `palmette.Error`, which is a `ValueError`. Facts that a program may act on are
+//! attributes, `None` where an error does not know them: the stable interface of CPython 3.11 has
+//! no subclasses of exceptions with fields.
 
 use std::io;
 use std::sync::Arc;
@@ -85,8 +86,8 @@ pub(crate) fn with<'py, T: IntoPyObjectExt<'py>>(
     }
 }
 
-/// The exception of work that was called off: by Ctrl-C, unless a handler of the caller's raised something else, which is
-/// then raised instead.
+/// The exception of work that was called off: by Ctrl-C, unless a handler of the caller's raised
+/// something else, which is then raised instead.
 pub(crate) fn called_off() -> PyErr {
     PyKeyboardInterrupt::new_err("the work was called off")
 }
@@ -261,8 +262,8 @@ fn of_schema(py: Python<'_>, error: &JsonSchemaError, text: &str) -> PyErr {
     with(raised, py, "keyword", error.keyword())
 }
 
-/// Sets the attributes of a place. `defines` is what stands between a rule's name and its body; empty where there are no
-/// rules.
+/// Sets the attributes of a place. `defines` is what stands between a rule's name and its body;
+/// empty where there are no rules.
 fn with_place(
     py: Python<'_>,
     error: PyErr,

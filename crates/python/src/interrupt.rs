@@ -1,4 +1,5 @@
-//! The one door for calls that may take long: the interpreter is released, and Ctrl-C calls the work off.
+//! The one door for calls that may take long: the interpreter is released, and Ctrl-C calls the
+//! work off.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -14,8 +15,9 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 /// Stack of a program's first thread: front ends recurse as deep as their limits say.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Runs work on a thread of its own, without the interpreter, while this one looks for signals. When a handler raises, as
-/// Python's own does at Ctrl-C, the flag is set, and the work has to end soon; then that exception is raised.
+/// Runs work on a thread of its own, without the interpreter, while this one looks for signals.
+/// When a handler raises, as Python's own does at Ctrl-C, the flag is set, and the work has to end
+/// soon; then that exception is raised.
 ///
 /// # Errors
 /// Exception that a signal's handler raised; `RuntimeError` when the system has no thread to give.

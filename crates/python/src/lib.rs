@@ -1,8 +1,14 @@
 //! Extension module `palmette._palmette`: Python classes over the crates below, one file a class.
 //!
-//! The package's face is `python/palmette`, whose modules add nothing but names, framework tensors and engines' interfaces.
-//! Classes are frozen or hold a lock, long calls release the interpreter, and arrays are read and written in place
-//! through buffers.
+//! The package's face is `python/palmette`, whose modules add nothing but names, framework tensors
+//! and engines' interfaces. Classes are frozen or hold a lock, long calls release the interpreter,
+//! and arrays are read and written in place through buffers.
+//!
+//! # Invariants
+//! - A forked child of a Python program never waits for a thread that it does not have: in
+//!   `palmette-python` every call that releases the interpreter goes through `process.rs`, as do
+//!   pools and threads. Processors of `transformers` never guess where a text begins
+//!   (`python/palmette/transformers/running.py`).
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code, reason = "arrays of other libraries; the module says what is checked")]
@@ -60,7 +66,8 @@ mod command {
 
     use pyo3::prelude::*;
 
-    /// Runs the command line with these arguments, the program's name first; returns the exit status.
+    /// Runs the command line with these arguments, the program's name first; returns the exit
+    /// status.
     #[pyfunction]
     pub(crate) fn run_command(py: Python<'_>, args: Vec<OsString>) -> u8 {
         crate::process::detach_in_pool(py, || palmette_cli::run(args))

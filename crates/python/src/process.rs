@@ -1,12 +1,15 @@
-//! Processes that fork: a child has none of its parent's threads, and keeps every lock as it was at that moment.
+//! Processes that fork: a child has none of its parent's threads, and keeps every lock as it was at
+//! that moment.
 //!
 //! Three rules keep calls in a forked child from waiting for threads that are not there:
-//! - calls that release the interpreter, and threads of ours, are *at work*, and a fork waits for their end or for a moment at which
-//!   they hold no lock ([`detach`], [`pause`]);
-//! - parallel work in a child runs in a pool of that process, never in the one that the parent used ([`detach_in_pool`]);
+//! - calls that release the interpreter, and threads of ours, are *at work*, and a fork waits for
+//!   their end or for a moment at which they hold no lock ([`detach`], [`pause`]);
+//! - parallel work in a child runs in a pool of that process, never in the one that the parent used
+//!   ([`detach_in_pool`]);
 //! - what stands for threads of a process is used and ended in that process alone ([`OfProcess`]).
 //!
-//! Locks that are taken while attached to the interpreter need no care: who forks is attached, so that nobody else holds them.
+//! Locks that are taken while attached to the interpreter need no care: who forks is attached, so
+//! that nobody else holds them.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -98,7 +101,8 @@ pub(crate) fn detach_in_pool<R: Send>(py: Python<'_>, work: impl FnOnce() -> R +
     detach(py, || in_pool(work))
 }
 
-/// Works with the threads of this process: rayon's own in the first, which a child must not wait for.
+/// Works with the threads of this process: rayon's own in the first, which a child must not wait
+/// for.
 pub(crate) fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     match pool_of_child() {
         None => work(),
@@ -125,7 +129,8 @@ fn pool_of_child() -> Option<Arc<ThreadPool>> {
     Some(pool)
 }
 
-/// A value whose threads are those of the process that made it: in a child of that it is neither used nor dropped.
+/// A value whose threads are those of the process that made it: in a child of that it is neither
+/// used nor dropped.
 #[derive(Debug)]
 pub(crate) struct OfProcess<T> {
     generation: u32,
@@ -169,7 +174,8 @@ pub(crate) fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Waits for a moment at which no other thread is at work; not for ever, since a call may take minutes.
+/// Waits for a moment at which no other thread is at work; not for ever, since a call may take
+/// minutes.
 #[pyfunction]
 fn before_fork(py: Python<'_>) {
     FORKING.fetch_add(1, Ordering::SeqCst);

@@ -1,17 +1,18 @@
 //! Items that a model has never seen: which they are, and how often they are found.
 //!
 //! The procedure of STATIC (arXiv 2602.22647, §6): the newest items are held out, histories that
-//! have one are not trained on, and the users whose held-out item is one are asked. We differ in that
-//! histories have no times, so that an item's age is its place in the order of first appearances.
+//! have one are not trained on, and the users whose held-out item is one are asked. We differ in
+//! that histories have no times, so that an item's age is its place in the order of first
+//! appearances.
 
 use crate::histories::UserHistories;
 use crate::split::{Question, Split};
 
 /// The newest items of histories, which a cold start keeps from training.
 ///
-/// An item appears at the first user who has it, users in the order of the file and the items of each
-/// oldest first. Of the items that appear, the last are the newest; one that no history has is not
-/// counted, since nothing could be asked about it.
+/// An item appears at the first user who has it, users in the order of the file and the items of
+/// each oldest first. Of the items that appear, the last are the newest; one that no history has is
+/// not counted, since nothing could be asked about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColdStart {
     /// Per number of the view.

@@ -53,8 +53,8 @@ impl RandomGuesses {
     }
 }
 
-/// Asks for the held-out items: `questions` are those of [`ColdStart::questions`], or some of them; their items are
-/// numbers of `view`, which answers them all.
+/// Asks for the held-out items: `questions` are those of [`ColdStart::questions`], or some of them;
+/// their items are numbers of `view`, which answers them all.
 ///
 /// Items of the history are neither recommended nor guessed unless the options include them; the
 /// model alone knows nothing of that. `answered` is told how many questions have been, from several

@@ -30,7 +30,8 @@ pub struct EvalOptions {
     pub k: usize,
     /// True if items of the history may be recommended again.
     pub include_seen: bool,
-    /// Also generate without the constraint, to see how much of it is valid. About doubles the time.
+    /// Also generate without the constraint, to see how much of it is valid. About doubles the
+    /// time.
     pub unconstrained: bool,
     /// Users asked about at the same time.
     pub threads: usize,
@@ -43,8 +44,9 @@ pub struct Evaluation {
     pub metrics: RankingMetrics,
     /// Place of the first item with the right item's semantic ID.
     ///
-    /// Items that share a semantic ID have one score, and only the catalog's order tells which comes first; to a model they
-    /// are one. Equal to [`metrics`](Self::metrics) where no right item shares its ID.
+    /// Items that share a semantic ID have one score, and only the catalog's order tells which
+    /// comes first; to a model they are one. Equal to [`metrics`](Self::metrics) where no right
+    /// item shares its ID.
     pub id_metrics: RankingMetrics,
     /// Questions whose right item shares its semantic ID with another item.
     pub shared_targets: usize,
@@ -153,8 +155,9 @@ impl Evaluation {
 
 /// Asks every question; `answered` is told how many have been, from several threads.
 ///
-/// The questions' items are numbers of `view`, and it answers them all: whatever comes into a live catalog meanwhile, an
-/// evaluation is of one moment. The result does not depend on the number of threads.
+/// The questions' items are numbers of `view`, and it answers them all: whatever comes into a live
+/// catalog meanwhile, an evaluation is of one moment. The result does not depend on the number of
+/// threads.
 ///
 /// # Errors
 /// When the options are unusable or the model fails.
@@ -207,7 +210,8 @@ pub(crate) fn in_shares<'q, T: Send>(
     in_pool(threads, || questions.par_chunks(share).map(ask).collect())
 }
 
-/// Asks a floor the same questions. With each goes what was counted of its user ([`KnownHistories::own`]).
+/// Asks a floor the same questions. With each goes what was counted of its user
+/// ([`KnownHistories::own`]).
 ///
 /// [`KnownHistories::own`]: crate::KnownHistories::own
 pub fn evaluate_floor(

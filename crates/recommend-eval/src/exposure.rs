@@ -1,4 +1,5 @@
-//! Spread of recommendations over the catalog: coverage, the Gini coefficient, and the share of chosen items.
+//! Spread of recommendations over the catalog: coverage, the Gini coefficient, and the share of
+//! chosen items.
 
 use std::collections::HashMap;
 
@@ -19,13 +20,14 @@ impl Exposure {
         Self { counts, num_items }
     }
 
-    /// The share of the catalog's items that are recommended to anyone: catalog coverage. 0 for an empty catalog.
+    /// The share of the catalog's items that are recommended to anyone: catalog coverage. 0 for an
+    /// empty catalog.
     pub fn coverage(&self) -> f64 {
         self.counts.len() as f64 / self.num_items.max(1) as f64
     }
 
-    /// The Gini coefficient of how often each item of the catalog is recommended: 0 where all are equally often, near 1
-    /// where everything recommended is one item. 0 where nothing is.
+    /// The Gini coefficient of how often each item of the catalog is recommended: 0 where all are
+    /// equally often, near 1 where everything recommended is one item. 0 where nothing is.
     ///
     /// With the counts `x_1 ≤ … ≤ x_n` it is `2 Σ i·x_i / (n Σ x_i) − (n + 1)/n`.
     pub fn gini(&self) -> f64 {

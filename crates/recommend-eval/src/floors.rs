@@ -11,8 +11,8 @@ pub trait Floor {
     /// The best `k` items after `history`, those of it among them only if `include_seen`; fewer if
     /// it knows no more.
     ///
-    /// `own` is what was counted of the user whose history it is, where that knows what came after: of it no more than
-    /// `history` counts. Empty where nothing is to be taken out.
+    /// `own` is what was counted of the user whose history it is, where that knows what came after:
+    /// of it no more than `history` counts. Empty where nothing is to be taken out.
     fn recommend(&self, history: &[u64], own: &[u64], k: usize, include_seen: bool) -> Vec<u64>;
 }
 
@@ -24,7 +24,8 @@ pub struct Popularity {
 }
 
 impl Popularity {
-    /// Counts histories; `numbers` are those of all items of their view, and no others are ever recommended.
+    /// Counts histories; `numbers` are those of all items of their view, and no others are ever
+    /// recommended.
     pub fn fit<'a>(
         histories: impl Iterator<Item = &'a [u64]>,
         numbers: impl Iterator<Item = u64>,
@@ -58,7 +59,8 @@ impl Floor for Popularity {
         }
         own_later.retain(|_, count| *count > 0);
         let allowed = self.by_count.iter().filter(|&&(item, _)| is_allowed(item));
-        // Counts only fall, so the first `k` of those that keep theirs and all others hold the best.
+        // Counts only fall, so the first `k` of those that keep theirs and all others hold the
+        // best.
         let (mut best, mut kept) = (Vec::new(), 0);
         for &(item, count) in allowed {
             match own_later.get(&item) {
@@ -80,8 +82,8 @@ impl Floor for Popularity {
 /// older items of the history counting less.
 ///
 /// `similarity(a, b) = users with both / sqrt(users with a · users with b)`; an item's score is the
-/// sum of its similarities to the history's items, each times [`DECAY`](Self::DECAY) to the power of
-/// its age in items. Ties by number.
+/// sum of its similarities to the history's items, each times [`DECAY`](Self::DECAY) to the power
+/// of its age in items. Ties by number.
 #[derive(Clone, Debug)]
 pub struct ItemItem {
     /// Per item: users that have it.
@@ -98,8 +100,9 @@ impl ItemItem {
     /// with the square, and a history of tens of thousands of items says little about any two.
     pub const MAX_PAIRED: usize = 1000;
 
-    /// Counts users and pairs over a view whose item numbers are less than `num_numbers`; only items that some history
-    /// has are ever recommended. Cost: the sum of the squares of the histories' lengths, up to `MAX_PAIRED`.
+    /// Counts users and pairs over a view whose item numbers are less than `num_numbers`; only
+    /// items that some history has are ever recommended. Cost: the sum of the squares of the
+    /// histories' lengths, up to `MAX_PAIRED`.
     pub fn fit<'a>(histories: impl Iterator<Item = &'a [u64]> + Clone, num_numbers: u64) -> Self {
         let mut counts = vec![0_u32; num_numbers as usize];
         let mut pairs: Vec<HashMap<u64, u32>> = vec![HashMap::new(); num_numbers as usize];

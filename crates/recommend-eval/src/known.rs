@@ -6,11 +6,13 @@ use std::collections::{HashMap, HashSet};
 use crate::histories::UserHistories;
 use crate::split::Split;
 
-/// Histories that questions are asked after, one for each user: what floors count, and what items are known by.
+/// Histories that questions are asked after, one for each user: what floors count, and what items
+/// are known by.
 ///
-/// Whole histories are known up to their question. Rows that say the item that came next overlap, and the answer of one
-/// is in the history of a later one: they are put together for each user, so that a user counts once, and what a
-/// question's own user did after it can be [taken out](Self::own).
+/// Whole histories are known up to their question. Rows that say the item that came next overlap,
+/// and the answer of one is in the history of a later one: they are put together for each user, so
+/// that a user counts once, and what a question's own user did after it can be [taken
+/// out](Self::own).
 #[derive(Clone, Debug)]
 pub struct KnownHistories<'a> {
     histories: Vec<Cow<'a, [u64]>>,
@@ -21,8 +23,8 @@ pub struct KnownHistories<'a> {
 }
 
 impl<'a> KnownHistories<'a> {
-    /// Gathers what the questions of a split are asked after. `None` where rows with the item that came next name no user:
-    /// which of them give one another's answers away is not known.
+    /// Gathers what the questions of a split are asked after. `None` where rows with the item that
+    /// came next name no user: which of them give one another's answers away is not known.
     pub fn new(histories: &'a UserHistories, split: Split) -> Option<Self> {
         let questions = histories.questions(split);
         let (histories, own) = match histories.are_questions {
@@ -141,8 +143,8 @@ mod tests {
         assert!(known.own(0).is_empty() && known.own(1).is_empty());
     }
 
-    /// Windows over histories of a small random shop: each answer is what counting anew gives, with the others' rows
-    /// whole and of the user's own only what came before.
+    /// Windows over histories of a small random shop: each answer is what counting anew gives, with
+    /// the others' rows whole and of the user's own only what came before.
     #[test]
     fn floors_answer_as_if_they_had_counted_what_came_before() {
         const NUM_ITEMS: u64 = 12;

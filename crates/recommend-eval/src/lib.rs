@@ -1,14 +1,19 @@
 //! Evaluation of recommendations: histories, the leave-one-out split, ranking metrics, and floors.
 //! A recommender has to beat the floors.
 //!
-//! [`Histories`] are read from a file and bound to a view of a catalog as [`UserHistories`]: items are numbers of that
-//! one view throughout an evaluation, so that a live catalog may change beside it. [`Split`] says
-//! which items of a history train and which is asked for; [`evaluate`] asks a
+//! [`Histories`] are read from a file and bound to a view of a catalog as [`UserHistories`]: items
+//! are numbers of that one view throughout an evaluation, so that a live catalog may change beside
+//! it. [`Split`] says which items of a history train and which is asked for; [`evaluate`] asks a
 //! [`Recommender`](palmette_recommend::Recommender) for every user and counts; [`Popularity`] and
-//! [`ItemItem`] answer the same questions without a model. [`ColdStart`]
-//! holds items out, and [`cold_start_recall`] says how often they are found. [`Exposure`] says how
-//! recommendations spread over the catalog. [`overlap()`] says how much of one
-//! recommender's answers another gives too.
+//! [`ItemItem`] answer the same questions without a model. [`ColdStart`] holds items out, and
+//! [`cold_start_recall`] says how often they are found. [`Exposure`] says how recommendations
+//! spread over the catalog. [`overlap()`] says how much of one recommender's answers another gives
+//! too.
+//!
+//! # Decisions
+//! - **`palmette-recommend` and `palmette-recommend-eval` are crates of their own** because the
+//!   command line, training's validation and a server all need them, and evaluation must build
+//!   without training.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "args")]

@@ -11,7 +11,8 @@ use crate::evaluate::{EvalError, EvalOptions, check_k, in_shares};
 use crate::metrics::RankingMetrics;
 use crate::split::Question;
 
-/// The answers of two recommenders to the same questions: of a model, say, and of the same with rounded weights.
+/// The answers of two recommenders to the same questions: of a model, say, and of the same with
+/// rounded weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overlap {
     /// Metrics of the right items in the reference's answers.
@@ -36,17 +37,18 @@ struct Answers {
 pub struct OverlapAt {
     /// Number of items that count.
     pub k: usize,
-    /// The share of the reference's first `k` that is among the other's first `k`: the mean over questions, 1 for one
-    /// to which the reference knew no answer.
+    /// The share of the reference's first `k` that is among the other's first `k`: the mean over
+    /// questions, 1 for one to which the reference knew no answer.
     pub shared: f64,
     /// The share of questions whose first `k` are the same items in the same order.
     pub same_order: f64,
 }
 
-/// Asks both recommenders every question; `answered` is told how many have been, from several threads.
+/// Asks both recommenders every question; `answered` is told how many have been, from several
+/// threads.
 ///
-/// Both recommend from one view, whose numbers are compared and are those of the questions' items. The result does not
-/// depend on the number of threads.
+/// Both recommend from one view, whose numbers are compared and are those of the questions' items.
+/// The result does not depend on the number of threads.
 ///
 /// # Errors
 /// When the options are unusable or a model fails.

@@ -121,7 +121,8 @@ impl<C: Constraint> StepBackend for DraftBackend<'_, C> {
     }
 }
 
-/// The constraint's position after these tokens; `None` where an item that may be recommended has no such ID.
+/// The constraint's position after these tokens; `None` where an item that may be recommended has
+/// no such ID.
 pub(crate) fn state_of<'t, C: Constraint>(
     constraint: &C,
     scratch: &mut C::Scratch,

@@ -10,10 +10,12 @@ use crate::recommender::Recommender;
 use crate::request::{Recommendations, Request};
 use crate::worker::Worker;
 
-/// Workers of one recommender, lent to whatever thread asks. `'static` and shared by reference or `Arc`.
+/// Workers of one recommender, lent to whatever thread asks. `'static` and shared by reference or
+/// `Arc`.
 ///
-/// A request takes an idle worker, one whose buffers have its shape if there is one, and makes a new one where none is
-/// idle; so there are as many as were ever busy at once, of which some idle ones are kept. Nobody waits.
+/// A request takes an idle worker, one whose buffers have its shape if there is one, and makes a
+/// new one where none is idle; so there are as many as were ever busy at once, of which some idle
+/// ones are kept. Nobody waits.
 #[derive(Debug)]
 pub struct WorkerPool {
     recommender: Arc<Recommender>,
@@ -23,7 +25,8 @@ pub struct WorkerPool {
 }
 
 impl WorkerPool {
-    /// Workers whose requests take `threads` rayon workers each; at most `max_idle` are kept while nobody uses them.
+    /// Workers whose requests take `threads` rayon workers each; at most `max_idle` are kept while
+    /// nobody uses them.
     pub fn new(recommender: Arc<Recommender>, threads: usize, max_idle: usize) -> Self {
         Self { recommender, threads, max_idle, idle: Mutex::default() }
     }
@@ -74,11 +77,12 @@ impl WorkerPool {
     }
 }
 
-/// Answers requests side by side, on as many rayon workers as there are `workers`: each takes one request after
-/// another. The answers are in the order of the requests, and each is to the bit what any worker would give alone.
+/// Answers requests side by side, on as many rayon workers as there are `workers`: each takes one
+/// request after another. The answers are in the order of the requests, and each is to the bit what
+/// any worker would give alone.
 ///
-/// Rows of different requests do not share products: a request has rows enough, and one a processor needs no waiting for
-/// others. Give each worker one thread.
+/// Rows of different requests do not share products: a request has rows enough, and one a processor
+/// needs no waiting for others. Give each worker one thread.
 ///
 /// # Panics
 /// When there are requests and no workers.

@@ -42,7 +42,8 @@ impl Shape {
         self.widths.iter().map(wide).collect()
     }
 
-    /// The widths of all steps: those of the levels, and the last of them for each token that ends an item.
+    /// The widths of all steps: those of the levels, and the last of them for each token that ends
+    /// an item.
     fn steps(&self, recommender: &Recommender) -> Result<Vec<NonZeroUsize>, RecommendError> {
         let mut widths = self.checked_widths()?;
         if let Some(&last) = widths.last() {
@@ -250,7 +251,8 @@ impl<C: Constraint> Searches<C> {
         Self { wide: BeamSearch::with_widths(widths), probe: None }
     }
 
-    /// Makes the probe that the mode sends first. Small beside the rest, so that it is no part of the [`Shape`].
+    /// Makes the probe that the mode sends first. Small beside the rest, so that it is no part of
+    /// the [`Shape`].
     pub(crate) fn set_probe(&mut self, mode: Mode) {
         let widths = self.wide.widths();
         let width = match mode {
@@ -298,8 +300,8 @@ impl Buffers {
         })
     }
 
-    /// The memory that [`new`](Self::new) would take, masks of the search included; a draft head's own buffers are small beside
-    /// the session's and left out.
+    /// The memory that [`new`](Self::new) would take, masks of the search included; a draft head's
+    /// own buffers are small beside the session's and left out.
     pub(crate) fn planned(
         recommender: &Recommender,
         shape: &Shape,

@@ -1,4 +1,5 @@
-//! Spelling of codes as tokens of a tokenizer, found by the names of its tokens: `<a_12>`, `<s_b_340>`.
+//! Spelling of codes as tokens of a tokenizer, found by the names of its tokens: `<a_12>`,
+//! `<s_b_340>`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -55,7 +56,8 @@ impl CodeSpelling {
         format!("{}{code}{}", self.head, self.tail)
     }
 
-    /// The spelling of a name that ends with a number, or has a last number before other characters, and that number.
+    /// The spelling of a name that ends with a number, or has a last number before other
+    /// characters, and that number.
     fn of_name(name: &str) -> Option<(Self, u32)> {
         let end = name.rfind(|c: char| c.is_ascii_digit())? + 1;
         let start = name[..end].rfind(|c: char| !c.is_ascii_digit());
@@ -72,7 +74,8 @@ impl CodeSpelling {
     }
 }
 
-/// The spellings of a tokenizer's added tokens that have numbers, each with how many there are and the largest number.
+/// The spellings of a tokenizer's added tokens that have numbers, each with how many there are and
+/// the largest number.
 pub(crate) fn families(tokenizer: &PromptTokenizer) -> BTreeMap<CodeSpelling, (u32, u32)> {
     let mut families: BTreeMap<CodeSpelling, (u32, u32)> = BTreeMap::new();
     for (_, name) in tokenizer.added_tokens() {
@@ -86,11 +89,13 @@ pub(crate) fn families(tokenizer: &PromptTokenizer) -> BTreeMap<CodeSpelling, (u
     families
 }
 
-/// The levels of a catalog in the tokens of a tokenizer: by the spellings that are given, else by the catalog's letters, else,
-/// where it has none or there is no catalog, by the tokenizer's only names with numbers, in the order of their letters.
+/// The levels of a catalog in the tokens of a tokenizer: by the spellings that are given, else by
+/// the catalog's letters, else, where it has none or there is no catalog, by the tokenizer's only
+/// names with numbers, in the order of their letters.
 ///
 /// # Errors
-/// A sentence that names the token that the tokenizer lacks, with the item that needs it, or the names that it has.
+/// A sentence that names the token that the tokenizer lacks, with the item that needs it, or the
+/// names that it has.
 pub(crate) fn levels(
     view: Option<&CatalogView>,
     tokenizer: &PromptTokenizer,

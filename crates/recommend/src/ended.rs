@@ -1,13 +1,14 @@
-//! A constraint whose sequences end with given tokens: semantic IDs as a model writes them, with what it writes after them.
+//! A constraint whose sequences end with given tokens: semantic IDs as a model writes them, with
+//! what it writes after them.
 
 use palmette_catalog::CodeTokens;
 use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, TokenId, mask};
 
 /// The sequences of `C`, each followed by the same tokens.
 ///
-/// Where `C` may stop or go on, the first end token stands for stopping: a sequence may be a prefix of another, and their scores
-/// have a term for every choice. The first end token must follow no sequence of `C` otherwise; [`PromptFormat`](crate::PromptFormat)
-/// checks that.
+/// Where `C` may stop or go on, the first end token stands for stopping: a sequence may be a prefix
+/// of another, and their scores have a term for every choice. The first end token must follow no
+/// sequence of `C` otherwise; [`PromptFormat`](crate::PromptFormat) checks that.
 #[derive(Clone, Debug)]
 pub(crate) struct TerminatedConstraint<C> {
     inner: C,
@@ -241,7 +242,8 @@ mod tests {
 
     use super::*;
 
-    /// IDs of one to three codes, some of them prefixes of others; tokens of the levels on both sides of the end token.
+    /// IDs of one to three codes, some of them prefixes of others; tokens of the levels on both
+    /// sides of the end token.
     fn constraint(end: &[u32]) -> TerminatedConstraint<CatalogConstraint> {
         let items = (0..40).map(|n| Item {
             id: format!("i{n}"),

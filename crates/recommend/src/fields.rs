@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value};
 
-/// Values for the placeholders `{{ query }}` and `{{ user.… }}` of a [template](crate::PromptTemplate).
+/// Values for the placeholders `{{ query }}` and `{{ user.… }}` of a
+/// [template](crate::PromptTemplate).
 ///
-/// They are text of a prompt and nothing else: one that holds the name of a special token is refused.
+/// They are text of a prompt and nothing else: one that holds the name of a special token is
+/// refused.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PromptFields {
     /// Query of the user.

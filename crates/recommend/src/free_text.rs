@@ -10,9 +10,11 @@ use palmette_model::Session;
 
 use crate::error::RecommendError;
 
-/// Reasoning before the item: free text that the model writes first, and that the search then follows.
+/// Reasoning before the item: free text that the model writes first, and that the search then
+/// follows.
 ///
-/// Nothing of it is constrained. It ends with the token that the template names, or is ended by it after `max_tokens`.
+/// Nothing of it is constrained. It ends with the token that the template names, or is ended by it
+/// after `max_tokens`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Think {
     /// Limit on the tokens of the reasoning.
@@ -57,7 +59,8 @@ pub struct Explain {
 /// Limit on the tokens of free text.
 pub const MAX_FREE_TOKENS: usize = 1 << 16;
 
-/// Writes free text after the session's prompt until one of `ends` comes, which is not written, or `max_tokens` have.
+/// Writes free text after the session's prompt until one of `ends` comes, which is not written, or
+/// `max_tokens` have.
 pub(crate) fn write_text(
     session: &mut Session,
     sampler: &mut Sampler,
@@ -89,7 +92,8 @@ pub(crate) fn write_text(
     Ok(tokens)
 }
 
-/// Writes the model's reasoning after the session's prompt, then its end and what follows it; returns the reasoning.
+/// Writes the model's reasoning after the session's prompt, then its end and what follows it;
+/// returns the reasoning.
 pub(crate) fn think(
     session: &mut Session,
     think: &Think,

@@ -1,14 +1,30 @@
 //! From a history of items to recommended items: prompt, model, catalog and beam search.
 //!
-//! A [`PromptFormat`] says by which tokens a model spells semantic IDs, [`Prompts`] how it reads histories: as codes alone, or by a
-//! [`PromptTemplate`] as the text that it was trained on. A [`Recommender`] joins them
-//! with a model and a catalog, frozen or live, and is shared; a [`Worker`] holds the buffers of one request at
-//! a time, and a [`WorkerPool`] lends workers to threads. What is asked is a [`RecommendQuestion`], a document; checked against a
-//! view it becomes a [`CheckedQuestion`], which lends a worker its [`Request`]. The life of one, [`Worker::recommend`]: it takes a
-//! [view](SpelledView) of the catalog, the history's semantic IDs become the
-//! prompt, the model reads it once, the search spells IDs that the view holds, and each becomes
-//! the items that have it. A [`NamedItem`] is an item of a history as its user writes it, by id or semantic ID, which
-//! [`SpelledView::find_item`] finds. [`offline`] answers whole files of histories. A recommender with a draft head can also find them without decode passes: [`Mode`].
+//! A [`PromptFormat`] says by which tokens a model spells semantic IDs, [`Prompts`] how it reads
+//! histories: as codes alone, or by a [`PromptTemplate`] as the text that it was trained on. A
+//! [`Recommender`] joins them with a model and a catalog, frozen or live, and is shared; a
+//! [`Worker`] holds the buffers of one request at a time, and a [`WorkerPool`] lends workers to
+//! threads. What is asked is a [`RecommendQuestion`], a document; checked against a view it becomes
+//! a [`CheckedQuestion`], which lends a worker its [`Request`]. The life of one,
+//! [`Worker::recommend`]: it takes a [view](SpelledView) of the catalog, the history's semantic IDs
+//! become the prompt, the model reads it once, the search spells IDs that the view holds, and each
+//! becomes the items that have it. A [`NamedItem`] is an item of a history as its user writes it,
+//! by id or semantic ID, which [`SpelledView::find_item`] finds. [`offline`] answers whole files of
+//! histories. A recommender with a draft head can also find them without decode passes: [`Mode`].
+//!
+//! # Invariants
+//! - A history's answer among those of a file or table depends on nothing but the history, the
+//!   model, the catalog's generation and the options: neither shards, batches and threads nor an
+//!   interruption change a byte of it. What goes on with an interrupted run has the same contents
+//!   of all of them, or refuses.
+//! - Fewer valid items than `k` give fewer results, never an invalid one. The empty catalog is
+//!   legal and denies everything.
+//! - A limit is an error that names it, never a cut: `max_tokens` of a search, positions of a
+//!   model, items of a catalog. The one thing that is shortened, a history longer than the model
+//!   reads, is reported (`history_used`).
+//! - Results do not depend on the number of threads: matrix products are never split along their
+//!   inner dimension, rows and users are computed apart, training adds its shards in a fixed order.
+//!   Nor on what was asked before: every request begins at its own beam width.
 #![forbid(unsafe_code)]
 
 mod backends;

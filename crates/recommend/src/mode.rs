@@ -12,9 +12,10 @@ use crate::prompt_format::PromptFormat;
 /// Method of finding items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// [`Beam`](Self::Beam), and [`Probed`](Self::Probed) where the narrow search is a small part of it: the same items and
-    /// scores either way. The probe is half wider than the items wanted and at least 16, and goes first where every level of
-    /// the beam is eight times as wide; not where beams are traced, since those that cannot win are among them.
+    /// [`Beam`](Self::Beam), and [`Probed`](Self::Probed) where the narrow search is a small part
+    /// of it: the same items and scores either way. The probe is half wider than the items wanted
+    /// and at least 16, and goes first where every level of the beam is eight times as wide; not
+    /// where beams are traced, since those that cannot win are among them.
     #[default]
     Auto,
     /// Beam search with the decoder: a pass over the prompt, then one a level over all beams.
@@ -26,11 +27,13 @@ pub enum Mode {
     /// alike, the narrow search is lost. It does not go first where more items are wanted than its
     /// width, or some level of the beam is no wider.
     Probed(NonZeroUsize),
-    /// Beam search with a draft head after one pass over the prompt and its placeholders. Scores are the head's.
+    /// Beam search with a draft head after one pass over the prompt and its placeholders. Scores
+    /// are the head's.
     Draft(Verification),
 }
 
-/// The least width of a probe, and the factor by which a beam is wider where [`Mode::Auto`] sends one first.
+/// The least width of a probe, and the factor by which a beam is wider where [`Mode::Auto`] sends
+/// one first.
 const LEAST_PROBE: usize = 16;
 const WIDER: usize = 8;
 
@@ -66,18 +69,21 @@ impl Mode {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verification {
-    /// The catalog's mask at every level: the search is the exact beam search over the items that may be recommended.
+    /// The catalog's mask at every level: the search is the exact beam search over the items that
+    /// may be recommended.
     #[default]
     Masks,
-    /// A free search, and at the last level a look-up of whole IDs: the best extensions that are items are kept, as
-    /// NEZHA (WWW 2026), algorithm 3, has it. Beams may be lost on the way to prefixes that no item has, and then there
-    /// are fewer items than asked for.
+    /// A free search, and at the last level a look-up of whole IDs: the best extensions that are
+    /// items are kept, as NEZHA (WWW 2026), algorithm 3, has it. Beams may be lost on the way to
+    /// prefixes that no item has, and then there are fewer items than asked for.
     Keys,
-    /// None: items are those of the generated IDs that happen to be one. To see what verification does.
+    /// None: items are those of the generated IDs that happen to be one. To see what verification
+    /// does.
     None,
 }
 
-/// Every sequence of one code a level, as a constraint: what a draft head may say when nothing limits it.
+/// Every sequence of one code a level, as a constraint: what a draft head may say when nothing
+/// limits it.
 #[derive(Clone, Debug)]
 pub(crate) struct EveryCode {
     levels: Vec<LevelSpelling>,

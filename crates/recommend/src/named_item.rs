@@ -13,8 +13,9 @@ use crate::view::SpelledView;
 
 /// Item of a history as its user names it: by id, or by semantic ID.
 ///
-/// In JSON an id is a text or a whole number, a semantic ID a list: of whole numbers, `[3, 1, 7]`, or of texts,
-/// `["<a_3>", "<b_1>", "<c_7>"]`, or an object with such a list, `{"codes": [3, 1, 7]}`. A text that is no id of the catalog is read as a semantic ID where it is spelled as one,
+/// In JSON an id is a text or a whole number, a semantic ID a list: of whole numbers, `[3, 1, 7]`,
+/// or of texts, `["<a_3>", "<b_1>", "<c_7>"]`, or an object with such a list, `{"codes": [3, 1,
+/// 7]}`. A text that is no id of the catalog is read as a semantic ID where it is spelled as one,
 /// `3-1-7` or `<a_3><b_1><c_7>`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NamedItem {
@@ -204,7 +205,8 @@ impl NamedItem {
         }
     }
 
-    /// The number of the item in a view: that with the id, or the first of those with the semantic ID.
+    /// The number of the item in a view: that with the id, or the first of those with the semantic
+    /// ID.
     pub fn number_in(&self, view: &CatalogView) -> Option<u64> {
         let with_codes = |codes: &[u32]| view.find_codes(codes).first().copied();
         match self {
@@ -226,11 +228,13 @@ pub struct UnknownItem {
 }
 
 impl SpelledView {
-    /// Finds an item of a history: by its id, that of an item which was deleted included; else, where it is spelled as one, by
-    /// its semantic ID, which need not be an item's as long as the model can read it.
+    /// Finds an item of a history: by its id, that of an item which was deleted included; else,
+    /// where it is spelled as one, by its semantic ID, which need not be an item's as long as the
+    /// model can read it.
     ///
     /// # Errors
-    /// When no item has the id, and it spells nothing that the model reads; the message names ids that there are.
+    /// When no item has the id, and it spells nothing that the model reads; the message names ids
+    /// that there are.
     pub fn find_item(&self, item: &NamedItem) -> Result<HistoryItem, UnknownItem> {
         let unknown = |reason| Err(UnknownItem { reason });
         let id = match item {
@@ -255,8 +259,8 @@ impl SpelledView {
         }
     }
 
-    /// Finds the items of a history, as [`find_item`](Self::find_item). Unknown ones are an error, or left out; then their places
-    /// in the history come with the others.
+    /// Finds the items of a history, as [`find_item`](Self::find_item). Unknown ones are an error,
+    /// or left out; then their places in the history come with the others.
     ///
     /// # Errors
     /// For the first unknown item, unless `leaves_out`.

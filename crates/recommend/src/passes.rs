@@ -1,4 +1,5 @@
-//! Passes of a search as they were made: rows of each, and the beams kept where a request asks to see them.
+//! Passes of a search as they were made: rows of each, and the beams kept where a request asks to
+//! see them.
 
 use palmette_catalog::CodeTokens;
 use palmette_decode::Step;
@@ -6,7 +7,8 @@ use palmette_decode::Step;
 /// A hypothesis that a search kept after a level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TracedBeam {
-    /// Codes so far. The hypothesis that it extends is the one of all but the last, in the level before.
+    /// Codes so far. The hypothesis that it extends is the one of all but the last, in the level
+    /// before.
     pub codes: Vec<u32>,
     /// Sum of the codes' log-probabilities.
     pub score: f32,

@@ -12,7 +12,8 @@ const PRESETS: [(&str, &str); 5] = [
 ];
 
 impl TemplateFile {
-    /// Names of the templates that are carried along: those of published models, to be copied and changed.
+    /// Names of the templates that are carried along: those of published models, to be copied and
+    /// changed.
     pub fn preset_names() -> impl Iterator<Item = &'static str> {
         PRESETS.iter().map(|&(name, _)| name)
     }

@@ -12,8 +12,9 @@ use crate::error::{FormatError, RecommendError, TooManyTokens};
 
 /// The tokens of a model that was trained on histories of semantic IDs.
 ///
-/// Without a [template](crate::PromptTemplate) a prompt is `bos_token`, where there is one, then the codes of up to
-/// `max_history_items` items, oldest first; the model continues it with the codes of the next item, and `end_tokens`.
+/// Without a [template](crate::PromptTemplate) a prompt is `bos_token`, where there is one, then
+/// the codes of up to `max_history_items` items, oldest first; the model continues it with the
+/// codes of the next item, and `end_tokens`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptFormat {
     /// First token of a prompt without a template.
@@ -24,13 +25,14 @@ pub struct PromptFormat {
     pub pad_token: Option<u32>,
     /// Each level's tokens.
     pub levels: Vec<LevelFormat>,
-    /// Tokens that follow the last code of an item, in this order: their log-probabilities count in its score, and a
-    /// semantic ID may then be a prefix of another.
+    /// Tokens that follow the last code of an item, in this order: their log-probabilities count in
+    /// its score, and a semantic ID may then be a prefix of another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub end_tokens: Vec<u32>,
     /// The most recent items that a prompt holds.
     pub max_history_items: usize,
-    /// Items with the semantic IDs that the model was trained on, by which a catalog of other IDs is told.
+    /// Items with the semantic IDs that the model was trained on, by which a catalog of other IDs
+    /// is told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub witnesses: Vec<Witness>,
 }
@@ -54,7 +56,8 @@ pub struct LevelFormat {
     pub tokens: LevelSpelling,
 }
 
-/// A level in the file: `first_token` and `num_codes` for a run, or `tokens`, a number for each code and null for one without.
+/// A level in the file: `first_token` and `num_codes` for a run, or `tokens`, a number for each
+/// code and null for one without.
 #[derive(Deserialize, Serialize)]
 struct LevelFile {
     prefix: String,
@@ -179,8 +182,8 @@ impl PromptFormat {
         Ok(Self { bos_token, pad_token, levels, end_tokens, max_history_items, witnesses })
     }
 
-    /// Checks that a catalog has the semantic IDs that the model was trained on: most of the witnesses that it has must have the
-    /// codes that the model knows. Some may have changed.
+    /// Checks that a catalog has the semantic IDs that the model was trained on: most of the
+    /// witnesses that it has must have the codes that the model knows. Some may have changed.
     pub(crate) fn check_witnesses(&self, view: &CatalogView) -> Result<(), RecommendError> {
         let (mut found, mut other, mut example) = (0, 0, None);
         for witness in &self.witnesses {
@@ -201,10 +204,12 @@ impl PromptFormat {
         }
     }
 
-    /// Checks that a catalog is of the shop that the model was trained on: it has one of the witnesses, or no items. A live
-    /// catalog passes: it may begin with nothing, and all that it began with may be gone.
+    /// Checks that a catalog is of the shop that the model was trained on: it has one of the
+    /// witnesses, or no items. A live catalog passes: it may begin with nothing, and all that it
+    /// began with may be gone.
     ///
-    /// Serving does not ask this: new items with codes of the model's codebooks may be all that a catalog has.
+    /// Serving does not ask this: new items with codes of the model's codebooks may be all that a
+    /// catalog has.
     ///
     /// # Errors
     /// When the catalog has none of the model's items.
@@ -262,8 +267,8 @@ impl PromptFormat {
         CodeTokens::new(self.levels.iter().map(|l| l.tokens.clone()).collect(), num_tokens)
     }
 
-    /// Writes the prompt for a history, given as semantic IDs, oldest first, over `prompt`, as it is without a template;
-    /// returns how many of the most recent items it holds.
+    /// Writes the prompt for a history, given as semantic IDs, oldest first, over `prompt`, as it
+    /// is without a template; returns how many of the most recent items it holds.
     ///
     /// # Panics
     /// When an ID has a level or code that the format has no token for; a
@@ -373,7 +378,8 @@ impl PromptFormat {
     }
 }
 
-/// Indented JSON with the numbers of a list in one line: a table of thousands of tokens is no column.
+/// Indented JSON with the numbers of a list in one line: a table of thousands of tokens is no
+/// column.
 fn with_numbers_in_lines(text: &str) -> String {
     let is_number = |line: &str| {
         let line = line.trim().trim_end_matches(',');

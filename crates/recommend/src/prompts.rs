@@ -1,4 +1,5 @@
-//! Prompts of a model: its tokens for semantic IDs, and the template that it was trained on, where there is one.
+//! Prompts of a model: its tokens for semantic IDs, and the template that it was trained on, where
+//! there is one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::fields::PromptFields;
 use crate::prompt_format::{LevelFormat, PromptFormat};
 use crate::template::{PromptAsked, PromptTemplate, TemplateFile};
 
-/// Spelling of histories and items by a model: a [`PromptFormat`], and a [`PromptTemplate`] where the model was trained on text.
+/// Spelling of histories and items by a model: a [`PromptFormat`], and a [`PromptTemplate`] where
+/// the model was trained on text.
 ///
 /// Cheap to clone. A plain format becomes one by `into()`.
 #[derive(Clone, Debug)]
@@ -42,13 +44,14 @@ impl From<PromptFormat> for Prompts {
 const DEFAULT_HISTORY_ITEMS: usize = 50;
 
 impl Prompts {
-    /// Reads a model's directory, for a catalog or for any: `prompt_template.json` where it is there, and `semantic_ids.json`, or the levels' tokens
-    /// by the names of the tokens in `tokenizer.json` in its place: those of the catalog's codes, or without a catalog of all that have
-    /// numbers.
+    /// Reads a model's directory, for a catalog or for any: `prompt_template.json` where it is
+    /// there, and `semantic_ids.json`, or the levels' tokens by the names of the tokens in
+    /// `tokenizer.json` in its place: those of the catalog's codes, or without a catalog of all
+    /// that have numbers.
     ///
     /// # Errors
-    /// When a file is damaged, the tokenizer lacks a token that a code or the template needs, or neither file says how prompts are
-    /// written.
+    /// When a file is damaged, the tokenizer lacks a token that a code or the template needs, or
+    /// neither file says how prompts are written.
     pub fn read(dir: &Path, catalog: Option<&CatalogView>) -> Result<Self, FormatError> {
         let template_path = dir.join(TemplateFile::FILE_NAME);
         let of_template = |reason| FormatError { path: template_path.clone(), reason };
@@ -155,7 +158,8 @@ impl Prompts {
         &self.spelling
     }
 
-    /// Prompts without witnesses, for catalogs of other semantic IDs than those that the model was trained on.
+    /// Prompts without witnesses, for catalogs of other semantic IDs than those that the model was
+    /// trained on.
     #[must_use]
     pub fn without_witnesses(mut self) -> Self {
         self.format.witnesses.clear();
@@ -175,7 +179,8 @@ impl Prompts {
         1 + codes + self.template.as_ref().map_or(0, |template| template.about_tokens(items))
     }
 
-    /// Fields with a word each for all that the template reads: for prompts whose length counts and nothing else.
+    /// Fields with a word each for all that the template reads: for prompts whose length counts and
+    /// nothing else.
     pub fn sample_fields(&self) -> PromptFields {
         let mut fields = PromptFields::default();
         for name in self.template.iter().flat_map(|template| template.variables()) {

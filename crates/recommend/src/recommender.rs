@@ -24,18 +24,21 @@ use crate::worker::{checked, wanted};
 /// Set of tokens over which a code's probability is normalised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Normaliser {
-    /// All tokens of the model's vocabulary, as Hugging Face `generate` has it with `prefix_allowed_tokens_fn`.
+    /// All tokens of the model's vocabulary, as Hugging Face `generate` has it with
+    /// `prefix_allowed_tokens_fn`.
     #[default]
     Vocabulary,
-    /// The tokens of the code's level. The model computes no other logits, and what it gives to tokens that cannot come
-    /// next lowers no score. A model trained over its whole vocabulary has learnt the other.
+    /// The tokens of the code's level. The model computes no other logits, and what it gives to
+    /// tokens that cannot come next lowers no score. A model trained over its whole vocabulary has
+    /// learnt the other.
     Level,
 }
 
-/// A model, the catalog it may recommend from, and the tokens that join them. Shared in an `Arc` by its
-/// [workers](crate::Worker).
+/// A model, the catalog it may recommend from, and the tokens that join them. Shared in an `Arc` by
+/// its [workers](crate::Worker).
 ///
-/// The catalog is a frozen file, or a live one, of which each request sees the newest generation or the one it holds.
+/// The catalog is a frozen file, or a live one, of which each request sees the newest generation or
+/// the one it holds.
 #[derive(Debug)]
 pub struct Recommender {
     model: Arc<Model>,
@@ -92,8 +95,9 @@ impl Recommender {
     /// Adds a draft head of its model, for [`Mode::Draft`](crate::Mode::Draft).
     ///
     /// # Errors
-    /// When the head spells other codes, the model's levels are no runs of tokens or end with tokens, the model's positions
-    /// do not hold its placeholders after the longest prompt, or an encoder reads the prompt.
+    /// When the head spells other codes, the model's levels are no runs of tokens or end with
+    /// tokens, the model's positions do not hold its placeholders after the longest prompt, or an
+    /// encoder reads the prompt.
     pub fn with_draft_head(self, head: impl Into<Arc<DraftHead>>) -> Result<Self, RecommendError> {
         let head = head.into();
         if self.model.config().architecture.encoder.is_some() {
@@ -115,7 +119,8 @@ impl Recommender {
         self.draft_head.as_ref()
     }
 
-    /// The catalog as it is now, spelled in the model's tokens: what a request sees that holds no other.
+    /// The catalog as it is now, spelled in the model's tokens: what a request sees that holds no
+    /// other.
     ///
     /// Cost: a reference count; for a live catalog that has changed, some look-ups a segment.
     ///
@@ -139,7 +144,8 @@ impl Recommender {
     /// Sets the scope over which scores are normalised.
     ///
     /// # Errors
-    /// When it is the level's, and the tokens of a level are not all those of a range, or tokens follow the codes.
+    /// When it is the level's, and the tokens of a level are not all those of a range, or tokens
+    /// follow the codes.
     pub fn with_normaliser(self, normaliser: Normaliser) -> Result<Self, RecommendError> {
         if normaliser == Normaliser::Level {
             if !self.end_tokens.is_empty() {
@@ -154,8 +160,8 @@ impl Recommender {
     }
 
     /// Sets a beam width for each level, which takes the place of
-    /// [`beam_width`](crate::Request::beam_width): after level `l` a search keeps `widths[l]` hypotheses, and it finds as
-    /// many semantic IDs as the last says.
+    /// [`beam_width`](crate::Request::beam_width): after level `l` a search keeps `widths[l]`
+    /// hypotheses, and it finds as many semantic IDs as the last says.
     ///
     /// # Errors
     /// When there is not one width a level of the model's, or one is 0 or too large.
@@ -214,7 +220,8 @@ impl Recommender {
         }
     }
 
-    /// Tokens that a prompt may grow by: those of reasoning before the item, or of the item and an explanation.
+    /// Tokens that a prompt may grow by: those of reasoning before the item, or of the item and an
+    /// explanation.
     fn free_tokens(&self, request: &Request<'_>) -> usize {
         let template = self.prompts.template();
         let think = request.think.zip(template.and_then(|template| template.think_end()));
@@ -227,7 +234,8 @@ impl Recommender {
         think.saturating_add(explain)
     }
 
-    /// The hypotheses kept after each level by a worker of this beam width, where no request needs more.
+    /// The hypotheses kept after each level by a worker of this beam width, where no request needs
+    /// more.
     pub fn level_widths(&self, beam_width: usize) -> Vec<usize> {
         let levels = self.format().levels.len().max(1);
         self.widths.clone().unwrap_or_else(|| vec![beam_width; levels])
@@ -277,7 +285,8 @@ impl Recommender {
         self.prompts.format()
     }
 
-    /// Writes the prompt of a history, given as numbers of the view, over `prompt`; returns how many of the newest items it holds.
+    /// Writes the prompt of a history, given as numbers of the view, over `prompt`; returns how
+    /// many of the newest items it holds.
     ///
     /// # Errors
     /// When the template cannot be rendered with these fields.

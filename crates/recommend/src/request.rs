@@ -23,7 +23,8 @@ pub struct Request<'a> {
     pub history: History<'a>,
     /// Number of items to recommend.
     pub k: usize,
-    /// Hypotheses kept at each level, unless the recommender has [widths](crate::Recommender::with_widths) of its own.
+    /// Hypotheses kept at each level, unless the recommender has
+    /// [widths](crate::Recommender::with_widths) of its own.
     pub beam_width: usize,
     /// A width for each level in their place.
     pub widths: Option<&'a [usize]>,
@@ -31,7 +32,8 @@ pub struct Request<'a> {
     pub mode: Mode,
     /// The items that may be recommended.
     pub items: Candidates<'a>,
-    /// Ids of items that may not be recommended. Ids that the catalog does not have exclude nothing.
+    /// Ids of items that may not be recommended. Ids that the catalog does not have exclude
+    /// nothing.
     pub exclude: &'a [&'a str],
     /// Permission to recommend items of the history again.
     pub include_seen: bool,
@@ -61,8 +63,8 @@ pub struct Planned {
 /// A history, oldest first.
 #[derive(Clone, Copy, Debug)]
 pub enum History<'a> {
-    /// Ids of items. Those that the view does not have, such as items that are no longer there, are left out, and
-    /// [reported](Recommendations::unknown).
+    /// Ids of items. Those that the view does not have, such as items that are no longer there, are
+    /// left out, and [reported](Recommendations::unknown).
     Ids(&'a [&'a str]),
     /// Numbers of items in the request's view.
     Numbers(&'a [u64]),
@@ -75,7 +77,8 @@ pub enum History<'a> {
 pub enum HistoryItem {
     /// The number of an item of the view.
     Number(u64),
-    /// A semantic ID. All items that have it count as seen; where none has it, the model reads it all the same.
+    /// A semantic ID. All items that have it count as seen; where none has it, the model reads it
+    /// all the same.
     Codes(Vec<u32>),
     /// An item that was deleted: the model reads its codes, and no item counts as seen.
     Departed {
@@ -141,7 +144,8 @@ impl<'a> Request<'a> {
 pub struct Recommended {
     /// The item's number in the answer's [view](Recommendations::view).
     pub number: u64,
-    /// Sum of the log-probabilities of its codes, and of the tokens that end them, plus its boost. Items that share a semantic ID and a boost share a score.
+    /// Sum of the log-probabilities of its codes, and of the tokens that end them, plus its boost.
+    /// Items that share a semantic ID and a boost share a score.
     pub score: f32,
     /// The part of the score that the request's rules added.
     pub boost: f32,
@@ -161,12 +165,14 @@ pub struct Reranked {
 /// The answer to a request.
 #[derive(Clone, Debug)]
 pub struct Recommendations {
-    /// Best first; among items that share a semantic ID and a score, in the order of the rules' tie-break, then of the
-    /// catalog. Fewer than asked for only if no more items may be recommended.
+    /// Best first; among items that share a semantic ID and a score, in the order of the rules'
+    /// tie-break, then of the catalog. Fewer than asked for only if no more items may be
+    /// recommended.
     pub items: Vec<Recommended>,
     /// The ranking that the items have in place of best first, where the rules ask for one.
     pub reranked: Option<Reranked>,
-    /// Searches that were made: 1, unless items are pinned or caps leave too few of what the first found.
+    /// Searches that were made: 1, unless items are pinned or caps leave too few of what the first
+    /// found.
     pub searches: usize,
     /// The mode that they were made by: never [`Mode::Auto`].
     pub mode: Mode,
@@ -174,12 +180,14 @@ pub struct Recommendations {
     pub history_used: usize,
     /// Places in the history of ids that the view does not have.
     pub unknown: Vec<usize>,
-    /// The beam width that was used: the request's own, or `k` where that is more; of several, the last level's.
+    /// The beam width that was used: the request's own, or `k` where that is more; of several, the
+    /// last level's.
     pub beam_width: usize,
-    /// Items that might have been recommended: those of the filter that are valid, neither excluded nor seen. Without caps
-    /// and free drafts there are `k` items, or as many as these.
+    /// Items that might have been recommended: those of the filter that are valid, neither excluded
+    /// nor seen. Without caps and free drafts there are `k` items, or as many as these.
     pub eligible: u64,
-    /// Beams that the search kept after each level but the last, best first, where the request asks for them.
+    /// Beams that the search kept after each level but the last, best first, where the request asks
+    /// for them.
     pub levels: Vec<Vec<TracedBeam>>,
     /// Text that the model wrote before the item, where it was to think.
     pub thought: Option<String>,

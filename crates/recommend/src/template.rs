@@ -20,13 +20,15 @@ use crate::prompt_format::{LevelFormat, PromptFormat};
 
 /// The template of a model's prompts, as its file says it.
 ///
-/// The texts are Jinja. `history` is the list of items, oldest first, each of which prints as its semantic ID and has the fields
-/// `id`, `title`, `codes` and the item's attributes; `query` and `user` are [the request's](PromptFields); `bos_token`, `eos_token` and
-/// their like are the tokenizer's. Names of added tokens in a text are read as these tokens.
+/// The texts are Jinja. `history` is the list of items, oldest first, each of which prints as its
+/// semantic ID and has the fields `id`, `title`, `codes` and the item's attributes; `query` and
+/// `user` are [the request's](PromptFields); `bos_token`, `eos_token` and their like are the
+/// tokenizer's. Names of added tokens in a text are read as these tokens.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TemplateFile {
-    /// The prompt: a text, or several that are cut into tokens each alone, as programs do that join the tokens of parts.
+    /// The prompt: a text, or several that are cut into tokens each alone, as programs do that join
+    /// the tokens of parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Texts>,
     /// In its place messages of a conversation, for the model's chat template.
@@ -38,14 +40,16 @@ pub struct TemplateFile {
     /// A text between the prompt and the first code.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub before_item: String,
-    /// The text after the last code: a mark, a line's end, the token that ends the answer. Its tokens count in an item's score.
+    /// The text after the last code: a mark, a line's end, the token that ends the answer. Its
+    /// tokens count in an item's score.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub end: String,
-    /// Names of the codes' tokens, a level each, with `{}` for the number; the catalog's `<a_12>` where they are left out.
+    /// Names of the codes' tokens, a level each, with `{}` for the number; the catalog's `<a_12>`
+    /// where they are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub codes: Option<Vec<String>>,
-    /// True where the tokenizer puts around a prompt what it puts around a text. Without it that is so of `prompt` and not of
-    /// `messages`, whose template writes all there is.
+    /// True where the tokenizer puts around a prompt what it puts around a text. Without it that is
+    /// so of `prompt` and not of `messages`, whose template writes all there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub special_tokens: Option<bool>,
     /// The most recent items of a history.
@@ -86,13 +90,15 @@ pub struct Message {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThinkFile {
-    /// Variables of the chat template where the model thinks, beside [`chat_options`](TemplateFile::chat_options).
+    /// Variables of the chat template where the model thinks, beside
+    /// [`chat_options`](TemplateFile::chat_options).
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub chat_options: Map<String, Value>,
     /// A text at the prompt's end, where the reasoning begins.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub begin: String,
-    /// Name of the token that ends it. It is put there where the model has not written it in as many tokens as it may.
+    /// Name of the token that ends it. It is put there where the model has not written it in as
+    /// many tokens as it may.
     pub end: String,
     /// A text between that token and the first code.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -113,7 +119,8 @@ pub struct ExplainFile {
 
 /// A template made ready: its texts compiled, with the tokenizer that cuts them.
 ///
-/// Frozen and shared. A prompt costs a rendering and a tokenizing, some ten microseconds each a kilobyte.
+/// Frozen and shared. A prompt costs a rendering and a tokenizing, some ten microseconds each a
+/// kilobyte.
 pub struct PromptTemplate {
     file: TemplateFile,
     prompt: Prompt,
@@ -238,8 +245,8 @@ impl PromptTemplate {
     /// Makes a template ready for a model's directory, whose tokenizer spells these levels.
     ///
     /// # Errors
-    /// A sentence where a text is no Jinja or reads what there is not, the tokenizer lacks a token that is named, or it does not
-    /// read the codes' names as their tokens.
+    /// A sentence where a text is no Jinja or reads what there is not, the tokenizer lacks a token
+    /// that is named, or it does not read the codes' names as their tokens.
     pub(crate) fn new(
         file: TemplateFile,
         dir: &Path,
@@ -372,7 +379,8 @@ impl PromptTemplate {
         &self.end_tokens
     }
 
-    /// The token that ends reasoning, and the tokens between it and the item; `None` where the template knows none.
+    /// The token that ends reasoning, and the tokens between it and the item; `None` where the
+    /// template knows none.
     pub(crate) fn think_end(&self) -> Option<(TokenId, &[TokenId])> {
         self.think.as_ref().map(|think| (think.end, &think.then[..]))
     }
@@ -405,7 +413,8 @@ impl PromptTemplate {
         self.tokenizer.token(self.special_tokens.get("eos_token")?)
     }
 
-    /// Refuses fields that the template has no place for, and those that hold the name of a special token.
+    /// Refuses fields that the template has no place for, and those that hold the name of a special
+    /// token.
     ///
     /// # Errors
     /// For the first such field.
@@ -439,9 +448,11 @@ impl PromptTemplate {
         self.texts(printed.collect(), fields, false)
     }
 
-    /// Writes the prompt's tokens for the newest items that fit into `max` tokens; returns how many these are.
+    /// Writes the prompt's tokens for the newest items that fit into `max` tokens; returns how many
+    /// these are.
     ///
-    /// Cost: a rendering; where it is too long, one for each halving of what is left of the history.
+    /// Cost: a rendering; where it is too long, one for each halving of what is left of the
+    /// history.
     pub(crate) fn write(
         &self,
         asked: &PromptAsked<'_>,
@@ -592,8 +603,8 @@ fn root(variable: &str) -> &str {
     variable.split('.').next().unwrap_or(variable)
 }
 
-/// The tokens of a text that follows the codes of an item. They are cut together, since a tokenizer may read the beginning of a text
-/// otherwise than its middle.
+/// The tokens of a text that follows the codes of an item. They are cut together, since a tokenizer
+/// may read the beginning of a text otherwise than its middle.
 fn tokens_after_codes(
     levels: &[LevelFormat],
     tokenizer: &PromptTokenizer,

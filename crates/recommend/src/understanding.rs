@@ -1,4 +1,5 @@
-//! Report on a model's directory: levels and tokens, prompts, and what follows an item, for people and programs.
+//! Report on a model's directory: levels and tokens, prompts, and what follows an item, for people
+//! and programs.
 
 use palmette_catalog_live::CatalogView;
 use palmette_core::TokenId;

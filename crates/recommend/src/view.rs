@@ -11,8 +11,9 @@ use crate::rules::BoostCache;
 
 /// All items of a catalog at one moment as a constraint over the model's tokens.
 ///
-/// Frozen; a [`Recommender`](crate::Recommender) makes one for each generation and hands it to all requests of that
-/// moment. A request that holds one is answered by that generation, whatever has come since.
+/// Frozen; a [`Recommender`](crate::Recommender) makes one for each generation and hands it to all
+/// requests of that moment. A request that holds one is answered by that generation, whatever has
+/// come since.
 #[derive(Debug)]
 pub struct SpelledView {
     view: CatalogView,
@@ -101,7 +102,8 @@ impl SpelledView {
         }
     }
 
-    /// The semantic IDs of a frozen catalog, to be verified whole; `None` for a snapshot, whose IDs are walked instead.
+    /// The semantic IDs of a frozen catalog, to be verified whole; `None` for a snapshot, whose IDs
+    /// are walked instead.
     pub(crate) fn keys(&self) -> Result<Option<&CatalogKeys>, RecommendError> {
         let CatalogView::Frozen(filters) = &self.view else { return Ok(None) };
         let keys = self.keys.get_or_init(|| CatalogKeys::new(filters.catalog()));

@@ -48,8 +48,8 @@ pub(crate) fn wanted(request: &Request<'_>) -> usize {
 }
 
 impl Worker {
-    /// A worker whose requests take this many rayon workers at most; results do not depend on it. Its buffers are made
-    /// with the first request.
+    /// A worker whose requests take this many rayon workers at most; results do not depend on it.
+    /// Its buffers are made with the first request.
     pub fn new(recommender: Arc<Recommender>, threads: usize) -> Self {
         Self {
             recommender,
@@ -63,7 +63,8 @@ impl Worker {
         }
     }
 
-    /// Limits the rayon workers of the requests that follow, up to the number it was made with; answers do not depend on it.
+    /// Limits the rayon workers of the requests that follow, up to the number it was made with;
+    /// answers do not depend on it.
     pub fn use_threads(&mut self, threads: usize) {
         self.used_threads = threads.clamp(1, self.threads);
     }
@@ -81,7 +82,8 @@ impl Worker {
     /// Makes the buffers for requests of this shape, so that the first of them need not.
     ///
     /// # Errors
-    /// When `k` or a width is 0 or too large, there is no draft head for the mode, or not the memory.
+    /// When `k` or a width is 0 or too large, there is no draft head for the mode, or not the
+    /// memory.
     pub fn prepare(&mut self, request: &Request<'_>) -> Result<(), RecommendError> {
         checked("k", request.k, MAX_BEAM_WIDTH)?;
         let is_free = matches!(request.mode, Mode::Draft(Verification::Keys | Verification::None));
@@ -107,20 +109,21 @@ impl Worker {
         Ok(())
     }
 
-    /// Recommends items. `control` hears of each stage that ends, so that a caller with a clock can time them, and may
-    /// end the request between two of them.
+    /// Recommends items. `control` hears of each stage that ends, so that a caller with a clock can
+    /// time them, and may end the request between two of them.
     ///
     /// Exact at its width but for the two free ways of [`Verification`]: the search is that of
-    /// `palmette-decode`, over the items that may be
-    /// recommended and no others. What was seen is left out before the search, not after it, so there
-    /// are `k` items as long as the catalog has that many to recommend.
+    /// `palmette-decode`, over the items that may be recommended and no others. What was seen is
+    /// left out before the search, not after it, so there are `k` items as long as the catalog has
+    /// that many to recommend.
     ///
     /// # Errors
-    /// When `k` or a width is 0 or too large, the filter asks for what the catalog does not have, there is no draft head
-    /// for the mode, the model fails, or the request was cancelled.
+    /// When `k` or a width is 0 or too large, the filter asks for what the catalog does not have,
+    /// there is no draft head for the mode, the model fails, or the request was cancelled.
     ///
     /// # Panics
-    /// When the history holds a number that the view does not have or codes that the model cannot read, or the items are a set of another kind of view.
+    /// When the history holds a number that the view does not have or codes that the model cannot
+    /// read, or the items are a set of another kind of view.
     pub fn recommend(
         &mut self,
         request: &Request<'_>,
@@ -166,8 +169,9 @@ impl Worker {
         })
     }
 
-    /// Finds the items wanted, best first: those that are pinned, then a greedy walk under the caps. Where the walk ends
-    /// before there are enough, it goes on over a search of the items that are left.
+    /// Finds the items wanted, best first: those that are pinned, then a greedy walk under the
+    /// caps. Where the walk ends before there are enough, it goes on over a search of the items
+    /// that are left.
     fn find(
         &mut self,
         of: PreparedRequest<'_>,
@@ -232,10 +236,12 @@ impl Worker {
         Ok(found)
     }
 
-    /// Answers a question, as [`recommend`](Self::recommend) does; `narrowed`, by its narrower search.
+    /// Answers a question, as [`recommend`](Self::recommend) does; `narrowed`, by its narrower
+    /// search.
     ///
     /// # Errors
-    /// When rules contradict each other or the items that are left, the model fails, or the request was cancelled.
+    /// When rules contradict each other or the items that are left, the model fails, or the request
+    /// was cancelled.
     pub fn answer(
         &mut self,
         question: &CheckedQuestion,
@@ -245,8 +251,8 @@ impl Worker {
         question.with_request(narrowed, |request| self.recommend(request, control))
     }
 
-    /// Puts the semantic IDs of the history into `history` and the numbers of the items that it shows into `seen`; returns
-    /// the places of ids that the view does not have.
+    /// Puts the semantic IDs of the history into `history` and the numbers of the items that it
+    /// shows into `seen`; returns the places of ids that the view does not have.
     fn read_history(&mut self, history: History<'_>, view: &SpelledView) -> Vec<usize> {
         let Self { seen, history: ids, .. } = self;
         seen.clear();
@@ -353,7 +359,8 @@ impl Worker {
         Ok(used)
     }
 
-    /// Lets the model write what comes before the item, where the request asks for it, and puts it into the prompt.
+    /// Lets the model write what comes before the item, where the request asks for it, and puts it
+    /// into the prompt.
     fn think(
         &mut self,
         request: &Request<'_>,
@@ -373,7 +380,8 @@ impl Worker {
         Ok(Some(text.map_err(|error| TemplateFault::new(error.to_string()))?))
     }
 
-    /// Lets the model write what comes after the first items, each after the prompt and the item alone.
+    /// Lets the model write what comes after the first items, each after the prompt and the item
+    /// alone.
     ///
     /// PERF: reads the prompt anew for each item.
     fn explain(
@@ -462,8 +470,9 @@ impl Worker {
         items
     }
 
-    /// The sequences that the latest request's search found, best first, as the model's tokens, without those that end an item. After a
-    /// [probe](Mode::Probed), those that are as good as its last.
+    /// The sequences that the latest request's search found, best first, as the model's tokens,
+    /// without those that end an item. After a [probe](Mode::Probed), those that are as good as its
+    /// last.
     pub fn generated(&self) -> Box<dyn ExactSizeIterator<Item = &[TokenId]> + '_> {
         let Some(buffers) = &self.buffers else { return Box::new(std::iter::empty()) };
         match (buffers.latest, &buffers.frozen, &buffers.snapshot, &buffers.free) {
@@ -492,14 +501,14 @@ impl Worker {
         self.prompt.len()
     }
 
-    /// Rows of logits in each pass of the latest request: one for the prompt, then as many as there were beams, those of
-    /// a [probe](Mode::Probed) first.
+    /// Rows of logits in each pass of the latest request: one for the prompt, then as many as there
+    /// were beams, those of a [probe](Mode::Probed) first.
     pub fn rows_of_passes(&self) -> &[usize] {
         &self.passes.rows
     }
 
-    /// Bytes of the key/value caches as they were taken: the prompt's and the beams' part. Before the first request
-    /// there are none.
+    /// Bytes of the key/value caches as they were taken: the prompt's and the beams' part. Before
+    /// the first request there are none.
     pub fn cache_bytes(&self) -> (usize, usize) {
         self.buffers.as_ref().map_or((0, 0), |buffers| buffers.session.cache_bytes())
     }

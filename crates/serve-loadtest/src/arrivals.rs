@@ -15,8 +15,9 @@ pub struct RateError(f64);
 
 /// Times of a Poisson process after its start, without end and never decreasing.
 ///
-/// Gaps are exponential, `−ln(1 − u) / rate` with `u` of 53 random bits: the same seed, stream and rate give the same times.
-/// Streams of one seed are independent of each other, so a rate's arrivals do not depend on those measured before it.
+/// Gaps are exponential, `−ln(1 − u) / rate` with `u` of 53 random bits: the same seed, stream and
+/// rate give the same times. Streams of one seed are independent of each other, so a rate's
+/// arrivals do not depend on those measured before it.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     random: ChaCha8Rng,
@@ -75,7 +76,8 @@ mod tests {
         assert!(times(7, 0).is_sorted());
     }
 
-    /// Counts in windows of 1 s have mean and variance `rate`; gaps longer than `t` have the share `exp(−rate · t)`.
+    /// Counts in windows of 1 s have mean and variance `rate`; gaps longer than `t` have the share
+    /// `exp(−rate · t)`.
     #[test]
     fn gaps_are_exponential() {
         let (rate, seconds) = (40.0, 2_000);

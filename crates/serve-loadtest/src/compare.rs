@@ -1,7 +1,8 @@
 //! Answers in a file, one JSON line each, and their comparison with those of another run.
 //!
-//! A line is `{"index": 17, "status": 200, "items": […]}`, in order of `index`; `items` is the text that the server wrote. A request
-//! without an answer has the status `null`, one without items has `null` there.
+//! A line is `{"index": 17, "status": 200, "items": […]}`, in order of `index`; `items` is the text
+//! that the server wrote. A request without an answer has the status `null`, one without items has
+//! `null` there.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufRead, Write};
@@ -24,7 +25,8 @@ struct Line<'a> {
 
 /// Writer of answers in the order of their requests.
 ///
-/// Answers end out of that order; those after one that has not ended wait. They are no more than were offered within one timeout.
+/// Answers end out of that order; those after one that has not ended wait. They are no more than
+/// were offered within one timeout.
 #[derive(Debug)]
 pub struct AnswerWriter<W> {
     out: W,
@@ -67,7 +69,8 @@ impl<W: Write> AnswerWriter<W> {
 
 fn write_line(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
     let items = answer.items.as_deref().map(serde_json::from_str::<&RawValue>).transpose()?;
-    // An answer laid out over several lines stays one line here; no string of JSON has a line end in it.
+    // An answer laid out over several lines stays one line here; no string of JSON has a line end
+    // in it.
     let line = Line { index: answer.index, status: answer.status, items };
     let line = serde_json::to_string(&line)?.replace(['\n', '\r'], " ");
     writeln!(out, "{line}")
@@ -101,7 +104,8 @@ impl Saved {
     /// Reads answers.
     ///
     /// # Errors
-    /// For input that cannot be read, lines that are no answers, two answers of one request, none with items, or too many.
+    /// For input that cannot be read, lines that are no answers, two answers of one request, none
+    /// with items, or too many.
     pub fn read(mut input: impl BufRead) -> Result<Self, SavedError> {
         let (mut items, mut text, mut bytes) = (HashMap::new(), String::new(), 0);
         for line in 1.. {
@@ -131,8 +135,9 @@ impl Saved {
 
 /// Comparison of a run's answers with saved ones, byte for byte.
 ///
-/// A request is compared with the saved one of its number, or else with one about the same history, whose number is the remainder
-/// by the number of histories. Refusals and errors on either side are not compared.
+/// A request is compared with the saved one of its number, or else with one about the same history,
+/// whose number is the remainder by the number of histories. Refusals and errors on either side are
+/// not compared.
 #[derive(Debug)]
 pub struct Comparison {
     saved: Saved,
@@ -149,7 +154,8 @@ pub struct Difference {
     pub index: u64,
     /// The request of the file.
     pub saved_index: u64,
-    /// The items of the file from a little before the first byte that differs, cut to what a message shows.
+    /// The items of the file from a little before the first byte that differs, cut to what a
+    /// message shows.
     pub saved: String,
     /// Answers of this run, likewise.
     pub now: String,

@@ -23,7 +23,8 @@ pub(crate) struct Connection {
 }
 
 impl Drop for Connection {
-    /// Closes the socket whatever is on its way: an answer that came too late must not be taken for the next one's.
+    /// Closes the socket whatever is on its way: an answer that came too late must not be taken for
+    /// the next one's.
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -25,7 +25,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Time for requests on their way when a run is broken off.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The driver sleeps until its arrivals; what is sent this long after `run` was called is not late for having been set up.
+/// The driver sleeps until its arrivals; what is sent this long after `run` was called is not late
+/// for having been set up.
 const LEAD: Duration = Duration::from_millis(5);
 
 /// Settings of a driver.
@@ -33,10 +34,12 @@ const LEAD: Duration = Duration::from_millis(5);
 pub struct Settings {
     /// The most requests on their way at once, each on a connection of its own.
     pub connections: usize,
-    /// The longest wait for a connection, from the intended time, and for the answer, from sending. Not one for both: a
-    /// request sent with no time left would break its connection, and the server would meet what the driver makes of its own lateness.
+    /// The longest wait for a connection, from the intended time, and for the answer, from sending.
+    /// Not one for both: a request sent with no time left would break its connection, and the
+    /// server would meet what the driver makes of its own lateness.
     pub timeout: Duration,
-    /// Answers after this time, from the intended one, are late; without it none is. It is not sent: bodies have their own.
+    /// Answers after this time, from the intended one, are late; without it none is. It is not
+    /// sent: bodies have their own.
     pub deadline: Option<Duration>,
     /// Seed of the arrivals.
     pub seed: u64,
@@ -51,8 +54,8 @@ pub struct Load {
     pub rate: f64,
     /// For this long, after the warm-up.
     pub lasting: Duration,
-    /// Requests at the same rate before, which are not counted. They ask about the last histories first, so that the first
-    /// counted requests find nothing that a cache has of them.
+    /// Requests at the same rate before, which are not counted. They ask about the last histories
+    /// first, so that the first counted requests find nothing that a cache has of them.
     pub warmup: Duration,
 }
 
@@ -94,7 +97,8 @@ pub struct Progress {
     pub in_time: u64,
 }
 
-/// Listener of a run, called on the thread that sends: what takes long here makes requests late, which the report tells.
+/// Listener of a run, called on the thread that sends: what takes long here makes requests late,
+/// which the report tells.
 pub trait Observer {
     /// Called some times a second.
     fn progress(&mut self, _progress: Progress) {}
@@ -102,7 +106,8 @@ pub trait Observer {
     fn keeps_answers(&self) -> bool {
         false
     }
-    /// The answer of a request, once for each that was offered and ended, in the order of their ends.
+    /// The answer of a request, once for each that was offered and ended, in the order of their
+    /// ends.
     fn answer(&mut self, _answer: Answer) {}
 }
 
@@ -127,7 +132,8 @@ impl Stop {
 
 /// A client of one server, with its connections.
 ///
-/// Runs follow each other: connections are kept, request numbers go on, and each has arrivals of its own.
+/// Runs follow each other: connections are kept, request numbers go on, and each has arrivals of
+/// its own.
 #[derive(Debug)]
 pub struct Driver {
     endpoint: Endpoint,
@@ -145,7 +151,8 @@ impl Driver {
     /// Makes the driver; nothing is sent.
     ///
     /// # Errors
-    /// For settings out of range, no requests, a host that is not found, and where the system gives no threads.
+    /// For settings out of range, no requests, a host that is not found, and where the system gives
+    /// no threads.
     pub fn new(
         endpoint: Endpoint,
         requests: Requests,
@@ -206,11 +213,12 @@ impl Driver {
         });
     }
 
-    /// Sends the first request, at each address of the host until one can be reached, and looks at the answer. Refusals for load
-    /// are none of its errors.
+    /// Sends the first request, at each address of the host until one can be reached, and looks at
+    /// the answer. Refusals for load are none of its errors.
     ///
     /// # Errors
-    /// For a server that is not there, is no Palmette server, wants a key, or will not answer this request at any load.
+    /// For a server that is not there, is no Palmette server, wants a key, or will not answer this
+    /// request at any load.
     pub fn check(&mut self) -> Result<(), CheckError> {
         let endpoint = || self.endpoint.to_string();
         let mut failed =
@@ -309,7 +317,8 @@ impl Driver {
         Ok(run.report(Some(load.rate), offering))
     }
 
-    /// Sends `count` requests, each when the one before it has ended: no load, but the answers that a load's are compared with.
+    /// Sends `count` requests, each when the one before it has ended: no load, but the answers that
+    /// a load's are compared with.
     pub fn run_one_at_a_time(&mut self, count: u64, observer: &mut dyn Observer) -> RateReport {
         let mut run = Run::new(self, observer);
         let recorder = Arc::clone(&run.recorder);
@@ -573,7 +582,8 @@ impl Settings {
 }
 
 impl Load {
-    /// Looks whether it can be offered, as [`Driver::run`] does; the rate is looked at by [`Arrivals::new`].
+    /// Looks whether it can be offered, as [`Driver::run`] does; the rate is looked at by
+    /// [`Arrivals::new`].
     ///
     /// # Errors
     /// For a time or a warm-up out of range.

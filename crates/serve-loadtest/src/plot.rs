@@ -37,9 +37,11 @@ const COLUMNS: usize = 3;
 /// Told apart with any sight (Okabe and Ito's palette).
 const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
 
-/// Draws curves; figures that are not finite or not above 0 where the axis is logarithmic are left out.
+/// Draws curves; figures that are not finite or not above 0 where the axis is logarithmic are left
+/// out.
 ///
-/// The grey line of the upper panel is everything in time; that of the lower one is the deadline. Latencies have a logarithmic axis.
+/// The grey line of the upper panel is everything in time; that of the lower one is the deadline.
+/// Latencies have a logarithmic axis.
 pub fn plot(title: &str, curves: &[Curve], deadline_ms: Option<f64>) -> String {
     let figures = || curves.iter().flat_map(|curve| &curve.points);
     let most =
@@ -172,7 +174,8 @@ struct Axis {
 }
 
 impl Axis {
-    /// From 0 to a little beyond the largest value, with at most 10 ticks of 1, 2 or 5 times a power of ten.
+    /// From 0 to a little beyond the largest value, with at most 10 ticks of 1, 2 or 5 times a
+    /// power of ten.
     fn linear(most: f64, places: [f64; 2]) -> Self {
         let most = if most > 0.0 { most } else { 1.0 };
         let power = 10_f64.powi(most.log10().floor() as i32 - 1);
@@ -183,7 +186,8 @@ impl Axis {
         Self { is_logarithmic: false, first: 0.0, last: count * step, places, ticks }
     }
 
-    /// Between the 1, 2 or 5 times a power of ten below the least value and above the largest; few ticks where that is far.
+    /// Between the 1, 2 or 5 times a power of ten below the least value and above the largest; few
+    /// ticks where that is far.
     fn logarithmic(values: impl Iterator<Item = f64>, places: [f64; 2]) -> Self {
         let values: Vec<f64> = values.filter(|v| v.is_finite() && *v > 0.0).collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);

@@ -7,7 +7,8 @@ use crate::connection::Connection;
 
 /// Connections of one driver.
 ///
-/// Invariant: leases that live are `busy`, and `busy ≤ limit`; `idle` has no more than `limit` connections, since each was a lease's.
+/// Invariant: leases that live are `busy`, and `busy ≤ limit`; `idle` has no more than `limit`
+/// connections, since each was a lease's.
 #[derive(Debug)]
 pub(crate) struct Pool {
     limit: usize,

@@ -52,7 +52,8 @@ pub(crate) struct Circumstances {
 }
 
 impl Recorder {
-    /// No time that is recorded exceeds `longest` by much; one above twice that may count as the largest that the histogram has.
+    /// No time that is recorded exceeds `longest` by much; one above twice that may count as the
+    /// largest that the histogram has.
     pub(crate) fn new(
         deadline: Option<Duration>,
         longest: Duration,

@@ -17,7 +17,8 @@ pub struct RateReport {
     pub sent: u64,
     /// Requests that had none by the timeout, from their arrival.
     pub unsent: u64,
-    /// Answered with items within the deadline, from the intended time; all that were answered if there is no deadline.
+    /// Answered with items within the deadline, from the intended time; all that were answered if
+    /// there is no deadline.
     pub in_time: u64,
     /// Answered with items later than that.
     pub late: u64,
@@ -33,7 +34,8 @@ pub struct RateReport {
     pub unfinished: u64,
     /// First few different ones of the other errors.
     pub errors: Vec<NamedError>,
-    /// From the intended time to the end of the answer, of those with items; `None` where there were none.
+    /// From the intended time to the end of the answer, of those with items; `None` where there
+    /// were none.
     pub latency_ms: Option<Percentiles>,
     /// Latencies of 429 and 503.
     pub refusal_ms: Option<Percentiles>,
@@ -72,7 +74,8 @@ pub struct Percentiles {
 pub struct DriverReport {
     /// Requests sent more than 1 ms after their intended time.
     pub late: u64,
-    /// Requests that waited for a connection, all being busy; more `connections` would have sent them in time.
+    /// Requests that waited for a connection, all being busy; more `connections` would have sent
+    /// them in time.
     pub waited_for_connection: u64,
     /// From the intended time to the moment of sending.
     pub delay_ms: Option<Percentiles>,

@@ -27,7 +27,8 @@ pub struct Requests {
 pub struct KeyError;
 
 impl Requests {
-    /// Requests for `k` items each, without a key. Request `i` has the body `i mod n` of `n`; none can be asked if there are none.
+    /// Requests for `k` items each, without a key. Request `i` has the body `i mod n` of `n`; none
+    /// can be asked if there are none.
     pub fn new(bodies: Vec<Body>, k: usize) -> Self {
         Self { bodies, authorization: None, k }
     }

@@ -17,9 +17,9 @@ pub(crate) struct Outlook {
 impl Outlook {
     /// The predicted ends of all jobs of a queue, in its order, into `ends`.
     ///
-    /// The dispatcher's own rule, run ahead: the batch at the head of the queue goes to the stream that is idle
-    /// first, once there is memory for it, and none overtakes. O(jobs × streams); where memory holds all jobs at once,
-    /// O(jobs × log streams) and the moves of a sorted list.
+    /// The dispatcher's own rule, run ahead: the batch at the head of the queue goes to the stream
+    /// that is idle first, once there is memory for it, and none overtakes. O(jobs × streams);
+    /// where memory holds all jobs at once, O(jobs × log streams) and the moves of a sorted list.
     pub(crate) fn walk<'a>(
         &mut self,
         queue: impl Iterator<Item = &'a Queued> + Clone,

@@ -15,7 +15,8 @@ pub(crate) struct Predictor {
 }
 
 impl Predictor {
-    /// Expected time on a stream's own threads. `shape` names the model and the search, which are those of all the jobs.
+    /// Expected time on a stream's own threads. `shape` names the model and the search, which are
+    /// those of all the jobs.
     pub(crate) fn expected(&self, shape: &Shape, work: &Work, threads: u32) -> Micros {
         rounded_up(self.modelled(shape, work, threads) * self.corrections.of(shape, work))
     }
@@ -38,8 +39,8 @@ impl Predictor {
     }
 }
 
-/// Speed of several threads over one, as measured of a recommendation on two (1.87 to 1.95 times). 5% of what each thread
-/// beyond the first adds is lost.
+/// Speed of several threads over one, as measured of a recommendation on two (1.87 to 1.95 times).
+/// 5% of what each thread beyond the first adds is lost.
 pub(crate) fn speedup(threads: u32) -> f64 {
     let threads = f64::from(threads.max(1));
     threads / (1.0 + 0.05 * (threads - 1.0))
@@ -87,10 +88,11 @@ impl Limits {
 
 /// Takes the batch at the head of a queue, on a stream that is idle from `free`.
 ///
-/// Jobs are taken in order while they are of the head's model and search and fit into tokens, rows and memory; the first
-/// that does not ends the batch, since letting those behind it overtake would undo what it was promised. Nor does a job join
-/// that would make the batch late for one of its jobs. A batch that may still grow waits until its oldest job has waited for the quota,
-/// or until it must start; one that is full, or ended by a job that does not fit, starts at once.
+/// Jobs are taken in order while they are of the head's model and search and fit into tokens, rows
+/// and memory; the first that does not ends the batch, since letting those behind it overtake would
+/// undo what it was promised. Nor does a job join that would make the batch late for one of its
+/// jobs. A batch that may still grow waits until its oldest job has waited for the quota, or until
+/// it must start; one that is full, or ended by a job that does not fit, starts at once.
 pub(crate) fn head<'a>(
     mut queue: impl Iterator<Item = &'a Queued>,
     free: Micros,

@@ -12,21 +12,26 @@ pub struct Config {
     pub streams: u32,
     /// Threads of all streams together; a stream has `threads / streams` of them, at least one.
     pub threads: u32,
-    /// Jobs of a batch at most: 1 on a CPU, where rows of different requests gain nothing from each other.
+    /// Jobs of a batch at most: 1 on a CPU, where rows of different requests gain nothing from each
+    /// other.
     pub batch_jobs: u32,
     /// Prompt tokens of a batch at most. A job that has more by itself is refused.
     pub batch_tokens: u32,
-    /// Rows of a batch at most, by its jobs' widest passes. A job that has more by itself is refused.
+    /// Rows of a batch at most, by its jobs' widest passes. A job that has more by itself is
+    /// refused.
     pub batch_rows: u32,
-    /// Time that the oldest job of a batch that is not full may wait for others, where a stream is idle.
+    /// Time that the oldest job of a batch that is not full may wait for others, where a stream is
+    /// idle.
     pub quota: Micros,
     /// Planned bytes of all running jobs at most. A job that needs more by itself is refused.
     pub memory: u64,
-    /// Share of the streams that bulk jobs may run on; it is at least one stream, for what was admitted must end.
+    /// Share of the streams that bulk jobs may run on; it is at least one stream, for what was
+    /// admitted must end.
     pub bulk_share: f32,
     /// Factor between a prediction and what is promised.
     pub margin: Margin,
-    /// Refuse at arrival what would be late. Without it everything is queued, and dropped once it cannot be in time.
+    /// Refuse at arrival what would be late. Without it everything is queued, and dropped once it
+    /// cannot be in time.
     pub admission: bool,
     /// Order of the queue.
     pub order: Order,
@@ -64,7 +69,8 @@ impl Default for Config {
 pub enum Margin {
     /// Always this one, at least 1.
     Fixed(f64),
-    /// A quantile of actual over predicted time among the latest 1,000 batches, and never below a least one.
+    /// A quantile of actual over predicted time among the latest 1,000 batches, and never below a
+    /// least one.
     Measured {
         /// The quantile, of 1.
         quantile: f64,

@@ -11,10 +11,12 @@ const RATIOS: std::ops::RangeInclusive<f64> = 1.0 / 16.0..=16.0;
 /// Prompts of `2^k` to `2^(k+1) − 1` tokens have one cell; those beyond 2^23 share the last.
 const LENGTHS: usize = 24;
 
-/// Moving means of actual over modelled time, one a cell of (model, kind of search, log2 of the prompt's tokens).
+/// Moving means of actual over modelled time, one a cell of (model, kind of search, log2 of the
+/// prompt's tokens).
 ///
-/// A table of rows, one a (model, kind) seen, found by a scan: there are few. A prompt without measurements takes the
-/// model's own prediction. Beside them stand means for runs on several threads, by log2 of their number.
+/// A table of rows, one a (model, kind) seen, found by a scan: there are few. A prompt without
+/// measurements takes the model's own prediction. Beside them stand means for runs on several
+/// threads, by log2 of their number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Corrections {
     rows: Vec<Row>,
@@ -96,9 +98,9 @@ fn thread_cell(threads: u32) -> usize {
 
 /// Quantile of actual over predicted time among the latest 1,000 batches.
 ///
-/// A ring of bucket numbers and a count for each bucket. Buckets are 1.25% wide, and the upper edge is what is told, so
-/// the margin errs towards more. Edges are products, not powers, whose last bits differ between platforms. `add` looks
-/// through the buckets, `factor` reads one number.
+/// A ring of bucket numbers and a count for each bucket. Buckets are 1.25% wide, and the upper edge
+/// is what is told, so the margin errs towards more. Edges are products, not powers, whose last
+/// bits differ between platforms. `add` looks through the buckets, `factor` reads one number.
 #[derive(Clone, Debug)]
 pub(crate) struct Margins {
     margin: Margin,

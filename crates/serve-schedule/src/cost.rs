@@ -6,8 +6,8 @@ use crate::job::{Micros, Shape};
 
 /// Time of a batch on one thread, in microseconds, linear in six sums over its jobs ([`Work`]).
 ///
-/// For one job of `T` prompt tokens: `c0 + c1·T + c2·T² + r0·passes + r1·rows + r2·rows·T`. Jobs of a batch share `c0`
-/// and, as far as their passes are common, `r0`: what a batch gains.
+/// For one job of `T` prompt tokens: `c0 + c1·T + c2·T² + r0·passes + r1·rows + r2·rows·T`. Jobs of
+/// a batch share `c0` and, as far as their passes are common, `r0`: what a batch gains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CostModel {
@@ -26,7 +26,8 @@ pub struct CostModel {
 }
 
 impl CostModel {
-    /// Predicted time of a job by itself, in microseconds; never negative, and 0 where the model is not finite.
+    /// Predicted time of a job by itself, in microseconds; never negative, and 0 where the model is
+    /// not finite.
     #[must_use]
     pub fn predict(&self, shape: &Shape) -> f64 {
         self.of(&Work::of(shape))
@@ -45,9 +46,10 @@ impl CostModel {
 
     /// Non-negative least squares over measured jobs, by relative errors.
     ///
-    /// Every set of terms is tried, 64 in all, and the best whose coefficients are not negative is taken: the definition, at a
-    /// size where it is quick. Jobs that took no time are left out; without any the model is zero. Terms that
-    /// the jobs cannot tell apart are given to the earlier one.
+    /// Every set of terms is tried, 64 in all, and the best whose coefficients are not negative is
+    /// taken: the definition, at a size where it is quick. Jobs that took no time are left out;
+    /// without any the model is zero. Terms that the jobs cannot tell apart are given to the
+    /// earlier one.
     #[must_use]
     pub fn fit(measured: &[(Shape, Micros)]) -> Self {
         let rows: Vec<[f64; TERMS]> = measured
@@ -145,7 +147,8 @@ impl Work {
     }
 }
 
-/// Solves the normal equations of some terms by elimination with pivots; `None` where they are singular.
+/// Solves the normal equations of some terms by elimination with pivots; `None` where they are
+/// singular.
 fn solve(gram: &[[f64; TERMS]; TERMS], target: &[f64; TERMS], terms: &[usize]) -> Option<Vec<f64>> {
     let n = terms.len();
     let mut rows: Vec<Vec<f64>> = terms

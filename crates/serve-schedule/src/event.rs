@@ -37,15 +37,16 @@ pub enum Event {
     },
     /// A time asked for by [`Action::WakeAt`] has come. Harmless at any other time.
     Wake,
-    /// The process is to end: new jobs are refused, admitted ones go on. A second time: the grace is over, queued jobs end
-    /// and running ones are asked to stop.
+    /// The process is to end: new jobs are refused, admitted ones go on. A second time: the grace
+    /// is over, queued jobs end and running ones are asked to stop.
     Drain,
     /// There are more or fewer streams. Those with numbers beyond it take no new work.
     Resize {
         /// The number of streams.
         streams: u32,
     },
-    /// The costs of a model, new or measured again. What was learnt about the former ones is dropped.
+    /// The costs of a model, new or measured again. What was learnt about the former ones is
+    /// dropped.
     Costs {
         /// Index of the model.
         model: u32,
@@ -64,7 +65,8 @@ pub enum Action {
         stream: u32,
         /// The jobs, most urgent first.
         jobs: Jobs,
-        /// Threads to compute with. Those of other idle streams may be among them: these get no work until this one ends.
+        /// Threads to compute with. Those of other idle streams may be among them: these get no
+        /// work until this one ends.
         threads: u32,
     },
     /// Refuse a job that has just arrived: its end.
@@ -73,14 +75,15 @@ pub enum Action {
         job: u64,
         /// The reason.
         why: Refusal,
-        /// Predicted end, from now; 0 where time was not the reason. If the job would be in time and make another one
-        /// late, that lateness is added to its own deadline.
+        /// Predicted end, from now; 0 where time was not the reason. If the job would be in time
+        /// and make another one late, that lateness is added to its own deadline.
         finish: Micros,
-        /// Time to wait before asking again: how late it would be, spread by ±20%. 0 where time was not the reason.
+        /// Time to wait before asking again: how late it would be, spread by ±20%. 0 where time was
+        /// not the reason.
         retry_after: Micros,
     },
-    /// Stop a job. A queued one has ended by this; a running one is to be stopped between stages, and
-    /// [`Event::Ended`] follows.
+    /// Stop a job. A queued one has ended by this; a running one is to be stopped between stages,
+    /// and [`Event::Ended`] follows.
     Stop {
         /// The job.
         job: u64,
@@ -216,7 +219,8 @@ pub enum Record {
         /// The event.
         event: Event,
     },
-    /// `{"actions": […]}`: the actions of the event before; this line may be left out where there are none.
+    /// `{"actions": […]}`: the actions of the event before; this line may be left out where there
+    /// are none.
     Actions {
         /// The actions.
         actions: Vec<Action>,

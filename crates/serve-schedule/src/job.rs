@@ -71,7 +71,8 @@ pub enum Class {
 
 /// Request as the scheduler sees it.
 ///
-/// Ids are the caller's. A job whose id is that of one still queued or running is ignored: an id has one end.
+/// Ids are the caller's. A job whose id is that of one still queued or running is ignored: an id
+/// has one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// Name of the job in events and actions.

@@ -1,7 +1,8 @@
 //! Deadline scheduler of requests: a state machine whose caller gives it the time.
 //!
-//! [`Scheduler::step`] takes an [`Event`] with its time and gives [`Action`]s. There is no clock, no thread, no I/O and no
-//! randomness, so a server and the [`simulation`] drive the same code, and a recorded log of events gives the same actions again.
+//! [`Scheduler::step`] takes an [`Event`] with its time and gives [`Action`]s. There is no clock,
+//! no thread, no I/O and no randomness, so a server and the [`simulation`] drive the same code, and
+//! a recorded log of events gives the same actions again.
 //!
 //! # Life of a job
 //!
@@ -17,13 +18,19 @@
 //! - every job has exactly one end, and after a drain all have one;
 //! - a stream has one batch at a time, and a stream whose threads are lent has none;
 //! - batches keep to their jobs, tokens and rows, running jobs to the memory;
-//! - with exact costs and a margin of 1 no admitted job is late. For single jobs this holds whatever is cancelled meanwhile: jobs
-//!   start in the queue's order and none overtakes, so whatever ends earlier makes nothing later. Batches are formed by what is
-//!   there, so there it holds as long as nothing is cancelled and streams stay as they are;
-//! - a refused job was infeasible: on one stream earliest deadline first finds every feasible order; on several it is an
-//!   approximation, which is counted;
+//! - with exact costs and a margin of 1 no admitted job is late. For single jobs this holds
+//!   whatever is cancelled meanwhile: jobs start in the queue's order and none overtakes, so
+//!   whatever ends earlier makes nothing later. Batches are formed by what is there, so there it
+//!   holds as long as nothing is cancelled and streams stay as they are;
+//! - a refused job was infeasible: on one stream earliest deadline first finds every feasible
+//!   order; on several it is an approximation, which is counted;
 //! - jobs of equal deadline start in the order of arrival;
 //! - equal events give equal actions.
+//!
+//! # Invariants
+//! - `palmette-serve-schedule` is told the time and everything else: no clock, thread, I/O or
+//!   randomness of its own decides anything, so that a server and the simulation drive the same
+//!   code, and a recording gives the same actions again.
 #![forbid(unsafe_code)]
 
 mod admission;

@@ -85,7 +85,8 @@ impl Queue {
         self.jobs.remove(place)
     }
 
-    /// Removes the first job, in order, whose deadline is before `now`. O(1) for those that are sorted by it, where none is.
+    /// Removes the first job, in order, whose deadline is before `now`. O(1) for those that are
+    /// sorted by it, where none is.
     pub(crate) fn remove_expired(&mut self, now: Micros) -> Option<Queued> {
         let expired = |queued: &Queued| queued.job.deadline < now;
         let place = match self.order {

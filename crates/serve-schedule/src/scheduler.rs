@@ -20,8 +20,9 @@ const MAX_MODELS: usize = 1 << 12;
 ///
 /// The caller tells it all that happens, in order ([`step`](Self::step)), and does what it says.
 ///
-/// Cost of a step: O(queued jobs × streams) at an arrival, O(queued + streams) else. Buffers are reused: once they have
-/// the size of queue and streams, a step allocates nothing, but for a start of more than eight jobs.
+/// Cost of a step: O(queued jobs × streams) at an arrival, O(queued + streams) else. Buffers are
+/// reused: once they have the size of queue and streams, a step allocates nothing, but for a start
+/// of more than eight jobs.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     config: Config,
@@ -84,7 +85,8 @@ impl Stream {
         !self.jobs.is_empty() && self.class == Class::Bulk
     }
 
-    /// Predicted end as seen at a time. A batch that has overrun is given a little more, again and again.
+    /// Predicted end as seen at a time. A batch that has overrun is given a little more, again and
+    /// again.
     fn free(&self, now: Micros) -> Micros {
         match self.end < now {
             true => now.plus(Micros(self.expected.0 / 16 + 1)),
@@ -125,7 +127,8 @@ impl Status {
 }
 
 impl Scheduler {
-    /// A scheduler without jobs. Numbers of the configuration that are out of range are moved into it.
+    /// A scheduler without jobs. Numbers of the configuration that are out of range are moved into
+    /// it.
     #[must_use]
     pub fn new(config: Config, costs: Vec<CostModel>) -> Self {
         let predictor = Predictor {
@@ -152,8 +155,8 @@ impl Scheduler {
 
     /// Takes an event and adds what is to be done, in order, to `actions`.
     ///
-    /// Times never go back from one event to the next. What does not fit the state, such as the end of a stream that runs
-    /// nothing, is ignored.
+    /// Times never go back from one event to the next. What does not fit the state, such as the end
+    /// of a stream that runs nothing, is ignored.
     pub fn step(&mut self, now: Micros, event: Event, actions: &mut Vec<Action>) {
         match event {
             Event::Arrive(job) => self.arrive(now, job, actions),
@@ -245,7 +248,8 @@ impl Scheduler {
             && shape.widest <= self.config.batch_rows
     }
 
-    /// Lateness of the job, or of the one behind it that it would make the latest; `None` if nobody would be late.
+    /// Lateness of the job, or of the one behind it that it would make the latest; `None` if nobody
+    /// would be late.
     fn lateness(&mut self, now: Micros, queued: &Queued) -> Option<Micros> {
         if !self.config.admission {
             return None;
@@ -265,7 +269,8 @@ impl Scheduler {
         let mut worst = lateness(ends[place], queued.job.deadline);
         if worst.0 == 0 && behind().any(|(other, queued)| ends[other + 1] > queued.job.deadline) {
             self.walk(now, class, None, &mut before);
-            // One that is late anyway, because something took longer than predicted, keeps nobody out.
+            // One that is late anyway, because something took longer than predicted, keeps nobody
+            // out.
             let queue = self.queue(class);
             for (other, queued) in queue.iter().enumerate().skip(place) {
                 if before[other] <= queued.job.deadline {
@@ -277,8 +282,8 @@ impl Scheduler {
         (worst.0 > 0).then_some(worst)
     }
 
-    /// The predicted end of a job that starts at once, on the threads of all idle streams; `None` where others wait too, or it
-    /// has to wait itself.
+    /// The predicted end of a job that starts at once, on the threads of all idle streams; `None`
+    /// where others wait too, or it has to wait itself.
     fn end_if_started_now(&self, now: Micros, queued: &Queued) -> Option<Micros> {
         let is_alone = self.interactive.is_empty() && self.bulk.is_empty();
         let may_wait = self.config.batch_jobs > 1 && self.config.quota.0 > 0;
@@ -315,7 +320,8 @@ impl Scheduler {
         match class {
             Class::Interactive => outlook.free.extend(active.iter().map(free)),
             Class::Bulk => {
-                // Those that run bulk jobs are of its share; the rest of it are at best the ones that are idle first.
+                // Those that run bulk jobs are of its share; the rest of it are at best the ones
+                // that are idle first.
                 let of_share = active.iter().filter(|stream| stream.runs_bulk());
                 outlook.free.extend(of_share.map(free));
                 let num_of_share = outlook.free.len();
@@ -358,7 +364,8 @@ impl Scheduler {
             let ratio = worked.0 as f64 / expected.0 as f64;
             let is_joined = threads > self.stream_threads();
             self.predictor.margins.add(ratio);
-            // Relative to the correction that the prediction was made with: many batches may end after it has changed.
+            // Relative to the correction that the prediction was made with: many batches may end
+            // after it has changed.
             match is_joined {
                 true => self.predictor.corrections.learn_threads(threads, ratio * correction),
                 false => self.predictor.corrections.learn(&shape, &work, ratio * correction),
@@ -439,7 +446,8 @@ impl Scheduler {
         }
     }
 
-    /// Starts the batch at the head of a queue on an idle stream, or drops its first job; false where it waits.
+    /// Starts the batch at the head of a queue on an idle stream, or drops its first job; false
+    /// where it waits.
     fn start(
         &mut self,
         now: Micros,
@@ -534,7 +542,8 @@ impl Scheduler {
         idle.take(lenders as usize).for_each(|(_, stream)| stream.lent_to = Some(number));
     }
 
-    /// Expected time on so many threads, and the correction in it that can be learnt from how long it takes.
+    /// Expected time on so many threads, and the correction in it that can be learnt from how long
+    /// it takes.
     fn expected(&self, shape: &Shape, work: &Work, threads: u32) -> (Micros, f64) {
         let predictor = &self.predictor;
         match threads > self.stream_threads() {
@@ -617,7 +626,8 @@ impl Scheduler {
     }
 }
 
-/// A duration ±20%, by a hash of the job's id (SplitMix64): clients that were refused together do not come back together.
+/// A duration ±20%, by a hash of the job's id (SplitMix64): clients that were refused together do
+/// not come back together.
 fn spread(duration: Micros, id: u64) -> Micros {
     let mut hash = id.wrapping_add(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -17,7 +17,8 @@ fn steps_allocate_nothing_after_a_while() {
         let mut seen = [false; 3];
         for id in 0..6000u64 {
             let now = Micros(id * 3000);
-            // Prompts of 1 to 64 tokens at three quarters of the arrivals that there is time for, in waves.
+            // Prompts of 1 to 64 tokens at three quarters of the arrivals that there is time for,
+            // in waves.
             let prompt_tokens =
                 1 + (id * 2_654_435_761 % 64) as u32 / if id % 512 < 256 { 2 } else { 12 };
             let shape = Shape { prompt_tokens, ..Shape::default() };

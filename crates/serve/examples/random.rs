@@ -1,13 +1,15 @@
-//! A model of random weights over a catalog of random items behind HTTP, to measure: neither time nor memory depends on what they say.
+//! A model of random weights over a catalog of random items behind HTTP, to measure: neither time
+//! nor memory depends on what they say.
 //!
 //! ```text
 //! cargo run --release -p palmette-serve --example random -- [--items N] [--levels N] [--codes N] [--params 1m|10m] [--history N]
 //!     [--streams N] [--listen ADDRESS] [--dir DIR] [--record FILE] [--cache-mb N]
 //! ```
 //!
-//! Items are `0`, `1`, … with a `stock` from 0 to 9 and a `price`; the target is `items`, of the live catalog `items` in DIR, which is
-//! made where there is none, in a temporary directory without one. `--histories FILE` writes histories for `palmette loadtest`, of as
-//! many items as shops see: few mostly, and up to the longest.
+//! Items are `0`, `1`, … with a `stock` from 0 to 9 and a `price`; the target is `items`, of the
+//! live catalog `items` in DIR, which is made where there is none, in a temporary directory without
+//! one. `--histories FILE` writes histories for `palmette loadtest`, of as many items as shops see:
+//! few mostly, and up to the longest.
 #![allow(clippy::print_stdout, reason = "a program")]
 
 use std::error::Error;

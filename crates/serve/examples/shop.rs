@@ -1,8 +1,8 @@
 //! The demonstration's shop as a live catalog behind HTTP, for the page and its tests.
 //!
-//! `cargo run -p palmette-serve --example shop [PORT [KEYS]]` prints the address that it listens at, a free port where the given
-//! one is 0, and serves until it is interrupted; with a file of keys, those who have one. The catalog is in a temporary directory
-//! and goes with the process.
+//! `cargo run -p palmette-serve --example shop [PORT [KEYS]]` prints the address that it listens
+//! at, a free port where the given one is 0, and serves until it is interrupted; with a file of
+//! keys, those who have one. The catalog is in a temporary directory and goes with the process.
 #![allow(clippy::print_stdout, reason = "a program")]
 
 use std::error::Error;

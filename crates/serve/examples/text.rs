@@ -4,7 +4,8 @@
 //! cargo run -p palmette-serve --example text -- DIR [hermes|llama3|mistral|mistral-list|deepseek|harmony]
 //! ```
 //!
-//! DIR is a directory as Hugging Face has it. The server listens at a free port of this machine and says which.
+//! DIR is a directory as Hugging Face has it. The server listens at a free port of this machine and
+//! says which.
 
 use std::path::PathBuf;
 

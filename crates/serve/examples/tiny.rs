@@ -1,7 +1,9 @@
-//! A tiny text model of made-up weights behind HTTP, for the page and its tests: what it says means nothing, and fits what was asked for.
+//! A tiny text model of made-up weights behind HTTP, for the page and its tests: what it says means
+//! nothing, and fits what was asked for.
 //!
-//! `cargo run -p palmette-serve --example tiny [PORT]` prints the address that it listens at, a free port where the given one is 0, and
-//! serves until it is interrupted. There are no recommendations.
+//! `cargo run -p palmette-serve --example tiny [PORT]` prints the address that it listens at, a
+//! free port where the given one is 0, and serves until it is interrupted. There are no
+//! recommendations.
 #![allow(clippy::print_stdout, reason = "a program")]
 
 use std::error::Error;

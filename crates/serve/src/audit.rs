@@ -22,7 +22,8 @@ tokio::task_local! {
     pub(crate) static FACTS: SharedFacts;
 }
 
-/// Adds to the facts of the request that this task answers; outside of one there is nothing to add to.
+/// Adds to the facts of the request that this task answers; outside of one there is nothing to add
+/// to.
 pub(crate) fn note(add: impl FnOnce(&mut Facts)) {
     _ = FACTS.try_with(|facts| add(&mut facts.lock().unwrap_or_else(PoisonError::into_inner)));
 }
@@ -32,7 +33,8 @@ pub(crate) fn so_far(facts: &SharedFacts) -> Facts {
     facts.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// The trace that a request is part of, as W3C's `traceparent` says it: `00-<32 digits>-<16 digits>-<2 digits>`.
+/// The trace that a request is part of, as W3C's `traceparent` says it: `00-<32 digits>-<16
+/// digits>-<2 digits>`.
 pub(crate) fn trace_id(headers: &HeaderMap) -> Option<String> {
     let mut given = headers.get_all("traceparent").iter();
     // Two are none.

@@ -1,8 +1,9 @@
 //! Callers without keys: programs and this server's own page, no page of another origin.
 //!
-//! A browser sends what any page tells it to, to loopback too. A page of another origin betrays itself by `Origin`; one whose name
-//! was made to mean this machine's address (DNS rebinding) by `Host`. So both are checked where there are no keys; with keys a
-//! page would need one. Bodies of writes have a type, since those without need no permission of the browser (CORS).
+//! A browser sends what any page tells it to, to loopback too. A page of another origin betrays
+//! itself by `Origin`; one whose name was made to mean this machine's address (DNS rebinding) by
+//! `Host`. So both are checked where there are no keys; with keys a page would need one. Bodies of
+//! writes have a type, since those without need no permission of the browser (CORS).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ use crate::config::ServeConfig;
 use crate::domain::permissions;
 use crate::problem::{Kind, Problem};
 
-/// Refuses requests that do not say once where they are sent to, and pages of other origins where there are no keys.
+/// Refuses requests that do not say once where they are sent to, and pages of other origins where
+/// there are no keys.
 pub(crate) async fn enforce(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     match check(&app.config, &request) {
         Ok(()) => next.run(request).await,
@@ -107,7 +109,8 @@ fn is_own_host(config: &ServeConfig, authority: &Authority) -> bool {
         || config.server_names.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// Origin of the page that sent a request, where that is not this server's own or one that it was told.
+/// Origin of the page that sent a request, where that is not this server's own or one that it was
+/// told.
 fn foreign_origin(
     config: &ServeConfig,
     headers: &HeaderMap,

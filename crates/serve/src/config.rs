@@ -31,23 +31,28 @@ pub struct ServeConfig {
     pub max_connections: usize,
     /// Bytes of answers that are kept for repeated requests; 0 for none.
     pub answer_cache: usize,
-    /// Directory for models and catalogs that clients name or upload, and for targets; without it there are none of these.
+    /// Directory for models and catalogs that clients name or upload, and for targets; without it
+    /// there are none of these.
     pub data_dir: Option<PathBuf>,
     /// Time between the end of readiness and the end of admission, for balancers to notice.
     pub drain_delay: Duration,
     /// Time for requests that were admitted to end in after that.
     pub drain_grace: Duration,
-    /// Time for texts that are being written to end in after that; then each ends with an error, a stream by its last event.
+    /// Time for texts that are being written to end in after that; then each ends with an error, a
+    /// stream by its last event.
     pub text_drain_grace: Duration,
-    /// Status of a refusal for want of time: 429, or 503 for balancers that try another server only then.
+    /// Status of a refusal for want of time: 429, or 503 for balancers that try another server only
+    /// then.
     pub overload_status: u16,
     /// Time behind a shared log after which a server is not ready.
     pub max_lag: Duration,
     /// Names by which requests without keys may call this server, beside addresses and localhost.
     pub server_names: Vec<String>,
-    /// Origins whose pages may ask without keys, beside this server's own, such as `https://shop.example`.
+    /// Origins whose pages may ask without keys, beside this server's own, such as
+    /// `https://shop.example`.
     pub origins: Vec<String>,
-    /// File of keys, a line each: `name scope[,scope] catalogs sha256hex`. Without one every request may do everything.
+    /// File of keys, a line each: `name scope[,scope] catalogs sha256hex`. Without one every
+    /// request may do everything.
     pub keys: Option<PathBuf>,
     /// File that gets the scheduler's events and actions, a JSON line each.
     pub record: Option<PathBuf>,

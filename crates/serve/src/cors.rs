@@ -1,4 +1,5 @@
-//! Pages of other origins that may ask: what browsers want to be told before they show them an answer (CORS).
+//! Pages of other origins that may ask: what browsers want to be told before they show them an
+//! answer (CORS).
 
 use std::sync::Arc;
 

@@ -39,7 +39,8 @@ pub(crate) fn empty() -> OpenApi {
     Document::openapi()
 }
 
-/// Adds to a document with all routes what holds of each: the key that it needs, and a description of each answer.
+/// Adds to a document with all routes what holds of each: the key that it needs, and a description
+/// of each answer.
 pub(crate) fn finished(mut document: OpenApi) -> OpenApi {
     let mut components = document.components.take().unwrap_or_default();
     let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
@@ -71,7 +72,8 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut O
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-/// Keys by which a route is let through, with the scopes that they need: with one, or without where the server has none.
+/// Keys by which a route is let through, with the scopes that they need: with one, or without where
+/// the server has none.
 fn security(method: &str, path: &str) -> Vec<SecurityRequirement> {
     let without = SecurityRequirement::default();
     match permissions::scopes(method, path) {

@@ -1,4 +1,5 @@
-//! Bodies compressed by gzip: those of requests are inflated as they are read, those of answers deflated as they are written.
+//! Bodies compressed by gzip: those of requests are inflated as they are read, those of answers
+//! deflated as they are written.
 
 use std::io::{self, Write};
 
@@ -19,7 +20,8 @@ use hyper::body::{Body as _, Bytes};
 
 use crate::problem::{Kind, Problem};
 
-/// Bytes that are inflated at once, of which a thousand times as many may come: readers of the body count them before the next.
+/// Bytes that are inflated at once, of which a thousand times as many may come: readers of the body
+/// count them before the next.
 const INFLATED_AT_ONCE: usize = 1024;
 /// Bytes that are deflated at once.
 const DEFLATED_AT_ONCE: usize = 64 << 10;
@@ -54,8 +56,9 @@ const GZIP_TAG: &str = "-gzip\"";
 
 /// Compresses the answer, where the client takes that and it is long.
 ///
-/// The tag of a compressed answer is another than that of the answer as it is, since both are strong and their bytes are not the
-/// same. Conditions of requests name either, and handlers see the latter alone.
+/// The tag of a compressed answer is another than that of the answer as it is, since both are
+/// strong and their bytes are not the same. Conditions of requests name either, and handlers see
+/// the latter alone.
 pub(crate) async fn answers(mut request: Request, next: Next) -> Response {
     let is_taken = accepts_gzip(request.headers());
     let names_compressed = [IF_MATCH, IF_NONE_MATCH]

@@ -1,7 +1,8 @@
 //! Time between the requests of a connection, apart from the time in which a head must arrive.
 //!
-//! hyper has one time for both, from the end of an answer to the end of the next head. The timer here is that of a connection: it
-//! goes by the idle time until a byte comes, and by the read time from then on.
+//! hyper has one time for both, from the end of an answer to the end of the next head. The timer
+//! here is that of a connection: it goes by the idle time until a byte comes, and by the read time
+//! from then on.
 
 use std::io;
 use std::pin::Pin;
@@ -96,7 +97,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 pub(crate) struct HeadTimer {
     first_byte: Arc<FirstByte>,
     read_timeout: Duration,
-    /// True once it was set. Before that the first head may have begun to come: its version is looked at first.
+    /// True once it was set. Before that the first head may have begun to come: its version is
+    /// looked at first.
     is_set: Arc<AtomicBool>,
 }
 

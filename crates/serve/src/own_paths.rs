@@ -1,6 +1,7 @@
 //! Paths of this machine, which errors name and clients need not know.
 //!
-//! Whatever opens a file for the server says where it lies; what leaves the process has the name in place of the path.
+//! Whatever opens a file for the server says where it lies; what leaves the process has the name in
+//! place of the path.
 
 use std::borrow::Cow;
 use std::path::Path;

@@ -80,7 +80,8 @@ pub struct Fault {
 const MOST: usize = 2000;
 const END: usize = 500;
 
-/// Writes a text without its middle where it is long: values that clients send stand in it, and the rule comes last.
+/// Writes a text without its middle where it is long: values that clients send stand in it, and the
+/// rule comes last.
 fn shortened<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&short(text))
 }

@@ -29,7 +29,8 @@ pub(crate) fn of(headers: &HeaderMap) -> String {
     given.filter(is_sound).map_or_else(new, str::to_owned)
 }
 
-/// A new id: microseconds of the clock when the process began, and a count. Ids of one process ascend.
+/// A new id: microseconds of the clock when the process began, and a count. Ids of one process
+/// ascend.
 pub(crate) fn new() -> String {
     static BEGAN: LazyLock<u64> = LazyLock::new(|| {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

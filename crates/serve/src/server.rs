@@ -69,7 +69,8 @@ impl Server {
     /// Starts the engine; nothing is served yet.
     ///
     /// # Errors
-    /// When the system has no threads to give, the scheduler's record cannot be made, or the file of keys is unsound.
+    /// When the system has no threads to give, the scheduler's record cannot be made, or the file
+    /// of keys is unsound.
     pub fn new(config: ServeConfig) -> Result<Self, LoadError> {
         let system = |error: std::io::Error| LoadError::System(error.to_string());
         let engine = Engine::start(config.schedule, config.record.as_deref()).map_err(system)?;
@@ -131,7 +132,8 @@ impl Server {
         self.app.registry.add_model(name, ModelParts::in_memory(model.into(), prompts.into()))
     }
 
-    /// Opens a catalog file, or the directory of a live one; `reads_only` to follow another process that writes it.
+    /// Opens a catalog file, or the directory of a live one; `reads_only` to follow another process
+    /// that writes it.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -167,7 +169,8 @@ impl Server {
         })
     }
 
-    /// Loads a text model's directory and starts its engine: `/v1/chat/completions` and `/v1/completions` ask for it by this name.
+    /// Loads a text model's directory and starts its engine: `/v1/chat/completions` and
+    /// `/v1/completions` ask for it by this name.
     ///
     /// # Errors
     /// When a file is missing or unsound, or there is not the memory that the options ask for.
@@ -209,8 +212,10 @@ impl Server {
         self.app.keys.reload()
     }
 
-    /// Loads the models and catalogs of the data directory; [`restore_targets`](Self::restore_targets) its targets, after those that the
-    /// caller sets. What was added by a name before stays. `reads_only` to follow another process that writes it; otherwise this process alone does from now on.
+    /// Loads the models and catalogs of the data directory;
+    /// [`restore_targets`](Self::restore_targets) its targets, after those that the caller sets.
+    /// What was added by a name before stays. `reads_only` to follow another process that writes
+    /// it; otherwise this process alone does from now on.
     ///
     /// # Errors
     /// When one cannot be loaded, or another process writes the directory.
@@ -262,7 +267,8 @@ impl Server {
         Ok(())
     }
 
-    /// Sets the targets that the process before had over the data directory. Aliases that are set already stay.
+    /// Sets the targets that the process before had over the data directory. Aliases that are set
+    /// already stay.
     ///
     /// # Errors
     /// When the file cannot be read, or names a model or catalog that is not there.
@@ -283,13 +289,15 @@ impl Server {
         })
     }
 
-    /// Follows a log that other servers share: models, catalogs and targets come from it, and changes go into it. The log gets what the
-    /// configuration names and it does not have. Returns when the newest table was applied; catalogs may still be catching up.
+    /// Follows a log that other servers share: models, catalogs and targets come from it, and
+    /// changes go into it. The log gets what the configuration names and it does not have. Returns
+    /// when the newest table was applied; catalogs may still be catching up.
     ///
     /// Blocks, and must not be called from an asynchronous task.
     ///
     /// # Errors
-    /// When the log cannot be reached, something of it cannot be loaded, or the data directory is of another one.
+    /// When the log cannot be reached, something of it cannot be loaded, or the data directory is
+    /// of another one.
     pub fn follow_log(&self, config: LogConfig) -> Result<(), LoadError> {
         for (name, path) in config.models.iter().chain(&config.catalogs) {
             own_paths::hide(path, name);
@@ -316,8 +324,9 @@ impl Server {
         router(&self.app)
     }
 
-    /// Serves connections until `shutdown` is ready, then drains: readiness ends, after a pause admission too; what was admitted is
-    /// answered, and the function returns. A second `shutdown` by the caller is to drop this future.
+    /// Serves connections until `shutdown` is ready, then drains: readiness ends, after a pause
+    /// admission too; what was admitted is answered, and the function returns. A second `shutdown`
+    /// by the caller is to drop this future.
     ///
     /// # Errors
     /// When the listener fails for good.
@@ -354,7 +363,8 @@ impl Server {
                 let (stream, _) = match listener.accept().await {
                     Ok(accepted) => accepted,
                     Err(error) => {
-                        // Too many open files, or a connection that broke at once: the next may do better.
+                        // Too many open files, or a connection that broke at once: the next may do
+                        // better.
                         tracing::warn!(%error, "a connection was not accepted");
                         tokio::time::sleep(Duration::from_millis(50)).await;
                         continue;
@@ -416,7 +426,8 @@ impl Server {
         if drained.is_err() {
             tracing::warn!("the time to drain is over: what is left is stopped");
         }
-        // What is queued or running after that has no connection to answer on: nothing more is taken, and what is left is stopped.
+        // What is queued or running after that has no connection to answer on: nothing more is
+        // taken, and what is left is stopped.
         app.engine.drain();
         app.engine.drain();
         app.operations.cancel_all();
@@ -429,10 +440,11 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Pause between looks at a preface that comes in parts.
 const PREFACE_POLL: Duration = Duration::from_millis(10);
 
-/// Waits until a connection's bytes say which version of HTTP it speaks; false where it ends before.
+/// Waits until a connection's bytes say which version of HTTP it speaks; false where it ends
+/// before.
 ///
-/// The builder of connections waits for that without a limit, so that a client which sends nothing would keep its place for ever.
-/// Bytes are looked at, not taken.
+/// The builder of connections waits for that without a limit, so that a client which sends nothing
+/// would keep its place for ever. Bytes are looked at, not taken.
 async fn tells_version(stream: &TcpStream) -> bool {
     let mut begin = [0; PREFACE.len()];
     loop {
@@ -553,7 +565,8 @@ async fn around(State(_): State<Arc<App>>, mut request: Request, next: Next) -> 
     let Facts { key, catalog, target, model } = audit::so_far(&facts);
     let generation = response.headers().get(GENERATION).and_then(|value| value.to_str().ok());
     let status = status.as_u16();
-    // The span has the id; a line of text for people has it as well. `target` is the module's in each line.
+    // The span has the id; a line of text for people has it as well. `target` is the module's in
+    // each line.
     macro_rules! line {
         ($level:ident, $said:literal) => {
             tracing::$level!(

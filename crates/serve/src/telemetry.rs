@@ -155,7 +155,8 @@ const UPKEEP: Duration = Duration::from_secs(5);
 
 /// Moves recorded values into the buckets of their histograms, for as long as it is polled.
 ///
-/// The recorder keeps each value by itself until someone reads the metrics: where nobody does they would be kept for ever.
+/// The recorder keeps each value by itself until someone reads the metrics: where nobody does they
+/// would be kept for ever.
 pub(crate) async fn upkeep(metrics: &PrometheusHandle) {
     loop {
         tokio::time::sleep(UPKEEP).await;
@@ -163,8 +164,8 @@ pub(crate) async fn upkeep(metrics: &PrometheusHandle) {
     }
 }
 
-/// Time after which the gauges of a catalog or model that is gone are not shown any more. Those of what is there are set before each
-/// look at them ([`App::publish`](crate::app::App::publish)).
+/// Time after which the gauges of a catalog or model that is gone are not shown any more. Those of
+/// what is there are set before each look at them ([`App::publish`](crate::app::App::publish)).
 const GONE_AFTER: Duration = Duration::from_secs(2);
 
 /// Marks gauges as present that are set when something happens, not before each look at them.

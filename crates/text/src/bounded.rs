@@ -1,4 +1,5 @@
-//! A grammar whose masks have a budget and are called off with the text, and whose forced text is cut as the tokenizer does.
+//! A grammar whose masks have a budget and are called off with the text, and whose forced text is
+//! cut as the tokenizer does.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,10 +11,11 @@ use palmette_grammar::{
 
 use crate::model::TextModel;
 
-/// The texts of a grammar, each of whose masks takes at most so much work: a request of a stranger cannot hold a thread for ever.
+/// The texts of a grammar, each of whose masks takes at most so much work: a request of a stranger
+/// cannot hold a thread for ever.
 ///
-/// A mask is the exact one, or there is an error; no clock is read, so a text that breaks off does so at the same token everywhere,
-/// unless masks that it needs were found for others before.
+/// A mask is the exact one, or there is an error; no clock is read, so a text that breaks off does
+/// so at the same token everywhere, unless masks that it needs were found for others before.
 #[derive(Debug)]
 pub(crate) struct BoundedGrammar {
     pub(crate) grammar: GrammarConstraint,
@@ -29,7 +31,8 @@ pub(crate) struct BoundedGrammar {
 const MAX_STRETCH: usize = 1024;
 
 impl BoundedGrammar {
-    /// True when all allowed tokens begin with the same byte of text, as they do wherever text is forced.
+    /// True when all allowed tokens begin with the same byte of text, as they do wherever text is
+    /// forced.
     fn begins_alike(&self, allowed: &[u32]) -> bool {
         let vocabulary = self.grammar.vocabulary();
         let mut first = None;
@@ -91,7 +94,8 @@ impl Constraint for BoundedGrammar {
         })
     }
 
-    /// The last token of a stretch is left to the model where a longer one begins so: what follows may belong to it, as in a choice of names.
+    /// The last token of a stretch is left to the model where a longer one begins so: what follows
+    /// may belong to it, as in a choice of names.
     fn forced_stretch(
         &self,
         state: &GrammarState,

@@ -9,8 +9,9 @@ use crate::stops::StopStrings;
 
 /// Turns tokens into text as they come.
 ///
-/// A token's bytes may be a part of a character. Text is released in whole characters, and held back as long as a character is
-/// incomplete or a stop string may have begun. Bytes that are no UTF-8 become `U+FFFD`, as [`String::from_utf8_lossy`] has it.
+/// A token's bytes may be a part of a character. Text is released in whole characters, and held
+/// back as long as a character is incomplete or a stop string may have begun. Bytes that are no
+/// UTF-8 become `U+FFFD`, as [`String::from_utf8_lossy`] has it.
 ///
 /// Special tokens have no text; those [shown](Self::showing) are their names.
 #[derive(Clone, Debug)]
@@ -57,7 +58,8 @@ impl Detokenizer {
         ReleasedText { text, stop: released.stop }
     }
 
-    /// The text that was held back: there are no more tokens. A character that is cut off becomes `U+FFFD`.
+    /// The text that was held back: there are no more tokens. A character that is cut off becomes
+    /// `U+FFFD`.
     pub fn finish(&mut self) -> String {
         let rest = self.stops.finish();
         self.last_characters(&rest)

@@ -1,4 +1,5 @@
-//! Errors: a folder that is no model of text, a request that cannot be answered, a text that breaks off.
+//! Errors: a folder that is no model of text, a request that cannot be answered, a text that breaks
+//! off.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +9,8 @@ use palmette_decode::{DecodeError, SampleError, SamplerOptionError};
 use palmette_model::{LoadError, SessionError};
 use palmette_vocabulary::{TokenizeError, VocabularyLoadError};
 
-/// A folder that cannot be used as a model of text; the message names the file, the value and the rule.
+/// A folder that cannot be used as a model of text; the message names the file, the value and the
+/// rule.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct OpenError(#[from] OpenErrorKind);
@@ -215,7 +217,8 @@ impl TextError {
                 error: SampleError::NothingAllowed | SampleError::NoProbability,
                 ..
             }) => TextCause::Request,
-            // All others, those to come too, are about what model, sampler and constraint have promised one another.
+            // All others, those to come too, are about what model, sampler and constraint have
+            // promised one another.
             TextErrorKind::Decode(_) => TextCause::Engine,
         }
     }

@@ -13,8 +13,8 @@ use crate::sequence::{Ended, TextEvent, TextSequence};
 /// Writes one text, and tells `events` of it as it comes; [`ControlFlow::Break`] ends it.
 ///
 /// # Errors
-/// When the request breaks a rule ([`TextError::request`]), a limit of the constraint is exceeded, or there is not the memory for
-/// so long a text.
+/// When the request breaks a rule ([`TextError::request`]), a limit of the constraint is exceeded,
+/// or there is not the memory for so long a text.
 pub fn generate(
     model: &TextModel,
     request: &TextRequest,
@@ -23,8 +23,8 @@ pub fn generate(
     TextSession::new(model.clone()).generate(request, events)
 }
 
-/// A session of the model that writes one text after another: its memory is kept from text to text, and grows with the longest.
-/// A beginning in common with the text before is not read again.
+/// A session of the model that writes one text after another: its memory is kept from text to text,
+/// and grows with the longest. A beginning in common with the text before is not read again.
 #[derive(Debug)]
 pub struct TextSession {
     model: TextModel,

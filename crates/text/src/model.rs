@@ -30,7 +30,8 @@ pub struct TextModelOptions {
     pub vocabulary: LoadOptions,
     /// Limits of grammars.
     pub grammars: CacheLimits,
-    /// The work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a text with a mask that takes more breaks off.
+    /// The work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a
+    /// text with a mask that takes more breaks off.
     pub mask_steps: u64,
     /// Largest number of threads of a pass, 0 as 1. Texts do not depend on it.
     pub threads: usize,
@@ -71,12 +72,13 @@ struct Shared {
 }
 
 impl TextModel {
-    /// Reads `config.json`, the weights, and the tokenizer (`tokenizer.json`, `tekken.json` or `tokenizer.model`) of a folder, with
-    /// `tokenizer_config.json` and `generation_config.json` where they are there.
+    /// Reads `config.json`, the weights, and the tokenizer (`tokenizer.json`, `tekken.json` or
+    /// `tokenizer.model`) of a folder, with `tokenizer_config.json` and `generation_config.json`
+    /// where they are there.
     ///
     /// # Errors
-    /// When a file is missing, damaged, or asks for something that is not computed; when the tokenizer's file does not say how
-    /// text is cut.
+    /// When a file is missing, damaged, or asks for something that is not computed; when the
+    /// tokenizer's file does not say how text is cut.
     pub fn open(dir: &Path, options: &TextModelOptions) -> Result<Self, OpenError> {
         if !dir.is_dir() {
             return Err(OpenErrorKind::NoFolder(dir.to_owned()).into());
@@ -101,7 +103,8 @@ impl TextModel {
         Self::of_parts(&name, Arc::new(model), loaded, &files, chat, options)
     }
 
-    /// A model from its parts, for programs that have them: no settings of a tokenizer beside the vocabulary, and no chat template.
+    /// A model from its parts, for programs that have them: no settings of a tokenizer beside the
+    /// vocabulary, and no chat template.
     ///
     /// # Errors
     /// When the vocabulary does not say how text is cut.
@@ -165,13 +168,15 @@ impl TextModel {
         self.chat.template.as_ref()
     }
 
-    /// The format in which the model writes calls, as far as its chat template shows one that is known.
+    /// The format in which the model writes calls, as far as its chat template shows one that is
+    /// known.
     pub fn tool_format(&self) -> Option<&'static ToolFormat> {
         self.chat.tool_format
     }
 
-    /// A format of calls as this model writes it: without reasoning, where neither its chat template nor its vocabulary knows the marks of
-    /// that. A model that never learned them would think its tokens away in a thought that it does not end.
+    /// A format of calls as this model writes it: without reasoning, where neither its chat
+    /// template nor its vocabulary knows the marks of that. A model that never learned them would
+    /// think its tokens away in a thought that it does not end.
     pub fn spoken(&self, format: &ToolFormat) -> ToolFormat {
         let template = self.chat.template.as_ref().ok().map(ChatTemplate::source);
         let knows = |mark: &str| {
@@ -184,8 +189,8 @@ impl TextModel {
         ToolFormat { reasoning: format.reasoning.filter(|(begin, _)| knows(begin)), ..*format }
     }
 
-    /// The prompt of a conversation, as text, for [`encode_prompt`](Self::encode_prompt). `now` is the time in seconds since 1970, for templates that
-    /// print the date.
+    /// The prompt of a conversation, as text, for [`encode_prompt`](Self::encode_prompt). `now` is
+    /// the time in seconds since 1970, for templates that print the date.
     ///
     /// # Errors
     /// When the model has no chat template, the template refuses the conversation, or it is none.
@@ -220,8 +225,8 @@ impl TextModel {
         &self.shared.tokenizer
     }
 
-    /// The tokens by which the model ends a text, ascending: of `generation_config.json`, `tokenizer_config.json` or
-    /// `config.json`, else those known by name.
+    /// The tokens by which the model ends a text, ascending: of `generation_config.json`,
+    /// `tokenizer_config.json` or `config.json`, else those known by name.
     pub fn end_tokens(&self) -> &[TokenId] {
         self.shared.slices.vocabulary().ends()
     }
@@ -256,9 +261,11 @@ impl TextModel {
         self.shared.threads
     }
 
-    /// The tokens of a prompt in which special tokens are written by name, as a chat template writes them.
+    /// The tokens of a prompt in which special tokens are written by name, as a chat template
+    /// writes them.
     ///
-    /// A user's text in it that spells such a name is that token, as with the tokenizers of Hugging Face.
+    /// A user's text in it that spells such a name is that token, as with the tokenizers of Hugging
+    /// Face.
     ///
     /// # Errors
     /// When the tokenizer cannot cut the text.
@@ -266,8 +273,9 @@ impl TextModel {
         self.shared.prompt_tokens.encode(text, &self.shared.tokenizer)
     }
 
-    /// The tokens of a text that the model is to go on with: as [`encode_prompt`](Self::encode_prompt), after the beginning token that
-    /// the tokenizer's files ask for, unless the text begins with it.
+    /// The tokens of a text that the model is to go on with: as
+    /// [`encode_prompt`](Self::encode_prompt), after the beginning token that the tokenizer's files
+    /// ask for, unless the text begins with it.
     ///
     /// # Errors
     /// When the tokenizer cannot cut the text.
@@ -281,8 +289,8 @@ impl TextModel {
         Ok(tokens)
     }
 
-    /// A grammar over the model's vocabulary. Equal sources are compiled once; threads that ask for one that is being compiled
-    /// wait for it.
+    /// A grammar over the model's vocabulary. Equal sources are compiled once; threads that ask for
+    /// one that is being compiled wait for it.
     ///
     /// # Errors
     /// When the grammar cannot be read, exceeds a limit, or is one that no text fits.

@@ -22,8 +22,8 @@ impl TokenizerFiles {
         Ok(Self { tokenizer, config })
     }
 
-    /// The token that begins a text: the one that `tokenizer.json` puts first, or the `bos_token` of a configuration with
-    /// `add_bos_token`.
+    /// The token that begins a text: the one that `tokenizer.json` puts first, or the `bos_token`
+    /// of a configuration with `add_bos_token`.
     fn begin(&self) -> Option<&str> {
         let processors = match &self.tokenizer["post_processor"]["processors"] {
             Value::Array(several) => several.iter().collect(),
@@ -98,7 +98,8 @@ impl PromptTokens {
         self.begin
     }
 
-    /// Special tokens where their names stand, the longest at each place; what is between them is cut by `tokenizer`.
+    /// Special tokens where their names stand, the longest at each place; what is between them is
+    /// cut by `tokenizer`.
     pub(crate) fn encode(
         &self,
         text: &str,

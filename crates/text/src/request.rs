@@ -19,7 +19,8 @@ pub struct TextRequest {
     pub prompt: Vec<TokenId>,
     /// The set that the text must be in.
     pub constraint: Constrained,
-    /// Rules by which tokens are drawn. Its repetition penalty counts the prompt, too; the other penalties do not.
+    /// Rules by which tokens are drawn. Its repetition penalty counts the prompt, too; the other
+    /// penalties do not.
     pub sampler: SamplerOptions,
     /// Added to the logits of some tokens.
     pub logit_bias: Vec<(TokenId, f32)>,
@@ -142,7 +143,8 @@ pub enum Constrained {
     /// Any text: an end token is allowed everywhere.
     #[default]
     Nothing,
-    /// A grammar's texts. Its masks have the model's budget ([`mask_steps`](crate::TextModelOptions::mask_steps)).
+    /// A grammar's texts. Its masks have the model's budget
+    /// ([`mask_steps`](crate::TextModelOptions::mask_steps)).
     Grammar(GrammarConstraint),
     /// The sequences of any other constraint over the model's vocabulary.
     By(Arc<dyn AnyConstraint>),

@@ -19,8 +19,9 @@ use crate::request::{Constrained, TextRequest};
 /// Event of writing a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TextEvent {
-    /// A part of the work has ended: [`Stage::Mask`] when masks were made and forced tokens committed, [`Stage::TopK`] when a token was
-    /// drawn; [`Stage::Prefill`] and [`Stage::Decode`] are passes of the model.
+    /// A part of the work has ended: [`Stage::Mask`] when masks were made and forced tokens
+    /// committed, [`Stage::TopK`] when a token was drawn; [`Stage::Prefill`] and [`Stage::Decode`]
+    /// are passes of the model.
     Stage(Stage),
     /// More of the text.
     Text(TextPiece),
@@ -53,7 +54,8 @@ pub struct TextToken {
 pub struct Ended {
     /// Reason of its end.
     pub reason: FinishReason,
-    /// Membership in the constraint's set: false where a text was cut off. True without a constraint.
+    /// Membership in the constraint's set: false where a text was cut off. True without a
+    /// constraint.
     pub is_complete: bool,
     /// Numbers of tokens.
     pub usage: Usage,
@@ -87,8 +89,9 @@ pub struct Usage {
 
 /// One text being written: all of it but the model.
 ///
-/// [`settle`](Self::settle), then [`take_unread`](Self::take_unread) for the model, then [`choose`](Self::choose) from the logits after what it
-/// read; again until `settle` says that the text has ended. Whether one sequence is driven so or several in a batch, the text is the same.
+/// [`settle`](Self::settle), then [`take_unread`](Self::take_unread) for the model, then
+/// [`choose`](Self::choose) from the logits after what it read; again until `settle` says that the
+/// text has ended. Whether one sequence is driven so or several in a batch, the text is the same.
 pub struct TextSequence {
     constraint: Arc<dyn AnyConstraint>,
     is_constrained: bool,
@@ -180,8 +183,8 @@ impl TextSequence {
         })
     }
 
-    /// Makes masks and moves over forced tokens, until a token has to be [chosen](Self::choose): `None`. Else the end of the text, which
-    /// was told to `events` as well.
+    /// Makes masks and moves over forced tokens, until a token has to be [chosen](Self::choose):
+    /// `None`. Else the end of the text, which was told to `events` as well.
     ///
     /// # Errors
     /// When a limit of the constraint is exceeded.
@@ -203,11 +206,11 @@ impl TextSequence {
         Ok(Some(self.ended.insert(ended)))
     }
 
-    /// Tokens that the model has to read before it gives the logits of the next choice: the prompt's at first, then those that were
-    /// generated since. They count as read from now on.
+    /// Tokens that the model has to read before it gives the logits of the next choice: the
+    /// prompt's at first, then those that were generated since. They count as read from now on.
     ///
-    /// A caller that fills masks while the model reads takes them first and settles then; where that leaves new ones, which were
-    /// forced, the logits after these are wanted instead.
+    /// A caller that fills masks while the model reads takes them first and settles then; where
+    /// that leaves new ones, which were forced, the logits after these are wanted instead.
     pub fn take_unread(&mut self) -> &[TokenId] {
         let written = self.generator.take_unread();
         if std::mem::replace(&mut self.prompt_is_read, true) {
@@ -222,8 +225,9 @@ impl TextSequence {
         !self.prompt_is_read || !self.generator.unread().is_empty()
     }
 
-    /// Draws the next token from the model's logits after all tokens so far, and commits it. A row that is longer than the
-    /// vocabulary is padding at its end; what a shorter one lacks has no probability.
+    /// Draws the next token from the model's logits after all tokens so far, and commits it. A row
+    /// that is longer than the vocabulary is padding at its end; what a shorter one lacks has no
+    /// probability.
     ///
     /// # Errors
     /// When the row has no distribution, or a limit of the constraint is exceeded.
@@ -249,12 +253,14 @@ impl TextSequence {
         Ok(())
     }
 
-    /// A flag that calls off the mask that is being made, which fails then: for a text that nobody wants any more.
+    /// A flag that calls off the mask that is being made, which fails then: for a text that nobody
+    /// wants any more.
     pub fn is_called_off(&self) -> &Arc<AtomicBool> {
         &self.is_called_off
     }
 
-    /// The likeliest tokens to tell at each place of the prompt; `None` where its likelihoods are not wanted.
+    /// The likeliest tokens to tell at each place of the prompt; `None` where its likelihoods are
+    /// not wanted.
     pub fn prompt_logprobs(&self) -> Option<usize> {
         self.prompt_logprobs
     }

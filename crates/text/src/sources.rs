@@ -14,11 +14,13 @@ use serde_json::{Value, json};
 
 /// Form of the JSON that answers and calls are written in, as who asks a model means it.
 ///
-/// The standard's reading of a schema is another: members that are not declared are free, and all come in any order. A model that may
-/// invent members mostly does not come to an end, and one that may answer before it has reasoned does.
+/// The standard's reading of a schema is another: members that are not declared are free, and all
+/// come in any order. A model that may invent members mostly does not come to an end, and one that
+/// may answer before it has reasoned does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonForm {
-    /// Objects with `properties` have no other members, unless their schema says what others may be.
+    /// Objects with `properties` have no other members, unless their schema says what others may
+    /// be.
     pub closed_objects: bool,
     /// Members come in the order in which the schema declares them.
     pub in_order: bool,
@@ -66,7 +68,8 @@ impl JsonForm {
     }
 }
 
-/// The grammar of a regular expression of a request, whose `\d` is 0 to 9: a reader of numbers takes no Tamil digits.
+/// The grammar of a regular expression of a request, whose `\d` is 0 to 9: a reader of numbers
+/// takes no Tamil digits.
 pub fn regex(text: impl Into<String>) -> GrammarSource {
     let flags = Flags { ascii_digits: true, ..Flags::default() };
     GrammarSource::Regex {
@@ -91,7 +94,8 @@ impl ResponseFormatError {
     }
 }
 
-/// Members of a schema's definition. `name`, `description` and `strict` change nothing: every answer fits the schema.
+/// Members of a schema's definition. `name`, `description` and `strict` change nothing: every
+/// answer fits the schema.
 const OF_SCHEMA: [&str; 5] = ["description", "name", "resources", "schema", "strict"];
 
 /// Members of each type of a format besides `type`; a structural tag has its own reader.
@@ -104,7 +108,8 @@ const MEMBERS: [(&str, &[&str]); 6] = [
     ("text", &[]),
 ];
 
-/// Refuses members that are not read: what they ask for would not be done. Those that are null ask for nothing.
+/// Refuses members that are not read: what they ask for would not be done. Those that are null ask
+/// for nothing.
 fn check_members(of: &Value, at: &str, known: &[&str]) -> Result<(), ResponseFormatError> {
     let mut members = of.as_object().into_iter().flatten();
     let is_known = |name: &str| known.contains(&name) || (at.is_empty() && name == "type");
@@ -122,12 +127,14 @@ fn check_members(of: &Value, at: &str, known: &[&str]) -> Result<(), ResponseFor
 
 /// The grammar of a `response_format`; `None` where it is `text`, or null.
 ///
-/// Read are `{"type": "json_object"}`, which may have a `schema`, `{"type": "json_schema", "json_schema": {"schema": …}}`, whose definition may
-/// have `resources`, the schemas that it refers to by URI, a structural tag, and of grammars in other languages
-/// `{"type": "regex", "pattern": …}` and `{"type": "lark" | "gbnf", "grammar": …}`.
+/// Read are `{"type": "json_object"}`, which may have a `schema`, `{"type": "json_schema",
+/// "json_schema": {"schema": …}}`, whose definition may have `resources`, the schemas that it
+/// refers to by URI, a structural tag, and of grammars in other languages `{"type": "regex",
+/// "pattern": …}` and `{"type": "lark" | "gbnf", "grammar": …}`.
 ///
 /// # Errors
-/// When it is none of these, or has a member that is not read; the schema or grammar itself is read when it is compiled.
+/// When it is none of these, or has a member that is not read; the schema or grammar itself is read
+/// when it is compiled.
 pub fn from_response_format(
     format: &Value,
     form: JsonForm,
@@ -187,8 +194,8 @@ pub fn from_response_format(
     }))
 }
 
-/// The grammar of answers to a request with `tools`, and perhaps `tool_choice`, `parallel_tool_calls` and `response_format`; or of
-/// the tools alone.
+/// The grammar of answers to a request with `tools`, and perhaps `tool_choice`,
+/// `parallel_tool_calls` and `response_format`; or of the tools alone.
 ///
 /// # Errors
 /// When the request is none, or chooses a tool that is not there.
@@ -207,7 +214,8 @@ pub fn from_tools(
     Ok(GrammarSource::Tools { text, format: *format, options })
 }
 
-/// Declares that tools whose schema of arguments says nothing have none, as those without a schema: a model would invent some.
+/// Declares that tools whose schema of arguments says nothing have none, as those without a schema:
+/// a model would invent some.
 fn close_tools(request: &mut Value) {
     let tools = match request {
         Value::Object(object) if object.contains_key("tools") => &mut request["tools"],

@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 
 /// Bytes on their way to the caller, held back where a stop string may have begun.
 ///
-/// Held is a suffix of the text that is a proper beginning of some stop string, so a stop string lies in what is held and
-/// what comes, never in what was released.
+/// Held is a suffix of the text that is a proper beginning of some stop string, so a stop string
+/// lies in what is held and what comes, never in what was released.
 ///
-/// Cost of a push: bytes held and new, times stop strings and their lengths; no more than the longest stop string is held.
+/// Cost of a push: bytes held and new, times stop strings and their lengths; no more than the
+/// longest stop string is held.
 #[derive(Clone, Debug, Default)]
 pub struct StopStrings {
     strings: Vec<String>,
@@ -30,8 +31,8 @@ impl StopStrings {
         Self { strings, held: Vec::new() }
     }
 
-    /// Adds bytes. Where a stop string is complete, what is from its beginning on is cut off; of several, the one that begins first
-    /// counts, then the longest.
+    /// Adds bytes. Where a stop string is complete, what is from its beginning on is cut off; of
+    /// several, the one that begins first counts, then the longest.
     pub fn push(&mut self, bytes: &[u8]) -> Released {
         self.held.extend_from_slice(bytes);
         let found = self.strings.iter().filter_map(|stop| {
@@ -100,7 +101,8 @@ mod tests {
     }
 
     proptest! {
-        /// The definition: the whole text, cut at the first stop string that is complete when the text is read byte by byte.
+        /// The definition: the whole text, cut at the first stop string that is complete when the
+        /// text is read byte by byte.
         #[test]
         fn it_is_the_text_up_to_the_first_stop_string(
             stops in prop::collection::vec("[ab]{1,3}", 0..4),

@@ -1,8 +1,8 @@
 //! Matrix products over strided f32 views, through the kernels of the `gemm` crate.
 //!
-//! Training computes them, and benches take their speed as what this machine can do. Serving has products of its own
-//! (`palmette-model`, `kernels/panels.rs`), so that these kernels, which take half a minute to compile, are a crate that it
-//! does not build.
+//! Training computes them, and benches take their speed as what this machine can do. Serving has
+//! products of its own (`palmette-model`, `kernels/panels.rs`), so that these kernels, which take
+//! half a minute to compile, are a crate that it does not build.
 //!
 //! ```
 //! use palmette_train_matmul::{MatMut, MatRef, Write, matmul};
@@ -19,14 +19,16 @@ use std::mem::swap;
 
 use gemm_common::Parallelism;
 
-/// A read-only `[rows, cols]` view of f32 values; element `(r, c)` is `data[r * row_stride + c * col_stride]`.
+/// A read-only `[rows, cols]` view of f32 values; element `(r, c)` is `data[r * row_stride + c *
+/// col_stride]`.
 #[derive(Clone, Copy, Debug)]
 pub struct MatRef<'a> {
     data: &'a [f32],
     shape: Shape,
 }
 
-/// A writable `[rows, cols]` view of f32 values, laid out as [`MatRef`]; no two elements may share a place.
+/// A writable `[rows, cols]` view of f32 values, laid out as [`MatRef`]; no two elements may share
+/// a place.
 #[derive(Debug)]
 pub struct MatMut<'a> {
     data: &'a mut [f32],
@@ -150,11 +152,11 @@ pub fn matmul(
     }
     let multiply = gemm_f32::gemm::f32::get_gemm_fn();
     // SAFETY: every view's constructor checked that its last element lies inside its slice, the
-    // shapes agree (asserted above; transposing both sides and the output keeps that), `out` is injective, and Rust's
-    // borrows keep `out` apart from `a` and `b`. The function is the one for this processor.
-    // PERF: these kernels have no safe interface. Training a model of 1M weights through them, all else included,
-    // runs at 99 GFLOP/s on one core with AVX-512 and 65 with AVX2:
-    // `cargo run --release -p palmette-train --example throughput -- 1`.
+    // shapes agree (asserted above; transposing both sides and the output keeps that), `out` is
+    // injective, and Rust's borrows keep `out` apart from `a` and `b`. The function is the one for
+    // this processor. PERF: these kernels have no safe interface. Training a model of 1M weights
+    // through them, all else included, runs at 99 GFLOP/s on one core with AVX-512 and 65 with
+    // AVX2: `cargo run --release -p palmette-train --example throughput -- 1`.
     #[allow(unsafe_code)]
     unsafe {
         multiply(

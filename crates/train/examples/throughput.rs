@@ -1,9 +1,9 @@
 //! Training speed: tokens and floating-point operations per second of whole steps.
 //!
 //! The model has 4 layers of width 128 (4 heads of 32, feed-forward 384) over 1026 tokens; a step
-//! reads 64 random sequences of 16 to 48 tokens. An operation count of 6 · weights · tokens is used,
-//! which leaves attention's products out. Run with
-//! `cargo run --release -p palmette-train --example throughput -- [threads] [dropout] [steps]`.
+//! reads 64 random sequences of 16 to 48 tokens. An operation count of 6 · weights · tokens is
+//! used, which leaves attention's products out. Run with `cargo run --release -p palmette-train --example
+//! throughput -- [threads] [dropout] [steps]`.
 #![allow(clippy::print_stdout)] // A measurement prints its result.
 
 use std::time::Instant;

@@ -259,7 +259,8 @@ pub fn has_checkpoint(dir: &Path) -> bool {
     dir.exists() || tensor_file::neighbour(dir, "previous").exists()
 }
 
-/// Removes the checkpoint in `dir`, if there is one, with what an interrupted writer left beside it.
+/// Removes the checkpoint in `dir`, if there is one, with what an interrupted writer left beside
+/// it.
 ///
 /// # Errors
 /// When a file cannot be removed.

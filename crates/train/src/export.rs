@@ -1,4 +1,5 @@
-//! Models as Hugging Face directories: `config.json`, `model.safetensors`, `generation_config.json`.
+//! Models as Hugging Face directories: `config.json`, `model.safetensors`,
+//! `generation_config.json`.
 
 use std::fs;
 use std::path::Path;
@@ -45,8 +46,8 @@ impl ExportDtype {
     }
 }
 
-/// Writes a model that `transformers`, and inference here, can load; makes `dir` if need be. A draft head goes to a file
-/// of its own, [`DraftHead::FILE_NAME`], and in f32.
+/// Writes a model that `transformers`, and inference here, can load; makes `dir` if need be. A
+/// draft head goes to a file of its own, [`DraftHead::FILE_NAME`], and in f32.
 ///
 /// Each file is written beside its place and renamed, weights first; other files in `dir`, such as
 /// a tokenizer, are left alone.
@@ -69,7 +70,8 @@ pub fn export(dir: &Path, params: &Params, dtype: ExportDtype) -> Result<(), Tra
     Ok(())
 }
 
-/// Writes the draft head of a model, if it has one, in f32, beside the decoder that it was trained for.
+/// Writes the draft head of a model, if it has one, in f32, beside the decoder that it was trained
+/// for.
 ///
 /// # Errors
 /// When the file cannot be written.

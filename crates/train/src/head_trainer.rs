@@ -1,4 +1,5 @@
-//! Training of a draft head alone: the decoder stands still, so its hidden states are computed once.
+//! Training of a draft head alone: the decoder stands still, so its hidden states are computed
+//! once.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,11 +20,12 @@ use crate::trainer::{StepReport, check_example};
 /// Sequences that go through the decoder together when states are computed.
 const SEQUENCES: usize = 16;
 
-/// A run that trains a draft head and leaves the decoder before it, and the placeholders, as they are.
+/// A run that trains a draft head and leaves the decoder before it, and the placeholders, as they
+/// are.
 ///
-/// The examples are those of epoch 0; each branch is one of them. All hidden states are kept, `4 (1 + L) D` bytes a
-/// branch. **Results do not depend on the number of threads**: a batch is cut into blocks of 64 branches, and
-/// their gradients are added in their order.
+/// The examples are those of epoch 0; each branch is one of them. All hidden states are kept, `4 (1 +
+/// L) D` bytes a branch. **Results do not depend on the number of threads**: a batch is cut into
+/// blocks of 64 branches, and their gradients are added in their order.
 #[derive(Debug)]
 pub struct HeadTrainer {
     options: TrainOptions,
@@ -59,8 +61,8 @@ struct Block {
 }
 
 impl HeadTrainer {
-    /// Runs `data` through the decoder of `params`, which has a draft head. `computed` is told how many examples have
-    /// been, from several threads.
+    /// Runs `data` through the decoder of `params`, which has a draft head. `computed` is told how
+    /// many examples have been, from several threads.
     ///
     /// # Errors
     /// When an option or an example is unusable, or no example has a branch.
@@ -79,7 +81,8 @@ impl HeadTrainer {
     /// [`TrainOptions::threads`] may differ. The hidden states are computed again.
     ///
     /// # Errors
-    /// As [`HeadTrainer::new`], when the checkpoint cannot be read, and naming the first field in which the two differ.
+    /// As [`HeadTrainer::new`], when the checkpoint cannot be read, and naming the first field in
+    /// which the two differ.
     pub fn resume_expecting(
         dir: &Path,
         layout: &Layout,
@@ -107,7 +110,8 @@ impl HeadTrainer {
     /// Takes the next batch of branches and updates the head.
     ///
     /// # Errors
-    /// When the loss or the gradient stops being finite; the weights are then those before the step.
+    /// When the loss or the gradient stops being finite; the weights are then those before the
+    /// step.
     pub fn step(&mut self) -> Result<StepReport, TrainError> {
         let per_epoch = self.steps_per_epoch();
         let (epoch, place) = (self.step / per_epoch, self.step % per_epoch);

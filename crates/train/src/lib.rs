@@ -1,17 +1,27 @@
-//! Next-item training, from scratch, of the Qwen3-family decoders that Palmette serves, and [semantic IDs](semantic_ids) for their
-//! items.
+//! Next-item training, from scratch, of the Qwen3-family decoders that Palmette serves, and
+//! [semantic IDs](semantic_ids) for their items.
 //!
 //! The backward pass is written by hand, one file per layer under [`network`], each checked against
 //! a plain f64 definition; the whole model is checked against one too. No machine-learning
 //! framework is involved: what training shares with inference is `palmette_model::kernels`.
 //!
 //! The types to meet, in the order a run uses them: [`TrainOptions`] says how to train, a
-//! [`Dataset`] gives the sequences, a [`Trainer`] takes steps and writes checkpoints, [`Params`] are
-//! the weights, and [`export()`] writes them as a Hugging Face directory.
+//! [`Dataset`] gives the sequences, a [`Trainer`] takes steps and writes checkpoints, [`Params`]
+//! are the weights, and [`export()`] writes them as a Hugging Face directory.
 //!
 //! **Results do not depend on the number of threads.** A batch is cut into a fixed number of shards
 //! ([`TrainOptions::shards`]); a shard is computed by one thread, and the shards' gradients are
 //! added in their order.
+//!
+//! # Decisions
+//! - **Training without a framework.** The backward pass is written by hand and each layer is
+//!   checked against a plain f64 definition. A general framework took many CPU-minutes to build and
+//!   would have computed the same products with the same GEMM crate; here training builds in
+//!   seconds, shares inference's kernels, and gives the same bits for any number of threads.
+//! - **A draft head is trained on branches.** Every item of a history is a target, and each needs
+//!   placeholders of its own after its prefix. They are packed behind the history's tokens as
+//!   branches that see their prefix and themselves (`network/batch.rs`), which doubles the rows of
+//!   a history; an example for each prefix would multiply them by half the history's items.
 #![forbid(unsafe_code)]
 
 mod checkpoint;

@@ -85,7 +85,8 @@ pub(crate) struct Update {
 }
 
 impl Update {
-    /// The update that counts as `step`, from 0, of gradients that are multiplied by `gradient_scale` first.
+    /// The update that counts as `step`, from 0, of gradients that are multiplied by
+    /// `gradient_scale` first.
     pub(crate) fn new(
         [beta1, beta2]: [f32; 2],
         epsilon: f32,

@@ -16,8 +16,8 @@ pub enum Duration {
 
 /// Options of training.
 ///
-/// All but [`TrainOptions::threads`] influence the result, and a checkpoint is resumed only with the
-/// same values of those.
+/// All but [`TrainOptions::threads`] influence the result, and a checkpoint is resumed only with
+/// the same values of those.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainOptions {

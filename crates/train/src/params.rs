@@ -11,8 +11,9 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 /// Standard deviation of freshly drawn weights.
 const INIT_DEVIATION: f64 = 0.02;
 
-/// Deviation of the rows of new tokens from the mean of the others, of what each column of these deviates: rows that are equal would
-/// make codes that no softmax tells apart at first, and larger noise would give new tokens a probability that the model never learnt.
+/// Deviation of the rows of new tokens from the mean of the others, of what each column of these
+/// deviates: rows that are equal would make codes that no softmax tells apart at first, and larger
+/// noise would give new tokens a probability that the model never learnt.
 const NEW_ROW_DEVIATION: f64 = 0.1;
 
 /// Checks a configuration, and that it is of the one architecture that has a backward pass here.
@@ -291,8 +292,9 @@ impl Params {
         Self::draw(Arc::new(Layout::new(config)), seed)
     }
 
-    /// A trained decoder with a new draft head. The head's output begins as the decoder's own for the level's codes, a
-    /// placeholder as the mean of the embeddings of the codes in whose place it stands, transitions are drawn.
+    /// A trained decoder with a new draft head. The head's output begins as the decoder's own for
+    /// the level's codes, a placeholder as the mean of the embeddings of the codes in whose place
+    /// it stands, transitions are drawn.
     pub fn with_draft(decoder: &Self, form: DraftForm, shape: &DraftShape, seed: u64) -> Self {
         let layout = Arc::new(Layout::with_draft(decoder.config(), form, shape));
         let mut params = Self::draw(Arc::clone(&layout), seed);

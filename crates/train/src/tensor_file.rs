@@ -55,7 +55,8 @@ pub(crate) fn write(
 /// The metadata by which other programs know what the tensors are for.
 pub(crate) const PYTORCH: (&str, &str) = ("format", "pt");
 
-/// Writes some tensors of `values`, and one entry of metadata: the order of several would be left to chance.
+/// Writes some tensors of `values`, and one entry of metadata: the order of several would be left
+/// to chance.
 pub(crate) fn write_tensors(
     path: &Path,
     tensors: &[NamedTensor],
@@ -77,7 +78,8 @@ pub(crate) fn write_tensors(
 ///
 /// # Errors
 /// When the file cannot be read, or lacks a tensor, has one of another shape or of a type other
-/// than F32, BF16 and F16, or has one that the layout does not know: a model with it is another model.
+/// than F32, BF16 and F16, or has one that the layout does not know: a model with it is another
+/// model.
 pub(crate) fn read(path: &Path, layout: &Layout) -> Result<Vec<f32>, TrainError> {
     let bytes = fs::read(path).map_err(|error| TrainError::io(path, error))?;
     let file = SafeTensors::deserialize(&bytes)
@@ -133,7 +135,8 @@ pub(crate) fn decode(values: &mut [f32], dtype: Dtype, bytes: &[u8]) -> Result<(
     Ok(())
 }
 
-/// Makes the file at `path` whole or leaves the old one: `write` fills a neighbour, which is renamed.
+/// Makes the file at `path` whole or leaves the old one: `write` fills a neighbour, which is
+/// renamed.
 pub(crate) fn replace_file(
     path: &Path,
     write: impl FnOnce(&Path) -> Result<(), TrainError>,

@@ -26,9 +26,10 @@ Examples:
 
 /// Give items semantic IDs, from their embeddings.
 ///
-/// OUT is {item: [\"<a_12>\", \"<b_3>\", …]}, which `palmette catalog build` reads. Embeddings are a matrix, a row an item: .npy or
-/// .safetensors (name the rows with --items), or .parquet, .arrow and .feather with a column item_id beside the lists of
-/// floats. The same input and seed give the same IDs, whatever the number of threads.
+/// OUT is {item: [\"<a_12>\", \"<b_3>\", …]}, which `palmette catalog build` reads. Embeddings are
+/// a matrix, a row an item: .npy or .safetensors (name the rows with --items), or .parquet, .arrow
+/// and .feather with a column item_id beside the lists of floats. The same input and seed give the
+/// same IDs, whatever the number of threads.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct TokenizeArgs {
@@ -53,7 +54,8 @@ pub(crate) struct TokenizeArgs {
     /// Keep the codebooks, for items to come
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Use codebooks that were kept instead of learning some. Collisions are seen among these items only
+    /// Use codebooks that were kept instead of learning some. Collisions are seen among these items
+    /// only
     #[arg(
         long,
         value_name = "FILE",

@@ -113,8 +113,8 @@ impl<D: Dataset> Trainer<D> {
     /// Resumes a checkpoint with the shape and the options it holds.
     ///
     /// # Errors
-    /// When the checkpoint cannot be read or is a [`HeadTrainer`](crate::HeadTrainer)'s, or the data has another number of
-    /// examples.
+    /// When the checkpoint cannot be read or is a [`HeadTrainer`](crate::HeadTrainer)'s, or the
+    /// data has another number of examples.
     pub fn resume(dir: &Path, data: D) -> Result<Self, TrainError> {
         let (dir, state) = checkpoint::read_state(dir)?;
         state.check_trains_all(&dir)?;
@@ -338,7 +338,8 @@ impl<D: Dataset> Trainer<D> {
         })
     }
 
-    /// Fills the batch of the step to come; returns its epoch. An epoch's last batch may be smaller.
+    /// Fills the batch of the step to come; returns its epoch. An epoch's last batch may be
+    /// smaller.
     fn draw_batch(&mut self) -> Result<u64, TrainError> {
         let (epoch, place) =
             (self.step / self.steps_per_epoch(), self.step % self.steps_per_epoch());

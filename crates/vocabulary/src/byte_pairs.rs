@@ -1,4 +1,5 @@
-//! Byte-pair encoders of the tiktoken encodings: `tiktoken-rs`, or stand-ins in a build without the feature `encodings`.
+//! Byte-pair encoders of the tiktoken encodings: `tiktoken-rs`, or stand-ins in a build without the
+//! feature `encodings`.
 
 #[cfg(feature = "encodings")]
 pub(crate) use carried::BytePairs;

@@ -6,7 +6,8 @@ use palmette_core::TokenId;
 
 use crate::error::{Kind, invalid};
 
-/// More tokens than any vocabulary has; an id past it is taken for a damaged file, not for memory to reserve.
+/// More tokens than any vocabulary has; an id past it is taken for a damaged file, not for memory
+/// to reserve.
 pub(crate) const MAX_TOKENS: usize = 1 << 24;
 
 /// Longer than any token: a walk over all tokens keeps a state for each byte of the longest.

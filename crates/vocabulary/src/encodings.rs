@@ -18,7 +18,8 @@ pub(crate) struct Encoding {
     ends: &'static [u32],
 }
 
-// Two encodings with the same ranks stand in the order in which a file of these ranks is taken for one.
+// Two encodings with the same ranks stand in the order in which a file of these ranks is taken for
+// one.
 static ENCODINGS: [Encoding; 6] = [
     Encoding { name: "o200k_base", num_tokens: 200_019, num_texts: 199_998, ends: &[199_999] },
     // A response ends by <|endoftext|>, <|return|> or <|call|>.
@@ -34,7 +35,8 @@ static ENCODINGS: [Encoding; 6] = [
     Encoding { name: "r50k_base", num_tokens: 50_257, num_texts: 50_256, ends: &[50_256] },
 ];
 
-/// The names of the encodings that [`load`](crate::load) knows; none in a build without the feature `encodings`.
+/// The names of the encodings that [`load`](crate::load) knows; none in a build without the feature
+/// `encodings`.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ENCODINGS.iter().filter(|_| cfg!(feature = "encodings")).map(|encoding| encoding.name)
 }

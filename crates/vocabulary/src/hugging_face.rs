@@ -1,5 +1,6 @@
-//! The tokenizer of a `tokenizer.json`: the `tokenizers` crate, or a stand-in in a build without the feature
-//! `hf-tokenizers`. (The bytes of its tokens are read without it, in `tokenizer_json.rs`.)
+//! The tokenizer of a `tokenizer.json`: the `tokenizers` crate, or a stand-in in a build without
+//! the feature `hf-tokenizers`. (The bytes of its tokens are read without it, in
+//! `tokenizer_json.rs`.)
 
 #[cfg(feature = "hf-tokenizers")]
 pub(crate) use carried::{HuggingFace, WholeText};
@@ -36,7 +37,8 @@ mod carried {
         }
     }
 
-    /// The tokenizer as its file says, for whole texts in which the names of added tokens are these.
+    /// The tokenizer as its file says, for whole texts in which the names of added tokens are
+    /// these.
     pub(crate) struct WholeText(Box<tokenizers::Tokenizer>);
 
     impl WholeText {
@@ -59,7 +61,8 @@ mod carried {
             Ok(encoding.get_ids().iter().copied().map(TokenId).collect())
         }
 
-        /// The number that the tokenizer gives a name: for added tokens its own count, whatever the file says.
+        /// The number that the tokenizer gives a name: for added tokens its own count, whatever the
+        /// file says.
         pub(crate) fn token(&self, name: &str) -> Option<u32> {
             self.0.token_to_id(name)
         }

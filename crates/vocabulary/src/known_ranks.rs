@@ -1,4 +1,5 @@
-//! Special tokens and patterns of models whose tiktoken files lack them, known by how many ranks there are.
+//! Special tokens and patterns of models whose tiktoken files lack them, known by how many ranks
+//! there are.
 
 /// A published vocabulary of byte-pair ranks.
 pub(crate) struct KnownRanks {
@@ -51,7 +52,8 @@ static KNOWN: [KnownRanks; 2] = [
 ];
 
 impl KnownRanks {
-    /// The vocabulary with exactly these ranks, by their number: each has a token, and there are no more.
+    /// The vocabulary with exactly these ranks, by their number: each has a token, and there are no
+    /// more.
     pub(crate) fn of_texts(texts: &[Option<Vec<u8>>]) -> Option<&'static Self> {
         let known = KNOWN.iter().find(|known| known.num_ranks == texts.len());
         known.filter(|_| texts.iter().all(Option::is_some))

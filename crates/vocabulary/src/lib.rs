@@ -1,8 +1,9 @@
 //! Vocabularies from tokenizer files and encodings, and tokenizing text with them.
 //!
-//! [`load`] takes the name of a tiktoken encoding or the path of a file and returns a [`LoadedVocabulary`]: what
-//! each token spells, which tokens end the output and how that was found, what was assumed that the source does not say, and
-//! a [`Tokenizer`] where there is one. [`load_with`] takes [`LoadOptions`] too.
+//! [`load`] takes the name of a tiktoken encoding or the path of a file and returns a
+//! [`LoadedVocabulary`]: what each token spells, which tokens end the output and how that was
+//! found, what was assumed that the source does not say, and a [`Tokenizer`] where there is one.
+//! [`load_with`] takes [`LoadOptions`] too.
 //!
 //! | read | recognised by | token bytes |
 //! |---|---|---|
@@ -19,53 +20,63 @@
 //! # Bytes of a token
 //! Vocabularies spell bytes in one of three ways:
 //!
-//! - *byte-level*: each byte is one of 256 printable characters, `Ġ` being the space (GPT-2 and its kin);
+//! - *byte-level*: each byte is one of 256 printable characters, `Ġ` being the space (GPT-2 and its
+//!   kin);
 //! - *SentencePiece*: `▁` is a space, `<0x0A>` the byte 0A, anything else its UTF-8;
 //! - *plain*: the UTF-8 of the piece.
 //!
-//! A `tokenizer.json` says which; its decoder's steps are applied to each piece alone. A list does not say: a `▁` in any
-//! piece makes it SentencePiece, else it is byte-level if some piece has a `Ġ` and all are spelled in the 256 characters.
+//! A `tokenizer.json` says which; its decoder's steps are applied to each piece alone. A list does
+//! not say: a `▁` in any piece makes it SentencePiece, else it is byte-level if some piece has a
+//! `Ġ` and all are spelled in the 256 characters.
 //!
-//! SentencePiece puts a space before a whole text, which its decoder takes off the first token. A token's bytes here are
-//! what it adds *within* a text, so `▁the` is ` the` everywhere, and [`Tokenizer`] reads text as the middle of a text:
-//! it adds no space. For every text that it takes, the bytes of its tokens are the text.
+//! SentencePiece puts a space before a whole text, which its decoder takes off the first token. A
+//! token's bytes here are what it adds *within* a text, so `▁the` is ` the` everywhere, and
+//! [`Tokenizer`] reads text as the middle of a text: it adds no space. For every text that it
+//! takes, the bytes of its tokens are the text.
 //!
 //! # Special tokens
-//! A special token has no bytes, and a name by which grammars may ask for it. These are the ids that nothing has, the tokens of
-//! [`LoadOptions::special_tokens`], and
+//! A special token has no bytes, and a name by which grammars may ask for it. These are the ids
+//! that nothing has, the tokens of [`LoadOptions::special_tokens`], and
 //!
-//! - in a `tokenizer.json` the unknown token and the added tokens marked so or written in angle brackets;
-//! - in a SentencePiece model the pieces of type `UNKNOWN` and `CONTROL`, and those `USER_DEFINED` in angle brackets;
-//! - in a `tekken.json` the ids below `default_num_special_tokens`: `special_tokens` names them. Older files do not, and have
-//!   the names of Mistral NeMo's tokens or, where they read images, Pixtral's. The others are `<SPECIAL_n>`;
-//! - for a tiktoken file, which has none in it, those that a `tokenizer_config.json` beside it adds. Where that and the options
-//!   are silent: those of the encoding with these ranks; of Llama 3 for exactly 128,000 ranks; of Qwen for exactly 151,643;
-//! - in a list, `null`, the empty piece, pieces `<|…|>` and a few well-known names such as `</s>` and `[PAD]`.
+//! - in a `tokenizer.json` the unknown token and the added tokens marked so or written in angle
+//!   brackets;
+//! - in a SentencePiece model the pieces of type `UNKNOWN` and `CONTROL`, and those `USER_DEFINED`
+//!   in angle brackets;
+//! - in a `tekken.json` the ids below `default_num_special_tokens`: `special_tokens` names them.
+//!   Older files do not, and have the names of Mistral NeMo's tokens or, where they read images,
+//!   Pixtral's. The others are `<SPECIAL_n>`;
+//! - for a tiktoken file, which has none in it, those that a `tokenizer_config.json` beside it
+//!   adds. Where that and the options are silent: those of the encoding with these ranks; of Llama
+//!   3 for exactly 128,000 ranks; of Qwen for exactly 151,643;
+//! - in a list, `null`, the empty piece, pieces `<|…|>` and a few well-known names such as `</s>`
+//!   and `[PAD]`.
 //!
-//! *Angle tokens* are written `<…>` and marked as text, such as `<tool_call>` of Qwen3: a text would hold what the model means
-//! for control. [`AngleTokens::Text`] keeps the mark. These, and the special tokens that a source lacks, are
-//! [`assumptions`](LoadedVocabulary::assumptions).
+//! *Angle tokens* are written `<…>` and marked as text, such as `<tool_call>` of Qwen3: a text
+//! would hold what the model means for control. [`AngleTokens::Text`] keeps the mark. These, and
+//! the special tokens that a source lacks, are [`assumptions`](LoadedVocabulary::assumptions).
 //!
 //! A tokenizer never makes special tokens of text: `</s>` in a text is four characters.
 //!
 //! A [`PromptTokenizer`] does: it reads whole prompts, as a model was trained on them.
 //!
 //! # Cutting text
-//! Encodings, `tekken.json` and the tiktoken files of known models split text by a pattern and merge bytes by rank; byte-pair
-//! SentencePiece models merge characters by score. SentencePiece models of other kinds, those that normalise by a character
-//! map, and those with unused pieces refuse every text with [`TokenizeError::Unsupported`]. Lists are cut longest token first.
+//! Encodings, `tekken.json` and the tiktoken files of known models split text by a pattern and
+//! merge bytes by rank; byte-pair SentencePiece models merge characters by score. SentencePiece
+//! models of other kinds, those that normalise by a character map, and those with unused pieces
+//! refuse every text with [`TokenizeError::Unsupported`]. Lists are cut longest token first.
 //!
 //! # End tokens
-//! Those of [`LoadOptions::end_tokens`]. Else looked for beside the file, the first that names any: `generation_config.json`,
-//! `tokenizer_config.json`, `config.json`. Else those of the source itself: the encoding, `eos_id` or `eos_piece` of a
-//! SentencePiece model, `</s>` of a `tekken.json`. Else every special token with a well-known name. [`EndsFound`] says
-//! which it was.
+//! Those of [`LoadOptions::end_tokens`]. Else looked for beside the file, the first that names any:
+//! `generation_config.json`, `tokenizer_config.json`, `config.json`. Else those of the source
+//! itself: the encoding, `eos_id` or `eos_piece` of a SentencePiece model, `</s>` of a
+//! `tekken.json`. Else every special token with a well-known name. [`EndsFound`] says which it was.
 //!
 //! # Features
-//! Both are off unless asked for. Without `hf-tokenizers` the tokens of a `tokenizer.json` are read all the same, and its
-//! [`Tokenizer`] refuses every text with [`TokenizeError::LeftOut`]; a tokenizer that could not be built is not found out.
-//! Without `encodings` the name of an encoding is an error, no tiktoken file is known to have an encoding's ranks, and the
-//! [`Tokenizer`] of a `tekken.json` or a known model's tiktoken file refuses every text in the same way.
+//! Both are off unless asked for. Without `hf-tokenizers` the tokens of a `tokenizer.json` are read
+//! all the same, and its [`Tokenizer`] refuses every text with [`TokenizeError::LeftOut`]; a
+//! tokenizer that could not be built is not found out. Without `encodings` the name of an encoding
+//! is an error, no tiktoken file is known to have an encoding's ranks, and the [`Tokenizer`] of a
+//! `tekken.json` or a known model's tiktoken file refuses every text in the same way.
 //!
 //! ```
 //! # #[cfg(feature = "encodings")] {
@@ -77,6 +88,11 @@
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Invariants
+//! - Below the command line nothing but `palmette-vocabulary` reads files of vocabularies; grammars
+//!   and schemas come as text, and nothing is downloaded: a reference to a schema that was not
+//!   given is an error.
 #![forbid(unsafe_code)]
 
 mod byte_pairs;

@@ -51,7 +51,8 @@ pub(crate) fn read_json(json: &Value) -> Result<Source, Kind> {
     read_pieces(&pieces, num_tokens, Format::Pieces)
 }
 
-/// Reads a token a line, numbered from 0; see [`unescaped`]. An empty line is an id without a token.
+/// Reads a token a line, numbered from 0; see [`unescaped`]. An empty line is an id without a
+/// token.
 pub(crate) fn read_text(text: &str) -> Result<Source, Kind> {
     let lines: Vec<_> = text.strip_suffix('\n').unwrap_or(text).split('\n').collect();
     let mut tokens = vec![];

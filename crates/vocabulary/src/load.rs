@@ -19,8 +19,8 @@ use crate::{
 pub struct LoadedVocabulary {
     /// Bytes of each token, and the end tokens.
     pub vocabulary: Arc<Vocabulary>,
-    /// Cuts text into tokens; `None` when the source does not say how (a tiktoken file of unknown ranks: it lacks
-    /// the pattern that splits text).
+    /// Cuts text into tokens; `None` when the source does not say how (a tiktoken file of unknown
+    /// ranks: it lacks the pattern that splits text).
     pub tokenizer: Option<Tokenizer>,
     /// The name or path it was loaded from.
     pub name: String,
@@ -34,14 +34,16 @@ pub struct LoadedVocabulary {
     pub assumptions: Vec<Assumption>,
 }
 
-/// Loads the encoding of this name, or else the file or folder at this path. An encoding goes before a file of the
-/// same name; `./o200k_base` is the file.
+/// Loads the encoding of this name, or else the file or folder at this path. An encoding goes
+/// before a file of the same name; `./o200k_base` is the file.
 ///
-/// Cost: O(bytes of the source). An encoding's tables are built at its first load in a process and kept to its end.
+/// Cost: O(bytes of the source). An encoding's tables are built at its first load in a process and
+/// kept to its end.
 ///
 /// # Errors
-/// When there is neither, or the file is none that is read (see the crate documentation), is damaged, or spells
-/// tokens in a way that does not give them bytes of their own (WordPiece, WordLevel).
+/// When there is neither, or the file is none that is read (see the crate documentation), is
+/// damaged, or spells tokens in a way that does not give them bytes of their own (WordPiece,
+/// WordLevel).
 pub fn load(name_or_path: &str) -> Result<LoadedVocabulary, VocabularyLoadError> {
     load_with(name_or_path, &LoadOptions::default())
 }
@@ -49,7 +51,8 @@ pub fn load(name_or_path: &str) -> Result<LoadedVocabulary, VocabularyLoadError>
 /// [`load`] with statements about special and end tokens beside those of the source.
 ///
 /// # Errors
-/// When [`load`] fails, when the options name an end token that is none, or give two special tokens one name or id.
+/// When [`load`] fails, when the options name an end token that is none, or give two special tokens
+/// one name or id.
 pub fn load_with(
     name_or_path: &str,
     options: &LoadOptions,
@@ -57,8 +60,8 @@ pub fn load_with(
     read(name_or_path, options).map_err(|kind| VocabularyLoadError::new(name_or_path, kind))
 }
 
-/// [`load_with`] of a file's content, as an object in another language or a connection may have it. No configuration file is
-/// beside it; `name` is for messages.
+/// [`load_with`] of a file's content, as an object in another language or a connection may have it.
+/// No configuration file is beside it; `name` is for messages.
 ///
 /// # Errors
 /// As [`load_with`].
@@ -117,7 +120,8 @@ fn finish(
     })
 }
 
-/// The file itself, or the first that a folder has of `tokenizer.json`, `tekken.json` and `tokenizer.model`.
+/// The file itself, or the first that a folder has of `tokenizer.json`, `tekken.json` and
+/// `tokenizer.model`.
 fn file_of(path: &Path) -> Result<std::path::PathBuf, Kind> {
     if path.is_dir() {
         let inside =

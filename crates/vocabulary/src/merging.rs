@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-/// A text cut into symbols, linked to their neighbours. A symbol that was merged into its left neighbour is empty.
+/// A text cut into symbols, linked to their neighbours. A symbol that was merged into its left
+/// neighbour is empty.
 struct Symbols {
     ranges: Vec<Range<usize>>,
     previous: Vec<usize>,
@@ -14,9 +15,11 @@ struct Symbols {
 /// The index of no symbol.
 const NONE: usize = usize::MAX;
 
-/// Merges adjacent symbols until no merged pair has a priority: the lowest first, of equal ones the leftmost.
+/// Merges adjacent symbols until no merged pair has a priority: the lowest first, of equal ones the
+/// leftmost.
 ///
-/// `symbols` are adjacent ranges of the text, none of them empty. Cost: O(n log n) calls of `priority`.
+/// `symbols` are adjacent ranges of the text, none of them empty. Cost: O(n log n) calls of
+/// `priority`.
 pub(crate) fn merge<P: Ord>(
     symbols: Vec<Range<usize>>,
     priority: impl Fn(Range<usize>) -> Option<P>,

@@ -10,18 +10,20 @@ use crate::error::{Kind, invalid};
 /// Statements about a vocabulary beside those of its source. The default adds none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
-    /// Special tokens, by name and id. A token of this name that the source has as text becomes special, a special one of this id
-    /// takes the name, an id past the end is added; the id of another text is an error.
-    /// Where any is given, the special tokens of a tiktoken file are these and no others are assumed.
+    /// Special tokens, by name and id. A token of this name that the source has as text becomes
+    /// special, a special one of this id takes the name, an id past the end is added; the id of
+    /// another text is an error. Where any is given, the special tokens of a tiktoken file are
+    /// these and no others are assumed.
     pub special_tokens: Vec<(String, TokenId)>,
-    /// End tokens, each a name or an id in decimal digits; a name goes before an id. Where any is given, these are all.
+    /// End tokens, each a name or an id in decimal digits; a name goes before an id. Where any is
+    /// given, these are all.
     pub end_tokens: Vec<String>,
     /// Reading of added tokens `<…>` that the source marks as text.
     pub angle_tokens: AngleTokens,
 }
 
-/// Reading of the added tokens of a `tokenizer.json`, and of a SentencePiece model's user-defined pieces, that are written in
-/// angle brackets and marked as text, such as `<tool_call>` of Qwen3.
+/// Reading of the added tokens of a `tokenizer.json`, and of a SentencePiece model's user-defined
+/// pieces, that are written in angle brackets and marked as text, such as `<tool_call>` of Qwen3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AngleTokens {
     /// Special tokens: no text holds them, and grammars may ask for them by name.
@@ -36,7 +38,8 @@ pub enum AngleTokens {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Assumption {
-    /// Tokens that the source marks as text are special, because they are written `<…>`: their names, by id.
+    /// Tokens that the source marks as text are special, because they are written `<…>`: their
+    /// names, by id.
     AngleTokens(Vec<String>),
     /// The source lacks its special tokens: they are those of a known vocabulary.
     SpecialTokens {
@@ -84,8 +87,8 @@ impl Assumption {
 }
 
 impl AngleTokens {
-    /// True of tokens that the rule takes for special: control tokens are written so, `<tool_call>`, and none is meant to be
-    /// written within a JSON string.
+    /// True of tokens that the rule takes for special: control tokens are written so,
+    /// `<tool_call>`, and none is meant to be written within a JSON string.
     pub(crate) fn takes(self, content: &str) -> bool {
         self == Self::Special
             && content.len() > 2

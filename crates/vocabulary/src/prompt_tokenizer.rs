@@ -14,11 +14,13 @@ use crate::tokenize_error::TokenizeError;
 
 /// The tokenizer of a `tokenizer.json` as transformers' `AutoTokenizer` applies it to a prompt.
 ///
-/// Unlike [`Tokenizer`](crate::Tokenizer), which reads the middle of a text, it reads text from its beginning, with what the
-/// tokenizer puts around it where that is asked for, and names of added tokens in the text become these tokens: `<a_12>`,
-/// `<|im_end|>`. Text that users bring is checked for such names first ([`special_in`](Self::special_in)).
+/// Unlike [`Tokenizer`](crate::Tokenizer), which reads the middle of a text, it reads text from its
+/// beginning, with what the tokenizer puts around it where that is asked for, and names of added
+/// tokens in the text become these tokens: `<a_12>`, `<|im_end|>`. Text that users bring is checked
+/// for such names first ([`special_in`](Self::special_in)).
 ///
-/// Names and numbers of tokens are read without the feature `hf-tokenizers`; cutting text is not possible then.
+/// Names and numbers of tokens are read without the feature `hf-tokenizers`; cutting text is not
+/// possible then.
 pub struct PromptTokenizer {
     whole: WholeText,
     by_name: HashMap<Box<str>, u32>,
@@ -48,7 +50,8 @@ impl PromptTokenizer {
     /// Reads `tokenizer.json` of a model's directory.
     ///
     /// # Errors
-    /// When it is missing or no tokenizer; [`is_not_found`](VocabularyLoadError::is_not_found) tells the former.
+    /// When it is missing or no tokenizer; [`is_not_found`](VocabularyLoadError::is_not_found)
+    /// tells the former.
     pub fn from_directory(dir: &Path) -> Result<Self, VocabularyLoadError> {
         let path = dir.join(Self::FILE_NAME);
         let name = path.display().to_string();
@@ -123,7 +126,8 @@ impl PromptTokenizer {
         Ok(Self { whole, by_name, names, added, special })
     }
 
-    /// The tokens of a text, with those that the tokenizer puts around a whole text where `around` asks for them.
+    /// The tokens of a text, with those that the tokenizer puts around a whole text where `around`
+    /// asks for them.
     ///
     /// # Errors
     /// When the tokenizer fails, or the build lacks the feature `hf-tokenizers`.

@@ -1,4 +1,5 @@
-//! Byte-pair encoder over the ranks and the pattern of a file, or a stand-in in a build without the feature `encodings`.
+//! Byte-pair encoder over the ranks and the pattern of a file, or a stand-in in a build without the
+//! feature `encodings`.
 
 #[cfg(feature = "encodings")]
 pub(crate) use carried::RankPairs;
@@ -15,7 +16,8 @@ mod carried {
     use crate::merging::merge;
     use crate::tokenize_error::TokenizeError;
 
-    /// Cuts text by a pattern, then each part by merging its bytes, the pair of lowest rank first (tiktoken).
+    /// Cuts text by a pattern, then each part by merging its bytes, the pair of lowest rank first
+    /// (tiktoken).
     pub(crate) struct RankPairs {
         pattern: Regex,
         /// Tokens by their bytes. A token of lower rank has a lower id.

@@ -1,4 +1,5 @@
-//! SentencePiece models: the few fields of a `ModelProto` that say what pieces spell and how text is cut.
+//! SentencePiece models: the few fields of a `ModelProto` that say what pieces spell and how text
+//! is cut.
 
 use palmette_core::TokenId;
 
@@ -29,7 +30,8 @@ enum PieceKind {
     Byte,
 }
 
-/// The fields of `trainer_spec` and `normalizer_spec` that are read, at first with the defaults of their declaration.
+/// The fields of `trainer_spec` and `normalizer_spec` that are read, at first with the defaults of
+/// their declaration.
 struct Spec<'a> {
     model_type: u64,
     byte_fallback: bool,
@@ -41,10 +43,11 @@ struct Spec<'a> {
     escapes_spaces: bool,
 }
 
-/// Recognises a model, be it damaged: it begins with the field of a piece, whose first field is its text.
+/// Recognises a model, be it damaged: it begins with the field of a piece, whose first field is its
+/// text.
 ///
-/// A text list may begin so too, with an empty line. It is taken for a model if it is not text, has the length of the first
-/// piece's text as a control character, or is a whole model.
+/// A text list may begin so too, with an empty line. It is taken for a model if it is not text, has
+/// the length of the first piece's text as a control character, or is a whole model.
 pub(crate) fn is_model(bytes: &[u8]) -> bool {
     let [b'\n', rest @ ..] = bytes else { return false };
     let length = rest.iter().take_while(|&&byte| byte >= 0x80).count() + 1;

@@ -54,8 +54,8 @@ impl Spelling {
         }
     }
 
-    /// The spelling that a `tokenizer.json` states: its decoder's, or where it has none, the one its normalizer or
-    /// pre-tokenizer writes.
+    /// The spelling that a `tokenizer.json` states: its decoder's, or where it has none, the one
+    /// its normalizer or pre-tokenizer writes.
     pub(crate) fn of_tokenizer(file: &Value) -> Result<Self, Kind> {
         let mut steps = vec![];
         if !file["decoder"].is_null() {
@@ -104,7 +104,8 @@ impl Spelling {
     }
 }
 
-/// The parts of a `Sequence`, sequences within it opened; a part itself when it is none; nothing for `null`.
+/// The parts of a `Sequence`, sequences within it opened; a part itself when it is none; nothing
+/// for `null`.
 pub(crate) fn parts<'a>(part: &'a Value, members: &str) -> Vec<&'a Value> {
     match &part[members] {
         Value::Array(list) => list.iter().flat_map(|part| parts(part, members)).collect(),
@@ -151,8 +152,8 @@ pub(crate) fn fallback_byte(piece: &str) -> Option<u8> {
         .then(|| u8::from_str_radix(digits, 16).ok())?
 }
 
-/// The byte that a character of the byte-level alphabet stands for. Printable characters of Latin-1 stand for
-/// themselves; the other 68 bytes, ascending, are U+0100 and on.
+/// The byte that a character of the byte-level alphabet stands for. Printable characters of Latin-1
+/// stand for themselves; the other 68 bytes, ascending, are U+0100 and on.
 pub(crate) fn byte_of(char: char) -> Option<u8> {
     match u32::from(char) {
         code @ (0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF) => Some(code as u8),

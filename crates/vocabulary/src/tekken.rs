@@ -47,8 +47,9 @@ pub(crate) fn is_tekken(json: &Value) -> bool {
     json["vocab"].is_array() && json["config"].is_object()
 }
 
-/// Reads tokens and tokenizer: special tokens have the ids `0..default_num_special_tokens`, and rank `r` the id behind
-/// them. Ranks from `default_vocab_size` less the special tokens on are not used.
+/// Reads tokens and tokenizer: special tokens have the ids `0..default_num_special_tokens`, and
+/// rank `r` the id behind them. Ranks from `default_vocab_size` less the special tokens on are not
+/// used.
 pub(crate) fn read(json: &Value, options: &LoadOptions) -> Result<Source, Kind> {
     let num_special = number(json, "default_num_special_tokens")?;
     let num_tokens = number(json, "default_vocab_size")?;
@@ -81,7 +82,8 @@ fn number(json: &Value, key: &str) -> Result<u64, Kind> {
     })
 }
 
-/// Adds the special tokens: those of the file, else those of known files; `<SPECIAL_n>` for ids that neither names.
+/// Adds the special tokens: those of the file, else those of known files; `<SPECIAL_n>` for ids
+/// that neither names.
 fn special_tokens(
     json: &Value,
     num_special: u64,

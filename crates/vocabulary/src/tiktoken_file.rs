@@ -19,8 +19,9 @@ pub(crate) fn is_tiktoken(text: &str) -> bool {
     text.lines().next().is_some_and(|line| token(line).is_some())
 }
 
-/// Reads the file. Special tokens are not in it: they are those that the options give and a `tokenizer_config.json` beside it
-/// adds, else those of the encoding with these ranks, if the program carries one, else those of a known model with as many.
+/// Reads the file. Special tokens are not in it: they are those that the options give and a
+/// `tokenizer_config.json` beside it adds, else those of the encoding with these ranks, if the
+/// program carries one, else those of a known model with as many.
 pub(crate) fn read(
     text: &str,
     folder: Option<&Path>,
@@ -53,7 +54,8 @@ pub(crate) fn read(
     Ok(source)
 }
 
-/// The tokens with the tokenizer of the model that has as many ranks, and its special tokens where nothing else says them.
+/// The tokens with the tokenizer of the model that has as many ranks, and its special tokens where
+/// nothing else says them.
 fn of_known_model(mut draft: Draft, is_silent: bool) -> Result<Source, Kind> {
     let (mut method, mut assumptions) = (None, vec![]);
     if let Some(known) = KnownRanks::of_texts(&draft.texts) {

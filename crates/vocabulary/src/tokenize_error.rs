@@ -1,6 +1,7 @@
 //! Error of cutting a text into tokens.
 
-/// The longest run of white space that is tokenized, in characters: the patterns that split text backtrack over it.
+/// The longest run of white space that is tokenized, in characters: the patterns that split text
+/// backtrack over it.
 pub(crate) const MAX_SPACE_RUN: usize = 500_000;
 
 /// Error of a text that cannot be cut into tokens.

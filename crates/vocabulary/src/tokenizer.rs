@@ -11,8 +11,8 @@ use crate::rank_pairs::RankPairs;
 use crate::scored_pairs::{Refusal, ScoredPairs};
 use crate::tokenize_error::{MAX_SPACE_RUN, TokenizeError};
 
-/// Cuts text into tokens as the vocabulary's model was taught to read it; for lists of pieces, which do not say how,
-/// by the longest token first.
+/// Cuts text into tokens as the vocabulary's model was taught to read it; for lists of pieces,
+/// which do not say how, by the longest token first.
 ///
 /// Text is read as the middle of a text (nothing is put before it), and never as special tokens.
 pub struct Tokenizer {
@@ -49,9 +49,9 @@ impl Tokenizer {
     /// The tokens of a text. Their bytes, one after another, are the text.
     ///
     /// # Errors
-    /// When the tokenizer changes this text (normalises it, or lacks a character), when no token fits, when a run of
-    /// white space is longer than 500,000 characters, or when the tokenizer is a `tokenizer.json`'s and the build lacks
-    /// the feature `hf-tokenizers`.
+    /// When the tokenizer changes this text (normalises it, or lacks a character), when no token
+    /// fits, when a run of white space is longer than 500,000 characters, or when the tokenizer is
+    /// a `tokenizer.json`'s and the build lacks the feature `hf-tokenizers`.
     pub fn encode(&self, text: &str) -> Result<Vec<TokenId>, TokenizeError> {
         check_space_runs(text)?;
         let tokens: Vec<_> = match &self.method {
@@ -80,7 +80,8 @@ impl Tokenizer {
     fn longest_prefix(&self, text: &[u8]) -> Option<TokenId> {
         let (mut rest, mut found) = (self.sorted.as_slice(), None);
         for (depth, &byte) in text.iter().enumerate() {
-            // All of `rest` begin with `text[..depth]`; a token that is no longer comes before the others.
+            // All of `rest` begin with `text[..depth]`; a token that is no longer comes before the
+            // others.
             let at = |token: &TokenId| self.vocabulary.text(*token).get(depth).copied();
             let begin = rest.partition_point(|token| at(token) < Some(byte));
             let end = begin + rest[begin..].partition_point(|token| at(token) == Some(byte));
@@ -99,7 +100,8 @@ impl Tokenizer {
     fn check_bytes(&self, text: &[u8], tokens: &[TokenId]) -> Result<(), TokenizeError> {
         let mut at = 0;
         for &token in tokens {
-            // One without text stands for something unknown, such as a space that was put before the text.
+            // One without text stands for something unknown, such as a space that was put before
+            // the text.
             let bytes = Some(self.vocabulary.text(token)).filter(|bytes| !bytes.is_empty());
             let rest = bytes.and_then(|bytes| text[at..].strip_prefix(bytes));
             at = text.len() - rest.ok_or(TokenizeError::Changed { at })?.len();

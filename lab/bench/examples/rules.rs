@@ -1,14 +1,17 @@
-//! Cost of rules within a request: masks and selection with caps and boosts, beside a request without rules.
+//! Cost of rules within a request: masks and selection with caps and boosts, beside a request
+//! without rules.
 //!
-//! A catalog of random items (four levels of 256 codes, 1,000,000 items unless told otherwise) with a brand and a price,
-//! and a small model of random weights, which finds all items alike: the case in which most extensions contend. Run with
+//! A catalog of random items (four levels of 256 codes, 1,000,000 items unless told otherwise) with
+//! a brand and a price, and a small model of random weights, which finds all items alike: the case
+//! in which most extensions contend. Run with
 //!
 //! ```text
 //! cargo run --release -p palmette-bench --example rules -- [ITEMS] [WIDTH] [REPEAT]
 //! ```
 //!
-//! `step`: masks and selection of all levels, without the model's passes. `whole`: the request. The fastest, in milliseconds.
-//! `first`: the first request, which computes the boosts of all items; they are kept for the view.
+//! `step`: masks and selection of all levels, without the model's passes. `whole`: the request. The
+//! fastest, in milliseconds. `first`: the first request, which computes the boosts of all items;
+//! they are kept for the view.
 #![allow(clippy::print_stdout, reason = "a program")]
 
 use std::error::Error;

@@ -1,4 +1,5 @@
-//! Comparison engines, generated item sets, and the measuring of catalogs, grammars and recommendations.
+//! Comparison engines, generated item sets, and the measuring of catalogs, grammars and
+//! recommendations.
 //!
 //! - [`GeneratedItems`]: item sets made from a seed, in four distributions.
 //! - [`engines`]: the catalog's index and the plain structures it is compared with, behind one
@@ -8,12 +9,12 @@
 //! - [`grammar`]: grammars with texts, followed token by token; `palmette bench grammar` prints the
 //!   report.
 //! - [`own_core`]: whether a step that was timed had its core for itself.
-//! - [`recommend`]: whole recommendations by a random model, next to what their arithmetic must take;
-//!   `palmette bench recommend` prints the report.
+//! - [`recommend`]: whole recommendations by a random model, next to what their arithmetic must
+//!   take; `palmette bench recommend` prints the report.
 //!
-//! A **step** of a catalog is what a decoder asks once for every code it emits: for each of B beams, which codes
-//! may follow. The answer is a block of mask rows, `[beams, ceil(vocab / 32)]` u32 words (the
-//! layout of `palmette_core::mask`), bit c set where code c may follow.
+//! A **step** of a catalog is what a decoder asks once for every code it emits: for each of B
+//! beams, which codes may follow. The answer is a block of mask rows, `[beams, ceil(vocab / 32)]`
+//! u32 words (the layout of `palmette_core::mask`), bit c set where code c may follow.
 #![forbid(unsafe_code)]
 
 mod bench;

@@ -1,9 +1,10 @@
 //! Test of whether a thread has its core for itself.
 //!
-//! Virtual machines are often given threads of cores of which the other thread is somebody else's, or at times their own: for
-//! milliseconds to minutes a core then gets less done at a time, and steps over the same data take up to 1.5 times as long. So
-//! after each step some numbers are mixed, each by itself. That reads no memory and is bounded by what the core gets done at a
-//! time; numbers that were mixed one from the other would take the same in either case.
+//! Virtual machines are often given threads of cores of which the other thread is somebody else's,
+//! or at times their own: for milliseconds to minutes a core then gets less done at a time, and
+//! steps over the same data take up to 1.5 times as long. So after each step some numbers are
+//! mixed, each by itself. That reads no memory and is bounded by what the core gets done at a time;
+//! numbers that were mixed one from the other would take the same in either case.
 
 use std::ops::BitXor;
 use std::time::{Duration, Instant};

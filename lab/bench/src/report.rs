@@ -43,8 +43,8 @@ pub struct Report {
     pub step_us: ByLevel<Microseconds>,
     /// Mask rows, cold: only the steps that had their core for themselves.
     pub step_own_core_us: ByLevel<OwnCore>,
-    /// A word of a line for each beam, at random from as many bytes as the index has, and nothing else, cold: what a step
-    /// that finds nothing in a cache waits for at least.
+    /// A word of a line for each beam, at random from as many bytes as the index has, and nothing
+    /// else, cold: what a step that finds nothing in a cache waits for at least.
     pub line_reads_us: Microseconds,
     /// Mask rows, the same step again at once.
     pub step_hot_us: ByLevel<Microseconds>,

@@ -73,8 +73,8 @@ impl<'a> Steps<'a> {
         Ok((times, ByLevel(branching)))
     }
 
-    /// A word of a line for each beam, at random from `bytes`, cold. The memory is had as an index has its own, in
-    /// large pages where there are any.
+    /// A word of a line for each beam, at random from `bytes`, cold. The memory is had as an index
+    /// has its own, in large pages where there are any.
     pub(crate) fn line_reads(&mut self, bytes: usize) -> Result<Microseconds, String> {
         self.progress.begin("a line for each beam", self.samples as u64);
         let words = Array::from(vec![1_u64; bytes.div_ceil(size_of::<u64>()).max(1)]);
@@ -93,8 +93,8 @@ impl<'a> Steps<'a> {
         Ok(times.cold)
     }
 
-    /// Mask rows that clear what they set last, at every level, cold. They are read before the step, as a
-    /// decoder has read them.
+    /// Mask rows that clear what they set last, at every level, cold. They are read before the
+    /// step, as a decoder has read them.
     pub(crate) fn kept_rows(
         &mut self,
         index: &IndexEngine,

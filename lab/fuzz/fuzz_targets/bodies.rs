@@ -1,4 +1,5 @@
-//! Bodies over HTTP: each is read twice the same and checked, or every fault has a place in it and a reason.
+//! Bodies over HTTP: each is read twice the same and checked, or every fault has a place in it and
+//! a reason.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! A cell of a table under a declared kind: what is kept of it is the same when it is written as JSON and read again, or it is
-//! refused with a reason.
+//! A cell of a table under a declared kind: what is kept of it is the same when it is written as
+//! JSON and read again, or it is refused with a reason.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Files of compiled grammars whose checksums are right: what opens answers or says why not, and is written again.
+//! Files of compiled grammars whose checksums are right: what opens answers or says why not, and is
+//! written again.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

@@ -1,4 +1,5 @@
-//! Frames of a shared log: what is read is written again as the same bytes, or it is refused with a reason.
+//! Frames of a shared log: what is read is written again as the same bytes, or it is refused with a
+//! reason.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};

@@ -1,4 +1,5 @@
-//! Grammars in GBNF: what is read is a sound grammar of non-empty terminals; errors lie within the source.
+//! Grammars in GBNF: what is read is a sound grammar of non-empty terminals; errors lie within the
+//! source.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

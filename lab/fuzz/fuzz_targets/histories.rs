@@ -1,4 +1,5 @@
-//! Files of histories in every format, by options: what is read is read twice the same, or refused with a reason.
+//! Files of histories in every format, by options: what is read is read twice the same, or refused
+//! with a reason.
 #![no_main]
 
 use std::ops::ControlFlow;

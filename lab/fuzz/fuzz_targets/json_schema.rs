@@ -1,4 +1,5 @@
-//! JSON schemas: what compiles is a grammar of non-empty terminals, twice the same; errors lie within the source.
+//! JSON schemas: what compiles is a grammar of non-empty terminals, twice the same; errors lie
+//! within the source.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

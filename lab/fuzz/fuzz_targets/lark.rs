@@ -1,5 +1,5 @@
-//! Grammars in the dialect of lark: any text is read or refused with reasons at places that exist, twice the same; what is
-//! read holds together.
+//! Grammars in the dialect of lark: any text is read or refused with reasons at places that exist,
+//! twice the same; what is read holds together.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

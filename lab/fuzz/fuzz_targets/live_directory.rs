@@ -1,5 +1,6 @@
-//! Directories of live catalogs: log entries and manifests of any contents with right checksums, and files with changed bytes. Each
-//! opens, with items that answer and a merge that keeps them, or is an error.
+//! Directories of live catalogs: log entries and manifests of any contents with right checksums,
+//! and files with changed bytes. Each opens, with items that answer and a merge that keeps them, or
+//! is an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

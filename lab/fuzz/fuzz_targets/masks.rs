@@ -1,4 +1,5 @@
-//! Masks over random grammars and vocabularies: those of the automaton, and of a file of it, are the definition's.
+//! Masks over random grammars and vocabularies: those of the automaton, and of a file of it, are
+//! the definition's.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Sets of any strings, raw and as JSON, under any vocabulary: those of their definition along all texts.
+//! Sets of any strings, raw and as JSON, under any vocabulary: those of their definition along all
+//! texts.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Model folders, as configuration and weights: what loads computes a row of logits within its plan, or it is refused.
+//! Model folders, as configuration and weights: what loads computes a row of logits within its
+//! plan, or it is refused.
 #![no_main]
 
 use std::sync::Arc;

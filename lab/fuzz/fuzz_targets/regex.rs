@@ -1,5 +1,5 @@
-//! Regular expressions, in every dialect and reading: what is read has no lookarounds where the whole text is known, and
-//! what matches the empty text contains a match of itself.
+//! Regular expressions, in every dialect and reading: what is read has no lookarounds where the
+//! whole text is known, and what matches the empty text contains a match of itself.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

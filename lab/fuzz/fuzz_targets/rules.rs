@@ -1,4 +1,5 @@
-//! Rules of the business: what parses is the same twice, is no less when its moment is set, and has the key that is left out alone.
+//! Rules of the business: what parses is the same twice, is no less when its moment is set, and has
+//! the key that is left out alone.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

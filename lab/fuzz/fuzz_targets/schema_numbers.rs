@@ -1,5 +1,5 @@
-//! JSON schemas of numbers: whatever the digits and exponents, reading ends within its budget, with a grammar that
-//! reads numbers, or an error.
+//! JSON schemas of numbers: whatever the digits and exponents, reading ends within its budget, with
+//! a grammar that reads numbers, or an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

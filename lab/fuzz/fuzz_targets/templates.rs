@@ -1,4 +1,5 @@
-//! Jinja templates of chats and prompts: what is read renders twice the same text within its steps, or says why not.
+//! Jinja templates of chats and prompts: what is read renders twice the same text within its steps,
+//! or says why not.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,4 +1,5 @@
-//! Vocabularies: a file of a tokenizer is loaded, twice the same, and tokens spell what is cut into them, or it is refused.
+//! Vocabularies: a file of a tokenizer is loaded, twice the same, and tokens spell what is cut into
+//! them, or it is refused.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -13,7 +13,8 @@ use crate::random::Random;
 /// Largest number of steps that anything may take.
 const STEPS: u64 = 2_000_000;
 
-/// A small file: of a schema, a grammar with an ignored terminal and lookarounds, or one by indentation; with some masks.
+/// A small file: of a schema, a grammar with an ignored terminal and lookarounds, or one by
+/// indentation; with some masks.
 pub fn compiled_grammar_file(seed: u64) -> Vec<u8> {
     let random = &mut Random(seed);
     let source = match random.below(4) {
@@ -38,7 +39,8 @@ pub fn compiled_grammar_file(seed: u64) -> Vec<u8> {
     constraint.to_bytes(&source).expect("its own source")
 }
 
-/// Opens a file, and asks for masks along a walk: they may be wrong, but there are answers or errors.
+/// Opens a file, and asks for masks along a walk: they may be wrong, but there are answers or
+/// errors.
 pub fn ask_compiled(data: &[u8]) {
     let Ok(saved) = SavedGrammar::from_bytes(data.to_vec().into()) else { return };
     let mut limits = RecognizerLimits::default();

@@ -1,4 +1,5 @@
-//! Lexicons: files to start from, questions to ask of what was opened, and sets held to their definition.
+//! Lexicons: files to start from, questions to ask of what was opened, and sets held to their
+//! definition.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +10,8 @@ use palmette_testkit::member_sets::{NaiveSet, assert_equal_sets, effect};
 
 use crate::random::Random;
 
-/// A small lexicon file: few strings or some lines of them, of few bytes or as long as a byte counts.
+/// A small lexicon file: few strings or some lines of them, of few bytes or as long as a byte
+/// counts.
 pub fn lexicon_file(seed: u64) -> Vec<u8> {
     let random = &mut Random(seed);
     let num_texts = [0, 1, 3, 27, 28, 90][random.below(6)];

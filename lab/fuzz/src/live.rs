@@ -89,7 +89,8 @@ impl LiveDirectory {
         std::fs::write(path, log).expect("room");
     }
 
-    /// Puts JSON in the place of one member of the manifest, with the checksum that this makes: `member` and a colon, then the value.
+    /// Puts JSON in the place of one member of the manifest, with the checksum that this makes:
+    /// `member` and a colon, then the value.
     pub fn replace_manifest(&self, text: &[u8]) {
         let (path, bytes) = self.file("manifest-");
         let mut checked: Value = serde_json::from_slice(bytes).expect("it is sound");
@@ -103,7 +104,8 @@ impl LiveDirectory {
         std::fs::write(path, checked.to_string()).expect("room");
     }
 
-    /// Changes bytes of a file, named by the first byte: three bytes each, a place and what is put there.
+    /// Changes bytes of a file, named by the first byte: three bytes each, a place and what is put
+    /// there.
     pub fn change_bytes(&self, data: &[u8]) {
         let Some((&file, changes)) = data.split_first() else { return };
         let (path, bytes) = &self.files[file as usize % self.files.len()];

@@ -1,4 +1,5 @@
-//! Masks of the engines against those of the definition, over a grammar and a vocabulary from bytes.
+//! Masks of the engines against those of the definition, over a grammar and a vocabulary from
+//! bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,13 +19,15 @@ const PRECOMPUTE_STEPS: u64 = 20_000;
 /// Memory for masks that holds few of them, so that some push out others.
 const LITTLE_MEMORY: usize = 20_000;
 
-/// Parts of an input: the source of a grammar, the tokens, and what chooses among those that are allowed.
+/// Parts of an input: the source of a grammar, the tokens, and what chooses among those that are
+/// allowed.
 const BETWEEN_PARTS: u8 = 0xFF;
 const BETWEEN_TOKENS: u8 = 0xFE;
 
-/// Follows a text of the grammar by tokens that the input chooses: at each the mask of the engine is that of a walk. So are the masks
-/// of the grammar's file, those of a constraint that has precomputed, and those of one with little memory. Where a limit is in the way,
-/// nothing is compared.
+/// Follows a text of the grammar by tokens that the input chooses: at each the mask of the engine
+/// is that of a walk. So are the masks of the grammar's file, those of a constraint that has
+/// precomputed, and those of one with little memory. Where a limit is in the way, nothing is
+/// compared.
 pub fn check_masks(data: &[u8]) {
     let mut parts = data.splitn(3, |&byte| byte == BETWEEN_PARTS);
     let Some(Ok(source)) = parts.next().map(std::str::from_utf8) else { return };
@@ -65,7 +68,8 @@ pub fn check_masks(data: &[u8]) {
     }
 }
 
-/// The grammar in the notation that it looks like: a JSON Schema begins with a brace, GBNF defines by `::=`, the rest is Lark.
+/// The grammar in the notation that it looks like: a JSON Schema begins with a brace, GBNF defines
+/// by `::=`, the rest is Lark.
 fn source_of(text: &str) -> GrammarSource {
     let text = text.to_owned();
     if text.starts_with('{') {

@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::random::Random;
 
-/// Changes the file in `data[..size]`, or a fresh one where there is none yet; returns its new size.
+/// Changes the file in `data[..size]`, or a fresh one where there is none yet; returns its new
+/// size.
 ///
-/// Now and then bytes are changed blindly, so that header and table are reached too. Of the sections
-/// the last is taken for JSON where it is, and numbers in it are changed.
+/// Now and then bytes are changed blindly, so that header and table are reached too. Of the
+/// sections the last is taken for JSON where it is, and numbers in it are changed.
 pub fn mutate_sections(
     data: &mut [u8],
     size: usize,

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// A small catalog file: IDs of equal and of different lengths, codebooks of one code and of hundreds,
-/// any number of dense levels, and attributes of every kind.
+/// A small catalog file: IDs of equal and of different lengths, codebooks of one code and of
+/// hundreds, any number of dense levels, and attributes of every kind.
 pub fn catalog_file(seed: u64) -> Vec<u8> {
     let random = &mut Random(seed);
     let num_items = [0, 1, 3, 12, 40, 90][random.below(6)];

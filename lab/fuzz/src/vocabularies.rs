@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 const PIECES: u8 = 0;
 const BETWEEN_PIECES: u8 = 0xFF;
 
-/// Loads the input, or the file that is written from its pieces, and asks what was loaded for its invariants.
+/// Loads the input, or the file that is written from its pieces, and asks what was loaded for its
+/// invariants.
 pub fn check_vocabularies(data: &[u8]) {
     let written = match data {
         [PIECES, format, flags, pieces @ ..] => Some(write(*format, *flags, pieces)),
@@ -114,7 +115,8 @@ fn check_prompts(file: &[u8]) {
     }
 }
 
-/// Writes a file of a format from pieces, whose first byte is their kind; lengths and references are right.
+/// Writes a file of a format from pieces, whose first byte is their kind; lengths and references
+/// are right.
 fn write(format: u8, flags: u8, pieces: &[u8]) -> Vec<u8> {
     let pieces = pieces.split(|&byte| byte == BETWEEN_PIECES).filter_map(|piece| {
         let (&kind, text) = piece.split_first()?;

@@ -1,12 +1,13 @@
-//! The experiments of Tran-Thien (2025) on masks of Python: real files are followed token by token, and texts are
-//! generated under the masks.
+//! The experiments of Tran-Thien (2025) on masks of Python: real files are followed token by token,
+//! and texts are generated under the masks.
 //!
 //! ```text
 //! cargo run --release -p palmette-mask-store --example follow_python -- python.lark mistral-7b-v0.1-vocab.json \
 //!     --files files.txt --tokens 1000000 --compare 100000 --generate 400 --out generated/
 //! ```
 //!
-//! Files are cut into tokens by the longest that fits; any way to cut them will do, since a mask knows only texts.
+//! Files are cut into tokens by the longest that fits; any way to cut them will do, since a mask
+//! knows only texts.
 #![expect(clippy::print_stdout, reason = "this is what the program is for")]
 
 use std::path::PathBuf;
@@ -37,7 +38,8 @@ struct Options {
     /// Follow so many tokens of them.
     #[arg(long, default_value_t = 1_000_000)]
     tokens: usize,
-    /// At the first so many, compare the masks of the store as it is, and those of the streamlined one, with the automaton's.
+    /// At the first so many, compare the masks of the store as it is, and those of the streamlined
+    /// one, with the automaton's.
     #[arg(long, default_value_t = 100_000)]
     compare: usize,
     /// Generate so many texts.
@@ -143,7 +145,8 @@ fn follow(
     Ok(())
 }
 
-/// Experiment 2: random walks under the masks, that end as soon as they may once they are long enough.
+/// Experiment 2: random walks under the masks, that end as soon as they may once they are long
+/// enough.
 fn generate(
     options: &Options,
     vocabulary: &Vocabulary,

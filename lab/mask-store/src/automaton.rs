@@ -7,8 +7,9 @@ use palmette_grammar_parser::{TerminalId, TerminalSet};
 
 /// An automaton over bytes that cuts texts into lexemes, in all the ways that are still open.
 ///
-/// The [`Lexer`] is one. The store needs no more of it than this, so that it can also be built for automata that are not
-/// deterministic, such as one that has the states of each terminal's own automaton side by side.
+/// The [`Lexer`] is one. The store needs no more of it than this, so that it can also be built for
+/// automata that are not deterministic, such as one that has the states of each terminal's own
+/// automaton side by side.
 pub trait LexemeAutomaton {
     /// A position.
     type State: Copy + Ord + Hash + std::fmt::Debug;

@@ -8,12 +8,13 @@ use super::rules::Rules;
 
 /// Sets of terminals that may replace each other at any place of any sentence.
 ///
-/// `a` and `b` are in one set when for every rule with `a` at some place, the same rule with `b` at that one place
-/// exists too, and the other way round. This asks more than that swapping *all* of them leaves the rules as they are
-/// (`s: a a | b b` would pass): a history may hold `a` while the token brings `b`.
+/// `a` and `b` are in one set when for every rule with `a` at some place, the same rule with `b` at
+/// that one place exists too, and the other way round. This asks more than that swapping *all* of
+/// them leaves the rules as they are (`s: a a | b b` would pass): a history may hold `a` while the
+/// token brings `b`.
 ///
-/// Terminals that the layer between lexer and parser looks at are alone in their sets: ignored ones and those of
-/// indentation.
+/// Terminals that the layer between lexer and parser looks at are alone in their sets: ignored ones
+/// and those of indentation.
 #[derive(Clone, Debug)]
 pub struct Interchange {
     /// The first of each terminal's set, by terminal.

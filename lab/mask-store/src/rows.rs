@@ -6,7 +6,8 @@ use palmette_grammar_parser::blocks::{Letter, Line};
 
 use super::spelling::Spellings;
 
-/// Sequences of letters with their token sets, as a tree in preorder: what rows begin with is asked of the parser once.
+/// Sequences of letters with their token sets, as a tree in preorder: what rows begin with is asked
+/// of the parser once.
 #[derive(Debug)]
 pub(super) struct Rows {
     nodes: Vec<Node>,
@@ -25,7 +26,8 @@ struct Node {
 }
 
 impl Rows {
-    /// Rows of some spellings, which come in the order of their sequences: a node comes before those below it.
+    /// Rows of some spellings, which come in the order of their sequences: a node comes before
+    /// those below it.
     pub(super) fn new(rows: Spellings) -> Self {
         const NO_LETTER: Letter = Letter { terminal: TerminalId(u32::MAX), line: Line::OTHER };
         let num_rows = rows.len();
@@ -54,8 +56,8 @@ impl Rows {
 
     /// Gives `add` the tokens of the rows that are accepted from `position`.
     ///
-    /// `step` moves a position over a letter whose lexeme ended; `accepts` asks for a last one, which may be in
-    /// progress unless it is a line's end with a line.
+    /// `step` moves a position over a letter whose lexeme ended; `accepts` asks for a last one,
+    /// which may be in progress unless it is a line's end with a line.
     pub(super) fn add_accepted<P: Clone, E>(
         &self,
         position: P,
@@ -72,7 +74,8 @@ impl Rows {
             positions.truncate(node.depth as usize);
             let before = positions.last().expect("the root's position stays");
             let has_tokens = !node.tokens.is_empty();
-            // A line's end that is over asks for its blocks, also where only what is ignored comes after it.
+            // A line's end that is over asks for its blocks, also where only what is ignored comes
+            // after it.
             let is_over = node.letter.line != Line::OTHER;
             if has_tokens && !is_over && accepts(before, node.letter)? {
                 add_all(node);

@@ -1,12 +1,13 @@
-//! The rules as the analyses of terminals read them: only what can take part in a sentence, with every place at
-//! which a symbol stands.
+//! The rules as the analyses of terminals read them: only what can take part in a sentence, with
+//! every place at which a symbol stands.
 
 use palmette_grammar_parser::{Grammar, Rule, Symbol, TerminalId};
 
 /// The rules of a grammar that some sentence uses.
 ///
-/// A rule is left out when a symbol of its body derives no sequence of terminals, or when the start does not reach its
-/// head. Every sequence of terminals that the analyses speak of is one *without* ignored terminals.
+/// A rule is left out when a symbol of its body derives no sequence of terminals, or when the start
+/// does not reach its head. Every sequence of terminals that the analyses speak of is one *without*
+/// ignored terminals.
 #[derive(Clone, Debug)]
 pub struct Rules {
     num_terminals: usize,

@@ -25,18 +25,20 @@ pub struct Speller<'a> {
 
 /// The tokens by the sequence of terminals that they spell; a token may be in several sets.
 ///
-/// A sequence ends with the lexeme in progress at the token's end, as something that it can become; those before it ended
-/// inside the token. The first began before the token where a lexeme was in progress. Sets are in ascending order.
+/// A sequence ends with the lexeme in progress at the token's end, as something that it can become;
+/// those before it ended inside the token. The first began before the token where a lexeme was in
+/// progress. Sets are in ascending order.
 pub type Spellings = BTreeMap<Vec<Letter>, Vec<TokenId>>;
 
 impl Speller<'_> {
-    /// Spellings of the tokens from `start`, and the number of token transitions: triples of a token, a position after it,
-    /// and the terminals whose lexemes began in it.
+    /// Spellings of the tokens from `start`, and the number of token transitions: triples of a
+    /// token, a position after it, and the terminals whose lexemes began in it.
     ///
-    /// Tokens that lead to the same ways of cutting what was read go on alike, so these *cuts* are found once and numbered,
-    /// and a byte leads from number to number.
+    /// Tokens that lead to the same ways of cutting what was read go on alike, so these *cuts* are
+    /// found once and numbered, and a byte leads from number to number.
     ///
-    /// Cost: a look-up for each node of the vocabulary's trie that can be reached, and what the different cuts cost.
+    /// Cost: a look-up for each node of the vocabulary's trie that can be reached, and what the
+    /// different cuts cost.
     ///
     /// # Errors
     /// When a limit of the lexer is exceeded.
@@ -202,12 +204,14 @@ impl<A: LexemeAutomaton> Walk<'_, A> {
         spelled
     }
 
-    /// The tokens by what they spell, and the number of token transitions. `led`: by rank, where the token leads.
+    /// The tokens by what they spell, and the number of token transitions. `led`: by rank, where
+    /// the token leads.
     fn spellings(mut self, cuts: &Cuts<A::State>, led: &[u32]) -> (Spellings, usize) {
         let tokens = self.speller.tokens.tokens();
         let mut by_token =
             vec![Cuts::<A::State>::DEAD; tokens.iter().max().map_or(0, |token| token.index() + 1)];
-        // Tokens by where they lead, in ascending order: `sorted[begins[number]..begins[number + 1]]`.
+        // Tokens by where they lead, in ascending order: `sorted[begins[number]..begins[number +
+        // 1]]`.
         let mut begins = vec![0; cuts.branches.len() + 1];
         for (token, &number) in tokens.iter().zip(led) {
             by_token[token.index()] = number;

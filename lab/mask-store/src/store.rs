@@ -51,8 +51,8 @@ impl MaskStore {
         }
     }
 
-    /// True when its rows hold for a grammar: they say what tokens spell after a lexer state, whatever the parser's, so lexemes may not
-    /// depend on that.
+    /// True when its rows hold for a grammar: they say what tokens spell after a lexer state,
+    /// whatever the parser's, so lexemes may not depend on that.
     pub fn reads(recognizer: &Recognizer) -> bool {
         recognizer.contexts().is_none()
     }
@@ -66,8 +66,8 @@ impl MaskStore {
 
     /// Sets the bits of the tokens with text that may follow; clears all others.
     ///
-    /// Cost: that of the rows of the position's lexer states where they were not visited before; then one question to the
-    /// parser a row, or less.
+    /// Cost: that of the rows of the position's lexer states where they were not visited before;
+    /// then one question to the parser a row, or less.
     ///
     /// # Errors
     /// When a limit is exceeded; the mask then denies all.

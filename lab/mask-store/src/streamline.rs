@@ -11,7 +11,8 @@ use super::{interchange::Interchange, rules::Rules, spelling::Spellings, success
 pub struct Steps {
     /// 1: rows that differ in interchangeable terminals only become one.
     pub interchange: bool,
-    /// 2: rows with a terminal that the graph of successors does not have after the one before it go.
+    /// 2: rows with a terminal that the graph of successors does not have after the one before it
+    /// go.
     pub successors: bool,
 }
 
@@ -29,11 +30,12 @@ impl Steps {
 
 /// Takes the steps. Threads may share it.
 ///
-/// Sound: for every position of the parser in which a sentence can be, the union of the token sets of the rows
-/// that it accepts is the same before and after.
+/// Sound: for every position of the parser in which a sentence can be, the union of the token sets
+/// of the rows that it accepts is the same before and after.
 ///
 /// - A dropped row is accepted by no position.
-/// - A row takes the first of a set for an interchangeable terminal, whose row is accepted by the same positions.
+/// - A row takes the first of a set for an interchangeable terminal, whose row is accepted by the
+///   same positions.
 #[derive(Debug)]
 pub struct Streamliner {
     steps: Steps,
@@ -100,7 +102,8 @@ impl Streamliner {
 
     /// Step 2. A line's end may be one inside brackets, which the rules do not see.
     fn can_be_neighbours(&self, terminals: impl Iterator<Item = TerminalId>) -> bool {
-        // What the rules have seen last, `None` when it may be anything; and whether that may have been a line's end.
+        // What the rules have seen last, `None` when it may be anything; and whether that may have
+        // been a line's end.
         let (mut before, mut line_ended) = (None, false);
         for terminal in terminals {
             let follows = |before| self.successors.may_follow(before, terminal);

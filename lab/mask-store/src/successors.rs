@@ -6,9 +6,10 @@ use super::rules::Rules;
 
 /// The relation "some sentence may have `b` right after `a`", from the directed graph of symbols.
 ///
-/// The graph's nodes are the terminals and, for each nonterminal, its beginning and its end; an edge leads from each
-/// to what a rule lets come next. Paths need not return to the rule they came from, so the relation may be too large
-/// (where nonterminals derive the empty text), never too small.
+/// The graph's nodes are the terminals and, for each nonterminal, its beginning and its end; an
+/// edge leads from each to what a rule lets come next. Paths need not return to the rule they came
+/// from, so the relation may be too large (where nonterminals derive the empty text), never too
+/// small.
 #[derive(Clone, Debug)]
 pub struct Successors {
     num_terminals: usize,

@@ -5,9 +5,11 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The system's allocator, counting the allocations of each thread and the bytes that all of them hold.
+/// The system's allocator, counting the allocations of each thread and the bytes that all of them
+/// hold.
 ///
-/// A test that counts makes it its own: `#[global_allocator] static ALLOCATOR: Counting = Counting;`.
+/// A test that counts makes it its own: `#[global_allocator] static ALLOCATOR: Counting =
+/// Counting;`.
 #[derive(Debug)]
 pub struct Counting;
 

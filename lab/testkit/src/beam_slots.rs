@@ -1,9 +1,10 @@
 //! Slots of beams' keys and values at forks: copied by definition, and moved in place.
 //!
-//! Source: xGR, arXiv 2512.11529, §5.1. The engine does neither: its rows remember the slots of their ancestors. This is
-//! what it is compared with.
+//! Source: xGR, arXiv 2512.11529, §5.1. The engine does neither: its rows remember the slots of
+//! their ancestors. This is what it is compared with.
 
-/// Row `b` becomes what row `parents[b]` was; `slots` has rows of `width` values. Rows from `parents.len()` on are dropped.
+/// Row `b` becomes what row `parents[b]` was; `slots` has rows of `width` values. Rows from
+/// `parents.len()` on are dropped.
 ///
 /// # Panics
 /// When a parent is not a row.
@@ -12,11 +13,12 @@ pub fn copied<T: Copy>(slots: &[T], width: usize, parents: &[u32]) -> Vec<T> {
     parents.iter().flat_map(row).copied().collect()
 }
 
-/// Does what [`copied`] does, without other memory: first the rows that move towards the beginning, the first of them
-/// first, then those that move towards the end, the last of them first.
+/// Does what [`copied`] does, without other memory: first the rows that move towards the beginning,
+/// the first of them first, then those that move towards the end, the last of them first.
 ///
-/// That no row is written before it was read needs parents that ascend: children of one beam side by side, in the
-/// beams' order. Where they do not, two beams that change places would need a third place.
+/// That no row is written before it was read needs parents that ascend: children of one beam side
+/// by side, in the beams' order. Where they do not, two beams that change places would need a third
+/// place.
 ///
 /// # Errors
 /// The first row whose parent is before the parent of the row before it; nothing is moved then.

@@ -18,8 +18,8 @@ pub fn unpacked(test: &str, name: &str) -> Option<tempfile::TempDir> {
     Some(dir)
 }
 
-/// The text of a file of the data folder, which is found as [`unpacked`] finds it; `None`, said loudly on
-/// the error stream, where the folder lacks it.
+/// The text of a file of the data folder, which is found as [`unpacked`] finds it; `None`, said
+/// loudly on the error stream, where the folder lacks it.
 ///
 /// # Panics
 /// When the file is there but is no text.

@@ -10,7 +10,8 @@ use std::process::Command;
 pub struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
-    /// A disk of so many KiB; `None`, which is said on standard error, where none can be mounted, since that takes root.
+    /// A disk of so many KiB; `None`, which is said on standard error, where none can be mounted,
+    /// since that takes root.
     ///
     /// # Panics
     /// When there is no folder for it.

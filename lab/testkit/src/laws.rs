@@ -6,8 +6,8 @@ use palmette_core::{CommitAllError, CommitError, Constraint, TokenId, TokenMask,
 /// long, and checks every law at every state on the way.
 ///
 /// # Panics
-/// At the first broken law, naming it and the tokens that lead there; and where a limit of the constraint is exceeded,
-/// since laws are about answers.
+/// At the first broken law, naming it and the tokens that lead there; and where a limit of the
+/// constraint is exceeded, since laws are about answers.
 #[track_caller]
 pub fn check<C: Constraint + ?Sized>(constraint: &C, seed: u64, walks: usize, max_steps: usize) {
     let mut random = SplitMix(seed);

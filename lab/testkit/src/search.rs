@@ -64,8 +64,8 @@ pub fn naive_beam_search(set: &SequenceSet, logits: &TableLogits, width: usize) 
     naive_scheduled_search(set, logits, &vec![width; set.max_len().max(1)])
 }
 
-/// Beam search without any shortcut: lists every allowed extension of every live prefix, sorts
-/// them all, keeps the step's width; runs until no prefix can be extended. The results are as many as
+/// Beam search without any shortcut: lists every allowed extension of every live prefix, sorts them
+/// all, keeps the step's width; runs until no prefix can be extended. The results are as many as
 /// the last width.
 ///
 /// # Panics
@@ -81,8 +81,9 @@ pub fn naive_scheduled_search(
         .collect()
 }
 
-/// [`naive_scheduled_search`] where sequences gain something besides their score, which comes with each result: prefixes
-/// are sorted by score plus the largest gain of a sequence that begins so, results by score plus gain.
+/// [`naive_scheduled_search`] where sequences gain something besides their score, which comes with
+/// each result: prefixes are sorted by score plus the largest gain of a sequence that begins so,
+/// results by score plus gain.
 ///
 /// # Panics
 /// As [`naive_scheduled_search`].

@@ -1,8 +1,10 @@
-//! A language model of made-up weights over printable characters: what it says means nothing, and takes no time.
+//! A language model of made-up weights over printable characters: what it says means nothing, and
+//! takes no time.
 
 use palmette_model::{Architecture, Model, ModelConfig};
 
-/// Pieces of its vocabulary: the printable characters by their codes, from the blank on, then `more`, then the end token.
+/// Pieces of its vocabulary: the printable characters by their codes, from the blank on, then
+/// `more`, then the end token.
 pub fn pieces(more: &[&str]) -> Vec<String> {
     let characters = (32..127_u8).map(|byte| char::from(byte).to_string());
     let more = more.iter().chain(&["</s>"]).map(|&piece| piece.to_owned());

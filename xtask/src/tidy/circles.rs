@@ -1,13 +1,14 @@
 //! Circles: files of a crate that use one another, found as strongly connected groups.
 //!
-//! A file uses another where its imports or its paths name something of it. A name that a file only re-exports is its origin's;
-//! methods are not followed. Tests within files are left out.
+//! A file uses another where its imports or its paths name something of it. A name that a file only
+//! re-exports is its origin's; methods are not followed. Tests within files are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Tree;
 
-/// Largest number of files in a circle: a type and its two helpers may know one another, a heap of files may not.
+/// Largest number of files in a circle: a type and its two helpers may know one another, a heap of
+/// files may not.
 const MAX_CIRCLE: usize = 3;
 
 /// Circles that are larger, by a file of theirs, each with the reason.

@@ -8,7 +8,8 @@ use super::Tree;
 /// Modules of a crate, each with those that it may use, all of them above it: arrows point one way.
 type Layers = &'static [(&'static str, &'static [&'static str])];
 
-/// Crates below the facade, and the server, with their modules. Arrows between crates are those of their manifests.
+/// Crates below the facade, and the server, with their modules. Arrows between crates are those of
+/// their manifests.
 ///
 /// Tests within a module may use more: many write their grammars with a front end.
 const CRATES: &[(&str, Layers)] = &[
@@ -144,7 +145,8 @@ const CRATES: &[(&str, Layers)] = &[
     ),
 ];
 
-/// Two modules may use each other: sets of tokens are told by the pool's rows, and the pool by suffix sets.
+/// Two modules may use each other: sets of tokens are told by the pool's rows, and the pool by
+/// suffix sets.
 const MUTUAL: (&str, &str) = ("residuals", "mask_pool");
 
 /// Checks the arrows of the sources against the table, and that the table has no arrow back.
@@ -246,8 +248,9 @@ fn exports(library: &str) -> BTreeMap<String, String> {
     exports
 }
 
-/// The first names of all paths that begin at the root of the crate, with their lines: after `crate::`, and after more
-/// `super::` than the file is deep. Comments and what follows `#[cfg(test)]` are left out.
+/// The first names of all paths that begin at the root of the crate, with their lines: after
+/// `crate::`, and after more `super::` than the file is deep. Comments and what follows
+/// `#[cfg(test)]` are left out.
 fn names_from_the_root(source: &str, depth: usize) -> Vec<(usize, String)> {
     let to_root = "super::".repeat(depth + 1);
     let mut names = Vec::new();

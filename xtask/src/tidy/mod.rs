@@ -1,4 +1,5 @@
-//! Tidiness of the tree: layers, first words, names, widths, and paths that the documentation names.
+//! Tidiness of the tree: layers, first words, names, widths, and paths that the documentation
+//! names.
 
 mod circles;
 mod first_words;

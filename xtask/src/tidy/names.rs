@@ -71,6 +71,31 @@ const NO_NOUNS: &[&str] = &[
     "Written",
 ];
 
+/// Types that are still called so, by file: of several crates, or of a proof that wants a reader.
+/// The list only shrinks.
+const LEFT: &[(&str, &str)] = &[
+    ("crates/catalog-live/src/contents.rs", "Opened"),
+    ("crates/catalog-live/src/update.rs", "Refused"),
+    ("crates/core/src/budget.rs", "Asked"),
+    ("crates/grammar-masks/src/walk.rs", "Known"),
+    ("crates/grammar-parser/src/glr/level.rs", "Before"),
+    ("crates/grammar-parser/src/glr/partial_stack.rs", "Deeper"),
+    ("crates/grammar-parser/src/lexer/rivalry.rs", "Whole"),
+    ("crates/grammar-parser/src/lr/lookaheads.rs", "Of"),
+    ("crates/grammar-parser/src/recognizer/dead_ends/pushdown.rs", "After"),
+    ("crates/grammar-parser/src/recognizer/dead_ends/search_failure.rs", "Failed"),
+    ("crates/grammar-parser/src/recognizer/dead_ends/stacks.rs", "Forbidden"),
+    ("crates/grammar-parser/src/recognizer/dead_ends/stacks.rs", "Told"),
+    ("crates/grammar-regex/src/expressions/conditions.rs", "Met"),
+    ("crates/palmette/src/write.rs", "Written"),
+    ("crates/python/src/catalog/spelled.rs", "Spelled"),
+    ("crates/serve/src/engine/stream.rs", "Started"),
+    ("crates/serve-schedule/src/event.rs", "Started"),
+    ("crates/serve-schedule/src/event.rs", "Stopped"),
+    ("crates/text/src/engine/mod.rs", "Refused"),
+    ("crates/text/src/sequence.rs", "Ended"),
+];
+
 /// Names of ideas that have another one: the field's.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("Normaliser", "SoftmaxScope"),
@@ -106,7 +131,8 @@ pub(super) fn faults(tree: &Tree) -> Vec<String> {
             let is_item = words.iter().take(4).position(|word| declares(word));
             if let Some(name) = is_item.and_then(|at| words.get(at + 1)) {
                 num_types += 1;
-                if NO_NOUNS.contains(&name.as_str()) {
+                let is_left = LEFT.iter().any(|known| *known == (&*source.shown, name.as_str()));
+                if NO_NOUNS.contains(&name.as_str()) && !is_left {
                     faults.push(format!(
                         "{}:{number}: `{name}` is no noun: name the thing itself",
                         source.shown

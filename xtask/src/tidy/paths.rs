@@ -1,6 +1,8 @@
-//! Link checker: every relative link and every path of the repository that a Markdown file names exists.
+//! Link checker: every relative link and every path of the repository that a Markdown file names
+//! exists.
 //!
-//! A path is a word in code that begins with a folder of the repository, or ends as a source file does (`lr/tables.rs`).
+//! A path is a word in code that begins with a folder of the repository, or ends as a source file
+//! does (`lr/tables.rs`).
 
 use std::collections::HashSet;
 use std::fs;

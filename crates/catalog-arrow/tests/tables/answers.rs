@@ -142,7 +142,8 @@ fn any_run_of_rows_is_read_alone() {
             let table = TableRows::open(&path, format).unwrap();
             places.push(table.bytes_of(&(start..30)).unwrap());
         }
-        // Rows of one group lie in the same bytes, and all of the file decides all rows but for padding.
+        // Rows of one group lie in the same bytes, and all of the file decides all rows but for
+        // padding.
         assert!(places[0] != places[7] && places[7] != places[8] && places[8] == places[29]);
         let len = std::fs::metadata(&path).unwrap().len();
         let bytes: u64 = places[0].iter().map(|range| range.end - range.start).sum();

@@ -94,9 +94,9 @@ impl ColumnsBuilder {
         Self::default()
     }
 
-    /// Says of what kind a column is, whatever its values look like: it then takes no others. Without
-    /// this text is never a [`ColumnKind::Timestamp`]; values of several kinds are compared in filters
-    /// only in a column that was declared [`ColumnKind::Json`], each by its own kind.
+    /// Says of what kind a column is, whatever its values look like: it then takes no others.
+    /// Without this text is never a [`ColumnKind::Timestamp`]; values of several kinds are compared
+    /// in filters only in a column that was declared [`ColumnKind::Json`], each by its own kind.
     ///
     /// # Errors
     /// When the column has values already, was declared another kind, or would be one too many.
@@ -118,8 +118,8 @@ impl ColumnsBuilder {
         Err(Kind::Declaration { name: name.to_owned(), kind, problem }.into())
     }
 
-    /// Puts declared columns before the others, in the order in which they were declared, whichever has the first value: builders of
-    /// the same declarations then give their columns alike.
+    /// Puts declared columns before the others, in the order in which they were declared, whichever
+    /// has the first value: builders of the same declarations then give their columns alike.
     pub fn keep_declared_order(&mut self) {
         self.keeps_declared_order = true;
     }
@@ -132,9 +132,9 @@ impl ColumnsBuilder {
     /// Adds the attributes of the next item. Null is taken for a missing attribute.
     ///
     /// # Errors
-    /// When there would be more than 1024 columns or 2^32 − 1 rows, a value takes more than 1 MiB as
-    /// text or nests deeper than 100, or one is not what its column was declared. The row is then not
-    /// added.
+    /// When there would be more than 1024 columns or 2^32 − 1 rows, a value takes more than 1 MiB
+    /// as text or nests deeper than 100, or one is not what its column was declared. The row is
+    /// then not added.
     pub fn push_row(&mut self, attributes: &Map<String, Value>) -> Result<(), AttributeError> {
         self.spell_row(attributes)?;
         let values = attributes.iter().filter(|(_, value)| !value.is_null());
@@ -157,13 +157,14 @@ impl ColumnsBuilder {
         self.columns.iter().filter_map(ColumnBuilder::conflict)
     }
 
-    /// Adds rows that were frozen before, as [`push_row`](Self::push_row) with [`Columns::row`] does one by one, but that new
-    /// columns come in the order of those. `ranks` are distinct.
+    /// Adds rows that were frozen before, as [`push_row`](Self::push_row) with [`Columns::row`]
+    /// does one by one, but that new columns come in the order of those. `ranks` are distinct.
     ///
     /// Cost: of each distinct value that stands in many rows only the first is looked at.
     ///
     /// # Errors
-    /// As [`push_row`](Self::push_row); some of the rows have then been added, and the builder is of no use.
+    /// As [`push_row`](Self::push_row); some of the rows have then been added, and the builder is
+    /// of no use.
     ///
     /// # Panics
     /// When a rank is not of these columns.
@@ -212,9 +213,10 @@ impl ColumnsBuilder {
         Ok(())
     }
 
-    /// Columns in which rank `r` has the attributes of row `order[r]`; all rows in their order where
-    /// `order` is `None`. Columns come in the order in which they first appeared, then those that
-    /// were declared and never did. `progress` is told how many columns are done, and of how many.
+    /// Columns in which rank `r` has the attributes of row `order[r]`; all rows in their order
+    /// where `order` is `None`. Columns come in the order in which they first appeared, then those
+    /// that were declared and never did. `progress` is told how many columns are done, and of how
+    /// many.
     ///
     /// Cost: sorting the distinct values of each column, and 4 bytes a rank while one is made.
     ///

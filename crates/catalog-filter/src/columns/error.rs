@@ -4,8 +4,8 @@ use super::kind::{ColumnKind, ValueKind};
 use super::{MAX_COLUMNS, MAX_NESTING, MAX_VALUE_BYTES, timestamp};
 
 /// A row, or a declaration, that [`ColumnsBuilder`](super::ColumnsBuilder) cannot take; the message
-/// names the attribute, the rule and the way out; which row it is knows whoever pushed it. The builder is
-/// as it was before.
+/// names the attribute, the rule and the way out; which row it is knows whoever pushed it. The
+/// builder is as it was before.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct AttributeError {

@@ -1,7 +1,8 @@
 //! Fields within the values of a column of JSON, each as a column of its own.
 //!
-//! A condition on `variants.color` asks what lies at that path in each distinct value of `variants`. The values are parsed once
-//! for the path, side by side; what they hold there is kept, so that every later condition compares numbers.
+//! A condition on `variants.color` asks what lies at that path in each distinct value of
+//! `variants`. The values are parsed once for the path, side by side; what they hold there is kept,
+//! so that every later condition compares numbers.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +17,8 @@ use super::spans::{Spans, SpansBuilder};
 use super::texts::Texts;
 use crate::filter::{Number, Scalar, WHOLE_TEXT, has_leaf};
 
-/// Fields of a column that are kept, and the bytes that they take together; the one asked for last is kept whatever it takes.
+/// Fields of a column that are kept, and the bytes that they take together; the one asked for last
+/// is kept whatever it takes.
 const MAX_FIELDS: usize = 32;
 const MAX_BYTES: usize = 256 << 20;
 /// Values that are parsed in one piece.
@@ -142,7 +144,8 @@ impl FieldColumn {
         self.codes(|code| self.members_of(code).iter().any(|&leaf| is_wanted(leaf)))
     }
 
-    /// The codes of values with an element that is no leaf of which a predicate holds: another leaf, or an object.
+    /// The codes of values with an element that is no leaf of which a predicate holds: another
+    /// leaf, or an object.
     pub(crate) fn with_other_leaf(&self, is_unwanted: impl Fn(u32) -> bool) -> Vec<u32> {
         self.codes(|code| {
             self.facts[code] & facts::OBJECT > 0
@@ -262,8 +265,8 @@ impl Piece {
     }
 }
 
-/// Calls `visit` with every value at a path, as [`values_at`](crate::filter::values_at) finds them; what lies elsewhere is
-/// passed over.
+/// Calls `visit` with every value at a path, as [`values_at`](crate::filter::values_at) finds them;
+/// what lies elsewhere is passed over.
 fn for_each_at(
     text: &str,
     path: &[&str],

@@ -30,7 +30,8 @@ impl ColumnKind {
     pub const ALL: [Self; 6] =
         [Self::Keyword, Self::Number, Self::Boolean, Self::Timestamp, Self::Keywords, Self::Json];
 
-    /// The kind of a column that holds only values like this one; `None` for null, which is no value.
+    /// The kind of a column that holds only values like this one; `None` for null, which is no
+    /// value.
     pub fn of(value: &Value) -> Option<Self> {
         ValueKind::of(value).map(ValueKind::column_kind)
     }

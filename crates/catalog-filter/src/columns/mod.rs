@@ -48,8 +48,8 @@ const MAX_NESTING: usize = 100;
 /// bytes a rank. Loaded from a mapped file, nothing is read until it is asked for.
 ///
 /// Values come back as they were given, but for null, which is as if the attribute were missing;
-/// zero, which loses its sign; timestamps, which come back as RFC 3339 text in UTC; and whole numbers
-/// of a column that holds both `3` and `3.0`, which come back as `3.0`.
+/// zero, which loses its sign; timestamps, which come back as RFC 3339 text in UTC; and whole
+/// numbers of a column that holds both `3` and `3.0`, which come back as `3.0`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     num_ranks: u64,

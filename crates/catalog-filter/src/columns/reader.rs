@@ -10,8 +10,8 @@ use super::{ColumnKind, Columns};
 
 /// One column, looked up once and read by rank.
 ///
-/// A rank has a code, 0 where the item has no such attribute; a code stands for one value of the column's dictionary.
-/// Codes mean nothing in another catalog's column; values and sort keys do.
+/// A rank has a code, 0 where the item has no such attribute; a code stands for one value of the
+/// column's dictionary. Codes mean nothing in another catalog's column; values and sort keys do.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnReader<'a> {
     column: &'a Column,
@@ -65,7 +65,8 @@ impl<'a> ColumnReader<'a> {
         }
     }
 
-    /// The sort key that a code stands for; `None` in columns of lists and JSON, which have no order.
+    /// The sort key that a code stands for; `None` in columns of lists and JSON, which have no
+    /// order.
     pub fn sort_key(&self, code: u32) -> Option<SortKey<'a>> {
         let at = (code as usize).checked_sub(1)?;
         Some(match &self.column.dictionary {

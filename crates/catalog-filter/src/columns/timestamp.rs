@@ -34,7 +34,8 @@ pub(crate) fn from_seconds(seconds: f64) -> Option<i64> {
 
 /// `2018-07-07` of 20180707; `None` of numbers whose digits are no date of the years 1900 to 2099.
 ///
-/// Numbers whose digits write a date: as seconds since 1970 they lie in 1970, which is hardly ever meant.
+/// Numbers whose digits write a date: as seconds since 1970 they lie in 1970, which is hardly ever
+/// meant.
 pub fn date_of_digits(number: f64) -> Option<String> {
     if number.fract() != 0.0 || !(19_000_101.0..=20_991_231.0).contains(&number) {
         return None;
@@ -51,10 +52,12 @@ pub(crate) fn from_text(text: &str) -> Option<i64> {
     rounded(seconds, nanoseconds)
 }
 
-/// A point in time from text, exact: seconds since 1970-01-01T00:00:00Z, and nanoseconds after these.
+/// A point in time from text, exact: seconds since 1970-01-01T00:00:00Z, and nanoseconds after
+/// these.
 ///
-/// A date stands for its midnight in UTC. Date and time are as ISO 8601 writes them, with `T` or a blank between, and in UTC
-/// where they have no zone; the zone may stand after a blank, as databases (`… UTC`) and Go (`… +0000 UTC`) write it.
+/// A date stands for its midnight in UTC. Date and time are as ISO 8601 writes them, with `T` or a
+/// blank between, and in UTC where they have no zone; the zone may stand after a blank, as
+/// databases (`… UTC`) and Go (`… +0000 UTC`) write it.
 pub fn parse_instant(text: &str) -> Option<(i64, u32)> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return Some((time.timestamp(), time.timestamp_subsec_nanos()));

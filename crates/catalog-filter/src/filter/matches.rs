@@ -142,7 +142,8 @@ fn compare(
 }
 
 impl Scalar {
-    /// The point in time that it is for a timestamp column; none of digits that write a date, which would lie in 1970.
+    /// The point in time that it is for a timestamp column; none of digits that write a date, which
+    /// would lie in 1970.
     pub(crate) fn microseconds(&self) -> Option<i64> {
         match self {
             Self::Text(text) => timestamp::from_text(text),

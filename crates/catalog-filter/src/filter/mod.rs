@@ -31,7 +31,8 @@ const MAX_VALUES: usize = 65_536;
 /// - none in `must_not` does, and
 /// - its id is not in the list `exclude`.
 ///
-/// The empty filter `{}` matches all. Where several conditions may stand, one may stand alone, and null is none.
+/// The empty filter `{}` matches all. Where several conditions may stand, one may stand alone, and
+/// null is none.
 ///
 /// | condition | holds when |
 /// |---|---|
@@ -49,13 +50,14 @@ const MAX_VALUES: usize = 65_536;
 /// A condition on a list holds if it does for any of its elements; a name with points,
 /// `variants.color`, is a field within an attribute, looked up in every element of lists on the way
 /// (`variants[].color` too). A `range` takes numbers for numbers, text for text, which is compared
-/// byte by byte, and for a timestamp column RFC 3339 text or seconds since 1970 (so does `match`). A
-/// missing attribute matches nothing. A text has the field `keyword`, which is the text: `title.keyword` is `title`.
+/// byte by byte, and for a timestamp column RFC 3339 text or seconds since 1970 (so does `match`).
+/// A missing attribute matches nothing. A text has the field `keyword`, which is the text:
+/// `title.keyword` is `title`.
 ///
 /// Elasticsearch's `bool` (with `minimum_should_match`; beside `must` or `filter` its `should` only
 /// ranks, and is no condition), `term`, `terms`, `constant_score`, `match_all`, `match_none`,
-/// `nested` and `query`, and Qdrant's conditions by `key`, `has_id` and `min_should`, mean what they
-/// mean there. Anything else is an error.
+/// `nested` and `query`, and Qdrant's conditions by `key`, `has_id` and `min_should`, mean what
+/// they mean there. Anything else is an error.
 ///
 /// Filters that differ only in spelling, in the order of conditions or values, or in repeating
 /// them, are equal; [`Display`](std::fmt::Display) and `Serialize` write the first spelling.
@@ -97,7 +99,8 @@ pub(crate) enum Test {
     Empty,
     /// A list has from `least` to `most` elements; another value counts as one. Null is no value.
     Count { least: u64, most: u64 },
-    /// There is anything, be it null. Never parsed: tells fields that there are from those that no item has.
+    /// There is anything, be it null. Never parsed: tells fields that there are from those that no
+    /// item has.
     Present,
     /// An object matches the filter, whose paths begin in it.
     Nested(Box<Filter>),
@@ -120,13 +123,14 @@ pub(crate) enum Scalar {
 }
 
 impl Filter {
-    /// Bytes in memory, about: a list of a million ids may be larger than the set of items that it means.
+    /// Bytes in memory, about: a list of a million ids may be larger than the set of items that it
+    /// means.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + 2 * self.to_string().len()
     }
 
-    /// The ids that the filter excludes at its top: what differs from request to request where the rest
-    /// does not.
+    /// The ids that the filter excludes at its top: what differs from request to request where the
+    /// rest does not.
     pub fn excluded(&self) -> &[String] {
         &self.exclude
     }

@@ -53,7 +53,8 @@ impl FromStr for Moment {
     }
 }
 
-/// The moment itself belongs to what has come: what is valid to noon is over at noon, and what is valid from noon has begun.
+/// The moment itself belongs to what has come: what is valid to noon is over at noon, and what is
+/// valid from noon has begun.
 impl Filter {
     /// The items that are over at a moment: their timestamp `to` is not after it.
     ///
@@ -63,7 +64,8 @@ impl Filter {
         Self::from_value(&is_over(to, now))
     }
 
-    /// The items that are valid at a moment: `from` has come, `to` has not; an item without one is not limited by it.
+    /// The items that are valid at a moment: `from` has come, `to` has not; an item without one is
+    /// not limited by it.
     ///
     /// # Errors
     /// When the moment is not finite.

@@ -505,8 +505,8 @@ fn at_least(count: usize, mut conditions: Vec<Condition>) -> Condition {
     Condition::AtLeast { count, conditions }
 }
 
-/// Number of `num` conditions that must hold, as Elasticsearch counts: what is negative may fail, and
-/// percentages are rounded down.
+/// Number of `num` conditions that must hold, as Elasticsearch counts: what is negative may fail,
+/// and percentages are rounded down.
 fn minimum(value: &Value, num: usize, path: &str) -> Result<usize, Kind> {
     let wrong = || unexpected(path, value, MIN_MATCH);
     let of_text = |text: &str| match text.strip_suffix('%') {

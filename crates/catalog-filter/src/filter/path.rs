@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// The field of a text that is the text itself, as Elasticsearch names it in its usual mapping: `title.keyword`.
+/// The field of a text that is the text itself, as Elasticsearch names it in its usual mapping:
+/// `title.keyword`.
 pub(crate) const WHOLE_TEXT: &str = "keyword";
 
 /// The column that a name begins with, the longest there is, and the fields within its values.

@@ -1,8 +1,8 @@
 //! From a filter to the ranks that match it.
 //!
-//! Every value in the filter is looked up in the dictionary of its column once, which gives a set of
-//! codes. Then the codes are gone through, 2^15 ranks at a time, all conditions for one chunk of ranks
-//! before the next.
+//! Every value in the filter is looked up in the dictionary of its column once, which gives a set
+//! of codes. Then the codes are gone through, 2^15 ranks at a time, all conditions for one chunk of
+//! ranks before the next.
 
 mod code_set;
 mod compile;
@@ -24,8 +24,8 @@ impl Columns {
     ///
     /// Cost: reads the codes of the columns that the filter names, in parallel, 2 to 4 bytes a
     /// nanosecond and thread; for a column of lists of text also the dictionary. Where a chunk of
-    /// ranks has no match left, the remaining columns are not read. The result does not depend on the
-    /// number of threads.
+    /// ranks has no match left, the remaining columns are not read. The result does not depend on
+    /// the number of threads.
     ///
     /// # Errors
     /// When the filter names an attribute that is not there, or asks of one what its kind cannot

@@ -18,8 +18,8 @@ pub(super) struct WithinJson {
 
 /// Asks a column of JSON what its values hold at a path of fields.
 ///
-/// Cost: the first condition on a path parses all distinct values, those after it compare what was found. `nested` parses
-/// them each time.
+/// Cost: the first condition on a path parses all distinct values, those after it compare what was
+/// found. `nested` parses them each time.
 pub(super) fn within_json(
     column: &Column,
     texts: &Texts,

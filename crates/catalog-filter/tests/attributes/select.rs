@@ -129,8 +129,8 @@ fn within_object(filter: &Value) -> Value {
     }
 }
 
-/// True of filters that ask for what an object keeps otherwise than a column does: points in time, and
-/// values of several kinds.
+/// True of filters that ask for what an object keeps otherwise than a column does: points in time,
+/// and values of several kinds.
 fn is_of_columns(filter: &Value) -> bool {
     let text = filter.to_string();
     !["since", "mixed", "object"].iter().any(|name| text.contains(&format!("\"{name}\"")))

@@ -259,7 +259,8 @@ fn num_flips() -> u64 {
     std::env::var("PALMETTE_FLIPS").map_or(400, |given| given.parse().expect("a number"))
 }
 
-/// A live catalog in which every kind of file is: segments with and without tombstones, departed items, a kept generation, a log.
+/// A live catalog in which every kind of file is: segments with and without tombstones, departed
+/// items, a kept generation, a log.
 fn made_of_all_files(dir: &Path) -> Model {
     let (_, mut model) = made(dir);
     let live = LiveCatalog::open_with(dir, options()).expect("closed");
@@ -274,8 +275,8 @@ fn made_of_all_files(dir: &Path) -> Model {
     model
 }
 
-/// Single flipped bits: whatever file has one, a reader has the same items or an error that names the file, and a writer that opens it
-/// writes no other items into new files.
+/// Single flipped bits: whatever file has one, a reader has the same items or an error that names
+/// the file, and a writer that opens it writes no other items into new files.
 #[test]
 fn a_flipped_bit_changes_no_answer_and_is_not_laundered() {
     let dir = tempfile::tempdir().expect("a folder");

@@ -84,7 +84,8 @@ fn a_full_disk_refuses_changes_and_a_free_one_takes_them_again() {
     check(&again.snapshot(), &model, None, u64::from(n));
 }
 
-/// Files that a killed process was writing are removed by the next that writes, and by no reader; files of others stay.
+/// Files that a killed process was writing are removed by the next that writes, and by no reader;
+/// files of others stay.
 #[test]
 fn temporary_files_go_at_the_next_start() {
     let dir = tempfile::tempdir().expect("a folder");

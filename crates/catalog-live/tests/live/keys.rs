@@ -39,7 +39,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// The definition: a map from keys to what their first batch did, which nothing but a new key changes.
+    /// The definition: a map from keys to what their first batch did, which nothing but a new key
+    /// changes.
     #[test]
     fn a_key_means_its_first_batch_whatever_comes_after(operations in operations()) {
         let dir = tempfile::tempdir().expect("a folder");

@@ -1,7 +1,7 @@
 //! Killing the process that writes, at any moment, again and again: what was acknowledged is there.
 //!
-//! This binary runs itself as the process to be killed. The same directory goes on from round to round.
-//! `PALMETTE_KILLS` sets the number of rounds, 20 without it.
+//! This binary runs itself as the process to be killed. The same directory goes on from round to
+//! round. `PALMETTE_KILLS` sets the number of rounds, 20 without it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -35,13 +35,14 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// What makes a generation: every 50th goes back to the generation that was kept last, all others are
-/// batches.
+/// What makes a generation: every 50th goes back to the generation that was kept last, all others
+/// are batches.
 fn is_rollback(generation: u64) -> bool {
     generation.is_multiple_of(50)
 }
 
-/// The generation that is kept when `generation` is rolled back: the last that is 20 after a rollback.
+/// The generation that is kept when `generation` is rolled back: the last that is 20 after a
+/// rollback.
 fn kept_before(generation: u64) -> u64 {
     generation - 30
 }
@@ -71,7 +72,8 @@ fn key(generation: u64) -> BatchKey {
     BatchKey { name: format!("batch {generation}"), fingerprint: [generation as u8; 32] }
 }
 
-/// In the process to be killed: applies generation after generation and says so, until it is killed.
+/// In the process to be killed: applies generation after generation and says so, until it is
+/// killed.
 #[test]
 fn child() {
     let Some(dir) = std::env::var_os(CHILD_DIR) else { return };

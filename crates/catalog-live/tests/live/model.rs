@@ -193,7 +193,8 @@ fn run(initial: Vec<Item>, operations: Vec<Operation>, filter: &Filter, options:
             kept.iter().map(|(g, m)| (*g, m.items.len() as u64)).collect::<Vec<_>>()
         );
         check(&snapshot, &model, Some(filter), seed as u64);
-        // A reader that looks now and then, and one that has just begun, see what the writer's process does.
+        // A reader that looks now and then, and one that has just begun, see what the writer's
+        // process does.
         if seed % 3 > 0 {
             assert_eq!(reader.refresh().expect("sound files"), generation);
             check(&reader.snapshot(), &model, Some(filter), seed as u64);

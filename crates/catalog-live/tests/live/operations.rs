@@ -42,7 +42,8 @@ fn named(fields: impl IntoIterator<Item = (&'static str, Value)>) -> Map<String,
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Random filters over the attributes and the fields within them: names that no item has and values of other kinds too.
+/// Random filters over the attributes and the fields within them: names that no item has and values
+/// of other kinds too.
 pub(crate) fn filters() -> impl Strategy<Value = Filter> {
     let name = prop::sample::select(vec![
         "colour",

@@ -1,5 +1,5 @@
-//! Replicas that apply the entries of one log against the definition: whatever their segments, restarts and bases, they have the
-//! same items, and the same bytes.
+//! Replicas that apply the entries of one log against the definition: whatever their segments,
+//! restarts and bases, they have the same items, and the same bytes.
 
 use std::path::{Path, PathBuf};
 
@@ -270,7 +270,8 @@ fn a_batch_with_a_key_is_applied_once_however_it_comes() {
     apply(&live, &proposal);
     let Proposed::Repeated(applied) = propose(&mut live.proposal()) else { panic!("it came") };
     assert_eq!(applied.generation, 1);
-    // The same entry again, as a log has it whose writers did not look: nothing is applied, and generations go on.
+    // The same entry again, as a log has it whose writers did not look: nothing is applied, and
+    // generations go on.
     let again: &[u8] = &proposal.entries()[0];
     let done = live.apply_entries(2, &[again]).unwrap();
     assert!(matches!(&done[..], [EntryDone::Batch(done)] if done.is_repeated));

@@ -111,8 +111,8 @@ fn tables() -> Arc<CodeTokens> {
     Arc::new(CodeTokens::new(levels, NUM_TOKENS).expect("in range"))
 }
 
-/// Whether a snapshot holds exactly the model's items: each one by its id, all masks, all orders, and the
-/// results of a search, with and without a filter.
+/// Whether a snapshot holds exactly the model's items: each one by its id, all masks, all orders,
+/// and the results of a search, with and without a filter.
 #[track_caller]
 pub(crate) fn check(snapshot: &Arc<Snapshot>, model: &Model, filter: Option<&Filter>, seed: u64) {
     let mut found: Vec<Item> = snapshot.items().map(|at| snapshot.item(at)).collect();

@@ -16,7 +16,8 @@ use crate::same::{Model, check, item};
 /// The contents of each generation, known before it is seen.
 type Models = Mutex<HashMap<u64, Model>>;
 
-/// Applies batches while threads read by what `open` gives them; each snapshot equals the model of its generation.
+/// Applies batches while threads read by what `open` gives them; each snapshot equals the model of
+/// its generation.
 fn read_while_writing(
     num_batches: u64,
     open: impl Fn(&Arc<LiveCatalog>, &Path) -> Box<dyn Fn() -> Arc<Snapshot>> + Sync,

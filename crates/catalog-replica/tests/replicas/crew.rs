@@ -77,8 +77,8 @@ impl Crew {
 
     /// Opens the replica of a name.
     ///
-    /// A lock that was just let go may be held for a moment yet: by a process that another test of this binary starts, between its
-    /// fork and the program that it becomes.
+    /// A lock that was just let go may be held for a moment yet: by a process that another test of
+    /// this binary starts, between its fork and the program that it becomes.
     pub(crate) fn open(&self, name: &str) -> Replica {
         for _ in 0..500 {
             match self.try_open(name) {

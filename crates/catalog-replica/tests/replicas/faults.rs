@@ -1,4 +1,5 @@
-//! Faults that must stop a replica: it says which entry, serves what it had, and goes on when that is put right.
+//! Faults that must stop a replica: it says which entry, serves what it had, and goes on when that
+//! is put right.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,8 @@
-//! Replicas as processes that write, killed at any moment: what was acknowledged is in the log, once.
+//! Replicas as processes that write, killed at any moment: what was acknowledged is in the log,
+//! once.
 //!
-//! This binary runs itself as the processes to be killed. `PALMETTE_KILLS` sets the number of kills, `PALMETTE_TEST_LOG` the log.
+//! This binary runs itself as the processes to be killed. `PALMETTE_KILLS` sets the number of
+//! kills, `PALMETTE_TEST_LOG` the log.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -34,7 +36,8 @@ fn change(name: &str, number: u64) -> Change {
     batch(&key, vec![update(&key, number), update("shared", number), gone])
 }
 
-/// In the process to be killed: repeats the batch that is told to be the first, and goes on from there.
+/// In the process to be killed: repeats the batch that is told to be the first, and goes on from
+/// there.
 pub(crate) fn child() {
     let Ok(told) = std::env::var(CHILD) else { return };
     let told: Vec<&str> = told.split('\n').collect();

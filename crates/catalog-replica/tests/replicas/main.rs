@@ -1,5 +1,5 @@
-//! Replicas in threads of one process, over logs in memory and in a directory: races, lost answers, restarts, trimming, and what must
-//! stop a replica.
+//! Replicas in threads of one process, over logs in memory and in a directory: races, lost answers,
+//! restarts, trimming, and what must stop a replica.
 
 mod crew;
 mod faults;

@@ -7,8 +7,8 @@ use palmette_catalog_replica::{Change, ChangeError, DirectoryLog, MemoryLog, Sha
 
 use crate::crew::{Crew, batch, check_same, update};
 
-/// Three replicas, two writers at each, one replica that is closed and opened again all the time, or loses its directory: in the end
-/// all have the same, and every batch is there once.
+/// Three replicas, two writers at each, one replica that is closed and opened again all the time,
+/// or loses its directory: in the end all have the same, and every batch is there once.
 fn race(store: Arc<dyn SharedLog>, batches: u64) {
     let crew = Crew::new(store);
     let (first, second) = (crew.open("first"), crew.open("second"));

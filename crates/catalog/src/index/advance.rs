@@ -12,16 +12,16 @@ use super::{CatalogState, Index, ItemSet};
 
 /// Beams that commit at a time.
 ///
-/// PERF: a commit asks for up to six lines a beam. The third code of `palmette-catalog-live`'s bench `segments`, on an AMD EPYC (Zen 4), took 31
-/// us with 32 and 27 with 16 and with 10.
+/// PERF: a commit asks for up to six lines a beam. The third code of `palmette-catalog-live`'s
+/// bench `segments`, on an AMD EPYC (Zen 4), took 31 us with 32 and 27 with 16 and with 10.
 const COMMIT_WINDOW: usize = 16;
 const _: () = assert!(COMMIT_WINDOW <= WINDOW, "lines are asked for in windows of a step");
 
 impl Index {
-    /// Moves each state over a code: `states[i]`, of level `l`, over
-    /// `code_of(i, l)`. Where no item continues so, or with
-    /// `items` none of that set, it becomes [`CatalogState::DEAD`]. The states are as in
-    /// [`fill_masks`](Self::fill_masks); a code over [`MAX_CODE`](super::MAX_CODE) is one that no item has.
+    /// Moves each state over a code: `states[i]`, of level `l`, over `code_of(i, l)`. Where no item
+    /// continues so, or with `items` none of that set, it becomes [`CatalogState::DEAD`]. The
+    /// states are as in [`fill_masks`](Self::fill_masks); a code over [`MAX_CODE`](super::MAX_CODE)
+    /// is one that no item has.
     ///
     /// Cost: as [`child`](Self::child) for each, but beams wait for memory together. No allocation.
     pub fn advance(
@@ -47,7 +47,8 @@ impl Index {
         let mut place = 0;
         for run in states.chunk_by_mut(|a, b| a.level == b.level) {
             let level = run[0].level();
-            // Where most items are in, a child's ranks are asked whether any is: masks after it read them too.
+            // Where most items are in, a child's ranks are asked whether any is: masks after it
+            // read them too.
             let asked_after = items.filter(|items| {
                 let is_by_masks = |sparse| self.is_numbered_by_masks(sparse, level);
                 items.len() > self.num_items / 2
@@ -69,8 +70,8 @@ impl Index {
                     None => self.advance_dense(states, &codes, items),
                 }
             }
-            // PERF: after all windows, when what was asked for has arrived: 0.3 us of the third code of 15 in `palmette-catalog-live`'s bench
-            // `segments`, on an AMD EPYC (Zen 5).
+            // PERF: after all windows, when what was asked for has arrived: 0.3 us of the third
+            // code of 15 in `palmette-catalog-live`'s bench `segments`, on an AMD EPYC (Zen 5).
             if let Some(items) = asked_after {
                 for state in run {
                     if !items.ranks().any_in(state.ranks()) {
@@ -120,9 +121,9 @@ impl Index {
     /// Advances as [`advance_sparse`](Self::advance_sparse) does, by masks instead of codes. As
     /// many children come before the one over a code as the mask of the prefix has bits before it.
     ///
-    /// PERF: it reads a line of the mask rather than up to three of codes, and searches nothing. With it and the
-    /// instructions, the step over the third code of `palmette-catalog-live`'s bench `updates` (180 children a beam, 20
-    /// million items) went from 27.5 to 16.8 us.
+    /// PERF: it reads a line of the mask rather than up to three of codes, and searches nothing.
+    /// With it and the instructions, the step over the third code of `palmette-catalog-live`'s
+    /// bench `updates` (180 children a beam, 20 million items) went from 27.5 to 16.8 us.
     ///
     /// What `asked_after` will be asked afterwards is only asked for.
     #[inline(always)]
@@ -184,8 +185,8 @@ impl Index {
                 prefetch(self.kept_mask(state, items).unwrap_or_default(), code as usize / 32);
             }
         }
-        // Where there is a mask it says which children there are, and under a set are in; it has mostly been
-        // read for the step before. In a small index it refuses nearly all.
+        // Where there is a mask it says which children there are, and under a set are in; it has
+        // mostly been read for the step before. In a small index it refuses nearly all.
         let mut parents = [CatalogState::DEAD; COMMIT_WINDOW];
         let mut origins = [0; COMMIT_WINDOW];
         let mut num_parents = 0;

@@ -13,8 +13,8 @@ pub struct IndexOptions {
     /// Number of first levels to keep as masks and a table. Without it, as many as `dense_bytes`
     /// are enough for.
     pub dense_levels: Option<usize>,
-    /// Bytes of the masks and the table, and again of the masks of one level more; without it, a byte an item,
-    /// or 4 KiB.
+    /// Bytes of the masks and the table, and again of the masks of one level more; without it, a
+    /// byte an item, or 4 KiB.
     pub dense_bytes: Option<u64>,
     /// Size of each level's codebook, at least the largest code and 1; without it, as used.
     pub codes_per_level: Option<Vec<u32>>,

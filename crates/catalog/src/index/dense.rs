@@ -12,12 +12,12 @@ use super::rows::SortedRows;
 /// The first `d` levels of an index, by key: a prefix's codes as one mixed-radix number.
 ///
 /// One table holds the rank at which each possible prefix of `d` codes begins, so the range of any
-/// shorter prefix is two reads too. For each of the levels a bit mask per prefix says which codes may
-/// follow; often one level more has such masks, which take a twentieth of what its table would. No
-/// semantic ID has fewer than `d` codes.
+/// shorter prefix is two reads too. For each of the levels a bit mask per prefix says which codes
+/// may follow; often one level more has such masks, which take a twentieth of what its table would.
+/// No semantic ID has fewer than `d` codes.
 ///
-/// Source: STATIC, arXiv 2602.22647, §4.2, "dense mask". We differ: the table holds ranks, in as few
-/// bits as they need, and serves all dense levels.
+/// Source: STATIC, arXiv 2602.22647, §4.2, "dense mask". We differ: the table holds ranks, in as
+/// few bits as they need, and serves all dense levels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dense {
     /// Codebook size of each level with masks.
@@ -198,7 +198,8 @@ impl Dense {
     pub(crate) fn key_of(&self, rank: u64, num_codes: usize) -> u64 {
         let (starts, stride) = (self.starts.reader(), self.stride(num_codes));
         let num_keys = self.num_keys(num_codes);
-        // The last key that begins at or before the rank; keys without items begin where the next does.
+        // The last key that begins at or before the rank; keys without items begin where the next
+        // does.
         let key = partition_point(0..num_keys, |key| starts.get((key + 1) * stride) <= rank);
         key.min(num_keys.saturating_sub(1))
     }

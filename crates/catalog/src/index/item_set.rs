@@ -7,12 +7,12 @@ use super::prefix_sets::PrefixSets;
 use super::shared_masks::SharedMasks;
 use super::{CatalogState, Index};
 
-/// Some of an index's items: a set of ranks, the masks of the first levels under it, and below them, where
-/// prefixes still have many items each, the prefixes that are left.
+/// Some of an index's items: a set of ranks, the masks of the first levels under it, and below
+/// them, where prefixes still have many items each, the prefixes that are left.
 ///
 /// With it a step stays exact: a code may follow if and only if some item of the set continues with
-/// it. Memory: a bit an item where the set has any, the masks, and a bit for each prefix of the levels that
-/// have an eighth as many as there are items, or fewer.
+/// it. Memory: a bit an item where the set has any, the masks, and a bit for each prefix of the
+/// levels that have an eighth as many as there are items, or fewer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemSet {
     ranks: RankSet,
@@ -24,8 +24,8 @@ pub struct ItemSet {
 impl Index {
     /// Prepares a set of ranks for steps.
     ///
-    /// Cost: a pass over the dense levels' table or over the set, whichever is less, and over the prefixes
-    /// below them that have many items each.
+    /// Cost: a pass over the dense levels' table or over the set, whichever is less, and over the
+    /// prefixes below them that have many items each.
     ///
     /// # Panics
     /// When the set is over another number of items.
@@ -78,8 +78,8 @@ impl Index {
         ItemSet { ranks, masks: masks.collect(), prefixes }
     }
 
-    /// Fills the mask rows of `level` from those of the level below: a code may follow where anything
-    /// may follow it.
+    /// Fills the mask rows of `level` from those of the level below: a code may follow where
+    /// anything may follow it.
     fn fold_masks(&self, masks: &mut [Vec<u32>], level: usize) {
         let (above, below) = masks.split_at_mut(level + 1);
         let size = u64::from(self.dense.size(level));
@@ -159,8 +159,8 @@ impl ItemSet {
         true
     }
 
-    /// Takes out the prefixes longer than `prefix` that only the item `rank` had. Returns whether an item
-    /// that is in has one of them that `rank` has too.
+    /// Takes out the prefixes longer than `prefix` that only the item `rank` had. Returns whether
+    /// an item that is in has one of them that `rank` has too.
     fn forget(&mut self, index: &Index, prefix: &CatalogState, rank: u64) -> bool {
         let (level, num_dense) = (prefix.level(), index.dense.num_levels());
         if level >= self.masks.len().max(num_dense + self.prefixes.num_levels()) {

@@ -10,20 +10,22 @@ use super::{CatalogState, Index, ItemSet};
 
 /// Mask rows that remember which words they set, so that only those are cleared.
 ///
-/// With a large vocabulary and few codes allowed, clearing whole rows is most of a step: 140 rows of 32,768 bits
-/// are 573 KB. These cost what is allowed, not what there is. A row of which more than a sixteenth is to be set is
-/// cleared whole, and so are rows of fewer than 256 words; plain rows are as good there.
+/// With a large vocabulary and few codes allowed, clearing whole rows is most of a step: 140 rows
+/// of 32,768 bits are 573 KB. These cost what is allowed, not what there is. A row of which more
+/// than a sixteenth is to be set is cleared whole, and so are rows of fewer than 256 words; plain
+/// rows are as good there.
 ///
-/// Memory: the rows, and a sixteenth of it and 33 bytes a row for what they remember. Made once and reused, one
-/// for each thread; filling allocates only when there are more rows than ever before.
+/// Memory: the rows, and a sixteenth of it and 33 bytes a row for what they remember. Made once and
+/// reused, one for each thread; filling allocates only when there are more rows than ever before.
 ///
-/// PERF: what all rows remember is one list. With a list a row, each in a cache line of its own, 140 rows of 32,768
-/// bits, cold, took 17 to 22 us where they take 11 to 14.
+/// PERF: what all rows remember is one list. With a list a row, each in a cache line of its own,
+/// 140 rows of 32,768 bits, cold, took 17 to 22 us where they take 11 to 14.
 #[derive(Clone, Debug)]
 pub struct MaskRows {
     words_per_row: usize,
     num_rows: usize,
-    /// All rows that there ever were, one after another; those past `num_rows` are 0, or remembered as set.
+    /// All rows that there ever were, one after another; those past `num_rows` are 0, or remembered
+    /// as set.
     masks: Vec<u32>,
     /// Places of `masks` that may be set, beside those of `whole` rows: the first `num_set`.
     set: Vec<u32>,
@@ -37,8 +39,8 @@ const SPARE_PLACES: usize = 8;
 
 /// Words of a row that are remembered singly.
 ///
-/// PERF: none of a narrow row, which is cleared sooner than it is remembered: 140 rows of 64 words, cold, took 12.8 us
-/// with it and 10.2 without.
+/// PERF: none of a narrow row, which is cleared sooner than it is remembered: 140 rows of 64 words,
+/// cold, took 12.8 us with it and 10.2 without.
 fn max_single(words_per_row: usize) -> usize {
     const NARROW_WORDS: usize = 256;
     if words_per_row < NARROW_WORDS { 0 } else { words_per_row / 16 }
@@ -153,8 +155,8 @@ impl Index {
     /// Fills masks as [`fill_masks`](Self::fill_masks) does, into rows that remember what they
     /// hold. One row a state.
     ///
-    /// Cost: below the dense levels, what is allowed now and what was allowed by the rows' last filling, rather
-    /// than the rows' words. No allocation, but for more rows than ever before.
+    /// Cost: below the dense levels, what is allowed now and what was allowed by the rows' last
+    /// filling, rather than the rows' words. No allocation, but for more rows than ever before.
     pub fn fill_mask_rows(
         &self,
         states: &[CatalogState],

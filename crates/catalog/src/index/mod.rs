@@ -1,14 +1,42 @@
 //! The index: which codes may follow a prefix, and the ranks of the items that have it.
 //!
-//! Items are sorted by semantic ID; an item is then its rank, a prefix is a range of ranks, and that
-//! range is the whole state of a beam ([`CatalogState`]). For each level there is a set of the ranks
-//! at which a new prefix begins (`sparse.rs`) and a packed array with the code of each distinct
-//! prefix; there are no pointers. The first levels, where nearly every code may follow, are kept as
-//! bit masks and a table of ranks instead (`dense.rs`).
+//! Items are sorted by semantic ID; an item is then its rank, a prefix is a range of ranks, and
+//! that range is the whole state of a beam ([`CatalogState`]). For each level there is a set of the
+//! ranks at which a new prefix begins (`sparse.rs`) and a packed array with the code of each
+//! distinct prefix; there are no pointers. The first levels, where nearly every code may follow,
+//! are kept as bit masks and a table of ranks instead (`dense.rs`).
 //!
 //! [`CodeRows`] takes semantic IDs in any order; [`Index::build`] sorts and indexes them. A decoder
 //! asks for many beams at once, [`Index::fill_masks`] (`step.rs`) or [`Index::successors`]
 //! (`successors.rs`), or walks by itself (`walk.rs`).
+//!
+//! # Forms of a level
+//! Items are sorted by semantic ID; an item is its rank, a prefix the range of ranks that have it,
+//! and that range is the whole state of a beam. No pointers are stored. A level is kept in one of
+//! these forms, whichever is small:
+//!
+//! - **dense**, the first levels: a bit mask of the codes that may follow each possible prefix, and
+//!   one table with the rank at which each begins. One level more often has masks only.
+//! - **by rank**, the deep levels of a large catalog, where nearly every item has a prefix of its
+//!   own: one packed code an item. A prefix's codes lie at its range, so nothing is looked up;
+//!   children begin where the code changes.
+//! - **by prefix**: one packed code a distinct prefix, and the ranks at which prefixes begin, as a
+//!   list where they are few or as a bitvector with counts in the same cache lines. An item whose
+//!   ID ends within a range (IDs may have different lengths) comes first in it and begins no
+//!   prefix.
+//!
+//! A step takes all beams of a level together: it asks for every beam's cache lines, or reads a
+//! word of each, before it looks at any, because a step over a large catalog is as long as the
+//! waiting for memory. Each kind of level has a function of its own, as small as it can be: between
+//! a model's passes the step's code is not in a cache either. Committing beams works the same way.
+//! Under a set of items a code may follow if and only if some item of the set is in its range. What
+//! answers that is made once for the set: dense masks, and at levels below them whose prefixes have
+//! eight items and more on average a bit a prefix, next to its siblings' bits; at deeper levels the
+//! ranks' bits are read, and none where a prefix has a single item. Source: STATIC (arXiv
+//! 2602.22647) §4.2, which stores child pointers, 12 bytes a prefix, and knows no sets.
+//!
+//! Building packs each ID into a number as it arrives and sorts the numbers; a file is the arrays
+//! as they lie in memory, with a table of checksums, mapped and used where it lies.
 
 mod advance;
 mod build;
@@ -91,8 +119,8 @@ pub struct LevelShape {
     pub form: &'static str,
     /// True if a mask is kept for each possible prefix.
     pub masked: bool,
-    /// Bytes of the level, its masks included; the table that dense levels share counts with the last of
-    /// them.
+    /// Bytes of the level, its masks included; the table that dense levels share counts with the
+    /// last of them.
     pub bytes: usize,
 }
 
@@ -170,7 +198,8 @@ impl Index {
         }
     }
 
-    /// Visits every code that a level uses, some of them several times. Cost: a pass over the level's codes.
+    /// Visits every code that a level uses, some of them several times. Cost: a pass over the
+    /// level's codes.
     ///
     /// # Panics
     /// When `level` is not below `num_levels`.

@@ -16,7 +16,8 @@ const MAX_BITS: u32 = 57;
 /// past the end gives 0, so that a damaged file cannot do worse than a wrong number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PackedInts {
-    /// The numbers from the lowest bit up, and a spare word, so that every read may take eight bytes.
+    /// The numbers from the lowest bit up, and a spare word, so that every read may take eight
+    /// bytes.
     words: Array<u64>,
     bits: u32,
     len: u64,
@@ -125,12 +126,12 @@ impl PackedReader<'_> {
         }
     }
 
-    /// Visits the numbers at `range` that there are, and some after them with `false`; where numbers have
-    /// no bits, a single one.
+    /// Visits the numbers at `range` that there are, and some after them with `false`; where
+    /// numbers have no bits, a single one.
     ///
-    /// PERF: as many numbers as a read holds are visited without asking whether they belong, since how
-    /// many do is not predictable. With five codes a beam, a step of 140 beams went from 3.6 to 2.8 us,
-    /// hot.
+    /// PERF: as many numbers as a read holds are visited without asking whether they belong, since
+    /// how many do is not predictable. With five codes a beam, a step of 140 beams went from 3.6 to
+    /// 2.8 us, hot.
     #[inline(always)]
     pub(crate) fn for_each_or_more(&self, range: Range<u64>, mut visit: impl FnMut(u64, bool)) {
         let (mut index, mut word) = (range.start, self.read(range.start));
@@ -181,8 +182,8 @@ impl PackedReader<'_> {
         }
     }
 
-    /// Sets the bit `first_bit` and so many more as a number says of `row`, for each of the numbers at `range`;
-    /// what is past the row is left out.
+    /// Sets the bit `first_bit` and so many more as a number says of `row`, for each of the numbers
+    /// at `range`; what is past the row is left out.
     #[inline(always)]
     pub(crate) fn set_bits(&self, range: Range<u64>, first_bit: u32, row: &mut [u32]) {
         self.for_each_or_more(range, |number, valid| {
@@ -193,10 +194,11 @@ impl PackedReader<'_> {
         });
     }
 
-    /// [`set_bits`](Self::set_bits) in a row that has a bit for each number there can be, of numbers that have `BITS` bits.
+    /// [`set_bits`](Self::set_bits) in a row that has a bit for each number there can be, of
+    /// numbers that have `BITS` bits.
     ///
-    /// PERF: no number is past the row, and shifts are by constants: 140 rows of 5.8 codes of 11 bits take 2.5 us hot rather
-    /// than 3.0, and 0.5 us less cold.
+    /// PERF: no number is past the row, and shifts are by constants: 140 rows of 5.8 codes of 11
+    /// bits take 2.5 us hot rather than 3.0, and 0.5 us less cold.
     #[inline(always)]
     pub(crate) fn set_all_bits<const BITS: u32, const WORDS: usize>(
         &self,
@@ -234,8 +236,8 @@ impl PackedReader<'_> {
 
     /// The first of the ascending numbers at `range` that equals `value`.
     ///
-    /// PERF: as many as a read holds are all compared with it; how many there are is not predictable, and in a
-    /// small index hardly ever is it one of them.
+    /// PERF: as many as a read holds are all compared with it; how many there are is not
+    /// predictable, and in a small index hardly ever is it one of them.
     #[inline(always)]
     pub(crate) fn find_sorted(&self, range: Range<u64>, value: u64) -> Option<u64> {
         const AT_ONCE: u64 = 5;
@@ -254,7 +256,8 @@ impl PackedReader<'_> {
 
     /// Looks for a value among the numbers at a range; `true` for ranges of many reads.
     ///
-    /// PERF: all numbers of a read are compared at once: one that equals the value becomes 0, and taking one from it borrows.
+    /// PERF: all numbers of a read are compared at once: one that equals the value becomes 0, and
+    /// taking one from it borrows.
     #[inline(always)]
     pub(crate) fn may_hold(&self) -> impl Fn(Range<u64>, u64) -> bool {
         const MAX_READS: u64 = 4;

@@ -1,7 +1,8 @@
 //! Many beams at once, each of which has a position in several indexes.
 //!
-//! Such a beam has a part for each index in which some item has its prefix. In a small index few have one after a code
-//! or two, and nearly none of those that do continues; those that do not are found out before anything else is read.
+//! Such a beam has a part for each index in which some item has its prefix. In a small index few
+//! have one after a code or two, and nearly none of those that do continues; those that do not are
+//! found out before anything else is read.
 
 use std::hint::black_box;
 
@@ -13,8 +14,9 @@ use super::sparse::SparseLevel;
 use super::step::{MaskTarget, WINDOW, add_bits, read_masks};
 use super::{CatalogState, Index, ItemSet};
 
-/// Bytes of a level's masks, or of the table of ranks, that are in a near cache as soon as they have been read a few
-/// times. Those are not asked for before they are read: that takes longer than reading them does.
+/// Bytes of a level's masks, or of the table of ranks, that are in a near cache as soon as they
+/// have been read a few times. Those are not asked for before they are read: that takes longer than
+/// reading them does.
 const NEAR_BYTES: usize = 1 << 16;
 
 /// Number of possible codes to one that is there, from which on masks are thin.
@@ -30,9 +32,11 @@ pub struct PartScratch {
 }
 
 impl PartScratch {
-    /// Takes all parts out, and puts those together that have the code they are moved over, or may have it.
+    /// Takes all parts out, and puts those together that have the code they are moved over, or may
+    /// have it.
     ///
-    /// PERF: whether one has it is not predictable, so each is written and only then kept or written over.
+    /// PERF: whether one has it is not predictable, so each is written and only then kept or
+    /// written over.
     #[inline(always)]
     fn take(
         &mut self,
@@ -59,7 +63,8 @@ impl PartScratch {
 }
 
 impl Index {
-    /// Moves each part, of level `level` and not dead, over its code, as [`advance`](Self::advance).
+    /// Moves each part, of level `level` and not dead, over its code, as
+    /// [`advance`](Self::advance).
     ///
     /// # Panics
     /// When there is not a code for each part.
@@ -84,11 +89,12 @@ impl Index {
         );
     }
 
-    /// Asks for what [`advance_parts`](Self::advance_parts) reads first of a part, so that it arrives while parts in other indexes are
-    /// moved. Nothing where that is in a near cache anyway.
+    /// Asks for what [`advance_parts`](Self::advance_parts) reads first of a part, so that it
+    /// arrives while parts in other indexes are moved. Nothing where that is in a near cache
+    /// anyway.
     ///
-    /// PERF: in `palmette-catalog-live`'s bench `segments`, on an AMD EPYC (Zen 5), the third code over five segments took 16.6 us without
-    /// this and takes 15.5.
+    /// PERF: in `palmette-catalog-live`'s bench `segments`, on an AMD EPYC (Zen 5), the third code
+    /// over five segments took 16.6 us without this and takes 15.5.
     pub fn prefetch_parts(&self, level: usize, parts: &[CatalogState], codes: &[u32]) {
         if self.has_near_masks(level) {
             return;
@@ -138,8 +144,8 @@ impl Index {
         self.prefetch_masks_of_parts(level + 1, parts, items);
     }
 
-    /// Asks for what [`add_masks_of_parts`](Self::add_masks_of_parts) reads first of a part, so that it arrives while parts in other
-    /// indexes are moved.
+    /// Asks for what [`add_masks_of_parts`](Self::add_masks_of_parts) reads first of a part, so
+    /// that it arrives while parts in other indexes are moved.
     #[inline(always)]
     fn prefetch_masks_of_parts(
         &self,
@@ -173,9 +179,10 @@ impl Index {
         }
     }
 
-    /// PERF: what is far is read of all parts before any is looked at, see [`READ_WINDOW`](super::step::READ_WINDOW). In
-    /// `palmette-catalog-live`'s bench `segments`, on an AMD EPYC (Zen 4), the third code took 4.6 us more for a segment of 266,000
-    /// items when masks were asked for, and takes 3.1 more.
+    /// PERF: what is far is read of all parts before any is looked at, see
+    /// [`READ_WINDOW`](super::step::READ_WINDOW). In `palmette-catalog-live`'s bench `segments`, on
+    /// an AMD EPYC (Zen 4), the third code took 4.6 us more for a segment of 266,000 items when
+    /// masks were asked for, and takes 3.1 more.
     #[inline(always)]
     fn advance_sparse_parts(
         &self,
@@ -195,7 +202,8 @@ impl Index {
                 let mask_of = self.dense.mask_reader(level);
                 scratch.take(parts, codes, |part, code| has_code(mask_of(part.key), code))
             }
-            // What is refused without a set is refused under it; the masks of a set lie in many pieces of memory.
+            // What is refused without a set is refused under it; the masks of a set lie in many
+            // pieces of memory.
             _ if self.has_thin_masks(level) => {
                 let mask_of = self.dense.mask_reader(level);
                 let words = parts.iter().zip(codes);
@@ -218,8 +226,8 @@ impl Index {
         }
     }
 
-    /// Adds to row `rows[i]` of the target the codes that may follow `parts[i]`, of level `level` and not dead; otherwise
-    /// as [`fill_masks`](Self::fill_masks).
+    /// Adds to row `rows[i]` of the target the codes that may follow `parts[i]`, of level `level`
+    /// and not dead; otherwise as [`fill_masks`](Self::fill_masks).
     ///
     /// # Panics
     /// When there is no such row, or not one for each part.

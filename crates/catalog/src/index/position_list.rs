@@ -81,8 +81,8 @@ impl PositionList {
         self.directory.reader().prefetch(position >> self.shift);
     }
 
-    /// Asks for what [`count_before`](Self::count_before) will read after what [`prefetch`](Self::prefetch)
-    /// asks for.
+    /// Asks for what [`count_before`](Self::count_before) will read after what
+    /// [`prefetch`](Self::prefetch) asks for.
     #[inline]
     pub(crate) fn prefetch_positions(&self, position: u64) {
         self.positions.reader().prefetch(self.directory.get(position >> self.shift));
@@ -132,9 +132,9 @@ fn shift(bound: u64, len: u64) -> u32 {
 
 /// The first of `range` for which `before` is false; it is true for those below.
 ///
-/// PERF: it takes the same steps whatever `before` says, since a processor cannot guess that. With it, and with
-/// all lines of the codes asked for, a commit of 140 beams with 180 children each went from 25.5 to 22.9 us
-/// (p99 54 to 33; `palmette-catalog-live`'s bench `updates`).
+/// PERF: it takes the same steps whatever `before` says, since a processor cannot guess that. With
+/// it, and with all lines of the codes asked for, a commit of 140 beams with 180 children each went
+/// from 25.5 to 22.9 us (p99 54 to 33; `palmette-catalog-live`'s bench `updates`).
 #[inline(always)]
 pub(crate) fn partition_point(range: Range<u64>, before: impl Fn(u64) -> bool) -> u64 {
     let Range { start, end } = range;

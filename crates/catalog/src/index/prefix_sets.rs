@@ -7,14 +7,15 @@ use palmette_catalog_filter::RankSet;
 use super::Index;
 use super::sparse::SparseLevel;
 
-/// Items a prefix of a wide level has at least, on average. Where it has fewer, a beam's children lie so
-/// close together that their ranks are in a cache line or two.
+/// Items a prefix of a wide level has at least, on average. Where it has fewer, a beam's children
+/// lie so close together that their ranks are in a cache line or two.
 const WIDE: u64 = 8;
 
 /// For each wide level, the set of its prefixes that some item of a set has, by their numbers.
 ///
-/// Prefixes are numbered as their codes are stored, so that a beam's children are neighbours here too: one
-/// cache line says of all of them what their ranks would say in a line each. Clones share their memory.
+/// Prefixes are numbered as their codes are stored, so that a beam's children are neighbours here
+/// too: one cache line says of all of them what their ranks would say in a line each. Clones share
+/// their memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PrefixSets(Vec<RankSet>);
 
@@ -49,8 +50,8 @@ impl PrefixSets {
         Self(levels.iter().zip(&found).map(set).collect())
     }
 
-    /// The prefixes of a sparse level, counted from the first of these, that are in; `None` where the
-    /// level is not wide.
+    /// The prefixes of a sparse level, counted from the first of these, that are in; `None` where
+    /// the level is not wide.
     #[inline]
     pub(super) fn of_level(&self, sparse_level: usize) -> Option<&RankSet> {
         self.0.get(sparse_level)
@@ -74,7 +75,8 @@ impl PrefixSets {
 }
 
 impl Index {
-    /// The first sparse levels, as long as they say where prefixes begin and those have many items each.
+    /// The first sparse levels, as long as they say where prefixes begin and those have many items
+    /// each.
     fn wide_levels(&self) -> &[SparseLevel] {
         let is_wide = |level: &&SparseLevel| {
             level.knows_starts() && level.num_prefixes().saturating_mul(WIDE) <= self.num_items

@@ -93,8 +93,8 @@ impl RankBits {
         self.before(block, words) + u64::from(ones)
     }
 
-    /// Position of the one numbered `index` from 0, which lies at or after `from` and before `to`; `to`
-    /// when it does not.
+    /// Position of the one numbered `index` from 0, which lies at or after `from` and before `to`;
+    /// `to` when it does not.
     #[inline(always)]
     pub(crate) fn select(&self, index: u64, from: u64, to: u64) -> u64 {
         let (first, last) = (from / BLOCK_BITS, to.div_ceil(BLOCK_BITS));
@@ -115,8 +115,8 @@ impl RankBits {
         to
     }
 
-    /// Position of the first one at or after `from`, which is the one numbered `index`; `to` when there
-    /// is none before it.
+    /// Position of the first one at or after `from`, which is the one numbered `index`; `to` when
+    /// there is none before it.
     #[inline(always)]
     pub(crate) fn next(&self, from: u64, to: u64, index: u64) -> u64 {
         if from >= to {
@@ -143,10 +143,11 @@ impl RankBits {
         }
     }
 
-    /// Position of the one that has as many `others` at `from` or after it before it, and of the one after
-    /// that; `to` for either that is not before it.
+    /// Position of the one that has as many `others` at `from` or after it before it, and of the
+    /// one after that; `to` for either that is not before it.
     ///
-    /// PERF: within a block nothing is guessed: all words are counted, and word and bit found by comparing.
+    /// PERF: within a block nothing is guessed: all words are counted, and word and bit found by
+    /// comparing.
     #[inline(always)]
     pub(crate) fn nth_after(&self, from: u64, others: u64, to: u64) -> Range<u64> {
         let first = from / BLOCK_BITS;

@@ -129,11 +129,11 @@ impl CodeRows {
         (self.layout, self.words) = (layout, words);
     }
 
-    /// Sorts the rows; those with the same ID keep their order. With `keep_order`, each remembers where
-    /// it was.
+    /// Sorts the rows; those with the same ID keep their order. With `keep_order`, each remembers
+    /// where it was.
     ///
-    /// Cost: one parallel sort, in place; where the bits that number the rows do not fit into the rows'
-    /// last words, a copy with one word more.
+    /// Cost: one parallel sort, in place; where the bits that number the rows do not fit into the
+    /// rows' last words, a copy with one word more.
     pub(crate) fn sorted(mut self, keep_order: bool) -> SortedRows {
         if keep_order {
             self.number();

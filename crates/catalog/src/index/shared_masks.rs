@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-/// The mask rows of one level, in pieces of 2 to 4 KiB, or a row, that clones share until one changes them.
+/// The mask rows of one level, in pieces of 2 to 4 KiB, or a row, that clones share until one
+/// changes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SharedMasks {
     words_per_row: usize,

@@ -13,8 +13,8 @@ use super::rank_bits::RankBits;
 use super::rows::SortedRows;
 use super::starts::{Starts, StartsMeta};
 
-/// Ranks whose bits are read one after another. Looking for the next member of a set reads a summary too,
-/// which lies in another cache line.
+/// Ranks whose bits are read one after another. Looking for the next member of a set reads a
+/// summary too, which lies in another cache line.
 const NARROW: u64 = 512;
 
 /// Ranks whose codes are all looked at, whether or not they are in.
@@ -27,9 +27,9 @@ pub(crate) struct SparseLevel {
     /// Start of each code's prefix; `None` where there is a code for each rank. A prefix then
     /// begins where its parent does or the code changes.
     ///
-    /// Deep levels of a large catalog have a prefix of its own for nearly every item, and repeating the
-    /// code for the others takes less than saying where prefixes begin; above all, a beam's codes are
-    /// then found without looking anything up.
+    /// Deep levels of a large catalog have a prefix of its own for nearly every item, and repeating
+    /// the code for the others takes less than saying where prefixes begin; above all, a beam's
+    /// codes are then found without looking anything up.
     starts: Option<Starts>,
     num_prefixes: u64,
 }
@@ -43,7 +43,8 @@ pub(crate) struct SparseMeta {
 }
 
 impl SparseLevel {
-    /// `shared` says how many codes each row has in common with the one before; codes are below `bound`.
+    /// `shared` says how many codes each row has in common with the one before; codes are below
+    /// `bound`.
     pub(crate) fn new(level: usize, bound: u32, sorted: &SortedRows, shared: &[u8]) -> Self {
         let num_items = sorted.len() as u64;
         let bits = bits_for(u64::from(bound.saturating_sub(1)));
@@ -156,7 +157,8 @@ impl SparseLevel {
         codes.prefetch(places.end.saturating_sub(1));
     }
 
-    /// Asks for what says where the codes of the prefix with this range are, or for the first of them.
+    /// Asks for what says where the codes of the prefix with this range are, or for the first of
+    /// them.
     #[inline]
     pub(crate) fn prefetch_codes_or_starts(&self, within: &Range<u64>) {
         match &self.starts {
@@ -181,12 +183,13 @@ impl SparseLevel {
         self.codes.reader()
     }
 
-    /// Visits the codes at `places`, those of the prefix with range `within`, that lead to one of `members` where
-    /// these are asked; some may be visited twice, and others with `false`.
+    /// Visits the codes at `places`, those of the prefix with range `within`, that lead to one of
+    /// `members` where these are asked; some may be visited twice, and others with `false`.
     ///
-    /// PERF: how many codes there are, how many of them are in, and whether there is one and nothing is asked, is not predictable at
-    /// a level that keeps a code for each rank: as many as a read holds are visited. Where nothing is asked, no line is
-    /// waited for. Of many ranks, few of which may be in, only those are looked at.
+    /// PERF: how many codes there are, how many of them are in, and whether there is one and
+    /// nothing is asked, is not predictable at a level that keeps a code for each rank: as many as
+    /// a read holds are visited. Where nothing is asked, no line is waited for. Of many ranks, few
+    /// of which may be in, only those are looked at.
     #[inline(always)]
     pub(crate) fn for_each_code_or_more(
         &self,
@@ -235,8 +238,8 @@ impl SparseLevel {
         if let Some(prefixes) = prefixes {
             return prefixes.for_each_in(places, |place| visit(codes.get(place)));
         }
-        // Where all items are in, as they mostly are in a set that few were taken out of, there is no
-        // need to find where each child begins.
+        // Where all items are in, as they mostly are in a set that few were taken out of, there is
+        // no need to find where each child begins.
         if ranks.all_in(within.clone()) {
             return codes.for_each(places, visit);
         }
@@ -286,8 +289,8 @@ impl SparseLevel {
         }
     }
 
-    /// Visits the children of the prefix with range `within`, whose first code is at `first`: code and
-    /// range of each.
+    /// Visits the children of the prefix with range `within`, whose first code is at `first`: code
+    /// and range of each.
     #[inline]
     pub(crate) fn for_each_child(
         &self,
@@ -331,8 +334,8 @@ impl SparseLevel {
         self.child_at(parent, self.places(parent), code).map(|(_, child)| child)
     }
 
-    /// The child over `code` of the prefix with range `parent`, whose codes are at `places`: its number, or
-    /// where the level does not number prefixes its first rank, and its range.
+    /// The child over `code` of the prefix with range `parent`, whose codes are at `places`: its
+    /// number, or where the level does not number prefixes its first rank, and its range.
     #[inline(always)]
     pub(crate) fn child_at(
         &self,
@@ -348,7 +351,8 @@ impl SparseLevel {
         })
     }
 
-    /// The range of the child that comes after as many others, at a level that knows where prefixes begin.
+    /// The range of the child that comes after as many others, at a level that knows where prefixes
+    /// begin.
     #[inline(always)]
     pub(crate) fn child_after(&self, parent: &Range<u64>, others: u64) -> Range<u64> {
         match &self.starts {

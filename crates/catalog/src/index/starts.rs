@@ -67,7 +67,8 @@ impl Starts {
         }
     }
 
-    /// The rank of start number `index`, which lies in `within`; the end of `within` if it does not.
+    /// The rank of start number `index`, which lies in `within`; the end of `within` if it does
+    /// not.
     #[inline(always)]
     pub(crate) fn nth(&self, index: u64, within: &Range<u64>) -> u64 {
         let rank = match self {
@@ -78,8 +79,8 @@ impl Starts {
         rank.clamp(within.start, within.end)
     }
 
-    /// The start that has as many `others` within the range before it, and the one after that; the end of
-    /// `within` for either that is not before it.
+    /// The start that has as many `others` within the range before it, and the one after that; the
+    /// end of `within` for either that is not before it.
     #[inline(always)]
     pub(crate) fn nth_after(&self, within: &Range<u64>, others: u64) -> Range<u64> {
         match self {

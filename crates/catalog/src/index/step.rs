@@ -2,11 +2,12 @@
 //!
 //! A beam's next codes lie in one or two cache lines, but nearly always in lines that no other beam
 //! has brought in, so a step costs as much as waiting for memory does. Beams are therefore taken in
-//! windows: first the lines that say where each beam's codes are are asked for, then the lines of the
-//! codes, and only then is anything looked at.
+//! windows: first the lines that say where each beam's codes are are asked for, then the lines of
+//! the codes, and only then is anything looked at.
 //!
-//! Between a model's passes the step's own code has left the caches too, and a step over a single beam is mostly waiting
-//! for it. So what a kind of level needs is a function of its own, and as little code as it can be.
+//! Between a model's passes the step's own code has left the caches too, and a step over a single
+//! beam is mostly waiting for it. So what a kind of level needs is a function of its own, and as
+//! little code as it can be.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -18,23 +19,25 @@ use super::packed_ints::PackedReader;
 use super::sparse::SparseLevel;
 use super::{CatalogState, Index, ItemSet};
 
-/// Beams looked after at a time. PERF: enough that the first line has arrived when the last was asked
-/// for. 140 beams over 20 million items, cold, take the same time with 16, 32 and 64 and 5% more with
-/// 160 (`palmette bench catalog`): the lines themselves are what takes time.
+/// Beams looked after at a time. PERF: enough that the first line has arrived when the last was
+/// asked for. 140 beams over 20 million items, cold, take the same time with 16, 32 and 64 and 5%
+/// more with 160 (`palmette bench catalog`): the lines themselves are what takes time.
 pub(super) const WINDOW: usize = 32;
 
-/// Beams of which a word of each line is read, rather than asked for, before any is looked at. Reads that depend on nothing
-/// wait for one another's lines no longer than for their own.
+/// Beams of which a word of each line is read, rather than asked for, before any is looked at.
+/// Reads that depend on nothing wait for one another's lines no longer than for their own.
 ///
-/// PERF: 140 beams over 20 million items, cold, on an AMD EPYC (Zen 4): rows of level 1, four lines each, are
-/// copied in 11 us so and in 18 where they are asked for in windows of 32. Not everywhere: with reads in place of all that is
-/// asked for, the third code of `palmette-catalog-live`'s bench `segments` took 47 us and not 31.
+/// PERF: 140 beams over 20 million items, cold, on an AMD EPYC (Zen 4): rows of level 1, four lines
+/// each, are copied in 11 us so and in 18 where they are asked for in windows of 32. Not
+/// everywhere: with reads in place of all that is asked for, the third code of
+/// `palmette-catalog-live`'s bench `segments` took 47 us and not 31.
 pub(super) const READ_WINDOW: usize = 160;
 
 /// Rows that are cleared at a time.
 ///
-/// PERF: 140 rows of 64 words are more than the nearest cache of a Zen 4 holds: setting codes in them took 2.4 us, hot, and 2.6
-/// where all had been cleared first, row by row as well (level 2 of 20 million items).
+/// PERF: 140 rows of 64 words are more than the nearest cache of a Zen 4 holds: setting codes in
+/// them took 2.4 us, hot, and 2.6 where all had been cleared first, row by row as well (level 2 of
+/// 20 million items).
 const CLEARED: usize = 8;
 
 /// Words in a cache line.
@@ -52,13 +55,13 @@ pub struct MaskTarget<'a> {
 }
 
 impl Index {
-    /// Writes which codes may follow each state: row `i` of `masks`, `words_per_row` words, belongs to
-    /// `states[i]`; code `c` after a state of level `l` is bit `first_bits[l] + c`, or bit `c` where
-    /// `first_bits` is shorter. Codes whose bit is past the row are left out.
+    /// Writes which codes may follow each state: row `i` of `masks`, `words_per_row` words, belongs
+    /// to `states[i]`; code `c` after a state of level `l` is bit `first_bits[l] + c`, or bit `c`
+    /// where `first_bits` is shorter. Codes whose bit is past the row are left out.
     ///
-    /// With `items`, only what leads to an item of that set. Each state is then the start or the prefix of
-    /// some item of the set, as what is reached from the start under that set is; where it is not, a code
-    /// may be allowed that leads to none.
+    /// With `items`, only what leads to an item of that set. Each state is then the start or the
+    /// prefix of some item of the set, as what is reached from the start under that set is; where
+    /// it is not, a code may be allowed that leads to none.
     ///
     /// Cost: at dense levels a copy of the row; below, one read a code. No allocation.
     ///
@@ -166,9 +169,11 @@ impl Index {
         }
     }
 
-    /// [`set_codes_of_ranks`](Self::set_codes_of_ranks) by a way to set the codes of a state in its row.
+    /// [`set_codes_of_ranks`](Self::set_codes_of_ranks) by a way to set the codes of a state in its
+    /// row.
     ///
-    /// PERF: nothing here counts bits, and a second copy of the code would be one more page to wait for.
+    /// PERF: nothing here counts bits, and a second copy of the code would be one more page to wait
+    /// for.
     #[inline(never)]
     fn set_codes_by(
         &self,
@@ -193,11 +198,12 @@ impl Index {
         }
     }
 
-    /// Reads each state's first codes at a level that keeps a code for each rank, so that their lines arrive together.
+    /// Reads each state's first codes at a level that keeps a code for each rank, so that their
+    /// lines arrive together.
     ///
-    /// PERF: see [`READ_WINDOW`]. The last codes too where they mostly lie in another line (64 codes of 11 bits a beam,
-    /// cold: 30 us with it, 37 without). Whether they do is judged by two of the beams: adding up all widths took 0.3 us
-    /// of 9.5.
+    /// PERF: see [`READ_WINDOW`]. The last codes too where they mostly lie in another line (64
+    /// codes of 11 bits a beam, cold: 30 us with it, 37 without). Whether they do is judged by two
+    /// of the beams: adding up all widths took 0.3 us of 9.5.
     #[inline(always)]
     pub(super) fn read_codes_of_ranks(&self, sparse: &SparseLevel, states: &[CatalogState]) {
         const HALF_LINE_BITS: u64 = 256;
@@ -218,8 +224,8 @@ impl Index {
         black_box(read);
     }
 
-    /// Asks for the memory that a window of states of one level will read; returns for each the places
-    /// of its codes.
+    /// Asks for the memory that a window of states of one level will read; returns for each the
+    /// places of its codes.
     #[inline(always)]
     pub(super) fn bring_in(
         &self,
@@ -317,7 +323,8 @@ fn copy_masks<'a>(
     }
 }
 
-/// Reads a word of each line of the masks of some states, so that the lines arrive together; see [`READ_WINDOW`].
+/// Reads a word of each line of the masks of some states, so that the lines arrive together; see
+/// [`READ_WINDOW`].
 #[inline(always)]
 pub(super) fn read_masks<'a>(keys: impl Iterator<Item = u32>, mask_of: impl Fn(u32) -> &'a [u32]) {
     let mut read = 0;

@@ -5,9 +5,9 @@ use super::step::{READ_WINDOW, WINDOW, is_asked};
 use super::{CatalogState, Index, ItemSet};
 
 impl Index {
-    /// Visits what may follow each state, in order of the states and then of the codes: the place of the
-    /// state in `states`, the code, and the position after it. With `items`, only what leads to an item
-    /// of that set, as in [`fill_masks`](Self::fill_masks).
+    /// Visits what may follow each state, in order of the states and then of the codes: the place
+    /// of the state in `states`, the code, and the position after it. With `items`, only what leads
+    /// to an item of that set, as in [`fill_masks`](Self::fill_masks).
     ///
     /// Cost: one read a code, and finding where the next prefix begins. No allocation.
     pub fn successors(

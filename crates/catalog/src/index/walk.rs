@@ -12,8 +12,8 @@ impl Index {
 
     /// The position over `code`, if any item has it there.
     ///
-    /// Cost: at dense levels two reads; below, counting the prefixes before the range, a binary search
-    /// over the children's codes, and finding where the child begins and ends.
+    /// Cost: at dense levels two reads; below, counting the prefixes before the range, a binary
+    /// search over the children's codes, and finding where the child begins and ends.
     pub fn child(&self, state: &CatalogState, code: u32) -> Option<CatalogState> {
         let level = state.level();
         let (ranks, key) = match self.sparse_level(level) {
@@ -34,8 +34,8 @@ impl Index {
 
     /// Ranks of the items whose semantic ID has fewer codes than there are levels, ascending.
     ///
-    /// Cost: none where the last level has a code an item, as in large catalogs: then there are no such items. Else a walk over all
-    /// prefixes.
+    /// Cost: none where the last level has a code an item, as in large catalogs: then there are no
+    /// such items. Else a walk over all prefixes.
     pub fn shorter_items(&self) -> Vec<u64> {
         let last = self.num_levels().checked_sub(1).and_then(|level| self.sparse_level(level));
         if last.is_some_and(|level| level.form() == "by_rank") {
@@ -52,8 +52,8 @@ impl Index {
         found
     }
 
-    /// The ranks of the items whose whole semantic ID is this prefix: the first of its range, several
-    /// on a collision.
+    /// The ranks of the items whose whole semantic ID is this prefix: the first of its range,
+    /// several on a collision.
     pub fn items_at(&self, state: &CatalogState) -> Range<u64> {
         let within = self.within(state);
         let end = match self.sparse_level(state.level()) {
@@ -99,8 +99,8 @@ impl Index {
         state
     }
 
-    /// The code by which the item `rank` continues `state`, which it has, and the position after it; `None`
-    /// where its ID ends.
+    /// The code by which the item `rank` continues `state`, which it has, and the position after
+    /// it; `None` where its ID ends.
     pub(super) fn next_of(&self, state: &CatalogState, rank: u64) -> Option<(u32, CatalogState)> {
         let (code, ranks) = self.child_with(state, rank)?;
         let size = self.dense_size(state.level()).unwrap_or(0);

@@ -45,8 +45,8 @@ pub struct AttributeReport {
 
 const NUM_EXAMPLES: usize = 5;
 
-/// Adds the attributes in a file to the items of `source`, by item ID, in the format that its name stands for, JSON unless it
-/// stands for one.
+/// Adds the attributes in a file to the items of `source`, by item ID, in the format that its name
+/// stands for, JSON unless it stands for one.
 ///
 /// # Errors
 ///
@@ -60,16 +60,18 @@ pub fn read_attributes(
     parse_attributes(path, BufReader::new(file), format, &SourceOptions::default(), source)
 }
 
-/// Adds attributes to the items of `source`, by item ID; `source_name` is what errors call where they come from.
+/// Adds attributes to the items of `source`, by item ID; `source_name` is what errors call where
+/// they come from.
 ///
-/// They are one JSON object, `{"0": {"title": …, "brand": …}, …}`; or objects with the ID in `item_id` (or `id`), one a line or in a
-/// list; or a table of text with a column of IDs. An attribute an item already has is replaced. IDs without an item, and items
-/// without attributes, are counted and no error.
+/// They are one JSON object, `{"0": {"title": …, "brand": …}, …}`; or objects with the ID in
+/// `item_id` (or `id`), one a line or in a list; or a table of text with a column of IDs. An
+/// attribute an item already has is replaced. IDs without an item, and items without attributes,
+/// are counted and no error.
 ///
 /// # Errors
 ///
-/// When the input cannot be read, holds no attributes in this format, is not of it, or repeats an item ID. `source` is then
-/// unchanged.
+/// When the input cannot be read, holds no attributes in this format, is not of it, or repeats an
+/// item ID. `source` is then unchanged.
 pub fn parse_attributes(
     source_name: impl AsRef<Path>,
     reader: impl BufRead,

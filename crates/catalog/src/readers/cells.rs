@@ -25,8 +25,8 @@ impl Cells {
         self.options.kinds.iter().find(|(other, _)| other == name).map(|&(_, kind)| kind)
     }
 
-    /// The value of a cell of text; `None` where it means none. What was declared is read by its kind when the
-    /// attributes of its item are [`read`](Self::read).
+    /// The value of a cell of text; `None` where it means none. What was declared is read by its
+    /// kind when the attributes of its item are [`read`](Self::read).
     pub(super) fn of_text(
         &self,
         cell: &str,
@@ -135,8 +135,8 @@ impl Cells {
         number.map_or_else(|| Value::from(cell), Value::Number)
     }
 
-    /// A value of a kind, as far as it can be read as one; the rest is refused, with its reason, by whoever takes it.
-    /// The error is a value that no builder would explain, with what is wrong.
+    /// A value of a kind, as far as it can be read as one; the rest is refused, with its reason, by
+    /// whoever takes it. The error is a value that no builder would explain, with what is wrong.
     fn of_kind(&self, kind: ColumnKind, value: Value) -> Result<Value, (Value, String)> {
         Ok(match (kind, value) {
             (ColumnKind::Keyword, value @ (Value::Number(_) | Value::Bool(_))) => as_text(value),

@@ -116,8 +116,8 @@ impl<'s, S: ItemSink> CheckedSink<'s, S> {
         self.notes.push(note);
     }
 
-    /// True where a semantic ID is one number, of which [`codes_from_text`](Self::codes_from_text) and
-    /// [`codes_from_numbers`](Self::codes_from_numbers) make its codes.
+    /// True where a semantic ID is one number, of which [`codes_from_text`](Self::codes_from_text)
+    /// and [`codes_from_numbers`](Self::codes_from_numbers) make its codes.
     pub fn is_packed(&self) -> bool {
         !self.packed.is_empty()
     }

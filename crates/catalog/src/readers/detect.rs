@@ -9,8 +9,8 @@ use super::item_columns::ItemColumns;
 use super::options::SourceOptions;
 
 impl Format {
-    /// The format of an input of attributes that the first bytes show: `JsonLines`, `IndexJson`, `Csv` or `Tsv`; `None` where they
-    /// leave a doubt.
+    /// The format of an input of attributes that the first bytes show: `JsonLines`, `IndexJson`,
+    /// `Csv` or `Tsv`; `None` where they leave a doubt.
     pub fn detect_attributes(head: &[u8], options: &SourceOptions) -> Option<Format> {
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
         let line = first_line(head);

@@ -14,22 +14,22 @@ pub enum Format {
     /// also be numbers, `[183, 7]`, or one text, `"<a_183><b_7>"`. A list is read as `JsonLines`.
     IndexJson,
     /// One JSON object from semantic ID, one text, to its items: an ID, a list of IDs or of objects
-    /// with an ID (`item_id`, `id`, `pid` or `iid`) and attributes, or an object from IDs to counts,
-    /// which become the attribute `count`.
+    /// with an ID (`item_id`, `id`, `pid` or `iid`) and attributes, or an object from IDs to
+    /// counts, which become the attribute `count`.
     InverseJson,
     /// A line per item, `<a_236><b_231> \t title \t item ID`. An empty title is left out, and
     /// so are empty lines. Where the first line is a header, as of `Tsv`, it is read as that.
     InfoText,
-    /// A JSON object per line, or a list of objects: `item_id` (or `id`), text or a whole number; `codes` (or
-    /// `semantic_id`, or `sid`), a list or one text; all other fields are attributes.
+    /// A JSON object per line, or a list of objects: `item_id` (or `id`), text or a whole number;
+    /// `codes` (or `semantic_id`, or `sid`), a list or one text; all other fields are attributes.
     /// Blank lines are left out.
     JsonLines,
     /// Comma-separated, with a header: `item_id` (or `id`); either `codes` (or `semantic_id`, or
     /// `sid`), such as `1 2 3`, `1-2-3` or `<a_1><b_2>`, or columns `code_0`, `code_1`, …, where
     /// empty trailing cells shorten the ID. All other columns are attributes: an empty cell is left
-    /// out, `true`, `false` and numbers that print back as they were written, up to zeros that end a
-    /// fraction, are read as such (`19.99` and `1.50`, but not `007`), and the rest is text. Empty
-    /// lines are left out.
+    /// out, `true`, `false` and numbers that print back as they were written, up to zeros that end
+    /// a fraction, are read as such (`19.99` and `1.50`, but not `007`), and the rest is text.
+    /// Empty lines are left out.
     Csv,
     /// Separated text as in `Csv`, with tabs for commas.
     Tsv,

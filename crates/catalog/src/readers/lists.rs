@@ -32,11 +32,12 @@ pub(super) fn parse_list(text: &str) -> Option<Result<Vec<Value>, String>> {
     }))
 }
 
-/// Reads a cell that holds a list: as programs print it, `[3, 1]` or `['a' 'b']`, else parted by `separator`, else by blanks.
+/// Reads a cell that holds a list: as programs print it, `[3, 1]` or `['a' 'b']`, else parted by
+/// `separator`, else by blanks.
 ///
 /// # Errors
-/// A sentence about a list that is broken off, or, without a separator, about a cell that may be parted by another mark
-/// than blanks: its items would be read as one.
+/// A sentence about a list that is broken off, or, without a separator, about a cell that may be
+/// parted by another mark than blanks: its items would be read as one.
 pub fn parse_list_cell(cell: &str, separator: Option<&str>) -> Result<Vec<Value>, String> {
     if let Some(list) = parse_list(cell) {
         return list;

@@ -6,8 +6,8 @@
 //! nothing is sorted or dropped: what cannot be kept is a [`ReadError`] that names the line. A
 //! source without items is legal and gives no items.
 //!
-//! Every format may start with a byte order mark and may end its lines with `\n` or `\r\n`, or all of them with `\r`.
-//! Sources are streamed: besides what the sink keeps, one item is in memory.
+//! Every format may start with a byte order mark and may end its lines with `\n` or `\r\n`, or all
+//! of them with `\r`. Sources are streamed: besides what the sink keeps, one item is in memory.
 //!
 //! A reader of another format finds its columns with [`ItemColumns`] and hands its items to a
 //! [`CheckedSink`], so that it takes what these take and says what these say.
@@ -151,8 +151,8 @@ pub fn not_text(head: &[u8]) -> Option<String> {
     encoding::Encoding::of_head(head).map(|found| found.to_string())
 }
 
-/// Text of an input: UTF-8 without a byte order mark, with lines that end in a line feed. What is no such text is an error
-/// of reading that says what it is, and the way out.
+/// Text of an input: UTF-8 without a byte order mark, with lines that end in a line feed. What is
+/// no such text is an error of reading that says what it is, and the way out.
 pub fn utf8_text<R: Read>(input: R) -> impl BufRead + use<R> {
     Utf8Reader::new(input)
 }

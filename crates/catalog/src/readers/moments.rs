@@ -8,7 +8,8 @@ const YEAR_1971: f64 = 31_536_000.0;
 
 /// Reader of points in time that may be given as numbers.
 ///
-/// Digits that write a date are that date, and whole numbers that can hardly be seconds are taken down.
+/// Digits that write a date are that date, and whole numbers that can hardly be seconds are taken
+/// down.
 #[derive(Clone, Debug, Default)]
 pub struct Moments {
     doubts: Vec<Doubt>,
@@ -25,7 +26,8 @@ struct Doubt {
 }
 
 impl Moments {
-    /// The value of the attribute `name` as it is kept; `place` is what the notes call where it stands.
+    /// The value of the attribute `name` as it is kept; `place` is what the notes call where it
+    /// stands.
     pub fn read(&mut self, name: &str, value: Value, place: impl FnOnce() -> String) -> Value {
         let number = match &value {
             Value::Number(number) => number.as_f64(),

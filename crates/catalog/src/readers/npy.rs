@@ -190,8 +190,8 @@ impl Header {
         Header::parse(&String::from_utf8_lossy(&text), is_packed)
     }
 
-    /// Reads `{'descr': '<i8', 'fortran_order': False, 'shape': (3, 4), }`; where semantic IDs are packed, one number each
-    /// will do.
+    /// Reads `{'descr': '<i8', 'fortran_order': False, 'shape': (3, 4), }`; where semantic IDs are
+    /// packed, one number each will do.
     fn parse(text: &str, is_packed: bool) -> Result<Header, Problem> {
         let value = |key: &str| {
             let (_, rest) = text.split_once(&format!("'{key}':"))?;

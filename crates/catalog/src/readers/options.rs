@@ -4,13 +4,15 @@ use crate::ColumnKind;
 
 /// Spelling of a source's values, and the kinds that they are meant to be.
 ///
-/// The default is as values look: numbers with a point, nothing but an empty cell or null for a missing value.
+/// The default is as values look: numbers with a point, nothing but an empty cell or null for a
+/// missing value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CellOptions {
-    /// Kinds of attributes. A cell is read as its attribute's kind says: `90210` is a text where that is a keyword.
+    /// Kinds of attributes. A cell is read as its attribute's kind says: `90210` is a text where
+    /// that is a keyword.
     pub kinds: Vec<(String, ColumnKind)>,
-    /// Texts that mean a missing value, such as `NA`; `NaN` and `Infinity` also where JSON has them bare, they and `null` also where
-    /// it stands in a list.
+    /// Texts that mean a missing value, such as `NA`; `NaN` and `Infinity` also where JSON has them
+    /// bare, they and `null` also where it stands in a list.
     pub nulls: Vec<String>,
     /// Separator of the texts of a list in a cell, such as `|`.
     pub list_separator: Option<String>,
@@ -43,8 +45,8 @@ pub struct SourceOptions {
     pub quoted_tabs: bool,
     /// Separator of the cells of a table of text; by its format a comma or a tab unless given.
     pub separator: Option<char>,
-    /// True where a second file is read by the same options: `id_column` and `left_out` may be names of that one alone, and the
-    /// ID then has one of the usual names.
+    /// True where a second file is read by the same options: `id_column` and `left_out` may be
+    /// names of that one alone, and the ID then has one of the usual names.
     pub is_one_of_two: bool,
 }
 
@@ -62,7 +64,8 @@ impl SourceOptions {
         }
     }
 
-    /// The names that an item's ID may have where `is_there` tells of each name whether it is one of a field.
+    /// The names that an item's ID may have where `is_there` tells of each name whether it is one
+    /// of a field.
     pub(super) fn id_names_among(&self, is_there: impl Fn(&str) -> bool) -> Vec<&str> {
         match &self.id_column {
             Some(name) if self.is_one_of_two && !is_there(name) => ID_NAMES.to_vec(),

@@ -1,13 +1,16 @@
-//! Literals of Python, as files have them that were written by `print` and `str`, of NumPy's arrays too.
+//! Literals of Python, as files have them that were written by `print` and `str`, of NumPy's arrays
+//! too.
 
 use serde_json::{Map, Number, Value};
 
 /// Depth to which literals may nest.
 const MAX_DEPTH: usize = 64;
 
-/// Reads a literal of Python as JSON: lists, tuples, dicts, texts, numbers, `True`, `False` and `None`.
+/// Reads a literal of Python as JSON: lists, tuples, dicts, texts, numbers, `True`, `False` and
+/// `None`.
 ///
-/// Between the elements of a list blanks do for commas, as NumPy prints arrays: `[3 1]`, `['a' 'b']`.
+/// Between the elements of a list blanks do for commas, as NumPy prints arrays: `[3 1]`, `['a'
+/// 'b']`.
 ///
 /// # Errors
 /// A sentence with the place where the text is none, or where a dict has a key twice.

@@ -13,8 +13,8 @@ use crate::item::Item;
 /// The items of one source, in its order.
 ///
 /// What a reader returns has distinct item IDs that are not empty, and at least one code an item,
-/// none above [`MAX_CODE`](crate::index::MAX_CODE); lengths of semantic IDs may differ. Items put together otherwise (`From<Vec<Item>>`) are not
-/// checked.
+/// none above [`MAX_CODE`](crate::index::MAX_CODE); lengths of semantic IDs may differ. Items put
+/// together otherwise (`From<Vec<Item>>`) are not checked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceItems {
     /// The items.

@@ -1,4 +1,5 @@
-//! Lets only UTF-8 through, with lines that end in a line feed, so that the parsers behind it need not ask.
+//! Lets only UTF-8 through, with lines that end in a line feed, so that the parsers behind it need
+//! not ask.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
@@ -12,8 +13,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const HEAD_BYTES: usize = 16;
 
 /// Passes `inner` on without a leading byte order mark; at the first byte that is not UTF-8, after
-/// all bytes before it have been passed on, fails with a [`NotUtf8`]. Where the first line ends in a carriage return alone, as
-/// old programs of the Macintosh and some exports end them, line feeds take the place of all carriage returns.
+/// all bytes before it have been passed on, fails with a [`NotUtf8`]. Where the first line ends in
+/// a carriage return alone, as old programs of the Macintosh and some exports end them, line feeds
+/// take the place of all carriage returns.
 pub(super) struct Utf8Reader<R> {
     inner: R,
     /// `buffer[start..valid_end]` is to be passed on; `buffer[valid_end..end]` is the beginning of
@@ -40,7 +42,8 @@ enum LineEnds {
 }
 
 impl LineEnds {
-    /// Learns from the next bytes how lines end, and makes line feeds of carriage returns that end one.
+    /// Learns from the next bytes how lines end, and makes line feeds of carriage returns that end
+    /// one.
     fn pass(&mut self, bytes: &mut [u8]) {
         if *self == Self::Unknown
             && let Some(at) = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'))

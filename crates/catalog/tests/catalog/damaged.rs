@@ -57,7 +57,8 @@ fn section(meta: &Value) -> usize {
     meta["section"].as_u64().expect("a number") as usize
 }
 
-/// A file of a kilobyte cannot say that it has four billion items, which would then be gone through.
+/// A file of a kilobyte cannot say that it has four billion items, which would then be gone
+/// through.
 #[test]
 fn numbers_of_no_bits_do_not_stand_for_items() {
     let catalog = build(&[&[0]], &with_dense_levels(0));

@@ -43,7 +43,8 @@ fn clustered_items() -> impl Strategy<Value = Vec<Item>> {
     })
 }
 
-/// Parts of some states: which, the code that each is moved over, and whether the state before has none.
+/// Parts of some states: which, the code that each is moved over, and whether the state before has
+/// none.
 fn picks() -> impl Strategy<Value = Vec<(prop::sample::Index, u32, bool)>> {
     let pick = (any::<prop::sample::Index>(), 0..NUM_CODES + 1, any::<bool>());
     prop::collection::vec(pick, 0..100)
@@ -374,7 +375,8 @@ proptest! {
         check_parts(&catalog, level, is_filtered, &picks);
     }
 
-    /// Rows that clear what they set hold what rows that are cleared whole do, whatever they held before.
+    /// Rows that clear what they set hold what rows that are cleared whole do, whatever they held
+    /// before.
     #[test]
     fn mask_rows_equal_plain_rows(
         items in prop_oneof![items(), clustered_items()],

@@ -32,7 +32,8 @@ fn ids() -> impl Strategy<Value = Vec<Vec<u32>>> {
     prop_oneof![prop::collection::vec(fixed, 0..60), prop::collection::vec(ragged, 0..60)]
 }
 
-/// Spellings of levels, each a run or tokens in any order, of the whole vocabulary: levels share tokens.
+/// Spellings of levels, each a run or tokens in any order, of the whole vocabulary: levels share
+/// tokens.
 fn levels() -> impl Strategy<Value = Vec<LevelSpelling>> {
     let run = (0..NUM_TOKENS as u32 - NUM_CODES)
         .prop_map(|first_token| LevelTokens { first_token, num_codes: NUM_CODES }.into());

@@ -29,12 +29,14 @@ use crate::output::{grouped, print, print_json, progress_bar, table};
 /// Leave-one-out: the model is asked for each user's last item (test) after all before it. HR@K is
 /// the share of users whose item is among the first K, which is Recall@K here; NDCG@K weighs a hit
 /// at place r by 1/log2(r + 1). The floors are counted on the same histories that the model is
-/// asked with; where rows say the item that came next, a user's rows count as one history, of which a question
-/// sees what came before it. They are left out where such rows name no user. Items of the history are not recommended, by none of them, unless --include-seen.
+/// asked with; where rows say the item that came next, a user's rows count as one history, of which
+/// a question sees what came before it. They are left out where such rows name no user. Items of
+/// the history are not recommended, by none of them, unless --include-seen.
 ///
-/// Also: coverage@K, the share of the catalog among the first K of anyone asked; Gini@K, how unevenly these fall on the
-/// catalog's items, 0 evenly and 1 all on one; new items, which none of those histories has, among the first K and among
-/// the items asked for. Where items share semantic IDs, a second row counts the first item with the right one's ID.
+/// Also: coverage@K, the share of the catalog among the first K of anyone asked; Gini@K, how
+/// unevenly these fall on the catalog's items, 0 evenly and 1 all on one; new items, which none of
+/// those histories has, among the first K and among the items asked for. Where items share semantic
+/// IDs, a second row counts the first item with the right one's ID.
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
     #[command(flatten)]
@@ -43,9 +45,10 @@ pub(crate) struct EvalArgs {
     mode: ModeArgs,
     /// Histories, oldest item first; - for JSON lines on standard input
     ///
-    /// {user: [item, …]} as JSON (.json), JSON lines such as {"user": …, "items": [item, …]} (.jsonl), RecBole (.inter), CSV
-    /// (.csv), tab-separated (.tsv), a user and its items a line (.txt), Parquet and Arrow. Rows with the item that came next
-    /// beside the history, as MiniOneRec has them, are asked as they are; all others are split.
+    /// {user: [item, …]} as JSON (.json), JSON lines such as {"user": …, "items": [item, …]}
+    /// (.jsonl), RecBole (.inter), CSV (.csv), tab-separated (.tsv), a user and its items a line
+    /// (.txt), Parquet and Arrow. Rows with the item that came next beside the history, as
+    /// MiniOneRec has them, are asked as they are; all others are split.
     #[arg(long, value_name = "FILE")]
     histories: PathBuf,
     #[command(flatten)]
@@ -61,18 +64,19 @@ pub(crate) struct EvalArgs {
     /// Ask for items that the model has never seen: the newest SHARE of the items, by first
     /// appearance in the histories, as `palmette-train train --cold-start SHARE` holds them out
     ///
-    /// Reports Recall@K over the users whose item is one of them, by the model alone, searching the whole
-    /// catalog, guessing among the held-out items, and searching them alone. The histories must be
-    /// those of training: an item's age is its place in them.
+    /// Reports Recall@K over the users whose item is one of them, by the model alone, searching the
+    /// whole catalog, guessing among the held-out items, and searching them alone. The histories
+    /// must be those of training: an item's age is its place in them.
     #[arg(long, value_name = "SHARE")]
     cold_start: Option<f64>,
-    /// Say what rounding costs: ask the model with its weights as they are too, and compare the answers; goes with
-    /// --weights int8
+    /// Say what rounding costs: ask the model with its weights as they are too, and compare the
+    /// answers; goes with --weights int8
     ///
-    /// Reports the metrics of both, and how far their first K items agree, since two models may be right equally often
-    /// and still recommend different items: `shared` is how much of the unrounded model's first K is among the rounded
-    /// one's first K, the mean over users; `same order` is the share of users whose first K are the same items in the
-    /// same order. The floors, and generation without the constraint, are left out.
+    /// Reports the metrics of both, and how far their first K items agree, since two models may be
+    /// right equally often and still recommend different items: `shared` is how much of the
+    /// unrounded model's first K is among the rounded one's first K, the mean over users; `same
+    /// order` is the share of users whose first K are the same items in the same order. The floors,
+    /// and generation without the constraint, are left out.
     #[arg(long, conflicts_with = "cold_start")]
     overlap: bool,
     /// The Ks to report [default: 5,10; with --cold-start 1,5,10]
@@ -90,10 +94,11 @@ pub(crate) struct EvalArgs {
     /// Recommend items of the history too
     #[arg(long)]
     include_seen: bool,
-    /// Metrics of parts of the users too: history-length, or an attribute of the item that is asked for
+    /// Metrics of parts of the users too: history-length, or an attribute of the item that is asked
+    /// for
     ///
-    /// Text and booleans by value, the most frequent first; numbers of more than ten values in quarters; an item with a
-    /// list of values is in the part of each.
+    /// Text and booleans by value, the most frequent first; numbers of more than ten values in
+    /// quarters; an item with a list of values is in the part of each.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["cold_start", "overlap"])]
     segment_by: Option<String>,
     /// Leave out generation without the constraint, which takes half of the time

@@ -19,8 +19,8 @@ use crate::tables::{TableFormat, history_rows_fingerprint, read_history_rows};
 /// A file of histories.
 #[derive(Debug, Args)]
 pub(crate) struct HistoriesOptions {
-    /// The file's format: json, jsonl, inter, csv, tsv, sequential, python, colons, padded, tfrecord, parquet or arrow [default:
-    /// told by its name, or by --layout]
+    /// The file's format: json, jsonl, inter, csv, tsv, sequential, python, colons, padded,
+    /// tfrecord, parquet or arrow [default: told by its name, or by --layout]
     #[arg(long, value_name = "NAME", value_parser = format, help_heading = "Histories")]
     histories_format: Option<Format>,
     #[command(flatten)]

@@ -11,21 +11,22 @@ use crate::output::{print, print_json};
 
 /// Make a key for a client of `palmette serve --keys FILE`
 ///
-/// The key is printed once and kept nowhere; the file has its SHA-256. A running server reads the file again on SIGHUP.
+/// The key is printed once and kept nowhere; the file has its SHA-256. A running server reads the
+/// file again on SIGHUP.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct KeyArgs {
     /// Name of the client, for the file
     name: String,
-    /// Permissions: recommend (ask), items (read and change items), admin (catalogs, generations, targets, models), text (ask text
-    /// models)
+    /// Permissions: recommend (ask), items (read and change items), admin (catalogs, generations,
+    /// targets, models), text (ask text models)
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "recommend")]
     scopes: Vec<Scope>,
     /// Catalogs and text models it is for; * for all
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "*")]
     catalogs: Vec<String>,
-    /// Add the line to this file, which is made where there is none. Keys of one name rotate: add a second, let the client take it,
-    /// delete the first line
+    /// Add the line to this file, which is made where there is none. Keys of one name rotate: add a
+    /// second, let the client take it, delete the first line
     #[arg(long, value_name = "FILE")]
     add_to: Option<PathBuf>,
     /// Print one JSON document instead of text

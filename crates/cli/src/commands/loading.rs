@@ -16,7 +16,8 @@ use crate::output::{grouped, visible};
 /// A model and the catalog it may recommend from.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RecommenderArgs {
-    /// Directory of the model: config.json, model.safetensors, semantic_ids.json, or prompt_template.json with tokenizer.json
+    /// Directory of the model: config.json, model.safetensors, semantic_ids.json, or
+    /// prompt_template.json with tokenizer.json
     #[arg(long, value_name = "DIR")]
     pub(crate) model: PathBuf,
     /// Catalog, made by `palmette catalog build`, or directory of a live one
@@ -50,8 +51,8 @@ pub(crate) enum WeightsArg {
     F32,
     /// Rounded to bfloat16, computing in f32: half the memory of f32
     Bf16,
-    /// Layers rounded to 8 bits: a quarter of their memory, and faster; on processors with AVX2, AVX-512 VNNI or the dot
-    /// products of ARM
+    /// Layers rounded to 8 bits: a quarter of their memory, and faster; on processors with AVX2,
+    /// AVX-512 VNNI or the dot products of ARM
     Int8,
 }
 
@@ -130,7 +131,8 @@ pub(crate) fn with_widths(
     recommender.with_widths(widths.to_vec()).with_context(|| format!("--widths {}", text()))
 }
 
-/// Opens a catalog file, or the directory of a live one, which other processes may be writing and reading.
+/// Opens a catalog file, or the directory of a live one, which other processes may be writing and
+/// reading.
 pub(crate) fn open_source(path: &Path, view: &ViewArgs) -> anyhow::Result<CatalogSource> {
     if !path.is_dir() {
         ensure!(
@@ -143,7 +145,8 @@ pub(crate) fn open_source(path: &Path, view: &ViewArgs) -> anyhow::Result<Catalo
     Ok(open_snapshot(path, view)?.into())
 }
 
-/// One generation in the directory of a live catalog, which other processes may be writing and reading.
+/// One generation in the directory of a live catalog, which other processes may be writing and
+/// reading.
 pub(crate) fn open_snapshot(path: &Path, view: &ViewArgs) -> anyhow::Result<Arc<Snapshot>> {
     // Commands answer for one moment.
     let options = ReaderOptions { poll: None, degraded: view.degraded, ..ReaderOptions::default() };
@@ -178,8 +181,8 @@ fn rayon_pool(threads: usize) -> Result<(), rayon::ThreadPoolBuildError> {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()
 }
 
-/// The items named on the command line: `12,7,99`, or `["12", "a,b", [3, 1, 7]]` as JSON where an id holds commas or blanks
-/// at its ends; none for an empty text.
+/// The items named on the command line: `12,7,99`, or `["12", "a,b", [3, 1, 7]]` as JSON where an
+/// id holds commas or blanks at its ends; none for an empty text.
 pub(crate) fn named_items(text: &str) -> anyhow::Result<Vec<NamedItem>> {
     let text = text.trim();
     if text.is_empty() {

@@ -15,9 +15,10 @@ pub(crate) struct ModeArgs {
     /// With --mode draft: how what the head says is held to the catalog [default: masks]
     #[arg(long, value_enum, value_name = "HOW")]
     verify: Option<VerifyArg>,
-    /// With --mode beam: width of a search that goes first, so that the wide one need not search what cannot beat the
-    /// items it found; they are the same as without. 0 for none [default: half more than the items asked for and at least
-    /// 16, where every level of the beam is eight times as wide]
+    /// With --mode beam: width of a search that goes first, so that the wide one need not search
+    /// what cannot beat the items it found; they are the same as without. 0 for none [default: half
+    /// more than the items asked for and at least 16, where every level of the beam is eight times
+    /// as wide]
     #[arg(long, value_name = "N")]
     probe: Option<usize>,
 }
@@ -26,7 +27,8 @@ pub(crate) struct ModeArgs {
 enum ModeArg {
     /// Beam search with the model, a pass for each level
     Beam,
-    /// Beam search with the model's draft head, one pass in all; `palmette-train draft` trains heads
+    /// Beam search with the model's draft head, one pass in all; `palmette-train draft` trains
+    /// heads
     Draft,
 }
 
@@ -72,8 +74,8 @@ impl ModeArgs {
     /// The mode for `k` items from beams of these widths, one a level.
     ///
     /// # Errors
-    /// When a verification is named where nothing is drafted, or a probe where nothing is searched by the decoder or that
-    /// could not go first.
+    /// When a verification is named where nothing is drafted, or a probe where nothing is searched
+    /// by the decoder or that could not go first.
     pub(crate) fn mode(self, widths: &[usize], k: usize) -> anyhow::Result<Mode> {
         if self.mode != Some(ModeArg::Draft) {
             ensure!(self.verify.is_none(), "--verify is about drafts: give --mode draft with it");

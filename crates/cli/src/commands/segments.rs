@@ -26,8 +26,8 @@ pub(crate) struct Segment {
     metrics: RankingMetrics,
 }
 
-/// Metrics of the parts of the questions: by the length of their history, or by an attribute of the item that is asked
-/// for. A question is in each part that its item has a value of.
+/// Metrics of the parts of the questions: by the length of their history, or by an attribute of the
+/// item that is asked for. A question is in each part that its item has a value of.
 pub(crate) fn segments(
     by: &str,
     view: &CatalogView,

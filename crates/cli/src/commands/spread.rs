@@ -20,8 +20,8 @@ struct SpreadAt {
 }
 
 impl Spread {
-    /// An item is new where none of the `known` histories has it; to a question, none but what its own user did later.
-    /// `None` where it is not known which histories those are.
+    /// An item is new where none of the `known` histories has it; to a question, none but what its
+    /// own user did later. `None` where it is not known which histories those are.
     pub(crate) fn of(
         evaluation: &Evaluation,
         view: &CatalogView,

@@ -1,4 +1,5 @@
-//! Vocabularies on the command line: their options, and `palmette vocabulary`, a description of one.
+//! Vocabularies on the command line: their options, and `palmette vocabulary`, a description of
+//! one.
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
@@ -17,7 +18,8 @@ pub(crate) struct VocabularyOptions {
     /// A token that ends the output, in place of those found; again for more
     #[arg(long, value_name = "NAME|ID", help_heading = "Vocabulary")]
     end_token: Vec<String>,
-    /// Added tokens written <…> that the file marks as text: special tokens, which no text holds, or text
+    /// Added tokens written <…> that the file marks as text: special tokens, which no text holds,
+    /// or text
     #[arg(long, value_enum, value_name = "KIND", default_value_t = AngleTokensArg::Special, help_heading = "Vocabulary")]
     angle_tokens: AngleTokensArg,
 }
@@ -37,7 +39,8 @@ fn special_token(given: &str) -> anyhow::Result<(String, TokenId)> {
 }
 
 impl VocabularyOptions {
-    /// Loads a vocabulary; what was assumed about it goes to standard error, but where it is part of a JSON document.
+    /// Loads a vocabulary; what was assumed about it goes to standard error, but where it is part
+    /// of a JSON document.
     pub(crate) fn load(&self, name: &str, json: bool) -> anyhow::Result<LoadedVocabulary> {
         let loaded = load_with(name, &self.options())?;
         for assumed in loaded.assumptions.iter().filter(|_| !json) {
@@ -60,7 +63,8 @@ impl VocabularyOptions {
     }
 }
 
-/// Show what a vocabulary's file says: its tokens, which are special, which end the output, and what was assumed
+/// Show what a vocabulary's file says: its tokens, which are special, which end the output, and
+/// what was assumed
 #[derive(Debug, Args)]
 pub(crate) struct VocabularyArgs {
     /// The name of an encoding such as o200k_base, or a file

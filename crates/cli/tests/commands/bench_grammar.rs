@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::command::{check_refused, run, run_json};
 use crate::grammar::{Files, LARK, SCHEMA, tokens};
 
-/// Two cases: a schema with a text that is valid, one that is not and one that is said to be valid wrongly, and a
-/// grammar that cannot be read.
+/// Two cases: a schema with a text that is valid, one that is not and one that is said to be valid
+/// wrongly, and a grammar that cannot be read.
 fn cases(files: &Files) -> String {
     let texts = [
         (true, tokens(&["{\"", "size", "\": ", "\"", "S", "\", \"", "count", "\": ", "12", "}"])),

@@ -44,7 +44,8 @@ fn the_report_is_whole_and_agrees_with_itself() {
     for stage in stages {
         assert!(number(&report, stage) > 0.0, "{stage}");
     }
-    // Of two requests a median is the mean, so that the stages' sum is the mean of the requests' sums.
+    // Of two requests a median is the mean, so that the stages' sum is the mean of the requests'
+    // sums.
     let sum: f64 = stages.iter().map(|stage| number(&report, stage)).sum();
     let total = number(&report, "total_ms");
     assert!(sum <= total * 1.0001, "{sum} ms of stages in {total}");
@@ -56,7 +57,8 @@ fn the_report_is_whole_and_agrees_with_itself() {
     assert!(number(&report, "prefill_flops") < flops);
 
     assert_eq!(report["kv_bytes_planned"], report["kv_bytes_used"]);
-    // 19 tokens in panels of 16: 2 layers × 2 heads × 8 values, 32 keys and 19 rows of 16 values a head.
+    // 19 tokens in panels of 16: 2 layers × 2 heads × 8 values, 32 keys and 19 rows of 16 values a
+    // head.
     let prompt = 4 * 2 * (2 * 8 * 32 + 2 * 16 * 19);
     // 2 passes of 8 beams, each a key and a value of 2 × 8 numbers a layer; then where they lie.
     let beams = 4 * 2 * 8 * 2 * 2 * 16 + 2 * 8 * 8 + 8 * 3;

@@ -1,4 +1,5 @@
-//! `palmette catalog` on files as shops and data sets have them: odd lines, cells, attributes, and nothing at all.
+//! `palmette catalog` on files as shops and data sets have them: odd lines, cells, attributes, and
+//! nothing at all.
 
 use std::fs;
 use std::io::Write;

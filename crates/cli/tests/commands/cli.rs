@@ -133,7 +133,8 @@ fn take(document: &mut Value, name: &str) -> Value {
     document.as_object_mut().and_then(|all| all.remove(name)).expect("the document has it")
 }
 
-/// The answers and measures of a live directory of several segments are those of the file that it is exported to.
+/// The answers and measures of a live directory of several segments are those of the file that it
+/// is exported to.
 #[test]
 fn several_segments_answer_as_one_file() {
     let shop = Shop::get();
@@ -142,7 +143,8 @@ fn several_segments_answer_as_one_file() {
     let (live, exported, updates) = (path("live"), path("exported.palm"), path("updates.jsonl"));
     run(&["catalog", "live", "init", &live, "--from", &shop.path("shop.palm")]);
 
-    // Items that no history has go, and others come: floors, too, then see the same items in the same order.
+    // Items that no history has go, and others come: floors, too, then see the same items in the
+    // same order.
     let read = |name: &str| std::fs::read_to_string(shop.path(name)).unwrap();
     let histories: Value = serde_json::from_str(&read("histories.json")).unwrap();
     let bought = histories.as_object().unwrap().values().flat_map(|ids| ids.as_array().unwrap());
@@ -210,7 +212,8 @@ fn several_segments_answer_as_one_file() {
         assert_eq!(measured(&live), measured(&exported), "{rest:?}");
     }
 
-    // What is gone still reads as history where it was deleted; a file that was exported since does not know it.
+    // What is gone still reads as history where it was deleted; a file that was exported since does
+    // not know it.
     let gone = unbought[0]["item_id"].as_str().unwrap();
     let after_gone = ["--history", gone, "--json"];
     let document: Value = serde_json::from_str(&ask("recommend", &live, &after_gone)).unwrap();

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::command::{check_refused, palmette, palmette_with_input, run, run_json, write};
 
-/// A folder with the weights of a test of `palmette-model`, and a vocabulary of the 95 characters of ASCII, a mark and an end.
+/// A folder with the weights of a test of `palmette-model`, and a vocabulary of the 95 characters
+/// of ASCII, a mark and an end.
 struct Model(tempfile::TempDir);
 
 const TEMPLATE: &str = "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system messages') }}{% endif %}\

@@ -11,7 +11,8 @@ const LIMIT: u32 = 400_000;
 /// Long enough for the slowest machine; without bounds these run until memory is full.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Runs `grammar check` of a schema with 64 megabytes or so beside the program; whether it accepts `text`, `None` where it is an error.
+/// Runs `grammar check` of a schema with 64 megabytes or so beside the program; whether it accepts
+/// `text`, `None` where it is an error.
 #[track_caller]
 fn check(schema: &str, text: &str) -> Option<bool> {
     let folder = tempfile::tempdir().unwrap();

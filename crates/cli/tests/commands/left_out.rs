@@ -1,4 +1,5 @@
-//! Features: `--version` lists them, and what a build leaves out is an error that names its feature.
+//! Features: `--version` lists them, and what a build leaves out is an error that names its
+//! feature.
 
 use crate::command::run;
 

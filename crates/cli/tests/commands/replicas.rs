@@ -1,5 +1,5 @@
-//! Several servers over one log in a directory, as processes: killed, paused and wiped while clients write. The long run over other
-//! stores is `lab/checks/replicas/chaos.py`.
+//! Several servers over one log in a directory, as processes: killed, paused and wiped while
+//! clients write. The long run over other stores is `lab/checks/replicas/chaos.py`.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -198,7 +198,8 @@ fn targets_are_switched_everywhere_by_one_of_the_servers() {
     for server in [&one, &two] {
         server.wait_until("it is back", || items(server, &question) == before);
     }
-    // A second target changes nothing for those who name none, until it is made the default: on all servers.
+    // A second target changes nothing for those who name none, until it is made the default: on all
+    // servers.
     let unnamed = json!({"history": ["P0001"], "k": 3, "deadline_ms": 30_000});
     let act = |server: &Server, actions: Value| {
         let (status, done) = server.post("/v1/targets", &json!({"actions": actions}));

@@ -1,4 +1,5 @@
-//! `palmette serve` and `palmette demo` as processes: starting, answering, refusing bad flags, and ending.
+//! `palmette serve` and `palmette demo` as processes: starting, answering, refusing bad flags, and
+//! ending.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, mpsc};

@@ -1,8 +1,10 @@
-//! The tour of `docs/http.md`: its commands are run as they stand against a server, and what they print is compared with the page.
+//! The tour of `docs/http.md`: its commands are run as they stand against a server, and what they
+//! print is compared with the page.
 //!
-//! Between `<!-- tour -->` and `<!-- end -->` stand a block of `sh` and one with its output: `json`, one or more documents laid out in any
-//! way; `http`, the status, headers that must be there and a document; or `text`. What differs from run to run is not compared: ids
-//! of requests, times, and the last digits of scores.
+//! Between `<!-- tour -->` and `<!-- end -->` stand a block of `sh` and one with its output:
+//! `json`, one or more documents laid out in any way; `http`, the status, headers that must be
+//! there and a document; or `text`. What differs from run to run is not compared: ids of requests,
+//! times, and the last digits of scores.
 
 use std::path::Path;
 use std::process::Command;

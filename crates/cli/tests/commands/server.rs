@@ -10,7 +10,8 @@ use tempfile::NamedTempFile;
 
 use crate::shop::Shop;
 
-/// Time after which something that was to happen is taken not to: long, for machines that do much else.
+/// Time after which something that was to happen is taken not to: long, for machines that do much
+/// else.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server that listens; killed when dropped.

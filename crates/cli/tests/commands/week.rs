@@ -1,4 +1,5 @@
-//! A week of a shop over a live catalog: every answer equals that over a catalog built from a plain list of the same items.
+//! A week of a shop over a live catalog: every answer equals that over a catalog built from a plain
+//! list of the same items.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -122,7 +123,8 @@ fn a_week_of_a_shop() {
     // The model has room for more codes than the first items use.
     run(&[&init[..], &["--codes-per-level", "15,9,48,54"]].concat());
 
-    // Readers throughout: each look finds a catalog, whatever is going on, but while a bit is flipped.
+    // Readers throughout: each look finds a catalog, whatever is going on, but while a bit is
+    // flipped.
     let (is_over, num_looks) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for _ in 0..2 {
@@ -200,7 +202,8 @@ fn days(week: &mut Week, live: &str) {
     assert_eq!((&letter["line"], &letter["update"]), (&json!(1), &mixed[0]));
     week.check("Thursday");
 
-    // Friday: a flipped bit in a segment. It is found, by verify and by every reader; then the copy is back.
+    // Friday: a flipped bit in a segment. It is found, by verify and by every reader; then the copy
+    // is back.
     let segment = largest_segment(live);
     IS_DAMAGED.store(true, Ordering::Relaxed);
     flip(&segment);
@@ -247,7 +250,8 @@ fn largest_segment(live: &str) -> PathBuf {
     segments.max_by_key(|path| std::fs::metadata(path).unwrap().len()).unwrap()
 }
 
-/// Ends a writer by force while it applies single lines; what it acknowledged is there, and it goes on from the next.
+/// Ends a writer by force while it applies single lines; what it acknowledged is there, and it goes
+/// on from the next.
 fn crash(live: &str, week: &mut Week, updates: &[Value]) {
     let mut writer = Command::new(env!("CARGO_BIN_EXE_palmette"))
         .args(["catalog", "live", "apply", live, "-", "--batch", "1", "--progress"])

@@ -16,8 +16,9 @@ pub enum Visit<S> {
 }
 
 impl VocabularyTrie {
-    /// Walks some nodes in depth-first order, where `above` is the state of the node above the first, and all are below that one.
-    /// `visit` is given a node and the state of the one above it. Gives `false` when it stopped the walk.
+    /// Walks some nodes in depth-first order, where `above` is the state of the node above the
+    /// first, and all are below that one. `visit` is given a node and the state of the one above
+    /// it. Gives `false` when it stopped the walk.
     ///
     /// `path` is memory for the states from the node above on; what is in it does not matter.
     ///

@@ -14,11 +14,13 @@ pub use depth_first::Visit;
 
 /// Tokens as a trie of their bytes, those of their texts or of other spellings.
 ///
-/// Nodes lie in depth-first order, children by ascending byte: a walk reads the array from left to right, and to leave out a
-/// subtree is to jump to its end. Tokens are renumbered in the same order, by their bytes and then by id: a token's place
-/// is its *rank*, and the tokens of a subtree are one range of ranks. Node 0 is the root, the empty text.
+/// Nodes lie in depth-first order, children by ascending byte: a walk reads the array from left to
+/// right, and to leave out a subtree is to jump to its end. Tokens are renumbered in the same
+/// order, by their bytes and then by id: a token's place is its *rank*, and the tokens of a subtree
+/// are one range of ranks. Node 0 is the root, the empty text.
 ///
-/// Cost: 12 bytes a node, 4 a token and 1 KiB (5.9 MB for the 421,661 nodes and 199,998 tokens of `o200k_base`); building sorts the tokens.
+/// Cost: 12 bytes a node, 4 a token and 1 KiB (5.9 MB for the 421,661 nodes and 199,998 tokens of
+/// `o200k_base`); building sorts the tokens.
 #[derive(Clone, Debug)]
 pub struct VocabularyTrie {
     /// One more than there are nodes: the last holds what a node after the last would.
@@ -32,14 +34,16 @@ pub struct VocabularyTrie {
     id: u64,
 }
 
-/// Entry of one node. Its own tokens, whose whole text leads to it, have the ranks from its `rank` to that of the node after it.
+/// Entry of one node. Its own tokens, whose whole text leads to it, have the ranks from its `rank`
+/// to that of the node after it.
 #[derive(Clone, Copy, Debug)]
 struct PackedNode {
     /// The first rank in the subtree.
     rank: u32,
     /// The first node after the subtree.
     end: u32,
-    /// Distance from the root, at most [`MAX_DEPTH`], in the upper 24 bits; the last byte in the lower 8.
+    /// Distance from the root, at most [`MAX_DEPTH`], in the upper 24 bits; the last byte in the
+    /// lower 8.
     depth_and_byte: u32,
 }
 
@@ -66,8 +70,8 @@ impl VocabularyTrie {
     /// Sorts the tokens with text into a trie.
     ///
     /// # Panics
-    /// When a token is longer than 16 million bytes, or the trie has 2³² nodes or more; a vocabulary of 4 GiB, the most
-    /// there is, could.
+    /// When a token is longer than 16 million bytes, or the trie has 2³² nodes or more; a
+    /// vocabulary of 4 GiB, the most there is, could.
     pub fn new(vocabulary: &Vocabulary) -> Self {
         Self::from_texts(vocabulary.texts().map(|(token, text)| (text, token)))
     }
@@ -322,7 +326,8 @@ mod tests {
             prefixes.dedup();
             prop_assert_eq!(trie.num_nodes(), prefixes.len());
 
-            // Bytes collected along the array are the prefixes, in order, and the questions about a node agree.
+            // Bytes collected along the array are the prefixes, in order, and the questions about a
+            // node agree.
             let mut text = Vec::new();
             for (index, prefix) in prefixes.iter().enumerate() {
                 let node = trie.node(index);

@@ -1,9 +1,10 @@
 //! A generated shop: items with titles, prices and semantic IDs, and users who bought some.
 //!
 //! What there is to sell and why people buy it stands in tables: departments and their product
-//! types (`departments`, `product_types`, `tables`), brands (`brands`), and interests with the order in which
-//! their things are bought (`interests`). Generating goes in two steps: `items` puts products of
-//! every brand on the shelves, then `users` draws people with a taste and lets them shop.
+//! types (`departments`, `product_types`, `tables`), brands (`brands`), and interests with the
+//! order in which their things are bought (`interests`). Generating goes in two steps: `items` puts
+//! products of every brand on the shelves, then `users` draws people with a taste and lets them
+//! shop.
 
 mod brands;
 mod departments;

@@ -19,8 +19,8 @@ pub struct ShopItem {
     pub stock: u32,
     /// Days since the shop first offered it.
     pub age_days: u32,
-    /// The semantic ID, see [`Shop::CODES_PER_LEVEL`](super::Shop::CODES_PER_LEVEL). One or two items in a hundred share the ID
-    /// of another one, which is the same product in another colour.
+    /// The semantic ID, see [`Shop::CODES_PER_LEVEL`](super::Shop::CODES_PER_LEVEL). One or two
+    /// items in a hundred share the ID of another one, which is the same product in another colour.
     pub codes: [u32; 4],
 }
 
@@ -29,6 +29,7 @@ pub struct ShopItem {
 pub struct ShopUser {
     /// Unique: `U0001`, `U0002`, …
     pub id: String,
-    /// Positions in [`Shop::items`](super::Shop::items), the oldest purchase first: 6 to 30 of them, no item twice.
+    /// Positions in [`Shop::items`](super::Shop::items), the oldest purchase first: 6 to 30 of
+    /// them, no item twice.
     pub history: Vec<usize>,
 }

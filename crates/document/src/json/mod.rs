@@ -1,7 +1,9 @@
-//! JSON as bodies mean it: null is not given, whole numbers in any spelling, wrong types in plain words.
+//! JSON as bodies mean it: null is not given, whole numbers in any spelling, wrong types in plain
+//! words.
 //!
-//! A body is scanned once, so that its syntax is sound, and then read value by value from its text. Members of typed objects that are
-//! null are left out before anybody asks for them; those of free ones, such as an item's attributes, stay.
+//! A body is scanned once, so that its syntax is sound, and then read value by value from its text.
+//! Members of typed objects that are null are left out before anybody asks for them; those of free
+//! ones, such as an item's attributes, stay.
 
 mod wrong;
 
@@ -46,7 +48,8 @@ impl<'de> Text<'de> {
         self.0.starts_with(|first: char| first == '-' || first.is_ascii_digit())
     }
 
-    /// A whole number however it is spelled: `3`, `3.0`, `3e0`. Those with point or exponent are exact to 2^53.
+    /// A whole number however it is spelled: `3`, `3.0`, `3e0`. Those with point or exponent are
+    /// exact to 2^53.
     fn whole(self) -> Option<i128> {
         if !self.is_number() {
             return None;

@@ -8,10 +8,11 @@ use crate::mask_pool::{MaskPool, PoolId, RowId};
 use crate::residuals::{Lexemes, MaskFailure, ResidualId, SuffixSetId};
 use crate::tables::table_bytes;
 
-/// Memo of masks by their suffix sets, with the grammar's lexemes as numbers into the residuals that grammars share.
+/// Memo of masks by their suffix sets, with the grammar's lexemes as numbers into the residuals
+/// that grammars share.
 ///
-/// PERF: most new places have a mask that another one has, made of the same: gathering its tokens to find that out took as long as finding
-/// its suffix set.
+/// PERF: most new places have a mask that another one has, made of the same: gathering its tokens
+/// to find that out took as long as finding its suffix set.
 #[derive(Debug)]
 pub(super) struct ComposedMasks {
     pub(super) lexemes: Lexemes,

@@ -126,8 +126,8 @@ impl Memo {
         Ok(())
     }
 
-    /// The question that a branch asks, if it was asked before: that of the lexer state that stands for its own, or where blocks matter too,
-    /// one of [`questions`](Self::questions).
+    /// The question that a branch asks, if it was asked before: that of the lexer state that stands
+    /// for its own, or where blocks matter too, one of [`questions`](Self::questions).
     fn question(&self, recognizer: &Recognizer, branch: &Branch) -> Option<NodeKey> {
         let lexer = *self.representatives.get(&branch.lexer)?;
         if recognizer.layer().indentation.is_none() {
@@ -246,7 +246,8 @@ impl Memo {
         made_of: SuffixSetId,
         budget: &mut Budget<'_>,
     ) -> Result<PoolId, MaskFailure> {
-        // Not `current`: what was just found may have become too much, but is not to be forgotten before it is used.
+        // Not `current`: what was just found may have become too much, but is not to be forgotten
+        // before it is used.
         let composed = self.composed.as_mut().expect("what it is made of was found in them");
         if let Some(known) = composed.get(made_of) {
             return Ok(known);
@@ -272,7 +273,8 @@ impl Memo {
             let row = composed.consumed(masks, words, vocabulary, consuming, budget)?;
             self.parts.extend(row.map(Part::Row));
         }
-        // Nobody waits for what is found ahead: then it is one row, so that what is to be written of it later lies together.
+        // Nobody waits for what is found ahead: then it is one row, so that what is to be written
+        // of it later lies together.
         let mask = if MaskPool::are_few(num_tokens, num_words) && !budget.gives_way() {
             self.masks.add(&mut self.parts)
         } else {
@@ -359,7 +361,8 @@ impl Memo {
     }
 }
 
-/// Lexemes and composed masks in terms of the current residuals, none where these have become too many.
+/// Lexemes and composed masks in terms of the current residuals, none where these have become too
+/// many.
 fn current<'m>(
     composed: &'m mut Option<ComposedMasks>,
     suffix_sets: &mut SuffixSets,

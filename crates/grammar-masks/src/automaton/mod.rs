@@ -1,12 +1,14 @@
 //! Mask automaton: the engine that reads stacks from the top down and memoises what it read.
 //!
-//! Which tokens may follow depends on the lexeme in progress and on the parser's stack, and of the stack mostly on
-//! its first few states. So there is an automaton that reads states from the top down, one for each lexer state:
-//! a node knows which tokens may follow on every stack that begins so, and which depend on what is below; reading stops
-//! where none does. ("Precomputing grammar masks" calls it the parser automaton.)
+//! Which tokens may follow depends on the lexeme in progress and on the parser's stack, and of the
+//! stack mostly on its first few states. So there is an automaton that reads states from the top
+//! down, one for each lexer state: a node knows which tokens may follow on every stack that begins
+//! so, and which depend on what is below; reading stops where none does. ("Precomputing grammar
+//! masks" calls it the parser automaton.)
 //!
-//! The automaton is deterministic and built as it is read: a node that was visited before costs a look-up, a new one is put
-//! together from residuals that grammars share ([`residuals`](super::residuals)). What it says is what the definition says; nothing is
+//! The automaton is deterministic and built as it is read: a node that was visited before costs a
+//! look-up, a new one is put together from residuals that grammars share
+//! ([`residuals`](super::residuals)). What it says is what the definition says; nothing is
 //! approximated. Lexer states that go on alike for the longest token share their nodes
 //! ([`bounded_equivalent`](palmette_grammar_parser::lexer::Lexer::bounded_equivalent)).
 
@@ -32,12 +34,12 @@ pub use saved::{SavedAutomaton, SavedMask, UNREAD};
 /// Nodes and masks take at most this much memory unless told otherwise.
 const DEFAULT_MAX_BYTES: usize = 256 << 20;
 
-/// Masks by reading the stack from the top, as deep as the answer needs. Nodes are memoised, and a step that meets only known ones
-/// costs some look-ups.
+/// Masks by reading the stack from the top, as deep as the answer needs. Nodes are memoised, and a
+/// step that meets only known ones costs some look-ups.
 ///
-/// Shared by threads: reading takes a shared lock, a new node an exclusive one. When nodes and masks take more than their
-/// limit, all are dropped and built again as they are visited. A question drops them once; what needs more than the limit by
-/// itself is refused.
+/// Shared by threads: reading takes a shared lock, a new node an exclusive one. When nodes and
+/// masks take more than their limit, all are dropped and built again as they are visited. A
+/// question drops them once; what needs more than the limit by itself is refused.
 #[derive(Debug)]
 pub struct MaskAutomaton {
     vocabulary: Arc<PreparedVocabulary>,
@@ -96,8 +98,9 @@ impl MaskAutomaton {
         self.fill_mask_within(recognizer, position, mask, &mut Budget::unlimited())
     }
 
-    /// [`fill_mask`](Self::fill_mask) that takes what new nodes cost from `budget`: a unit for each node of the vocabulary's trie
-    /// that is walked, and each of its branches. Nodes that were made before the budget was used up are kept.
+    /// [`fill_mask`](Self::fill_mask) that takes what new nodes cost from `budget`: a unit for each
+    /// node of the vocabulary's trie that is walked, and each of its branches. Nodes that were made
+    /// before the budget was used up are kept.
     ///
     /// # Errors
     /// As [`fill_mask`](Self::fill_mask), and when the budget is used up.
@@ -119,8 +122,8 @@ impl MaskAutomaton {
         filled
     }
 
-    /// Finds the masks whose union is that of a position, in ascending order, each once; gives the generation in
-    /// which these ids mean something.
+    /// Finds the masks whose union is that of a position, in ascending order, each once; gives the
+    /// generation in which these ids mean something.
     ///
     /// # Errors
     /// As [`fill_mask_within`](Self::fill_mask_within).
@@ -149,7 +152,8 @@ impl MaskAutomaton {
         mut when_full: WhenFull,
         mut ask: impl FnMut(&Memo) -> Result<T, MissingPart<'s>>,
     ) -> Result<T, RecognizerError> {
-        // Work ahead of time gives way to what is asked for now, from when that has to wait, or to find something out.
+        // Work ahead of time gives way to what is asked for now, from when that has to wait, or to
+        // find something out.
         let asking = self.vocabulary.asking();
         let gives_way = budget.gives_way();
         let mut asked = None;

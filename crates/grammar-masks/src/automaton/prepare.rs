@@ -8,8 +8,9 @@ use palmette_grammar_parser::recognizer::{Recognizer, RecognizerError, Recognize
 use super::{MaskAutomaton, PreparedVocabulary};
 
 impl PreparedVocabulary {
-    /// Finds out what masks ask along some texts of a grammar, so that the first visits of other grammars find it known: what
-    /// remains of their terminals is often the same. A text is followed as far as it goes.
+    /// Finds out what masks ask along some texts of a grammar, so that the first visits of other
+    /// grammars find it known: what remains of their terminals is often the same. A text is
+    /// followed as far as it goes.
     ///
     /// Cost: a mask for each byte, the first of each kind some milliseconds.
     ///

@@ -21,7 +21,8 @@ pub struct PreparedVocabulary {
     fingerprint: OnceLock<VocabularyFingerprint>,
     residuals: OnceLock<RwLock<Arc<Residuals>>>,
     asking: Asking,
-    /// This vocabulary with the numbers of all tokens, for grammars that ask for tokens with text by name or number.
+    /// This vocabulary with the numbers of all tokens, for grammars that ask for tokens with text
+    /// by name or number.
     numbered: OnceLock<Arc<PreparedVocabulary>>,
 }
 
@@ -46,8 +47,8 @@ impl PreparedVocabulary {
         }
     }
 
-    /// The vocabulary as a grammar needs it: where it asks for tokens with text by name or number, with the numbers of all tokens,
-    /// which takes another trie.
+    /// The vocabulary as a grammar needs it: where it asks for tokens with text by name or number,
+    /// with the numbers of all tokens, which takes another trie.
     pub fn for_grammar(self: &Arc<Self>, grammar: &Grammar) -> Arc<Self> {
         let has_text = |tokens: &TokenPattern| {
             tokens.contains_any(self.vocabulary().texts().map(|(token, _)| token))
@@ -81,12 +82,14 @@ impl PreparedVocabulary {
         *self.fingerprint.get_or_init(|| VocabularyFingerprint::of(&self.vocabulary))
     }
 
-    /// Threads that compute something that is asked for now, by any grammar over the vocabulary: they share locks.
+    /// Threads that compute something that is asked for now, by any grammar over the vocabulary:
+    /// they share locks.
     pub fn asking(&self) -> &Asking {
         &self.asking
     }
 
-    /// Residuals that grammars over the vocabulary share. When they take more than their limit, new ones begin.
+    /// Residuals that grammars over the vocabulary share. When they take more than their limit, new
+    /// ones begin.
     pub(super) fn residuals(&self) -> Arc<Residuals> {
         let residuals =
             self.residuals.get_or_init(|| RwLock::new(Arc::new(Residuals::new(self.trie()))));

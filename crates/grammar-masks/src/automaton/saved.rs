@@ -12,15 +12,16 @@ use crate::mask_pool::PoolId;
 use crate::stack_automaton::{AutomatonNode, AutomatonNodeId};
 use crate::tables::IndexMap;
 
-/// Nodes and masks without what they are made of. Restored nodes answer like others; where a stack leads to none, those from its top are made
-/// anew.
+/// Nodes and masks without what they are made of. Restored nodes answer like others; where a stack
+/// leads to none, those from its top are made anew.
 #[derive(Debug, Default)]
 pub struct SavedAutomaton {
-    /// Nodes: the number of states below, only the last of which decides how a node goes on, and the number of its mask; [`UNREAD`] where it is not
-    /// known.
+    /// Nodes: the number of states below, only the last of which decides how a node goes on, and
+    /// the number of its mask; [`UNREAD`] where it is not known.
     pub nodes: Vec<(u32, u32)>,
-    /// First nodes: the fingerprint of a [lexeme in progress](palmette_grammar_parser::lexer::Lexer::fingerprint), with blocks if there are some, the topmost
-    /// state, the node.
+    /// First nodes: the fingerprint of a [lexeme in
+    /// progress](palmette_grammar_parser::lexer::Lexer::fingerprint), with blocks if there are
+    /// some, the topmost state, the node.
     pub firsts: Vec<(u128, StateId, u32)>,
     /// Edges from nodes, by the state that decides, to nodes.
     pub edges: Vec<(u32, StateId, u32)>,
@@ -40,11 +41,13 @@ pub struct SavedMask {
 /// In place of the number of a mask, where there is none.
 pub const UNREAD: u32 = u32::MAX;
 
-/// First nodes that were restored for questions not asked yet, by their fingerprints, with the topmost states.
+/// First nodes that were restored for questions not asked yet, by their fingerprints, with the
+/// topmost states.
 pub(super) type RestoredNodes = IndexMap<u128, Vec<(StateId, AutomatonNodeId)>>;
 
 impl MaskAutomaton {
-    /// Plain data of all nodes so far with their masks. Masks that are found by walking, or united where stacks part, are not in it.
+    /// Plain data of all nodes so far with their masks. Masks that are found by walking, or united
+    /// where stacks part, are not in it.
     pub fn save(&self, recognizer: &Recognizer) -> SavedAutomaton {
         let memo = self.memo.read().unwrap_or_else(PoisonError::into_inner);
         let (masks, numbers) = memo.masks.different(self.vocabulary.num_words(), &memo.suffix_sets);
@@ -118,7 +121,8 @@ impl Memo {
             }
             ids.push(node);
         }
-        // Where two lead on from one place, which only a file made by hand has, the last one is kept.
+        // Where two lead on from one place, which only a file made by hand has, the last one is
+        // kept.
         for &(from, state, to) in &saved.edges {
             let automaton = self.suffix_sets.of_masks_mut();
             automaton.know_next(ids[from as usize], state, ids[to as usize]);

@@ -1,7 +1,7 @@
 //! Mask pool: masks by number, delta-encoded against rows that they share.
 //!
-//! - A [`Row`] is a base, which it shares with others, or none, and *patches*: the words that differ from it. Grammars over a
-//!   vocabulary share the rows of token effects.
+//! - A [`Row`] is a base, which it shares with others, or none, and *patches*: the words that
+//!   differ from it. Grammars over a vocabulary share the rows of token effects.
 //! - A mask is a union of parts: rows, and short lists of tokens.
 //!
 //! Nothing of a mask's words is written before somebody asks for them.
@@ -35,8 +35,8 @@ pub(super) enum Part {
 
 /// Masks by number, some of them perhaps equal.
 ///
-/// PERF: to compute the words of a new mask, and whether another has the same, took longer than all else about it: 3 to 20 us where most rows
-/// are not in the cache.
+/// PERF: to compute the words of a new mask, and whether another has the same, took longer than all
+/// else about it: 3 to 20 us where most rows are not in the cache.
 #[derive(Debug, Default)]
 pub(super) struct MaskPool {
     rows: boxcar::Vec<Row>,
@@ -91,8 +91,8 @@ impl MaskPool {
         self.encoder.base(words)
     }
 
-    /// The number of a mask that is a base, or no tokens, but for some words, each after its place, ascending; whether there are others for
-    /// the same or not.
+    /// The number of a mask that is a base, or no tokens, but for some words, each after its place,
+    /// ascending; whether there are others for the same or not.
     pub(super) fn add_patched(&mut self, base: Option<&Row>, patches: &[[u32; 2]]) -> PoolId {
         let row = self.encoder.patched(base, patches);
         let row = self.add_row(row);

@@ -4,20 +4,22 @@ use std::sync::Arc;
 
 use palmette_core::mask::copy;
 
-/// A set of tokens: the words of a base, or zeros, but for its patches: words that differ, by ascending place.
+/// A set of tokens: the words of a base, or zeros, but for its patches: words that differ, by
+/// ascending place.
 ///
-/// Clones share base and patches; those of token effects are shared by all grammars over a vocabulary.
+/// Clones share base and patches; those of token effects are shared by all grammars over a
+/// vocabulary.
 ///
-/// PERF: a mask of 200 thousand tokens takes 25 KB, mostly of memory that the process has not touched before. Inside strings masks are
-/// mostly those of other places but for some tokens.
+/// PERF: a mask of 200 thousand tokens takes 25 KB, mostly of memory that the process has not
+/// touched before. Inside strings masks are mostly those of other places but for some tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     base: Option<Arc<[u32]>>,
     patches: Arc<[(u32, u32)]>,
 }
 
-/// A row has patches where no more than one word of so many is: filling one is then little more than clearing, or copying
-/// the base.
+/// A row has patches where no more than one word of so many is: filling one is then little more
+/// than clearing, or copying the base.
 pub(super) const FEW: usize = 8;
 
 /// Encoder of rows, with the bases that were last of use.
@@ -65,7 +67,8 @@ impl RowEncoder {
         Row { base: Some(words.into()), patches: Arc::default() }
     }
 
-    /// A row that has no patches, or no tokens, but for some words, each after its place, ascending.
+    /// A row that has no patches, or no tokens, but for some words, each after its place,
+    /// ascending.
     pub(crate) fn patched(&mut self, base: Option<&Row>, patches: &[[u32; 2]]) -> Row {
         self.bytes += size_of_val(patches);
         let base = base.and_then(|row| row.base.clone());
@@ -121,7 +124,8 @@ fn unite(mask: &mut [u32], other: &[u32]) {
     mask.iter_mut().zip(other).for_each(|(word, other)| *word |= other);
 }
 
-/// The words that are not those of another mask, or not 0, with their places; `None` where they are many.
+/// The words that are not those of another mask, or not 0, with their places; `None` where they are
+/// many.
 fn differing(mask: &[u32], other: Option<&[u32]>) -> Option<Vec<(u32, u32)>> {
     /// Words are counted so many at a time, without a branch a word.
     const BLOCK: usize = 32;

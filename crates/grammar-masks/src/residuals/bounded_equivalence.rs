@@ -1,9 +1,10 @@
 //! Bounded equivalence of two residuals: equal unless certain bytes are read.
 //!
-//! A string in which a date is found somewhere takes what any string takes until it ends: only a quote can tell the two
-//! apart, and few tokens have one. So the states of both are gone through together, leaving out the bytes that tell them apart
-//! ([`telling`](BoundedEquivalence::telling)) as these are found. Pairs of states that are reached by other bytes only are alike
-//! below all nodes of the vocabulary's trie below which there are only other bytes.
+//! A string in which a date is found somewhere takes what any string takes until it ends: only a
+//! quote can tell the two apart, and few tokens have one. So the states of both are gone through
+//! together, leaving out the bytes that tell them apart ([`telling`](BoundedEquivalence::telling))
+//! as these are found. Pairs of states that are reached by other bytes only are alike below all
+//! nodes of the vocabulary's trie below which there are only other bytes.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -17,7 +18,8 @@ use crate::Budget;
 /// Pairs of residuals that only certain bytes tell apart.
 #[derive(Debug, Default)]
 pub(super) struct BoundedEquivalence {
-    /// Numbers of bytes for which pairs agree; 255, which is any number, where all pairs were gone through.
+    /// Numbers of bytes for which pairs agree; 255, which is any number, where all pairs were gone
+    /// through.
     pairs: HashMap<(LocalId, LocalId), u8>,
     /// Groups of bytes that may tell them apart.
     telling: Groups,
@@ -29,11 +31,12 @@ const MAX_PAIRS: usize = 64;
 /// Few tokens are longer.
 const MAX_DEPTH: u8 = 20;
 
-/// Pairs that differ by common bytes so many bytes from the first are left, as counts are where they are used up.
+/// Pairs that differ by common bytes so many bytes from the first are left, as counts are where
+/// they are used up.
 const FAR: u8 = 4;
 
-/// Bytes that are rare in tokens and begin what takes many steps to go through, such as escapes and dates: they count as
-/// telling without a look.
+/// Bytes that are rare in tokens and begin what takes many steps to go through, such as escapes and
+/// dates: they count as telling without a look.
 const RARE: &[u8] = b"\\0123456789";
 
 impl BoundedEquivalence {
@@ -54,7 +57,8 @@ impl BoundedEquivalence {
         Ok(search.finish())
     }
 
-    /// True when two residuals cannot be told apart by at most `height` bytes of the groups `below`.
+    /// True when two residuals cannot be told apart by at most `height` bytes of the groups
+    /// `below`.
     #[inline]
     pub(super) fn holds(&self, pair: (LocalId, LocalId), below: Groups, height: u8) -> bool {
         below & self.telling == 0 && self.pairs.get(&pair).is_some_and(|&known| known >= height)
@@ -155,8 +159,8 @@ impl Search<'_, '_, '_, '_> {
         blamed
     }
 
-    /// Pairs reached by fewer bytes than the first that was left; they stay among pairs that were gone through for as long as bytes are
-    /// missing to that one.
+    /// Pairs reached by fewer bytes than the first that was left; they stay among pairs that were
+    /// gone through for as long as bytes are missing to that one.
     fn finish(self) -> BoundedEquivalence {
         let Self { steps, telling, reached, .. } = self;
         let open = reached.iter().find(|reached| !reached.explored).map(|reached| reached.depth);
@@ -167,8 +171,8 @@ impl Search<'_, '_, '_, '_> {
     }
 }
 
-/// True when both lexemes may end here, or none. Only the first pair may differ in that: it is gone through from its first
-/// byte on, but bytes that tell its residuals apart may lead back to it.
+/// True when both lexemes may end here, or none. Only the first pair may differ in that: it is gone
+/// through from its first byte on, but bytes that tell its residuals apart may lead back to it.
 fn same_ends(steps: &Transitions<'_>, (own, like): (LocalId, LocalId)) -> bool {
     steps.ends(own) == steps.ends(like)
 }

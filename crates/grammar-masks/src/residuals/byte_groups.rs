@@ -1,7 +1,7 @@
 //! Bytes in 64 groups, so that a set of groups is a word.
 //!
-//! Bytes that patterns tell apart are in groups of their own: punctuation, digits, what follows a backslash, the leading
-//! bytes of characters that are blanks.
+//! Bytes that patterns tell apart are in groups of their own: punctuation, digits, what follows a
+//! backslash, the leading bytes of characters that are blanks.
 
 /// A set of groups, a bit each.
 pub(super) type Groups = u64;

@@ -1,10 +1,11 @@
 //! Deferred reductions: they pop below what was read of a stack, and resume when more is read.
 //!
-//! On a stack of which only the top is known, tokens go on as far as the parser shifts their lexemes. Where it would reduce by a rule that
-//! pops more than is known, what comes then is *deferred*: where the tokens are, the head of the rule, and how many states are
-//! missing. As these are read, what is deferred goes on, and ends or is deferred again. It is little once the first
-//! states are read, brackets that close one after the other mostly, and the same for many stacks. What each part of it finds is
-//! kept by itself ("Precomputing grammar masks": templates that pop, composed).
+//! On a stack of which only the top is known, tokens go on as far as the parser shifts their
+//! lexemes. Where it would reduce by a rule that pops more than is known, what comes then is *deferred*:
+//! where the tokens are, the head of the rule, and how many states are missing. As these are read,
+//! what is deferred goes on, and ends or is deferred again. It is little once the first states are
+//! read, brackets that close one after the other mostly, and the same for many stacks. What each
+//! part of it finds is kept by itself ("Precomputing grammar masks": templates that pop, composed).
 
 use hashbrown::HashMap;
 use palmette_grammar_parser::glr::OpenReduction;
@@ -21,7 +22,8 @@ use crate::{NonterminalId, TerminalId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum ReductionSite {
     Place(Place),
-    /// Before their first byte, in a terminal's lexeme, of which this is left, in a state of the layer.
+    /// Before their first byte, in a terminal's lexeme, of which this is left, in a state of the
+    /// layer.
     Within(LexemeId, TerminalId, LayerId),
 }
 

@@ -11,7 +11,8 @@ use super::suffix_set::{SuffixSet, SuffixSetId};
 use crate::NonterminalId;
 
 impl Memos<'_, '_, '_> {
-    /// Resumes a set of deferred reductions with the state that decides: the suffix sets found, as parts of one, and the set deferred then.
+    /// Resumes a set of deferred reductions with the state that decides: the suffix sets found, as
+    /// parts of one, and the set deferred then.
     pub(super) fn step(
         &mut self,
         deferred: DeferredId,

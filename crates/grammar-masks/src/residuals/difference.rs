@@ -1,8 +1,9 @@
 //! Difference of token effects: the product walk of a residual and its reference.
 //!
-//! A residual that is almost another does to most tokens what that one does. So both are walked through the vocabulary trie together,
-//! and a subtree is left out where the two are equal, or [equivalent](BoundedEquivalence) for its bytes and height: what
-//! tokens do there is what they do to the reference.
+//! A residual that is almost another does to most tokens what that one does. So both are walked
+//! through the vocabulary trie together, and a subtree is left out where the two are equal, or
+//! [equivalent](BoundedEquivalence) for its bytes and height: what tokens do there is what they do
+//! to the reference.
 
 use std::ops::Range;
 
@@ -19,8 +20,9 @@ use super::token_effect::{GuardedEnds, TokenEffect};
 use super::transition_table::LocalId;
 
 impl EffectComputation<'_, '_, '_> {
-    /// Token effect of a residual as a difference from that of a reference; `None` where more than `most` nodes are left to both. Guarded
-    /// residuals are compared as they are: what asks something of what follows is equal only where that is equal too.
+    /// Token effect of a residual as a difference from that of a reference; `None` where more than
+    /// `most` nodes are left to both. Guarded residuals are compared as they are: what asks
+    /// something of what follows is equal only where that is equal too.
     pub(super) fn difference(
         &mut self,
         residual: ResidualId,
@@ -32,7 +34,8 @@ impl EffectComputation<'_, '_, '_> {
         let known = self.residuals.effect(self.trie, self.num_words, reference, self.budget)?;
         let mut words = known.consumed.to_words(self.num_words);
         let guarded = self.residuals.is_guarded(residual) || self.residuals.is_guarded(reference);
-        // Nodes where the residual may end and the reference may not so, and the other way round; subtrees that are dead to the residual.
+        // Nodes where the residual may end and the reference may not so, and the other way round;
+        // subtrees that are dead to the residual.
         let (mut added, mut removed) = (GuardedEnds::default(), Vec::new());
         let mut dead: Vec<Range<u32>> = Vec::new();
         let (trie, shape) = (self.trie, &self.residuals.shape);
@@ -93,7 +96,8 @@ impl EffectComputation<'_, '_, '_> {
         self.like_reference(known, &words, &removed, &added)
     }
 
-    /// Number of bytes, whatever they are, for which two residuals cannot be told apart; `None` where they differ at once.
+    /// Number of bytes, whatever they are, for which two residuals cannot be told apart; `None`
+    /// where they differ at once.
     pub(super) fn agreement(
         &mut self,
         pair: (LocalId, LocalId),

@@ -1,9 +1,10 @@
 //! Token effect of a residual: one walk over the vocabulary trie, or a difference from a reference.
 //!
-//! A residual of which few tokens are left has a short walk. Others are mostly like one that is known already, their
-//! [reference](super::references): a string of at most forty more characters is like one of any length, a name that is none of
-//! the declared ones like any name, a string in which a date is found like any string. Their effects are a
-//! [difference](super::difference), for counts through the vocabulary trie quotiented by the reference
+//! A residual of which few tokens are left has a short walk. Others are mostly like one that is
+//! known already, their [reference](super::references): a string of at most forty more characters
+//! is like one of any length, a name that is none of the declared ones like any name, a string in
+//! which a date is found like any string. Their effects are a [difference](super::difference), for
+//! counts through the vocabulary trie quotiented by the reference
 //! ([`quotient_trie`](super::quotient_trie)).
 
 use std::sync::Arc;
@@ -83,8 +84,8 @@ impl EffectComputation<'_, '_, '_> {
         }
         let home = self.home(residual)?;
         let simpler = if home.is_none() { self.simpler(residual)? } else { None };
-        // Once the vocabulary has been seen as a reference sees it, going through that takes less than finding out that a walk
-        // is not short.
+        // Once the vocabulary has been seen as a reference sees it, going through that takes less
+        // than finding out that a walk is not short.
         let is_known =
             |&simpler: &ResidualId| self.residuals.residual(simpler).quotient.get().is_some();
         let known = simpler.filter(is_known);
@@ -121,8 +122,8 @@ impl EffectComputation<'_, '_, '_> {
         Ok(found.expect("there are no more nodes"))
     }
 
-    /// Token effect of a guarded residual. Of a name that may be a keyword still, or that comes where other keywords may, nearly all is what it is
-    /// of any name.
+    /// Token effect of a guarded residual. Of a name that may be a keyword still, or that comes
+    /// where other keywords may, nearly all is what it is of any name.
     fn find_guarded(&mut self, residual: ResidualId) -> Result<TokenEffect, MaskFailure> {
         if let Some(found) = self.walk(residual, self.few())? {
             return Ok(found);
@@ -178,7 +179,8 @@ impl EffectComputation<'_, '_, '_> {
         let (trie, root) = (self.trie, self.steps.number(residual)?);
         let (mut path, mut left) = (Vec::new(), most);
         for first in 0..=u8::MAX {
-            // Where few bytes go on at all, most of the time would go into coming by the root's other children.
+            // Where few bytes go on at all, most of the time would go into coming by the root's
+            // other children.
             let Some(index) = trie.child(0, first) else { continue };
             if self.steps.advance(root, first, self.budget)?.is_none() {
                 continue;
@@ -224,7 +226,8 @@ impl EffectComputation<'_, '_, '_> {
         })
     }
 
-    /// Suffix tries of what follows these nodes, by the condition there, where that allows something.
+    /// Suffix tries of what follows these nodes, by the condition there, where that allows
+    /// something.
     fn guarded_suffixes(&mut self, ends: &GuardedEnds) -> Result<Vec<EndGroup>, MaskFailure> {
         let mut found = Vec::new();
         for (&condition, nodes) in ends {
@@ -235,8 +238,9 @@ impl EffectComputation<'_, '_, '_> {
         Ok(found)
     }
 
-    /// Token effect of a residual by which the tokens of `words` are consumed, and which ends where its reference does, but for
-    /// `removed`, and at `added`, with the conditions there; `None` where the reference's ends are not told and too many of them are removed.
+    /// Token effect of a residual by which the tokens of `words` are consumed, and which ends where
+    /// its reference does, but for `removed`, and at `added`, with the conditions there; `None`
+    /// where the reference's ends are not told and too many of them are removed.
     pub(super) fn like_reference(
         &mut self,
         reference: &TokenEffect,
@@ -315,7 +319,8 @@ mod tests {
 
     const LETTERS: &[&str] = &["a", "b", "e", "1", "\"", "\\", ",", "-", " ", "}", "é"];
 
-    /// All texts of up to three characters and some that are longer, so that few tokens are a small part of them.
+    /// All texts of up to three characters and some that are longer, so that few tokens are a small
+    /// part of them.
     static TRIE: LazyLock<VocabularyTrie> = LazyLock::new(|| {
         let mut texts = vec![String::new()];
         let mut from = 0;
@@ -372,7 +377,8 @@ mod tests {
         found
     }
 
-    /// Compares what is found for a residual, given what is known of others, with a walk through the whole vocabulary.
+    /// Compares what is found for a residual, given what is known of others, with a walk through
+    /// the whole vocabulary.
     fn check(residuals: &Residuals, residual: ResidualId, name: &str) {
         let (trie, num_words) = (&*TRIE, num_words());
         let found =
@@ -475,7 +481,8 @@ mod tests {
             }
         }
 
-        /// Names that are no keywords, with blanks before them and without, which end where no letter follows: whatever the keywords are.
+        /// Names that are no keywords, with blanks before them and without, which end where no
+        /// letter follows: whatever the keywords are.
         #[test]
         fn what_is_found_of_guarded_residuals_is_what_a_walk_finds(
             names in prop::collection::vec(

@@ -22,7 +22,8 @@ use crate::{Budget, TerminalId, TerminalSet};
 const MANY: usize = 512;
 
 impl Memos<'_, '_, '_> {
-    /// The terminals whose lexemes may begin with what comes at a place, whatever else decides about them.
+    /// The terminals whose lexemes may begin with what comes at a place, whatever else decides
+    /// about them.
     pub(super) fn viable_at(&mut self, place: SuffixId) -> Arc<TerminalSet> {
         let SimulationContext { recognizer, residuals, .. } = self.fixed;
         let effects = &mut self.suffix_sets.effects;
@@ -41,7 +42,8 @@ impl Memos<'_, '_, '_> {
         Arc::clone(effects.viable.entry(place).or_insert(Arc::new(found)))
     }
 
-    /// The effect of a lexeme at a place, as a line's end or not; it is found by a unit of the budget for each node that is walked.
+    /// The effect of a lexeme at a place, as a line's end or not; it is found by a unit of the
+    /// budget for each node that is walked.
     ///
     /// # Errors
     /// When a limit is exceeded, or the budget is used up.
@@ -129,7 +131,8 @@ pub(super) struct EffectWalk<'p> {
     open: Vec<(OpenEnd, u32)>,
 }
 
-/// Ends that are one place: the exceptions and the condition there, the line, and the number of bytes that lead to them.
+/// Ends that are one place: the exceptions and the condition there, the line, and the number of
+/// bytes that lead to them.
 type OpenEnd = (Option<ExceptionsId>, ExprId, Line, u32);
 
 impl<'p> EffectWalk<'p> {
@@ -140,7 +143,8 @@ impl<'p> EffectWalk<'p> {
 
     /// The effect of what was walked after a head.
     ///
-    /// PERF: ends alike are one place. There are tens of thousands of names within tokens, and the parser would be asked at each.
+    /// PERF: ends alike are one place. There are tens of thousands of names within tokens, and the
+    /// parser would be asked at each.
     pub(super) fn effect(
         mut self,
         head: Arc<HeadEffect>,
@@ -172,7 +176,8 @@ impl<'p> EffectWalk<'p> {
         })
     }
 
-    /// Adds the places that are reached by any number of a residual's bytes, and the tokens that end there.
+    /// Adds the places that are reached by any number of a residual's bytes, and the tokens that
+    /// end there.
     fn blanks(
         &mut self,
         blanks: ResidualId,
@@ -194,7 +199,8 @@ impl<'p> EffectWalk<'p> {
         Ok(())
     }
 
-    /// Adds how tokens go on with a residual, which may be in a line. Before the first byte of tokens, those consumed whole are left out.
+    /// Adds how tokens go on with a residual, which may be in a line. Before the first byte of
+    /// tokens, those consumed whole are left out.
     pub(super) fn along(
         &mut self,
         place: Place,

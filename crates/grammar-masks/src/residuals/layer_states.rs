@@ -1,13 +1,15 @@
 //! States of the layer between lexer and parser, by number: blocks by indentation within tokens.
 //!
-//! Residuals know nothing of blocks. A place in a token has a state of the layer beside it, so that the simulation drops line's ends
-//! within brackets, and shifts the marks of blocks before the next lexeme begins.
+//! Residuals know nothing of blocks. A place in a token has a state of the layer beside it, so that
+//! the simulation drops line's ends within brackets, and shifts the marks of blocks before the next
+//! lexeme begins.
 
 use palmette_grammar_parser::blocks::{Blocks, Layer, Letter, Line, Marks};
 
 use crate::tables::{IndexSet, table_bytes};
 
-/// State of the layer: open blocks and brackets, marks to be shifted, and the line that a lexeme in progress leads to.
+/// State of the layer: open blocks and brackets, marks to be shifted, and the line that a lexeme in
+/// progress leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct LayerState {
     pub(super) blocks: Blocks,
@@ -27,7 +29,8 @@ impl LayerState {
 pub(crate) struct LayerId(u32);
 
 impl LayerId {
-    /// No block and no bracket is open, and nothing is known of a line: the only state of a grammar without blocks.
+    /// No block and no bracket is open, and nothing is known of a line: the only state of a grammar
+    /// without blocks.
     pub(crate) const NONE: Self = Self(0);
 }
 
@@ -71,7 +74,8 @@ impl LayerStates {
         Some(self.intern(LayerState { blocks, marks, line: Line::OTHER }))
     }
 
-    /// The state after a line's end that leads to a line, as the token's bytes tell; `None` where that has no block to be in.
+    /// The state after a line's end that leads to a line, as the token's bytes tell; `None` where
+    /// that has no block to be in.
     pub(super) fn after_line(&mut self, layer: &Layer, id: LayerId, line: Line) -> Option<LayerId> {
         let terminal = layer.indentation.as_ref()?.newline;
         let line = self.get(id).line.then(line);

@@ -1,9 +1,11 @@
-//! Lexeme effects: what tokens do with a lexeme that begins at a place within them, memoised whatever the parser's stack is.
+//! Lexeme effects: what tokens do with a lexeme that begins at a place within them, memoised
+//! whatever the parser's stack is.
 //!
-//! Lexemes that may begin at a place differ by the stack, what each of them does there does not: some tokens end within it or with it, and
-//! at some places it has ended with more of tokens to come. So it is found once by walking the suffix trie, and a [stack
-//! simulation](super::stack_simulation) puts effects together. Many lexemes begin alike, such as names with blanks and a quote: that is
-//! their *head*, an effect of its own.
+//! Lexemes that may begin at a place differ by the stack, what each of them does there does not:
+//! some tokens end within it or with it, and at some places it has ended with more of tokens to
+//! come. So it is found once by walking the suffix trie, and a [stack
+//! simulation](super::stack_simulation) puts effects together. Many lexemes begin alike, such as
+//! names with blanks and a quote: that is their *head*, an effect of its own.
 
 use std::sync::Arc;
 
@@ -21,7 +23,8 @@ use super::suffix_trie::SuffixId;
 use crate::tables::table_bytes;
 use crate::{TerminalId, TerminalSet};
 
-/// Effect of what lexemes have in common at their front: blanks, and the first byte of the text then, if there is one.
+/// Effect of what lexemes have in common at their front: blanks, and the first byte of the text
+/// then, if there is one.
 #[derive(Debug, Default)]
 pub(super) struct HeadEffect {
     /// Residual that consumes tokens whole; only before their first byte.

@@ -12,8 +12,8 @@ use super::mask_failure::MaskFailure;
 use super::residual_id::ResidualId;
 use crate::{Budget, TerminalId};
 
-/// A text at least this long at a lexeme's front is compared with the vocabulary as it is: it is a name, of which there are
-/// many, and few tokens begin it.
+/// A text at least this long at a lexeme's front is compared with the vocabulary as it is: it is a
+/// name, of which there are many, and few tokens begin it.
 const LONG: usize = 3;
 
 /// True when what begins so is best taken as one residual, rather than the text as it is.
@@ -21,7 +21,8 @@ pub(super) fn is_one_residual(front: &Front) -> bool {
     front.text.len() < LONG && (front.blanks.is_some() || front.text.is_empty())
 }
 
-/// Front of an expression; nothing where it looks behind, since what is left would not see the text that was cut off.
+/// Front of an expression; nothing where it looks behind, since what is left would not see the text
+/// that was cut off.
 fn front(
     expressions: &mut Expressions,
     expr: ExprId,
@@ -74,7 +75,8 @@ pub(super) struct LexemesInProgress {
     pub(super) state: LexerState,
     /// True when no byte of the lexeme was read.
     pub(super) fresh: bool,
-    /// Condition that earlier lexemes put on the text from here, where no byte was read; in the expressions of residuals.
+    /// Condition that earlier lexemes put on the text from here, where no byte was read; in the
+    /// expressions of residuals.
     pub(super) condition: ExprId,
     /// Residuals by terminal, ascending; empty when no byte was read.
     pub(super) live: Box<[(TerminalId, ExprId)]>,
@@ -91,7 +93,8 @@ pub(crate) struct Lexemes {
     lexemes: Arc<boxcar::Vec<Lexeme>>,
     /// Lexemes by terminal: that before the first byte, where terminals do not compete.
     whole: HashMap<TerminalId, Option<LexemeId>>,
-    /// Lexemes that begin in a context, by context; none where terminals compete wherever the parser is.
+    /// Lexemes that begin in a context, by context; none where terminals compete wherever the
+    /// parser is.
     in_context: HashMap<Option<ContextId>, Box<[(TerminalId, LexemeId)]>>,
     /// Lexemes by lexeme and what is asked of it and of what follows.
     under: HashMap<(LexemeId, ExprId), Option<LexemeId>>,
@@ -99,7 +102,8 @@ pub(crate) struct Lexemes {
     joined: HashMap<(LexemeId, LexemeId), Option<LexemeId>>,
     /// Terminals of which two texts in a row are always one, and those of which they are not.
     closed: HashMap<TerminalId, bool>,
-    /// Lexemes in progress by state, if it was asked for; an error where some terminal is no residual.
+    /// Lexemes in progress by state, if it was asked for; an error where some terminal is no
+    /// residual.
     by_state: HashMap<LexerState, Result<Arc<LexemesInProgress>, MaskFailure>>,
 }
 
@@ -170,8 +174,9 @@ impl Lexemes {
         Ok(LexemesInProgress { state, fresh: false, condition: ExprId::ALL, live })
     }
 
-    /// A terminal before its first byte, for a lexeme that begins in a context, if there are contexts, where earlier ones ask something of the
-    /// text; `None` when it matches nothing there.
+    /// A terminal before its first byte, for a lexeme that begins in a context, if there are
+    /// contexts, where earlier ones ask something of the text; `None` when it matches nothing
+    /// there.
     pub(super) fn begun(
         &mut self,
         recognizer: &Recognizer,
@@ -221,7 +226,8 @@ impl Lexemes {
 
     /// A lexeme that meets a condition together with what follows it.
     ///
-    /// PERF: most conditions are about the next byte. A lexeme that begins with none that they forbid is the same lexeme.
+    /// PERF: most conditions are about the next byte. A lexeme that begins with none that they
+    /// forbid is the same lexeme.
     fn under(
         &mut self,
         lexer: &Lexer,
@@ -243,7 +249,8 @@ impl Lexemes {
         Ok(found)
     }
 
-    /// A lexeme that begins where another has ended, as one with it; `None` when it matches nothing.
+    /// A lexeme that begins where another has ended, as one with it; `None` when it matches
+    /// nothing.
     pub(super) fn joined(
         &mut self,
         lexer: &Lexer,
@@ -374,8 +381,8 @@ impl Lexemes {
         Ok(made)
     }
 
-    /// Adds the lexeme of an expression, whose front and, if it is one residual, whole are given among those of residuals; `None` when it matches
-    /// nothing.
+    /// Adds the lexeme of an expression, whose front and, if it is one residual, whole are given
+    /// among those of residuals; `None` when it matches nothing.
     fn add(
         &mut self,
         Front { blanks, text, rest }: Front,

@@ -1,8 +1,10 @@
-//! Line's ends of grammars with blocks by indentation: their effects, with ends told apart by the depth of the line that follows.
+//! Line's ends of grammars with blocks by indentation: their effects, with ends told apart by the
+//! depth of the line that follows.
 //!
-//! The token effect of a residual merges all ends of a lexeme that ask the same of what follows. After a line's end blocks begin or end
-//! by the depth of the next line, so its ends are told apart by what the token's own bytes say of that line. Together with what is known
-//! of the line before the token, and with the open blocks, that gives the marks that the parser is told.
+//! The token effect of a residual merges all ends of a lexeme that ask the same of what follows.
+//! After a line's end blocks begin or end by the depth of the next line, so its ends are told apart
+//! by what the token's own bytes say of that line. Together with what is known of the line before
+//! the token, and with the open blocks, that gives the marks that the parser is told.
 
 use std::sync::Arc;
 

@@ -29,9 +29,11 @@ pub(crate) struct Reading<'a, 'b> {
 }
 
 impl<'b> Reading<'_, 'b> {
-    /// Reads all stacks with an entry on top, as far as they matter to a question's mask; gives what the masks are made of, each at least once.
+    /// Reads all stacks with an entry on top, as far as they matter to a question's mask; gives
+    /// what the masks are made of, each at least once.
     ///
-    /// It takes from the budget: a unit for each lexeme that may begin and each node of a trie that is walked.
+    /// It takes from the budget: a unit for each lexeme that may begin and each node of a trie that
+    /// is walked.
     pub(crate) fn find(
         self,
         question: NodeKey,

@@ -1,31 +1,37 @@
 //! Token effects, memoised per residual and shared by all grammars over a vocabulary.
 //!
-//! A *residual* is the Brzozowski derivative of a terminal's expression by the bytes of the lexeme read so far: the inside of a
-//! string, a string of at most so many more characters, a date after its fourth digit. Residuals are hash-consed, so equal ones
-//! are one number, whatever grammar they come from; their transitions are a lazy DFA. One walk over the vocabulary trie yields a
+//! A *residual* is the Brzozowski derivative of a terminal's expression by the bytes of the lexeme
+//! read so far: the inside of a string, a string of at most so many more characters, a date after
+//! its fourth digit. Residuals are hash-consed, so equal ones are one number, whatever grammar they
+//! come from; their transitions are a lazy DFA. One walk over the vocabulary trie yields a
 //! residual's [`TokenEffect`]:
 //!
 //! - the tokens *consumed whole*: the lexeme goes on to the token's end, or ends just there;
-//! - the places in the vocabulary trie where the lexeme may *end* with more of a token to come. What comes then is a
-//!   [suffix trie](suffix_trie), small for most residuals: after a string's closing quote there is punctuation.
+//! - the places in the vocabulary trie where the lexeme may *end* with more of a token to come.
+//!   What comes then is a [suffix trie](suffix_trie), small for most residuals: after a string's
+//!   closing quote there is punctuation.
 //!
-//! A residual that is almost another, its [reference](references), has its effect computed as a [`difference`]: a walk along the pair
-//! that leaves out what cannot tell the two apart ([`bounded_equivalence`]), for counts through the trie's quotient by the reference
+//! A residual that is almost another, its [reference](references), has its effect computed as a
+//! [`difference`]: a walk along the pair that leaves out what cannot tell the two apart
+//! ([`bounded_equivalence`]), for counts through the trie's quotient by the reference
 //! ([`quotient_trie`]).
 //!
-//! A mask is the union, over the residuals that the tops of the LR stacks admit, of their consumed tokens and of those suffixes that
-//! the parser accepts ([`mask_reading`]). Acceptance is found by a [simulation](stack_simulation) of the parser on the top of a stack, which
-//! puts together the [effects of lexemes](lexeme_effect) that begin at a [place](place) within tokens;
-//! a reduction that pops below what was read is a [deferred reduction](deferred_reduction). Both, masks and
-//! suffixes accepted at a place, are memoised as [stack automata](super::stack_automaton) ([`stack_nodes`]). With blocks by indentation a
-//! place has a [state of the layer](layer_states) between lexer and parser too, and [line's ends](line_ends) are told apart by the next line.
+//! A mask is the union, over the residuals that the tops of the LR stacks admit, of their consumed
+//! tokens and of those suffixes that the parser accepts ([`mask_reading`]). Acceptance is found by
+//! a [simulation](stack_simulation) of the parser on the top of a stack, which puts together the
+//! [effects of lexemes](lexeme_effect) that begin at a [place](place) within tokens; a reduction
+//! that pops below what was read is a [deferred reduction](deferred_reduction). Both, masks and
+//! suffixes accepted at a place, are memoised as [stack automata](super::stack_automaton)
+//! ([`stack_nodes`]). With blocks by indentation a place has a [state of the layer](layer_states)
+//! between lexer and parser too, and [line's ends](line_ends) are told apart by the next line.
 //!
 //! Nodes, and the effects that they need, may be computed ahead of time ([`stack_worklist`]).
 //!
-//! Where terminals compete for lexemes, or look at what follows these, a residual is *guarded*: an end of its lexeme asks something
-//! of what follows, a *condition*. That goes along with the place in the token, so that the lexemes that begin there are those that
-//! meet it ([`lexemes`]). An expression that looks behind within its lexeme carries what it has seen, and is a residual as it is:
-//! nothing is cut off its front or put before it.
+//! Where terminals compete for lexemes, or look at what follows these, a residual is *guarded*: an
+//! end of its lexeme asks something of what follows, a *condition*. That goes along with the place
+//! in the token, so that the lexemes that begin there are those that meet it ([`lexemes`]). An
+//! expression that looks behind within its lexeme carries what it has seen, and is a residual as it
+//! is: nothing is cut off its front or put before it.
 
 mod bounded_equivalence;
 mod byte_groups;
@@ -95,21 +101,24 @@ const DEAD: u32 = 1;
 /// An entry for residual 0; others follow.
 const FIRST_RESIDUAL: u32 = 2;
 
-/// Limits of the expressions; a grammar that needs more is walked. Their number is bounded by the memory of residuals.
+/// Limits of the expressions; a grammar that needs more is walked. Their number is bounded by the
+/// memory of residuals.
 const LIMITS: ExpressionLimits =
     ExpressionLimits { max_expressions: 16_000_000, max_nesting: 1_000, max_visited: 20_000 };
 
 /// About how much memory an expression takes with its derivatives.
 const EXPRESSION_BYTES: usize = 256;
 
-/// The residual store of a vocabulary: expressions, lazy DFA rows and token effects. Grows only; threads share it.
+/// The residual store of a vocabulary: expressions, lazy DFA rows and token effects. Grows only;
+/// threads share it.
 #[derive(Debug)]
 pub(crate) struct Residuals {
     residuals: boxcar::Vec<Residual>,
     growing: Mutex<Growing>,
     suffixes: SuffixTries,
     shape: TrieShape,
-    /// The tables of walks that have ended, at most one for each walk that there was at the same time.
+    /// The tables of walks that have ended, at most one for each walk that there was at the same
+    /// time.
     transition_tables: Mutex<Vec<TransitionTable>>,
     encoder: Mutex<RowEncoder>,
     bytes: AtomicUsize,
@@ -136,11 +145,13 @@ struct Growing {
 struct Residual {
     expr: ExprId,
     classes: Arc<ByteClasses>,
-    /// Transitions by class: [`UNKNOWN`], [`DEAD`], or a residual's number after [`FIRST_RESIDUAL`].
+    /// Transitions by class: [`UNKNOWN`], [`DEAD`], or a residual's number after
+    /// [`FIRST_RESIDUAL`].
     row: Box<[AtomicU32]>,
     /// Condition that an end of the lexeme puts on what follows; never, where it cannot end here.
     ends: ExprId,
-    /// True when that may be more than nothing anywhere, or what was read of the lexeme still matters beside what is left.
+    /// True when that may be more than nothing anywhere, or what was read of the lexeme still
+    /// matters beside what is left.
     guarded: bool,
     effect: OnceLock<Box<TokenEffect>>,
     /// The vocabulary trie, quotiented by this residual, where it is a reference.
@@ -183,7 +194,8 @@ impl Residuals {
         Some(self.residual(residual).ends).filter(|&condition| condition != ExprId::NEVER)
     }
 
-    /// True when lexemes may ask something of what follows them, or look behind: then they are compared with no other residual.
+    /// True when lexemes may ask something of what follows them, or look behind: then they are
+    /// compared with no other residual.
     fn is_guarded(&self, residual: ResidualId) -> bool {
         self.residual(residual).guarded
     }
@@ -199,7 +211,8 @@ impl Residuals {
         Ok(found)
     }
 
-    /// The nodes among some where a token goes on as a condition allows, as far as the next byte tells.
+    /// The nodes among some where a token goes on as a condition allows, as far as the next byte
+    /// tells.
     fn going_on(
         &self,
         trie: &VocabularyTrie,
@@ -311,7 +324,8 @@ impl Residuals {
     }
 
     fn growing(&self) -> MutexGuard<'_, Growing> {
-        // What it holds is consistent after each of its steps, so a panic elsewhere does not spoil it.
+        // What it holds is consistent after each of its steps, so a panic elsewhere does not spoil
+        // it.
         self.growing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

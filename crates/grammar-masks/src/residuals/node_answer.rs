@@ -15,7 +15,8 @@ pub(crate) struct NodeAnswer {
     pub(super) asked: QuerySubject,
 }
 
-/// Subject of a mask beside the stack: the lexeme in progress, and the state of the layer between lexer and parser.
+/// Subject of a mask beside the stack: the lexeme in progress, and the state of the layer between
+/// lexer and parser.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeKey {
     /// Number that the answers are kept by; that of the lexer state where there are no blocks.

@@ -38,12 +38,13 @@ pub(super) struct Place {
     pub(super) condition: ExprId,
     /// Residual of a lexeme that comes first; only before the first byte of tokens.
     pub(super) before: Option<LexemeId>,
-    /// The context of the lexeme that begins here, where there are contexts and reductions have begun that wait for the lexeme; else
-    /// that of the topmost state.
+    /// The context of the lexeme that begins here, where there are contexts and reductions have
+    /// begun that wait for the lexeme; else that of the topmost state.
     pub(super) context: Option<ContextId>,
     /// State of the layer between lexer and parser.
     pub(super) layer: LayerId,
-    /// Terminal of the lexeme before it, if that was dropped and two of them in a row are always one, so that it need not begin again.
+    /// Terminal of the lexeme before it, if that was dropped and two of them in a row are always
+    /// one, so that it need not begin again.
     pub(super) follows: Option<TerminalId>,
 }
 

@@ -1,9 +1,10 @@
 //! Quotient trie: the vocabulary trie, quotiented by a reference residual.
 //!
-//! A string of at most five more characters takes what any string takes, but for what comes after the fifth: which
-//! characters they are does not matter. So the nodes of the vocabulary's trie are put together that are reached by texts
-//! after which the same is left of the reference all along: of two hundred thousand tokens some thousand places are left, and a
-//! residual that does not tell apart what its reference does not is walked through these.
+//! A string of at most five more characters takes what any string takes, but for what comes after
+//! the fifth: which characters they are does not matter. So the nodes of the vocabulary's trie are
+//! put together that are reached by texts after which the same is left of the reference all along:
+//! of two hundred thousand tokens some thousand places are left, and a residual that does not tell
+//! apart what its reference does not is walked through these.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -11,7 +12,8 @@ use palmette_core::VocabularyTrie;
 
 use super::residual_id::ResidualId;
 
-/// The vocabulary trie, quotiented by one reference, as far as it was asked for. Grows only; threads share it.
+/// The vocabulary trie, quotiented by one reference, as far as it was asked for. Grows only;
+/// threads share it.
 #[derive(Debug)]
 pub(super) struct QuotientTrie {
     pub(super) nodes: boxcar::Vec<QuotientNode>,
@@ -19,7 +21,8 @@ pub(super) struct QuotientTrie {
     pub(super) adding: Mutex<()>,
 }
 
-/// Nodes of the vocabulary's trie after whose texts, byte for byte, the same was left of the reference.
+/// Nodes of the vocabulary's trie after whose texts, byte for byte, the same was left of the
+/// reference.
 #[derive(Debug)]
 pub(super) struct QuotientNode {
     /// Residual of the reference.

@@ -117,7 +117,8 @@ impl QuotientNode {
 }
 
 impl EffectComputation<'_, '_, '_> {
-    /// Token effect of a residual that is its reference but for counts; `None` where it tells apart what the reference does not.
+    /// Token effect of a residual that is its reference but for counts; `None` where it tells apart
+    /// what the reference does not.
     pub(super) fn by_quotient(
         &mut self,
         residual: ResidualId,
@@ -171,8 +172,8 @@ impl EffectComputation<'_, '_, '_> {
         self.like_reference(known, &words, &removed, &GuardedEnds::default())
     }
 
-    /// Residual after any of these bytes: `None` where that is not the same for all, `Some(None)` where nothing
-    /// is left, or there are none.
+    /// Residual after any of these bytes: `None` where that is not the same for all, `Some(None)`
+    /// where nothing is left, or there are none.
     fn after_all(
         &mut self,
         from: LocalId,

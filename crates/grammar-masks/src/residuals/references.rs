@@ -9,7 +9,8 @@ use super::mask_failure::MaskFailure;
 use super::residual_id::ResidualId;
 use crate::Budget;
 
-/// A byte that is common in tokens: what it leads to again and again is where tokens are mostly consumed.
+/// A byte that is common in tokens: what it leads to again and again is where tokens are mostly
+/// consumed.
 const COMMON: u8 = b'e';
 
 /// After so many common bytes a residual stays the same, or is taken for one that never does.
@@ -18,7 +19,8 @@ const COMMON_STEPS: usize = 3;
 /// Number of references that are kept for all residuals. The first is any text.
 const MAX_REFERENCES: usize = 4;
 
-/// Number of guarded references, each of which is tried: grammars have some kinds of names, with blanks before them and without.
+/// Number of guarded references, each of which is tried: grammars have some kinds of names, with
+/// blanks before them and without.
 const MAX_GUARDED_REFERENCES: usize = 8;
 
 impl EffectComputation<'_, '_, '_> {
@@ -105,7 +107,8 @@ impl Residuals {
         known.push_back(residual);
     }
 
-    /// Number of bytes, at most 254, for which two residuals cannot be told apart; `None` where they differ at once.
+    /// Number of bytes, at most 254, for which two residuals cannot be told apart; `None` where
+    /// they differ at once.
     pub(super) fn agreement(
         &self,
         a: ResidualId,

@@ -27,7 +27,8 @@ impl SuffixSets {
         }
     }
 
-    /// True when a node of masks is from a file, so that nothing can be told of what is below it but what was in the file.
+    /// True when a node of masks is from a file, so that nothing can be told of what is below it
+    /// but what was in the file.
     fn is_restored(&self, node: AutomatonNodeId) -> bool {
         self.get(self.mask_nodes.get(node).said.suffix_set).restored.is_some()
     }
@@ -43,8 +44,8 @@ impl SuffixSets {
 }
 
 impl Memos<'_, '_, '_> {
-    /// The node of a lexeme in progress on stacks with this topmost state. One from a file is replaced, and found again with it what is
-    /// below.
+    /// The node of a lexeme in progress on stacks with this topmost state. One from a file is
+    /// replaced, and found again with it what is below.
     pub(super) fn first_mask(
         &mut self,
         NodeKey { number, lexer, layer }: NodeKey,
@@ -105,8 +106,8 @@ impl Memos<'_, '_, '_> {
         Ok(next)
     }
 
-    /// Reads the states that `below` gives, from a node on, until no other can matter or there is none; gives what the last node says, and how
-    /// many of the states that it misses were read.
+    /// Reads the states that `below` gives, from a node on, until no other can matter or there is
+    /// none; gives what the last node says, and how many of the states that it misses were read.
     pub(super) fn read_on(
         &mut self,
         asked: QuerySubject,

@@ -1,8 +1,10 @@
-//! Stack simulation: lexemes that go on or begin on the top of an LR stack, and the suffixes that the parser accepts.
+//! Stack simulation: lexemes that go on or begin on the top of an LR stack, and the suffixes that
+//! the parser accepts.
 //!
-//! Simulations nest up to three levels deep: the mask's own, where a lexeme is in progress or has ended; below it that of tokens that begin
-//! with new lexemes; and below that, that of what is left of tokens in which a lexeme has ended. The lower two know one state at a time,
-//! and what they find is kept ([`stack_nodes`](super::stack_nodes)).
+//! Simulations nest up to three levels deep: the mask's own, where a lexeme is in progress or has
+//! ended; below it that of tokens that begin with new lexemes; and below that, that of what is left
+//! of tokens in which a lexeme has ended. The lower two know one state at a time, and what they
+//! find is kept ([`stack_nodes`](super::stack_nodes)).
 
 use std::sync::Arc;
 
@@ -40,7 +42,8 @@ struct Continuation {
 
 /// Simulation of the parser on a stack of which only the topmost state is known.
 ///
-/// It takes from the budget: a unit for each lexeme that may begin and each node of a trie that is walked.
+/// It takes from the budget: a unit for each lexeme that may begin and each node of a trie that is
+/// walked.
 pub(super) struct StackSimulation<'p, 'g, 'b> {
     fixed: SimulationContext<'p>,
     memos: Memos<'p, 'g, 'b>,
@@ -165,7 +168,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         Ok(())
     }
 
-    /// Adds the suffixes that are accepted at a place as far as the stack is known, and what is deferred then.
+    /// Adds the suffixes that are accepted at a place as far as the stack is known, and what is
+    /// deferred then.
     fn along_known(&mut self, place: Place, stack: TopId) -> Result<(), MaskFailure> {
         let Some(stack) = self.settled(place, stack)? else { return Ok(()) };
         let Self { fixed, memos, partial, memory } = self;
@@ -207,7 +211,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         let tables = recognizer.parser().tables();
         let top = self.partial.state(stack);
         let live = &*in_progress.live;
-        // Where a name may begin, all names of the grammar are in progress, of which the parser takes few.
+        // Where a name may begin, all names of the grammar are in progress, of which the parser
+        // takes few.
         if tables.reductions(top).next().is_none() && tables.shifts(top).len() < live.len() {
             let left = |terminal: TerminalId| {
                 let at = live.binary_search_by_key(&terminal, |&(terminal, _)| terminal).ok()?;
@@ -237,7 +242,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         Ok(())
     }
 
-    /// Continuation after a lexeme of a terminal, on a stack and in a state of the layer, where a state is pushed unless the lexeme is dropped.
+    /// Continuation after a lexeme of a terminal, on a stack and in a state of the layer, where a
+    /// state is pushed unless the lexeme is dropped.
     fn after(
         &mut self,
         stack: TopId,
@@ -295,7 +301,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         self.go_on_with_lexeme(lexeme, &after)
     }
 
-    /// Shifts that are possible next, as far as the stack is known; [`defer`](Self::defer) those that are open.
+    /// Shifts that are possible next, as far as the stack is known; [`defer`](Self::defer) those
+    /// that are open.
     fn shifts(&mut self, stack: TopId, next: Lookahead<'_>) -> Result<Vec<Shift>, MaskFailure> {
         let mut shifts = std::mem::take(&mut self.memory.shifts);
         shifts.clear();
@@ -329,7 +336,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         lexemes.left(self.fixed.recognizer.lexer(), state, expr, budget)
     }
 
-    /// Adds the tokens that go on with a lexeme; those of a mask that end within its text are a part of their own.
+    /// Adds the tokens that go on with a lexeme; those of a mask that end within its text are a
+    /// part of their own.
     fn go_on_with_lexeme(
         &mut self,
         lexeme: LexemeId,
@@ -338,7 +346,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         if after.is_empty() {
             return Ok(());
         }
-        // What lexemes have in common is a part of each of them, which other masks have without the others.
+        // What lexemes have in common is a part of each of them, which other masks have without the
+        // others.
         self.memory.head = None;
         self.at_front(Place::FRONT, lexeme, after)?;
         let SimulationMemory { found, is_mask, .. } = &mut self.memory;
@@ -348,8 +357,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         Ok(())
     }
 
-    /// Adds how tokens go on at a place with all lexemes that may begin on a stack, as far as it is known. Marks of blocks come first: once
-    /// one of them is shifted, the place is added anew.
+    /// Adds how tokens go on at a place with all lexemes that may begin on a stack, as far as it is
+    /// known. Marks of blocks come first: once one of them is shifted, the place is added anew.
     fn begin_lexemes(&mut self, place: Place, stack: TopId) -> Result<(), MaskFailure> {
         let recognizer = self.fixed.recognizer;
         let marks = self.memos.suffix_sets.layer_states.get(place.layer).marks;
@@ -390,7 +399,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             self.begin_lexeme(place, terminal, &after)?;
         }
         self.memory.shifts = shifts;
-        // What is ignored is no lookahead to reduce by: after it, the stack is what it was, and so is the next lexeme's context.
+        // What is ignored is no lookahead to reduce by: after it, the stack is what it was, and so
+        // is the next lexeme's context.
         if was_reduced {
             return Ok(());
         }
@@ -404,7 +414,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         Ok(())
     }
 
-    /// Adds how tokens go on at a place with a terminal's lexeme, as one with the lexeme that comes first there.
+    /// Adds how tokens go on at a place with a terminal's lexeme, as one with the lexeme that comes
+    /// first there.
     fn begin_lexeme(
         &mut self,
         place: Place,
@@ -423,8 +434,9 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         }
     }
 
-    /// Adds how tokens go on with a terminal's lexeme after the one that comes first at a front, where both cannot be one residual: what
-    /// comes after a line's end depends on that alone, and one that looks behind sees no other lexeme.
+    /// Adds how tokens go on with a terminal's lexeme after the one that comes first at a front,
+    /// where both cannot be one residual: what comes after a line's end depends on that alone, and
+    /// one that looks behind sees no other lexeme.
     fn begin_after(
         &mut self,
         first: LexemeId,
@@ -471,8 +483,9 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         lexemes.begun(self.fixed.recognizer, terminal, at, budget)
     }
 
-    /// The stack on which a lexeme begins at a place: where the topmost state decides its context, after the reductions that need no
-    /// lookahead; `None` where that is not known, which is then deferred, or there is none.
+    /// The stack on which a lexeme begins at a place: where the topmost state decides its context,
+    /// after the reductions that need no lookahead; `None` where that is not known, which is then
+    /// deferred, or there is none.
     fn settled(&mut self, place: Place, stack: TopId) -> Result<Option<TopId>, MaskFailure> {
         let recognizer = self.fixed.recognizer;
         if recognizer.contexts().is_none() || place.context.is_some() {
@@ -542,8 +555,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
 
     /// True when a lexeme is taken as one with each that may come next.
     ///
-    /// PERF: after a space any word may come, and so most of what is left of the tokens that begin with one. As a part of the lexeme that
-    /// comes next these are found once for all stacks.
+    /// PERF: after a space any word may come, and so most of what is left of the tokens that begin
+    /// with one. As a part of the lexeme that comes next these are found once for all stacks.
     fn is_joined(&mut self, whole: ResidualId) -> Result<bool, MaskFailure> {
         let SimulationContext { residuals, trie, num_words, .. } = self.fixed;
         let effect = residuals.effect(trie, num_words, whole, self.memos.budget)?;
@@ -610,7 +623,8 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         Ok(())
     }
 
-    /// Adds the tokens consumed whole by a residual, and the places where its lexeme has ended within others.
+    /// Adds the tokens consumed whole by a residual, and the places where its lexeme has ended
+    /// within others.
     fn consumed(
         &mut self,
         residual: ResidualId,

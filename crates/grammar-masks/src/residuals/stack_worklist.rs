@@ -1,7 +1,8 @@
 //! Worklist over stack-automaton nodes, visited before masks ask for them.
 //!
-//! Positions of texts are many; what decides a mask is little: the [lexeme in progress](super::stack_nodes) and some states from the top of the
-//! stack. Any way through the parser's states back to the first is a stack, so all that may come is found by going back.
+//! Positions of texts are many; what decides a mask is little: the [lexeme in
+//! progress](super::stack_nodes) and some states from the top of the stack. Any way through the
+//! parser's states back to the first is a stack, so all that may come is found by going back.
 
 use std::collections::VecDeque;
 use std::hash::Hash;
@@ -26,7 +27,8 @@ pub(crate) struct StackWorklist {
     found_with: Option<(Arc<Residuals>, u32)>,
     /// Predecessors by state.
     above: Vec<Vec<StateId>>,
-    /// Sets of deferred reductions, with the state to be read: the same for many nodes, which then take little each.
+    /// Sets of deferred reductions, with the state to be read: the same for many nodes, which then
+    /// take little each.
     deferred: Queue<DeferredId>,
     nodes: Queue<AutomatonNodeId>,
     /// The states so many states below one; as many as memory allows.
@@ -124,7 +126,8 @@ impl StackWorklist {
         self.deferred.bytes() + self.nodes.bytes() + self.num_below * size_of::<StateId>()
     }
 
-    /// Looks at a lexeme in progress on stacks with this topmost state; gives what its mask is made of where no other state matters.
+    /// Looks at a lexeme in progress on stacks with this topmost state; gives what its mask is made
+    /// of where no other state matters.
     ///
     /// # Errors
     /// When the budget is used up; work that was called off is begun again by the next call.
@@ -139,7 +142,8 @@ impl StackWorklist {
         Ok(self.go_below(found, top))
     }
 
-    /// Looks at one state more of some stacks, what is deferred first; gives what a mask is made of where no other matters.
+    /// Looks at one state more of some stacks, what is deferred first; gives what a mask is made of
+    /// where no other matters.
     ///
     /// # Errors
     /// As [`look_at_lexeme`](Self::look_at_lexeme).
@@ -178,7 +182,8 @@ impl StackWorklist {
         below.is_empty().then_some(suffix_set)
     }
 
-    /// Forgets what was found once nodes were dropped, or have become numbers into other residuals, as they do where these take too much memory.
+    /// Forgets what was found once nodes were dropped, or have become numbers into other residuals,
+    /// as they do where these take too much memory.
     fn turn_to(&mut self, reading: &Reading<'_, '_>) {
         let residuals = reading.lexemes.residuals();
         let is_same = |(same, generation): &(Arc<Residuals>, u32)| {

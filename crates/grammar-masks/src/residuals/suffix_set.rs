@@ -11,7 +11,8 @@ pub(crate) struct SuffixSet {
     pub(super) tokens: Vec<(TokenId, u32)>,
     /// Residuals by which other tokens are consumed whole, ascending; only before their first byte.
     pub(crate) consuming: Vec<ResidualId>,
-    /// Sets whose tokens go on too, ascending: those with many tokens, and in the set of a mask, or of a step, all that it is made of.
+    /// Sets whose tokens go on too, ascending: those with many tokens, and in the set of a mask, or
+    /// of a step, all that it is made of.
     pub(crate) parts: Vec<SuffixSetId>,
     /// Number of a node from a file, where only the mask of its set is known.
     pub(crate) restored: Option<u32>,

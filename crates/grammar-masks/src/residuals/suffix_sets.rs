@@ -1,8 +1,9 @@
 //! Suffix sets of a grammar, and the memos that find them by the parser's stack.
 //!
-//! Whatever lexeme it is, it ends at the same few places of tokens: any string, however many of its characters are left, ends at a quote.
-//! What may come there depends on the parser's stack, and of that mostly on a few states. So it is kept by place and these states, and a
-//! mask is put together from what was found for other lexemes.
+//! Whatever lexeme it is, it ends at the same few places of tokens: any string, however many of its
+//! characters are left, ends at a quote. What may come there depends on the parser's stack, and of
+//! that mostly on a few states. So it is kept by place and these states, and a mask is put together
+//! from what was found for other lexemes.
 
 use hashbrown::HashMap;
 use palmette_core::TokenId;
@@ -19,7 +20,8 @@ use super::suffix_set::{SuffixSet, SuffixSetId};
 use crate::stack_automaton::{AutomatonNodeId, StackAutomaton};
 use crate::tables::{IndexSet, table_bytes};
 
-/// The suffix sets of a grammar, and the stack automata that find them, as far as they were asked for.
+/// The suffix sets of a grammar, and the stack automata that find them, as far as they were asked
+/// for.
 #[derive(Debug)]
 pub(crate) struct SuffixSets {
     suffix_sets: IndexSet<SuffixSet>,
@@ -100,8 +102,8 @@ impl SuffixSets {
         (self.mask_nodes.intern(said, missing), suffix_set)
     }
 
-    /// Forgets all but the suffix sets and the states of the layer themselves: what they were found by is numbers into residuals that are no
-    /// more.
+    /// Forgets all but the suffix sets and the states of the layer themselves: what they were found
+    /// by is numbers into residuals that are no more.
     pub(crate) fn forget(&mut self) {
         let Self { suffix_sets, layer_states, bytes, .. } = std::mem::take(self);
         *self = Self { suffix_sets, layer_states, bytes, ..Self::default() };
@@ -126,7 +128,8 @@ impl SuffixSets {
         found
     }
 
-    /// The suffix set of the tokens that end within the text of a lexeme, which are taken out of `tokens`.
+    /// The suffix set of the tokens that end within the text of a lexeme, which are taken out of
+    /// `tokens`.
     pub(super) fn of_text(
         &mut self,
         lexeme: LexemeId,

@@ -7,7 +7,8 @@ use hashbrown::HashMap;
 use palmette_core::{TokenId, VocabularyTrie};
 use palmette_grammar_regex::{ByteSet, fingerprint};
 
-/// Some nodes of the vocabulary's trie at once: a node of the trie of what follows them. A number into [`SuffixTries`].
+/// Some nodes of the vocabulary's trie at once: a node of the trie of what follows them. A number
+/// into [`SuffixTries`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct SuffixId(u32);
 
@@ -85,7 +86,8 @@ impl SuffixTries {
             .any(|at| bytes.contains(trie.node(at).byte))
     }
 
-    /// Root of the trie of what follows any of these nodes of the vocabulary's trie, to which so many bytes lead already.
+    /// Root of the trie of what follows any of these nodes of the vocabulary's trie, to which so
+    /// many bytes lead already.
     pub(super) fn of(&self, trie: &VocabularyTrie, members: &[u32], depth: u32) -> SuffixId {
         self.root(fingerprint(&(members, depth)), || SuffixNode::new(trie, members, depth))
     }

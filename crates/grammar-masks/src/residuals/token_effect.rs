@@ -17,7 +17,8 @@ pub(super) struct TokenEffect {
     pub(super) consumed: Row,
     /// Suffix tries of the tokens within which the lexeme may end, not at their front.
     pub(super) suffixes: Box<[EndGroup]>,
-    /// The nodes of the vocabulary's trie where it may have, with more to come; ascending. Not told of guarded residuals.
+    /// The nodes of the vocabulary's trie where it may have, with more to come; ascending. Not told
+    /// of guarded residuals.
     pub(super) ends: Option<Box<[u32]>>,
 }
 

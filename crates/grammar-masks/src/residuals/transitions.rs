@@ -11,8 +11,8 @@ use super::residual_id::ResidualId;
 use super::transition_table::{FIRST, KnownResidual, LocalId, NOWHERE, TransitionTable, UNASKED};
 use crate::Budget;
 
-/// Transitions that a walk asks for: a step is one look-up. The table is kept for later walks, which are likely to
-/// come by the same residuals.
+/// Transitions that a walk asks for: a step is one look-up. The table is kept for later walks,
+/// which are likely to come by the same residuals.
 #[derive(Debug)]
 pub(super) struct Transitions<'a> {
     residuals: &'a Residuals,

@@ -1,4 +1,5 @@
-//! Spellings of a vocabulary's tokens: text, and numbers for those that grammars ask for by name or number.
+//! Spellings of a vocabulary's tokens: text, and numbers for those that grammars ask for by name or
+//! number.
 
 use palmette_core::{TokenId, Vocabulary, VocabularyTrie};
 use palmette_grammar_regex::tokens::{NUMBER_BYTES, NUMBER_MARK, spelled_number};
@@ -14,7 +15,8 @@ pub enum NumberedTokens {
 
 /// All spellings of a vocabulary's tokens.
 ///
-/// Invariant: a text that holds the byte of numbers, 0xFF, is no spelling. No UTF-8 text does, so no grammar allows its token.
+/// Invariant: a text that holds the byte of numbers, 0xFF, is no spelling. No UTF-8 text does, so
+/// no grammar allows its token.
 ///
 /// Cost: 5 bytes a token.
 #[derive(Clone, Debug)]

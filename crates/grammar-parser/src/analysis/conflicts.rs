@@ -12,11 +12,12 @@ pub struct Conflict {
     pub on: TerminalSet,
     /// True when one of the actions is to shift.
     pub shifts: bool,
-    /// The rules that may be reduced, by their places in [`Grammar::rules`](crate::Grammar::rules), ascending. A rule is
-    /// here twice if hidden left recursion was taken out of it and two of the rules made from it conflict.
+    /// The rules that may be reduced, by their places in [`Grammar::rules`](crate::Grammar::rules),
+    /// ascending. A rule is here twice if hidden left recursion was taken out of it and two of the
+    /// rules made from it conflict.
     pub rules: Vec<usize>,
-    /// Terminals after which the state is reached: as few as spell the shortest sequence of symbols that leads to it;
-    /// `None` where they would be more than 64.
+    /// Terminals after which the state is reached: as few as spell the shortest sequence of symbols
+    /// that leads to it; `None` where they would be more than 64.
     pub example: Option<Vec<TerminalId>>,
 }
 
@@ -67,7 +68,8 @@ struct Examples<'t> {
     tables: &'t Tables,
     /// Predecessors by state: the state before on a shortest way, and the symbol between.
     before: Vec<Option<(StateId, Symbol)>>,
-    /// Shortest derivations by nonterminal: the rule that begins its shortest text, and how many terminals that has.
+    /// Shortest derivations by nonterminal: the rule that begins its shortest text, and how many
+    /// terminals that has.
     shortest: Vec<Option<(RuleId, usize)>>,
 }
 
@@ -102,8 +104,8 @@ impl<'t> Examples<'t> {
         if lengths.fold(0, usize::saturating_add) > MAX_EXAMPLE {
             return None;
         }
-        // The last of `symbols` is the next. A nonterminal is replaced by the body of its shortest text's rule, in which
-        // there are only nonterminals that were settled before, so this ends.
+        // The last of `symbols` is the next. A nonterminal is replaced by the body of its shortest
+        // text's rule, in which there are only nonterminals that were settled before, so this ends.
         let mut example = Vec::new();
         while let Some(symbol) = symbols.pop() {
             match symbol {
@@ -122,8 +124,8 @@ impl<'t> Examples<'t> {
 
 /// Shortest texts by nonterminal, each as its first rule and length.
 ///
-/// Knuth's generalisation of Dijkstra's algorithm (1977): texts are settled in the order of their lengths, so a rule's
-/// symbols are settled before its head.
+/// Knuth's generalisation of Dijkstra's algorithm (1977): texts are settled in the order of their
+/// lengths, so a rule's symbols are settled before its head.
 fn shortest_texts(tables: &Tables) -> Vec<Option<(RuleId, usize)>> {
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;

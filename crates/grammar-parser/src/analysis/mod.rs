@@ -1,7 +1,7 @@
 //! Static analysis of a grammar: reachability, productivity, recursion, conflicts.
 //!
-//! [`analyse`] finds what its author would want to know; [`reduce`] drops what no sentence uses. Terminals are taken to
-//! match something.
+//! [`analyse`] finds what its author would want to know; [`reduce`] drops what no sentence uses.
+//! Terminals are taken to match something.
 
 mod conflicts;
 mod diagnostic;
@@ -30,12 +30,13 @@ pub struct Analysis {
     pub nullable: Vec<NonterminalId>,
     /// Nonterminals that may begin with themselves.
     pub left_recursive: Vec<NonterminalId>,
-    /// Nonterminals among them that may do so behind something that derives the empty text: hidden left recursion.
+    /// Nonterminals among them that may do so behind something that derives the empty text: hidden
+    /// left recursion.
     pub hidden_left_recursive: Vec<NonterminalId>,
     /// Nonterminals `A` that derive `A` alone, `A ⇒⁺ A`: their texts have infinitely many parses.
     pub cyclic: Vec<NonterminalId>,
-    /// Conflicts of an LALR(1) parser, by state. Empty where the tables could not be built, which a diagnostic
-    /// says.
+    /// Conflicts of an LALR(1) parser, by state. Empty where the tables could not be built, which a
+    /// diagnostic says.
     pub conflicts: Vec<Conflict>,
     /// Findings in words, errors first, then in the order of the fields above.
     pub diagnostics: Vec<Diagnostic>,
@@ -50,8 +51,8 @@ impl Analysis {
 
 /// Finds what is wrong or remarkable in a grammar.
 ///
-/// All of it is linear in the rules but the conflicts, for which the parser's tables are built within `limits` and
-/// `budget`; that they could not be is a diagnostic.
+/// All of it is linear in the rules but the conflicts, for which the parser's tables are built
+/// within `limits` and `budget`; that they could not be is a diagnostic.
 pub fn analyse(grammar: &Grammar, limits: &TableLimits, budget: &mut Budget<'_>) -> Analysis {
     let list = RuleList::new(grammar);
     let nonterminals_where = |holds: &dyn Fn(usize) -> bool| -> Vec<NonterminalId> {

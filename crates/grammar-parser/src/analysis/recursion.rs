@@ -15,7 +15,8 @@ pub(super) struct Recursion {
 }
 
 impl Recursion {
-    /// Linear, but for rules with several nullable symbols, each of which is tried as the rest's only text.
+    /// Linear, but for rules with several nullable symbols, each of which is tried as the rest's
+    /// only text.
     pub(super) fn new(list: &RuleList<'_>, nullable: &[bool]) -> Self {
         let corners = LeftCorners::new(list, nullable);
         let mut left = vec![false; list.num_nonterminals];
@@ -39,7 +40,8 @@ impl Recursion {
                 before_nullable &= is(symbol, nullable);
             }
         }
-        // Every member of a component with an edge inside leads back to itself, not only the heads of such rules.
+        // Every member of a component with an edge inside leads back to itself, not only the heads
+        // of such rules.
         let components = Graph::new(list.num_nonterminals, &units).components();
         let mut cyclic_components = vec![false; components.count as usize];
         for &(from, to) in &units {

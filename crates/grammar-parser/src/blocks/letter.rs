@@ -13,8 +13,8 @@ pub struct Letter {
 
 /// The blanks at the beginning of the line that a line's end leads to, as far as they are read.
 ///
-/// Read byte by byte: a line break begins a line, blanks (a tab counts for several) make it deeper, and whatever
-/// comes then, such as a comment that belongs to the line's end, stops the count.
+/// Read byte by byte: a line break begins a line, blanks (a tab counts for several) make it deeper,
+/// and whatever comes then, such as a comment that belongs to the line's end, stops the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Line {
     depth: Depth,
@@ -62,7 +62,8 @@ impl Line {
         Self { depth, ..self }
     }
 
-    /// The line after a token, where `self` is what was known before it and `token` what the token's own bytes tell.
+    /// The line after a token, where `self` is what was known before it and `token` what the
+    /// token's own bytes tell.
     pub fn then(self, token: Self) -> Self {
         match token.depth {
             Depth::Grows(more) => {

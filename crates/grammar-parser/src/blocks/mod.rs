@@ -1,21 +1,25 @@
-//! The layer between lexer and parser: leaves out ignored terminals, and marks blocks by indentation.
+//! The layer between lexer and parser: leaves out ignored terminals, and marks blocks by
+//! indentation.
 //!
 //! # Indentation
-//! The rules see *marks* ([`Indentation::indent`], [`Indentation::dedent`]) that no text stands for. With the depths of the
-//! open blocks on a stack, at first only 0, and counting open brackets, each lexeme that ends is handed on as follows:
+//! The rules see *marks* ([`Indentation::indent`], [`Indentation::dedent`]) that no text stands
+//! for. With the depths of the open blocks on a stack, at first only 0, and counting open brackets,
+//! each lexeme that ends is handed on as follows:
 //!
 //! - a line's end inside brackets is dropped;
-//! - any other is handed on. If it holds a line break, the blanks after its last one are the next line's depth (a tab
-//!   counts for [`Indentation::tab_width`], anything but a blank ends the count). A depth greater than that of the innermost block opens
-//!   a block: one `indent`. A smaller one closes blocks, one `dedent` each, and must then be that of the innermost block
+//! - any other is handed on. If it holds a line break, the blanks after its last one are the next
+//!   line's depth (a tab counts for [`Indentation::tab_width`], anything but a blank ends the
+//!   count). A depth greater than that of the innermost block opens a block: one `indent`. A
+//!   smaller one closes blocks, one `dedent` each, and must then be that of the innermost block
 //!   left: otherwise the text is wrong;
 //! - an opening or closing bracket is handed on and counted; any other lexeme is handed on.
 //!
 //! At the end of the text, all blocks are closed.
 //!
-//! While a line's end is in progress it is live wherever the parser takes a line's end, since a line break may still follow
-//! it and begin a line of whatever depth. Grammars whose line's ends cannot go on so, or whose rules mark blocks
-//! without need, may allow a token after which no depth helps.
+//! While a line's end is in progress it is live wherever the parser takes a line's end, since a
+//! line break may still follow it and begin a line of whatever depth. Grammars whose line's ends
+//! cannot go on so, or whose rules mark blocks without need, may allow a token after which no depth
+//! helps.
 
 mod letter;
 
@@ -104,7 +108,8 @@ impl Layer {
         self.step_by(parsed, letter, |stacks, terminal| parser.shift(stacks, terminal, scratch))
     }
 
-    /// [`step`](Self::step) of whatever stands for stacks, where `shift` moves them over a terminal.
+    /// [`step`](Self::step) of whatever stands for stacks, where `shift` moves them over a
+    /// terminal.
     pub fn step_by<S: Clone>(
         &self,
         (stacks, blocks): (&S, &Blocks),
@@ -123,8 +128,8 @@ impl Layer {
         Ok(after.map(|stacks| (stacks, blocks)))
     }
 
-    /// The blocks after a lexeme that is not [dropped](Self::is_dropped), and the marks that follow it; `None` where a line begins at a
-    /// depth that no open block has.
+    /// The blocks after a lexeme that is not [dropped](Self::is_dropped), and the marks that follow
+    /// it; `None` where a line begins at a depth that no open block has.
     pub fn after(&self, blocks: &Blocks, letter: Letter) -> Option<(Blocks, Marks)> {
         let mut blocks = blocks.clone();
         let Some(marks) = &self.indentation else { return Some((blocks, Marks::None)) };

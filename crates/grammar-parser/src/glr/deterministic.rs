@@ -40,9 +40,10 @@ impl<'a> Cursor<'a> {
 
     /// Does the reductions before `terminal`, and tells what comes then.
     ///
-    /// Terminates: reductions either reach ever lower states of the stack, or there are few of them. A cycle of rules
-    /// (`B → C`, `C → S`, `S → B`) may be gone round without a choice: before a terminal that cannot follow on this
-    /// stack but on another one with the same states on top, where the choice would be.
+    /// Terminates: reductions either reach ever lower states of the stack, or there are few of
+    /// them. A cycle of rules (`B → C`, `C → S`, `S → B`) may be gone round without a choice:
+    /// before a terminal that cannot follow on this stack but on another one with the same states
+    /// on top, where the choice would be.
     pub(super) fn reduce_before(&mut self, tables: &Tables, terminal: TerminalId) -> Outcome {
         loop {
             match tables.action(self.top(), terminal) {
@@ -59,7 +60,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Does the reductions that are to be done whatever follows; `false` when the stack splits below.
+    /// Does the reductions that are to be done whatever follows; `false` when the stack splits
+    /// below.
     pub(super) fn reduce_sole(&mut self, tables: &Tables) -> bool {
         while let Some(rule) = tables.sole_reduction(self.top()) {
             if !self.reduce(tables, rule) {

@@ -33,14 +33,16 @@ impl Before {
 
 /// The stack nodes at one place in the text, one for each state, while reductions add to them.
 ///
-/// A reduction walks links down and, at each node that it ends at, puts a node for the head above. Where a
-/// node is there already, it gets one more link, and the reductions that may lead through the new link are done
-/// then (Nozohoor-Farshi, "GLR Parsing for ε-Grammars", 1991; he repeats all of them): those from the node
-/// itself, and those from nodes of this level above it. New links of a node wait for each other and are gone along
-/// together, and walks go down in layers of distinct nodes, not path by path. So the work is polynomial however
-/// ambiguous the grammar is: a text of `n` terminals costs O(n³) where bodies have two symbols or fewer.
+/// A reduction walks links down and, at each node that it ends at, puts a node for the head above.
+/// Where a node is there already, it gets one more link, and the reductions that may lead through
+/// the new link are done then (Nozohoor-Farshi, "GLR Parsing for ε-Grammars", 1991; he repeats all
+/// of them): those from the node itself, and those from nodes of this level above it. New links of
+/// a node wait for each other and are gone along together, and walks go down in layers of distinct
+/// nodes, not path by path. So the work is polynomial however ambiguous the grammar is: a text of
+/// `n` terminals costs O(n³) where bodies have two symbols or fewer.
 ///
-/// Links to nodes of the same place come from empty rules. As no left recursion is hidden, they form no cycle.
+/// Links to nodes of the same place come from empty rules. As no left recursion is hidden, they
+/// form no cycle.
 #[derive(Debug, Default)]
 pub(super) struct Level {
     nodes: Vec<LevelNode>,
@@ -111,7 +113,8 @@ impl Level {
         self.num_seen = 0;
     }
 
-    /// Does all reductions. Stops early, with `true`, at the first node in whose state `found` holds.
+    /// Does all reductions. Stops early, with `true`, at the first node in whose state `found`
+    /// holds.
     pub(super) fn reduce(
         &mut self,
         tables: &Tables,
@@ -130,8 +133,9 @@ impl Level {
         Ok(false)
     }
 
-    /// Does all reductions that lead through links of a node that none went along yet, and those of empty bodies if the
-    /// node is new. Stops early, with `true`, at the first new node in whose state `found` holds.
+    /// Does all reductions that lead through links of a node that none went along yet, and those of
+    /// empty bodies if the node is new. Stops early, with `true`, at the first new node in whose
+    /// state `found` holds.
     fn reduce_along_new(
         &mut self,
         tables: &Tables,
@@ -144,7 +148,8 @@ impl Level {
         let is_new = !std::mem::replace(&mut node.begun, true);
         let new_links = node.links[node.gone..].to_vec();
         (node.gone, node.waits) = (node.links.len(), false);
-        // What lies below the changed node, by depth from 1 on; and the nodes from which so many steps lead to it.
+        // What lies below the changed node, by depth from 1 on; and the nodes from which so many
+        // steps lead to it.
         let mut below = vec![new_links];
         let mut above = vec![changed];
         let mut steps = 0;
@@ -190,8 +195,8 @@ impl Level {
         Ok(false)
     }
 
-    /// Puts a node for a rule's head above `below`, whose state is `base`; tells whether it is a new one in whose state
-    /// `found` holds.
+    /// Puts a node for a rule's head above `below`, whose state is `base`; tells whether it is a
+    /// new one in whose state `found` holds.
     fn put_above(
         &mut self,
         tables: &Tables,
@@ -209,7 +214,8 @@ impl Level {
         self.nodes.iter().map(|node| node.state)
     }
 
-    /// The tops after `terminal`, the reductions done that are to be done whatever follows. Uses the level up.
+    /// The tops after `terminal`, the reductions done that are to be done whatever follows. Uses
+    /// the level up.
     pub(super) fn shift(
         &mut self,
         tables: &Tables,
@@ -334,7 +340,8 @@ impl Level {
 
     /// The finished node for a node of this level; `finished` has those that are there already.
     fn finish(&self, node: u32, finished: &mut [Option<Arc<Node>>]) -> Arc<Node> {
-        // Nodes of this level below others come first; the stack of calls would be as deep as their chain.
+        // Nodes of this level below others come first; the stack of calls would be as deep as their
+        // chain.
         let mut work = vec![node];
         while let Some(&at) = work.last() {
             let unfinished = finished[at as usize].is_none();

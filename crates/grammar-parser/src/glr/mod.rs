@@ -1,9 +1,11 @@
 //! Generalized LR parsing over a persistent graph-structured stack.
 //!
-//! [`Parser`] is frozen, [`Stacks`] is a position, [`ParserScratch`] is a thread's. A position holds every LR stack that
-//! the terminals read so far may have led to; stacks share what they have in common, with other positions too.
+//! [`Parser`] is frozen, [`Stacks`] is a position, [`ParserScratch`] is a thread's. A position
+//! holds every LR stack that the terminals read so far may have led to; stacks share what they have
+//! in common, with other positions too.
 //!
-//! It is exact for every context-free grammar: ambiguous, cyclic, left recursive in whatever way, with empty rules.
+//! It is exact for every context-free grammar: ambiguous, cyclic, left recursive in whatever way,
+//! with empty rules.
 
 mod deterministic;
 mod level;

@@ -7,8 +7,9 @@ use crate::lr::StateId;
 
 /// An entry of one or several stacks, with all that is below it.
 ///
-/// Immutable. A path along links to the bottom is a stack, top first; a node is the set of these stacks. Links are
-/// sorted by their targets' hashes and states, no two lead to equal nodes, and there is no cycle. Only the bottom has none.
+/// Immutable. A path along links to the bottom is a stack, top first; a node is the set of these
+/// stacks. Links are sorted by their targets' hashes and states, no two lead to equal nodes, and
+/// there is no cycle. Only the bottom has none.
 pub(super) struct Node {
     pub(super) state: StateId,
     /// Hash of the state and the links' hashes: equal nodes have equal hashes.
@@ -73,7 +74,8 @@ impl Node {
     }
 }
 
-/// True when two nodes are the same set of stacks; where it is `false`, they may still be so by a hash collision alone.
+/// True when two nodes are the same set of stacks; where it is `false`, they may still be so by a
+/// hash collision alone.
 ///
 /// Stops at what they share; otherwise linear in the pairs of nodes that are compared.
 pub(super) fn same(mut a: &Arc<Node>, mut b: &Arc<Node>) -> bool {
@@ -104,7 +106,8 @@ fn same_graph(a: &Arc<Node>, b: &Arc<Node>) -> bool {
         if a.hash != b.hash || a.state != b.state || below_a.len() != below_b.len() {
             return false;
         }
-        // Below a node with several links, ways meet again: what has been compared is not compared twice.
+        // Below a node with several links, ways meet again: what has been compared is not compared
+        // twice.
         let branches = below_a.len() > 1 || !seen.is_empty();
         if !branches || seen.insert((Arc::as_ptr(a), Arc::as_ptr(b))) {
             work.extend(below_a.iter().zip(below_b));
@@ -138,7 +141,8 @@ impl Drop for Node {
     }
 }
 
-/// A hash of what went into `hash` and of `value`; the same on every machine. (Murmur3's last steps.)
+/// A hash of what went into `hash` and of `value`; the same on every machine. (Murmur3's last
+/// steps.)
 fn mix(hash: u64, value: u64) -> u64 {
     let mut mixed = hash.rotate_left(29) ^ value.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ mixed >> 33).wrapping_mul(0xFF51_AFD7_ED55_8CCD);

@@ -13,8 +13,8 @@ use crate::{Grammar, TerminalId, TerminalSet};
 
 /// A generalized LR parser over sequences of terminals.
 ///
-/// Frozen; shared between threads by reference or `Arc`. Sentences are those of the rules: ignored terminals are the
-/// caller's to leave out.
+/// Frozen; shared between threads by reference or `Arc`. Sentences are those of the rules: ignored
+/// terminals are the caller's to leave out.
 #[derive(Debug)]
 pub struct Parser {
     tables: Tables,
@@ -27,8 +27,9 @@ pub struct Parser {
 pub struct ParserLimits {
     /// The tables.
     pub tables: TableLimits,
-    /// Links between stack nodes that one question may have to look at: a measure of ambiguity. One that is looked at
-    /// again counts again, so this bounds the time, at some tens of nanoseconds each.
+    /// Links between stack nodes that one question may have to look at: a measure of ambiguity. One
+    /// that is looked at again counts again, so this bounds the time, at some tens of nanoseconds
+    /// each.
     pub max_links: usize,
 }
 
@@ -75,7 +76,8 @@ impl ParserScratch {
 }
 
 impl Parser {
-    /// The parser of a grammar: reduces it and builds the tables. The empty language is legal: its parser accepts nothing.
+    /// The parser of a grammar: reduces it and builds the tables. The empty language is legal: its
+    /// parser accepts nothing.
     ///
     /// # Errors
     /// When the tables exceed their limits.
@@ -127,7 +129,8 @@ impl Parser {
             let mut cursor = Cursor::new(head, &mut scratch.pushed);
             match cursor.reduce_before(&self.tables, terminal) {
                 Outcome::Dead => return Ok(None),
-                // Only asked with the end for a terminal is this an answer; the general way gives none then.
+                // Only asked with the end for a terminal is this an answer; the general way gives
+                // none then.
                 Outcome::Fork | Outcome::Accept => {}
                 Outcome::Shift(target) => {
                     cursor.push(target);
@@ -219,7 +222,8 @@ impl Parser {
         allowed: &mut TerminalSet,
         scratch: &mut ParserScratch,
     ) -> Result<(), LimitError> {
-        // What an LR(0) automaton has on its stack begins a sentence, whatever was reduced without looking ahead.
+        // What an LR(0) automaton has on its stack begins a sentence, whatever was reduced without
+        // looking ahead.
         scratch.level.start(stacks.heads());
         scratch.level.reduce(&self.tables, Before::Any, self.max_links, |_| false)?;
         for state in scratch.level.states() {
@@ -230,7 +234,8 @@ impl Parser {
         Ok(())
     }
 
-    /// The position of both: whatever may follow either may follow it. Shares what the two have in common.
+    /// The position of both: whatever may follow either may follow it. Shares what the two have in
+    /// common.
     pub fn merge(&self, a: &Stacks, b: &Stacks) -> Stacks {
         a.union(b)
     }

@@ -1,16 +1,19 @@
-//! Partial stack: an LR stack of which only the first states from the top are known, and what the parser makes of it.
+//! Partial stack: an LR stack of which only the first states from the top are known, and what the
+//! parser makes of it.
 //!
-//! Masks are read from the top of a stack, as deep as they need. So reductions are followed as far as what they pop is known;
-//! one that pops more is [open](OpenReduction), and goes on when the missing states are [revealed](PartialStack::reveal) or elsewhere
-//! on the state that they end at. All stacks that shifts and reductions lead to share the entries below, as in a graph-structured stack,
-//! and equal ones are one number.
+//! Masks are read from the top of a stack, as deep as they need. So reductions are followed as far
+//! as what they pop is known; one that pops more is [open](OpenReduction), and goes on when the
+//! missing states are [revealed](PartialStack::reveal) or elsewhere on the state that they end at.
+//! All stacks that shifts and reductions lead to share the entries below, as in a graph-structured
+//! stack, and equal ones are one number.
 
 use hashbrown::HashMap;
 
 use crate::lr::{StateId, Tables};
 use crate::{LimitError, NonterminalId, TerminalId, TerminalSet};
 
-/// One of the stacks that the parser makes of a partial stack: a number into [`PartialStack`]; equal numbers are equal stacks.
+/// One of the stacks that the parser makes of a partial stack: a number into [`PartialStack`];
+/// equal numbers are equal stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopId(u32);
 
@@ -22,7 +25,8 @@ impl TopId {
 /// A stack whose first states are known, with the stacks that shifts and reductions make of it.
 #[derive(Debug)]
 pub struct PartialStack {
-    /// Stacks by id: the state on top and the stack without it; `None` for the lowest that is known.
+    /// Stacks by id: the state on top and the stack without it; `None` for the lowest that is
+    /// known.
     entries: Vec<(StateId, Option<TopId>)>,
     ids: HashMap<(StateId, TopId), TopId>,
     /// The lowest entry that is known.
@@ -110,7 +114,8 @@ impl PartialStack {
         }
     }
 
-    /// Begins anew with a stack whose states, from the top, begin with `states`; [`TopId::WHOLE`] is that stack.
+    /// Begins anew with a stack whose states, from the top, begin with `states`; [`TopId::WHOLE`]
+    /// is that stack.
     ///
     /// # Panics
     /// When there are no states.
@@ -160,8 +165,8 @@ impl PartialStack {
         id
     }
 
-    /// Adds all ways to shift a terminal on some stacks, as far as that is known: others come after the
-    /// [open reductions](Self::open_reductions).
+    /// Adds all ways to shift a terminal on some stacks, as far as that is known: others come after
+    /// the [open reductions](Self::open_reductions).
     ///
     /// # Errors
     /// When there are too many.

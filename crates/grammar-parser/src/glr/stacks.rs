@@ -10,9 +10,9 @@ use crate::lr::StateId;
 
 /// Every LR stack that the terminals read so far may have led to; never none.
 ///
-/// Immutable: a clone is one count more, whatever the depth. Equal when the stacks are the same, as the same terminals
-/// always make them; two positions with the same stacks that came about differently usually are equal too, but a
-/// `false` proves nothing.
+/// Immutable: a clone is one count more, whatever the depth. Equal when the stacks are the same, as
+/// the same terminals always make them; two positions with the same stacks that came about
+/// differently usually are equal too, but a `false` proves nothing.
 #[derive(Clone)]
 pub struct Stacks {
     heads: Heads,
@@ -112,7 +112,8 @@ impl Stacks {
         self.heads().iter().fold(0, |sum, head| sum.rotate_left(23) ^ head.hash())
     }
 
-    /// The stacks by a key of their topmost state, in ascending order of keys; what is below is shared.
+    /// The stacks by a key of their topmost state, in ascending order of keys; what is below is
+    /// shared.
     pub fn by_top<K: Copy + Ord>(&self, key: impl Fn(StateId) -> K) -> Vec<(K, Self)> {
         if let Heads::One(head) = &self.heads {
             return vec![(key(head.state), self.clone())];

@@ -26,9 +26,9 @@ pub enum EmbedError {
 impl GrammarBuilder {
     /// Adds the rules of a grammar; gives the nonterminal of its texts.
     ///
-    /// The grammar keeps its own ways of cutting texts: terminals of one that is cut in any way are [free](TerminalKind::Free), and
-    /// what it ignores may stand between its own lexemes, nowhere else. The grammar that is being built must then be cut
-    /// in any way or by context.
+    /// The grammar keeps its own ways of cutting texts: terminals of one that is cut in any way are
+    /// [free](TerminalKind::Free), and what it ignores may stand between its own lexemes, nowhere
+    /// else. The grammar that is being built must then be cut in any way or by context.
     ///
     /// # Errors
     /// When it depends on more than its own text.
@@ -80,8 +80,8 @@ impl GrammarBuilder {
         })
     }
 
-    /// A nonterminal for any number of lexemes that a grammar ignores, which its rules then allow between theirs; `None` where there
-    /// are none.
+    /// A nonterminal for any number of lexemes that a grammar ignores, which its rules then allow
+    /// between theirs; `None` where there are none.
     pub fn skipped(&mut self, ignored: Vec<TerminalId>) -> Option<Symbol> {
         if ignored.is_empty() {
             return None;

@@ -18,9 +18,9 @@ use crate::{Regex, Span};
 ///
 /// Frozen: a [`GrammarBuilder`] makes it. Ids are indices: `terminals()[id.index()]`.
 ///
-/// Invariants, checked by [`GrammarBuilder::build`]: every symbol of a rule, the start and the ignored terminals
-/// exist. Nothing else: a nonterminal may have no rule (it then matches nothing), be unreachable, or be
-/// ambiguous.
+/// Invariants, checked by [`GrammarBuilder::build`]: every symbol of a rule, the start and the
+/// ignored terminals exist. Nothing else: a nonterminal may have no rule (it then matches nothing),
+/// be unreachable, or be ambiguous.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grammar {
     terminals: Vec<Terminal>,
@@ -73,13 +73,14 @@ pub enum TerminalKind {
     Literal,
     /// A regular expression.
     Pattern,
-    /// A terminal that does not compete: its lexemes may end wherever it matches, and make no others lose. Terminals of a grammar that
-    /// is read in any way ([`Lexing::Any`]) become so within another grammar.
+    /// A terminal that does not compete: its lexemes may end wherever it matches, and make no
+    /// others lose. Terminals of a grammar that is read in any way ([`Lexing::Any`]) become so
+    /// within another grammar.
     Free,
     /// A terminal without text: [`Indentation`] puts it between lexemes.
     Declared,
-    /// A member of a [slot](Slot)'s set, which a binding gives. Its expression matches nothing, and it does not compete: its lexemes
-    /// are the spellings of members.
+    /// A member of a [slot](Slot)'s set, which a binding gives. Its expression matches nothing, and
+    /// it does not compete: its lexemes are the spellings of members.
     Member(SlotId),
 }
 
@@ -116,8 +117,8 @@ pub enum Lexing {
     Any,
     /// Each lexeme is the longest that any terminal matches at its place.
     Longest,
-    /// Each lexeme is the longest that any terminal matches at its place for which the parser's state has an action: lark's
-    /// contextual lexer.
+    /// Each lexeme is the longest that any terminal matches at its place for which the parser's
+    /// state has an action: lark's contextual lexer.
     Contextual,
 }
 
@@ -128,11 +129,12 @@ impl Lexing {
     }
 }
 
-/// Blocks by indentation, as in Python: between lexemes, `indent` and `dedent` are put after a `newline` whose last
-/// line begins deeper or less deep than the block it is in.
+/// Blocks by indentation, as in Python: between lexemes, `indent` and `dedent` are put after a
+/// `newline` whose last line begins deeper or less deep than the block it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Indentation {
-    /// The terminal that ends a line; the blanks after its last line break are the next line's depth.
+    /// The terminal that ends a line; the blanks after its last line break are the next line's
+    /// depth.
     pub newline: TerminalId,
     /// Terminal that begins a block.
     pub indent: TerminalId,
@@ -148,8 +150,9 @@ pub struct Indentation {
 
 /// Scopes in which no name comes twice, as in the objects of JSON. Scopes nest.
 ///
-/// A name's lexeme is a JSON string, blanks before it and a colon after it. The rules must leave a way out: where the
-/// only lexemes that may come are names, one of them was not seen in the innermost scope.
+/// A name's lexeme is a JSON string, blanks before it and a colon after it. The rules must leave a
+/// way out: where the only lexemes that may come are names, one of them was not seen in the
+/// innermost scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DistinctNames {
     /// Begin a scope.

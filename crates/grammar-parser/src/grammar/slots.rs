@@ -58,7 +58,8 @@ impl Grammar {
         }
     }
 
-    /// The grammar without the rules that need a member of these slots: where their sets are empty, its language is the same.
+    /// The grammar without the rules that need a member of these slots: where their sets are empty,
+    /// its language is the same.
     #[must_use]
     pub fn without_slots(&self, slots: &[SlotId]) -> Self {
         let needs = |symbol: &Symbol| match *symbol {
@@ -84,7 +85,8 @@ impl GrammarBuilder {
         SlotId(place as u32)
     }
 
-    /// Adds the slots of a grammar; gives the ids that they have here, by the ids that they had there.
+    /// Adds the slots of a grammar; gives the ids that they have here, by the ids that they had
+    /// there.
     pub fn slots_of(&mut self, slots: &[Slot]) -> Vec<SlotId> {
         slots.iter().map(|slot| self.slot(slot.clone())).collect()
     }

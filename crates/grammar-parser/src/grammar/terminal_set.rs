@@ -6,9 +6,10 @@ const WORD_BITS: usize = u64::BITS as usize;
 
 /// A set of terminals as a bitset.
 ///
-/// Sized once for the terminals of a grammar; two sets are equal when they are sized for as many terminals and hold
-/// the same ones. All operations are O(terminals / 64) but [`insert`](Self::insert), [`remove`](Self::remove) and
-/// [`contains`](Self::contains), which are O(1).
+/// Sized once for the terminals of a grammar; two sets are equal when they are sized for as many
+/// terminals and hold the same ones. All operations are O(terminals / 64) but
+/// [`insert`](Self::insert), [`remove`](Self::remove) and [`contains`](Self::contains), which are
+/// O(1).
 ///
 /// Invariant: bits at and beyond `num_terminals` are zero.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

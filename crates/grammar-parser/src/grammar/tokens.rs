@@ -14,8 +14,8 @@ impl Grammar {
         })
     }
 
-    /// This grammar with all tokens by number, as a vocabulary has them. A name is that of a special token, or else the whole text
-    /// of a token.
+    /// This grammar with all tokens by number, as a vocabulary has them. A name is that of a
+    /// special token, or else the whole text of a token.
     ///
     /// # Errors
     /// When the vocabulary does not have a token.
@@ -28,8 +28,8 @@ impl Grammar {
         Ok(self)
     }
 
-    /// This grammar without the tokens that it asks for by name or number, which no text spells: for questions about texts
-    /// before there is a vocabulary.
+    /// This grammar without the tokens that it asks for by name or number, which no text spells:
+    /// for questions about texts before there is a vocabulary.
     #[must_use]
     pub fn without_tokens(mut self) -> Self {
         for terminal in &mut self.terminals {

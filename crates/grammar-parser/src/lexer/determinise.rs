@@ -21,7 +21,8 @@ pub(super) enum Transition {
     State(LexerState),
 }
 
-/// The part of a [`Lexer`](super::Lexer) that is behind its lock: expressions, and states by what they mean.
+/// The part of a [`Lexer`](super::Lexer) that is behind its lock: expressions, and states by what
+/// they mean.
 #[derive(Debug)]
 pub(super) struct Determiniser {
     expressions: Expressions,
@@ -33,7 +34,8 @@ pub(super) struct Determiniser {
     /// Free terminals, which do not compete.
     free: TerminalSet,
     lexing: Lexing,
-    /// Expression of each terminal, where a text begins; where any lexeme does, but for those that look at the text before.
+    /// Expression of each terminal, where a text begins; where any lexeme does, but for those that
+    /// look at the text before.
     whole: Box<[Live]>,
     histories: Histories,
     ids: HashMap<Meaning, LexerState>,
@@ -67,7 +69,8 @@ struct Beginning {
 struct Meaning {
     /// True when no byte of the lexeme was read.
     fresh: bool,
-    /// True when the live terminals compete: only the longest lexeme counts, and of equals those of the highest rank.
+    /// True when the live terminals compete: only the longest lexeme counts, and of equals those of
+    /// the highest rank.
     competes: bool,
     /// The condition that earlier lexemes put on the text from here.
     pending: ExprId,
@@ -354,7 +357,8 @@ impl Determiniser {
     ) -> Result<LexerState, LexerError> {
         let Meaning { fresh, competes, pending, live, guards, history } =
             self.meanings[state.0 as usize].clone();
-        // What else competes, or is asked of what follows, could tell counts apart however far they are.
+        // What else competes, or is asked of what follows, could tell counts apart however far they
+        // are.
         let is_alone = pending == ExprId::ALL && guards.is_empty() && (!competes || live.len() < 2);
         if fresh || !is_alone {
             return Ok(state);
@@ -398,8 +402,8 @@ impl Determiniser {
         Remainders { pending: *pending, live, expressions: &mut self.expressions }
     }
 
-    /// Residuals of a state's terminals, each with all that decides its lexeme: the rivals that could take it, and the condition
-    /// on the text from here.
+    /// Residuals of a state's terminals, each with all that decides its lexeme: the rivals that
+    /// could take it, and the condition on the text from here.
     pub(super) fn guarded(
         &mut self,
         state: LexerState,
@@ -554,7 +558,8 @@ impl Determiniser {
         self.whole[at.expect("only terminals that match something are live")]
     }
 
-    /// The state at which a lexeme begins, given the condition that is on the text from here, and the text before.
+    /// The state at which a lexeme begins, given the condition that is on the text from here, and
+    /// the text before.
     fn begin(
         &mut self,
         states: &boxcar::Vec<State>,
@@ -562,7 +567,8 @@ impl Determiniser {
         history: HistoryId,
         budget: &mut Budget<'_>,
     ) -> Result<LexerState, LexerError> {
-        // PERF: of a thousand terminals a look-up by what the state means reads 8 KB, and each end of a lexeme asks for one.
+        // PERF: of a thousand terminals a look-up by what the state means reads 8 KB, and each end
+        // of a lexeme asks for one.
         if let Some(&known) = self.begun.get(&(pending, history)) {
             return Ok(known);
         }
@@ -650,8 +656,9 @@ impl Determiniser {
 
     /// The terminals that a lexeme may become that begins under a condition.
     ///
-    /// PERF: a keyword may end at each of the beginnings that names share with it, under a condition of its own, and most conditions
-    /// hold or not by the next byte. Where one surely holds, what begins with that byte was asked before.
+    /// PERF: a keyword may end at each of the beginnings that names share with it, under a
+    /// condition of its own, and most conditions hold or not by the next byte. Where one surely
+    /// holds, what begins with that byte was asked before.
     fn possible_under(
         &mut self,
         pending: ExprId,
@@ -778,7 +785,8 @@ impl Determiniser {
         Ok(self.expressions.making(budget).matches_something(left)?)
     }
 
-    /// The complement of what terminals that are ranked higher than `terminal` match, in whose favour it loses.
+    /// The complement of what terminals that are ranked higher than `terminal` match, in whose
+    /// favour it loses.
     fn lost(
         &mut self,
         terminal: TerminalId,
@@ -834,7 +842,8 @@ impl Determiniser {
         rivals().any(|one| !self.shadowed.contains(one) && loses(one))
     }
 
-    /// The rank that others must pass to beat a terminal: to blanks and comments, a literal within them is no keyword.
+    /// The rank that others must pass to beat a terminal: to blanks and comments, a literal within
+    /// them is no keyword.
     fn losing_rank(&self, terminal: TerminalId) -> Rank {
         let (priority, is_literal) = self.ranks[terminal.index()];
         (priority, is_literal || self.ignored.contains(terminal))
@@ -848,7 +857,8 @@ impl Determiniser {
         Ok(self.expressions.making(budget).not(grows)?)
     }
 
-    /// Finds the terminals each of whose texts, by itself, a terminal that is ranked higher matches as well.
+    /// Finds the terminals each of whose texts, by itself, a terminal that is ranked higher matches
+    /// as well.
     fn find_shadowed(
         &mut self,
         grammar: &Grammar,

@@ -41,7 +41,8 @@ impl LexerError {
         }
     }
 
-    /// Interruption that kept the lexer from being finished, if the budget ran out or it was called off.
+    /// Interruption that kept the lexer from being finished, if the budget ran out or it was called
+    /// off.
     pub fn interrupted(&self) -> Option<Interrupted> {
         match *self.0 {
             Kind::Interrupted(interrupted) => Some(interrupted),

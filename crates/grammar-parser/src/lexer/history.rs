@@ -1,8 +1,10 @@
 //! History: the text before a lexeme, as far as terminals look at it.
 //!
-//! A lookbehind or word boundary at the beginning of a lexeme asks about the text before, as with lark. Its expression carries the derivative of what
-//! it looks for by that text, so a history is the expressions of the terminals that look back, brought forward byte by byte. There are finitely many,
-//! since derivatives are. A state of the lexer has one, from which the next lexeme begins.
+//! A lookbehind or word boundary at the beginning of a lexeme asks about the text before, as with
+//! lark. Its expression carries the derivative of what it looks for by that text, so a history is
+//! the expressions of the terminals that look back, brought forward byte by byte. There are
+//! finitely many, since derivatives are. A state of the lexer has one, from which the next lexeme
+//! begins.
 
 use hashbrown::HashMap;
 use palmette_grammar_regex::expressions::{ExprId, Expressions, Unpicked};

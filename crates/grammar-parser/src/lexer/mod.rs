@@ -1,16 +1,18 @@
 //! The streaming lexer: where lexemes may end, byte by byte, without looking ahead.
 //!
-//! A text is read from its front, and nothing is known of what follows. A lexeme that may end here may often also go
-//! on, so a reader keeps several *branches*. Each has a [`LexerState`] and whatever the reader makes of the
-//! terminals so far. For a byte, each branch is continued in two ways:
+//! A text is read from its front, and nothing is known of what follows. A lexeme that may end here
+//! may often also go on, so a reader keeps several *branches*. Each has a [`LexerState`] and
+//! whatever the reader makes of the terminals so far. For a byte, each branch is continued in two
+//! ways:
 //!
 //! - the lexeme goes on: [`Lexer::advance`];
 //! - it ended before the byte, as one of [`Lexer::ends`]: the branch takes one of its terminals and
 //!   advances from [`LexemeEnd::next`].
 //!
-//! What an end asks of the text that follows, its next state carries along: that no longer lexeme is
-//! found after all ([`Lexing::Longest`](crate::Lexing::Longest)), that lookaheads hold. A branch that breaks this is dead: its `advance` gives
-//! `None`. Conditions that are still open when the text ends are judged by [`Lexer::may_end`].
+//! What an end asks of the text that follows, its next state carries along: that no longer lexeme
+//! is found after all ([`Lexing::Longest`](crate::Lexing::Longest)), that lookaheads hold. A branch
+//! that breaks this is dead: its `advance` gives `None`. Conditions that are still open when the
+//! text ends are judged by [`Lexer::may_end`].
 //!
 //! ```
 //! use palmette_grammar_parser::{lexer::*, *};
@@ -63,8 +65,9 @@ const FIRST_STATE: u32 = 2;
 
 /// The lexer of a grammar: a deterministic automaton over bytes that is built as it is used.
 ///
-/// Threads may share it: a step that was taken before is two look-ups without a lock; a new one takes a lock.
-/// States are numbered as they are found, so their numbers depend on what was asked before; nothing else does.
+/// Threads may share it: a step that was taken before is two look-ups without a lock; a new one
+/// takes a lock. States are numbered as they are found, so their numbers depend on what was asked
+/// before; nothing else does.
 #[derive(Debug)]
 pub struct Lexer {
     start: LexerState,
@@ -75,7 +78,8 @@ pub struct Lexer {
     max_step_work: u64,
 }
 
-/// A position of a [`Lexer`]: what the lexeme in progress may become and what earlier ones still ask.
+/// A position of a [`Lexer`]: what the lexeme in progress may become and what earlier ones still
+/// ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LexerState(pub u32);
 
@@ -97,14 +101,16 @@ pub struct LexerLimits {
     pub max_expressions: usize,
     /// Limit on the nesting of expressions: chains of optional parts, trees of front ends.
     pub max_nesting: u32,
-    /// Limit on the expressions that one search for a text of an intersection or complement may visit.
+    /// Limit on the expressions that one search for a text of an intersection or complement may
+    /// visit.
     pub max_visited: usize,
-    /// Limit on the work of one step of the lexer after it was made, in the units of a [`Budget`]: a byte in a state that
-    /// was not asked for it before.
+    /// Limit on the work of one step of the lexer after it was made, in the units of a [`Budget`]:
+    /// a byte in a state that was not asked for it before.
     pub max_step_work: u64,
 }
 
-/// Guards: demands on the text after lexemes of some terminals, beside those of competition; by terminal, ascending.
+/// Guards: demands on the text after lexemes of some terminals, beside those of competition; by
+/// terminal, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Guards(Box<[(TerminalId, ExprId)]>);
 
@@ -134,7 +140,8 @@ pub(crate) struct Deciding {
     pub finite: TerminalSet,
 }
 
-/// Demand of earlier lexemes on the text from a state. States with equal ones ask the same; those with others may.
+/// Demand of earlier lexemes on the text from a state. States with equal ones ask the same; those
+/// with others may.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Demand {
     may_end: bool,
@@ -200,14 +207,14 @@ impl Lexer {
     /// The lexer of the terminals that are in rules reachable from the start, or ignored.
     ///
     /// # Errors
-    /// When a terminal matches the empty text, uses what the lexer cannot honour, or exceeds a limit: the error names the
-    /// terminal.
+    /// When a terminal matches the empty text, uses what the lexer cannot honour, or exceeds a
+    /// limit: the error names the terminal.
     pub fn new(grammar: &Grammar, limits: &LexerLimits) -> Result<Self, LexerError> {
         Self::with_budget(grammar, limits, &mut Budget::unlimited())
     }
 
-    /// [`new`](Self::new), as long as the budget lasts and nobody calls it off. The budget is for making the lexer; a
-    /// step of it later is bounded by [`LexerLimits::max_step_work`].
+    /// [`new`](Self::new), as long as the budget lasts and nobody calls it off. The budget is for
+    /// making the lexer; a step of it later is bounded by [`LexerLimits::max_step_work`].
     ///
     /// # Errors
     /// As [`new`](Self::new), and when the work is [`interrupted`](LexerError::interrupted).
@@ -231,10 +238,12 @@ impl Lexer {
         self.start
     }
 
-    /// `state`, in which no byte of a lexeme was read, for a lexeme that can only become one of these terminals. What is left of others is
-    /// not followed, so that a grammar of a thousand names takes the time of those that may come.
+    /// `state`, in which no byte of a lexeme was read, for a lexeme that can only become one of
+    /// these terminals. What is left of others is not followed, so that a grammar of a thousand
+    /// names takes the time of those that may come.
     ///
-    /// With [`Lexing::Longest`](crate::Lexing::Longest), that is `state` itself: a lexeme is what it is whether the parser takes it or not. With
+    /// With [`Lexing::Longest`](crate::Lexing::Longest), that is `state` itself: a lexeme is what
+    /// it is whether the parser takes it or not. With
     /// [`Lexing::Contextual`](crate::Lexing::Contextual), only these terminals compete.
     ///
     /// # Errors
@@ -250,8 +259,9 @@ impl Lexer {
         self.restricted_to_guarded(state, terminals, &Guards::default())
     }
 
-    /// [`restricted_to`](Self::restricted_to), where lexemes of some terminals end only before a text that passes their guards. A terminal competes with
-    /// others whether its guard would be passed or not.
+    /// [`restricted_to`](Self::restricted_to), where lexemes of some terminals end only before a
+    /// text that passes their guards. A terminal competes with others whether its guard would be
+    /// passed or not.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -270,8 +280,8 @@ impl Lexer {
         })
     }
 
-    /// Guards that keep lexemes of each of these terminals, ascending, from ending where the next one would begin in a state with the condition
-    /// of one of those that it is listed with.
+    /// Guards that keep lexemes of each of these terminals, ascending, from ending where the next
+    /// one would begin in a state with the condition of one of those that it is listed with.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -295,7 +305,8 @@ impl Lexer {
         self.step(|determiniser, budget| determiniser.rivals(terminal, budget))
     }
 
-    /// Deciding terminals among some: those that decide what a lexeme of one of them is. Others take none of its lexemes, nor are longer than some.
+    /// Deciding terminals among some: those that decide what a lexeme of one of them is. Others
+    /// take none of its lexemes, nor are longer than some.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -315,8 +326,9 @@ impl Lexer {
         self.step(|determiniser, budget| determiniser.demand(state, budget))
     }
 
-    /// `state`, in which no byte of a lexeme was read, for lexemes of all terminals that do not compete: an upper bound of what
-    /// [`restricted_to`](Self::restricted_to) gives for any terminals.
+    /// `state`, in which no byte of a lexeme was read, for lexemes of all terminals that do not
+    /// compete: an upper bound of what [`restricted_to`](Self::restricted_to) gives for any
+    /// terminals.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -334,8 +346,8 @@ impl Lexer {
         self.state(state).is_fresh
     }
 
-    /// The lexeme in progress goes on with `byte`; `None` when it cannot, or earlier lexemes could then not have ended where
-    /// they did.
+    /// The lexeme in progress goes on with `byte`; `None` when it cannot, or earlier lexemes could
+    /// then not have ended where they did.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -350,8 +362,8 @@ impl Lexer {
         }
     }
 
-    /// Ends of the lexeme in progress here: by what they ask of what follows, in the order of their least
-    /// terminals. No terminal is in two of them unless under different conditions.
+    /// Ends of the lexeme in progress here: by what they ask of what follows, in the order of their
+    /// least terminals. No terminal is in two of them unless under different conditions.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -368,21 +380,23 @@ impl Lexer {
         Ok(&self.found_ends(state)?.matched)
     }
 
-    /// The terminals that the lexeme in progress can still become, ending here included, for some text that follows.
+    /// The terminals that the lexeme in progress can still become, ending here included, for some
+    /// text that follows.
     #[inline]
     pub fn viable_terminals(&self, state: LexerState) -> &TerminalSet {
         &self.state(state).possible
     }
 
-    /// True when no byte of the lexeme was read yet and the text may end here: nothing that earlier lexemes ask of what
-    /// follows is left open.
+    /// True when no byte of the lexeme was read yet and the text may end here: nothing that earlier
+    /// lexemes ask of what follows is left open.
     pub fn may_end(&self, state: LexerState) -> bool {
         self.state(state).may_end
     }
 
-    /// A state that goes on as `state` does for the next `num_bytes` bytes: after each of them, as many lexemes end, as
-    /// the same terminals, and the same terminals are possible. So states that differ only in counts that are far from used up
-    /// (`maxLength: 100000`) are one, and what is known of the one for tokens of that many bytes holds for the others.
+    /// A state that goes on as `state` does for the next `num_bytes` bytes: after each of them, as
+    /// many lexemes end, as the same terminals, and the same terminals are possible. So states that
+    /// differ only in counts that are far from used up (`maxLength: 100000`) are one, and what is
+    /// known of the one for tokens of that many bytes holds for the others.
     ///
     /// It may be `state` itself.
     ///
@@ -398,8 +412,9 @@ impl Lexer {
         })
     }
 
-    /// Fingerprint of what a state means, whatever numbers states and expressions have here. Lexers of equal grammars have equal ones for
-    /// it, unless an expression was simplified in another way, which may depend on what was asked before.
+    /// Fingerprint of what a state means, whatever numbers states and expressions have here. Lexers
+    /// of equal grammars have equal ones for it, unless an expression was simplified in another
+    /// way, which may depend on what was asked before.
     pub fn fingerprint(&self, state: LexerState) -> u128 {
         self.determiniser().fingerprint(state)
     }
@@ -409,8 +424,9 @@ impl Lexer {
         read(self.determiniser().remainders(state))
     }
 
-    /// Residuals of a state's terminals, by terminal, each with all that decides its lexeme: the other terminals that could match more of
-    /// the text, or the same with a higher rank, and what earlier lexemes ask of the text from here.
+    /// Residuals of a state's terminals, by terminal, each with all that decides its lexeme: the
+    /// other terminals that could match more of the text, or the same with a higher rank, and what
+    /// earlier lexemes ask of the text from here.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -451,7 +467,8 @@ impl Lexer {
         self.determiniser().has_losers(terminals)
     }
 
-    /// Byte classes: for each byte a number below the count; bytes with the same number lead to the same state.
+    /// Byte classes: for each byte a number below the count; bytes with the same number lead to the
+    /// same state.
     pub fn num_classes(&self, state: LexerState) -> usize {
         self.state(state).row.len()
     }
@@ -467,7 +484,8 @@ impl Lexer {
         &self.shadowed
     }
 
-    /// Terminals whose lexemes depend on the text before them: those with a lookbehind or a word boundary at their beginning.
+    /// Terminals whose lexemes depend on the text before them: those with a lookbehind or a word
+    /// boundary at their beginning.
     pub fn looking_back(&self) -> &TerminalSet {
         &self.looking_back
     }
@@ -500,7 +518,8 @@ impl Lexer {
     }
 
     fn determiniser(&self) -> std::sync::MutexGuard<'_, Determiniser> {
-        // What it holds is consistent after each of its steps, so a panic elsewhere does not spoil it.
+        // What it holds is consistent after each of its steps, so a panic elsewhere does not spoil
+        // it.
         self.determiniser.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -541,8 +560,8 @@ impl Lexer {
     }
 }
 
-/// The terminals in rules that can be reached from the start, and the ignored ones; those without text are left out, and where
-/// terminals compete, those of which no sentence is made.
+/// The terminals in rules that can be reached from the start, and the ignored ones; those without
+/// text are left out, and where terminals compete, those of which no sentence is made.
 fn used_terminals(grammar: &Grammar) -> BTreeSet<TerminalId> {
     let mut used: BTreeSet<_> = grammar.ignored().iter().copied().collect();
     if grammar.lexing().competes() {

@@ -1,11 +1,15 @@
-//! Rivalry between terminals: which of them can take a lexeme from another, by a longer one or by rank.
+//! Rivalry between terminals: which of them can take a lexeme from another, by a longer one or by
+//! rank.
 //!
-//! Where terminals compete, a lexeme stands only if none of its rivals matches more of the text, and none of a higher rank the same.
-//! Most terminals have few rivals: an operator the ones that begin with it, a name the keywords. Rivals that cannot decide
-//! anything are left out of a [guarded](super::Lexer::guarded) expression, so that it is the same in all contexts that do not differ in the others.
+//! Where terminals compete, a lexeme stands only if none of its rivals matches more of the text,
+//! and none of a higher rank the same. Most terminals have few rivals: an operator the ones that
+//! begin with it, a name the keywords. Rivals that cannot decide anything are left out of a
+//! [guarded](super::Lexer::guarded) expression, so that it is the same in all contexts that do not
+//! differ in the others.
 //!
-//! Answers are for whole terminals and hold for what is left of them after any bytes. Each is found once, by a search for a text of
-//! an intersection; one that passes its limit, or is about lookarounds, is answered so that nothing is left out.
+//! Answers are for whole terminals and hold for what is left of them after any bytes. Each is found
+//! once, by a search for a text of an intersection; one that passes its limit, or is about
+//! lookarounds, is answered so that nothing is left out.
 
 use hashbrown::HashMap;
 use palmette_grammar_regex::ByteSet;

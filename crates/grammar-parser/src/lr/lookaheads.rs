@@ -1,16 +1,17 @@
-//! LALR(1) lookaheads, by the relations of DeRemer and Pennello, "Efficient Computation of LALR(1) Look-Ahead Sets"
-//! (1982).
+//! LALR(1) lookaheads, by the relations of DeRemer and Pennello, "Efficient Computation of LALR(1)
+//! Look-Ahead Sets" (1982).
 //!
-//! Only states with more than one thing to do need to look ahead, so the relations are followed backwards from
-//! those, and nothing else is computed. The paper's four relations over transitions `(p, A)`, where `r = goto(p, A)`:
+//! Only states with more than one thing to do need to look ahead, so the relations are followed
+//! backwards from those, and nothing else is computed. The paper's four relations over transitions
+//! `(p, A)`, where `r = goto(p, A)`:
 //!
 //! - *directly reads* `t`: `r` shifts `t`, or is where the text may end;
 //! - *reads* `(r, C)`, for a nullable `C`;
 //! - *includes* `(p', B)`: `B → βAγ`, `γ` nullable, and `β` leads from `p'` to `p`;
 //! - a reduction of `A → ω` in `q` *looks back* to `(p, A)`: `ω` leads from `p` to `q`.
 //!
-//! We differ in taking *reads* and *includes* together as one graph over nodes `Read(p, A)` and `Follow(p, A)`, with an
-//! edge from the latter to the former, and in keeping equal sets once.
+//! We differ in taking *reads* and *includes* together as one graph over nodes `Read(p, A)` and
+//! `Follow(p, A)`, with an edge from the latter to the former, and in keeping equal sets once.
 
 use std::collections::BTreeSet;
 
@@ -118,7 +119,8 @@ struct Node {
 }
 
 impl Node {
-    /// Terminals that `goto(p, A)` shifts, and the end where it may be; nothing for `Follow`, which has it from `Read`.
+    /// Terminals that `goto(p, A)` shifts, and the end where it may be; nothing for `Follow`, which
+    /// has it from `Read`.
     fn directly_reads<'a>(
         &self,
         rules: &'a RuleTable,
@@ -212,10 +214,11 @@ impl<'a, 'b, 'c> Relations<'a, 'b, 'c> {
         Ok(())
     }
 
-    /// The states from which `steps` transitions lead to `state` and in which the symbols are those before it.
+    /// The states from which `steps` transitions lead to `state` and in which the symbols are those
+    /// before it.
     fn back(&mut self, state: StateId, steps: usize) -> Result<Vec<StateId>, TableError> {
-        // All ways into a state are over the same symbol, and the states before it have the same items one symbol
-        // earlier or more of them; so no way needs to be checked.
+        // All ways into a state are over the same symbol, and the states before it have the same
+        // items one symbol earlier or more of them; so no way needs to be checked.
         let mut layer = vec![state];
         for _ in 0..steps {
             let before = layer.iter().flat_map(|state| self.predecessors.row(state.index()));

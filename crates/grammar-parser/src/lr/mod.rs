@@ -1,12 +1,14 @@
 //! LR tables: the LR(0) automaton of a grammar with LALR(1) lookaheads.
 //!
-//! [`RuleTable`] numbers the rules that sentences use and takes hidden left recursion out of them; the automaton's
-//! states are sets of items; lookaheads are computed where a state has a choice; [`Tables`] is what is left.
+//! [`RuleTable`] numbers the rules that sentences use and takes hidden left recursion out of them;
+//! the automaton's states are sets of items; lookaheads are computed where a state has a choice;
+//! [`Tables`] is what is left.
 //!
-//! LALR(1) merges states that LR(1) keeps apart, so a lookahead may hold terminals that cannot follow in the case at
-//! hand. A parser may then reduce before it notices that a terminal is wrong, but what is on its stack always begins a
-//! sentence, and it shifts a terminal only if that still holds afterwards. So all answers are exact, those of grammars
-//! that are LR(1) and not LALR(1) too; what such a grammar costs is a conflict, not an error.
+//! LALR(1) merges states that LR(1) keeps apart, so a lookahead may hold terminals that cannot
+//! follow in the case at hand. A parser may then reduce before it notices that a terminal is wrong,
+//! but what is on its stack always begins a sentence, and it shifts a terminal only if that still
+//! holds afterwards. So all answers are exact, those of grammars that are LR(1) and not LALR(1)
+//! too; what such a grammar costs is a conflict, not an error.
 
 mod automaton;
 mod lookaheads;
@@ -26,7 +28,8 @@ use palmette_grammar_regex::Interrupted;
 pub struct TableLimits {
     /// States of the automaton.
     pub max_states: usize,
-    /// Items of all states together; and, apart from these, terminals of all lookahead sets together.
+    /// Items of all states together; and, apart from these, terminals of all lookahead sets
+    /// together.
     pub max_items: usize,
 }
 

@@ -12,7 +12,8 @@ pub struct RuleId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ItemId(pub u32);
 
-/// The rules of a reduced grammar without hidden left recursion, and `start' → start`, which is [`RuleId::START`].
+/// The rules of a reduced grammar without hidden left recursion, and `start' → start`, which is
+/// [`RuleId::START`].
 ///
 /// Rules of one head lie together. The items of one rule are consecutive, dot at the front first.
 #[derive(Clone, Debug)]
@@ -175,7 +176,8 @@ impl RuleTable {
         self.after[first..first + rule.length as usize].iter().flatten().copied()
     }
 
-    /// The rule's place in [`Grammar::rules`], or that of the rule it was made from; `None` for that of the new start.
+    /// The rule's place in [`Grammar::rules`], or that of the rule it was made from; `None` for
+    /// that of the new start.
     pub fn origin(&self, rule: RuleId) -> Option<usize> {
         (rule != RuleId::START).then(|| self.rules[rule.index()].origin as usize)
     }

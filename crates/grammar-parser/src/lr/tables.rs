@@ -10,10 +10,11 @@ use crate::{Grammar, NonterminalId, Symbol, TerminalId, TerminalSet};
 
 /// LALR(1) tables with all conflicts kept.
 ///
-/// A state shifts a terminal, or reduces a rule when the next terminal is in the rule's lookahead there, or either:
-/// then it has a conflict on that terminal, and both are right until shown otherwise. A state that can do nothing but
-/// reduce one rule does so whatever follows ([`sole_reduction`](Self::sole_reduction)): a wrong terminal is then noticed
-/// later, but never shifted.
+/// A state shifts a terminal, or reduces a rule when the next terminal is in the rule's lookahead
+/// there, or either: then it has a conflict on that terminal, and both are right until shown
+/// otherwise. A state that can do nothing but reduce one rule does so whatever follows
+/// ([`sole_reduction`](Self::sole_reduction)): a wrong terminal is then noticed later, but never
+/// shifted.
 ///
 /// Memory: 8 bytes a transition, 8 a reduction, and the distinct lookahead sets.
 #[derive(Debug)]
@@ -86,11 +87,12 @@ impl Tables {
         Ok(Self { rules, shifts, gotos, reductions, lookaheads: lookaheads.sets, sole, accepting })
     }
 
-    /// The tables with states that are split: `of` is the old state of each new one, and `target` where a new one goes with a symbol. On
-    /// every stack they do the same.
+    /// The tables with states that are split: `of` is the old state of each new one, and `target`
+    /// where a new one goes with a symbol. On every stack they do the same.
     ///
-    /// New states must go where the old ones do: `of[target(state, symbol)]` is where `of[state]` goes. The first is that of
-    /// [`StateId::START`], and the state in which the text may end is split into no more than one.
+    /// New states must go where the old ones do: `of[target(state, symbol)]` is where `of[state]`
+    /// goes. The first is that of [`StateId::START`], and the state in which the text may end is
+    /// split into no more than one.
     pub fn split(&self, of: &[StateId], target: impl Fn(StateId, Symbol) -> StateId) -> Self {
         let (mut shifts, mut gotos, mut reductions) = (Rows::new(), Rows::new(), Rows::new());
         for (&old, state) in of.iter().zip((0..).map(StateId)) {
@@ -160,7 +162,8 @@ impl Tables {
         self.sole[state.index()]
     }
 
-    /// Actions of a state on a terminal or [`end`](Self::end). O(log shifts of the state + reductions of the state).
+    /// Actions of a state on a terminal or [`end`](Self::end). O(log shifts of the state +
+    /// reductions of the state).
     pub(crate) fn action(&self, state: StateId, terminal: TerminalId) -> Action {
         if let Some(rule) = self.sole[state.index()] {
             return Action::Reduce(rule);
@@ -203,8 +206,8 @@ impl Tables {
         row.iter().any(|&(terminal, _)| terminals.contains(terminal))
     }
 
-    /// The rules that the state may reduce, each with what may follow then ([`end`](Self::end) stands for the end of the
-    /// text); `None`: whatever follows.
+    /// The rules that the state may reduce, each with what may follow then ([`end`](Self::end)
+    /// stands for the end of the text); `None`: whatever follows.
     #[inline]
     pub fn reductions(
         &self,
@@ -223,7 +226,8 @@ impl Tables {
         find(self.gotos.row(state.index()), head)
     }
 
-    /// The nonterminals that may begin in the state, and where it goes with them, in ascending order.
+    /// The nonterminals that may begin in the state, and where it goes with them, in ascending
+    /// order.
     pub fn gotos(&self, state: StateId) -> &[(NonterminalId, StateId)] {
         self.gotos.row(state.index())
     }

@@ -1,9 +1,10 @@
 //! Elimination of hidden left recursion from the rules.
 //!
-//! `A → N A b` with a nullable `N` is left recursive, but not to be seen so: an LR parser would push an empty `N` any
-//! number of times without reading, and its stack would need a cycle. Written as two rules, `A → N⁺ A b` and
-//! `A → A b`, where `N⁺` has the texts of `N` but the empty one, that cannot happen, and links between stack nodes
-//! that were made at one place in the text form no cycle.
+//! `A → N A b` with a nullable `N` is left recursive, but not to be seen so: an LR parser would
+//! push an empty `N` any number of times without reading, and its stack would need a cycle. Written
+//! as two rules, `A → N⁺ A b` and `A → A b`, where `N⁺` has the texts of `N` but the empty one,
+//! that cannot happen, and links between stack nodes that were made at one place in the text form
+//! no cycle.
 
 use hashbrown::HashMap;
 use std::borrow::Cow;
@@ -13,9 +14,10 @@ use crate::{NonterminalId, Symbol};
 
 /// Rewrites the rules that hide left recursion; most grammars have none and stay as they are.
 ///
-/// A rule `B → X1 … Xm` hides left recursion when `X1 … Xj-1` is nullable, `j > 1`, and `Xj` may begin with `B`. With
-/// the greatest such `j`, it becomes `B → Xi⁺ Xi+1 … Xm` for each `i < j`, and `B → Xj … Xm`. Every left corner in the
-/// new rules is one in the old ones, so no new recursion arises.
+/// A rule `B → X1 … Xm` hides left recursion when `X1 … Xj-1` is nullable, `j > 1`, and `Xj` may
+/// begin with `B`. With the greatest such `j`, it becomes `B → Xi⁺ Xi+1 … Xm` for each `i < j`, and
+/// `B → Xj … Xm`. Every left corner in the new rules is one in the old ones, so no new recursion
+/// arises.
 pub(super) fn unhide(list: &mut RuleList<'_>) {
     let nullable = list.nullable();
     if !nullable.contains(&true) {
@@ -97,7 +99,8 @@ impl<'a, 'g> NotEmpty<'a, 'g> {
         Symbol::Nonterminal(made)
     }
 
-    /// The rules of all `N⁺` that were asked for: each rule of `N`, by the first of its symbols that is not empty.
+    /// The rules of all `N⁺` that were asked for: each rule of `N`, by the first of its symbols
+    /// that is not empty.
     fn rules(&mut self) -> Vec<ListedRule<'g>> {
         let (list, mut rules, mut next) = (self.list, Vec::new(), 0);
         while let Some(&id) = self.asked.get(next) {

@@ -1,12 +1,15 @@
-//! Scopes of distinct names, between lexer and parser: the memory of which names an open scope has seen.
+//! Scopes of distinct names, between lexer and parser: the memory of which names an open scope has
+//! seen.
 //!
-//! A context-free grammar of objects whose `n` members come in any order, each at most once, has a nonterminal for each
-//! of the `2ⁿ` subsets, and of names that are not listed there is none at all. With this memory the rules need only
-//! count members: a name that was seen in the innermost scope is denied, so what is counted is distinct names. Terminals
-//! of one name are left out of the lexer's state where a lexeme begins (`NameLayer::leave_out`); of terminals of many
-//! names the text is kept while it is read.
+//! A context-free grammar of objects whose `n` members come in any order, each at most once, has a
+//! nonterminal for each of the `2ⁿ` subsets, and of names that are not listed there is none at all.
+//! With this memory the rules need only count members: a name that was seen in the innermost scope
+//! is denied, so what is counted is distinct names. Terminals of one name are left out of the
+//! lexer's state where a lexeme begins (`NameLayer::leave_out`); of terminals of many names the
+//! text is kept while it is read.
 //!
-//! [`DistinctNames`] has what a grammar must see to: a scope that asks for one more name has one left.
+//! [`DistinctNames`] has what a grammar must see to: a scope that asks for one more name has one
+//! left.
 
 mod reading;
 
@@ -124,8 +127,8 @@ impl NameLayer {
         }
     }
 
-    /// Takes in a byte of a lexeme, which leads to `state`; `begins` where it is the first. `false` when only names that
-    /// were seen can come of it.
+    /// Takes in a byte of a lexeme, which leads to `state`; `begins` where it is the first. `false`
+    /// when only names that were seen can come of it.
     pub fn read(
         &self,
         names: &mut Names,
@@ -153,8 +156,9 @@ impl NameLayer {
 
     /// Tells if a lexeme that began with `read` can become a name that was not seen.
     ///
-    /// Depth first, along the beginnings of names that were seen: any other beginning is that of a new name. JSON strings
-    /// leave few ways to spell those; of what is none, no more than [`MAX_BEGINNINGS`] are looked at.
+    /// Depth first, along the beginnings of names that were seen: any other beginning is that of a
+    /// new name. JSON strings leave few ways to spell those; of what is none, no more than
+    /// [`MAX_BEGINNINGS`] are looked at.
     fn is_live(
         &self,
         names: &Names,
@@ -199,7 +203,8 @@ impl NameLayer {
         terminals.iter().any(|terminal| matches!(role(terminal), Role::Open | Role::Between))
     }
 
-    /// Tells if a name that begins within a token may be the one in progress, which becomes one of these terminals.
+    /// Tells if a name that begins within a token may be the one in progress, which becomes one of
+    /// these terminals.
     pub fn may_become(&self, names: &Names, possible: &TerminalSet, begun: &BegunName) -> bool {
         if !self.has_names(possible) {
             return false;
@@ -234,13 +239,14 @@ impl Names {
         !self.innermost().is_empty()
     }
 
-    /// One of many names in progress: whether its opening quote was read; `None` where there is no such name.
+    /// One of many names in progress: whether its opening quote was read; `None` where there is no
+    /// such name.
     pub fn in_progress(&self) -> Option<bool> {
         self.read().map(|read| !read.trim_ascii_start().is_empty())
     }
 
-    /// Tells if the name in progress, or where there is none, one that begins so, is one that was seen when it goes on
-    /// with `bytes`.
+    /// Tells if the name in progress, or where there is none, one that begins so, is one that was
+    /// seen when it goes on with `bytes`.
     pub fn repeats(&self, bytes: &[u8]) -> Repeats {
         let read = self.read().unwrap_or_default().trim_ascii_start();
         let reading = Reading::of(&[read, bytes].concat());
@@ -261,8 +267,8 @@ impl Names {
         }
     }
 
-    /// Tells if a name that begins within a token may be one that was seen in an open scope, or in one that the token
-    /// opens.
+    /// Tells if a name that begins within a token may be one that was seen in an open scope, or in
+    /// one that the token opens.
     pub fn may_repeat(&self, begun: &BegunName) -> bool {
         let BegunName::One(reading) = begun else { return true };
         self.open().iter().any(|scope| is_seen(scope, reading))
@@ -320,7 +326,8 @@ pub enum BegunName {
 }
 
 impl BegunName {
-    /// The name that begins within `text`, whatever lexeme this begins in; `None` where no name begins in it, or nothing is read of one.
+    /// The name that begins within `text`, whatever lexeme this begins in; `None` where no name
+    /// begins in it, or nothing is read of one.
     pub fn within(text: &[u8]) -> Option<Self> {
         let after = text.iter().enumerate().filter(|(_, byte)| matches!(byte, b',' | b'{'));
         let begun = after.map(|(at, _)| text[at + 1..].trim_ascii_start());

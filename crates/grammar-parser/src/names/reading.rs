@@ -9,7 +9,8 @@ pub struct Reading {
     pub(super) ended: bool,
     /// An escape is in progress.
     pub(super) escapes: bool,
-    /// The characters so far in UTF-8. An escape in progress is left out, bytes of a character in progress are not.
+    /// The characters so far in UTF-8. An escape in progress is left out, bytes of a character in
+    /// progress are not.
     pub(super) text: Vec<u8>,
 }
 
@@ -60,7 +61,8 @@ impl Reading {
     }
 }
 
-/// The character of an escape, the backslash before it, and the length; `None` when it is not complete.
+/// The character of an escape, the backslash before it, and the length; `None` when it is not
+/// complete.
 fn escape(text: &[u8]) -> Option<(char, usize)> {
     let simple = |character| Some((character, 1));
     match text.first()? {

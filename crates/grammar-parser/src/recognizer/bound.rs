@@ -1,4 +1,5 @@
-//! A recognizer under a binding: the sets of a grammar's slots, and the position before the first byte.
+//! A recognizer under a binding: the sets of a grammar's slots, and the position before the first
+//! byte.
 
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ pub struct BoundRecognizer {
 }
 
 impl BoundRecognizer {
-    /// Binds sets to the slots of a grammar; `None` when no text is left. The grammar is made ready again only where a set is empty.
+    /// Binds sets to the slots of a grammar; `None` when no text is left. The grammar is made ready
+    /// again only where a set is empty.
     ///
     /// # Errors
     /// When the grammar without what needs a member of an empty set cannot be made ready.

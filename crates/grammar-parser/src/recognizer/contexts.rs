@@ -1,8 +1,10 @@
-//! Lexing contexts: the terminals for which a parser state has an action, with their guards, equal ones once.
+//! Lexing contexts: the terminals for which a parser state has an action, with their guards, equal
+//! ones once.
 //!
-//! With [`Lexing::Contextual`](crate::Lexing::Contextual) a lexeme begins with the terminals of its stack's topmost state, as in lark's
-//! contextual lexer. The tables' lookaheads are LALR(1), so a set may hold terminals that cannot follow on the stack at
-//! hand; reductions that need no lookahead are done before, so that this is rare.
+//! With [`Lexing::Contextual`](crate::Lexing::Contextual) a lexeme begins with the terminals of its
+//! stack's topmost state, as in lark's contextual lexer. The tables' lookaheads are LALR(1), so a
+//! set may hold terminals that cannot follow on the stack at hand; reductions that need no
+//! lookahead are done before, so that this is rare.
 //!
 //! Cost: a byte for eight terminals and distinct set.
 
@@ -25,7 +27,8 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// The contexts of all states; every set holds `always`. `guards` are those of each state, or none at all.
+    /// The contexts of all states; every set holds `always`. `guards` are those of each state, or
+    /// none at all.
     pub(super) fn new(tables: &Tables, always: &TerminalSet, guards: &[Guards]) -> Self {
         let mut numbers = HashMap::new();
         let mut made = Self { of_state: Vec::with_capacity(tables.num_states()), sets: Vec::new() };
@@ -57,7 +60,8 @@ impl Contexts {
         &self.sets[context.0 as usize].0
     }
 
-    /// The state `next`, in which no byte of a lexeme was read, for the terminals of a context less some.
+    /// The state `next`, in which no byte of a lexeme was read, for the terminals of a context less
+    /// some.
     pub fn begin(
         &self,
         lexer: &Lexer,
@@ -86,7 +90,8 @@ impl Contexts {
     }
 }
 
-/// Lexer states in which lexemes begin, by context: a thread's memory, so that known ones take no lock.
+/// Lexer states in which lexemes begin, by context: a thread's memory, so that known ones take no
+/// lock.
 #[derive(Debug, Default)]
 pub struct ContextualStates {
     known: HashMap<(LexerState, ContextId), LexerState>,

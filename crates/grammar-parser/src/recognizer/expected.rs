@@ -30,7 +30,8 @@ const MAX_NAMES: usize = 6;
 impl Recognizer {
     /// The viable terminals: those in progress and those that may come next, ignored ones included.
     ///
-    /// Cost: a question to the parser for each stack, and a look-up for each terminal that the lexer finds possible.
+    /// Cost: a question to the parser for each stack, and a look-up for each terminal that the
+    /// lexer finds possible.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -49,9 +50,10 @@ impl Recognizer {
         Ok(expected)
     }
 
-    /// Names of what may follow, for the message about a text that does not: characters and ranges of them where these
-    /// are at most six, else the six terminals with the shortest names, and then how many more there are. Blanks, control
-    /// characters and ignored terminals are left out where something else may follow.
+    /// Names of what may follow, for the message about a text that does not: characters and ranges
+    /// of them where these are at most six, else the six terminals with the shortest names, and
+    /// then how many more there are. Blanks, control characters and ignored terminals are left out
+    /// where something else may follow.
     ///
     /// Cost: a step for each byte.
     ///
@@ -95,7 +97,8 @@ impl Recognizer {
         Ok(names)
     }
 
-    /// The lexemes that a text may go on with: those in progress, and those that may begin where they may end.
+    /// The lexemes that a text may go on with: those in progress, and those that may begin where
+    /// they may end.
     pub fn lexemes(
         &self,
         position: &Position,

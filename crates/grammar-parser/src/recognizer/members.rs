@@ -1,8 +1,9 @@
 //! Members in progress: branches of a text within a spelling of a bound set.
 //!
-//! A member terminal has no expression, so the lexer knows nothing of it. Where the parser takes one, a branch of its own begins at the
-//! start of the slot's set and follows it by a cursor; where a spelling has been read whole, the lexeme may end there, and the
-//! parser shifts the terminal like any other.
+//! A member terminal has no expression, so the lexer knows nothing of it. Where the parser takes
+//! one, a branch of its own begins at the start of the slot's set and follows it by a cursor; where
+//! a spelling has been read whole, the lexeme may end there, and the parser shifts the terminal
+//! like any other.
 
 use std::sync::Arc;
 
@@ -102,8 +103,9 @@ fn looks_ahead(regex: &Regex) -> bool {
 }
 
 impl Recognizer {
-    /// The position before the first byte under a binding of the grammar's slots; `None` where no text is in the language, as far as
-    /// sets without members do not decide it: see [`Grammar::without_slots`].
+    /// The position before the first byte under a binding of the grammar's slots; `None` where no
+    /// text is in the language, as far as sets without members do not decide it: see
+    /// [`Grammar::without_slots`].
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -135,7 +137,8 @@ impl Recognizer {
         (!scratch.now.is_empty()).then(|| scratch.position(self))
     }
 
-    /// Begins the members that the parser takes on some stacks: after `byte`, or before the first one where it is `None`.
+    /// Begins the members that the parser takes on some stacks: after `byte`, or before the first
+    /// one where it is `None`.
     pub(super) fn begin_members(
         &self,
         (stacks, blocks, names, trail): (Stacks, &Blocks, &Names, Option<&Arc<Trail>>),
@@ -171,7 +174,8 @@ impl Recognizer {
         Ok(())
     }
 
-    /// The position after `byte` in what begins with it, after the lexemes in progress; `None` when nothing does.
+    /// The position after `byte` in what begins with it, after the lexemes in progress; `None` when
+    /// nothing does.
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -228,10 +232,11 @@ impl Recognizer {
         Some(Arc::new(Trail { last, before: branch.trail.clone() }))
     }
 
-    /// The members that a text has, in their order: of a text with several readings, those of one of them.
+    /// The members that a text has, in their order: of a text with several readings, those of one
+    /// of them.
     ///
-    /// Members of the text so far count where they have ended, or where the text may end with them. `None` where the text
-    /// begins no text of the language.
+    /// Members of the text so far count where they have ended, or where the text may end with them.
+    /// `None` where the text begins no text of the language.
     ///
     /// Cost: a step for each byte.
     ///

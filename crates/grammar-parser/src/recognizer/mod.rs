@@ -1,9 +1,10 @@
 //! Reading a text byte by byte: lexer and parser together, without tokens.
 //!
-//! A [`Recognizer`] is a grammar made ready. A [`Position`] is what a text so far may be: *branches*, each a way to
-//! cut it into lexemes with all ways to parse these. [`Recognizer::advance`] reads a byte: in each branch the
-//! lexeme in progress goes on, or it ended before the byte and the parser shifts what it was. Branches
-//! that nothing can complete are dropped at once, so a position is live by its existence.
+//! A [`Recognizer`] is a grammar made ready. A [`Position`] is what a text so far may be: *branches*,
+//! each a way to cut it into lexemes with all ways to parse these. [`Recognizer::advance`] reads a
+//! byte: in each branch the lexeme in progress goes on, or it ended before the byte and the parser
+//! shifts what it was. Branches that nothing can complete are dropped at once, so a position is
+//! live by its existence.
 
 mod bound;
 mod contexts;
@@ -94,7 +95,8 @@ impl Recognizer {
     /// Makes a grammar ready.
     ///
     /// # Errors
-    /// When a terminal cannot be honoured, blocks by indentation meet contextual lexing, a limit is exceeded, the budget is used up or the compilation is cancelled.
+    /// When a terminal cannot be honoured, blocks by indentation meet contextual lexing, a limit is
+    /// exceeded, the budget is used up or the compilation is cancelled.
     pub fn new(
         grammar: Arc<Grammar>,
         limits: &RecognizerLimits,
@@ -169,9 +171,9 @@ impl Recognizer {
         Ok(recognizer)
     }
 
-    /// The grammar, without rules that no text fits: those with a terminal that matches nothing or is ignored. Many terminals that stand
-    /// in the same places are one. Where
-    /// competition between terminals is proven to be vacuous, its lexing is [`Lexing::Any`].
+    /// The grammar, without rules that no text fits: those with a terminal that matches nothing or
+    /// is ignored. Many terminals that stand in the same places are one. Where competition between
+    /// terminals is proven to be vacuous, its lexing is [`Lexing::Any`].
     pub fn grammar(&self) -> &Arc<Grammar> {
         &self.grammar
     }
@@ -208,7 +210,8 @@ impl Recognizer {
         &self.names
     }
 
-    /// Report on dead ends, made when the grammar was made ready; without contextual lexing there are none by competition.
+    /// Report on dead ends, made when the grammar was made ready; without contextual lexing there
+    /// are none by competition.
     pub fn dead_ends(&self) -> &DeadEnds {
         &self.dead_ends
     }
@@ -351,7 +354,8 @@ impl Recognizer {
         }
         let Some(lexer) = self.lexer.advance(branch.lexer, byte)? else { return Ok(()) };
         let possible = self.lexer.viable_terminals(lexer);
-        // The branch was live, and still is if what it may become is the same. At the start it may only have been at its end.
+        // The branch was live, and still is if what it may become is the same. At the start it may
+        // only have been at its end.
         let begun = !self.lexer.is_fresh(branch.lexer);
         let is_same = begun && possible == self.lexer.viable_terminals(branch.lexer);
         branch.lexer = lexer;
@@ -388,7 +392,8 @@ impl Recognizer {
         Ok(())
     }
 
-    /// The lexeme in progress ended before `byte` as `terminal`; `next` is the state in which others begin.
+    /// The lexeme in progress ended before `byte` as `terminal`; `next` is the state in which
+    /// others begin.
     fn begin_after(
         &self,
         branch: &Branch,
@@ -418,8 +423,9 @@ impl Recognizer {
         Ok(())
     }
 
-    /// The state `next`, in which no byte of a lexeme was read, for the terminals with which a lexeme begins after some stacks, less the
-    /// names that were seen; stacks that differ in these terminals are parted.
+    /// The state `next`, in which no byte of a lexeme was read, for the terminals with which a
+    /// lexeme begins after some stacks, less the names that were seen; stacks that differ in these
+    /// terminals are parted.
     fn begin(
         &self,
         next: LexerState,
@@ -478,8 +484,9 @@ impl Recognizer {
         matches!(self.beginnings, Beginnings::Viable)
     }
 
-    /// The stacks after a lexeme that ended as `terminal`, and the states in which the next one begins after them, where no names were
-    /// seen and there are no blocks; `next` is the [end's](crate::lexer::LexemeEnd::next).
+    /// The stacks after a lexeme that ended as `terminal`, and the states in which the next one
+    /// begins after them, where no names were seen and there are no blocks; `next` is the
+    /// [end's](crate::lexer::LexemeEnd::next).
     ///
     /// # Errors
     /// When a limit is exceeded.
@@ -600,8 +607,8 @@ impl Recognizer {
     }
 }
 
-/// A grammar without the rules that no text fits, where `possible` are the terminals that match some text. The parser would
-/// wait for their terminals in vain.
+/// A grammar without the rules that no text fits, where `possible` are the terminals that match
+/// some text. The parser would wait for their terminals in vain.
 fn spelled(grammar: Arc<Grammar>, possible: &TerminalSet) -> Arc<Grammar> {
     let fits = |symbol: &Symbol| match *symbol {
         Symbol::Nonterminal(_) => true,
@@ -614,7 +621,8 @@ fn spelled(grammar: Arc<Grammar>, possible: &TerminalSet) -> Arc<Grammar> {
             marks || possible.contains(terminal) && !grammar.ignored().contains(&terminal)
         }
     };
-    // A rule that the start does not reach is no matter, nor are its terminals, which the lexer leaves out.
+    // A rule that the start does not reach is no matter, nor are its terminals, which the lexer
+    // leaves out.
     if grammar.rules().iter().all(|rule| rule.body.iter().all(fits)) {
         return grammar;
     }

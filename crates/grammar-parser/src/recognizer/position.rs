@@ -43,7 +43,8 @@ pub struct Branch {
     pub stacks: Stacks,
     /// The open blocks and brackets of a grammar with indentation.
     pub blocks: Blocks,
-    /// Line in progress, at a line's end of such a grammar: how deep the next line begins, as far as it is read.
+    /// Line in progress, at a line's end of such a grammar: how deep the next line begins, as far
+    /// as it is read.
     pub line: Line,
     /// The open scopes of a grammar with distinct names.
     pub names: Names,
@@ -74,8 +75,8 @@ impl Position {
         Self { shared: Arc::new(Shared { branches, binding, accepting: OnceLock::new() }) }
     }
 
-    /// The branches, in ascending order of their lexer states, which differ unless the grammar has indentation or distinct
-    /// names.
+    /// The branches, in ascending order of their lexer states, which differ unless the grammar has
+    /// indentation or distinct names.
     #[doc(hidden)]
     #[inline]
     pub fn branches(&self) -> &[Branch] {

@@ -22,8 +22,8 @@ const POSITION_BYTES: usize = 192;
 
 /// Memory that a thread lends to a recognizer; what is in it between two calls does not matter.
 ///
-/// It remembers where steps led to, so that the same steps are look-ups from then on, and equal positions are one:
-/// at most about a megabyte, for the recognizer that it was lent to last.
+/// It remembers where steps led to, so that the same steps are look-ups from then on, and equal
+/// positions are one: at most about a megabyte, for the recognizer that it was lent to last.
 #[derive(Debug, Default)]
 pub struct RecognizerScratch {
     pub(super) parser: ParserScratch,
@@ -126,8 +126,8 @@ impl RecognizerScratch {
         Ok(allowed)
     }
 
-    /// The state `next`, in which no byte of a lexeme was read, for what the parser takes after some stacks, less the names that
-    /// were seen.
+    /// The state `next`, in which no byte of a lexeme was read, for what the parser takes after
+    /// some stacks, less the names that were seen.
     pub(super) fn restricted_to(
         &mut self,
         recognizer: &Recognizer,
@@ -152,7 +152,8 @@ impl RecognizerScratch {
         Ok(found)
     }
 
-    /// The lexer states in which lexemes begin, by context. They are few, each of the lexer's own size, and so not counted.
+    /// The lexer states in which lexemes begin, by context. They are few, each of the lexer's own
+    /// size, and so not counted.
     pub(super) fn contextual(&mut self, recognizer: &Recognizer) -> &mut ContextualStates {
         self.memory.turn_to(recognizer);
         &mut self.memory.contextual

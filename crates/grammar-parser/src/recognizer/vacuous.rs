@@ -1,14 +1,17 @@
 //! Vacuous competition: a proof that contextual lexing forbids no cutting of any text.
 //!
-//! Most grammars with free text end it by a character that it cannot hold. There a lexeme that is followed by another one is
-//! the longest at its place whoever competes, so that the language is that of [`Lexing::Any`](crate::Lexing::Any), whose masks
-//! are made of residuals that all grammars share and which has no dead ends.
+//! Most grammars with free text end it by a character that it cannot hold. There a lexeme that is
+//! followed by another one is the longest at its place whoever competes, so that the language is
+//! that of [`Lexing::Any`](crate::Lexing::Any), whose masks are made of residuals that all grammars
+//! share and which has no dead ends.
 //!
-//! The proof follows the residuals of each context's terminals side by side. It fails where two terminals of different rank match one
-//! lexeme, and where a terminal that may come next begins with a byte with which some lexeme could have gone on. What comes next is
-//! bounded from above, by the parser's states into which a terminal leads.
+//! The proof follows the residuals of each context's terminals side by side. It fails where two
+//! terminals of different rank match one lexeme, and where a terminal that may come next begins
+//! with a byte with which some lexeme could have gone on. What comes next is bounded from above, by
+//! the parser's states into which a terminal leads.
 //!
-//! Cost: a lexer state for each set of residuals; given up, which proves nothing, after [`MAX_STATES`].
+//! Cost: a lexer state for each set of residuals; given up, which proves nothing, after
+//! [`MAX_STATES`].
 
 use hashbrown::{HashMap, HashSet};
 use palmette_grammar_regex::ByteSet;
@@ -21,12 +24,13 @@ use crate::{Budget, Interrupted, LexerError, Symbol, TerminalId, TerminalSet};
 /// States of the lexer that are looked at.
 const MAX_STATES: usize = 4_000;
 
-/// True when competition is vacuous; `false` proves nothing. `free` is the lexer of the same terminals without competition.
+/// True when competition is vacuous; `false` proves nothing. `free` is the lexer of the same
+/// terminals without competition.
 ///
 /// Members of sets may begin with any byte.
 ///
-/// `ignored` are the terminals that may follow themselves: of those that match two of their texts in a row as one, another
-/// cutting is no other sentence.
+/// `ignored` are the terminals that may follow themselves: of those that match two of their texts
+/// in a row as one, another cutting is no other sentence.
 ///
 /// # Errors
 /// When the work is interrupted.

@@ -1,6 +1,7 @@
 //! Strongly connected components.
 
-/// A directed graph over the nodes `0..num_nodes`: node `v` has the successors `targets[first[v]..first[v + 1]]`.
+/// A directed graph over the nodes `0..num_nodes`: node `v` has the successors
+/// `targets[first[v]..first[v + 1]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
     first: Vec<u32>,
@@ -32,8 +33,8 @@ impl Graph {
         &self.targets[self.first[node] as usize..self.first[node + 1] as usize]
     }
 
-    /// Each node's strongly connected component. Components are numbered such that edges between two of them lead to
-    /// the lower number: in ascending order, successors come first.
+    /// Each node's strongly connected component. Components are numbered such that edges between
+    /// two of them lead to the lower number: in ascending order, successors come first.
     ///
     /// Tarjan's algorithm with a stack of its own; linear in nodes and edges.
     pub(crate) fn components(&self) -> Components {

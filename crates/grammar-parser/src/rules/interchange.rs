@@ -1,11 +1,14 @@
 //! Interchangeable terminals: those that stand in the same places of the same rules, made one.
 //!
-//! A choice of thousands of labels in a rule is as many terminals, and lexer, tables and the search for dead ends would treat each by itself,
-//! some of them pairwise. To the parser they are one: where one may stand, each may, and what follows is the same.
+//! A choice of thousands of labels in a rule is as many terminals, and lexer, tables and the search
+//! for dead ends would treat each by itself, some of them pairwise. To the parser they are one:
+//! where one may stand, each may, and what follows is the same.
 //!
-//! A *place* of a terminal is a rule with a hole. Where the places of two terminals are the same, every rule that mentions some of them is there
-//! with each of them in each of its holes: one terminal with the union of their texts has the same sentences. Where terminals compete, theirs is
-//! the same rank, they are in the same contexts, and nothing of a higher rank takes a lexeme of theirs, so the same texts win.
+//! A *place* of a terminal is a rule with a hole. Where the places of two terminals are the same,
+//! every rule that mentions some of them is there with each of them in each of its holes: one
+//! terminal with the union of their texts has the same sentences. Where terminals compete, theirs
+//! is the same rank, they are in the same contexts, and nothing of a higher rank takes a lexeme of
+//! theirs, so the same texts win.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,11 +30,12 @@ const MAX_BODY: usize = 64;
 /// A rule with a hole where a terminal stands.
 type Place = (NonterminalId, Box<[Option<Symbol>]>);
 
-/// Terminals with the same of these are interchangeable: places, by number, and what decides between competing terminals.
+/// Terminals with the same of these are interchangeable: places, by number, and what decides
+/// between competing terminals.
 type Role = (Vec<u32>, TerminalKind, i32);
 
-/// The grammar with one terminal for each group of interchangeable ones that is large; the others of the group keep their ids and
-/// are in no rule.
+/// The grammar with one terminal for each group of interchangeable ones that is large; the others
+/// of the group keep their ids and are in no rule.
 ///
 /// Cost: linear in the rules, bodies being short.
 ///
@@ -95,7 +99,8 @@ fn with_rules(
     made.build(grammar.start(), grammar.lexing())
 }
 
-/// The grammar with terminals for rules that are only names of them, `k7: "label 7"`, where there are many: then these can be merged.
+/// The grammar with terminals for rules that are only names of them, `k7: "label 7"`, where there
+/// are many: then these can be merged.
 fn without_labels(grammar: Arc<Grammar>) -> Arc<Grammar> {
     let mut only: Vec<Option<TerminalId>> = vec![None; grammar.nonterminals().len()];
     let mut num_rules = vec![0_usize; grammar.nonterminals().len()];
@@ -162,7 +167,8 @@ fn groups(grammar: &Grammar, budget: &mut Budget<'_>) -> Result<Vec<Vec<Terminal
     Ok(large)
 }
 
-/// Terminals that are more than a set of texts in rules, or of whose texts another may take one by its rank.
+/// Terminals that are more than a set of texts in rules, or of whose texts another may take one by
+/// its rank.
 fn has_other_roles(grammar: &Grammar, budget: &mut Budget<'_>) -> Result<Vec<bool>, Interrupted> {
     let mut has = Vec::with_capacity(grammar.terminals().len());
     let mut higher = Higher::default();
@@ -233,8 +239,8 @@ impl Higher {
 const LIMITS: ExpressionLimits =
     ExpressionLimits { max_expressions: 200_000, max_nesting: 1_000, max_visited: 1_000 };
 
-/// True when an expression is a set of texts that a union with others leaves as it is: no tokens, and nothing that depends on order or on what
-/// stands beside.
+/// True when an expression is a set of texts that a union with others leaves as it is: no tokens,
+/// and nothing that depends on order or on what stands beside.
 fn is_set(regex: &Regex) -> bool {
     match regex {
         Regex::Never | Regex::Empty | Regex::Literal(_) | Regex::Class(_) => true,
@@ -254,7 +260,8 @@ mod tests {
     use super::*;
     use crate::{Lexing, Recognizer, RecognizerLimits, RecognizerScratch};
 
-    /// Labels in a list and before a number; `apart`: each label stands in a rule of its own besides, which nothing reaches.
+    /// Labels in a list and before a number; `apart`: each label stands in a rule of its own
+    /// besides, which nothing reaches.
     fn labels(number: usize, lexing: Lexing, apart: bool) -> Grammar {
         let mut made = GrammarBuilder::new();
         let mut terminal = |name: String, regex, priority, kind| {

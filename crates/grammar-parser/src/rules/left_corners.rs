@@ -32,7 +32,8 @@ impl LeftCorners {
         self.components.together(a.0, b.0)
     }
 
-    /// A number below that of the nonterminals which those have in common that may begin each other.
+    /// A number below that of the nonterminals which those have in common that may begin each
+    /// other.
     pub(crate) fn component(&self, nonterminal: NonterminalId) -> usize {
         self.components.of[nonterminal.index()] as usize
     }

@@ -1,4 +1,5 @@
-//! Rules as graphs: reduction to those that sentences use, left corners, strongly connected components.
+//! Rules as graphs: reduction to those that sentences use, left corners, strongly connected
+//! components.
 //!
 //! The parser's tables and the analysis of a grammar both begin here.
 

@@ -3,11 +3,11 @@
 use super::rule_list::RuleList;
 use crate::{Grammar, GrammarBuilder, NonterminalId, Symbol, TerminalSet};
 
-/// Reduced grammar: the language without what no sentence uses: rules with a nonterminal that derives nothing or that cannot be
-/// reached, rules said twice, and `A → A`.
+/// Reduced grammar: the language without what no sentence uses: rules with a nonterminal that
+/// derives nothing or that cannot be reached, rules said twice, and `A → A`.
 ///
-/// Terminals keep their ids, used or not; nonterminals are numbered anew, in the same order. The start stays, without
-/// rules if the language is empty.
+/// Terminals keep their ids, used or not; nonterminals are numbered anew, in the same order. The
+/// start stays, without rules if the language is empty.
 pub fn reduce(grammar: &Grammar) -> Grammar {
     let mut list = RuleList::new(grammar);
     list.reduce();

@@ -65,7 +65,8 @@ impl<'g> RuleList<'g> {
         self.close(|symbol| matches!(symbol, Symbol::Nonterminal(_)))
     }
 
-    /// Productivity by nonterminal: true where it derives any text at all, every terminal taken to match something.
+    /// Productivity by nonterminal: true where it derives any text at all, every terminal taken to
+    /// match something.
     pub(crate) fn productive(&self) -> Vec<bool> {
         self.close(|_| true)
     }
@@ -107,7 +108,8 @@ impl<'g> RuleList<'g> {
         ByHead { first, rules }
     }
 
-    /// The nonterminals of which some rule has only `allowed` terminals and such nonterminals; linear.
+    /// The nonterminals of which some rule has only `allowed` terminals and such nonterminals;
+    /// linear.
     fn close(&self, allowed: impl Fn(Symbol) -> bool) -> Vec<bool> {
         let mut holds = vec![false; self.num_nonterminals];
         let mut missing = vec![0_u32; self.rules.len()];

@@ -170,8 +170,8 @@ proptest! {
     }
 }
 
-/// A gap that is known, found by random grammars: an open lookahead whose terminal competes within a recursion. Who closes it turns this
-/// test round and lets the seeds above run free.
+/// A gap that is known, found by random grammars: an open lookahead whose terminal competes within
+/// a recursion. Who closes it turns this test round and lets the seeds above run free.
 #[test]
 fn a_lookahead_in_a_recursion_may_be_a_trap() {
     let source = "start: r0\nr0: (TAIL) ((r1) SHORT)+\nr1: (r0) (LINE) | (\":\")?\nr2: \":\"\n\
@@ -185,7 +185,8 @@ fn a_lookahead_in_a_recursion_may_be_a_trap() {
     assert!(is_trap(start) || is_trap(&at));
 }
 
-/// Most of the random grammars say something: many have dead ends that are excluded, and for most all is found out.
+/// Most of the random grammars say something: many have dead ends that are excluded, and for most
+/// all is found out.
 #[test]
 fn many_random_grammars_have_dead_ends() {
     use proptest::strategy::ValueTree;
@@ -233,7 +234,8 @@ fn what_no_text_has_still_competes() {
     check("start: NAME \"x\" | \"n\" \"x\" | \"9\"\nNAME: /[a-z]+/", &["9"], &["n", "nx"]);
 }
 
-/// A lexeme may be followed under one of its conditions and not under another: of `-`, `--` takes a second one.
+/// A lexeme may be followed under one of its conditions and not under another: of `-`, `--` takes a
+/// second one.
 #[test]
 fn a_lexeme_ends_where_something_can_follow() {
     let source = "start: SIGN \"-\" | SIGN \"+\"\nSIGN: \"-\" | \"--\"";
@@ -257,14 +259,16 @@ fn traps_are_left_out() {
     check(source, &["(a,b)", "(a>,b)"], &["<"]);
 }
 
-/// One topmost state on two stacks: in round brackets `NAME` is followed by what it cannot hold, in square ones it is not.
+/// One topmost state on two stacks: in round brackets `NAME` is followed by what it cannot hold, in
+/// square ones it is not.
 #[test]
 fn stacks_decide_where_states_do_not() {
     let source = "start: \"(\" name \")\" | \"[\" name \"end\" \"]\" | \"[\" \"]\"\nname: NAME | name \".\" NAME\nNAME: /[a-z]+/";
     check(source, &["(a.b)", "[]", "("], &["[a", "[a.b"]);
 }
 
-/// The parser may come back to rules that it is in: what may follow a lexeme then is all that may follow those.
+/// The parser may come back to rules that it is in: what may follow a lexeme then is all that may
+/// follow those.
 #[test]
 fn a_rule_within_itself_ends_where_it_may() {
     let source = "start: r\nr: \":\" r | \":\" SHORT SHORT\nSHORT: /[ab]{1,3}/";

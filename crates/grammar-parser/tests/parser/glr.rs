@@ -118,7 +118,8 @@ fn cycles() {
     check_all(&grammar_of("S -> S | a"), 4);
     check_all(&grammar_of("S -> A | a ; A -> B ; B -> S | S S"), 5);
     check_all(&grammar_of("S -> S S | a |"), 6);
-    // The end is in the lookahead of `B -> C` after `C C` for the sake of `C C S` with the `S` a `C C`.
+    // The end is in the lookahead of `B -> C` after `C C` for the sake of `C C S` with the `S` a `C
+    // C`.
     check_all(&grammar_of("S -> B ; B -> C | y x ; C -> S | C C S | x | x z"), 5);
     check_all(&grammar_of("S -> B ; B -> y x z | C ; C -> z x | C C S | x z | y x x | S | x"), 5);
 }
@@ -220,7 +221,8 @@ fn too_many_links_are_an_error() {
     assert!(error.to_string().contains("max_links"));
 }
 
-/// How many terminals of a cyclic, ambiguous grammar are read before a limit on the links to look at is exceeded.
+/// How many terminals of a cyclic, ambiguous grammar are read before a limit on the links to look
+/// at is exceeded.
 fn read_within(rules: &str, max_links: usize) -> usize {
     let limits = ParserLimits { max_links, ..ParserLimits::default() };
     let parser = Parser::new(&grammar_of(rules), &limits).unwrap();

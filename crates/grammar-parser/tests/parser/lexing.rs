@@ -25,10 +25,12 @@ fn grammar(terminals: &[Terminal], lexing: Lexing) -> Grammar {
     builder.build(start, lexing)
 }
 
-/// All branches of a lexer over the bytes of a text: at its end, the lexemes that ended before and the state.
+/// All branches of a lexer over the bytes of a text: at its end, the lexemes that ended before and
+/// the state.
 type Branches = BTreeSet<(LexerState, Cutting)>;
 
-/// Reads `text` and returns the branches before each of its characters and at its end; an error where a limit is exceeded.
+/// Reads `text` and returns the branches before each of its characters and at its end; an error
+/// where a limit is exceeded.
 fn read(lexer: &Lexer, text: &[char]) -> Result<Vec<Branches>, LexerError> {
     let mut branches = Branches::from([(lexer.start(), vec![])]);
     let mut all = vec![branches.clone()];
@@ -91,7 +93,8 @@ fn texts(max_len: usize) -> Vec<Vec<char>> {
 fn check(terminals: &[Terminal], lexing: Lexing, max_len: usize) {
     let lexer = Lexer::new(&grammar(terminals, lexing), &LexerLimits::default()).unwrap();
     let shadowed: BTreeSet<TerminalId> = lexer.shadowed().iter().collect();
-    // By prefix and lexemes before: the terminals of a lexeme in progress there, as some longer text shows.
+    // By prefix and lexemes before: the terminals of a lexeme in progress there, as some longer
+    // text shows.
     let mut seen = BTreeMap::<(Vec<char>, Cutting), BTreeSet<TerminalId>>::new();
     for text in texts(max_len) {
         let branches = read(&lexer, &text).unwrap();

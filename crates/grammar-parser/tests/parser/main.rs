@@ -1,4 +1,5 @@
-//! Grammars without tokens: analysis, lexing, LR and GLR parsing, dead ends and messages, each against its definition.
+//! Grammars without tokens: analysis, lexing, LR and GLR parsing, dead ends and messages, each
+//! against its definition.
 
 mod analysis;
 mod dead_ends;

@@ -1,14 +1,16 @@
-//! Making expressions: each constructor simplifies, so that equal languages often are equal expressions.
+//! Making expressions: each constructor simplifies, so that equal languages often are equal
+//! expressions.
 //!
-//! A simplification that asks whether a part matches the empty lexeme must not be made for a part with a
-//! lookbehind: that is known only once the lexer is at the part's place.
+//! A simplification that asks whether a part matches the empty lexeme must not be made for a part
+//! with a lookbehind: that is known only once the lexer is at the part's place.
 
 use std::collections::BTreeMap;
 
 use super::{Arm, Exceeded, ExprId, ExprResult, Maker, Node, Repeat};
 
 impl Maker<'_, '_> {
-    /// A switch: one byte, then what its arm says. `arms` are sorted and disjoint; neighbours that agree are joined.
+    /// A switch: one byte, then what its arm says. `arms` are sorted and disjoint; neighbours that
+    /// agree are joined.
     pub(super) fn switch(&mut self, arms: impl IntoIterator<Item = Arm>) -> ExprResult {
         let mut kept: Vec<Arm> = Vec::new();
         for arm in arms {
@@ -151,7 +153,8 @@ impl Maker<'_, '_> {
         self.intern(Node::And(flat.into()))
     }
 
-    /// Takes the parts that only count digits into a multiple, which tells without a search whether any of its numbers is so long.
+    /// Takes the parts that only count digits into a multiple, which tells without a search whether
+    /// any of its numbers is so long.
     fn count_digits(&mut self, parts: &mut Vec<ExprId>) -> Result<(), Exceeded> {
         let counts: Vec<(u32, Option<u32>)> =
             parts.iter().filter_map(|&part| self.digits_counted(part)).collect();
@@ -253,7 +256,8 @@ impl Maker<'_, '_> {
         self.intern(Node::Behind { history, negated })
     }
 
-    /// Conditioned expression: `inner` where the lexeme and what follows together are in `condition`.
+    /// Conditioned expression: `inner` where the lexeme and what follows together are in
+    /// `condition`.
     pub fn given(&mut self, condition: ExprId, inner: ExprId) -> ExprResult {
         match *self.node(inner) {
             _ if condition == ExprId::NEVER => Ok(ExprId::NEVER),

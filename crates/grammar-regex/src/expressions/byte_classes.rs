@@ -119,7 +119,8 @@ impl Partitions {
         id
     }
 
-    /// The partition that tells apart what comes after the bytes of a switch's arms, which are sorted and disjoint.
+    /// The partition that tells apart what comes after the bytes of a switch's arms, which are
+    /// sorted and disjoint.
     pub(super) fn of_arms(&mut self, arms: &[Arm]) -> PartitionId {
         // Texts are made of these.
         if let [only] = arms {

@@ -4,8 +4,9 @@ use super::ExprId;
 
 /// Derivatives that are known, a row of classes for each expression of which one is.
 ///
-/// PERF: rows of expressions that were made one after the other lie together, as they are asked for together. In a hash map
-/// look-ups waited for memory of their own: two instructions of them had 44% of the samples of `Maker::derive`.
+/// PERF: rows of expressions that were made one after the other lie together, as they are asked for
+/// together. In a hash map look-ups waited for memory of their own: two instructions of them had
+/// 44% of the samples of `Maker::derive`.
 #[derive(Debug, Default)]
 pub(super) struct ClassRows {
     /// Row starts by expression; [`NO_ROW`] and shorter where it has none.

@@ -70,8 +70,8 @@ impl Maker<'_, '_> {
         Ok(self.picked(unpicked)?)
     }
 
-    /// The lexemes of a terminal before a backtracking matcher has picked among them, so that lookbehinds at their beginning can still be brought
-    /// forward.
+    /// The lexemes of a terminal before a backtracking matcher has picked among them, so that
+    /// lookbehinds at their beginning can still be brought forward.
     pub fn compile_unpicked(&mut self, regex: &Regex) -> Result<Unpicked, CompileError> {
         self.check_depth(regex, 0)?;
         let is_ordered = is_reluctant(regex);
@@ -177,8 +177,9 @@ impl Maker<'_, '_> {
 
     /// A set with the same UTF-8 texts as the tree: where any text may come last, any bytes may.
     ///
-    /// Among UTF-8 texts that is the same, since no character begins another. It is for complements: once what they forbid
-    /// has come, nothing is left of them, and that is then plain without a search.
+    /// Among UTF-8 texts that is the same, since no character begins another. It is for
+    /// complements: once what they forbid has come, nothing is left of them, and that is then plain
+    /// without a search.
     fn open(&mut self, regex: &Regex) -> Compiled {
         self.spend(1)?;
         Ok(match regex {
@@ -276,7 +277,8 @@ impl Maker<'_, '_> {
         if ends { self.or([ExprId::EMPTY, on]) } else { Ok(on) }
     }
 
-    /// Refuses a tree that is deeper than the limit, before anything descends into it without looking.
+    /// Refuses a tree that is deeper than the limit, before anything descends into it without
+    /// looking.
     fn check_depth(&mut self, regex: &Regex, depth: u32) -> Result<(), CompileError> {
         self.spend(1)?;
         if depth > self.limits.max_nesting {

@@ -3,8 +3,8 @@
 use super::{ExprId, ExprResult, Maker, Node, Repeat};
 
 impl Maker<'_, '_> {
-    /// The lexemes that, with `byte` before them, are lexemes of `of`; lookbehinds that have not begun have then seen
-    /// the byte.
+    /// The lexemes that, with `byte` before them, are lexemes of `of`; lookbehinds that have not
+    /// begun have then seen the byte.
     ///
     /// Cost: a look-up once it is known for the byte's class.
     pub fn derive(&mut self, of: ExprId, byte: u8) -> ExprResult {
@@ -121,7 +121,8 @@ impl Maker<'_, '_> {
         let max = repeat.max.map(|max| max - 1);
         let rest = Repeat { inner, min: repeat.min.saturating_sub(1), max, ..repeat };
         let once = self.rest_after(begun, rest)?;
-        // Repetitions may be empty here if the condition allows: then as many as are asked for are done with.
+        // Repetitions may be empty here if the condition allows: then as many as are asked for are
+        // done with.
         let empty = self.null(repeat.inner);
         if rest.min == 0 || empty == ExprId::NEVER {
             return Ok(once);

@@ -32,8 +32,9 @@ impl Maker<'_, '_> {
         if let Some(known) = self.known(start, kind)? {
             return Ok(known);
         }
-        // Best first: what may be nearest to an end; among those, who was reached first. What is only counted off, or
-        // has parts that do not get in each other's way, is gone through on a straight way then.
+        // Best first: what may be nearest to an end; among those, who was reached first. What is
+        // only counted off, or has parts that do not get in each other's way, is gone through on a
+        // straight way then.
         let mut reached_from: HashMap<_, _> = HashMap::from([(start, start)]);
         let mut queue = BinaryHeap::from([Reverse((self.facts(start).distance, 0, start, 0))]);
         let mut num_reached = 0;
@@ -95,9 +96,11 @@ impl Maker<'_, '_> {
         Ok(ends.then_some(true))
     }
 
-    /// True for an intersection with a part that is within what another part leaves out: texts of up to forty characters that are no texts.
+    /// True for an intersection with a part that is within what another part leaves out: texts of
+    /// up to forty characters that are no texts.
     ///
-    /// PERF: a search would count the characters off, for each set of patterns that a name has or has not matched.
+    /// PERF: a search would count the characters off, for each set of patterns that a name has or
+    /// has not matched.
     fn excludes_itself(&mut self, of: ExprId) -> Result<bool, Exceeded> {
         let Node::And(parts) = self.node(of).clone() else { return Ok(false) };
         let (mut left_out, mut others) = (Vec::new(), Vec::new());

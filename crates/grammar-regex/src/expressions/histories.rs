@@ -13,8 +13,9 @@ const MAX_PAIRS: usize = 4_096;
 impl Maker<'_, '_> {
     /// True when the text before a lexeme may decide what `of` matches.
     ///
-    /// A lookbehind at its beginning makes it so. Where the bytes of the lexeme decide all that lookbehinds ask, as in a string that ends by a quote
-    /// without a backslash before it, it does not.
+    /// A lookbehind at its beginning makes it so. Where the bytes of the lexeme decide all that
+    /// lookbehinds ask, as in a string that ends by a quote without a backslash before it, it does
+    /// not.
     ///
     /// # Errors
     /// When a limit is exceeded.

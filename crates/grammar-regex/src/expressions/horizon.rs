@@ -3,8 +3,9 @@
 use super::{Exceeded, ExprId, ExprResult, Maker, Node, Repeat};
 
 impl Maker<'_, '_> {
-    /// An expression whose derivatives by up to `num_bytes` bytes match the empty lexeme, and match something, where those
-    /// of `of` do: counts of repeats that cannot be used up by then are dropped. It matches whatever `of` does.
+    /// An expression whose derivatives by up to `num_bytes` bytes match the empty lexeme, and match
+    /// something, where those of `of` do: counts of repeats that cannot be used up by then are
+    /// dropped. It matches whatever `of` does.
     ///
     /// `None` when that is not certain: where parts are intersected, complemented or look around.
     pub fn bounded_equivalent(

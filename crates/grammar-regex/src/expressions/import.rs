@@ -17,7 +17,8 @@ pub struct Front {
 }
 
 impl Expressions {
-    /// True when what the expression matches depends on its lexeme alone, not on what is before or after it.
+    /// True when what the expression matches depends on its lexeme alone, not on what is before or
+    /// after it.
     pub fn is_context_free(&self, of: ExprId) -> bool {
         let facts = self.facts(of);
         !facts.ahead && !facts.behind
@@ -28,7 +29,8 @@ impl Expressions {
         self.facts(of).behind
     }
 
-    /// Fingerprint of an expression's shape, whatever numbers it and its parts have here; `known` are those of parts.
+    /// Fingerprint of an expression's shape, whatever numbers it and its parts have here; `known`
+    /// are those of parts.
     ///
     /// Cost: linear in the parts that are not known yet.
     pub fn fingerprint(&self, of: ExprId, known: &mut HashMap<ExprId, u128>) -> u128 {
@@ -47,8 +49,8 @@ impl Expressions {
         known[&of]
     }
 
-    /// The next one of `work` that is not known while its parts are, which are added to the work otherwise. Chains are long: without recursion,
-    /// parts come before wholes.
+    /// The next one of `work` that is not known while its parts are, which are added to the work
+    /// otherwise. Chains are long: without recursion, parts come before wholes.
     fn next_of<T>(&self, work: &mut Vec<ExprId>, known: &HashMap<ExprId, T>) -> Option<ExprId> {
         loop {
             let next = *work.last()?;

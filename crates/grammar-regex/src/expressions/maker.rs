@@ -186,7 +186,8 @@ impl Maker<'_, '_> {
         Ok(facts)
     }
 
-    /// Bytes of the shortest lexeme, or at least so many; where `in_turn`, parts of intersections are taken one after another.
+    /// Bytes of the shortest lexeme, or at least so many; where `in_turn`, parts of intersections
+    /// are taken one after another.
     fn shortest_of(&self, node: &Node, in_turn: bool) -> u32 {
         let shortest = |of: &ExprId| match in_turn {
             true => self.facts(*of).distance,

@@ -1,16 +1,19 @@
 //! Interned expressions over bytes, and their derivatives.
 //!
 //! # What an expression denotes
-//! A set of pairs (lexeme, what follows): a lexeme may be matched only where what follows allows it, as lookaheads
-//! ask. For an expression without them, what follows does not matter. The derivative by a byte takes that byte off the
-//! lexeme's front; [`Expressions::null`] is what the empty lexeme asks of what follows: again an expression, a
-//! *condition*, which denotes the set of the texts that it matches up to their end. [`ExprId::ALL`] as a condition
-//! always holds, [`ExprId::NEVER`] never.
+//! A set of pairs (lexeme, what follows): a lexeme may be matched only where what follows allows
+//! it, as lookaheads ask. For an expression without them, what follows does not matter. The
+//! derivative by a byte takes that byte off the lexeme's front; [`Expressions::null`] is what the
+//! empty lexeme asks of what follows: again an expression, a *condition*, which denotes the set of
+//! the texts that it matches up to their end. [`ExprId::ALL`] as a condition always holds,
+//! [`ExprId::NEVER`] never.
 //!
-//! A lookbehind carries the derivative of "anything, then what is looked for" by the lexeme so far, so it must be
-//! brought forward also where it stands in a part that has not begun: `Expressions::derive` does.
+//! A lookbehind carries the derivative of "anything, then what is looked for" by the lexeme so far,
+//! so it must be brought forward also where it stands in a part that has not begun:
+//! `Expressions::derive` does.
 //!
-//! Everything is bytes; a complement is taken within UTF-8 texts when a tree is compiled (`compile`).
+//! Everything is bytes; a complement is taken within UTF-8 texts when a tree is compiled
+//! (`compile`).
 
 mod build;
 mod byte_classes;
@@ -70,13 +73,16 @@ enum Node {
     Repeat(Repeat),
     /// The empty lexeme where the text so far is in `history`, or is not.
     Behind { history: ExprId, negated: bool },
-    /// Longest first: these lexemes; a backtracking matcher tries the longest first, whatever they are made of.
+    /// Longest first: these lexemes; a backtracking matcher tries the longest first, whatever they
+    /// are made of.
     Unordered(ExprId),
     /// A text by itself: nothing is before it and nothing follows, as far as its lookarounds see.
     Whole(ExprId),
-    /// Conditioned expression: `inner` where the lexeme and what follows together are in `condition`.
+    /// Conditioned expression: `inner` where the lexeme and what follows together are in
+    /// `condition`.
     Given { condition: ExprId, inner: ExprId },
-    /// Ordered choice, a backtracking matcher's pick: the first of these parts that matches, now or later.
+    /// Ordered choice, a backtracking matcher's pick: the first of these parts that matches, now or
+    /// later.
     First(Box<[Item]>),
     /// A condition: the expression matches a lexeme that is not empty at the front of the text.
     Grows(ExprId),
@@ -123,9 +129,11 @@ struct Facts {
     at_end: bool,
     /// Depth to which a derivative may have to descend.
     reach: u32,
-    /// No lexeme has fewer bytes. A guess for a search, from below: parts that contradict each other are not looked into.
+    /// No lexeme has fewer bytes. A guess for a search, from below: parts that contradict each
+    /// other are not looked into.
     shortest: u32,
-    /// Guide for a search: as `shortest`, but that of an intersection's parts together, so that what brings one of them nearer to its end is tried first.
+    /// Guide for a search: as `shortest`, but that of an intersection's parts together, so that
+    /// what brings one of them nearer to its end is tried first.
     distance: u32,
     /// No lexeme has more bytes; [`UNBOUNDED`] where that is not known.
     longest: u32,

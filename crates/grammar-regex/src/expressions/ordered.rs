@@ -1,9 +1,11 @@
-//! Ordered alternatives as a backtracking matcher picks them, for terminals with reluctant quantifiers.
+//! Ordered alternatives as a backtracking matcher picks them, for terminals with reluctant
+//! quantifiers.
 //!
-//! A [`Node::First`] lists the ways to go on in the order in which such a matcher tries them. Where a way matches,
-//! those after it are given up; a way before it may still match later, and if it does, it is the one that is picked.
-//! So a match is one only as long as no way before it matches what follows: a condition like a lookahead's.
-//! Reading a byte derives each way and splits it again.
+//! A [`Node::First`] lists the ways to go on in the order in which such a matcher tries them. Where
+//! a way matches, those after it are given up; a way before it may still match later, and if it
+//! does, it is the one that is picked. So a match is one only as long as no way before it matches
+//! what follows: a condition like a lookahead's. Reading a byte derives each way and splits it
+//! again.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -175,7 +177,8 @@ impl Maker<'_, '_> {
                     let more = self.split(rest)?;
                     self.add_ways(&mut ways, condition, &more)?;
                 }
-                // After that, one that takes nothing leaves the loop; and where it always can, so can all.
+                // After that, one that takes nothing leaves the loop; and where it always can, so
+                // can all.
                 Item::Match(_) => ways.push(way),
             }
         }
@@ -190,7 +193,8 @@ impl Maker<'_, '_> {
         Ok(ways)
     }
 
-    /// Splits a repeat with fewer repetitions, the fewest first, so that none is split within another.
+    /// Splits a repeat with fewer repetitions, the fewest first, so that none is split within
+    /// another.
     fn split_fewer(&mut self, repeat: Repeat) -> Result<(), Exceeded> {
         if repeat.min > self.limits.max_nesting {
             return Err(Exceeded::Nesting(self.limits.max_nesting));

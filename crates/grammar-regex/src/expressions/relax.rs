@@ -3,8 +3,9 @@
 use super::{Arm, ExprId, ExprResult, Maker, Node, Repeat};
 
 impl Maker<'_, '_> {
-    /// The expression without what its parts may not be, and with repeats as often as one likes: names other than five are
-    /// names, strings of at most forty characters strings. Parts of what is repeated stay as they are.
+    /// The expression without what its parts may not be, and with repeats as often as one likes:
+    /// names other than five are names, strings of at most forty characters strings. Parts of what
+    /// is repeated stay as they are.
     pub fn relaxed(&mut self, of: ExprId) -> ExprResult {
         // Chains are long, nesting is bounded: down the chain to what is known, and back.
         let (mut heads, mut rest) = (Vec::new(), of);

@@ -3,7 +3,8 @@
 use super::{Arm, ExprId, ExprResult, Maker};
 use crate::CharClass;
 
-/// First and last scalar value of each encoded length, and what its lead byte adds to the value's top bits.
+/// First and last scalar value of each encoded length, and what its lead byte adds to the value's
+/// top bits.
 const LENGTHS: [(u32, u32, u8); 4] =
     [(0, 0x7F, 0), (0x80, 0x7FF, 0xC0), (0x800, 0xFFFF, 0xE0), (0x1_0000, 0x10_FFFF, 0xF0)];
 
@@ -45,7 +46,8 @@ impl Maker<'_, '_> {
         self.switch(arms)
     }
 
-    /// Arms by leading digit of the values: each leads to the expression for the `continuations` digits after it.
+    /// Arms by leading digit of the values: each leads to the expression for the `continuations`
+    /// digits after it.
     fn digits(
         &mut self,
         values: &[(u32, u32)],

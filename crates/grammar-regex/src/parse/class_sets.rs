@@ -1,8 +1,10 @@
-//! Classes in brackets with what other dialects have in them: operations on sets, nested classes, POSIX names.
+//! Classes in brackets with what other dialects have in them: operations on sets, nested classes,
+//! POSIX names.
 //!
-//! Rust's and Java's `[a-z&&[^aeiou]]` is an intersection; to Python's `re` it is the class `[a-z&[^aeiou]` and a bracket after it. ECMAScript with
-//! the flag `u` refuses the bracket. Who writes an operation before another class means the operation, so it is read as that, with a note.
-//! What only Rust would take for one (`[+--]`) is read as the dialect does.
+//! Rust's and Java's `[a-z&&[^aeiou]]` is an intersection; to Python's `re` it is the class
+//! `[a-z&[^aeiou]` and a bracket after it. ECMAScript with the flag `u` refuses the bracket. Who
+//! writes an operation before another class means the operation, so it is read as that, with a
+//! note. What only Rust would take for one (`[+--]`) is read as the dialect does.
 
 use super::{
     error::RegexError,
@@ -201,8 +203,8 @@ impl Reader<'_> {
         OPERATIONS.into_iter().find(|(text, _)| self.rest().starts_with(text))
     }
 
-    /// Place of a class within the class that begins here, where brackets are balanced: a `]` would be left over otherwise, which strict
-    /// ECMAScript refuses.
+    /// Place of a class within the class that begins here, where brackets are balanced: a `]` would
+    /// be left over otherwise, which strict ECMAScript refuses.
     fn nested_ahead(&self) -> Option<usize> {
         let bytes = self.source.as_bytes();
         let mut at = self.at + usize::from(bytes.get(self.at) == Some(&b'^'));

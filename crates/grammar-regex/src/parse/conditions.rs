@@ -1,5 +1,5 @@
-//! Conditions on places before they are resolved: those on one character, and the kinds of characters that all of them
-//! tell apart.
+//! Conditions on places before they are resolved: those on one character, and the kinds of
+//! characters that all of them tell apart.
 
 use super::{
     error::RegexError,

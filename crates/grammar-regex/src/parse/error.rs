@@ -10,10 +10,11 @@ pub struct RegexError {
     pub offset: usize,
     /// The construct, the rule and the way out.
     pub message: String,
-    /// True when the text was understood and asks for what no finite automaton does: another dialect is of no use then.
+    /// True when the text was understood and asks for what no finite automaton does: another
+    /// dialect is of no use then.
     pub is_irregular: bool,
-    /// The reason for which the work stopped, if the budget ran out or it was called off: then nothing need be wrong
-    /// with the text.
+    /// The reason for which the work stopped, if the budget ran out or it was called off: then
+    /// nothing need be wrong with the text.
     pub interrupted: Option<Interrupted>,
 }
 

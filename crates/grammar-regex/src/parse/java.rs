@@ -1,4 +1,5 @@
-//! Properties that Java has and Unicode's tables do not: POSIX names, methods of `Character`, blocks.
+//! Properties that Java has and Unicode's tables do not: POSIX names, methods of `Character`,
+//! blocks.
 
 use super::{class_sets::posix, classes};
 use crate::CharClass;
@@ -51,7 +52,8 @@ const METHODS: [(&str, &[&str]); 16] = [
     ("javaMirrored", &["Bidi_Mirrored"]),
 ];
 
-/// Names of Java's that other dialects have for other characters in another case: `\p{digit}` is every digit of Unicode.
+/// Names of Java's that other dialects have for other characters in another case: `\p{digit}` is
+/// every digit of Unicode.
 const POSIX_NAMES: [&str; 4] = ["Cntrl", "Digit", "Punct", "Space"];
 
 /// Class of a name that only Java writes so.
@@ -66,7 +68,8 @@ fn white_space() -> Option<CharClass> {
     Some(breaking.union(&CharClass::new([('\t', '\r'), ('\u{1C}', '\u{1F}')])))
 }
 
-/// Class of `\p{query}` in Java, where Unicode has no such property: `Print`, `Graph`, `javaLetter`, `InGreek`.
+/// Class of `\p{query}` in Java, where Unicode has no such property: `Print`, `Graph`,
+/// `javaLetter`, `InGreek`.
 pub(super) fn by_property(query: &str) -> Option<CharClass> {
     if let Some((_, properties)) = METHODS.iter().find(|(name, _)| *name == query) {
         let classes = properties.iter().filter_map(|name| classes::by_property(name));

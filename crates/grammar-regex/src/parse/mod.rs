@@ -1,17 +1,19 @@
-//! Regular expressions from their text, in the dialects of Python, ECMAScript and the `regex` crate.
+//! Regular expressions from their text, in the dialects of Python, ECMAScript and the `regex`
+//! crate.
 //!
 //! Three questions can be asked of the same text:
 //!
-//! - [`parse`]: the lexemes of a terminal. What precedes and what follows a lexeme is seen by lookarounds, which stay in the tree as
-//!   [`Regex::Look`]. `^` and `$` at its ends say nothing.
+//! - [`parse`]: the lexemes of a terminal. What precedes and what follows a lexeme is seen by
+//!   lookarounds, which stay in the tree as [`Regex::Look`]. `^` and `$` at its ends say nothing.
 //! - [`parse_text`]: the texts that match from their beginning to their end.
 //! - [`parse_search`]: the texts that contain a match.
 //!
-//! The latter two know the whole text. Anchors, word boundaries and lookaheads are worked into the tree there, exactly,
-//! and no `Look` is left; where they cannot be, the tree is a [`Regex::Whole`].
+//! The latter two know the whole text. Anchors, word boundaries and lookaheads are worked into the
+//! tree there, exactly, and no `Look` is left; where they cannot be, the tree is a
+//! [`Regex::Whole`].
 //!
-//! Steps: `reader` (or `rust`, by crate `regex-syntax`) makes a syntax tree of characters, repetitions and
-//! conditions on places; `places` resolves the conditions.
+//! Steps: `reader` (or `rust`, by crate `regex-syntax`) makes a syntax tree of characters,
+//! repetitions and conditions on places; `places` resolves the conditions.
 
 mod class_sets;
 mod classes;
@@ -45,17 +47,18 @@ fn is_between_slashes(source: &str) -> bool {
 
 /// The lexemes of a terminal: what `source` matches from beginning to end.
 ///
-/// Conditions on what follows the lexeme, and lookarounds within it, stay as [`Regex::Look`]; other conditions on places
-/// are resolved. `$` as the last thing, and `^` as the first, say nothing.
+/// Conditions on what follows the lexeme, and lookarounds within it, stay as [`Regex::Look`]; other
+/// conditions on places are resolved. `$` as the last thing, and `^` as the first, say nothing.
 ///
 /// # Errors
-/// The place and what is wrong there: no regular expression of the dialect, something that no finite automaton does
-/// (backreferences, atomic groups), or a limit passed.
+/// The place and what is wrong there: no regular expression of the dialect, something that no
+/// finite automaton does (backreferences, atomic groups), or a limit passed.
 pub fn parse(source: &str, dialect: Dialect, flags: Flags) -> Result<Regex, RegexError> {
     parse_with_budget(source, dialect, flags, Reading::Lexeme, &mut Budget::unlimited())
 }
 
-/// The texts that `source` matches from beginning to end, without [`Regex::Look`] but in a [`Regex::Whole`].
+/// The texts that `source` matches from beginning to end, without [`Regex::Look`] but in a
+/// [`Regex::Whole`].
 ///
 /// # Errors
 /// As [`parse`].
@@ -63,8 +66,8 @@ pub fn parse_text(source: &str, dialect: Dialect, flags: Flags) -> Result<Regex,
     parse_with_budget(source, dialect, flags, Reading::Text, &mut Budget::unlimited())
 }
 
-/// The texts that contain a match of `source`, without [`Regex::Look`] but in a [`Regex::Whole`]: what `pattern` means in a JSON
-/// schema.
+/// The texts that contain a match of `source`, without [`Regex::Look`] but in a [`Regex::Whole`]:
+/// what `pattern` means in a JSON schema.
 ///
 /// # Errors
 /// As [`parse_text`].
@@ -72,8 +75,8 @@ pub fn parse_search(source: &str, dialect: Dialect, flags: Flags) -> Result<Rege
     parse_with_budget(source, dialect, flags, Reading::Search, &mut Budget::unlimited())
 }
 
-/// [`parse`], [`parse_text`] or [`parse_search`], as `reading` says, as long as the budget lasts and nobody
-/// calls it off.
+/// [`parse`], [`parse_text`] or [`parse_search`], as `reading` says, as long as the budget lasts
+/// and nobody calls it off.
 ///
 /// # Errors
 /// As these, and when the work is [`interrupted`](RegexError::interrupted).

@@ -8,7 +8,8 @@ use super::error::RegexError;
 pub enum Dialect {
     /// Module `re` of Python 3.
     Python,
-    /// ECMAScript with the flag `u`, and where that would refuse punctuation (`\-`, a lone `{`), without.
+    /// ECMAScript with the flag `u`, and where that would refuse punctuation (`\-`, a lone `{`),
+    /// without.
     Ecma,
     /// The crate `regex`.
     Rust,
@@ -30,7 +31,8 @@ pub struct Flags {
     pub verbose: bool,
     /// `a`: `\w`, `\d`, `\s`, `\b` and `i` know ASCII only (Python).
     pub ascii: bool,
-    /// `\d` is 0 to 9 in dialects where it is every digit of Unicode: for texts that programs read as numbers.
+    /// `\d` is 0 to 9 in dialects where it is every digit of Unicode: for texts that programs read
+    /// as numbers.
     pub ascii_digits: bool,
 }
 

@@ -1,12 +1,14 @@
 //! Resolves conditions on places: from a syntax tree to the tree of the texts it matches.
 //!
-//! Read from left to right, all that matters of what precedes is its last character (or that there is none), and
-//! of what a place demanded to follow, which character may be next (or none). Both matter only as far as the
-//! conditions of this tree tell characters apart, so there are few such [`State`]s. A node is prepared with the
-//! *rest*: for every state the texts from there on. Prepared so, it is itself the rest of what stands before it.
+//! Read from left to right, all that matters of what precedes is its last character (or that there
+//! is none), and of what a place demanded to follow, which character may be next (or none). Both
+//! matter only as far as the conditions of this tree tell characters apart, so there are few such
+//! [`State`]s. A node is prepared with the *rest*: for every state the texts from there on.
+//! Prepared so, it is itself the rest of what stands before it.
 //!
-//! A lookahead becomes an intersection of the rest with what it demands. An unlimited repetition of something that holds
-//! places becomes a system of equations, one unknown for each state, which is solved by elimination (Arden's rule).
+//! A lookahead becomes an intersection of the rest with what it demands. An unlimited repetition of
+//! something that holds places becomes a system of equations, one unknown for each state, which is
+//! solved by elimination (Arden's rule).
 
 use std::{
     cell::{Cell, RefCell},
@@ -24,7 +26,8 @@ use super::{
 };
 use crate::{Budget, CharClass, Regex};
 
-/// Number of conditions one behind the other that are resolved, counting repetitions as often as they are written out.
+/// Number of conditions one behind the other that are resolved, counting repetitions as often as
+/// they are written out.
 const MAX_CONDITIONS: usize = 250;
 /// Limit on the nodes that may be made.
 const MAX_WORK: usize = 200_000;
@@ -40,7 +43,8 @@ pub(super) fn resolve(
 ) -> Result<Regex, RegexError> {
     let looks = reading != Reading::Lexeme;
     if !looks && node.is_plain(looks) {
-        // Before lookarounds for one character become conditions: working these in would lose what is reluctant.
+        // Before lookarounds for one character become conditions: working these in would lose what
+        // is reluctant.
         return Ok(node.lower(true));
     }
     let node = simplify(node);
@@ -477,8 +481,8 @@ impl Resolver<'_> {
         Ok(prepared)
     }
 
-    /// `inner` any number of times: the unknown of a state is the rest, or one `inner` to another state and the
-    /// unknown of that.
+    /// `inner` any number of times: the unknown of a state is the rest, or one `inner` to another
+    /// state and the unknown of that.
     fn prepare_star<'a>(
         &'a self,
         inner: &'a Node,
@@ -522,8 +526,8 @@ impl Resolver<'_> {
 
     /// `unit` again and again, where each is a character before which a lookahead is refuted.
     ///
-    /// Where nothing follows the repetition, its texts are those of characters alone less those in which the lookahead
-    /// holds somewhere.
+    /// Where nothing follows the repetition, its texts are those of characters alone less those in
+    /// which the lookahead holds somewhere.
     fn prepare_tempered<'a>(
         &'a self,
         inner: &'a Node,

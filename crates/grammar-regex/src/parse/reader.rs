@@ -83,7 +83,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `(?i)` and `(?i-s)`: flags for what follows in the group, as in Rust and Java; Python has them at the beginning only, ECMAScript not at all.
+    /// `(?i)` and `(?i-s)`: flags for what follows in the group, as in Rust and Java; Python has
+    /// them at the beginning only, ECMAScript not at all.
     fn flags_for_the_rest(&mut self) -> Result<bool, RegexError> {
         let Some(letters) = self.rest().strip_prefix("(?") else { return Ok(false) };
         let is_flag = |c: &char| c.is_ascii_alphabetic() || *c == '-';
@@ -159,9 +160,11 @@ impl<'a> Reader<'a> {
         Ok(if parts.len() == 1 { parts.remove(0) } else { Node::Concat(parts) })
     }
 
-    /// An expression that gives back nothing of what it has taken, as in possessive quantifiers and atomic groups.
+    /// An expression that gives back nothing of what it has taken, as in possessive quantifiers and
+    /// atomic groups.
     ///
-    /// Characters of one class are taken as long as there are any: no other follows, or no more may be taken.
+    /// Characters of one class are taken as long as there are any: no other follows, or no more may
+    /// be taken.
     fn committed(&self, node: Node, start: usize) -> Result<Node, RegexError> {
         let is_class = |node: &Node| matches!(node, Node::Class(_));
         match node {
@@ -296,7 +299,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Kind of a group, by what follows `(`; for a lookaround, whether it looks behind and whether it is negated.
+    /// Kind of a group, by what follows `(`; for a lookaround, whether it looks behind and whether
+    /// it is negated.
     fn group_head(&mut self, start: usize) -> Result<Option<(bool, bool)>, RegexError> {
         if !self.eat('?') {
             return Ok(None);

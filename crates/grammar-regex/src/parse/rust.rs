@@ -58,7 +58,8 @@ pub(super) fn read(
     node(&hir)
 }
 
-/// The expression with classes of 0 to 9 for `\d`, within other classes too, as their syntax has it.
+/// The expression with classes of 0 to 9 for `\d`, within other classes too, as their syntax has
+/// it.
 fn with_ascii_digits(source: &str) -> String {
     let mut written = String::with_capacity(source.len() + 8);
     let mut chars = source.chars();

@@ -1,4 +1,5 @@
-//! The syntax tree between reading and resolving: classes are resolved, conditions on places are not.
+//! The syntax tree between reading and resolving: classes are resolved, conditions on places are
+//! not.
 
 use crate::{CharClass, Regex};
 
@@ -127,7 +128,8 @@ impl Node {
 }
 
 impl Node {
-    /// The tree of a node within a text by itself, where lookarounds and conditions on places stay: each looks at all of the text on its side.
+    /// The tree of a node within a text by itself, where lookarounds and conditions on places stay:
+    /// each looks at all of the text on its side.
     pub(super) fn lower_alone(&self) -> Regex {
         match self {
             Self::Class(class) => class_regex(class),

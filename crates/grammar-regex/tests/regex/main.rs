@@ -1,4 +1,5 @@
-//! Regular expressions against their definition, other implementations, and the rules of their dialects.
+//! Regular expressions against their definition, other implementations, and the rules of their
+//! dialects.
 
 mod oracle;
 mod python_table;

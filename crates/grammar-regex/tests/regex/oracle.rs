@@ -304,7 +304,8 @@ fn many_conditions_are_read() {
     }
 }
 
-/// What Python or ECMAScript take for other texts is told where it is read as Rust and Java do, and what they would read otherwise.
+/// What Python or ECMAScript take for other texts is told where it is read as Rust and Java do, and
+/// what they would read otherwise.
 #[test]
 fn what_dialects_read_differently_is_noted() {
     for (pattern, offset, words) in [

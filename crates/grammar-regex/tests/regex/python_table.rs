@@ -76,8 +76,8 @@ pub(crate) const TEXTS: &[&str] = &[
     "m",
 ];
 
-/// An expression, the texts of [`TEXTS`] that it matches whole (`fullmatch`) and those that contain a match
-/// (`search`), by their places in [`TEXTS`].
+/// An expression, the texts of [`TEXTS`] that it matches whole (`fullmatch`) and those that contain
+/// a match (`search`), by their places in [`TEXTS`].
 pub(crate) const CASES: &[(&str, &[usize], &[usize])] = &[
     (
         "a|b*c",
@@ -302,7 +302,8 @@ pub(crate) const CASES: &[(&str, &[usize], &[usize])] = &[
     ),
 ];
 
-/// Expressions that are refused here: most by Python too, the rest because no finite automaton does it.
+/// Expressions that are refused here: most by Python too, the rest because no finite automaton does
+/// it.
 pub(crate) const REFUSED: &[&str] = &[
     "(a)\\1",
     "(?P<n>a)(?P=n)",

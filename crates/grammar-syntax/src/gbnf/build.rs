@@ -221,7 +221,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Stretches of regular expressions, put together by `join` as far as they are not too large, and the others one by one.
+    /// Stretches of regular expressions, put together by `join` as far as they are not too large,
+    /// and the others one by one.
     fn runs<'e, E: std::borrow::Borrow<Expression>>(
         &self,
         parts: &'e [E],

@@ -62,8 +62,8 @@ const UNITS_PER_NODE: usize = 8;
 impl<'a> Regular<'a> {
     /// Collapses the rules all of whose references are in `index`.
     ///
-    /// A rule is regular when all the rules it mentions are, or when it mentions itself besides and only as the last or
-    /// only as the first thing (`ws ::= [ \n] ws | ""`).
+    /// A rule is regular when all the rules it mentions are, or when it mentions itself besides and
+    /// only as the last or only as the first thing (`ws ::= [ \n] ws | ""`).
     pub(super) fn find(
         rules: &'a [Definition],
         index: BTreeMap<&'a str, usize>,
@@ -146,7 +146,8 @@ impl<'a> Regular<'a> {
         }
     }
 
-    /// Neighbours before (`last`) or after the rule `own` in `expression`, and what `expression` is without it.
+    /// Neighbours before (`last`) or after the rule `own` in `expression`, and what `expression` is
+    /// without it.
     fn linear(
         &self,
         expression: &Expression,

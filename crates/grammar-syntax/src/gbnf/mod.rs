@@ -1,13 +1,14 @@
 //! Grammars in the EBNF of llama.cpp (GBNF) and XGrammar.
 //!
-//! `root ::= "yes" | "no" detail{1,3}`: rules of literals, classes `[a-z]`, any character `.`, groups, alternatives and
-//! repetitions. The text of the rule `root` is the language; how it is cut does not matter ([`Lexing::Any`]).
+//! `root ::= "yes" | "no" detail{1,3}`: rules of literals, classes `[a-z]`, any character `.`,
+//! groups, alternatives and repetitions. The text of the rule `root` is the language; how it is cut
+//! does not matter ([`Lexing::Any`]).
 //!
-//! Line breaks are blanks: a rule goes on until the next `name ::=`, as XGrammar has it. Where llama.cpp is stricter
-//! the meaning is the same.
+//! Line breaks are blanks: a rule goes on until the next `name ::=`, as XGrammar has it. Where
+//! llama.cpp is stricter the meaning is the same.
 //!
-//! Steps: `reader` makes a tree of each rule; `collapse` finds what is regular; `build` makes terminals of it, so that the lexer
-//! does the work, and makes rules of the rest.
+//! Steps: `reader` makes a tree of each rule; `collapse` finds what is regular; `build` makes
+//! terminals of it, so that the lexer does the work, and makes rules of the rest.
 //!
 //! [`Lexing::Any`]: crate::Lexing::Any
 
@@ -42,8 +43,8 @@ pub struct GbnfError {
     pub span: Span,
     /// The problem there, the rule and the way out.
     pub message: String,
-    /// The reason for which the work stopped, if the budget ran out or it was called off: then nothing need be wrong
-    /// with the grammar.
+    /// The reason for which the work stopped, if the budget ran out or it was called off: then
+    /// nothing need be wrong with the grammar.
     pub interrupted: Option<Interrupted>,
 }
 
@@ -57,8 +58,8 @@ impl GbnfError {
 /// The grammar that `source` writes.
 ///
 /// # Errors
-/// The place and what is wrong there: no sound EBNF, a rule that is missing or defined twice, a construct that is not
-/// supported (tokens by number, lookaheads), or a limit passed.
+/// The place and what is wrong there: no sound EBNF, a rule that is missing or defined twice, a
+/// construct that is not supported (tokens by number, lookaheads), or a limit passed.
 ///
 /// ```
 /// use palmette_grammar_syntax::gbnf::{GbnfOptions, parse};

@@ -418,7 +418,8 @@ fn is_word(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
-/// The length of the name that a text begins with, points between other characters of names included.
+/// The length of the name that a text begins with, points between other characters of names
+/// included.
 fn dotted_length(text: &str) -> usize {
     let mut len = 0;
     for part in text.split('.') {

@@ -87,7 +87,8 @@ impl Cases {
         self
     }
 
-    /// The values in both, but for strings that are known by their slots alone: see [`Compiler::meet_members`].
+    /// The values in both, but for strings that are known by their slots alone: see
+    /// [`Compiler::meet_members`].
     ///
     /// Cost: the product of the numbers of sets of each type.
     pub(super) fn and(&self, other: &Self, goals: &mut Goals) -> Self {
@@ -112,8 +113,9 @@ impl Cases {
     }
 }
 
-/// `objects` less those that are plainly within another. Of the first `num_known` it is known that none is within another of
-/// these, so that a union that grows by one is not compared with itself each time.
+/// `objects` less those that are plainly within another. Of the first `num_known` it is known that
+/// none is within another of these, so that a union that grows by one is not compared with itself
+/// each time.
 pub(super) fn without_parts(
     objects: Vec<Rc<ObjectSet>>,
     num_known: usize,

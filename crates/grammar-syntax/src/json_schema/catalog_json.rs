@@ -1,4 +1,5 @@
-//! References to catalogs in JSON: `"shop.title"`, or `{"name": "shop", "field": "title", "filter": {…}}`.
+//! References to catalogs in JSON: `"shop.title"`, or `{"name": "shop", "field": "title", "filter":
+//! {…}}`.
 
 use super::source::{Json, JsonId, Source};
 use crate::catalog_references::{from_label, slot};

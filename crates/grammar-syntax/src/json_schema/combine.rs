@@ -64,7 +64,8 @@ impl Compiler<'_> {
                 null: true,
                 truth: true,
                 falsity: true,
-                // Bounds of one schema may contradict each other; what meets itself nowhere is empty.
+                // Bounds of one schema may contradict each other; what meets itself nowhere is
+                // empty.
                 numbers: own.numbers.intersection(&own.numbers).into_iter().collect(),
                 strings: match own.member {
                     None => own.strings.intersection(&own.strings).into_iter().collect(),
@@ -185,7 +186,8 @@ impl Compiler<'_> {
             let meant = self.scopes.meaning(self.scope, RECURSIVE).filter(|_| moves);
             parts.push(Part::All(vec![meant.unwrap_or(root)]));
         }
-        // What leaves few values goes first: the combinators are worked out within what was said before.
+        // What leaves few values goes first: the combinators are worked out within what was said
+        // before.
         if let Some(at) = self.get(schema, "enum") {
             let Json::Array(values) = self.source.json(at) else {
                 return Err(self.invalid(at, "must be a list of values".into()));
@@ -335,8 +337,9 @@ impl Compiler<'_> {
         }
     }
 
-    /// The values of alternatives that are one scalar each and say nothing else but annotations: an enumeration, as generators of
-    /// schemas write one with titles. `None` where an alternative is none.
+    /// The values of alternatives that are one scalar each and say nothing else but annotations: an
+    /// enumeration, as generators of schemas write one with titles. `None` where an alternative is
+    /// none.
     fn constants(&self, schemas: &[JsonId]) -> Option<Vec<JsonId>> {
         schemas.iter().map(|&schema| self.constant(schema)).collect()
     }
@@ -427,8 +430,9 @@ impl Compiler<'_> {
         Ok(cases)
     }
 
-    /// The values of `within` that are of exactly one alternative: each alternative less the others. Where two have no
-    /// value of `within` in common, or none of a type, nothing is taken away.
+    /// The values of `within` that are of exactly one alternative: each alternative less the
+    /// others. Where two have no value of `within` in common, or none of a type, nothing is taken
+    /// away.
     fn exactly_one(&mut self, within: &Cases, schemas: &[JsonId]) -> Result<Cases> {
         let goals = self.goals_of(schemas, false)?;
         let opposites = self.goals_of(schemas, true)?;
@@ -460,7 +464,8 @@ impl Compiler<'_> {
         Ok(cases)
     }
 
-    /// All arrays unless some are in `cases`, and likewise objects, of which to take others away is the most work.
+    /// All arrays unless some are in `cases`, and likewise objects, of which to take others away is
+    /// the most work.
     fn of_other_types(&mut self, cases: &Cases) -> Cases {
         let all = Cases::all();
         let has_arrays = cases.arrays.iter().any(|array| !self.is_empty_array(array));

@@ -144,8 +144,9 @@ impl<'o> Compiler<'o> {
 
     fn claim_goal(&mut self, mut schema: JsonId, mut denied: bool) -> Result<GoalId> {
         let (asked, mut scope) = (schema, self.scope);
-        // What only refers to another schema is that schema; that way, unions and intersections are made once.
-        // Chains of references are followed however long they are; one that comes back to itself has no meaning.
+        // What only refers to another schema is that schema; that way, unions and intersections are
+        // made once. Chains of references are followed however long they are; one that comes back
+        // to itself has no meaning.
         let (mut seen, mut is_opposed) = (HashSet::new(), false);
         while seen.insert((schema, denied)) {
             scope = self.entered(scope, schema);
@@ -230,9 +231,11 @@ impl<'o> Compiler<'o> {
         Ok(cases)
     }
 
-    /// The cases of a value that stands by itself, its objects [closed](ObjectSet::closed) where that is asked for.
+    /// The cases of a value that stands by itself, its objects [closed](ObjectSet::closed) where
+    /// that is asked for.
     ///
-    /// Claims on the same value are combined before: an object is closed as a whole, never a branch of its schema alone.
+    /// Claims on the same value are combined before: an object is closed as a whole, never a branch
+    /// of its schema alone.
     pub(super) fn value_cases_closed(&mut self, goal: GoalId) -> Result<Rc<Cases>> {
         let cases = self.goal_cases(goal)?;
         if !self.options.closed_objects || cases.objects.is_empty() {
@@ -370,7 +373,8 @@ impl<'o> Compiler<'o> {
         sets.into_iter().filter(|set| !is_empty(self, set)).collect()
     }
 
-    /// True when it is plain that no value meets the goal. `false` may be wrong: it only costs work.
+    /// True when it is plain that no value meets the goal. `false` may be wrong: it only costs
+    /// work.
     pub(super) fn is_empty(&mut self, goal: GoalId) -> bool {
         if goal == GoalId::NEVER || goal == GoalId::ANY || self.probing >= MAX_PROBING {
             return goal == GoalId::NEVER;
@@ -458,7 +462,8 @@ impl<'o> Compiler<'o> {
         self.source.error(at, Kind::Unsupported { keyword, reason })
     }
 
-    /// Reports what no grammar can express, but a request should not be lost for: a warning, unless all is to be enforced.
+    /// Reports what no grammar can express, but a request should not be lost for: a warning, unless
+    /// all is to be enforced.
     pub(super) fn relaxed(&mut self, at: JsonId, message: &str, way_out: &str) -> Result<()> {
         if self.options.inexpressible == Inexpressible::Refused {
             let or =
@@ -469,7 +474,8 @@ impl<'o> Compiler<'o> {
         Ok(())
     }
 
-    /// Reports what no grammar can express, and is not enforced: an error, or a warning when the caller wants it.
+    /// Reports what no grammar can express, and is not enforced: an error, or a warning when the
+    /// caller wants it.
     pub(super) fn not_enforced(&mut self, at: JsonId, message: &str, way_out: &str) -> Result<()> {
         if self.options.inexpressible == Inexpressible::Ignored {
             self.warn(at, format!("not enforced: {message}"));
@@ -505,7 +511,8 @@ impl<'o> Compiler<'o> {
         self.warnings.entry(at).or_insert(message);
     }
 
-    /// Warns of the schemas for which no value is valid: those without cases but of arrays and objects, of which `no_value` tells.
+    /// Warns of the schemas for which no value is valid: those without cases but of arrays and
+    /// objects, of which `no_value` tells.
     pub(super) fn warn_of_schemas(&mut self, no_value: impl Fn(&Cases) -> bool) {
         let mut found = Vec::new();
         for (claim, cases) in &self.claim_cases {
@@ -525,7 +532,8 @@ impl<'o> Compiler<'o> {
         }
     }
 
-    /// Reason that no value is valid for the whole schema, as far as one part says it: itself, or the only one that has none.
+    /// Reason that no value is valid for the whole schema, as far as one part says it: itself, or
+    /// the only one that has none.
     pub(super) fn why_none(&self, root: JsonId) -> String {
         if let Some(why) = self.contradictions.get(&root) {
             return format!(": {why}");

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 /// A decimal number: `0.digits × 10^exponent`, with a sign.
 ///
-/// Normal form: no leading and no trailing zero in `digits`; zero has no digits, exponent 0 and no sign.
+/// Normal form: no leading and no trailing zero in `digits`; zero has no digits, exponent 0 and no
+/// sign.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Decimal {
     pub(super) negative: bool,
@@ -62,7 +63,8 @@ impl Decimal {
         Self { negative: !self.negative && !self.is_zero(), ..self.clone() }
     }
 
-    /// The size as a whole number of units of `10^-places`, towards zero; `None` when it is too large.
+    /// The size as a whole number of units of `10^-places`, towards zero; `None` when it is too
+    /// large.
     pub(super) fn floor_size(&self, places: usize) -> Option<i128> {
         let length = self.exponent.checked_add(i64::try_from(places).ok()?)?;
         if self.is_zero() || length <= 0 {
@@ -75,7 +77,8 @@ impl Decimal {
         Some((0..length as usize).fold(0, |value, at| value * 10 + digit(at)))
     }
 
-    /// The number as an integer, after the point is moved `places` to the right; `None` when it is none or too large.
+    /// The number as an integer, after the point is moved `places` to the right; `None` when it is
+    /// none or too large.
     pub(super) fn scaled(&self, places: usize) -> Option<u64> {
         let exponent = self.exponent + places as i64;
         if self.is_zero() {
@@ -90,7 +93,8 @@ impl Decimal {
         })
     }
 
-    /// Digits as a number and the power of ten that they are multiplied with; `None` when they are too many.
+    /// Digits as a number and the power of ten that they are multiplied with; `None` when they are
+    /// too many.
     pub(super) fn factors(&self) -> Option<(u64, i64)> {
         let mut digits = self.digits.iter();
         let number = digits
@@ -98,7 +102,8 @@ impl Decimal {
         Some((number?, self.exponent - self.digits.len() as i64))
     }
 
-    /// True when this is a multiple of `divisor`, which is above zero and of few digits (see [`factors`](Self::factors)).
+    /// True when this is a multiple of `divisor`, which is above zero and of few digits (see
+    /// [`factors`](Self::factors)).
     pub(super) fn is_multiple_of(&self, divisor: &Self) -> bool {
         let Some((factor, tens)) = divisor.factors() else { return self == divisor };
         let above = self.exponent - self.digits.len() as i64 - tens;

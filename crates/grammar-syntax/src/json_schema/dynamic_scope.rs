@@ -1,8 +1,8 @@
 //! Dynamic scopes: the schema that a dynamic reference means depends on the way to it.
 //!
-//! On the way to a schema, resources are entered one after another. Of those that have a dynamic anchor of a name, the
-//! first gives the name its meaning. A grammar is made from one schema, so all ways are known, and there are finitely
-//! many such meanings.
+//! On the way to a schema, resources are entered one after another. Of those that have a dynamic
+//! anchor of a name, the first gives the name its meaning. A grammar is made from one schema, so
+//! all ways are known, and there are finitely many such meanings.
 
 use std::{collections::BTreeMap, rc::Rc, sync::Arc};
 

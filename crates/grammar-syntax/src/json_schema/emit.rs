@@ -85,7 +85,8 @@ pub(super) fn emit(compiler: &mut Compiler<'_>, framing: Framing) -> Result<Gram
             let why = compiler.why_none(root);
             return Err(compiler.source.error(root, Kind::Empty(why)));
         }
-        // Members that are counted must be possible: rules that wait for one that is not would leave a text stuck.
+        // Members that are counted must be possible: rules that wait for one that is not would
+        // leave a text stuck.
         let counted = std::mem::take(&mut emitter.counted);
         let found = counted.into_iter().filter(|(_, value)| !derives(value, &possible));
         let found: HashSet<GoalId> = found.map(|(goal, _)| goal).collect();
@@ -133,7 +134,8 @@ fn derives(symbol: &Symbol, possible: &[bool]) -> bool {
 
 /// Nonterminals that derive a sentence.
 fn possible(rules: &[Rule], num_nonterminals: usize) -> Vec<bool> {
-    // For each rule how many symbols are not known to derive anything, for each nonterminal where it stands.
+    // For each rule how many symbols are not known to derive anything, for each nonterminal where
+    // it stands.
     let mut missing = Vec::new();
     let mut places = vec![Vec::new(); num_nonterminals];
     let mut known = vec![false; num_nonterminals];
@@ -455,7 +457,8 @@ impl Emitter<'_, '_> {
         let fractions = self.compiler.options.integer_fractions;
         let (mut options, mut counted, mut short) = (Vec::new(), Vec::new(), Vec::new());
         for set in sets {
-            // Numbers that a schema lists may be spelled with an exponent; those between bounds are spelled as integers are.
+            // Numbers that a schema lists may be spelled with an exponent; those between bounds are
+            // spelled as integers are.
             let listed = matches!(set, NumberSet::OneOf(_));
             let simple = match set {
                 NumberSet::All(conditions) => numbers::simplified(conditions, MAX_LITERALS),

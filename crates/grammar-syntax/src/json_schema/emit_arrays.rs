@@ -20,7 +20,8 @@ use super::{
 };
 use crate::{NonterminalId, Regex, Symbol};
 
-/// Limit on the items up to which each place has its own rule; beyond, repetitions are made of halves.
+/// Limit on the items up to which each place has its own rule; beyond, repetitions are made of
+/// halves.
 const MAX_UNROLLED: u64 = 64;
 
 /// Number of values that can be told apart by whether they came already: bits of a number.
@@ -148,7 +149,8 @@ impl Emitter<'_, '_> {
         Ok(twice)
     }
 
-    /// At most `times` repetitions of `one`: either fewer than the greatest power of two within, or that many and then some.
+    /// At most `times` repetitions of `one`: either fewer than the greatest power of two within, or
+    /// that many and then some.
     fn at_most(
         &mut self,
         one: NonterminalId,
@@ -236,8 +238,8 @@ impl Emitter<'_, '_> {
                         next.push((item, counts.iter().copied().chain([now]).collect()));
                     }
                 };
-                // Without an upper bound, an item that is not counted may be anything; and when there are enough,
-                // none needs to be.
+                // Without an upper bound, an item that is not counted may be anything; and when
+                // there are enough, none needs to be.
                 if state.length < *from || (max.is_none() && had >= *min) {
                     push(item, had);
                     continue;
@@ -265,8 +267,8 @@ impl Emitter<'_, '_> {
         })
     }
 
-    /// An array of strings none of which comes twice: a scope of distinct names, of which the rules count as many as there are. `false`
-    /// where it is none.
+    /// An array of strings none of which comes twice: a scope of distinct names, of which the rules
+    /// count as many as there are. `false` where it is none.
     ///
     /// As many rules as items are counted and listed.
     fn unique_strings(&mut self, head: NonterminalId, array: &ArraySet) -> Result<bool> {
@@ -345,7 +347,8 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// An array of finitely many possible items, none (or with `unique` false: some) of which comes twice.
+    /// An array of finitely many possible items, none (or with `unique` false: some) of which comes
+    /// twice.
     fn unique_array(&mut self, head: NonterminalId, array: &ArraySet, unique: bool) -> Result<()> {
         let places = array.prefix.len() as u64 + 1;
         let mut values: Vec<Scalar> = Vec::new();
@@ -495,7 +498,8 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// Number of subsets of at most `max` elements that a set of `size` has; more than there are numbers: the greatest number.
+/// Number of subsets of at most `max` elements that a set of `size` has; more than there are
+/// numbers: the greatest number.
 fn subsets(size: u64, max: Option<u64>) -> u64 {
     let mut total = 0u64;
     let mut choose = 1u128;

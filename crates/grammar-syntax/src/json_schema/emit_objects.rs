@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{NonterminalId, Symbol};
 
-/// Optional members are counted, so that there is no comma after the last of a closed object, in as many states at most;
-/// beyond, their names may come again unless members must be distinct.
+/// Optional members are counted, so that there is no comma after the last of a closed object, in as
+/// many states at most; beyond, their names may come again unless members must be distinct.
 const MAX_COUNTED: usize = 64;
 
 /// Members that an object has so far.
@@ -103,8 +103,9 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Tracking of names: few are tracked by the rules, in a state for each set of them. Otherwise names are remembered, and the rules
-    /// count, if more than that are required, names have to be told apart, or all members must be distinct.
+    /// Tracking of names: few are tracked by the rules, in a state for each set of them. Otherwise
+    /// names are remembered, and the rules count, if more than that are required, names have to be
+    /// told apart, or all members must be distinct.
     fn tracking(&self, plan: &Plan, max_tracked: usize) -> Result<Tracking> {
         let all_tracked = plan.places.len() <= max_tracked;
         let tells_apart = plan.tells_names_apart();
@@ -143,8 +144,8 @@ impl Emitter<'_, '_> {
     ) -> Result<()> {
         let Tracking { turns, scope } = tracking;
         let counter = Counter::new(plan, turns);
-        // Members that act alike share a nonterminal, and so do the names of those whose values are alike too: what comes
-        // after the name is then the same for all of them.
+        // Members that act alike share a nonterminal, and so do the names of those whose values are
+        // alike too: what comes after the name is then the same for all of them.
         let mut groups: BTreeMap<Effect, NonterminalId> = BTreeMap::new();
         let mut named: HashMap<(NonterminalId, Symbol), NonterminalId> = HashMap::new();
         for member in &plan.members {
@@ -317,7 +318,8 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// Turns where the rules track names: all of them, or those that are required; others may come again.
+/// Turns where the rules track names: all of them, or those that are required; others may come
+/// again.
 fn once(plan: &Plan, all: bool) -> Vec<Turn> {
     let mut bits = 0..;
     let turns = plan.places.iter().map(|place| match all || place.required {
@@ -327,7 +329,8 @@ fn once(plan: &Plan, all: bool) -> Vec<Turn> {
     turns.collect()
 }
 
-/// Counts of members as far as they matter, and the condition under which an object has all that it must.
+/// Counts of members as far as they matter, and the condition under which an object has all that it
+/// must.
 struct Counter {
     min: u64,
     max: Option<u64>,
@@ -335,7 +338,8 @@ struct Counter {
     num_required: usize,
     /// Limit on optional members, if there may be no others and their names are remembered.
     max_optional: Option<usize>,
-    /// Candidates by place: true of the names of which one must exist, the only statement on names known one by one.
+    /// Candidates by place: true of the names of which one must exist, the only statement on names
+    /// known one by one.
     candidates: Vec<bool>,
     /// The bit of that statement.
     by_name: u32,

@@ -1,7 +1,8 @@
 //! Listed texts as a tree by their beginnings.
 //!
-//! As a list, each text is followed by itself as long as it agrees with what was read. A tree is followed once, and where
-//! what follows several characters is the same, they become one class: ten thousand numbered addresses are one path.
+//! As a list, each text is followed by itself as long as it agrees with what was read. A tree is
+//! followed once, and where what follows several characters is the same, they become one class: ten
+//! thousand numbered addresses are one path.
 
 use std::sync::Arc;
 
@@ -9,10 +10,12 @@ use hashbrown::HashMap;
 
 use crate::{CharClass, Regex};
 
-/// Trees that branch more often on the way to a text are left as lists: a nested expression has a limit.
+/// Trees that branch more often on the way to a text are left as lists: a nested expression has a
+/// limit.
 const MAX_BRANCHINGS: usize = 60;
 
-/// The union of `texts`, where `spell` spells one character of a class; `None` where the tree would be too deep.
+/// The union of `texts`, where `spell` spells one character of a class; `None` where the tree would
+/// be too deep.
 ///
 /// Cost: in proportion to the characters of the texts, times the branchings on the way to them.
 pub(super) fn enumeration(

@@ -22,7 +22,8 @@ struct Inner {
 pub(crate) const REPEATED: &str =
     "this member has no effect: its name comes again in this object, and the last one counts";
 
-/// A remark on a schema or grammar: a statement without effect, or one that dialects read differently.
+/// A remark on a schema or grammar: a statement without effect, or one that dialects read
+/// differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The place as a JSON pointer; empty for the whole, and in grammars that are no JSON.
@@ -140,7 +141,8 @@ impl JsonSchemaError {
         matches!(self.0.kind, Kind::Empty(_) | Kind::NoObject)
     }
 
-    /// The JSON pointer to the schema inside, where the document is no schema but a tool definition or a response format.
+    /// The JSON pointer to the schema inside, where the document is no schema but a tool definition
+    /// or a response format.
     pub fn schema_inside(&self) -> Option<&str> {
         match &self.0.kind {
             Kind::Wrapped { schema, .. } => Some(schema),

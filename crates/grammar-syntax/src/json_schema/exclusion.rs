@@ -1,7 +1,8 @@
 //! Patterns that exclude one another: expressions with no text in common.
 //!
-//! Names and strings are told apart by the patterns that they match. Of eleven patterns there are two thousand sets; where no text matches two of
-//! them, there are twelve. That a set is empty is found by a search through derivatives, before the counts of characters make it long.
+//! Names and strings are told apart by the patterns that they match. Of eleven patterns there are
+//! two thousand sets; where no text matches two of them, there are twelve. That a set is empty is
+//! found by a search through derivatives, before the counts of characters make it long.
 
 use hashbrown::HashMap;
 use palmette_grammar_regex::expressions::{ExprId, ExpressionLimits, Expressions};
@@ -15,7 +16,8 @@ const MAX_WORK: u64 = 2_000_000;
 const LIMITS: ExpressionLimits =
     ExpressionLimits { max_expressions: 400_000, max_nesting: 1_000, max_visited: 2_000 };
 
-/// Work of all questions of one schema; what is asked after that is answered as if there were a text.
+/// Work of all questions of one schema; what is asked after that is answered as if there were a
+/// text.
 const MAX_WORK_OF_ALL: u64 = 200_000_000;
 
 /// Memory of what excludes what.

@@ -10,8 +10,9 @@ const MAX_TEXTS: usize = 64;
 /// Nor are those that have longer ones.
 const MAX_CHARACTERS: usize = 1024;
 
-/// The texts that `regex` matches as a whole; `None` where they are more than [`MAX_TEXTS`] or longer than
-/// [`MAX_CHARACTERS`], or that is not looked into, as with what is matched by several expressions at once.
+/// The texts that `regex` matches as a whole; `None` where they are more than [`MAX_TEXTS`] or
+/// longer than [`MAX_CHARACTERS`], or that is not looked into, as with what is matched by several
+/// expressions at once.
 pub(super) fn few_texts(regex: &Regex) -> Option<BTreeSet<String>> {
     let none = || BTreeSet::from([String::new()]);
     match regex {

@@ -47,7 +47,8 @@ fn make(name: &str) -> Option<Regex> {
     };
     let regex = parsed(&source);
     Some(match name {
-        // RFC 1123, section 2.1: 255 octets with the lengths of the labels; 253 characters as written.
+        // RFC 1123, section 2.1: 255 octets with the lengths of the labels; 253 characters as
+        // written.
         "hostname" => {
             let short = Regex::Class(crate::CharClass::any()).repeat(1, Some(253));
             Regex::and([regex, short])
@@ -62,14 +63,15 @@ pub(super) fn parsed(source: &str) -> Regex {
     regex.expect("the formats' regular expressions are tested")
 }
 
-/// True when the format `name` is known and yet nothing that a regular expression could enforce (or says nothing on
-/// strings), so that it stays an annotation.
+/// True when the format `name` is known and yet nothing that a regular expression could enforce (or
+/// says nothing on strings), so that it stays an annotation.
 pub(super) fn is_annotation(name: &str) -> bool {
     let is_hint = matches!(name, "float" | "double" | "password" | "binary" | "enum");
     is_hint || integers(name).is_some()
 }
 
-/// The least and the greatest of the integers of a format of numbers: OpenAPI's and those that Rust's schemars writes.
+/// The least and the greatest of the integers of a format of numbers: OpenAPI's and those that
+/// Rust's schemars writes.
 pub(super) fn integers(name: &str) -> Option<(i128, i128)> {
     let signed = |bits: u32| (-(1 << (bits - 1)), (1 << (bits - 1)) - 1);
     Some(match name {
@@ -134,8 +136,8 @@ fn leap_seconds(fraction: &str) -> String {
     options.join("|")
 }
 
-/// RFC 3339, appendix A.
-/// RFC 3339, appendix A, and a fraction of seconds, which it lacks and ISO 8601, Pydantic and zod write.
+/// RFC 3339, appendix A. RFC 3339, appendix A, and a fraction of seconds, which it lacks and ISO
+/// 8601, Pydantic and zod write.
 fn duration() -> String {
     let units = |names: [&str; 3]| {
         let [first, second, third] = names.map(|name| format!("[0-9]+{name}"));
@@ -278,8 +280,9 @@ const JSON_POINTER: &str = r"(?:\/(?:[^~\/]|~[01])*)*";
 /// Limit on the nesting of groups in a string of the format `regex`.
 const MAX_GROUPS: usize = 12;
 
-/// ECMA-262: `Pattern`, as far as a finite automaton can tell: groups to a depth, no check that what a backreference
-/// names is there nor that ranges ascend. Lone `]`, `{` and `}` are let through, as engines do without the flag `u`.
+/// ECMA-262: `Pattern`, as far as a finite automaton can tell: groups to a depth, no check that
+/// what a backreference names is there nor that ranges ascend. Lone `]`, `{` and `}` are let
+/// through, as engines do without the flag `u`.
 fn pattern() -> String {
     let hex = "[0-9A-Fa-f]";
     let escape = format!(

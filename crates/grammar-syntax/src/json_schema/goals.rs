@@ -22,7 +22,8 @@ pub(super) enum About {
     Schema(JsonId, ScopeId),
     /// The value is this one.
     Value(JsonId),
-    /// The value meets one of several goals, by their place in [`Goals`]; asked at a place of the schema.
+    /// The value meets one of several goals, by their place in [`Goals`]; asked at a place of the
+    /// schema.
     Either(u32, JsonId),
 }
 
@@ -37,8 +38,8 @@ impl GoalId {
     pub(super) const NEVER: Self = Self(1);
 }
 
-/// All goals. There are finitely many schemas and so finitely many goals: recursion ends because a goal that comes again
-/// is the same goal.
+/// All goals. There are finitely many schemas and so finitely many goals: recursion ends because a
+/// goal that comes again is the same goal.
 #[derive(Debug)]
 pub(super) struct Goals {
     /// Sorted claims; `None` for [`GoalId::NEVER`].
@@ -57,7 +58,8 @@ impl Goals {
         Self { goals, ids, impossible: Vec::new(), choices: Vec::new() }
     }
 
-    /// Notes that objects were found not to be possible, since this member is required and no value of it is allowed.
+    /// Notes that objects were found not to be possible, since this member is required and no value
+    /// of it is allowed.
     pub(super) fn note_impossible(&mut self, name: &Arc<str>) {
         if self.impossible.len() < 2 && !self.impossible.contains(name) {
             self.impossible.push(Arc::clone(name));

@@ -15,7 +15,8 @@ pub(super) struct Spelling {
     escapes: Escapes,
     /// At most so many blanks in a row, whatever the policy.
     max_blanks: Option<u32>,
-    /// Classes of characters that were spelled before. The same few are in most strings of a schema.
+    /// Classes of characters that were spelled before. The same few are in most strings of a
+    /// schema.
     classes: RefCell<HashMap<CharClass, Regex>>,
 }
 
@@ -49,7 +50,8 @@ impl Spelling {
         (self.whitespace == Whitespace::Flexible).then(|| blank().repeat(1, self.max_blanks))
     }
 
-    /// Blanks between marks, one at least; where there is to be none in JSON, models still write these.
+    /// Blanks between marks, one at least; where there is to be none in JSON, models still write
+    /// these.
     pub(super) fn some_layout(&self) -> Regex {
         let some = Regex::Class(CharClass::any()).repeat(1, None);
         match (self.max_blanks, self.whitespace) {
@@ -71,9 +73,9 @@ impl Spelling {
 
     /// A string of JSON, quotes included, whose value is a text of `texts`.
     ///
-    /// A string is a sequence of spellings of characters, and no spelling begins another; so set operations on
-    /// texts are the same set operations on spelled texts, if complements are taken within these.
-    /// Half a surrogate pair (`\ud800` alone) is no character and spells nothing.
+    /// A string is a sequence of spellings of characters, and no spelling begins another; so set
+    /// operations on texts are the same set operations on spelled texts, if complements are taken
+    /// within these. Half a surrogate pair (`\ud800` alone) is no character and spells nothing.
     pub(super) fn quoted(&self, texts: &Regex) -> Regex {
         let spelled = match is_free(texts) {
             true => Self::new(self.whitespace, Escapes::Any).spelled(texts),
@@ -110,7 +112,8 @@ impl Spelling {
         }
     }
 
-    /// The union of options: listed texts by their beginnings, unless all of them are spelled as they are, which need no tree.
+    /// The union of options: listed texts by their beginnings, unless all of them are spelled as
+    /// they are, which need no tree.
     fn alternate(&self, options: &[Regex]) -> Regex {
         let (mut texts, mut spelled) = (Vec::new(), Vec::new());
         for option in options {
@@ -141,8 +144,8 @@ impl Spelling {
         }
     }
 
-    /// [`spelled`](Self::spelled), among spelled texts: where any text may come last, whatever may. That a complement of it
-    /// is empty is then plain.
+    /// [`spelled`](Self::spelled), among spelled texts: where any text may come last, whatever may.
+    /// That a complement of it is empty is then plain.
     fn spelled_open(&self, texts: &Regex) -> Regex {
         let anything = Regex::anything();
         let all = |parts: &Arc<[Regex]>| -> Vec<Regex> {
@@ -256,8 +259,8 @@ fn is_free(texts: &Regex) -> bool {
     matches!(texts, Regex::Repeat { inner, .. } if **inner == Regex::Class(CharClass::any()))
 }
 
-/// Digits after `\u` for a character of `class`: four, or for a character beyond the basic plane a surrogate
-/// pair.
+/// Digits after `\u` for a character of `class`: four, or for a character beyond the basic plane a
+/// surrogate pair.
 fn code_units(class: &CharClass) -> Regex {
     let mut options = Vec::new();
     for &(low, high) in class.ranges() {
@@ -346,7 +349,8 @@ mod tests {
         Spelling::new(Whitespace::Flexible, escapes)
     }
 
-    /// Every spelling of `character` as a string's content: raw, by a letter, by code units in three mixtures of case.
+    /// Every spelling of `character` as a string's content: raw, by a letter, by code units in
+    /// three mixtures of case.
     fn spellings(character: char) -> Vec<String> {
         let mut units = [0; 2];
         let units: String = character

@@ -13,7 +13,8 @@ pub(super) enum Role {
     Schemas,
     /// An object whose values are schemas.
     NamedSchemas,
-    /// `items` of before 2020-12: a schema or a list of them; `dependencies`: schemas or lists of names.
+    /// `items` of before 2020-12: a schema or a list of them; `dependencies`: schemas or lists of
+    /// names.
     Mixed,
     /// An annotation, which has no effect on which values are valid.
     Annotation,

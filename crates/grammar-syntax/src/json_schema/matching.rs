@@ -6,8 +6,8 @@ use crate::{Multiple, Regex};
 
 /// True when `regex` matches the whole of `text`.
 ///
-/// By the definition: every subtree's set of ends. Cost: up to the square of the text per subtree; the texts here are
-/// names and literals of a schema.
+/// By the definition: every subtree's set of ends. Cost: up to the square of the text per subtree;
+/// the texts here are names and literals of a schema.
 pub(super) fn matches(regex: &Regex, text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     Matcher { text: &text, alone: None }.ends(regex, &BTreeSet::from([0])).contains(&text.len())
@@ -106,8 +106,8 @@ impl Matcher<'_> {
         starts: &BTreeSet<usize>,
     ) -> BTreeSet<usize> {
         let mut at = starts.clone();
-        // A repetition that reads nothing adds no end, so more rounds than characters change nothing; and once a round
-        // gives what the one before gave, all later ones do.
+        // A repetition that reads nothing adds no end, so more rounds than characters change
+        // nothing; and once a round gives what the one before gave, all later ones do.
         for _ in 0..min {
             let next = self.ends(inner, &at);
             if next == at {

@@ -1,8 +1,9 @@
 //! `x-catalog`: strings that are members of a set which a request binds.
 //!
-//! The set is not known here, so that it is neither intersected with other sets of strings nor complemented: where a schema asks
-//! for that, it is refused at its place. Strings outside of a set are kept as such until it is plain that none is asked for,
-//! as beside the other alternatives of a `oneOf`.
+//! The set is not known here, so that it is neither intersected with other sets of strings nor
+//! complemented: where a schema asks for that, it is refused at its place. Strings outside of a set
+//! are kept as such until it is plain that none is asked for, as beside the other alternatives of a
+//! `oneOf`.
 
 use super::cases::Cases;
 use super::catalog_json;
@@ -105,7 +106,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Refuses the strings that are no members of a set: what is to be written is known of members alone.
+    /// Refuses the strings that are no members of a set: what is to be written is known of members
+    /// alone.
     pub(super) fn no_outsiders(&self, cases: &Cases) -> Result<()> {
         match cases.members.iter().find(|member| member.outside) {
             None => Ok(()),

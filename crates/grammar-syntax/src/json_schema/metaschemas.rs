@@ -1,6 +1,8 @@
-//! The drafts' own metaschemas, by the URIs that they have: schemas refer to them, and nothing is downloaded.
+//! The drafts' own metaschemas, by the URIs that they have: schemas refer to them, and nothing is
+//! downloaded.
 //!
-//! The files in `metaschemas/` are those that the JSON Schema organisation publishes with each draft, as they are.
+//! The files in `metaschemas/` are those that the JSON Schema organisation publishes with each
+//! draft, as they are.
 
 /// The metaschema of a URI without fragment, whichever of `http` and `https` it begins with.
 pub(super) fn metaschema(uri: &str) -> Option<&'static str> {

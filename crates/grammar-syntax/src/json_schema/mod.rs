@@ -1,36 +1,44 @@
 //! JSON Schema: the JSON texts of the values that are valid for a schema.
 //!
 //! # Steps
-//! 1. `source` reads the schema with the place of every value; `resources` finds out what references mean.
-//! 2. A *claim* says of a value that it is valid for a schema, or that it is not. A *goal* (`goals`) is a set of claims:
-//!    the values for which all hold. `schema` and `combine` turn a goal into *cases* (`cases`): a union of sets of
-//!    values, each of one type. `allOf` and sibling keywords intersect, `anyOf` unites, `not`, `oneOf` and `if` deny
-//!    claims. Goals of members and items are only named there, so recursion ends: there are finitely many.
-//! 3. `emit` makes a nonterminal for each goal and rules for its cases. Strings, names and numbers are one terminal
-//!    each, whitespace before it included. Nonterminals with the same rules become one (`sharing`).
+//! 1. `source` reads the schema with the place of every value; `resources` finds out what
+//!    references mean.
+//! 2. A *claim* says of a value that it is valid for a schema, or that it is not. A *goal*
+//!    (`goals`) is a set of claims: the values for which all hold. `schema` and `combine` turn a
+//!    goal into *cases* (`cases`): a union of sets of values, each of one type. `allOf` and sibling
+//!    keywords intersect, `anyOf` unites, `not`, `oneOf` and `if` deny claims. Goals of members and
+//!    items are only named there, so recursion ends: there are finitely many.
+//! 3. `emit` makes a nonterminal for each goal and rules for its cases. Strings, names and numbers
+//!    are one terminal each, whitespace before it included. Nonterminals with the same rules become
+//!    one (`sharing`).
 //!
 //! # What is exact, and what is chosen
 //! The grammar accepts exactly the texts of valid values, in these spellings:
 //!
-//! - numbers under a condition: without exponent, or with one after a single digit before the point that is not zero
-//!   (`1.25e-7`); where divisibility matters, without exponent (integers alone: with one from 16 up). Integers may be
-//!   spelled `1.0` ([`JsonSchemaOptions::integer_fractions`]). How long they may be: [`Digits`];
+//! - numbers under a condition: without exponent, or with one after a single digit before the point
+//!   that is not zero (`1.25e-7`); where divisibility matters, without exponent (integers alone:
+//!   with one from 16 up). Integers may be spelled `1.0`
+//!   ([`JsonSchemaOptions::integer_fractions`]). How long they may be: [`Digits`];
 //! - strings: [`Escapes`]; half a surrogate pair is no character;
-//! - objects: [`PropertyOrder`]; a name that comes again is one member, and may come again only where that cannot matter;
+//! - objects: [`PropertyOrder`]; a name that comes again is one member, and may come again only
+//!   where that cannot matter;
 //! - whitespace: [`Whitespace`].
 //!
 //! # Keywords
-//! All of drafts 4, 6, 7, 2019-09 and 2020-12 but these, which are errors: `uniqueItems` on infinitely many values,
-//! `unevaluatedItems` with a schema other than `true` and `false`, or several lists, beside `contains`, and the
-//! format `idn-hostname`. `contentEncoding` and its siblings are annotations, and [`Warning`]s. A keyword that is null is as if it were not
-//! there, with a warning; types may be written in capitals and counts in quotes, as in Gemini's interface.
+//! All of drafts 4, 6, 7, 2019-09 and 2020-12 but these, which are errors: `uniqueItems` on
+//! infinitely many values, `unevaluatedItems` with a schema other than `true` and `false`, or
+//! several lists, beside `contains`, and the format `idn-hostname`. `contentEncoding` and its
+//! siblings are annotations, and [`Warning`]s. A keyword that is null is as if it were not there,
+//! with a warning; types may be written in capitals and counts in quotes, as in Gemini's interface.
 //!
-//! Enforced formats: `date`, `time`, `date-time`, `duration`, `email`, `idn-email`, `hostname`, `ipv4`, `ipv6`, `uri`,
-//! `uri-reference`, `iri`, `iri-reference`, `uri-template`, `uuid`, `json-pointer`, `relative-json-pointer`,
-//! and `regex`. Two of them are not regular, and enforced as far as they are: of host names in Punycode (`xn--…`) the
-//! letters are checked, not what they encode; in `regex`, groups nest up to twelve deep and what backreferences name is
-//! not looked for. `int8` to `int64` and `uint8` to `uint64` are bounds of integers. Other formats, as unknown keywords, have no effect and are listed as [`Warning`]s.
-//! [`Inexpressible`] has two other ways: all of this is an error, or none of it.
+//! Enforced formats: `date`, `time`, `date-time`, `duration`, `email`, `idn-email`, `hostname`,
+//! `ipv4`, `ipv6`, `uri`, `uri-reference`, `iri`, `iri-reference`, `uri-template`, `uuid`,
+//! `json-pointer`, `relative-json-pointer`, and `regex`. Two of them are not regular, and enforced
+//! as far as they are: of host names in Punycode (`xn--…`) the letters are checked, not what they
+//! encode; in `regex`, groups nest up to twelve deep and what backreferences name is not looked
+//! for. `int8` to `int64` and `uint8` to `uint64` are bounds of integers. Other formats, as unknown
+//! keywords, have no effect and are listed as [`Warning`]s. [`Inexpressible`] has two other ways:
+//! all of this is an error, or none of it.
 
 mod arrays;
 mod cases;
@@ -87,8 +95,9 @@ use crate::{Budget, Grammar};
 /// The grammar of the JSON texts of the values that are valid for a schema.
 ///
 /// # Errors
-/// With the place in the schema: no JSON; a tool definition or response format, which has a schema inside; a keyword whose value the standard does not allow; a keyword that no
-/// grammar can express; a reference to a schema that is not given; a limit passed; no value is valid.
+/// With the place in the schema: no JSON; a tool definition or response format, which has a schema
+/// inside; a keyword whose value the standard does not allow; a keyword that no grammar can
+/// express; a reference to a schema that is not given; a limit passed; no value is valid.
 pub fn parse(schema_text: &str, options: &JsonSchemaOptions) -> Result<Grammar, JsonSchemaError> {
     parse_with_warnings(schema_text, options).map(|(grammar, _)| grammar)
 }
@@ -107,8 +116,8 @@ pub fn parse_with_warnings(
 
 /// [`parse_with_warnings`], as long as the budget lasts and nobody calls it off.
 ///
-/// [`JsonSchemaLimits::max_work`] bounds the combining of schemas whatever the budget; the budget counts all steps, those
-/// of reading and of writing rules too.
+/// [`JsonSchemaLimits::max_work`] bounds the combining of schemas whatever the budget; the budget
+/// counts all steps, those of reading and of writing rules too.
 ///
 /// # Errors
 /// As [`parse`], and when the work is [`interrupted`](JsonSchemaError::interrupted).

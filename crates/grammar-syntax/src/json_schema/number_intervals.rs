@@ -1,7 +1,9 @@
-//! Intervals of decimal numbers as regular expressions, in which a count stands for a run of digits.
+//! Intervals of decimal numbers as regular expressions, in which a count stands for a run of
+//! digits.
 //!
-//! A bound is compared digit by digit: what is greater has more digits before the point, or a greater digit after the same
-//! ones. The size of the expression grows with the digits of the bound that are not zeros around the others, not with its exponent.
+//! A bound is compared digit by digit: what is greater has more digits before the point, or a
+//! greater digit after the same ones. The size of the expression grows with the digits of the bound
+//! that are not zeros around the others, not with its exponent.
 
 use std::collections::BTreeSet;
 
@@ -357,8 +359,8 @@ fn whole_above(bound: &[u8]) -> Regex {
     Regex::concat([zeros(0, None), Regex::alternate([longer].into_iter().chain(same_length))])
 }
 
-/// Numbers with the digits of `bound` and then a lesser one, `first` at the least where it comes first; with how many of `length` digits
-/// are left.
+/// Numbers with the digits of `bound` and then a lesser one, `first` at the least where it comes
+/// first; with how many of `length` digits are left.
 fn lesser(bound: &[u8], length: u32, first: char) -> impl Iterator<Item = (Regex, Regex, u32)> {
     bound.iter().enumerate().filter_map(move |(at, &digit)| {
         let classes = digits_below(if at == 0 { first } else { '0' }, digit);

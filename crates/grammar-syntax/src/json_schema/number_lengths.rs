@@ -1,4 +1,5 @@
-//! Lengths of numbers: what a text of JSON may have of digits and of an exponent, so that a model cannot go on writing them.
+//! Lengths of numbers: what a text of JSON may have of digits and of an exponent, so that a model
+//! cannot go on writing them.
 
 use super::decimal::Decimal;
 use super::number_intervals::{Fraction, digits, first_then, zeros};
@@ -13,10 +14,12 @@ const MAX_EXPONENT: i64 = 300;
 /// Zeros after the point of an integer; with an exponent there may be as many digits.
 const MAX_ZEROS_AFTER: u32 = 20;
 
-/// Remainders that are told apart beside a count of digits. Of more, an automaton counts the digits of whole numbers itself.
+/// Remainders that are told apart beside a count of digits. Of more, an automaton counts the digits
+/// of whole numbers itself.
 const MAX_REMAINDERS: u64 = 1_000;
 
-/// Remainders that are told apart where digits after the point count: a search may go through all of them.
+/// Remainders that are told apart where digits after the point count: a search may go through all
+/// of them.
 const MAX_REMAINDERS_OF_FRACTIONS: u64 = 20_000;
 
 /// Room for the digits of numbers.
@@ -30,10 +33,12 @@ pub(super) struct Room {
     is_far: bool,
 }
 
-/// The room for the numbers of JSON that readers take for what they are, and for those that `sets` ask for beyond.
+/// The room for the numbers of JSON that readers take for what they are, and for those that `sets`
+/// ask for beyond.
 ///
-/// Up to [`Digits::MAX_DIGITS`] digits before the point and as many after it; a number with an exponent is one of a double,
-/// neither infinity nor zero. A schema whose bounds or divisors have more digits has room for them and half as many again.
+/// Up to [`Digits::MAX_DIGITS`] digits before the point and as many after it; a number with an
+/// exponent is one of a double, neither infinity nor zero. A schema whose bounds or divisors have
+/// more digits has room for them and half as many again.
 pub(super) fn room<'n>(sets: impl IntoIterator<Item = &'n NumberSet> + Clone) -> Room {
     let (mut whole, mut fraction, mut is_far) = (0, 0, false);
     let is_integral = |set: &NumberSet| match set {
@@ -90,9 +95,11 @@ fn digits_around_point(number: &Decimal) -> (i64, i64) {
     (length.max(0), (significant - length).max(significant))
 }
 
-/// True when the remainders by all divisors together are few: each is a state for each number of digits.
+/// True when the remainders by all divisors together are few: each is a state for each number of
+/// digits.
 ///
-/// Of what is no multiple all but the last digits can still become one: those remainders need not be told apart.
+/// Of what is no multiple all but the last digits can still become one: those remainders need not
+/// be told apart.
 pub(super) fn has_few_remainders(set: &NumberSet) -> bool {
     let NumberSet::All(conditions) = set else { return true };
     let divisors = conditions.iter().filter_map(|condition| match &condition.property {
@@ -203,7 +210,8 @@ mod tests {
     use crate::json_schema::number_text::any_number;
     use crate::json_schema::numbers::Condition;
 
-    /// True when a reader takes a number for what it is: a double that is not infinity, and zero only where it says so.
+    /// True when a reader takes a number for what it is: a double that is not infinity, and zero
+    /// only where it says so.
     fn is_taken(text: &str) -> bool {
         let number: f64 = text.parse().expect("a number");
         let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
@@ -220,7 +228,8 @@ mod tests {
             if matches(&regex, &text) {
                 prop_assert!(is_taken(&text), "{}", text);
             }
-            // What programs print is among them: one digit before the point of an exponent of three digits.
+            // What programs print is among them: one digit before the point of an exponent of three
+            // digits.
             if is_taken(&text) {
                 let printed = format!("{:e}", text.parse::<f64>().expect("a number"));
                 prop_assert!(matches(&regex, &printed), "{} is not allowed, as {} is printed", printed, text);

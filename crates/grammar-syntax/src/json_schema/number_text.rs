@@ -1,4 +1,5 @@
-//! Spellings of numbers as regular expressions. A set without conditions has every spelling of JSON.
+//! Spellings of numbers as regular expressions. A set without conditions has every spelling of
+//! JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +50,8 @@ fn plain(number: &Decimal, fractions: bool) -> Regex {
     Regex::concat([before, after])
 }
 
-/// The spellings of a number's size with an exponent after one digit before the point that is not zero.
+/// The spellings of a number's size with an exponent after one digit before the point that is not
+/// zero.
 fn scientific(number: &Decimal) -> Regex {
     let Some((&first, rest)) = number.digits.split_first() else { return Regex::Never };
     let fraction = match rest {
@@ -71,10 +73,12 @@ pub(crate) fn integers_between(low: i64, high: i64) -> Regex {
     Regex::and([Interval::of(&conditions).regex(notation), Regex::complement(Regex::literal("-0"))])
 }
 
-/// The numbers under conditions, for which an automaton or an interval can tell the value of a text.
+/// The numbers under conditions, for which an automaton or an interval can tell the value of a
+/// text.
 ///
-/// Without an exponent, or with one after a single digit before the point that is not zero (`1.25e-7`); where it matters by
-/// what a number can be divided, without (but where that has more than [`MAX_ZEROS`] zeros).
+/// Without an exponent, or with one after a single digit before the point that is not zero
+/// (`1.25e-7`); where it matters by what a number can be divided, without (but where that has more
+/// than [`MAX_ZEROS`] zeros).
 ///
 /// Multiples of a whole number have as many digits as there is `room` for.
 pub(super) fn numbers(
@@ -93,7 +97,8 @@ pub(super) fn numbers(
     let whole = integer(true) || divisors.iter().any(|(of, holds)| *holds && of.is_integer());
     let huge = divisors.iter().any(|(of, holds)| *holds && is_huge(of));
     let divided = !divisors.is_empty() || integer(true) || integer(false);
-    // Whole numbers meet their conditions by their digits alone: a point and zeros are put after them all.
+    // Whole numbers meet their conditions by their digits alone: a point and zeros are put after
+    // them all.
     let zeros_after = whole && !huge && fractions;
     let fraction = match whole {
         false => Fraction::Digits,
@@ -143,7 +148,8 @@ fn multiples(divisor: &Decimal, notation: Notation, room: Option<Room>) -> Regex
         let small = Regex::concat([Regex::literal("0."), small]);
         Regex::alternate([run(1), small, after_first_digit(Multiple::of(factor, places), None)])
     } else {
-        // As many zeros as fit are part of the automaton, which tells ends apart sooner than counting them does.
+        // As many zeros as fit are part of the automaton, which tells ends apart sooner than
+        // counting them does.
         let (mut factor, mut left) = (factor, tens as u32);
         while let (1.., Some(more)) = (left, factor.checked_mul(10)) {
             (factor, left) = (more, left - 1);
@@ -169,8 +175,8 @@ fn after_first_digit(of: Multiple, most: Option<u32>) -> Regex {
     Regex::alternate((b'1'..=b'9').filter_map(first))
 }
 
-/// The multiples of a number with many zeros: zero, and with an exponent up to [`MAX_TIMES`] times its digits, where as many zeros are
-/// left.
+/// The multiples of a number with many zeros: zero, and with an exponent up to [`MAX_TIMES`] times
+/// its digits, where as many zeros are left.
 fn huge_multiples(divisor: &Decimal, notation: Notation) -> Regex {
     let Some((factor, tens)) = divisor.factors() else { return Regex::Never };
     // By how many digits are after the point.
@@ -190,15 +196,16 @@ fn huge_multiples(divisor: &Decimal, notation: Notation) -> Regex {
     Regex::concat([Regex::literal("-").optional(), Regex::alternate(sizes)])
 }
 
-/// Limit on the multiples that are spelled of a number with more zeros than [`MAX_ZEROS`], each times any power of ten.
+/// Limit on the multiples that are spelled of a number with more zeros than [`MAX_ZEROS`], each
+/// times any power of ten.
 const MAX_TIMES: u128 = 999;
 
 fn exponent_mark() -> Regex {
     Regex::Class(CharClass::new([('e', 'e'), ('E', 'E')]))
 }
 
-/// Integers with an exponent that is plainly not less than the number of digits, as floating-point numbers from 10^16 on
-/// are printed; only where nothing but an integer is asked for.
+/// Integers with an exponent that is plainly not less than the number of digits, as floating-point
+/// numbers from 10^16 on are printed; only where nothing but an integer is asked for.
 pub(super) fn large_integers(set: &BTreeSet<Condition>) -> Option<Regex> {
     let integer = Condition { property: Property::Integer, holds: true };
     if set.len() != 1 || !set.contains(&integer) {

@@ -87,7 +87,8 @@ impl NumberSet {
 
     /// The numbers in both; `None` when there is none.
     ///
-    /// Cost: linear. Of a union of conditions only opposed ones and empty intervals are found to be empty.
+    /// Cost: linear. Of a union of conditions only opposed ones and empty intervals are found to be
+    /// empty.
     pub(super) fn intersection(&self, other: &Self) -> Option<Self> {
         match (self, other) {
             (Self::OneOf(numbers), set) | (set, Self::OneOf(numbers)) => {
@@ -116,8 +117,8 @@ impl NumberSet {
     }
 }
 
-/// Sets of conditions that are met by the same numbers, with fewer conditions; as literals when there are at most
-/// `max_literals`. `None` when it is found that there are none.
+/// Sets of conditions that are met by the same numbers, with fewer conditions; as literals when
+/// there are at most `max_literals`. `None` when it is found that there are none.
 pub(super) fn simplified(conditions: &BTreeSet<Condition>, max_literals: u64) -> Option<NumberSet> {
     let Some(divisors) = Divisors::new(conditions) else {
         return Some(NumberSet::All(conditions.clone()));
@@ -190,7 +191,8 @@ impl Divisors {
         let (mut low, mut high) = (None, None);
         for Condition { property, holds } in bounds {
             let (Property::AtLeast(bound) | Property::Above(bound)) = property else { continue };
-            // Everything from the unit on that is not above the bound (or not below it) is tried, and the conditions decide.
+            // Everything from the unit on that is not above the bound (or not below it) is tried,
+            // and the conditions decide.
             let towards_zero = bound.floor_size(self.places)?;
             let units = match (holds, bound.negative) {
                 (true, false) => towards_zero,

@@ -1,4 +1,5 @@
-//! The members that an object may have, and which names have to be told apart for them to be counted.
+//! The members that an object may have, and which names have to be told apart for them to be
+//! counted.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -66,8 +67,8 @@ impl Plan {
         self.members.iter().any(|member| member.place.is_none())
     }
 
-    /// Tells if a name that comes twice would count for two: if two members or more are asked for beside the required
-    /// ones, or one that its namesake may undo.
+    /// Tells if a name that comes twice would count for two: if two members or more are asked for
+    /// beside the required ones, or one that its namesake may undo.
     pub(super) fn tells_names_apart(&self) -> bool {
         self.exists != 0 || self.min >= self.num_required() as u64 + 2
     }
@@ -189,7 +190,8 @@ impl Emitter<'_, '_> {
         plan.members.extend(members);
     }
 
-    /// The members that are not declared: their names by the patterns that they match, and what their values must be.
+    /// The members that are not declared: their names by the patterns that they match, and what
+    /// their values must be.
     fn other_members(
         &mut self,
         object: &ObjectSet,
@@ -260,7 +262,8 @@ struct NamePattern<'t> {
     outside: Texts,
 }
 
-/// Names by the patterns that they match and those that they do not. What a matched pattern excludes anyway is not said.
+/// Names by the patterns that they match and those that they do not. What a matched pattern
+/// excludes anyway is not said.
 #[derive(Clone, Default)]
 struct NameClass<'p, 't> {
     matched: Vec<&'p NamePattern<'t>>,
@@ -278,9 +281,11 @@ impl<'t> NamePattern<'t> {
 }
 
 impl<'p, 't> NameClass<'p, 't> {
-    /// Adds its names that match a pattern, and those that do not, to `split`: either unless there is plainly none.
+    /// Adds its names that match a pattern, and those that do not, to `split`: either unless there
+    /// is plainly none.
     ///
-    /// PERF: hundreds of patterns that exclude one another are as many classes, each of which says little.
+    /// PERF: hundreds of patterns that exclude one another are as many classes, each of which says
+    /// little.
     fn split(
         self,
         pattern: &'p NamePattern<'t>,

@@ -43,7 +43,8 @@ pub(super) struct Scope {
     pub(super) closing: Closing,
 }
 
-/// The part of a schema in what closes an object ([`closed_objects`](super::JsonSchemaOptions::closed_objects)).
+/// The part of a schema in what closes an object
+/// ([`closed_objects`](super::JsonSchemaOptions::closed_objects)).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Closing {
     /// Presence of `properties`.
@@ -63,7 +64,8 @@ pub(super) struct Exists {
 
 /// A digest of what a set says: equal statements are equal bits.
 ///
-/// PERF: of two thousand alternatives each is compared with each, and nearly all pairs are told apart so.
+/// PERF: of two thousand alternatives each is compared with each, and nearly all pairs are told
+/// apart so.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outline(u128);
 
@@ -170,8 +172,8 @@ impl ObjectSet {
         Some(self)
     }
 
-    /// Says by names what members must exist, where a scope lists all names there may be: a single one is required. `false` where
-    /// there is none.
+    /// Says by names what members must exist, where a scope lists all names there may be: a single
+    /// one is required. `false` where there is none.
     fn settle_exists(&mut self, goals: &mut Goals) -> bool {
         let Some(closed) = self.scopes.iter().find(|scope| scope.is_closed()).cloned() else {
             return true;
@@ -245,7 +247,8 @@ impl ObjectSet {
         self.is_to_be_closed().then(known)
     }
 
-    /// The set without members that its schemas do not know, where it is to be closed; `None` when there is plainly none.
+    /// The set without members that its schemas do not know, where it is to be closed; `None` when
+    /// there is plainly none.
     pub(super) fn closed(&self, goals: &mut Goals) -> Option<Self> {
         let mut set = self.clone();
         // What only tells of closing is done with.
@@ -276,7 +279,8 @@ impl ObjectSet {
         goals.all_of(parts.into_iter().chain(self.members.get(name).copied()))
     }
 
-    /// All names of which something is said: those declared in their order, then those required, then the others.
+    /// All names of which something is said: those declared in their order, then those required,
+    /// then the others.
     pub(super) fn declared(&self) -> Vec<Arc<str>> {
         let mut seen = std::collections::HashSet::new();
         let properties = self.scopes.iter().flat_map(|scope| scope.properties.iter());

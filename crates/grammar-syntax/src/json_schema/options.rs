@@ -8,18 +8,21 @@ use std::collections::BTreeMap;
 pub struct JsonSchemaOptions {
     /// Order in which the members of an object may come.
     pub order: PropertyOrder,
-    /// Distinctness: each declared member at most once, in any order too, however many an object has. Off, optional ones of objects
-    /// with more than `max_tracked` may come again ([`PropertyOrder::Any`]). On, their names are remembered where the rules do not track them, and each
-    /// set of names that were there has lexer states of its own: over JSONSchemaBench the median mask costs 1.1 times as much, the
-    /// 99th percentile 3 times.
+    /// Distinctness: each declared member at most once, in any order too, however many an object
+    /// has. Off, optional ones of objects with more than `max_tracked` may come again
+    /// ([`PropertyOrder::Any`]). On, their names are remembered where the rules do not track them,
+    /// and each set of names that were there has lexer states of its own: over JSONSchemaBench the
+    /// median mask costs 1.1 times as much, the 99th percentile 3 times.
     pub distinct_members: bool,
-    /// Closure of objects: where a schema has `properties` and says nothing of other members (`additionalProperties`,
-    /// `unevaluatedProperties`), there are none. Off, they are free, as the standard has it; but who writes such a schema for a model
-    /// mostly means those members alone, and a model that may invent others does not come to an end.
+    /// Closure of objects: where a schema has `properties` and says nothing of other members
+    /// (`additionalProperties`, `unevaluatedProperties`), there are none. Off, they are free, as
+    /// the standard has it; but who writes such a schema for a model mostly means those members
+    /// alone, and a model that may invent others does not come to an end.
     ///
-    /// It is the whole of what holds for a value that is closed: the names of `allOf`, `$ref` and of the branches that hold count
-    /// together, with those that are required and match `patternProperties`. A branch of `anyOf` without `properties` stays open, and
-    /// where no object would be left, all do.
+    /// It is the whole of what holds for a value that is closed: the names of `allOf`, `$ref` and
+    /// of the branches that hold count together, with those that are required and match
+    /// `patternProperties`. A branch of `anyOf` without `properties` stays open, and where no
+    /// object would be left, all do.
     pub closed_objects: bool,
     /// Whitespace between the tokens of the JSON text.
     pub whitespace: Whitespace,
@@ -29,8 +32,9 @@ pub struct JsonSchemaOptions {
     pub escapes: Escapes,
     /// True when `1.0` spells an integer, as it does for the standard since draft 6.
     pub integer_fractions: bool,
-    /// True when `format` is enforced (for the formats that are known) or only an annotation. The drafts leave that to the
-    /// caller; a metaschema among the resources that lists the vocabulary `format-assertion` asks for it in any case.
+    /// True when `format` is enforced (for the formats that are known) or only an annotation. The
+    /// drafts leave that to the caller; a metaschema among the resources that lists the vocabulary
+    /// `format-assertion` asks for it in any case.
     pub formats: bool,
     /// Treatment of what no grammar can express.
     pub inexpressible: Inexpressible,
@@ -38,7 +42,8 @@ pub struct JsonSchemaOptions {
     pub draft: Draft,
     /// Schemas that may be referred to, by URI. Nothing is ever downloaded.
     pub resources: BTreeMap<String, String>,
-    /// Bounds on the work and on the result. Not written where options are: who reads says how much work is too much.
+    /// Bounds on the work and on the result. Not written where options are: who reads says how much
+    /// work is too much.
     #[serde(skip)]
     pub limits: JsonSchemaLimits,
 }
@@ -49,18 +54,21 @@ pub struct JsonSchemaOptions {
 pub enum PropertyOrder {
     /// Any order.
     ///
-    /// Up to `max_tracked` declared properties of an object (the required ones, where all are more) are tracked by the
-    /// rules: each comes at most once, the required ones once. The cost doubles with each. Where more are required, or
-    /// members must be counted by their names (`minProperties`, or some member that must be so), a position remembers
-    /// the names of its open objects instead, and each comes at most once however many there are. Elsewhere a name may
-    /// come again (a repeated name is JSON, and each of the repeated values is valid): optional ones of objects with more
-    /// than `max_tracked`, but for [`distinct_members`](JsonSchemaOptions::distinct_members), and those that are not declared.
+    /// Up to `max_tracked` declared properties of an object (the required ones, where all are more)
+    /// are tracked by the rules: each comes at most once, the required ones once. The cost doubles
+    /// with each. Where more are required, or members must be counted by their names
+    /// (`minProperties`, or some member that must be so), a position remembers the names of its
+    /// open objects instead, and each comes at most once however many there are. Elsewhere a name
+    /// may come again (a repeated name is JSON, and each of the repeated values is valid): optional
+    /// ones of objects with more than `max_tracked`, but for
+    /// [`distinct_members`](JsonSchemaOptions::distinct_members), and those that are not declared.
     Any {
-        /// Number of properties of an object that the rules track; the number of states is 2 to this power.
+        /// Number of properties of an object that the rules track; the number of states is 2 to
+        /// this power.
         max_tracked: u32,
     },
-    /// The order in which the schema's `properties` declare them, each at most once; then required names that
-    /// are not declared; then all other members.
+    /// The order in which the schema's `properties` declare them, each at most once; then required
+    /// names that are not declared; then all other members.
     Schema,
 }
 
@@ -68,8 +76,10 @@ pub enum PropertyOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Whitespace {
-    /// Blanks that programs and people lay JSON out with, and no more, so that a model that is stuck cannot go on writing them: before each token up to
-    /// [`MAX_BLANKS`](Self::MAX_BLANKS) space or tab, or a line break and up to [`MAX_INDENTATION`](Self::MAX_INDENTATION); none at the end.
+    /// Blanks that programs and people lay JSON out with, and no more, so that a model that is
+    /// stuck cannot go on writing them: before each token up to [`MAX_BLANKS`](Self::MAX_BLANKS)
+    /// space or tab, or a line break and up to [`MAX_INDENTATION`](Self::MAX_INDENTATION); none at
+    /// the end.
     Bounded,
     /// Any JSON whitespace, any amount, before each token and at the end.
     Flexible,
@@ -86,21 +96,25 @@ impl Whitespace {
     pub const MAX_INDENTATION: u32 = 40;
 }
 
-/// Lengths of numbers. The standard knows no limit, and readers do: `1e5000` is infinity there, or zero with a minus.
+/// Lengths of numbers. The standard knows no limit, and readers do: `1e5000` is infinity there, or
+/// zero with a minus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Digits {
-    /// Numbers that readers take for what they are, so that a model that is stuck cannot go on writing digits: up to
-    /// [`MAX_DIGITS`](Self::MAX_DIGITS) digits before the point and as many after it, and with an exponent those that are doubles.
-    /// Where bounds or divisors of a schema have more digits, numbers may have them and half as many as that again. Multiples
-    /// of decimals whose digits are above 20,000, and of several numbers without a common multiple of 64 bits, have any number.
+    /// Numbers that readers take for what they are, so that a model that is stuck cannot go on
+    /// writing digits: up to [`MAX_DIGITS`](Self::MAX_DIGITS) digits before the point and as many
+    /// after it, and with an exponent those that are doubles. Where bounds or divisors of a schema
+    /// have more digits, numbers may have them and half as many as that again. Multiples of
+    /// decimals whose digits are above 20,000, and of several numbers without a common multiple of
+    /// 64 bits, have any number.
     Bounded,
     /// Any number of digits.
     Any,
 }
 
 impl Digits {
-    /// Digits before the point, and after it, that [`Bounded`](Self::Bounded) allows: those of integers of 128 bits.
+    /// Digits before the point, and after it, that [`Bounded`](Self::Bounded) allows: those of
+    /// integers of 128 bits.
     pub const MAX_DIGITS: u32 = 40;
 }
 
@@ -108,17 +122,19 @@ impl Digits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Escapes {
-    /// In strings whose text is free, but for its length, every character may be escaped in any way that JSON knows. In others printable ASCII
-    /// characters stand for themselves (quote and backslash excepted, and `\/` spells a slash, too), and every other character may be
-    /// escaped in any way.
+    /// In strings whose text is free, but for its length, every character may be escaped in any way
+    /// that JSON knows. In others printable ASCII characters stand for themselves (quote and
+    /// backslash excepted, and `\/` spells a slash, too), and every other character may be escaped
+    /// in any way.
     Needed,
     /// Every character may be escaped in any way that JSON knows.
     Any,
 }
 
-/// Treatment of what no grammar can express: `uniqueItems` over infinitely many values that are not all strings, the formats `idn-hostname`,
-/// `hostname` (what a label in Punycode encodes) and `regex` (groups nested without bound), and in draft 7 what
-/// `contentEncoding` and `contentMediaType` say of a string.
+/// Treatment of what no grammar can express: `uniqueItems` over infinitely many values that are not
+/// all strings, the formats `idn-hostname`, `hostname` (what a label in Punycode encodes) and
+/// `regex` (groups nested without bound), and in draft 7 what `contentEncoding` and
+/// `contentMediaType` say of a string.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -126,9 +142,10 @@ pub enum Escapes {
 pub enum Inexpressible {
     /// An error, and so are formats that are not known: what compiles allows valid texts only.
     Refused,
-    /// An error where it would not be enforced at all. Of the formats `hostname` and `regex` is enforced what a grammar
-    /// can; `contentEncoding` and `contentMediaType` are annotations; formats that are not known, and `uniqueItems` where items
-    /// are not told apart, are reported as warnings.
+    /// An error where it would not be enforced at all. Of the formats `hostname` and `regex` is
+    /// enforced what a grammar can; `contentEncoding` and `contentMediaType` are annotations;
+    /// formats that are not known, and `uniqueItems` where items are not told apart, are reported
+    /// as warnings.
     #[default]
     Approximated,
     /// Lenient: what would be an error is reported as a warning and not enforced.
@@ -158,7 +175,8 @@ pub enum Draft {
 pub struct JsonSchemaLimits {
     /// Greatest nesting of the source.
     pub max_depth: usize,
-    /// Greatest number of schemas nested in one another on the same value, by references or combinators.
+    /// Greatest number of schemas nested in one another on the same value, by references or
+    /// combinators.
     pub max_nesting: usize,
     /// Limit on the alternatives of one combination of schemas.
     pub max_cases: usize,

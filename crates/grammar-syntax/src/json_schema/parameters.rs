@@ -1,4 +1,5 @@
-//! Arguments as parameters between marks: each by its name, texts as they are, other values in JSON.
+//! Arguments as parameters between marks: each by its name, texts as they are, other values in
+//! JSON.
 //!
 //! ```text
 //! <parameter=city>
@@ -53,7 +54,8 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// The order of parameters; an error where they would have to be counted by names that are not known.
+    /// The order of parameters; an error where they would have to be counted by names that are not
+    /// known.
     pub(super) fn parameter_order(
         &self,
         plan: &Plan,

@@ -4,10 +4,11 @@ use super::json_text::Spelling;
 use super::options::{Escapes, Whitespace};
 use crate::{Grammar, GrammarBuilder, Terminal};
 
-/// The grammar of the contents of JSON strings, without their quotes, whose values are texts of `grammar`.
+/// The grammar of the contents of JSON strings, without their quotes, whose values are texts of
+/// `grammar`.
 ///
-/// Each character is spelled for itself, and no spelling begins another: where texts are cut into lexemes, their
-/// spellings are, too.
+/// Each character is spelled for itself, and no spelling begins another: where texts are cut into
+/// lexemes, their spellings are, too.
 ///
 /// # Errors
 /// When it asks for more than characters.

@@ -39,7 +39,8 @@ pub(super) struct Resources {
 /// Vocabularies that the metaschema of a resource lists.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vocabularies {
-    /// Vocabulary of assertions; without it, keywords like `type` and `minimum` are no more than annotations.
+    /// Vocabulary of assertions; without it, keywords like `type` and `minimum` are no more than
+    /// annotations.
     pub(super) validation: bool,
     /// Vocabulary by which `format` is an assertion, whatever the options say.
     pub(super) format_assertion: bool,
@@ -188,8 +189,8 @@ impl Resources {
         self.resource(source, at).1
     }
 
-    /// The dynamic anchors of the resource that the schema `at` is in; [`RECURSIVE`] is one of them where it has
-    /// `$recursiveAnchor`.
+    /// The dynamic anchors of the resource that the schema `at` is in; [`RECURSIVE`] is one of them
+    /// where it has `$recursiveAnchor`.
     pub(super) fn dynamic_anchors(&self, source: &Source, at: JsonId) -> &[(Arc<str>, JsonId)] {
         // Few schemas have any: the others need not look for their resource.
         if self.dynamic.is_empty() {

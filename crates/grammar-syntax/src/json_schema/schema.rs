@@ -55,7 +55,8 @@ fn type_meant(word: &str) -> Option<&'static str> {
 
 const TYPES: [&str; 7] = ["null", "boolean", "number", "integer", "string", "array", "object"];
 
-/// Constraints of a schema on each type, by its own keywords; combinators and references are not in it.
+/// Constraints of a schema on each type, by its own keywords; combinators and references are not in
+/// it.
 pub(super) struct KeywordConstraints {
     /// The types it allows; of numbers, those of which `numbers` is true.
     pub(super) types: Cases,
@@ -287,7 +288,8 @@ impl Compiler<'_> {
             Json::Array(schemas) => Some(schemas.clone()),
             _ => None,
         };
-        // A list under `items` is what `prefixItems` is now, and `additionalItems` then is what `items` is now.
+        // A list under `items` is what `prefixItems` is now, and `additionalItems` then is what
+        // `items` is now.
         if let Some(prefix) = items.and_then(list) {
             return Ok((prefix, self.get(schema, "additionalItems")));
         }
@@ -348,7 +350,8 @@ impl Compiler<'_> {
         Ok(possible.then_some(set))
     }
 
-    /// Notes a member that an object must have and may not: the commonest slip in schemas that list their members.
+    /// Notes a member that an object must have and may not: the commonest slip in schemas that list
+    /// their members.
     pub(super) fn note_impossible_member(&mut self, schema: JsonId, set: &ObjectSet) {
         let required = set.required.iter();
         let never = |name: &&Arc<str>| set.value(name, &mut self.goals) == GoalId::NEVER;
@@ -468,8 +471,9 @@ impl Compiler<'_> {
         }
     }
 
-    /// A pattern of ECMA-262, as the standard has it, with what other dialects have where it has nothing; what is none then is read as Python's and
-    /// Rust's, whose patterns Pydantic and others export as they are.
+    /// A pattern of ECMA-262, as the standard has it, with what other dialects have where it has
+    /// nothing; what is none then is read as Python's and Rust's, whose patterns Pydantic and
+    /// others export as they are.
     pub(super) fn pattern(&mut self, at: JsonId, text: &str) -> Result<Regex> {
         let (flags, mut first) = (Flags::default(), None);
         for dialect in [Dialect::Ecma, Dialect::Python, Dialect::Rust] {

@@ -1,7 +1,8 @@
 //! Nonterminals with the same rules made one.
 //!
-//! Alternatives that begin alike are written rule by rule, each with nonterminals of its own. A parser that has read what they
-//! share would keep a stack for each of them; where equal nonterminals are one, it keeps one stack.
+//! Alternatives that begin alike are written rule by rule, each with nonterminals of its own. A
+//! parser that has read what they share would keep a stack for each of them; where equal
+//! nonterminals are one, it keeps one stack.
 
 use std::collections::VecDeque;
 
@@ -12,19 +13,21 @@ use crate::{NonterminalId, Rule, Symbol};
 /// Stand-in for the nonterminal itself in its own rules.
 const ITSELF: Symbol = Symbol::Nonterminal(NonterminalId(u32::MAX));
 
-/// A nonterminal is looked at again when one that its rules mention was found to be another, but at most so often: what is
-/// left apart costs time, no text.
+/// A nonterminal is looked at again when one that its rules mention was found to be another, but at
+/// most so often: what is left apart costs time, no text.
 const MAX_LOOKS: u8 = 20;
 
-/// Representative of each nonterminal: itself, another with the same rules, or its only symbol where its only rule has one.
+/// Representative of each nonterminal: itself, another with the same rules, or its only symbol
+/// where its only rule has one.
 struct Shared {
     stands_for: Vec<Symbol>,
 }
 
-/// The rules without those of nonterminals for which others stand; `start` stays. Rules keep their order.
+/// The rules without those of nonterminals for which others stand; `start` stays. Rules keep their
+/// order.
 ///
-/// Two nonterminals are the same when their rules are, once what is known to be the same is taken for one; each may
-/// mention itself. What mentions one another in a circle is not compared.
+/// Two nonterminals are the same when their rules are, once what is known to be the same is taken
+/// for one; each may mention itself. What mentions one another in a circle is not compared.
 ///
 /// Cost: in proportion to the symbols of all rules, at most [`MAX_LOOKS`] times.
 pub(super) fn shared(rules: Vec<Rule>, num_nonterminals: usize, start: NonterminalId) -> Vec<Rule> {
@@ -94,7 +97,8 @@ impl Shared {
         rule.body.iter().map(|&symbol| itself(self.resolve(symbol))).collect()
     }
 
-    /// Representative of a symbol in the end. Circles cannot be: what stands for another stands for itself then.
+    /// Representative of a symbol in the end. Circles cannot be: what stands for another stands for
+    /// itself then.
     fn resolve(&mut self, symbol: Symbol) -> Symbol {
         let mut last = symbol;
         while let Symbol::Nonterminal(id) = last
@@ -117,7 +121,8 @@ mod tests {
     use super::*;
     use crate::TerminalId;
 
-    /// Rules as `a: b x | x` a line, `.` for nothing: small letters up to `m` are nonterminals, others terminals; `a` is the start.
+    /// Rules as `a: b x | x` a line, `.` for nothing: small letters up to `m` are nonterminals,
+    /// others terminals; `a` is the start.
     fn rules(text: &str) -> Vec<Rule> {
         let symbol = |letter: &str| match letter.as_bytes()[0] {
             letter @ b'a'..=b'm' => Symbol::Nonterminal(NonterminalId((letter - b'a').into())),

@@ -141,7 +141,8 @@ impl Source {
         }
     }
 
-    /// True when a keyword's value is null, as programs write what is not set; of `const` null is a value.
+    /// True when a keyword's value is null, as programs write what is not set; of `const` null is a
+    /// value.
     pub(super) fn is_absent(&self, keyword: &str, at: JsonId) -> bool {
         keyword != "const" && matches!(self.json(at), Json::Null)
     }

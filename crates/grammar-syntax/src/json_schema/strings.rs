@@ -67,8 +67,8 @@ impl StringSet {
         Self::All { min, max, all: Vec::new() }
     }
 
-    /// This set, by its strings where a pattern has few: `^(a|b)$` says what an enumeration of `a` and `b` says, and of these
-    /// it is plain which sets have none in common.
+    /// This set, by its strings where a pattern has few: `^(a|b)$` says what an enumeration of `a`
+    /// and `b` says, and of these it is plain which sets have none in common.
     pub(super) fn listed(self) -> Self {
         let Self::All { all, .. } = &self else { return self };
         let Some(texts) = all.iter().find_map(|texts| few_texts(texts.regex())) else {
@@ -166,7 +166,8 @@ impl StringSet {
     }
 }
 
-/// True when it is plain that no text begins as all do that `one` matches and as all do that `other` matches.
+/// True when it is plain that no text begins as all do that `one` matches and as all do that
+/// `other` matches.
 pub(super) fn begin_otherwise(one: &Regex, other: &Regex) -> bool {
     let (one, other) = (beginning(one), beginning(other));
     one.chars().zip(other.chars()).any(|(a, b)| a != b)

@@ -1,11 +1,13 @@
 //! `unevaluatedProperties` and `unevaluatedItems`: what no other part of a schema has looked at.
 //!
-//! Which members and items a part looks at is plain from the schema; but only parts that hold count, and which hold depends
-//! on the value. So the value's *ways* to be valid are told apart: for each a condition, and what is *seen* where it holds.
+//! Which members and items a part looks at is plain from the schema; but only parts that hold
+//! count, and which hold depends on the value. So the value's *ways* to be valid are told apart:
+//! for each a condition, and what is *seen* where it holds.
 //!
-//! Where the value must be valid, ways may overlap: if more parts hold than a way says, more is seen, so less is left over,
-//! and what is left over was asked of no less. A way that says the least is therefore among them always, and no part has to
-//! be denied but by `else`. Where the value must not be valid, a way must say all.
+//! Where the value must be valid, ways may overlap: if more parts hold than a way says, more is
+//! seen, so less is left over, and what is left over was asked of no less. A way that says the
+//! least is therefore among them always, and no part has to be denied but by `else`. Where the
+//! value must not be valid, a way must say all.
 
 use std::{collections::BTreeSet, rc::Rc, sync::Arc};
 
@@ -65,7 +67,8 @@ impl Keyword {
 }
 
 impl Compiler<'_> {
-    /// The subset valid by these two, too, of `cases`, the values that are valid by all other keywords of `schema`.
+    /// The subset valid by these two, too, of `cases`, the values that are valid by all other
+    /// keywords of `schema`.
     pub(super) fn with_unevaluated(&mut self, schema: JsonId, mut cases: Cases) -> Result<Cases> {
         for keyword in Keyword::ALL {
             let Some((at, goal)) = self.unevaluated(schema, keyword)? else { continue };
@@ -75,7 +78,8 @@ impl Compiler<'_> {
                 Keyword::Properties => asked.objects = std::mem::take(&mut left.objects),
                 Keyword::Items => asked.arrays = std::mem::take(&mut left.arrays),
             }
-            // What no value of these can do is left out early: conditions mostly exclude one another.
+            // What no value of these can do is left out early: conditions mostly exclude one
+            // another.
             for way in self.ways_of(&asked, schema, keyword, Ways::Overlapping, false)? {
                 let rest = match keyword {
                     Keyword::Properties => Cases::object(way.seen.rest_of_members(goal)),
@@ -89,7 +93,8 @@ impl Compiler<'_> {
         Ok(cases)
     }
 
-    /// The values that are wrong by one of these two keywords; of those that are wrong by another anyway, any may be missing.
+    /// The values that are wrong by one of these two keywords; of those that are wrong by another
+    /// anyway, any may be missing.
     pub(super) fn wrong_unevaluated(&mut self, schema: JsonId) -> Result<Cases> {
         let mut wrong = Cases::none();
         for keyword in Keyword::ALL {
@@ -132,8 +137,8 @@ impl Compiler<'_> {
         Ok((goal != GoalId::ANY).then_some((at, goal)))
     }
 
-    /// The ways for a value to be valid for `schema`; `within` another schema its own unevaluated keyword sees all that
-    /// is left.
+    /// The ways for a value to be valid for `schema`; `within` another schema its own unevaluated
+    /// keyword sees all that is left.
     fn ways(
         &mut self,
         schema: JsonId,
@@ -365,7 +370,8 @@ impl Compiler<'_> {
         Ok(set.normalised().map_or_else(Cases::none, Cases::array))
     }
 
-    /// Goal of items past the first ones that are seen, and what they then are not; `None` where all are seen.
+    /// Goal of items past the first ones that are seen, and what they then are not; `None` where
+    /// all are seen.
     fn asked_of_items(
         &mut self,
         at: JsonId,

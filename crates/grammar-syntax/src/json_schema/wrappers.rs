@@ -1,4 +1,5 @@
-//! Documents that have a schema inside: tool definitions and response formats of model providers' interfaces.
+//! Documents that have a schema inside: tool definitions and response formats of model providers'
+//! interfaces.
 
 use super::{
     keywords::{Role, role},
@@ -14,7 +15,8 @@ pub(super) struct Wrapper {
     pub(super) schema: String,
 }
 
-/// The members that lead to the schema, the word that `type` is where the kind has one, and the kind.
+/// The members that lead to the schema, the word that `type` is where the kind has one, and the
+/// kind.
 const KINDS: &[(&[&str], Option<&str>, &str)] = &[
     (
         &["json_schema", "schema"],
@@ -33,7 +35,8 @@ const KINDS: &[(&[&str], Option<&str>, &str)] = &[
 
 /// The wrapper that a document is, if it is one; of a list of them, the first.
 ///
-/// It has nothing that would make it a schema: no keyword but annotations and a `type` that is none.
+/// It has nothing that would make it a schema: no keyword but annotations and a `type` that is
+/// none.
 pub(super) fn wrapper(source: &Source, document: JsonId) -> Option<Wrapper> {
     if let Json::Array(items) = source.json(document) {
         let Wrapper { schema, .. } = wrapper(source, *items.first()?)?;

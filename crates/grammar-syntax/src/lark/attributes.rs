@@ -1,8 +1,9 @@
 //! Attributes of rules, `name[lazy]: …`, as llguidance writes them.
 //!
-//! `lazy` makes a rule a terminal whose lexemes are those of which no beginning is one; `suffix=…` does so for the rule and what
-//! comes after it. `capture` and `temperature` are about what is done with a text, and change nothing about which texts there are, nor
-//! does `stop=""`. `max_tokens` is not enforced, and a warning.
+//! `lazy` makes a rule a terminal whose lexemes are those of which no beginning is one; `suffix=…`
+//! does so for the rule and what comes after it. `capture` and `temperature` are about what is done
+//! with a text, and change nothing about which texts there are, nor does `stop=""`. `max_tokens` is
+//! not enforced, and a warning.
 
 use super::parse::Parser;
 use super::syntax::{Definition, Expr, Name, Statement};

@@ -1,7 +1,8 @@
 //! Terminals of blocks by indentation: named by the options, or found by what the grammar declares.
 //!
-//! Python's grammar ends lines by `_NEWLINE`. Where there is none, as in lark's own example and in gdtoolkit's GDScript, it is the terminal that stands
-//! before `_INDENT` in the rules, since a block begins where a line has ended.
+//! Python's grammar ends lines by `_NEWLINE`. Where there is none, as in lark's own example and in
+//! gdtoolkit's GDScript, it is the terminal that stands before `_INDENT` in the rules, since a
+//! block begins where a line has ended.
 
 use std::collections::{BTreeSet, HashSet};
 

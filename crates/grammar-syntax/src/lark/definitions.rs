@@ -1,4 +1,5 @@
-//! Statements to definitions by name, checked: each name is defined once, and what is used is defined.
+//! Statements to definitions by name, checked: each name is defined once, and what is used is
+//! defined.
 
 use std::{collections::HashMap, ops::Range};
 

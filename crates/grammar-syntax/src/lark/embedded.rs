@@ -1,4 +1,5 @@
-//! Grammars in other languages within a rule: `%json {…}`, `%regex {…}` and `%lark {…}`, as llguidance writes them, and `%catalog {…}`.
+//! Grammars in other languages within a rule: `%json {…}`, `%regex {…}` and `%lark {…}`, as
+//! llguidance writes them, and `%catalog {…}`.
 //!
 //! ```text
 //! start: /[^{]*/ answer

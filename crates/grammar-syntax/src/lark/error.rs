@@ -33,13 +33,14 @@ pub struct LarkProblem {
 }
 
 impl LarkError {
-    /// The problems, in the order of the source; never empty. After the first 20 the rest is only counted.
+    /// The problems, in the order of the source; never empty. After the first 20 the rest is only
+    /// counted.
     pub fn problems(&self) -> &[LarkProblem] {
         &self.problems
     }
 
-    /// The reason for which the work stopped, if the budget ran out or it was called off: then nothing need be wrong
-    /// with the grammar.
+    /// The reason for which the work stopped, if the budget ran out or it was called off: then
+    /// nothing need be wrong with the grammar.
     pub fn interrupted(&self) -> Option<Interrupted> {
         self.interrupted
     }

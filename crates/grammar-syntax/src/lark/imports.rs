@@ -4,8 +4,8 @@ use palmette_grammar_regex::parse::{self, Dialect, Flags};
 
 use crate::Regex;
 
-/// The names of library `common` and what they match. Comments and strings are written such that they end where they
-/// first can, without reluctant quantifiers.
+/// The names of library `common` and what they match. Comments and strings are written such that
+/// they end where they first can, without reluctant quantifiers.
 const COMMON: [(&str, &str); 26] = [
     ("DIGIT", r"[0-9]"),
     ("HEXDIGIT", r"[0-9A-Fa-f]"),

@@ -92,8 +92,8 @@ fn read(
 
 /// Meaning of a text in quotes, and whether `i` follows it.
 ///
-/// `\n`, `\t`, `\r`, `\f`, `\xHH`, `\uHHHH` and `\UHHHHHHHH` are characters, `\"` and `\\` what they hide; before
-/// anything else a backslash is a backslash.
+/// `\n`, `\t`, `\r`, `\f`, `\xHH`, `\uHHHH` and `\UHHHHHHHH` are characters, `\"` and `\\` what
+/// they hide; before anything else a backslash is a backslash.
 fn unquoted(range: &Range<usize>, problems: &mut Problems<'_>) -> Option<(String, bool)> {
     let source = &problems.source.text[range.clone()];
     let ignore_case = source.ends_with("\"i") && source.len() > 2;

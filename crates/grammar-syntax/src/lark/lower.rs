@@ -1,8 +1,8 @@
 //! Rules with groups, options and repetitions to plain rules: `head → symbols`.
 //!
-//! A choice inside a rule is multiplied out, `a (b | c)?` to `a b | a c | a`, and a repetition gets a rule that
-//! grows to the left: both keep an LR parser from having to decide anything early. Two repetitions of the same
-//! expression share one rule.
+//! A choice inside a rule is multiplied out, `a (b | c)?` to `a b | a c | a`, and a repetition gets
+//! a rule that grows to the left: both keep an LR parser from having to decide anything early. Two
+//! repetitions of the same expression share one rule.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,7 +20,8 @@ use super::{
 };
 use crate::{Grammar, NonterminalId, Regex, Symbol, TerminalId, TerminalKind};
 
-/// A rule with more alternatives than this is not multiplied out further: its other choices get rules of their own.
+/// A rule with more alternatives than this is not multiplied out further: its other choices get
+/// rules of their own.
 const MAX_ALTERNATIVES: usize = 512;
 
 /// A repetition of at most this many is written out.
@@ -325,7 +326,8 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
         Some(Body::Sequence(vec![self.exactly(item, min), self.at_most(item, max - min)]))
     }
 
-    /// Once or more often, by a rule; and whether once may be the empty text, which that rule leaves out.
+    /// Once or more often, by a rule; and whether once may be the empty text, which that rule
+    /// leaves out.
     fn repetition(&mut self, inner: Body, how: &str) -> Option<(Body, bool)> {
         let mut once = self.alternatives(&inner)?;
         let before = once.len();
@@ -347,7 +349,8 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
         Some((Body::Symbol(symbol), may_be_empty))
     }
 
-    /// One symbol for an expression (none: it has only the empty text), and whether the empty text is left out there.
+    /// One symbol for an expression (none: it has only the empty text), and whether the empty text
+    /// is left out there.
     fn item(&mut self, inner: &Body) -> Option<(Option<Symbol>, bool)> {
         let mut alternatives = self.alternatives(inner)?;
         let before = alternatives.len();
@@ -361,8 +364,9 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
         Some((symbol, may_be_empty))
     }
 
-    /// `item` so many times. Takes fours of fours of fours …: the logarithm of `count` in rules, and the same fours
-    /// as [`Self::at_most`], so that a parser need not know beforehand which of the two it reads.
+    /// `item` so many times. Takes fours of fours of fours …: the logarithm of `count` in rules,
+    /// and the same fours as [`Self::at_most`], so that a parser need not know beforehand which of
+    /// the two it reads.
     fn exactly(&mut self, item: Symbol, count: u32) -> Body {
         if count < 4 {
             return Body::Sequence(vec![Body::Symbol(item); count as usize]);
@@ -382,7 +386,8 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
 
     /// `item` up to so many times.
     fn at_most(&mut self, item: Symbol, count: u32) -> Body {
-        // Of 0 to `count`, there are `numbers`: those below four quarters, by how many are full, and the few above.
+        // Of 0 to `count`, there are `numbers`: those below four quarters, by how many are full,
+        // and the few above.
         let Some(numbers) = count.checked_add(1).filter(|&numbers| numbers >= 8) else {
             // One more than can be counted: one of them first.
             if count == u32::MAX {

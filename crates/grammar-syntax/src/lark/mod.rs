@@ -11,18 +11,20 @@
 //! %ignore WS
 //! ```
 //!
-//! What only shapes a parse tree (`?`, `!` and `_` before a name, aliases, priorities of rules) is accepted and means
-//! nothing: the texts of the language are the same. Texts ignore case with an `i` after them; regular expressions are
-//! Python's, with the flags `imsxu`. `%declare`, `%extend` and `%override` work; `%import` knows the library `common`.
-//! `<|name|>`, `<[7]>` in a rule are tokens by name or number; `%json {…}`, `%regex {…}` and `%lark {…}` are grammars of
-//! their own. In terminals `a & b` is what both match and `~a` what `a` does not.
+//! What only shapes a parse tree (`?`, `!` and `_` before a name, aliases, priorities of rules) is
+//! accepted and means nothing: the texts of the language are the same. Texts ignore case with an
+//! `i` after them; regular expressions are Python's, with the flags `imsxu`. `%declare`, `%extend`
+//! and `%override` work; `%import` knows the library `common`. `<|name|>`, `<[7]>` in a rule are
+//! tokens by name or number; `%json {…}`, `%regex {…}` and `%lark {…}` are grammars of their own.
+//! In terminals `a & b` is what both match and `~a` what `a` does not.
 //!
-//! Where lark gives up we go on: a terminal may match the empty text (rules then may leave it out), rules may collide or
-//! be ambiguous, repetitions may be counted in millions. A rule becomes plain rules just as in lark, so that numbers of
-//! terminals, nonterminals and rules can be compared.
+//! Where lark gives up we go on: a terminal may match the empty text (rules then may leave it out),
+//! rules may collide or be ambiguous, repetitions may be counted in millions. A rule becomes plain
+//! rules just as in lark, so that numbers of terminals, nonterminals and rules can be compared.
 //!
-//! Steps: `tokens` cuts words, `parse` makes statements, `definitions` gathers and checks them, `terminals` writes
-//! terminals out, `lower` makes plain rules, `assemble` keeps what the start reaches.
+//! Steps: `tokens` cuts words, `parse` makes statements, `definitions` gathers and checks them,
+//! `terminals` writes terminals out, `lower` makes plain rules, `assemble` keeps what the start
+//! reaches.
 
 mod assemble;
 mod attributes;
@@ -55,13 +57,14 @@ use terminals::Terminals;
 
 /// Reads a grammar.
 ///
-/// Of the definitions only what the start rule reaches, and what is ignored, gets into the grammar; all of them are checked.
-/// O(source) and the size of the rules written out, which [`LarkLimits`] bounds.
+/// Of the definitions only what the start rule reaches, and what is ignored, gets into the grammar;
+/// all of them are checked. O(source) and the size of the rules written out, which [`LarkLimits`]
+/// bounds.
 ///
 /// # Errors
-/// Everything found wrong, with its place: words and statements that are none, names without a definition or with two,
-/// regular expressions that cannot be read, terminals that are built of themselves, a start rule that is not there, limits
-/// passed.
+/// Everything found wrong, with its place: words and statements that are none, names without a
+/// definition or with two, regular expressions that cannot be read, terminals that are built of
+/// themselves, a start rule that is not there, limits passed.
 ///
 /// # Examples
 /// ```
@@ -79,7 +82,8 @@ pub fn parse(source: &str, options: &LarkOptions) -> Result<Grammar, LarkError> 
     parse_with_budget(source, options, &mut Budget::unlimited()).map(|(grammar, _)| grammar)
 }
 
-/// [`parse`], as long as the budget lasts and nobody calls it off; with what schemas within the grammar say without effect.
+/// [`parse`], as long as the budget lasts and nobody calls it off; with what schemas within the
+/// grammar say without effect.
 ///
 /// # Errors
 /// As [`parse`], and when the work is [`interrupted`](LarkError::interrupted).

@@ -2,19 +2,21 @@
 
 use crate::Lexing;
 
-/// Options under which a grammar is read. The default: from rule `start`, lexemes by context, blocks by indentation where the
-/// grammar declares them.
+/// Options under which a grammar is read. The default: from rule `start`, lexemes by context,
+/// blocks by indentation where the grammar declares them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LarkOptions {
     /// The rule whose texts are the language.
     pub start: String,
-    /// The ways in which texts may be cut into lexemes. `None`: [`Lexing::Contextual`], as in lark's parsers and llguidance;
-    /// [`Lexing::Longest`] where blocks are made by indentation, since these need a line's end to be one wherever it stands.
+    /// The ways in which texts may be cut into lexemes. `None`: [`Lexing::Contextual`], as in
+    /// lark's parsers and llguidance; [`Lexing::Longest`] where blocks are made by indentation,
+    /// since these need a line's end to be one wherever it stands.
     pub lexing: Option<Lexing>,
     /// Blocks by indentation.
     pub indentation: LarkIndentation,
-    /// Bounds on the grammar's size. Not written where options are: who reads says how much work is too much.
+    /// Bounds on the grammar's size. Not written where options are: who reads says how much work is
+    /// too much.
     #[serde(skip)]
     pub limits: LarkLimits,
 }
@@ -23,8 +25,8 @@ pub struct LarkOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LarkIndentation {
-    /// Python's, if the grammar declares `_INDENT` and `_DEDENT`; otherwise none. Lines end by `_NEWLINE`, or where there is none by the terminal that
-    /// stands before `_INDENT`.
+    /// Python's, if the grammar declares `_INDENT` and `_DEDENT`; otherwise none. Lines end by
+    /// `_NEWLINE`, or where there is none by the terminal that stands before `_INDENT`.
     #[default]
     Detect,
     /// None.
@@ -43,8 +45,8 @@ pub struct IndentationNames {
     pub indent: String,
     /// Terminal that ends a block; declared by `%declare`.
     pub dedent: String,
-    /// Pairs of texts between which lines do not end, such as `("(", ")")`. Those that the grammar does not mention
-    /// are passed over.
+    /// Pairs of texts between which lines do not end, such as `("(", ")")`. Those that the grammar
+    /// does not mention are passed over.
     pub brackets: Vec<(String, String)>,
     /// Blanks that a tab counts for.
     pub tab_width: u32,
@@ -83,8 +85,8 @@ impl LarkOptions {
         Self { lexing: Some(lexing), ..self }
     }
 
-    /// Blocks as in Python, whatever the grammar declares: by `_NEWLINE`, `_INDENT` and `_DEDENT`, lines going on inside
-    /// brackets, tabs of 8 blanks.
+    /// Blocks as in Python, whatever the grammar declares: by `_NEWLINE`, `_INDENT` and `_DEDENT`,
+    /// lines going on inside brackets, tabs of 8 blanks.
     pub fn python_indentation(self) -> Self {
         Self { indentation: LarkIndentation::Named(IndentationNames::python()), ..self }
     }

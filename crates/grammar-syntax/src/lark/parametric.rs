@@ -1,8 +1,9 @@
 //! Notation of parametric rules: `name::_`, as llguidance writes them.
 //!
-//! A parametric rule stands for a rule for each 64-bit number, as a template stands for one for each of its arguments: `name::0x3` is the
-//! rule of 3, `name::incr(_)` within it that of 4, and an alternative with `%if` is there where its condition holds. Only the rules
-//! that are reached from the start are made; their number has the limit of templates.
+//! A parametric rule stands for a rule for each 64-bit number, as a template stands for one for
+//! each of its arguments: `name::0x3` is the rule of 3, `name::incr(_)` within it that of 4, and an
+//! alternative with `%if` is there where its condition holds. Only the rules that are reached from
+//! the start are made; their number has the limit of templates.
 
 use super::parse::{MAX_NESTING, Parser};
 use super::rule_number::{Bits, Comparison, Condition, Use, Value};

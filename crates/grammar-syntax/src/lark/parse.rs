@@ -17,8 +17,8 @@ pub(super) const MAX_NESTING: usize = 100;
 /// Cost of a statement, beside its regular expressions and texts.
 const UNITS_PER_STATEMENT: usize = 64;
 
-/// The statements of a grammar, in order; what is wrong with it is added to `problems`, and the next statement is
-/// tried.
+/// The statements of a grammar, in order; what is wrong with it is added to `problems`, and the
+/// next statement is tried.
 pub(super) fn statements(problems: &mut Problems<'_>) -> Vec<Statement> {
     let words = tokens::cut(problems);
     let mut parser = Parser { words, at: 0, depth: 0, problems, statements: Vec::new() };
@@ -474,7 +474,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Inside a group a line break means nothing, unless the group was not closed and a statement follows.
+    /// Inside a group a line break means nothing, unless the group was not closed and a statement
+    /// follows.
     fn skip_breaks_in_group(&mut self) {
         while self.depth > 0 && self.peek().kind == Kind::Newline && !self.at_statement() {
             self.at += 1;

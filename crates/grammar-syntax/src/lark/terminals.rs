@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{CharClass, Regex, TerminalKind};
 
-/// Regular expressions nested deeper than this are an error: later passes go into them by recursion.
+/// Regular expressions nested deeper than this are an error: later passes go into them by
+/// recursion.
 const MAX_DEPTH: u32 = 500;
 
 /// Cost of an expression that a terminal is made of.
@@ -29,7 +30,8 @@ pub(super) struct Draft {
     pub(super) range: Range<usize>,
 }
 
-/// All terminals: the named ones in the order of the definitions, then those that rules mention by their text.
+/// All terminals: the named ones in the order of the definitions, then those that rules mention by
+/// their text.
 #[derive(Debug)]
 pub(super) struct Terminals {
     pub(super) drafts: Vec<Draft>,
@@ -100,7 +102,8 @@ impl Terminals {
         self.by_texts.get(&(TerminalKind::Literal, Regex::literal(text))).copied()
     }
 
-    /// The terminal for an expression that a rule mentions by its text: the named one of the same texts, or a new one.
+    /// The terminal for an expression that a rule mentions by its text: the named one of the same
+    /// texts, or a new one.
     pub(super) fn anonymous(&mut self, expr: &Expr, problems: &mut Problems<'_>) -> Option<usize> {
         let (range, label, kind) = match expr {
             Expr::Literal { text, ignore_case, range, .. } => {

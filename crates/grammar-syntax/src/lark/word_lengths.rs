@@ -4,7 +4,8 @@ use crate::Budget;
 use crate::json_schema::JsonSchemaLimits;
 use crate::json_schema::source::value_length;
 
-/// The length of the word that begins with a directive and has a grammar in braces after it; `None` for other directives.
+/// The length of the word that begins with a directive and has a grammar in braces after it; `None`
+/// for other directives.
 ///
 /// # Errors
 /// The rule that it breaks.
@@ -60,7 +61,8 @@ fn braces_length(source: &str) -> Option<usize> {
     None
 }
 
-/// Length of what `delimiter` opens, both delimiters counted; a backslash takes the next character along.
+/// Length of what `delimiter` opens, both delimiters counted; a backslash takes the next character
+/// along.
 pub(super) fn quoted(rest: &str, delimiter: char) -> Option<usize> {
     let mut inner = rest.char_indices().skip(1);
     while let Some((at, c)) = inner.next() {
@@ -73,7 +75,8 @@ pub(super) fn quoted(rest: &str, delimiter: char) -> Option<usize> {
     None
 }
 
-/// True when the regular expression in `rest[..end]` has one line, or the flag that lets it have more.
+/// True when the regular expression in `rest[..end]` has one line, or the flag that lets it have
+/// more.
 pub(super) fn fits_on_lines(rest: &str, end: usize) -> bool {
     !rest[..end].contains('\n') || rest[end..end + flags(rest, end)].contains('x')
 }

@@ -21,7 +21,8 @@ const GUIDED: &[(&str, &str)] = &[
     ("guided_grammar", "grammar"),
 ];
 
-/// Members of a request that ask for a format and are read; those within a member stand by its name.
+/// Members of a request that ask for a format and are read; those within a member stand by its
+/// name.
 pub(super) const READ: &[&str] = &[
     "response_format",
     "text",
@@ -52,8 +53,8 @@ const ELSEWHERE: &[&str] = &[
     "structural_tag",
 ];
 
-/// Types of a format of answers, and the members that each has besides: `value` is TGI's, `grammar` Fireworks' type, a `schema` beside
-/// `json_object` llama.cpp's.
+/// Types of a format of answers, and the members that each has besides: `value` is TGI's, `grammar`
+/// Fireworks' type, a `schema` beside `json_object` llama.cpp's.
 const TYPES: [(&str, &[&str]); 9] = [
     ("text", &[]),
     ("json_object", &["schema", "value"]),

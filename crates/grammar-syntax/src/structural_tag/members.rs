@@ -103,7 +103,8 @@ impl<'s> Members<'s> {
         Ok(self.optional_flag(at, name)?.unwrap_or(false))
     }
 
-    /// Says what members of the object `at` are not read: an error where one is misspelt, a warning about others.
+    /// Says what members of the object `at` are not read: an error where one is misspelt, a warning
+    /// about others.
     ///
     /// `known` are read, `silent` have no say in what texts are allowed.
     pub(super) fn only(

@@ -1,7 +1,8 @@
 //! Requests with tools: what they let a model write, in the text format of its family.
 //!
-//! Tools are read as OpenAI's, Anthropic's, Gemini's and MCP's interfaces define them, alone, in a list, or in a request
-//! with `tools`, `tool_choice`, `parallel_tool_calls` and the format of an answer.
+//! Tools are read as OpenAI's, Anthropic's, Gemini's and MCP's interfaces define them, alone, in a
+//! list, or in a request with `tools`, `tool_choice`, `parallel_tool_calls` and the format of an
+//! answer.
 
 use super::answer::{self, answer, is_format};
 use super::calls::{Calls, whole};
@@ -134,7 +135,8 @@ enum Mode {
     Required,
 }
 
-/// Part that a request lets a model write: its tools in a format, its response format where no tool is called.
+/// Part that a request lets a model write: its tools in a format, its response format where no tool
+/// is called.
 pub(super) fn request(members: &Members<'_>, root: JsonId, format: &ToolFormat) -> Result<Part> {
     let reader = Request { members, root };
     let tools = reader.tools()?;
@@ -192,7 +194,8 @@ impl Request<'_, '_> {
         Ok(tools)
     }
 
-    /// True when the document is one definition of a tool: an object that is no request and no format of answers.
+    /// True when the document is one definition of a tool: an object that is no request and no
+    /// format of answers.
     fn is_tool(&self) -> bool {
         const NAMED: [&str; 6] = [
             "name",
@@ -224,8 +227,8 @@ impl Request<'_, '_> {
         NAMED.iter().any(has) || !asks
     }
 
-    /// True when several calls may stand in an answer. A choice of one tool by name asks for one call of it, as OpenAI answers it and
-    /// clients count on, unless the request says otherwise.
+    /// True when several calls may stand in an answer. A choice of one tool by name asks for one
+    /// call of it, as OpenAI answers it and clients count on, unless the request says otherwise.
     fn parallel(&self, choice: &Choice) -> Result<bool> {
         let members = self.members;
         let parallel = members.optional_flag(self.root, "parallel_tool_calls")?;

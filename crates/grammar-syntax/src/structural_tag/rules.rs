@@ -221,7 +221,8 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
         self.embed(at, &grammar)
     }
 
-    /// An error of the schema at a place of this document, or of one that was not written here, as one of this document.
+    /// An error of the schema at a place of this document, or of one that was not written here, as
+    /// one of this document.
     fn schema_error(
         &self,
         at: JsonId,

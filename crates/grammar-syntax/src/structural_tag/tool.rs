@@ -181,7 +181,8 @@ impl Tools {
         self.push(members, at, inner, input)
     }
 
-    /// `{"type": "text"}`, or `{"type": "grammar", …}` with `syntax` and `definition`, perhaps within `grammar`.
+    /// `{"type": "text"}`, or `{"type": "grammar", …}` with `syntax` and `definition`, perhaps
+    /// within `grammar`.
     fn input_format(&self, members: &Members<'_>, format: JsonId) -> Result<Input> {
         let inner = members.get(format, "grammar").unwrap_or(format);
         let known = ["type", "grammar", "syntax", "definition"];

@@ -2,7 +2,8 @@
 
 use crate::json_schema::{PARAMETER_STYLES, ParameterStyle};
 
-/// The texts around the calls of tools, as a family of models writes them. `NAME` stands for the tool's name.
+/// The texts around the calls of tools, as a family of models writes them. `NAME` stands for the
+/// tool's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ToolFormat {
     /// The name by which it is asked for.
@@ -19,7 +20,8 @@ pub struct ToolFormat {
     pub end: &'static str,
     /// Between two calls.
     pub separator: &'static str,
-    /// Around the reasoning that may come first. Where its beginning is empty the prompt has begun it, and it comes first always.
+    /// Around the reasoning that may come first. Where its beginning is empty the prompt has begun
+    /// it, and it comes first always.
     pub reasoning: Option<(&'static str, &'static str)>,
     /// Text before an answer in words, where it is marked.
     pub answer: &'static str,
@@ -152,7 +154,8 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
 ];
 
 impl ToolFormat {
-    /// The format of the answer to a prompt: one that ends in the mark of reasoning has begun it, as chat templates of some models do.
+    /// The format of the answer to a prompt: one that ends in the mark of reasoning has begun it,
+    /// as chat templates of some models do.
     #[must_use]
     pub fn after_prompt(self, prompt: &str) -> Self {
         let begun = |&(begin, _): &(&str, &str)| prompt.trim_end().ends_with(begin);

@@ -1,4 +1,5 @@
-//! Grammars in GBNF: what they accept and refuse, by the definition of the language, and what is an error.
+//! Grammars in GBNF: what they accept and refuse, by the definition of the language, and what is an
+//! error.
 
 use palmette_grammar_parser::{Grammar, TerminalKind};
 use palmette_grammar_syntax::gbnf::{GbnfOptions, parse};
@@ -217,7 +218,8 @@ fn expression() -> impl Strategy<Value = (String, String)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Beside a recursive rule that never matches more, expressions are the same language as when they are regular.
+    /// Beside a recursive rule that never matches more, expressions are the same language as when
+    /// they are regular.
     #[test]
     fn recursive_and_regular_agree_with_the_crate_regex((ours, theirs) in expression()) {
         let regular = grammar(&format!("root ::= {ours}"));

@@ -6,10 +6,11 @@ use palmette_grammar_parser::{Grammar, TerminalKind};
 use palmette_grammar_syntax::lark::{LarkOptions, parse};
 use palmette_testkit::data;
 
-/// File, start rule, and how many terminals, nonterminals and rules lark has after `Lark(text, start=…)`: its
-/// `terminals`, the origins of its `rules`, its `rules`.
+/// File, start rule, and how many terminals, nonterminals and rules lark has after `Lark(text,
+/// start=…)`: its `terminals`, the origins of its `rules`, its `rules`.
 ///
-/// Declared terminals (`_INDENT`, `_DEDENT`) are not among lark's 98 for Python; they are here and in published counts.
+/// Declared terminals (`_INDENT`, `_DEDENT`) are not among lark's 98 for Python; they are here and
+/// in published counts.
 const COUNTS: [(&str, &str, [usize; 3]); 7] = [
     ("python.lark", "file_input", [98 + 2, 176, 536]),
     ("lark/c.lark", "start", [32, 26, 74]),
@@ -17,8 +18,8 @@ const COUNTS: [(&str, &str, [usize; 3]); 7] = [
     ("lark/go.lark", "start", [84, 154, 552]),
     ("lark/java.lark", "start", [101, 161, 405]),
     ("lark/json.lark", "start", [13, 8, 22]),
-    // `[expression_math ","]*` repeats what may be empty: lark makes `n → x , | ε | n x , | n`, of which we leave out the
-    // empty rule and `n → n`, and let the repetition be absent.
+    // `[expression_math ","]*` repeats what may be empty: lark makes `n → x , | ε | n x , | n`, of
+    // which we leave out the empty rule and `n → n`, and let the repetition be absent.
     ("lark/sql.lark", "start", [79, 69, 378 - 2]),
 ];
 

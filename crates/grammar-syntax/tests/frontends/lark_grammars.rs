@@ -129,7 +129,8 @@ fn sql() {
         &[("FROM", ""), ("AND", "AND AND"), ("('north'", "'north'")],
     );
     check(&reader, include_str!("../texts/union.sql"), &[("(select", "select"), ("from", "")]);
-    // JOIN_EXPR matches " join" with the blank before it, and does not compete where the parser takes no join of its own.
+    // JOIN_EXPR matches " join" with the blank before it, and does not compete where the parser
+    // takes no join of its own.
     accepts(&reader, "select a from b cross join c");
 }
 

@@ -1,4 +1,5 @@
-//! Front ends against their definitions and peers: texts that their grammars have and have not, and messages.
+//! Front ends against their definitions and peers: texts that their grammars have and have not, and
+//! messages.
 
 mod embedded;
 mod gbnf;

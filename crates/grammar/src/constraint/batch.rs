@@ -9,9 +9,11 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
 
-/// Fills the masks of many sequences on several threads. Each may be of another grammar, and over another vocabulary.
+/// Fills the masks of many sequences on several threads. Each may be of another grammar, and over
+/// another vocabulary.
 ///
-/// Holds the threads and their scratch; made once. What it fills does not depend on how many threads there are.
+/// Holds the threads and their scratch; made once. What it fills does not depend on how many
+/// threads there are.
 ///
 /// ```
 /// # use std::{num::NonZeroUsize, sync::Arc};
@@ -117,9 +119,9 @@ impl BatchFiller {
         self.scratches.len()
     }
 
-    /// Writes row `i` of `masks`, shape `[rows.len(), words]`, as `rows[i]` says. Words past the vocabulary of a row become 0, so
-    /// that rows may be as wide as the logits are. Gives the rows that failed, in ascending order; they are all zeros, and
-    /// the others are not affected.
+    /// Writes row `i` of `masks`, shape `[rows.len(), words]`, as `rows[i]` says. Words past the
+    /// vocabulary of a row become 0, so that rows may be as wide as the logits are. Gives the rows
+    /// that failed, in ascending order; they are all zeros, and the others are not affected.
     ///
     /// Each row may take as much as `work` says; its flag calls all of them off.
     ///
@@ -137,8 +139,8 @@ impl BatchFiller {
         self.fill_each(rows.iter().copied().zip(rows_of(masks, words, rows.len())), work)
     }
 
-    /// [`fill`](Self::fill) for rows that lie anywhere, each with what is to be written into it; they need not be equally wide.
-    /// A row of an error is its place in the order given.
+    /// [`fill`](Self::fill) for rows that lie anywhere, each with what is to be written into it;
+    /// they need not be equally wide. A row of an error is its place in the order given.
     #[must_use = "a row that failed denies everything"]
     pub fn fill_each<'a, 'm, R>(&mut self, rows: R, work: &MaskBudget<'_>) -> Vec<RowError>
     where

@@ -33,8 +33,8 @@ impl GrammarConstraint {
         self.recognizer.source().slots()
     }
 
-    /// A constraint on the texts whose members are of these sets, `set` giving one for each slot. The grammar is not compiled again,
-    /// unless a set is empty.
+    /// A constraint on the texts whose members are of these sets, `set` giving one for each slot.
+    /// The grammar is not compiled again, unless a set is empty.
     ///
     /// # Errors
     /// When no text is left, or what `set` says.
@@ -51,7 +51,8 @@ impl GrammarConstraint {
         Ok(self.bind_all(Arc::new(Binding::new(sets)))?)
     }
 
-    /// A constraint on the texts whose members are of these sets, in the order of the [slots](Self::slots).
+    /// A constraint on the texts whose members are of these sets, in the order of the
+    /// [slots](Self::slots).
     ///
     /// # Errors
     /// When no text is left.
@@ -72,8 +73,8 @@ impl GrammarConstraint {
         self.bound.as_ref().map(|bound| &bound.sets)
     }
 
-    /// The members that a text has, in their order; `None` where it begins no text of the language. A member counts where it has ended,
-    /// or where the text may end with it.
+    /// The members that a text has, in their order; `None` where it begins no text of the language.
+    /// A member counts where it has ended, or where the text may end with it.
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded.

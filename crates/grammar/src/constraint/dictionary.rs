@@ -10,10 +10,12 @@ use palmette_grammar_masks::PoolId;
 /// Masks of a dictionary take at most this much memory.
 const MAX_BYTES: usize = 256 << 20;
 
-/// The number of a mask in the dictionary of a [`GrammarConstraint`](super::GrammarConstraint) and its clones.
+/// The number of a mask in the dictionary of a [`GrammarConstraint`](super::GrammarConstraint) and
+/// its clones.
 ///
-/// Equal ids are equal masks, and equal masks have equal ids while the dictionary keeps them: it drops everything when it
-/// has grown too large, and ids given out before are then [unknown](super::GrammarConstraint::mask_of) and never given out again.
+/// Equal ids are equal masks, and equal masks have equal ids while the dictionary keeps them: it
+/// drops everything when it has grown too large, and ids given out before are then
+/// [unknown](super::GrammarConstraint::mask_of) and never given out again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MaskId {
     generation: u32,
@@ -26,14 +28,15 @@ impl MaskId {
         self.generation
     }
 
-    /// The place among the masks of its generation, counted from 0 as they were found: the row where a copy of the dictionary,
-    /// on a GPU perhaps, keeps it.
+    /// The place among the masks of its generation, counted from 0 as they were found: the row
+    /// where a copy of the dictionary, on a GPU perhaps, keeps it.
     pub fn index(self) -> usize {
         self.index as usize
     }
 }
 
-/// The tokens that may follow: a mask that is shared, not copied. It stays as it is, whatever becomes of the dictionary.
+/// The tokens that may follow: a mask that is shared, not copied. It stays as it is, whatever
+/// becomes of the dictionary.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MaskRef {
     id: MaskId,
@@ -46,7 +49,8 @@ impl MaskRef {
         self.id
     }
 
-    /// Words of the mask: `[num_words]`, token `t` is bit `t % 32` of word `t / 32`, the layout of XGrammar, llguidance and vLLM.
+    /// Words of the mask: `[num_words]`, token `t` is bit `t % 32` of word `t / 32`, the layout of
+    /// XGrammar, llguidance and vLLM.
     pub fn words(&self) -> &[u32] {
         &self.words
     }

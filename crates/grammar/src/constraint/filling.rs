@@ -8,11 +8,12 @@ use palmette_grammar_parser::recognizer::{Position, RecognizerError};
 use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
 
 impl GrammarConstraint {
-    /// [`fill_mask`](Constraint::fill_mask) with limits on its work. The mask is the exact one, or there is an error and it
-    /// denies all.
+    /// [`fill_mask`](Constraint::fill_mask) with limits on its work. The mask is the exact one, or
+    /// there is an error and it denies all.
     ///
     /// # Errors
-    /// When a limit of the grammar is exceeded, when both budgets of `work` are used up, or when it is cancelled.
+    /// When a limit of the grammar is exceeded, when both budgets of `work` are used up, or when it
+    /// is cancelled.
     ///
     /// # Panics
     /// As [`fill_mask`](Constraint::fill_mask).

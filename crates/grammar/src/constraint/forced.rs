@@ -7,8 +7,8 @@ use palmette_grammar_regex::tokens::NUMBER_MARK;
 use super::{GrammarConstraint, GrammarScratch, GrammarState};
 
 impl GrammarConstraint {
-    /// The bytes that must follow, whatever the text becomes: as many as there is only one way on and the text cannot end.
-    /// Stops at `limit` bytes.
+    /// The bytes that must follow, whatever the text becomes: as many as there is only one way on
+    /// and the text cannot end. Stops at `limit` bytes.
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded.
@@ -29,8 +29,8 @@ impl GrammarConstraint {
         Ok(forced)
     }
 
-    /// Length of the longest prefix of these draft tokens that can be committed: what speculative decoding may keep.
-    /// Nothing is committed.
+    /// Length of the longest prefix of these draft tokens that can be committed: what speculative
+    /// decoding may keep. Nothing is committed.
     ///
     /// # Errors
     /// When one of them is not in the vocabulary, or a limit of the grammar is exceeded.
@@ -51,14 +51,15 @@ impl GrammarConstraint {
         Ok(draft.len())
     }
 
-    /// The tokens that must follow, whatever the text becomes: a token is forced where the mask has one bit, then the next
-    /// one after it, and so on. Stops at `limit` tokens, and after an end token. They can be committed one after another,
-    /// and nothing else can be.
+    /// The tokens that must follow, whatever the text becomes: a token is forced where the mask has
+    /// one bit, then the next one after it, and so on. Stops at `limit` tokens, and after an end
+    /// token. They can be committed one after another, and nothing else can be.
     ///
-    /// These are fewer than the tokens that a tokenizer would make of the [forced bytes](Self::forced_bytes). Where the
-    /// bytes `"name"` must follow, tokens such as `"`, `"n` and `"name` may all begin them; a tokenizer picks one, but which one
-    /// depends on bytes that come after the forced ones, and another choice than the model's own changes what it
-    /// says next. Only a single allowed token leaves no choice, to any tokenizer.
+    /// These are fewer than the tokens that a tokenizer would make of the [forced
+    /// bytes](Self::forced_bytes). Where the bytes `"name"` must follow, tokens such as `"`, `"n`
+    /// and `"name` may all begin them; a tokenizer picks one, but which one depends on bytes that
+    /// come after the forced ones, and another choice than the model's own changes what it says
+    /// next. Only a single allowed token leaves no choice, to any tokenizer.
     ///
     /// Cost: a mask for each token and one more.
     ///
@@ -93,7 +94,8 @@ impl GrammarConstraint {
         result.map(|()| forced)
     }
 
-    /// The only byte of text that can follow, and where it leads; `None` where a token by name or number can, too.
+    /// The only byte of text that can follow, and where it leads; `None` where a token by name or
+    /// number can, too.
     fn only_byte(
         &self,
         position: &Position,

@@ -9,12 +9,14 @@ const LONGEST: usize = 64;
 
 /// A list of places that grows and shrinks at its end, where a clone costs one count more.
 ///
-/// Places are in chunks. The last one grows in place while nobody else has it; otherwise, and when it is full, another
-/// one is begun behind it, twice as long: so a text of `n` tokens takes `n / LONGEST` allocations.
+/// Places are in chunks. The last one grows in place while nobody else has it; otherwise, and when
+/// it is full, another one is begun behind it, twice as long: so a text of `n` tokens takes `n /
+/// LONGEST` allocations.
 #[derive(Clone)]
 pub(super) struct History {
     last: Option<Arc<Chunk>>,
-    /// Number of places of the last chunk that are of this list; the others are of forks, or were taken back.
+    /// Number of places of the last chunk that are of this list; the others are of forks, or were
+    /// taken back.
     used: usize,
     len: usize,
 }

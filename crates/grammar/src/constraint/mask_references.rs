@@ -9,8 +9,9 @@ use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
 impl GrammarConstraint {
     /// The mask of [`fill_mask`](Constraint::fill_mask), shared instead of copied.
     ///
-    /// Cost: where the automaton has been here, some look-ups, and no look at the mask's words. A mask that is not in the
-    /// dictionary yet, and every mask that does not come from the automaton, is filled and looked up by its words.
+    /// Cost: where the automaton has been here, some look-ups, and no look at the mask's words. A
+    /// mask that is not in the dictionary yet, and every mask that does not come from the
+    /// automaton, is filled and looked up by its words.
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded.
@@ -49,8 +50,9 @@ impl GrammarConstraint {
         self.dictionary.mask_of(id)
     }
 
-    /// All masks of the dictionary from `first` on, in the order of their indices: pass the number of those that a copy has.
-    /// Where the [generation](DictionaryStatistics::generation) is another, a copy has none.
+    /// All masks of the dictionary from `first` on, in the order of their indices: pass the number
+    /// of those that a copy has. Where the [generation](DictionaryStatistics::generation) is
+    /// another, a copy has none.
     pub fn masks(&self, first: usize) -> Vec<MaskRef> {
         self.dictionary.masks(first)
     }
@@ -60,7 +62,8 @@ impl GrammarConstraint {
         self.dictionary.statistics()
     }
 
-    /// Masks of which that of a state is the union; `None` where the engine cannot say, or not within the work allowed.
+    /// Masks of which that of a state is the union; `None` where the engine cannot say, or not
+    /// within the work allowed.
     fn parts(
         &self,
         state: &GrammarState,

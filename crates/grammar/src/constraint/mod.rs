@@ -37,10 +37,10 @@ use name_tokens::{DeniedNames, NameTokens};
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
 ///
 /// - A token with text is allowed where the text so far and its bytes begin a text of the language.
-/// - The [end tokens](Self::ends) are allowed where the text so far is in the language. After one, nothing is
-///   allowed, and the state is accepting. Elsewhere an end token is a special one.
-/// - Tokens that the grammar asks for by name or number are allowed where it does; other special tokens never. A token with text that is
-///   asked for so may be read as either.
+/// - The [end tokens](Self::ends) are allowed where the text so far is in the language. After one,
+///   nothing is allowed, and the state is accepting. Elsewhere an end token is a special one.
+/// - Tokens that the grammar asks for by name or number are allowed where it does; other special
+///   tokens never. A token with text that is asked for so may be read as either.
 ///
 /// Frozen; threads share it by reference or `Arc`.
 #[derive(Clone, Debug)]
@@ -72,7 +72,8 @@ pub struct GrammarScratch {
 }
 
 impl GrammarScratch {
-    /// About how much memory it takes for what it remembers: at most about a megabyte and a half, and a mask.
+    /// About how much memory it takes for what it remembers: at most about a megabyte and a half,
+    /// and a mask.
     pub fn bytes(&self) -> usize {
         self.recognizer.bytes() + size_of_val(&*self.mask) + self.denied_names.bytes()
     }
@@ -81,8 +82,9 @@ impl GrammarScratch {
 impl GrammarConstraint {
     /// A grammar over a vocabulary. Grammars over the same vocabulary share `vocabulary`.
     ///
-    /// Masks come from a [`MaskAutomaton`]; where lexemes depend on the text before them, the vocabulary is walked for each, since the automaton reads
-    /// what remains of a lexeme and the stack alone.
+    /// Masks come from a [`MaskAutomaton`]; where lexemes depend on the text before them, the
+    /// vocabulary is walked for each, since the automaton reads what remains of a lexeme and the
+    /// stack alone.
     pub fn new(recognizer: Arc<Recognizer>, vocabulary: Arc<PreparedVocabulary>) -> Self {
         let has_slots = !recognizer.grammar().slots().is_empty();
         if has_slots || !recognizer.lexer().looking_back().is_empty() {
@@ -93,7 +95,8 @@ impl GrammarConstraint {
         Self::with_automaton(recognizer, vocabulary, Some(Arc::new(automaton)))
     }
 
-    /// A constraint whose masks come from a [`TrieWalk`](palmette_grammar_masks::walk::TrieWalk): slow, and without memory of what was asked.
+    /// A constraint whose masks come from a [`TrieWalk`](palmette_grammar_masks::walk::TrieWalk):
+    /// slow, and without memory of what was asked.
     #[doc(hidden)]
     pub fn by_walking(recognizer: Arc<Recognizer>, vocabulary: Arc<PreparedVocabulary>) -> Self {
         let vocabulary = vocabulary.for_grammar(recognizer.grammar());
@@ -121,11 +124,12 @@ impl GrammarConstraint {
         }
     }
 
-    /// A constraint on the same texts, ended by these tokens instead of the vocabulary's: for a request that stops at tokens of its own. What is
-    /// known of masks is shared.
+    /// A constraint on the same texts, ended by these tokens instead of the vocabulary's: for a
+    /// request that stops at tokens of its own. What is known of masks is shared.
     ///
-    /// A token with text may be one of them. Where the text so far is in the language it ends there, even where the text could
-    /// go on with its bytes; elsewhere it is text. Tokens that are not in the vocabulary are left out.
+    /// A token with text may be one of them. Where the text so far is in the language it ends
+    /// there, even where the text could go on with its bytes; elsewhere it is text. Tokens that are
+    /// not in the vocabulary are left out.
     #[must_use]
     pub fn with_ends(&self, ends: impl IntoIterator<Item = TokenId>) -> Self {
         let inside = |token: &TokenId| token.index() < self.num_tokens();
@@ -135,13 +139,15 @@ impl GrammarConstraint {
         Self { ends: ends.into(), dictionary: Arc::default(), ..self.clone() }
     }
 
-    /// The tokens that end a text, ascending: the vocabulary's unless [others](Self::with_ends) were given.
+    /// The tokens that end a text, ascending: the vocabulary's unless [others](Self::with_ends)
+    /// were given.
     pub fn ends(&self) -> &[TokenId] {
         &self.ends
     }
 
-    /// A constraint on these texts whose memory of masks takes at most so much, and is empty. Masks that need more
-    /// push out what was found for others; one that needs more by itself is found by walking the vocabulary.
+    /// A constraint on these texts whose memory of masks takes at most so much, and is empty. Masks
+    /// that need more push out what was found for others; one that needs more by itself is found by
+    /// walking the vocabulary.
     pub fn with_mask_bytes(self, max_bytes: usize) -> Self {
         let empty = || MaskAutomaton::with_max_bytes(Arc::clone(&self.vocabulary), max_bytes);
         let automaton = self.automaton.as_ref().map(|_| Arc::new(empty()));
@@ -168,8 +174,8 @@ impl GrammarConstraint {
         self.automaton.as_deref()
     }
 
-    /// About how much memory lexer, parser and what is known of masks take by now, without what grammars over the
-    /// vocabulary share.
+    /// About how much memory lexer, parser and what is known of masks take by now, without what
+    /// grammars over the vocabulary share.
     pub fn bytes(&self) -> usize {
         let masks = self.mask_automaton().map_or(0, MaskAutomaton::bytes);
         self.recognizer.bytes() + masks + self.dictionary.statistics().bytes
@@ -180,11 +186,12 @@ impl GrammarConstraint {
         self.mask_automaton().map(MaskAutomaton::statistics)
     }
 
-    /// Moves `state` over text that no token stands for, such as the part of the answer that is in the prompt; a
-    /// [rollback](Constraint::rollback) counts it as one token.
+    /// Moves `state` over text that no token stands for, such as the part of the answer that is in
+    /// the prompt; a [rollback](Constraint::rollback) counts it as one token.
     ///
     /// # Errors
-    /// When no text of the language goes on so, naming the first byte that does not fit, or a limit is exceeded; `state` is unchanged.
+    /// When no text of the language goes on so, naming the first byte that does not fit, or a limit
+    /// is exceeded; `state` is unchanged.
     pub fn commit_bytes(
         &self,
         state: &mut GrammarState,
@@ -206,7 +213,8 @@ impl GrammarConstraint {
         Ok(())
     }
 
-    /// The position after a token that is in the vocabulary, and whether it ends the text; `None` when it is not allowed.
+    /// The position after a token that is in the vocabulary, and whether it ends the text; `None`
+    /// when it is not allowed.
     fn after(
         &self,
         state: &GrammarState,

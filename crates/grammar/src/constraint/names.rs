@@ -1,8 +1,8 @@
 //! Tokens that would repeat a name, taken out of the masks of the engines, which know no names.
 //!
-//! Within a name of one terminal, the lexer's state has all that may follow, so a mask of lexer and parser is wrong
-//! in three places only: a name that begins within a token, one that begins with it, and one of many names that goes on. Such
-//! tokens are few; each is tried.
+//! Within a name of one terminal, the lexer's state has all that may follow, so a mask of lexer and
+//! parser is wrong in three places only: a name that begins within a token, one that begins with
+//! it, and one of many names that goes on. Such tokens are few; each is tried.
 
 use std::sync::Arc;
 
@@ -31,7 +31,8 @@ impl GrammarConstraint {
         Ok(())
     }
 
-    /// The tokens that are not allowed since they spell a name which was seen, and others that are not allowed.
+    /// The tokens that are not allowed since they spell a name which was seen, and others that are
+    /// not allowed.
     pub(super) fn repeated_names(
         &self,
         position: &Position,
@@ -78,8 +79,8 @@ impl GrammarConstraint {
         Ok(denied)
     }
 
-    /// Adds the tokens with which a name begins or goes on that may become one that was seen: along the
-    /// vocabulary's trie, while that may be.
+    /// Adds the tokens with which a name begins or goes on that may become one that was seen: along
+    /// the vocabulary's trie, while that may be.
     fn add_repeating(
         &self,
         position: &Position,

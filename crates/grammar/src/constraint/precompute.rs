@@ -15,15 +15,17 @@ use crate::{Budget, Interrupted};
 /// Limits of [precomputing](GrammarConstraint::precompute).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrecomputeLimits {
-    /// Work: a unit for each node of the vocabulary's trie that is walked, each of its branches, and each byte read; some tens
-    /// of nanoseconds each.
+    /// Work: a unit for each node of the vocabulary's trie that is walked, each of its branches,
+    /// and each byte read; some tens of nanoseconds each.
     pub steps: u64,
-    /// Stops when the constraint takes [this much memory](GrammarConstraint::bytes), within what a mask more adds, or what is to be
-    /// visited takes as much again, until it ends; and before what is known of masks takes more than [it
-    /// may](GrammarConstraint::with_mask_bytes), since it would push out what was found.
+    /// Stops when the constraint takes [this much memory](GrammarConstraint::bytes), within what a
+    /// mask more adds, or what is to be visited takes as much again, until it ends; and before what
+    /// is known of masks takes more than [it may](GrammarConstraint::with_mask_bytes), since it
+    /// would push out what was found.
     pub bytes: usize,
-    /// Positions with the same lexeme in progress, and stacks before lexemes, are taken for one where they agree in this many states of each
-    /// stack from its top. More finds more of what differs deep in the stack, and takes longer.
+    /// Positions with the same lexeme in progress, and stacks before lexemes, are taken for one
+    /// where they agree in this many states of each stack from its top. More finds more of what
+    /// differs deep in the stack, and takes longer.
     pub stack_depth: usize,
 }
 
@@ -37,8 +39,9 @@ impl Default for PrecomputeLimits {
 /// Result of [precomputing](GrammarConstraint::precompute).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Precomputed {
-    /// Lexemes in progress and positions that were visited. Their masks are known now, but for those that are found by walking and those that
-    /// were begun in vain again and again while others asked.
+    /// Lexemes in progress and positions that were visited. Their masks are known now, but for
+    /// those that are found by walking and those that were begun in vain again and again while
+    /// others asked.
     pub visited: usize,
     /// Lexemes and positions that were found and not visited; none where it got to its end.
     pub open: usize,
@@ -83,20 +86,23 @@ struct Shared {
 }
 
 impl GrammarConstraint {
-    /// Computes what masks need before they are asked for. Answers do not change by it, only how long they take; asking at the same
-    /// time is allowed.
+    /// Computes what masks need before they are asked for. Answers do not change by it, only how
+    /// long they take; asking at the same time is allowed.
     ///
-    /// Where another thread asks for a mask that is not known, or waits for what is held here, this gives way to it and goes
-    /// on afterwards. Precomputing that takes all its steps and gives way to nobody comes as far each time.
+    /// Where another thread asks for a mask that is not known, or waits for what is held here, this
+    /// gives way to it and goes on afterwards. Precomputing that takes all its steps and gives way
+    /// to nobody comes as far each time.
     ///
-    /// Lexemes in progress are visited, the likeliest first, once for each state that may be on top of the stack there, and in between
-    /// what was met on one stack is followed down all others that may be below. So counts come to an end where they look alike for the
-    /// longest token, and recursion does. Token effects are shared by grammars over a vocabulary. After that, where a text can be
-    /// read in several ways, and from the start where lexemes depend on the parser's contexts or there are blocks, positions that texts come by are visited,
-    /// each with one byte of each kind that its lexemes tell apart.
+    /// Lexemes in progress are visited, the likeliest first, once for each state that may be on top
+    /// of the stack there, and in between what was met on one stack is followed down all others
+    /// that may be below. So counts come to an end where they look alike for the longest token, and
+    /// recursion does. Token effects are shared by grammars over a vocabulary. After that, where a
+    /// text can be read in several ways, and from the start where lexemes depend on the parser's
+    /// contexts or there are blocks, positions that texts come by are visited, each with one byte
+    /// of each kind that its lexemes tell apart.
     ///
-    /// What is reached by names which the grammar spells and by common bytes goes before others, and places where tokens are likely to be
-    /// cut before those within tokens.
+    /// What is reached by names which the grammar spells and by common bytes goes before others,
+    /// and places where tokens are likely to be cut before those within tokens.
     ///
     /// Constraints that [walk](Self::by_walking) know nothing ahead: they are complete at once.
     ///
@@ -121,8 +127,8 @@ impl GrammarConstraint {
         self.precompute_in_background_pausing(limits, || {})
     }
 
-    /// [`precompute_in_background`](Self::precompute_in_background) that calls `pause` before each step, on its thread, while it holds no
-    /// lock: a program that forks keeps it there meanwhile.
+    /// [`precompute_in_background`](Self::precompute_in_background) that calls `pause` before each
+    /// step, on its thread, while it holds no lock: a program that forks keeps it there meanwhile.
     ///
     /// # Errors
     /// When the system has no thread to give.

@@ -7,8 +7,8 @@ use palmette_grammar_parser::recognizer::Position;
 
 use super::history::History;
 
-/// The commits so far: the position that they lead to, and the positions on the way there, which forks share. A clone is
-/// two counts more; taking commits back is a look-up.
+/// The commits so far: the position that they lead to, and the positions on the way there, which
+/// forks share. A clone is two counts more; taking commits back is a look-up.
 ///
 /// Equal when the positions are, whatever led to them.
 #[derive(Clone)]

@@ -1,4 +1,5 @@
-//! Blocks by indentation: every way to ask what may follow against the definition, executed on whole texts.
+//! Blocks by indentation: every way to ask what may follow against the definition, executed on
+//! whole texts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use palmette_grammar::{
 use palmette_mask_store::{MaskStore, Steps};
 use palmette_testkit::grammar::EarleyGrammar;
 
-/// `a` is a statement, `b:` begins a block, brackets may be around anything, and `~` is ignored anywhere.
+/// `a` is a statement, `b:` begins a block, brackets may be around anything, and `~` is ignored
+/// anywhere.
 const GRAMMAR: &str = r#"
 start: (_NEWLINE | stmt)*
 stmt: item _NEWLINE | "b" ":" block

@@ -1,4 +1,5 @@
-//! Blocks by indentation: masks of random grammars over random vocabularies are those of the definition.
+//! Blocks by indentation: masks of random grammars over random vocabularies are those of the
+//! definition.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ fn class(of: &str) -> Regex {
     Regex::Class(CharClass::new(of.chars().map(|letter| (letter, letter))))
 }
 
-/// Patterns of a line's end: with and without the next line's blanks, with comments, and some that can end where they could go on.
+/// Patterns of a line's end: with and without the next line's blanks, with comments, and some that
+/// can end where they could go on.
 fn newline() -> impl Strategy<Value = Regex> {
     let blanks = || class(" \t").repeat(0, None);
     let line = move || Regex::concat([Regex::literal("\n"), blanks()]);
@@ -29,7 +31,8 @@ fn newline() -> impl Strategy<Value = Regex> {
     ])
 }
 
-/// Terminal `a`: a letter, one that may not stand after another, or a word that may hold a line's break.
+/// Terminal `a`: a letter, one that may not stand after another, or a word that may hold a line's
+/// break.
 fn word() -> impl Strategy<Value = Regex> {
     let behind = Regex::Look { inner: Arc::new(class("\n")), behind: true, negated: true };
     prop::sample::select(vec![
@@ -40,7 +43,8 @@ fn word() -> impl Strategy<Value = Regex> {
     ])
 }
 
-/// A line's end, marks, brackets, a word and what begins a block, with rules for blocks and some random ones.
+/// A line's end, marks, brackets, a word and what begins a block, with rules for blocks and some
+/// random ones.
 fn grammar() -> impl Strategy<Value = Grammar> {
     let symbol = prop_oneof![
         (0..7_u32).prop_map(|id| Symbol::Terminal(TerminalId(id))),

@@ -1,4 +1,5 @@
-//! A budget and a flag stop a compilation wherever it spends its time: in each front end, in the lexer, in the tables.
+//! A budget and a flag stop a compilation wherever it spends its time: in each front end, in the
+//! lexer, in the tables.
 
 use std::{
     fmt::Write,
@@ -134,7 +135,8 @@ fn only(regex: Regex) -> Grammar {
     grammar.build(start, Lexing::Any)
 }
 
-/// Whether anything is left of it takes a search through two to the power of `length` expressions: nothing is.
+/// Whether anything is left of it takes a search through two to the power of `length` expressions:
+/// nothing is.
 fn contradiction(length: u32) -> Regex {
     let letter = |range| Regex::Class(CharClass::new([range]));
     let with_a = |any: Regex| {

@@ -80,7 +80,8 @@ fn nothing_follows_in_the_language_of_the_empty_text() {
     }
 }
 
-/// What a text began with decides what it may end with, and there are 2^n ways through the stacks to what is below n letters.
+/// What a text began with decides what it may end with, and there are 2^n ways through the stacks
+/// to what is below n letters.
 #[test]
 fn ambiguous_texts_with_many_ways_through_their_stacks_are_walked() {
     let mut grammar = GrammarBuilder::new();

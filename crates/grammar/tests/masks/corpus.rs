@@ -1,4 +1,5 @@
-//! The corpus of grammars in `testdata`, by every engine: texts, masks, and masks of a file that was opened again.
+//! The corpus of grammars in `testdata`, by every engine: texts, masks, and masks of a file that
+//! was opened again.
 
 use std::sync::Arc;
 

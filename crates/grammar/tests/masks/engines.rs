@@ -1,4 +1,5 @@
-//! Every mask engine gives the masks of the definition: random grammars, random vocabularies, random walks.
+//! Every mask engine gives the masks of the definition: random grammars, random vocabularies,
+//! random walks.
 
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ fn is_exact(recognizer: &Recognizer) -> bool {
     recognizer.grammar().lexing() != Lexing::Longest && recognizer.dead_ends().are_excluded
 }
 
-/// Walks a grammar by tokens that `choose` picks; every mask of every engine is compared with the others', and with the
-/// oracle's where that can tell.
+/// Walks a grammar by tokens that `choose` picks; every mask of every engine is compared with the
+/// others', and with the oracle's where that can tell.
 fn walk(grammar: &Grammar, tokens: &[Vec<u8>], choices: &[prop::sample::Index]) {
     let recognizer = Recognizer::new(
         Arc::new(grammar.clone()),
@@ -44,7 +45,8 @@ fn walk(grammar: &Grammar, tokens: &[Vec<u8>], choices: &[prop::sample::Index]) 
         walking.fill_mask(&state, &mut scratch, &mut walked).unwrap();
         let show = |row: &[u32]| mask::iter(row).map(|token| token.0).collect::<Vec<_>>();
         assert_eq!(show(&read), show(&walked), "after {:?}", String::from_utf8_lossy(&text));
-        // With the longest lexemes everywhere, what the parser could go on with may not be spelled apart: the engines allow it.
+        // With the longest lexemes everywhere, what the parser could go on with may not be spelled
+        // apart: the engines allow it.
         if let Some(expected) = definition.allowed(&text, tokens) {
             let allowed: Vec<_> = (0..tokens.len() as u32)
                 .map(|token| mask::contains(&read, TokenId(token)))
@@ -107,7 +109,8 @@ proptest! {
     }
 }
 
-/// A lexeme in progress may be one for stacks whose topmost states are in several contexts: blanks after what may be the end.
+/// A lexeme in progress may be one for stacks whose topmost states are in several contexts: blanks
+/// after what may be the end.
 #[test]
 fn lexemes_after_ignored_ones_begin_in_the_contexts_of_all_stacks() {
     let mut grammar = GrammarBuilder::new();

@@ -1,4 +1,5 @@
-//! Grammars made to be slow, deep or large: each ends in a result or in an error that says why, within its limits.
+//! Grammars made to be slow, deep or large: each ends in a result or in an error that says why,
+//! within its limits.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

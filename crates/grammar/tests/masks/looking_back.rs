@@ -1,4 +1,5 @@
-//! Terminals that look at the text before their lexemes: texts by the definition, and masks by the recogniser's.
+//! Terminals that look at the text before their lexemes: texts by the definition, and masks by the
+//! recogniser's.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Members of bound sets as terminals: masks against every token tried, and against the list of spellings in the grammar.
+//! Members of bound sets as terminals: masks against every token tried, and against the list of
+//! spellings in the grammar.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -87,7 +88,8 @@ fn texts() -> impl Strategy<Value = BTreeSet<String>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Masks along random texts: those of every token tried, and of the grammar that lists the texts.
+    /// Masks along random texts: those of every token tried, and of the grammar that lists the
+    /// texts.
     #[test]
     fn masks_are_those_of_the_listed_texts(
         which in 0..GRAMMARS.len(),

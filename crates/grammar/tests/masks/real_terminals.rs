@@ -264,7 +264,8 @@ fn counts_that_are_far_from_used_up_do_not_matter() {
             alike.insert(lexer.bounded_equivalent(state, 10).unwrap());
             state = lexer.advance(state, b'x').unwrap().unwrap_or(state);
         }
-        // Of the least count, more than ten are left, then 10, 9, ..., 1; of the greatest more than ten, then 10, ..., 0.
+        // Of the least count, more than ten are left, then 10, 9, ..., 1; of the greatest more than
+        // ten, then 10, ..., 0.
         assert_eq!(alike.len(), 11 + 12, "{lexing:?}");
     }
 }

@@ -1,5 +1,6 @@
-//! Masks put together from pieces are those of a walk: JSON Schemas whose strings are counted, restricted and escaped, over a
-//! vocabulary in which tokens begin and end anywhere. All grammars share what is known of pieces, as in a server.
+//! Masks put together from pieces are those of a walk: JSON Schemas whose strings are counted,
+//! restricted and escaped, over a vocabulary in which tokens begin and end anywhere. All grammars
+//! share what is known of pieces, as in a server.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
@@ -50,7 +51,8 @@ const SCHEMAS: &[&str] = &[
     r#"{"type": "array", "items": {"type": "array", "maxItems": 2, "items": {"type": "integer", "minimum": 0, "maximum": 111}}}"#,
 ];
 
-/// Terminals overlap, are ignored, end several times within a token, and in the last three compete or look around.
+/// Terminals overlap, are ignored, end several times within a token, and in the last three compete
+/// or look around.
 const LARKS: &[&str] = &[
     "start: (A | B | AB)* \"1\"\nA: \"a\"+\nB: \"b\"\nAB: \"ab\" | \"a\" \"b\"*\n%ignore \" \"",
     "start: x+\nx: \"{\" x* \"}\" | T\nT: /[ab]{2,3}/ | /a{1,5}b/\n%ignore / +/",
@@ -139,7 +141,8 @@ fn recognizer(grammar: Grammar) -> Arc<Recognizer> {
     Arc::new(made.expect("a small grammar"))
 }
 
-/// Walks along tokens that `choices` picks, and compares each mask; some of what they need may be found out ahead, within so many steps.
+/// Walks along tokens that `choices` picks, and compares each mask; some of what they need may be
+/// found out ahead, within so many steps.
 fn walk(
     recognizer: &Arc<Recognizer>,
     slices: &Arc<PreparedVocabulary>,
@@ -164,8 +167,8 @@ fn walk(
     }
 }
 
-/// Follows a text as far as it is allowed, cut into tokens as `cuts` say, and compares each mask. Gets where random tokens do not: to the
-/// end of closed objects and counted lists.
+/// Follows a text as far as it is allowed, cut into tokens as `cuts` say, and compares each mask.
+/// Gets where random tokens do not: to the end of closed objects and counted lists.
 fn follow(
     recognizer: &Arc<Recognizer>,
     slices: &Arc<PreparedVocabulary>,
@@ -214,7 +217,8 @@ fn compared(
     mask::iter(&ours).collect()
 }
 
-/// Blanks after blanks are the same blanks: places within tokens of many are as many as these, not their square on each stack.
+/// Blanks after blanks are the same blanks: places within tokens of many are as many as these, not
+/// their square on each stack.
 #[test]
 fn long_runs_of_blanks_take_little() {
     let source = "start: \"[\" [v (\",\" v)*] \"]\"\nv: start | A | T\nA: /a+/\nT: /\"[^\"]+\"/\n%ignore /[ n]+/";

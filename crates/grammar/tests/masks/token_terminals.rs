@@ -1,4 +1,5 @@
-//! Tokens by name and number: masks equal those of a grammar that spells them by characters of their own.
+//! Tokens by name and number: masks equal those of a grammar that spells them by characters of
+//! their own.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use palmette_testkit::grammar::generate::{ALPHABET, over_alphabet, text_grammar}
 use palmette_testkit::laws;
 use proptest::prelude::*;
 
-/// Ten tokens: texts, among them one spelled like a name and one that is no UTF-8; then special ones, the last of them the end.
+/// Ten tokens: texts, among them one spelled like a name and one that is no UTF-8; then special
+/// ones, the last of them the end.
 fn vocabulary() -> Vocabulary {
     let texts: [Option<&[u8]>; 10] = [
         Some(b"a"),
@@ -108,7 +110,8 @@ fn the_end_token_may_be_asked_for() {
     assert!(allowed(&ends, &[0, 9]).is_empty());
 }
 
-/// Ends of a request: special tokens and texts. The vocabulary's own is a special token like others then.
+/// Ends of a request: special tokens and texts. The vocabulary's own is a special token like others
+/// then.
 #[test]
 fn other_tokens_may_end_a_text() {
     let texts = lark("start: \"{\" \"a\" \"{\"? <eos>?");

@@ -1,7 +1,9 @@
-//! Conversations with tool calls, token by token: every mask is the definition's, and allows the next token.
+//! Conversations with tool calls, token by token: every mask is the definition's, and allows the
+//! next token.
 //!
-//! Over the encodings that are built in, and over each `tokenizer.json` that PALMETTE_TOKENIZERS names as `format=path`, separated by
-//! commas, such as `hermes=qwen3/tokenizer.json,llama3=llama3/tokenizer.json`.
+//! Over the encodings that are built in, and over each `tokenizer.json` that PALMETTE_TOKENIZERS
+//! names as `format=path`, separated by commas, such as
+//! `hermes=qwen3/tokenizer.json,llama3=llama3/tokenizer.json`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

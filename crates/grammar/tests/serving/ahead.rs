@@ -63,8 +63,8 @@ fn a_completion_stops_where_it_is_told() {
     assert_eq!(stopped.stopped, Some(PrecomputeStop::Cancelled));
 }
 
-/// Brackets of three kinds are as many stacks as one likes, of which masks depend on the last alone: what is found out takes little, what
-/// is to be visited all there is.
+/// Brackets of three kinds are as many stacks as one likes, of which masks depend on the last
+/// alone: what is found out takes little, what is to be visited all there is.
 #[test]
 fn a_completion_stops_where_what_is_to_be_visited_takes_too_much() {
     let vocabulary = vocabulary();

@@ -19,7 +19,8 @@ fn a_batch_is_its_rows_whatever_the_number_of_threads() {
     let vocabulary = vocabulary();
     let words = 3 + mask::num_words(vocabulary.vocabulary().num_tokens());
     for threads in [1, 2, 5] {
-        // New constraints each time, walked by the definition: the threads find everything out together.
+        // New constraints each time, walked by the definition: the threads find everything out
+        // together.
         let constraints = constraints(&vocabulary);
         let slow: Vec<_> = constraints.iter().map(|made| walking(made, &vocabulary)).collect();
         let walked: Vec<_> =

@@ -1,4 +1,5 @@
-//! What a server does with constraints: batches, masks by number, limits on work, grammars kept and saved.
+//! What a server does with constraints: batches, masks by number, limits on work, grammars kept and
+//! saved.
 
 mod ahead;
 mod batch;
@@ -53,8 +54,8 @@ fn lark(text: &str) -> Grammar {
     lark_source(text).parse().unwrap().0
 }
 
-/// Grammars of several kinds: deterministic, ambiguous, with counts, without a sentence but one, by indentation, of
-/// distinct names, and with dead ends that are excluded.
+/// Grammars of several kinds: deterministic, ambiguous, with counts, without a sentence but one, by
+/// indentation, of distinct names, and with dead ends that are excluded.
 fn sources() -> Vec<GrammarSource> {
     vec![
         schema_source(

@@ -1,4 +1,5 @@
-//! Whatever a server does between two masks, in any order, with any grammar: the masks stay those of the definition.
+//! Whatever a server does between two masks, in any order, with any grammar: the masks stay those
+//! of the definition.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
@@ -43,7 +44,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..16)
 }
 
-/// Few enough that what is known is dropped again and again; or as many as there are where nobody says.
+/// Few enough that what is known is dropped again and again; or as many as there are where nobody
+/// says.
 fn mask_bytes() -> impl Strategy<Value = Option<usize>> {
     prop::sample::select(vec![Some(0), Some(2_000), Some(20_000), None, None])
 }
@@ -158,8 +160,9 @@ proptest! {
 /// All grammars share what is known of pieces, as in a server.
 static VOCABULARY: LazyLock<Arc<PreparedVocabulary>> = LazyLock::new(vocabulary);
 
-/// Follows random texts after a completion: no more than so much work is left for any mask where it got to its end, and masks are a
-/// walk's. Memory alone may end it before: some small schemas over numbers have very many lexemes in progress.
+/// Follows random texts after a completion: no more than so much work is left for any mask where it
+/// got to its end, and masks are a walk's. Memory alone may end it before: some small schemas over
+/// numbers have very many lexemes in progress.
 fn check_complete(
     grammar: Grammar,
     vocabulary: &Arc<PreparedVocabulary>,
@@ -188,7 +191,8 @@ fn check_complete(
         for index in walk {
             let expected = filled(&slow, &state);
             let mut row = vec![!0; expected.len()];
-            // Digits and blanks are counted, and counts followed until they look alike for the longest token.
+            // Digits and blanks are counted, and counts followed until they look alike for the
+            // longest token.
             let count = |of: fn(&u8) -> bool| text.iter().filter(|&byte| of(byte)).count();
             if to_its_end && count(u8::is_ascii_digit) <= 4 && count(u8::is_ascii_whitespace) <= 1 {
                 let known = constraint.fill_mask_within(&state, &mut scratch, &mut row, &little);

@@ -17,9 +17,9 @@ pub use members::Members;
 /// A set of ranks below [`num_ranks`](Self::num_ranks).
 ///
 /// The ranks lie in chunks of 2^15, 4 KiB each with a summary of its non-zero words. Chunks are
-/// shared: cloning a set copies a pointer a chunk, a change copies the chunk it is in, and all empty
-/// and all full chunks are two static ones. A set of 20 million ranks is thus 610 pointers and
-/// 4 KiB for each chunk that is partly filled, at most 2.5 MB.
+/// shared: cloning a set copies a pointer a chunk, a change copies the chunk it is in, and all
+/// empty and all full chunks are two static ones. A set of 20 million ranks is thus 610 pointers
+/// and 4 KiB for each chunk that is partly filled, at most 2.5 MB.
 ///
 /// Ranges of ranks are cut off at `num_ranks`; no rank past it is ever a member.
 #[derive(Clone, PartialEq, Eq)]
@@ -62,8 +62,8 @@ impl RankSet {
         set
     }
 
-    /// The set with these [`word`](Self::word)s; `None` when they are of another number of ranks, or one
-    /// past the last is a member.
+    /// The set with these [`word`](Self::word)s; `None` when they are of another number of ranks,
+    /// or one past the last is a member.
     pub fn from_words(num_ranks: u64, words: &[u64]) -> Option<Self> {
         if words.len() as u64 != num_ranks.div_ceil(64) {
             return None;
@@ -82,8 +82,8 @@ impl RankSet {
         Some(Self::from_chunks(num_ranks, words.chunks(CHUNK_WORDS).map(chunk).collect()))
     }
 
-    /// The ranks that `keep` leaves, chunk by chunk on all threads: it is given the number of a chunk and the words of its
-    /// ranks, all of them members, and clears bits.
+    /// The ranks that `keep` leaves, chunk by chunk on all threads: it is given the number of a
+    /// chunk and the words of its ranks, all of them members, and clears bits.
     pub fn from_kept(num_ranks: u64, keep: impl Fn(usize, &mut [u64; CHUNK_WORDS]) + Sync) -> Self {
         let kept = |chunk: usize| {
             let mut words = valid_words(num_ranks, chunk);
@@ -248,8 +248,8 @@ impl RankSet {
         Members::new(self, range)
     }
 
-    /// Visits the members in `range` in ascending order. Cost: a read for each 64 ranks; for short ranges
-    /// less than [`iter_in`](Self::iter_in).
+    /// Visits the members in `range` in ascending order. Cost: a read for each 64 ranks; for short
+    /// ranges less than [`iter_in`](Self::iter_in).
     #[inline]
     pub fn for_each_in(&self, range: Range<u64>, mut visit: impl FnMut(u64)) {
         let Range { mut start, end } = range;

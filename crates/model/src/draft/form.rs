@@ -23,7 +23,8 @@ pub enum DraftInput {
     Placeholder,
     /// `s_l`: no placeholders. NEZHA-2.
     State,
-    /// `h₀` at every level, as independent heads for several tokens ahead (MTP) have it: neither placeholders nor a state.
+    /// `h₀` at every level, as independent heads for several tokens ahead (MTP) have it: neither
+    /// placeholders nor a state.
     Prompt,
 }
 

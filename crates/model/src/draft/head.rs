@@ -12,7 +12,8 @@ use crate::model::Model;
 use crate::random::Uniform;
 use crate::tensor_files::TensorFiles;
 
-/// The codes that a draft head spells: code `c` of level `l` is token `levels[l].0 + c`, of `levels[l].1` codes.
+/// The codes that a draft head spells: code `c` of level `l` is token `levels[l].0 + c`, of
+/// `levels[l].1` codes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftShape {
     /// First token and number of codes of each level.
@@ -21,8 +22,8 @@ pub struct DraftShape {
 
 /// A draft head, frozen and shared; its equations are in [`draft`](super).
 ///
-/// What a code adds to the state, `B e + b`, is the same in every request: it is multiplied out when the head is loaded,
-/// which leaves two products of a row and level, `D × D` and `D × codes`.
+/// What a code adds to the state, `B e + b`, is the same in every request: it is multiplied out
+/// when the head is loaded, which leaves two products of a row and level, `D × D` and `D × codes`.
 #[derive(Clone, Debug)]
 pub struct DraftHead {
     pub(super) form: DraftForm,
@@ -85,7 +86,8 @@ impl DraftHead {
         Ok(head)
     }
 
-    /// A head with made-up weights, the same for the same seed: for measuring, since time does not depend on them.
+    /// A head with made-up weights, the same for the same seed: for measuring, since time does not
+    /// depend on them.
     ///
     /// # Errors
     /// When `shape` does not fit the model.
@@ -179,7 +181,8 @@ impl DraftHead {
         self.placeholders.len() + heads + moves
     }
 
-    /// Floating-point operations of a row's products at a level: the state's move there, and the logits.
+    /// Floating-point operations of a row's products at a level: the state's move there, and the
+    /// logits.
     pub fn operations_of_row(&self, level: usize) -> u64 {
         let moved = match level.checked_sub(1).and_then(|before| self.moves.get(before)) {
             Some(Move { state: Some(state), .. }) => state.num_values(),
@@ -189,7 +192,8 @@ impl DraftHead {
     }
 }
 
-/// Refuses a model whose prompts an encoder reads, so that no hidden states of placeholders come after them.
+/// Refuses a model whose prompts an encoder reads, so that no hidden states of placeholders come
+/// after them.
 fn refuse_encoder(path: &Path, model: &Model) -> Result<(), LoadError> {
     if model.config.architecture.encoder.is_none() {
         return Ok(());

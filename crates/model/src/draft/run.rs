@@ -13,8 +13,9 @@ use crate::session::{Session, SessionError};
 
 /// The states of a search's rows, and the logits of a level: buffers made once and reused.
 ///
-/// Rows are beams, as a [`LogitsSource`](palmette_decode::LogitsSource) has them. A row's bits depend neither on the
-/// rows beside it nor on the threads. Memory: `4 B (3 D + codes)` bytes, B rows, and the states of a prompt.
+/// Rows are beams, as a [`LogitsSource`](palmette_decode::LogitsSource) has them. A row's bits
+/// depend neither on the rows beside it nor on the threads. Memory: `4 B (3 D + codes)` bytes, B
+/// rows, and the states of a prompt.
 #[derive(Debug)]
 pub struct DraftRun {
     head: Arc<DraftHead>,
@@ -69,12 +70,12 @@ impl DraftRun {
         Ok(self.compute(&[], &[]))
     }
 
-    /// The logits of the next level's codes, `[rows, codes]`: row `b` continues row `parents[b]` of the call before with
-    /// `tokens[b]`.
+    /// The logits of the next level's codes, `[rows, codes]`: row `b` continues row `parents[b]` of
+    /// the call before with `tokens[b]`.
     ///
     /// # Panics
-    /// When there are more rows than planned for, no further level, a parent that is no row, or a token that is no code
-    /// of the level.
+    /// When there are more rows than planned for, no further level, a parent that is no row, or a
+    /// token that is no code of the level.
     pub fn advance(&mut self, parents: &[u32], tokens: &[TokenId]) -> &[f32] {
         assert_eq!(parents.len(), tokens.len(), "one parent a row");
         assert!(tokens.len() <= self.max_beams, "{} rows of {}", tokens.len(), self.max_beams);

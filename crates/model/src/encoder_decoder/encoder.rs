@@ -70,8 +70,9 @@ impl EncoderRun {
         self.own.bytes() + self.cross.bytes()
     }
 
-    /// Runs the prompt through the encoder, where that has not been done, and what comes out through the keys' and values'
-    /// matrices of every decoder layer. Each layer takes two rounds over its blocks, as a decoder's prompt does.
+    /// Runs the prompt through the encoder, where that has not been done, and what comes out
+    /// through the keys' and values' matrices of every decoder layer. Each layer takes two rounds
+    /// over its blocks, as a decoder's prompt does.
     pub(crate) fn run(&mut self, model: &Model, workspaces: &mut [Workspace]) {
         let (config, Some(weights)) = (&model.config, &model.weights.encoder) else { return };
         if std::mem::replace(&mut self.is_read, true) {

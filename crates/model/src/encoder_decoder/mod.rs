@@ -1,7 +1,9 @@
-//! Encoder–decoders of T5's form: an encoder reads the prompt, and the decoder's layers attend to what it made of it.
+//! Encoder–decoders of T5's form: an encoder reads the prompt, and the decoder's layers attend to
+//! what it made of it.
 //!
-//! TIGER (Rajput et al., NeurIPS 2023), LETTER and GRID recommend so: the prompt is a history of semantic IDs, and the decoder
-//! writes the next one, beginning with a token of its own. With x the residual stream and N an RMS norm, a layer is
+//! TIGER (Rajput et al., NeurIPS 2023), LETTER and GRID recommend so: the prompt is a history of
+//! semantic IDs, and the decoder writes the next one, beginning with a token of its own. With x the
+//! residual stream and N an RMS norm, a layer is
 //!
 //! ```text
 //! encoder   x += self-attention(N x)      every position sees every other
@@ -11,11 +13,13 @@
 //!           x += feed-forward(N x)
 //! ```
 //!
-//! Layers, caches, products and searches are the decoders' own ([`layers`](crate::layers)). Here is what those lack: the
-//! encoder's run, its weights, and [positions as biases of scores](RelativePositions). Source: T5, arXiv 1910.10683.
+//! Layers, caches, products and searches are the decoders' own ([`layers`](crate::layers)). Here is
+//! what those lack: the encoder's run, its weights, and [positions as biases of
+//! scores](RelativePositions). Source: T5, arXiv 1910.10683.
 //!
-//! A [`Session`](crate::Session) encodes a prompt once. What of it the cross-attention of each layer reads lies as the right
-//! sides of products, once for all beams and passes, as a decoder's prompt does; the start token is the decoder's prompt.
+//! A [`Session`](crate::Session) encodes a prompt once. What of it the cross-attention of each
+//! layer reads lies as the right sides of products, once for all beams and passes, as a decoder's
+//! prompt does; the start token is the decoder's prompt.
 
 mod encoder;
 mod relative_bias;

@@ -1,4 +1,5 @@
-//! Relative positions: a bias of attention scores by the bucket of the distance, in place of turned queries and keys.
+//! Relative positions: a bias of attention scores by the bucket of the distance, in place of turned
+//! queries and keys.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +7,10 @@ use crate::allocation::zeroed;
 
 /// The buckets of distances, of each of which a head has learnt a bias.
 ///
-/// Near distances have a bucket each; farther ones share buckets whose widths grow as logarithms, up to `max_distance`, from
-/// which all share the last. Where positions see those after them too, half of the buckets are for these. There is no
-/// longest sequence. Source: T5, arXiv 1910.10683, §2.1, with the buckets of transformers.
+/// Near distances have a bucket each; farther ones share buckets whose widths grow as logarithms,
+/// up to `max_distance`, from which all share the last. Where positions see those after them too,
+/// half of the buckets are for these. There is no longest sequence. Source: T5, arXiv 1910.10683,
+/// §2.1, with the buckets of transformers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RelativePositions {
     /// Buckets of each head, at least 4.
@@ -22,7 +24,8 @@ pub struct RelativePositions {
 impl RelativePositions {
     /// The bucket of a key `ahead` positions after the query, negative for one before it.
     ///
-    /// In f32 step by step as torch computes it: a logarithm at the edge of a bucket rounds to one side or the other.
+    /// In f32 step by step as torch computes it: a logarithm at the edge of a bucket rounds to one
+    /// side or the other.
     pub(crate) fn bucket(&self, ahead: isize, sees_later: bool) -> usize {
         let (buckets, first, distance) = match sees_later {
             true => {
@@ -66,7 +69,8 @@ impl RelativePositions {
 /// Bias of every distance among a number of positions, a row a head.
 #[derive(Clone, Debug)]
 pub(crate) struct RelativeBias {
-    /// `[H, 2 n − 1]`: of the key `n − 1` positions before the query, and so on, to the one as far after it.
+    /// `[H, 2 n − 1]`: of the key `n − 1` positions before the query, and so on, to the one as far
+    /// after it.
     biases: Vec<f32>,
     /// n, at least 1
     positions: usize,
@@ -92,8 +96,8 @@ impl RelativeBias {
         Some(Self { biases, positions })
     }
 
-    /// Biases of `keys` keys from position `first` on, as a query at position `query` has them at one head. All positions are
-    /// below those of the table.
+    /// Biases of `keys` keys from position `first` on, as a query at position `query` has them at
+    /// one head. All positions are below those of the table.
     pub(crate) fn row(&self, head: usize, query: usize, first: usize, keys: usize) -> &[f32] {
         let start = head * (2 * self.positions - 1) + (first + self.positions - 1 - query);
         &self.biases[start..start + keys]
@@ -105,7 +109,8 @@ impl RelativeBias {
     }
 }
 
-/// The tables of a stack of layers: one each, or one for all. `None` where there is not the memory for them.
+/// The tables of a stack of layers: one each, or one for all. `None` where there is not the memory
+/// for them.
 pub(crate) fn bias_tables(
     by: &RelativePositions,
     of_buckets: &[Vec<f32>],

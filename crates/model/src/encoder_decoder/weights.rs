@@ -35,10 +35,12 @@ pub(crate) struct EncoderWeights {
     pub(crate) final_norm: Vec<f32>,
 }
 
-/// Leaves one of the matrices that are to be the same, in files that hold several; returns true where the head is another.
+/// Leaves one of the matrices that are to be the same, in files that hold several; returns true
+/// where the head is another.
 ///
-/// A head that is not said to be tied is one of its own where the file has one: transformers 5 writes `tie_word_embeddings`
-/// true whatever it was, and drops the head where it is the embeddings.
+/// A head that is not said to be tied is one of its own where the file has one: transformers 5
+/// writes `tie_word_embeddings` true whatever it was, and drops the head where it is the
+/// embeddings.
 pub(crate) fn settle_shared_tensors(
     files: &mut TensorFiles,
     config: &ModelConfig,
@@ -57,7 +59,8 @@ pub(crate) fn settle_shared_tensors(
     Ok(files.holds(HEAD))
 }
 
-/// Asks `take` for each tensor that the configuration has, by its Hugging Face name and shape, `[out, in]`.
+/// Asks `take` for each tensor that the configuration has, by its Hugging Face name and shape,
+/// `[out, in]`.
 pub(crate) fn weights_from_tensors(
     config: &ModelConfig,
     encoder_layers: usize,

@@ -1,8 +1,9 @@
 //! Configurations of T5, mT5 and UMT5, which name their sizes otherwise.
 //!
-//! Versions differ about the head. transformers 4 ties it where `tie_word_embeddings` says so, and then multiplies logits by
-//! 1 / √D. transformers 5 writes `tie_word_embeddings` true always, keeps a head of its own where the weights hold one, and
-//! multiplies where `scale_decoder_outputs` says so, which it writes beside; in mT5 it never does.
+//! Versions differ about the head. transformers 4 ties it where `tie_word_embeddings` says so, and
+//! then multiplies logits by 1 / √D. transformers 5 writes `tie_word_embeddings` true always, keeps
+//! a head of its own where the weights hold one, and multiplies where `scale_decoder_outputs` says
+//! so, which it writes beside; in mT5 it never does.
 
 use serde_json::{Value, json};
 
@@ -12,7 +13,8 @@ use crate::config::ModelConfig;
 use crate::encoder_decoder::{Encoder, RelativePositions};
 use crate::kernels::Activation;
 
-/// Stands for the longest sequence, which relative positions do not limit; `n_positions` of older files is read by nobody.
+/// Stands for the longest sequence, which relative positions do not limit; `n_positions` of older
+/// files is read by nobody.
 const ANY_LENGTH: usize = 1 << 31;
 
 pub(super) fn read(fields: &Fields<'_>, family: Family) -> Result<ModelConfig, String> {
@@ -75,7 +77,8 @@ fn feed_forward(fields: &Fields<'_>, family: Family) -> Result<(bool, Activation
             ));
         }
     };
-    // transformers writes what it made of the field, and where somebody has changed one of them reads these.
+    // transformers writes what it made of the field, and where somebody has changed one of them
+    // reads these.
     let other_name = fields.get("dense_act_fn").is_some_and(|written| written != name);
     if other_name || fields.flag("is_gated_act", gated)? != gated {
         return Err(format!(

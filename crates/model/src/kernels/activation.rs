@@ -47,7 +47,8 @@ pub enum Activation {
     Relu,
 }
 
-/// An [`Activation`] as a type, so that products with it are compiled apart and their loops do not ask which it is.
+/// An [`Activation`] as a type, so that products with it are compiled apart and their loops do not
+/// ask which it is.
 pub(super) trait Gate: Copy {
     fn of(self, x: f32) -> f32;
 }

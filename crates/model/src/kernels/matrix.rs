@@ -15,8 +15,8 @@ pub(crate) enum Values {
 
 /// A matrix `[k, n]` of weights.
 ///
-/// Products take left sides `[rows, k]`, rows side by side, and may leave anything in them. Those of [`Bf16`](Self::Bf16)
-/// are to the bit those of [`F32`](Self::F32) with the same values.
+/// Products take left sides `[rows, k]`, rows side by side, and may leave anything in them. Those
+/// of [`Bf16`](Self::Bf16) are to the bit those of [`F32`](Self::F32) with the same values.
 #[derive(Clone, Debug)]
 pub(crate) enum Matrix {
     F32(PackedMatrix),
@@ -120,7 +120,8 @@ fn first_not_finite<W: Stored>(values: &[W]) -> Option<(usize, f32)> {
 }
 
 impl Matrix {
-    /// Packs the transpose of a row-major matrix: `rows` is `[n, k]`, as weights are stored, and `k` is `depth`.
+    /// Packs the transpose of a row-major matrix: `rows` is `[n, k]`, as weights are stored, and
+    /// `k` is `depth`.
     pub(crate) fn transposed(rows: &Values, depth: usize) -> Self {
         match rows {
             Values::F32(rows) => Self::F32(PackedMatrix::transposed(rows, depth)),
@@ -218,7 +219,8 @@ impl Matrix {
     }
 }
 
-/// The output head: a matrix `[D, V]` whose columns are embeddings too where the model is tied. Never rounded to 8 bits.
+/// The output head: a matrix `[D, V]` whose columns are embeddings too where the model is tied.
+/// Never rounded to 8 bits.
 #[derive(Clone, Debug)]
 pub(crate) enum HeadMatrix {
     F32(PackedMatrix),

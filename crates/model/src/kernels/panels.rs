@@ -1,14 +1,15 @@
 //! Matrices in panels of sixteen columns, and the products that inference makes with them.
 //!
-//! Columns `16 p .. 16 p + 16` of a matrix lie together as panel `p`, one row of the panel after another, so that a
-//! product reads them in order and rearranges nothing. Weights are brought into this form when they are loaded, keys
-//! and values when they are cached.
+//! Columns `16 p .. 16 p + 16` of a matrix lie together as panel `p`, one row of the panel after
+//! another, so that a product reads them in order and rearranges nothing. Weights are brought into
+//! this form when they are loaded, keys and values when they are cached.
 //!
 //! # What is computed
-//! Element `(i, j)` of `x · B` is the chain `fma(x[i, k−1], B[k−1, j], … fma(x[i, 0], B[0, j], start))`, where `start`
-//! is 0 or what `out` held: one running value along `k`, rounded once a step. So it does not depend on how many other
-//! rows or columns there are, on how the work is divided, or on how wide the processor's vectors are. The `gemm` crate
-//! promises none of these, and arranges both sides anew for each product.
+//! Element `(i, j)` of `x · B` is the chain `fma(x[i, k−1], B[k−1, j], … fma(x[i, 0], B[0, j],
+//! start))`, where `start` is 0 or what `out` held: one running value along `k`, rounded once a
+//! step. So it does not depend on how many other rows or columns there are, on how the work is
+//! divided, or on how wide the processor's vectors are. The `gemm` crate promises none of these,
+//! and arranges both sides anew for each product.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -69,7 +70,8 @@ pub(crate) fn to_bf16(value: f32) -> Bf16 {
     half::bf16::from_f32(value).to_bits()
 }
 
-/// A matrix `[k, n]` in panels, `[⌈n / 16⌉, k, 16]`; columns past `n` are 0. `W` is how a value is kept.
+/// A matrix `[k, n]` in panels, `[⌈n / 16⌉, k, 16]`; columns past `n` are 0. `W` is how a value is
+/// kept.
 #[derive(Clone, Debug)]
 pub struct PackedMatrix<W = f32> {
     data: Vec<PanelRow<W>>,
@@ -77,7 +79,8 @@ pub struct PackedMatrix<W = f32> {
     columns: usize,
 }
 
-/// A view of a matrix `[k, n]` in panels: row `r` of panel `p` is `data[p * panel_stride + r * row_stride]`.
+/// A view of a matrix `[k, n]` in panels: row `r` of panel `p` is `data[p * panel_stride + r *
+/// row_stride]`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Panels<'a, W = f32> {
     data: &'a [PanelRow<W>],
@@ -107,7 +110,8 @@ pub(crate) struct RowsMut<'a> {
 }
 
 impl PackedMatrix {
-    /// Packs the transpose of a row-major matrix: `rows` is `[n, k]`, as weights are stored, and `k` is `depth`.
+    /// Packs the transpose of a row-major matrix: `rows` is `[n, k]`, as weights are stored, and
+    /// `k` is `depth`.
     ///
     /// # Panics
     /// When `depth` is 0, or `rows` is not whole rows.
@@ -236,7 +240,8 @@ pub(crate) fn multiply_add<W: Stored>(out: RowsMut<'_>, x: RowsRef<'_>, b: Panel
     Arch::new().dispatch(Product { out, x, b, add: true });
 }
 
-/// `out = activation(x · gate) · (x · up)`, element by element; the gated values never go to memory apart.
+/// `out = activation(x · gate) · (x · up)`, element by element; the gated values never go to memory
+/// apart.
 pub(crate) fn multiply_gated<W: Stored>(
     out: RowsMut<'_>,
     x: RowsRef<'_>,
@@ -398,8 +403,8 @@ impl<G: Gate, W> Tiles<2> for GatedTiles<'_, '_, G, W> {
     }
 }
 
-/// Covers all rows with tiles as large as their running values fit into registers: 24 vectors of 32 with AVX-512, 12
-/// of 16 with AVX2. What is left over at the end takes smaller ones.
+/// Covers all rows with tiles as large as their running values fit into registers: 24 vectors of 32
+/// with AVX-512, 12 of 16 with AVX2. What is left over at the end takes smaller ones.
 #[inline(always)]
 fn for_each_tile<S: Simd, W: Stored, const Q: usize>(
     simd: S,
@@ -453,11 +458,11 @@ fn tiles_of<S: Simd, W: Stored, const V: usize, const Q: usize, const R: usize>(
     row
 }
 
-/// [`tiles_of`], each panel's chains on their own: twice the rows then fit into registers, and a row's value
-/// serves half as many chains.
+/// [`tiles_of`], each panel's chains on their own: twice the rows then fit into registers, and a
+/// row's value serves half as many chains.
 ///
-/// PERF: with AVX2, 6 rows of a panel are 12 running values, 2 vectors of weights and one of `x`, 15 of 16 registers; 3
-/// rows of two panels are 17.
+/// PERF: with AVX2, 6 rows of a panel are 12 running values, 2 vectors of weights and one of `x`,
+/// 15 of 16 registers; 3 rows of two panels are 17.
 #[inline(always)]
 fn tiles_by_panel<S: Simd, W: Stored, const V: usize, const Q: usize, const R: usize>(
     simd: S,
@@ -500,7 +505,8 @@ fn chains<S: Simd, W: Stored, const V: usize, const Q: usize, const R: usize>(
     ahead: &[PanelRow<W>],
     start: [[PanelRow; Q]; R],
 ) -> [[PanelRow; Q]; R] {
-    // Loops, not `map` and `from_fn`: those stay calls, and the compiler then no longer knows the slices' lengths.
+    // Loops, not `map` and `from_fn`: those stay calls, and the compiler then no longer knows the
+    // slices' lengths.
     let mut rows: [&[f32]; R] = [&[]; R];
     let mut values = [[[simd.splat_f32s(0.0); V]; Q]; R];
     for r in 0..R {
@@ -513,14 +519,15 @@ fn chains<S: Simd, W: Stored, const V: usize, const Q: usize, const R: usize>(
     'chains: for k in 0..depth {
         let mut b = [[simd.splat_f32s(0.0); V]; Q];
         for q in 0..Q {
-            // Never taken: `Panels::new` has checked the last place.
-            // PERF: a way out that ends the loop, where indexing would have one that panics, for which the compiler
-            // keeps copies of all running values.
+            // Never taken: `Panels::new` has checked the last place. PERF: a way out that ends the
+            // loop, where indexing would have one that panics, for which the compiler keeps copies
+            // of all running values.
             let Some(row) = panels[q].rows.get(place) else { break 'chains };
             b[q] = W::read::<S, V>(simd, row);
         }
-        // PERF: weights come from the third-level cache, once for each block of rows. In a profile of a request without
-        // this and with blocks of 96 rows, a third of the samples in this loop lay where `b` is read.
+        // PERF: weights come from the third-level cache, once for each block of rows. In a profile
+        // of a request without this and with blocks of 96 rows, a third of the samples in this loop
+        // lay where `b` is read.
         palmette_mapped::prefetch(ahead, place);
         place += panels[0].step;
         for r in 0..R {
@@ -622,8 +629,8 @@ mod tests {
         }
     }
 
-    /// Products with values kept as bfloat16 are those with the same values as f32, to the bit; and what is one already
-    /// is not rounded.
+    /// Products with values kept as bfloat16 are those with the same values as f32, to the bit; and
+    /// what is one already is not rounded.
     #[test]
     fn bfloat16_gives_the_bits_of_f32() {
         for (rows, depth, columns) in

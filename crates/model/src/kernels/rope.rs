@@ -24,8 +24,9 @@ impl RopeTable {
         size_of_val(&*self.cos) + size_of_val(&*self.sin)
     }
 
-    /// Angles in memory that the caller has taken, `[positions, C/2]` each: `frequency(i)` a position for value `i`.
-    /// Cosines and sines are multiplied by `factor`, and with them what is turned.
+    /// Angles in memory that the caller has taken, `[positions, C/2]` each: `frequency(i)` a
+    /// position for value `i`. Cosines and sines are multiplied by `factor`, and with them what is
+    /// turned.
     pub(crate) fn fill(
         mut cos: Vec<f32>,
         mut sin: Vec<f32>,

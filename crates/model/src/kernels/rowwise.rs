@@ -1,7 +1,7 @@
 //! Rowwise operations on many rows, compiled for the vectors that the processor has.
 //!
-//! Each is a loop over a kernel of one row and gives the same bits: wider vectors change neither the order of additions
-//! nor what is rounded.
+//! Each is a loop over a kernel of one row and gives the same bits: wider vectors change neither
+//! the order of additions nor what is rounded.
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -110,7 +110,8 @@ impl Heads<'_> {
     }
 }
 
-/// `hidden += rms_norm(x)`, row by row, x normed where it lies: `[rows, D]` both, D the length of `weight`.
+/// `hidden += rms_norm(x)`, row by row, x normed where it lies: `[rows, D]` both, D the length of
+/// `weight`.
 pub(crate) fn add_normed_rows(hidden: &mut [f32], x: &mut [f32], weight: &[f32], eps: f32) {
     Arch::new().dispatch(AddNormedRows { hidden, x, weight, eps });
 }

@@ -1,7 +1,8 @@
 //! Every architecture against Hugging Face `transformers`, and against itself read in other ways.
 //!
-//! `fixtures/architectures/*.json` come from `lab/checks/models/logits.py --fixtures`: a configuration as transformers 5 writes
-//! it and as version 4 did, the tensors' names and shapes, and logits. Weights are drawn as the script draws them.
+//! `fixtures/architectures/*.json` come from `lab/checks/models/logits.py --fixtures`: a
+//! configuration as transformers 5 writes it and as version 4 did, the tensors' names and shapes,
+//! and logits. Weights are drawn as the script draws them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,7 +50,8 @@ impl Fixture {
     }
 }
 
-/// A safetensors file with the script's weights: value `i` of all tensors, in the order of their names, is number `i`.
+/// A safetensors file with the script's weights: value `i` of all tensors, in the order of their
+/// names, is number `i`.
 fn drawn(tensors: &BTreeMap<String, Vec<usize>>, norm_offset: f32, scale: f32) -> Vec<u8> {
     let mut place = 0_u64;
     let mut uniform = || {
@@ -146,7 +148,8 @@ fn session(
     Session::new(model, options).expect("within the model's positions")
 }
 
-/// One of each architecture, wide enough for several blocks and threads, its windows and original positions short.
+/// One of each architecture, wide enough for several blocks and threads, its windows and original
+/// positions short.
 fn random_models() -> Vec<(&'static str, Arc<Model>)> {
     let base = ModelConfig {
         vocab_size: 90,
@@ -214,8 +217,8 @@ fn prompt(tokens: usize) -> Vec<TokenId> {
     (0..tokens as u32).map(|i| TokenId(i * i % 89)).collect()
 }
 
-/// A beam's logits are those of a prompt that holds its tokens too, where the window ends in the prompt, at its end, or
-/// among own tokens.
+/// A beam's logits are those of a prompt that holds its tokens too, where the window ends in the
+/// prompt, at its end, or among own tokens.
 #[test]
 fn beams_equal_prompts_of_their_own() {
     for (name, model) in random_models() {

@@ -183,8 +183,9 @@ fn every_form_is_its_equations() {
     }
 }
 
-/// With tokens' embeddings for placeholders and the decoder's head for the head's, a head of placeholders alone says what
-/// the decoder says along those tokens: the states are those of one pass.
+/// With tokens' embeddings for placeholders and the decoder's head for the head's, a head of
+/// placeholders alone says what the decoder says along those tokens: the states are those of one
+/// pass.
 #[test]
 fn placeholders_are_rows_of_the_prompt() {
     let model = model();

@@ -1,5 +1,5 @@
-//! Encoder–decoders against themselves run in other ways, and their files. Against `transformers` they are compared with the
-//! other architectures.
+//! Encoder–decoders against themselves run in other ways, and their files. Against `transformers`
+//! they are compared with the other architectures.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -93,7 +93,8 @@ fn beams_equal_sequences_that_are_read_alone() {
     }
 }
 
-/// To the bit: threads, blocks and weights of either format; what was asked before; a second search after one prompt.
+/// To the bit: threads, blocks and weights of either format; what was asked before; a second search
+/// after one prompt.
 #[test]
 fn nothing_but_the_prompt_changes_a_bit() {
     for model in models() {
@@ -118,7 +119,8 @@ fn nothing_but_the_prompt_changes_a_bit() {
     }
 }
 
-/// Rounded weights change logits a little: the encoder's layers and the cross-attention are rounded too.
+/// Rounded weights change logits a little: the encoder's layers and the cross-attention are rounded
+/// too.
 #[test]
 fn rounded_weights_are_near() {
     for model in models() {

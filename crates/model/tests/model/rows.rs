@@ -1,5 +1,6 @@
-//! A row's bits depend on nothing but the row: not on its neighbours, the threads, or which logits are asked for. And
-//! requests allocate nothing. All of it with weights in full, as bfloat16, and rounded to 8 bits.
+//! A row's bits depend on nothing but the row: not on its neighbours, the threads, or which logits
+//! are asked for. And requests allocate nothing. All of it with weights in full, as bfloat16, and
+//! rounded to 8 bits.
 
 use palmette_core::TokenId;
 use palmette_decode::LogitsSource;
@@ -132,7 +133,8 @@ fn some_columns_are_those_of_the_whole() {
     }
 }
 
-/// Text grows by one token or by several at a time; what is read is the same to the bit as all at once.
+/// Text grows by one token or by several at a time; what is read is the same to the bit as all at
+/// once.
 #[test]
 fn appended_tokens_are_read_as_if_they_had_been_in_the_prompt() {
     for model in models() {
@@ -189,7 +191,8 @@ fn rounded_weights_give_logits_near_those_in_full() {
         values.map(|v| v * v).sum::<f32>().sqrt()
     };
     let want = logits(&full);
-    // Bytes of one format for 20 of the other: 4 become 1 or 2; norms and scales stay, and the head in 8 bits.
+    // Bytes of one format for 20 of the other: 4 become 1 or 2; norms and scales stay, and the head
+    // in 8 bits.
     for (model, most, bytes) in [(narrow, 0.02, 11), (rounded, 0.05, 8)] {
         let got = logits(&model);
         let off =

@@ -84,7 +84,8 @@ enum Op {
     /// Of some sequence, so many hundredths of its tokens.
     Fork(prop::sample::Index, usize),
     Remove(prop::sample::Index),
-    /// Of each sequence: how many tokens it grows by, from which token on, and whether its logits are wanted.
+    /// Of each sequence: how many tokens it grows by, from which token on, and whether its logits
+    /// are wanted.
     Pass(Vec<(usize, u32, bool)>),
 }
 
@@ -100,7 +101,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..25)
 }
 
-/// Does it all, with every sequence's tokens kept beside; every refusal must be one by the rules, and change nothing.
+/// Does it all, with every sequence's tokens kept beside; every refusal must be one by the rules,
+/// and change nothing.
 fn check(model: &Arc<Model>, options: SequencesOptions, ops: &[Op]) -> Result<(), TestCaseError> {
     let mut sequences = Sequences::new(model, options).unwrap();
     let mut alone = Alone::new(model);

@@ -11,7 +11,8 @@ use super::{Array, Element, MAX_DIMS, Owner, dtype_name, type_name};
 /// An object's array.
 pub(super) fn array(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Array> {
     let buffer = PyUntypedBuffer::get(object).map_err(|error| {
-        // An array without dimensions has no shape; other exporters refuse types of elements that buffers do not know.
+        // An array without dimensions has no shape; other exporters refuse types of elements that
+        // buffers do not know.
         match error.is_instance_of::<PyBufferError>(object.py()) {
             true => PyValueError::new_err(format!(
                 "{name} ({}) is no matrix: {error}; give a matrix, or one row of it",

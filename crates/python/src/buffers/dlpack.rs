@@ -60,7 +60,8 @@ impl Drop for Managed {
     fn drop(&mut self) {
         // Deleters of some libraries touch Python objects without attaching.
         Python::attach(|_| match self.1 {
-            // SAFETY: the pointer is that of a tensor that was handed over to us, and nothing else releases it.
+            // SAFETY: the pointer is that of a tensor that was handed over to us, and nothing else
+            // releases it.
             ManagedKind::Legacy => unsafe {
                 let tensor = self.0.cast::<ManagedTensor>().as_ptr();
                 if let Some(delete) = (*tensor).deleter {
@@ -78,7 +79,8 @@ impl Drop for Managed {
     }
 }
 
-/// The functions of a type of tensors, by which one is described without a Python object in between.
+/// The functions of a type of tensors, by which one is described without a Python object in
+/// between.
 #[repr(C)]
 struct ExchangeTable {
     major: u32,
@@ -100,8 +102,8 @@ pub(super) fn array(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Ar
     let py = object.py();
     if let Some(table) = table(object)? {
         let mut tensor = MaybeUninit::<Tensor>::uninit();
-        // SAFETY: the function is from the table of the object's own type, and writes all of the description, which is
-        // valid as long as the object lives, when it returns 0.
+        // SAFETY: the function is from the table of the object's own type, and writes all of the
+        // description, which is valid as long as the object lives, when it returns 0.
         let failed = unsafe { table(object.as_ptr().cast(), tensor.as_mut_ptr()) } != 0;
         if failed {
             return Err(PyErr::fetch(py));
@@ -130,7 +132,8 @@ pub(super) fn array(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Ar
             return Err(PyTypeError::new_err(format!("{name}.__dlpack__() gave no tensor")));
         };
     let managed = Managed(pointer, kind);
-    // SAFETY: the capsule's name says which structure it holds; its version, where it has one, is checked.
+    // SAFETY: the capsule's name says which structure it holds; its version, where it has one, is
+    // checked.
     let (tensor, read_only) = unsafe {
         match managed.1 {
             ManagedKind::Legacy => (pointer.cast::<ManagedTensor>().as_ref().tensor, false),
@@ -151,7 +154,8 @@ pub(super) fn array(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Ar
 
 type Describe = unsafe extern "C" fn(*mut c_void, *mut Tensor) -> c_int;
 
-/// The function of an object's type that describes it, where the type has a table of the version that is known.
+/// The function of an object's type that describes it, where the type has a table of the version
+/// that is known.
 fn table(object: &Bound<'_, PyAny>) -> PyResult<Option<Describe>> {
     let attribute = intern!(object.py(), "__dlpack_c_exchange_api__");
     let Some(capsule) = object.get_type().getattr_opt(attribute)? else { return Ok(None) };
@@ -162,21 +166,23 @@ fn table(object: &Bound<'_, PyAny>) -> PyResult<Option<Describe>> {
         }
         ffi::PyCapsule_GetPointer(capsule.as_ptr(), TABLE.as_ptr()).cast::<ExchangeTable>()
     };
-    // SAFETY: a capsule of this name holds a table, which lives as long as the process; the layout of what is read has
-    // been the same since the table exists, in versions 1.x.
+    // SAFETY: a capsule of this name holds a table, which lives as long as the process; the layout
+    // of what is read has been the same since the table exists, in versions 1.x.
     unsafe {
         let Some(table) = table.as_ref() else { return Ok(None) };
         Ok(table.tensor_from_object.filter(|_| table.major == 1))
     }
 }
 
-/// Takes the tensor out of a capsule of a name, which is then renamed so that its destructor does nothing.
+/// Takes the tensor out of a capsule of a name, which is then renamed so that its destructor does
+/// nothing.
 fn take(
     capsule: &Bound<'_, PyAny>,
     name: &'static CStr,
     used: &'static CStr,
 ) -> PyResult<Option<NonNull<c_void>>> {
-    // SAFETY: the pointer is that of a live object, which is asked for the name first; names are static.
+    // SAFETY: the pointer is that of a live object, which is asked for the name first; names are
+    // static.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) != 1 {
             return Ok(None);
@@ -225,7 +231,8 @@ fn described(
     let (mut shape, mut strides) = ([0; MAX_DIMS], [0; MAX_DIMS]);
     let mut in_order = size as isize;
     for dim in (0..num_dims).rev() {
-        // SAFETY: the description has a length for each dimension, and a stride unless there are none.
+        // SAFETY: the description has a length for each dimension, and a stride unless there are
+        // none.
         let (length, stride) = unsafe {
             let length = *tensor.shape.add(dim);
             let given = (!tensor.strides.is_null()).then(|| *tensor.strides.add(dim));
@@ -237,7 +244,8 @@ fn described(
     }
     let data = NonNull::new(tensor.data.cast::<u8>());
     let data = match data {
-        // SAFETY: the tensor's first element is this far behind its data, within the same allocation.
+        // SAFETY: the tensor's first element is this far behind its data, within the same
+        // allocation.
         Some(data) => unsafe { data.add(tensor.byte_offset as usize) },
         None => NonNull::dangling(),
     };

@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 
 use super::{Array, Element, Matrix, dtype_name, shown};
 
-/// The rows of a bitmask: int32 or uint32 `[rows, words]`, bit `t % 32` of word `t / 32` is token `t`.
+/// The rows of a bitmask: int32 or uint32 `[rows, words]`, bit `t % 32` of word `t / 32` is token
+/// `t`.
 pub(crate) struct MaskRows {
     array: Array,
     matrix: Matrix,
@@ -17,8 +18,8 @@ impl MaskRows {
     /// Takes a bitmask that may be written to.
     ///
     /// # Errors
-    /// `TypeError` for another type, `ValueError` for another layout or one that is read-only; each says what it is and
-    /// what it should be.
+    /// `TypeError` for another type, `ValueError` for another layout or one that is read-only; each
+    /// says what it is and what it should be.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let rows = Self::to_read(object)?;
         rows.array.writable(MASK)?;
@@ -112,8 +113,8 @@ impl MaskRows {
             )));
         }
         assert!(sorted.last().is_none_or(|&last| last < self.matrix.rows), "rows of a bitmask");
-        // SAFETY: rows are different, and do not overlap (`with_rows_in_one_piece`), and `&mut self` is borrowed as long as
-        // they are.
+        // SAFETY: rows are different, and do not overlap (`with_rows_in_one_piece`), and `&mut
+        // self` is borrowed as long as they are.
         Ok(rows.iter().map(|&row| unsafe { self.slice(row) }).collect())
     }
 
@@ -154,9 +155,10 @@ impl MaskRows {
         if self.matrix.cols == 0 {
             return &mut [];
         }
-        // SAFETY: the array has `rows` rows of `cols` elements, each row in one piece and aligned (checked when it was
-        // taken), its memory is kept alive by its owner, and every bit pattern is a u32. Another Python thread may
-        // write the row meanwhile; the module's documentation says what that means.
+        // SAFETY: the array has `rows` rows of `cols` elements, each row in one piece and aligned
+        // (checked when it was taken), its memory is kept alive by its owner, and every bit pattern
+        // is a u32. Another Python thread may write the row meanwhile; the module's documentation
+        // says what that means.
         unsafe {
             let start = self.array.data.as_ptr().offset(row as isize * self.matrix.row_stride);
             std::slice::from_raw_parts_mut(start.cast::<u32>(), self.matrix.cols)
@@ -164,9 +166,11 @@ impl MaskRows {
     }
 }
 
-/// A bitmask whose layout was checked once; each call that takes it checks that its array is still as it was.
+/// A bitmask whose layout was checked once; each call that takes it checks that its array is still
+/// as it was.
 ///
-/// An array whose memory, shape or type changed since, as by ``tensor.resize_``, is refused: it needs another buffer.
+/// An array whose memory, shape or type changed since, as by ``tensor.resize_``, is refused: it
+/// needs another buffer.
 #[pyclass(module = "palmette", frozen)]
 pub(crate) struct MaskBuffer {
     rows: MaskRows,
@@ -176,8 +180,8 @@ pub(crate) struct MaskBuffer {
 impl MaskBuffer {
     /// The rows, in the memory that the array has now.
     ///
-    /// Nothing keeps a library from putting an array's memory elsewhere while someone else holds the array, so that an address
-    /// means nothing a call later.
+    /// Nothing keeps a library from putting an array's memory elsewhere while someone else holds
+    /// the array, so that an address means nothing a call later.
     fn rows(slf: &Bound<'_, Self>) -> PyResult<MaskRows> {
         let MaskRows { array: before, matrix } = &slf.get().rows;
         let array = Array::of(slf.get().object.bind(slf.py()), MASK)?;

@@ -1,10 +1,12 @@
-//! Arrays of other libraries, read and written in place: NumPy by the buffer protocol, torch and others by DLPack.
+//! Arrays of other libraries, read and written in place: NumPy by the buffer protocol, torch and
+//! others by DLPack.
 //!
-//! Every line of unsafe code about arrays is in this module: arrays by either protocol, and what is read and written of them.
-//! Everything is checked when an array is taken: element type, shape, strides, device, alignment, and that it may be written to.
-//! What cannot be checked is that nobody else writes meanwhile: two Python threads that fill the same row of one array at the same
-//! time race, as they do with NumPy's own functions, and what the row then holds is not said. Rows that different calls fill are
-//! never borrowed together.
+//! Every line of unsafe code about arrays is in this module: arrays by either protocol, and what is
+//! read and written of them. Everything is checked when an array is taken: element type, shape,
+//! strides, device, alignment, and that it may be written to. What cannot be checked is that nobody
+//! else writes meanwhile: two Python threads that fill the same row of one array at the same time
+//! race, as they do with NumPy's own functions, and what the row then holds is not said. Rows that
+//! different calls fill are never borrowed together.
 
 mod buffer_protocol;
 mod dlpack;
@@ -58,12 +60,14 @@ enum Owner {
     Buffer { _buffer: PyUntypedBuffer },
     /// A tensor whose description was read from its type's table of functions.
     Object { _object: Py<PyAny> },
-    /// A tensor that was handed over; its capsule's destructor would release it, and is told not to.
+    /// A tensor that was handed over; its capsule's destructor would release it, and is told not
+    /// to.
     Managed { _tensor: dlpack::Managed },
 }
 
-// SAFETY: the memory is reached by the methods of this module alone, which take `&self` or `&mut self`; its owners may be dropped
-// on any thread: buffers and objects attach first, and DLPack asks it of deleters.
+// SAFETY: the memory is reached by the methods of this module alone, which take `&self` or `&mut
+// self`; its owners may be dropped on any thread: buffers and objects attach first, and DLPack asks
+// it of deleters.
 unsafe impl Send for Array {}
 // SAFETY: as above.
 unsafe impl Sync for Array {}
@@ -72,7 +76,8 @@ impl Array {
     /// Takes an array; `name` is what messages call it.
     ///
     /// # Errors
-    /// `TypeError` for what is no array; `ValueError` for one on another device, or in a layout that is not read.
+    /// `TypeError` for what is no array; `ValueError` for one on another device, or in a layout
+    /// that is not read.
     pub(crate) fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
         // SAFETY: the pointer is that of a live object.
         if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1 {

@@ -41,7 +41,8 @@ impl IntMatrix {
         self.matrix.cols
     }
 
-    /// The numbers of a row, in place of those that `into` holds. Unsigned numbers past the greatest i64 become that.
+    /// The numbers of a row, in place of those that `into` holds. Unsigned numbers past the
+    /// greatest i64 become that.
     ///
     /// # Panics
     /// When there is no such row.
@@ -59,8 +60,8 @@ impl IntMatrix {
         let Matrix { rows, cols, row_stride, col_stride } = self.matrix;
         assert!(row < rows && col < cols, "row {row}, column {col} of {rows} by {cols}");
         let offset = row as isize * row_stride + col as isize * col_stride;
-        // SAFETY: `row` and `col` are within the shape, so the element is within the array, which its owner keeps alive;
-        // reads are unaligned, and every bit pattern is an integer.
+        // SAFETY: `row` and `col` are within the shape, so the element is within the array, which
+        // its owner keeps alive; reads are unaligned, and every bit pattern is an integer.
         unsafe {
             let at = self.array.data.as_ptr().offset(offset);
             match self.array.element {
@@ -92,7 +93,8 @@ impl FloatRows {
     /// Takes a matrix of float32, or one row.
     ///
     /// # Errors
-    /// `TypeError` for other elements, `ValueError` for another layout; `name` is what they call it.
+    /// `TypeError` for other elements, `ValueError` for another layout; `name` is what they call
+    /// it.
     pub(crate) fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
         let array = Array::of(object, name)?;
         if array.element != Element::Float(4) {
@@ -121,8 +123,8 @@ impl FloatRows {
         if cols == 0 {
             return &[];
         }
-        // SAFETY: the row is within the array, in one piece and aligned (checked when it was taken), the array's owner keeps
-        // it alive, and every bit pattern is an f32.
+        // SAFETY: the row is within the array, in one piece and aligned (checked when it was
+        // taken), the array's owner keeps it alive, and every bit pattern is an f32.
         unsafe {
             let start = self.array.data.as_ptr().offset(row as isize * row_stride);
             std::slice::from_raw_parts(start.cast::<f32>(), cols)
@@ -147,7 +149,8 @@ pub(crate) enum LogitRow<'a> {
 }
 
 impl LogitRows {
-    /// Takes a matrix of logits, or one row; `bfloat16` where a two-byte integer type stands for it.
+    /// Takes a matrix of logits, or one row; `bfloat16` where a two-byte integer type stands for
+    /// it.
     ///
     /// # Errors
     /// `TypeError` for other elements, `ValueError` for another layout or one that is read-only.
@@ -185,8 +188,9 @@ impl LogitRows {
     pub(crate) fn row_mut(&mut self, row: usize) -> LogitRow<'_> {
         assert!(row < self.matrix.rows, "row {row} of {}", self.matrix.rows);
         let cols = self.matrix.cols;
-        // SAFETY: as in `MaskRows::slice`: the row is within the array, in one piece and aligned to its elements, whose bits are
-        // seen as an integer of their size; `&mut self` is borrowed as long as the slice.
+        // SAFETY: as in `MaskRows::slice`: the row is within the array, in one piece and aligned to
+        // its elements, whose bits are seen as an integer of their size; `&mut self` is borrowed as
+        // long as the slice.
         unsafe {
             let start = match cols {
                 0 => NonNull::<u64>::dangling().as_ptr().cast(),

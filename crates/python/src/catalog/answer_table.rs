@@ -1,7 +1,9 @@
-//! Class `AnswerTable`: a table of histories answered row by row, as engines of tables hand it over and take it back.
+//! Class `AnswerTable`: a table of histories answered row by row, as engines of tables hand it over
+//! and take it back.
 //!
-//! Rows are read as those of files are (`palmette-recommend-eval`), answered by the command's run (`palmette_recommend::offline`), and answers
-//! have the columns of its files (`palmette-catalog-arrow`), so that a row is the same whichever way it went.
+//! Rows are read as those of files are (`palmette-recommend-eval`), answered by the command's run
+//! (`palmette_recommend::offline`), and answers have the columns of its files
+//! (`palmette-catalog-arrow`), so that a row is the same whichever way it went.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -24,7 +26,8 @@ use super::arrow::TABLE;
 use super::errors::RecommendError;
 use super::recommender::threads_for;
 
-/// Answers as a table, for whatever reads Arrow streams: `pyarrow.table(answers)`, `polars.DataFrame(answers)`.
+/// Answers as a table, for whatever reads Arrow streams: `pyarrow.table(answers)`,
+/// `polars.DataFrame(answers)`.
 #[pyclass(frozen, module = "palmette")]
 #[derive(Debug)]
 pub(crate) struct AnswerTable {
@@ -33,7 +36,8 @@ pub(crate) struct AnswerTable {
 
 #[pymethods]
 impl AnswerTable {
-    /// Hands the rows over, as the Arrow PyCapsule interface has it; a requested schema is passed over.
+    /// Hands the rows over, as the Arrow PyCapsule interface has it; a requested schema is passed
+    /// over.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -103,8 +107,8 @@ pub(crate) fn answer(
     let (histories, notes) = histories(table, options)?;
     let view = recommender.view().map_err(TableRefusal::request)?;
     let pool = recommender.pool();
-    // What is wrong with all is said once, and not in each row. A table is answered alike whenever it is, so that rules of validity
-    // name their moment.
+    // What is wrong with all is said once, and not in each row. A table is answered alike whenever
+    // it is, so that rules of validity name their moment.
     let limits = QuestionLimits::default();
     let question = question.check(pool.recommender(), &view, &limits, None);
     let question = question.map_err(TableRefusal::request)?;

@@ -1,7 +1,9 @@
 //! Tables of other libraries, as streams of Arrow batches: pyarrow, polars, pandas, DuckDB.
 //!
-//! They speak the [PyCapsule interface](https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html): a method
-//! `__arrow_c_stream__` that hands over a C structure. Batches are read one by one, and nothing is copied before it is packed.
+//! They speak the [PyCapsule
+//! interface](https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html): a
+//! method `__arrow_c_stream__` that hands over a C structure. Batches are read one by one, and
+//! nothing is copied before it is packed.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,9 +49,10 @@ pub(crate) fn stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamRea
     let capsule = capsule.cast_into::<PyCapsule>().map_err(PyErr::from)?;
     let stream =
         capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: a capsule of this name holds a pointer to such a structure, by the interface, and keeps it until the capsule
-    // goes, which is held here. `from_raw` moves the structure out and leaves a released one, which the capsule's destructor
-    // then lets be; one that was released before it refuses.
+    // SAFETY: a capsule of this name holds a pointer to such a structure, by the interface, and
+    // keeps it until the capsule goes, which is held here. `from_raw` moves the structure out and
+    // leaves a released one, which the capsule's destructor then lets be; one that was released
+    // before it refuses.
     let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
     reader.map_err(|error| PyValueError::new_err(format!("the stream of the table: {error}")))
 }

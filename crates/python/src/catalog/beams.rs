@@ -17,9 +17,11 @@ use crate::buffers::{FloatRows, MaskRows};
 use crate::errors::not_allowed;
 use crate::process;
 
-/// The hypotheses of a search over a catalog: at first one without tokens, then those that `advance` makes of them.
+/// The hypotheses of a search over a catalog: at first one without tokens, then those that
+/// `advance` makes of them.
 ///
-/// Successors are exact, and a search with fewer items than beams has fewer rows, never an invalid one.
+/// Successors are exact, and a search with fewer items than beams has fewer rows, never an invalid
+/// one.
 #[pyclass(weakref, module = "palmette")]
 pub(crate) struct Beams {
     constraint: Py<CatalogConstraint>,
@@ -78,8 +80,8 @@ impl<C: Constraint<Error = Infallible>> Rows<C> {
         found
     }
 
-    /// The best extensions by the sum of a row's score and the token's log-probability, best first; equal ones by row, then by
-    /// token. `Err`: the place of a number that is not one.
+    /// The best extensions by the sum of a row's score and the token's log-probability, best first;
+    /// equal ones by row, then by token. `Err`: the place of a number that is not one.
     fn best(
         &mut self,
         scores: &[f32],
@@ -231,8 +233,9 @@ impl Beams {
         )
     }
 
-    /// The best extensions of all rows: `(parents, tokens, scores)`, best first; equal scores by row, then by token. Fewer than
-    /// `width` where fewer may follow. `log_probs` are float32 `[rows, num_tokens or more]`, over the whole vocabulary.
+    /// The best extensions of all rows: `(parents, tokens, scores)`, best first; equal scores by
+    /// row, then by token. Fewer than `width` where fewer may follow. `log_probs` are float32
+    /// `[rows, num_tokens or more]`, over the whole vocabulary.
     #[pyo3(signature = (log_probs, width=None))]
     fn select<'py>(
         &mut self,
@@ -325,7 +328,8 @@ impl Beams {
         Ok(())
     }
 
-    /// The ids of the items whose whole semantic ID each row is: several that share one, none of a row that must go on.
+    /// The ids of the items whose whole semantic ID each row is: several that share one, none of a
+    /// row that must go on.
     fn items(&self) -> Vec<Vec<String>> {
         let view = &self.constraint.get().view;
         match &self.live {

@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use super::codes::IntMatrix;
 use crate::buffers::MaskRows;
 
-/// The places of the rows that are written: those named, or as many from the first as there are sequences.
+/// The places of the rows that are written: those named, or as many from the first as there are
+/// sequences.
 pub(crate) fn places_of(
     rows: Option<&Bound<'_, PyAny>>,
     num_rows: usize,

@@ -207,7 +207,8 @@ impl Ids {
     }
 }
 
-/// True of arrays whose integers fit 64 bits with a sign: larger ones, such as hashes, are read one by one.
+/// True of arrays whose integers fit 64 bits with a sign: larger ones, such as hashes, are read one
+/// by one.
 fn is_integer_array(object: &Bound<'_, PyAny>) -> bool {
     let Ok(dtype) = object.getattr("dtype") else { return false };
     let kind = dtype.getattr("kind").and_then(|kind| kind.extract::<String>());
@@ -251,8 +252,8 @@ pub(crate) fn check_order(column: &Bound<'_, PyAny>) -> PyResult<()> {
     )))
 }
 
-/// The elements of a list, an array, a Series or a column of Arrow, as Python's own objects, `None` where one is missing. Signals
-/// are looked at now and then.
+/// The elements of a list, an array, a Series or a column of Arrow, as Python's own objects, `None`
+/// where one is missing. Signals are looked at now and then.
 pub(crate) fn elements<'py>(
     column: &Bound<'py, PyAny>,
 ) -> PyResult<impl Iterator<Item = PyResult<Bound<'py, PyAny>>>> {

@@ -1,7 +1,8 @@
 //! Matrices and columns of whole numbers, read in place from any array.
 //!
-//! NumPy arrays of every integer type and stride, and tensors in host memory, are read where they are, while the interpreter
-//! does other things: no second matrix is made. What is no array (a Series, a list) becomes one by `numpy.asarray`.
+//! NumPy arrays of every integer type and stride, and tensors in host memory, are read where they
+//! are, while the interpreter does other things: no second matrix is made. What is no array (a
+//! Series, a list) becomes one by `numpy.asarray`.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -19,8 +19,9 @@ use super::spelled::{Followers, Spelled};
 use crate::buffers::MaskRows;
 use crate::process;
 
-/// The semantic IDs of a catalog's items as sequences of a model's tokens. It keeps no state: every call names the tokens
-/// so far, so that beams may be reordered, dropped and copied in any way. Threads share it.
+/// The semantic IDs of a catalog's items as sequences of a model's tokens. It keeps no state: every
+/// call names the tokens so far, so that beams may be reordered, dropped and copied in any way.
+/// Threads share it.
 #[pyclass(frozen, weakref, module = "palmette")]
 #[derive(Debug)]
 pub(crate) struct CatalogConstraint {
@@ -111,8 +112,9 @@ impl CatalogConstraint {
         Ok(self.with(py, items))
     }
 
-    /// Successors of rows of tokens `[rows, l]`: `(rows, tokens, offsets)`, where row `r` may be followed by
-    /// `tokens[offsets[r]:offsets[r + 1]]`, ascending. Nothing follows tokens that no item begins with.
+    /// Successors of rows of tokens `[rows, l]`: `(rows, tokens, offsets)`, where row `r` may be
+    /// followed by `tokens[offsets[r]:offsets[r + 1]]`, ascending. Nothing follows tokens that no
+    /// item begins with.
     #[pyo3(signature = (tokens, items=None, item_of_row=None))]
     fn successors<'py>(
         &self,
@@ -138,7 +140,8 @@ impl CatalogConstraint {
         Ok((array(&found.rows)?, array(&found.tokens)?, array(&offsets)?))
     }
 
-    /// Writes the masks of rows of tokens `[rows, l]` to the rows of a bitmask, or to those that `rows` names.
+    /// Writes the masks of rows of tokens `[rows, l]` to the rows of a bitmask, or to those that
+    /// `rows` names.
     #[pyo3(signature = (tokens, bitmask, rows=None))]
     fn fill_masks(
         &self,
@@ -154,8 +157,8 @@ impl CatalogConstraint {
         process::detach(py, || self.spelled.fill_masks(&prefixes, &into, &mut bitmask))
     }
 
-    /// The ids of the items that may be returned and whose whole semantic ID is each row of tokens; none for a row that is
-    /// no item's.
+    /// The ids of the items that may be returned and whose whole semantic ID is each row of tokens;
+    /// none for a row that is no item's.
     fn decode(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<String>>> {
         let spelled = IntMatrix::of_array(tokens, "tokens")?;
         Ok(process::detach(py, || {
@@ -252,7 +255,8 @@ impl CatalogConstraint {
         Ok(rows_of_set.into_iter().map(|(set, rows)| (sets[set].clone(), rows)).collect())
     }
 
-    /// The constraint for one of several sets: an `ItemSet`, or `None` for all that may be returned.
+    /// The constraint for one of several sets: an `ItemSet`, or `None` for all that may be
+    /// returned.
     fn of_set(&self, set: &Bound<'_, PyAny>) -> PyResult<Spelled> {
         if set.is_none() {
             return Ok(self.spelled.clone());

@@ -137,7 +137,8 @@ impl Catalog {
         self.view.num_levels()
     }
 
-    /// One more than the largest code of each level, or the size of its codebook where that was given.
+    /// One more than the largest code of each level, or the size of its codebook where that was
+    /// given.
     #[getter]
     fn codes_per_level(&self) -> Vec<u32> {
         let mut sizes = vec![0; self.view.num_levels()];
@@ -292,8 +293,8 @@ impl Catalog {
         }
     }
 
-    /// The tables of STATIC for this catalog, whose code `c` is token `c`: `(packed_csr, indptr, layer_max_branches,
-    /// start_mask, dense_mask, dense_states)`.
+    /// The tables of STATIC for this catalog, whose code `c` is token `c`: `(packed_csr, indptr,
+    /// layer_max_branches, start_mask, dense_mask, dense_states)`.
     #[pyo3(signature = (vocab_size=None, dense_lookup_layers=2, num_levels=None))]
     fn to_static<'py>(
         &self,
@@ -326,7 +327,8 @@ impl Catalog {
         )
     }
 
-    /// The catalog of an index of STATIC; its items are named `0`, `1`, … in the order of their semantic IDs.
+    /// The catalog of an index of STATIC; its items are named `0`, `1`, … in the order of their
+    /// semantic IDs.
     #[staticmethod]
     fn from_static(
         packed_csr: &Bound<'_, PyAny>,

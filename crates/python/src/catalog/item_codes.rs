@@ -22,7 +22,8 @@ impl Codes {
     /// Codes as a caller gives them, in one of three ways.
     ///
     /// # Errors
-    /// `TypeError` for none or several ways, or for what holds no whole numbers; `ValueError` for other shapes.
+    /// `TypeError` for none or several ways, or for what holds no whole numbers; `ValueError` for
+    /// other shapes.
     pub(crate) fn given(
         codes: Option<&Bound<'_, PyAny>>,
         offsets: Option<&Bound<'_, PyAny>>,
@@ -46,7 +47,8 @@ impl Codes {
         }
     }
 
-    /// A matrix of which each row is an item, or the rows one by one: lists or arrays, of any lengths.
+    /// A matrix of which each row is an item, or the rows one by one: lists or arrays, of any
+    /// lengths.
     fn of_rows(codes: &Bound<'_, PyAny>) -> PyResult<Self> {
         match is_of_rows(codes)? {
             true => rows_of(codes).map(Self::Rows),
@@ -62,7 +64,8 @@ impl Codes {
         }
     }
 
-    /// Reads the codes of a row. `Err`: the rule that one breaks, as the end of a sentence about the item.
+    /// Reads the codes of a row. `Err`: the rule that one breaks, as the end of a sentence about
+    /// the item.
     pub(crate) fn read(&self, row: usize, codes: &mut Vec<u32>) -> Result<(), String> {
         codes.clear();
         let mut push = |code: i64| match u32::try_from(code) {
@@ -91,7 +94,8 @@ fn is_of_rows(codes: &Bound<'_, PyAny>) -> PyResult<bool> {
     if codes.is_instance_of::<PyList>() || codes.is_instance_of::<PyTuple>() {
         return Ok(true);
     }
-    // An array of objects, or a column of one dimension: of numbers it would be a matrix without levels.
+    // An array of objects, or a column of one dimension: of numbers it would be a matrix without
+    // levels.
     let is_flat = match codes.getattr_opt("ndim")? {
         Some(dims) => dims.extract::<usize>().is_ok_and(|dims| dims == 1),
         None => codes.hasattr("to_pylist")? || codes.hasattr("to_list")?,

@@ -1,4 +1,5 @@
-//! Classes `LiveCatalog` and `LiveReader`: catalogs in a directory, which change while they are read.
+//! Classes `LiveCatalog` and `LiveReader`: catalogs in a directory, which change while they are
+//! read.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,8 +27,9 @@ fn of_live(py: Python<'_>, error: &LiveError) -> PyErr {
     }
 }
 
-/// A catalog in a directory, whose items come, change and go while it is read. What `apply` returned from outlives a crash.
-/// One process at a time writes to a directory; others read it with `LiveReader`. Threads share it.
+/// A catalog in a directory, whose items come, change and go while it is read. What `apply`
+/// returned from outlives a crash. One process at a time writes to a directory; others read it with
+/// `LiveReader`. Threads share it.
 #[pyclass(frozen, weakref, module = "palmette")]
 #[derive(Debug)]
 pub(crate) struct LiveCatalog {
@@ -87,11 +89,12 @@ impl LiveCatalog {
         Self::of(py, opened)
     }
 
-    /// Applies updates, all or none; they are on disk when this returns, and readers see them from then on. Returns the
-    /// generation.
+    /// Applies updates, all or none; they are on disk when this returns, and readers see them from
+    /// then on. Returns the generation.
     ///
-    /// An update is `{"id": …, "codes": […], …attributes}` to insert or replace an item, without codes to change attributes
-    /// (None takes one away), or `{"delete": id}`. A table has these as columns, and `_delete` where rows are deletions.
+    /// An update is `{"id": …, "codes": […], …attributes}` to insert or replace an item, without
+    /// codes to change attributes (None takes one away), or `{"delete": id}`. A table has these as
+    /// columns, and `_delete` where rows are deletions.
     fn apply(&self, py: Python<'_>, updates: &Bound<'_, PyAny>) -> PyResult<u64> {
         let updates = updates_of(updates)?;
         let live = self.live()?;
@@ -175,8 +178,8 @@ impl LiveCatalog {
     }
 }
 
-/// A catalog in a directory that another process changes. It locks nothing and writes nothing, and sees a new generation some
-/// 20 ms after it was published. Threads share it.
+/// A catalog in a directory that another process changes. It locks nothing and writes nothing, and
+/// sees a new generation some 20 ms after it was published. Threads share it.
 #[pyclass(frozen, weakref, module = "palmette")]
 #[derive(Debug)]
 pub(crate) struct LiveReader {

@@ -26,7 +26,8 @@ use super::values::to_json;
 use crate::interrupt::interruptible;
 use crate::process::{self, OfProcess, in_pool};
 
-/// A model joined with the catalog it recommends from. Threads share it, and none waits for another.
+/// A model joined with the catalog it recommends from. Threads share it, and none waits for
+/// another.
 #[pyclass(frozen, weakref, module = "palmette")]
 #[derive(Debug)]
 pub(crate) struct Recommender {
@@ -88,8 +89,8 @@ impl Recommender {
         })
     }
 
-    /// The best items to follow a history, oldest first. Items that the catalog never had are left out, and in the answer's
-    /// `unknown`.
+    /// The best items to follow a history, oldest first. Items that the catalog never had are left
+    /// out, and in the answer's `unknown`.
     #[pyo3(signature = (history, k=None, **question))]
     fn recommend(
         &self,
@@ -107,7 +108,8 @@ impl Recommender {
         answer.map_err(|error| of_recommend(&error))?.into_python(py)
     }
 
-    /// `recommend` for many histories, side by side on so many threads; by default as many as there are processors.
+    /// `recommend` for many histories, side by side on so many threads; by default as many as there
+    /// are processors.
     #[pyo3(signature = (histories, k=None, threads=None, **question))]
     fn recommend_batch(
         &self,
@@ -137,7 +139,8 @@ impl Recommender {
         answers.into_iter().enumerate().map(answer).collect()
     }
 
-    /// Answers every row of a table of histories, as `palmette recommend --histories` does; gives a table.
+    /// Answers every row of a table of histories, as `palmette recommend --histories` does; gives a
+    /// table.
     #[pyo3(signature = (table, k=None, threads=None, *, layout=None, user_column=None, item_column=None, history_column=None, time_column=None, target_column=None, list_separator=None, **question))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn recommend_table(
@@ -282,7 +285,8 @@ fn next_of<'a, T>(all: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {
     Some((at, all.get(at)?))
 }
 
-/// Number of threads that answer histories: those asked for, by default one a processor, and no more than there are histories.
+/// Number of threads that answer histories: those asked for, by default one a processor, and no
+/// more than there are histories.
 pub(crate) fn threads_for(num_histories: usize, threads: Option<NonZeroUsize>) -> usize {
     let threads = threads.or_else(|| std::thread::available_parallelism().ok());
     threads.map_or(1, NonZeroUsize::get).min(num_histories).max(1)

@@ -104,8 +104,8 @@ impl Spelled {
         }
     }
 
-    /// Writes the masks of rows of tokens to rows of a bitmask, `into[i]` for row `i`; words past those of the vocabulary
-    /// become 0.
+    /// Writes the masks of rows of tokens to rows of a bitmask, `into[i]` for row `i`; words past
+    /// those of the vocabulary become 0.
     ///
     /// # Errors
     /// For a row of the bitmask that comes twice.

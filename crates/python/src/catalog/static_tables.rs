@@ -1,11 +1,14 @@
-//! The tables of STATIC (Sparse Transition-Accelerated Trie Index): a prefix tree as arrays, for decoders on an accelerator.
+//! The tables of STATIC (Sparse Transition-Accelerated Trie Index): a prefix tree as arrays, for
+//! decoders on an accelerator.
 //!
-//! Letters: V tokens, L codes of a semantic ID, S states, E edges. State 0 ends an ID; the prefix of one token `t` is state
-//! `t + 1`; longer prefixes of fewer than L tokens are numbered from V + 1, a level after the other, each in sorted order.
-//! An edge goes from a prefix of one token or more over a token; edges are sorted by the state that they leave.
+//! Letters: V tokens, L codes of a semantic ID, S states, E edges. State 0 ends an ID; the prefix
+//! of one token `t` is state `t + 1`; longer prefixes of fewer than L tokens are numbered from V +
+//! 1, a level after the other, each in sorted order. An edge goes from a prefix of one token or
+//! more over a token; edges are sorted by the state that they leave.
 //!
-//! Source: STATIC, arXiv 2602.22647, §4.2, and the arrays that its published index has. We differ: rows come in any order,
-//! and what it takes and gets wrong (tokens past the vocabulary, IDs of several lengths) is an error here.
+//! Source: STATIC, arXiv 2602.22647, §4.2, and the arrays that its published index has. We differ:
+//! rows come in any order, and what it takes and gets wrong (tokens past the vocabulary, IDs of
+//! several lengths) is an error here.
 
 use palmette_catalog::readers::ItemSink;
 use palmette_catalog::{BuildOptions, Catalog, CatalogBuilder};
@@ -149,7 +152,8 @@ fn distinct_ids(
     Ok(ids)
 }
 
-/// The catalog of tables: items are numbered in the order of their IDs. `Err`: the rule that is broken.
+/// The catalog of tables: items are numbered in the order of their IDs. `Err`: the rule that is
+/// broken.
 pub(crate) fn catalog_of(
     packed_csr: &IntMatrix,
     indptr: &IntMatrix,

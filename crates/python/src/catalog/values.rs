@@ -38,7 +38,8 @@ pub(crate) fn object_to_python<'py>(
     Ok(dict)
 }
 
-/// The value of an object: what `json.dumps` takes, dates and times as RFC 3339 text, scalars and arrays of NumPy.
+/// The value of an object: what `json.dumps` takes, dates and times as RFC 3339 text, scalars and
+/// arrays of NumPy.
 pub(crate) fn to_json(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     to_json_within(object, MAX_DEPTH)
 }
@@ -100,8 +101,8 @@ pub(crate) fn is_of_module(object: &Bound<'_, PyAny>, name: &str) -> bool {
     module.is_ok_and(|module| module.to_cow().is_ok_and(|module| is_it(&module)))
 }
 
-/// An array, or a scalar, of NumPy as Python's own objects. Of its times `tolist` makes bare numbers where they count
-/// nanoseconds: they are made dates and times of Python first.
+/// An array, or a scalar, of NumPy as Python's own objects. Of its times `tolist` makes bare
+/// numbers where they count nanoseconds: they are made dates and times of Python first.
 ///
 /// # Errors
 /// `TypeError` for lengths of time, which JSON does not have.
@@ -150,7 +151,8 @@ fn finite(value: f64) -> PyResult<Value> {
     })
 }
 
-/// True for what pandas has in place of a value that is missing: `NA`, and `NaT`, which looks like a time.
+/// True for what pandas has in place of a value that is missing: `NA`, and `NaT`, which looks like
+/// a time.
 fn is_missing(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let name = object.get_type().name()?;
     Ok(matches!(&*name.to_cow()?, "NAType" | "NaTType"))

@@ -1,4 +1,5 @@
-//! `apply_bitmask_`: logits of tokens that may not follow become minus infinity, in place, on the CPU.
+//! `apply_bitmask_`: logits of tokens that may not follow become minus infinity, in place, on the
+//! CPU.
 
 use palmette_core::mask::WORD_TOKENS;
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -9,8 +10,8 @@ use crate::process;
 
 /// Sets logits to minus infinity where a mask has a 0, and past the mask's last word.
 ///
-/// ``rows`` are the rows of both to be done; left out, all, of which both then have as many. ``bfloat16``: logits are given as
-/// the bits of such, uint16 or int16.
+/// ``rows`` are the rows of both to be done; left out, all, of which both then have as many.
+/// ``bfloat16``: logits are given as the bits of such, uint16 or int16.
 #[pyfunction]
 #[pyo3(signature = (logits, bitmask, rows=None, *, bfloat16=false))]
 pub(crate) fn apply_bitmask(

@@ -20,7 +20,8 @@ use crate::process::{self, OfProcess};
 
 /// Threads with their memory, kept from call to call; each call that runs has one of its own.
 ///
-/// Only taken and put back while attached to the interpreter, so that nobody holds the lock while a process forks.
+/// Only taken and put back while attached to the interpreter, so that nobody holds the lock while a
+/// process forks.
 static FILLERS: Mutex<Option<OfProcess<Fillers>>> = Mutex::new(None);
 
 /// Idle fillers by their number of threads.
@@ -50,13 +51,14 @@ pub(crate) fn num_threads(given: Option<isize>, rows: usize) -> PyResult<NonZero
     Ok(threads.min(most))
 }
 
-/// Time for which the caller's thread fills alone before others are woken, which takes about as long.
+/// Time for which the caller's thread fills alone before others are woken, which takes about as
+/// long.
 const ALONE: Duration = Duration::from_micros(50);
 
 /// Fills rows on at most so many threads; each is wide enough for its mask.
 ///
-/// Most masks are looked up, and a batch of them is done before another thread would have begun: others join in only where
-/// rows are left after a while.
+/// Most masks are looked up, and a batch of them is done before another thread would have begun:
+/// others join in only where rows are left after a while.
 ///
 /// # Errors
 /// That of the first row whose limit is exceeded; the others are filled.
@@ -195,11 +197,12 @@ fn fill_states(
     Ok(sizes.any(|(row, num_tokens)| forbids(mask.row(row), num_tokens)))
 }
 
-/// Writes the masks of many sequences, each into its row of a bitmask, on several threads and without the interpreter's lock.
+/// Writes the masks of many sequences, each into its row of a bitmask, on several threads and
+/// without the interpreter's lock.
 ///
-/// Matchers may be of different grammars and vocabularies; ``None`` leaves a row as it is. ``rows[i]`` is the row of
-/// ``matchers[i]``; left out, row ``i``. ``threads`` left out are as many as the process may run at once. ``False``: no row
-/// forbids anything.
+/// Matchers may be of different grammars and vocabularies; ``None`` leaves a row as it is.
+/// ``rows[i]`` is the row of ``matchers[i]``; left out, row ``i``. ``threads`` left out are as many
+/// as the process may run at once. ``False``: no row forbids anything.
 #[pyfunction]
 #[pyo3(signature = (matchers, bitmask, rows=None, threads=None))]
 pub(crate) fn fill_masks(
@@ -215,11 +218,12 @@ pub(crate) fn fill_masks(
     fill_states(py, &mut mask, &rows, &states, threads)
 }
 
-/// Writes the masks along drafts: of ``matchers[i]`` the mask before its draft, and after each token of ``drafts[i]``, into
-/// ``len(drafts[i]) + 1`` rows.
+/// Writes the masks along drafts: of ``matchers[i]`` the mask before its draft, and after each
+/// token of ``drafts[i]``, into ``len(drafts[i]) + 1`` rows.
 ///
-/// They begin at row ``rows[i]``; left out, each behind those of the one before. Gives how many tokens of each draft may be
-/// kept; rows behind a token that may not follow, or behind an end token, are all 0. Matchers stay where they are.
+/// They begin at row ``rows[i]``; left out, each behind those of the one before. Gives how many
+/// tokens of each draft may be kept; rows behind a token that may not follow, or behind an end
+/// token, are all 0. Matchers stay where they are.
 #[pyfunction]
 #[pyo3(signature = (matchers, drafts, bitmask, rows=None, threads=None))]
 pub(crate) fn fill_masks_with_drafts(

@@ -1,4 +1,5 @@
-//! `palmette.CompiledGrammar`: a grammar over a vocabulary; and `palmette.Compiler`, a cache of them with limits.
+//! `palmette.CompiledGrammar`: a grammar over a vocabulary; and `palmette.Compiler`, a cache of
+//! them with limits.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +35,8 @@ pub(crate) struct CompiledGrammar {
     ahead: Mutex<Option<OfProcess<BackgroundPrecompute>>>,
 }
 
-/// Masks found out before they are asked for: not, on a thread of its own, or waited for as many seconds.
+/// Masks found out before they are asked for: not, on a thread of its own, or waited for as many
+/// seconds.
 #[derive(Clone, Copy, FromPyObject)]
 pub(crate) enum Ahead {
     Whether(bool),
@@ -154,7 +156,8 @@ impl CompiledGrammar {
         Ok(())
     }
 
-    /// True when the work ahead is at its end by then; `None` waits for it. A forked child begins it anew.
+    /// True when the work ahead is at its end by then; `None` waits for it. A forked child begins
+    /// it anew.
     fn wait_until(&self, py: Python<'_>, until: Option<Instant>) -> PyResult<bool> {
         const AT_ONCE: Duration = Duration::from_millis(10);
         let ahead = self.ahead.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
@@ -210,8 +213,8 @@ impl CompiledGrammar {
 
 #[pymethods]
 impl CompiledGrammar {
-    /// Follows one sequence from its beginning. ``ends`` are the tokens that end this one instead of the vocabulary's: ids of
-    /// special or ordinary tokens.
+    /// Follows one sequence from its beginning. ``ends`` are the tokens that end this one instead
+    /// of the vocabulary's: ids of special or ordinary tokens.
     #[pyo3(signature = (ends=None))]
     pub(crate) fn matcher(slf: &Bound<'_, Self>, ends: Option<Vec<i64>>) -> PyResult<Matcher> {
         let this = slf.get();
@@ -224,7 +227,8 @@ impl CompiledGrammar {
         Ok(Matcher::new(slf.clone().unbind(), constraint))
     }
 
-    /// Parts of the grammar that have no effect, or are enforced in part only: a sentence each, with its place.
+    /// Parts of the grammar that have no effect, or are enforced in part only: a sentence each,
+    /// with its place.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.notes.clone()
@@ -248,13 +252,15 @@ impl CompiledGrammar {
         self.constraint.vocabulary().num_tokens()
     }
 
-    /// About how much memory it takes by now, without the vocabulary: masks that were asked for are kept.
+    /// About how much memory it takes by now, without the vocabulary: masks that were asked for are
+    /// kept.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> usize {
         process::detach_in_pool(py, || self.constraint.bytes())
     }
 
-    /// Waits until the masks that ``ahead`` asked for are found out; tells whether they are. ``None`` waits for as long as it takes.
+    /// Waits until the masks that ``ahead`` asked for are found out; tells whether they are.
+    /// ``None`` waits for as long as it takes.
     #[pyo3(signature = (seconds=None))]
     fn wait(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<bool> {
         let until = match seconds {
@@ -267,8 +273,9 @@ impl CompiledGrammar {
         self.wait_until(py, until)
     }
 
-    /// Writes it to a file, with the masks that are known by now: ``palmette.load`` reads it, and so does the command line. Limits of the
-    /// grammar are not written: one that needs greater ones than the default is refused.
+    /// Writes it to a file, with the masks that are known by now: ``palmette.load`` reads it, and
+    /// so does the command line. Limits of the grammar are not written: one that needs greater ones
+    /// than the default is refused.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let saved =
             process::detach_in_pool(py, || self.constraint.save(&self.grammar.get().source, &path));
@@ -303,8 +310,8 @@ impl CompiledGrammar {
     }
 }
 
-/// Opens a compiled grammar that ``CompiledGrammar.save`` or ``palmette grammar compile`` wrote, over the vocabulary that it was
-/// compiled for.
+/// Opens a compiled grammar that ``CompiledGrammar.save`` or ``palmette grammar compile`` wrote,
+/// over the vocabulary that it was compiled for.
 #[pyfunction]
 pub(crate) fn load(path: PathBuf, vocabulary: &Bound<'_, Vocabulary>) -> PyResult<CompiledGrammar> {
     let py = vocabulary.py();
@@ -338,7 +345,8 @@ pub(crate) fn statistics_of<'py>(
     Ok(shown)
 }
 
-/// Compiles grammars over one vocabulary and keeps them, within so much memory and under limits of its own.
+/// Compiles grammars over one vocabulary and keeps them, within so much memory and under limits of
+/// its own.
 ///
 /// Grammars that were not asked for longest are let go of first; who still has one keeps it.
 #[pyclass(module = "palmette", frozen)]
@@ -374,8 +382,9 @@ impl Compiler {
         self.vocabulary.clone_ref(py)
     }
 
-    /// Counters: ``grammars`` and ``bytes`` held of at most ``max_bytes``, and by now ``hits``, ``waited`` (for another thread's
-    /// compilation), ``built``, ``failed``, ``evicted`` and ``too_large``.
+    /// Counters: ``grammars`` and ``bytes`` held of at most ``max_bytes``, and by now ``hits``,
+    /// ``waited`` (for another thread's compilation), ``built``, ``failed``, ``evicted`` and
+    /// ``too_large``.
     #[getter]
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         statistics_of(py, &self.cache)

@@ -1,4 +1,5 @@
-//! `palmette.Follower`: positions of rows that an engine reorders without saying how, found by their contents.
+//! `palmette.Follower`: positions of rows that an engine reorders without saying how, found by
+//! their contents.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,11 +19,13 @@ use crate::buffers::{IntMatrix, MaskRows};
 use crate::errors;
 use crate::process;
 
-/// Follows rows of tokens that an engine forks, drops and reorders between two calls, as beam search does.
+/// Follows rows of tokens that an engine forks, drops and reorders between two calls, as beam
+/// search does.
 ///
-/// A row goes on from the row of the last call that equals it up to its new tokens: equal rows have equal states, so that any of
-/// them will do, and a fork costs a few counts. Rows are found by a hash and then compared token by token. Without such a row, a row
-/// is what the row at its place was, rolled back to what both begin with; and where they share nothing it is read from its
+/// A row goes on from the row of the last call that equals it up to its new tokens: equal rows have
+/// equal states, so that any of them will do, and a fork costs a few counts. Rows are found by a
+/// hash and then compared token by token. Without such a row, a row is what the row at its place
+/// was, rolled back to what both begin with; and where they share nothing it is read from its
 /// beginning. So what a call writes depends on its rows alone.
 #[pyclass(module = "palmette", frozen)]
 pub(crate) struct Follower {
@@ -41,7 +44,8 @@ struct Rows {
     /// `None`: a token was refused.
     states: Vec<Option<GrammarState>>,
     by_hash: HashMap<u64, Vec<usize>>,
-    /// Rows that were read from their beginning, and rows that had a forerunner, since the follower was made.
+    /// Rows that were read from their beginning, and rows that had a forerunner, since the follower
+    /// was made.
     replayed: u64,
     followed: u64,
 }
@@ -86,8 +90,8 @@ fn after(
     Ok(Some(state))
 }
 
-/// The position of the row at this place in the last call, taken back to the tokens that it shares with `tokens`, and the
-/// number of those.
+/// The position of the row at this place in the last call, taken back to the tokens that it shares
+/// with `tokens`, and the number of those.
 fn rolled_back(
     constraint: &GrammarConstraint,
     last: &Rows,
@@ -152,8 +156,8 @@ fn follow(
 
 #[pymethods]
 impl Follower {
-    /// ``rows``: the number of rows that every call must have; left out, any. ``ends``: the tokens that end a text instead of the
-    /// vocabulary's.
+    /// ``rows``: the number of rows that every call must have; left out, any. ``ends``: the tokens
+    /// that end a text instead of the vocabulary's.
     #[new]
     #[pyo3(signature = (compiled, rows=None, *, ends=None))]
     fn new(
@@ -172,11 +176,12 @@ impl Follower {
         Ok(Self { compiled, constraint, num_rows: rows, last: Mutex::default() })
     }
 
-    /// Writes the masks of rows of tokens: ``suffixes`` is an integer array ``[rows, n]``, of each row what was generated so far,
-    /// without the prompt.
+    /// Writes the masks of rows of tokens: ``suffixes`` is an integer array ``[rows, n]``, of each
+    /// row what was generated so far, without the prompt.
     ///
-    /// A row with a token that was not allowed, is negative or not in the vocabulary gets a mask of zeros, as has one that ended. Row
-    /// ``i`` is written to row ``rows[i]`` of the bitmask; left out, row ``i``.
+    /// A row with a token that was not allowed, is negative or not in the vocabulary gets a mask of
+    /// zeros, as has one that ended. Row ``i`` is written to row ``rows[i]`` of the bitmask; left
+    /// out, row ``i``.
     #[pyo3(signature = (suffixes, bitmask, rows=None, threads=None))]
     fn advance(
         &self,
@@ -231,8 +236,8 @@ impl Follower {
         self.asked(py, |state| state.is_some_and(GrammarState::ended))
     }
 
-    /// Rows that were read from their beginning, and rows that went on from one of the call before, so far: equal rows of a call count
-    /// once.
+    /// Rows that were read from their beginning, and rows that went on from one of the call before,
+    /// so far: equal rows of a call count once.
     #[getter]
     fn statistics(&self, py: Python<'_>) -> (u64, u64) {
         process::detach(py, || {

@@ -22,8 +22,9 @@ use crate::process;
 
 /// A sequence being written under a grammar: what may follow, and what has been committed.
 ///
-/// A fork costs a few counts; forks do not see each other. Every call that fails leaves it as it was. An accepted end token is
-/// a commit, which ``rollback`` takes back; after it nothing may follow.
+/// A fork costs a few counts; forks do not see each other. Every call that fails leaves it as it
+/// was. An accepted end token is a commit, which ``rollback`` takes back; after it nothing may
+/// follow.
 #[pyclass(module = "palmette", frozen)]
 pub(crate) struct Matcher {
     compiled: Py<CompiledGrammar>,
@@ -39,7 +40,8 @@ struct Place {
 }
 
 thread_local! {
-    /// Memory that a thread lends to whatever grammar it works for; what is in it between two calls does not matter.
+    /// Memory that a thread lends to whatever grammar it works for; what is in it between two calls
+    /// does not matter.
     static SCRATCH: RefCell<GrammarScratch> = RefCell::default();
 }
 
@@ -68,7 +70,8 @@ pub(crate) fn fill_row(
     })
 }
 
-/// True when a row forbids any token: of the vocabulary, or one past it that has a place in the row's further words.
+/// True when a row forbids any token: of the vocabulary, or one past it that has a place in the
+/// row's further words.
 pub(crate) fn forbids(row: &[u32], num_tokens: usize) -> bool {
     let (whole, rest) = (num_tokens / mask::WORD_TOKENS, num_tokens % mask::WORD_TOKENS);
     let last = row.get(whole).is_none_or(|&word| rest == 0 || word == (1 << rest) - 1);
@@ -130,8 +133,9 @@ fn accepted<T>(py: Python<'_>, result: Result<T, CommitError<RecognizerError>>) 
 
 #[pymethods]
 impl Matcher {
-    /// Writes the tokens that may follow into a row of a bitmask: int32 ``[rows, words]`` in host memory, bit ``t % 32`` of word
-    /// ``t // 32`` is token ``t``, bits past the vocabulary 0. All are 0 when nothing may follow.
+    /// Writes the tokens that may follow into a row of a bitmask: int32 ``[rows, words]`` in host
+    /// memory, bit ``t % 32`` of word ``t // 32`` is token ``t``, bits past the vocabulary 0. All
+    /// are 0 when nothing may follow.
     ///
     /// ``False``: nothing is forbidden, so the mask need not be applied.
     #[pyo3(signature = (bitmask, row=0))]
@@ -184,7 +188,8 @@ impl Matcher {
         Ok(moved)
     }
 
-    /// Moves over several tokens, or over none of them: ``NotAllowed`` names the first that may not follow.
+    /// Moves over several tokens, or over none of them: ``NotAllowed`` names the first that may not
+    /// follow.
     fn commit_all(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<()> {
         let tokens = tokens_of(&numbers_of(tokens)?, self.num_tokens())?;
         let result = process::detach(py, || {
@@ -210,8 +215,8 @@ impl Matcher {
         self.accepted_prefix(py, tokens)
     }
 
-    /// Moves over text that no token stands for, such as the part of the answer that is in the prompt; one commit for
-    /// ``rollback``.
+    /// Moves over text that no token stands for, such as the part of the answer that is in the
+    /// prompt; one commit for ``rollback``.
     fn commit_bytes(&self, py: Python<'_>, text: &[u8]) -> PyResult<()> {
         let result = process::detach(py, || {
             let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
@@ -291,7 +296,8 @@ impl Matcher {
         new_array(py, &tokens)
     }
 
-    /// The tokens that must follow, each the only one allowed after those before it; at most ``limit``.
+    /// The tokens that must follow, each the only one allowed after those before it; at most
+    /// ``limit``.
     #[pyo3(signature = (limit=256))]
     fn forced_tokens(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<u32>> {
         let state = self.state(py);

@@ -20,7 +20,8 @@ use super::compiled::{Ahead, CompiledGrammar, Limits, compile};
 use super::vocabulary::Vocabulary;
 use crate::errors;
 
-/// A grammar in one of the languages that are read, with its options. Frozen; equal grammars are equal.
+/// A grammar in one of the languages that are read, with its options. Frozen; equal grammars are
+/// equal.
 ///
 /// Nothing is read before ``check`` or ``compile``.
 #[pyclass(module = "palmette", frozen, eq, hash)]
@@ -59,7 +60,8 @@ const ON_PARTIAL: [(&str, Inexpressible); 3] = [
 const LEXING: [(&str, Lexing); 3] =
     [("contextual", Lexing::Contextual), ("longest", Lexing::Longest), ("any", Lexing::Any)];
 
-/// The options of JSON Schema by their names in Python, which are also those of structural tags and tools.
+/// The options of JSON Schema by their names in Python, which are also those of structural tags and
+/// tools.
 ///
 /// Options are passed as a dict so that their names, defaults and meanings stand in one place.
 fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptions> {
@@ -190,7 +192,8 @@ fn shown_options<'py>(
     Ok(shown)
 }
 
-/// A JSON document as text: text as it is, other values by `json.dumps`, models of pydantic by their schema.
+/// A JSON document as text: text as it is, other values by `json.dumps`, models of pydantic by
+/// their schema.
 fn json_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(text.to_str()?.to_owned());
@@ -234,7 +237,8 @@ fn escaped(text: &str) -> String {
 
 #[pymethods]
 impl Grammar {
-    /// The JSON texts that a JSON Schema validates. ``schema`` is its text, a dict, a bool, or a pydantic model or TypeAdapter.
+    /// The JSON texts that a JSON Schema validates. ``schema`` is its text, a dict, a bool, or a
+    /// pydantic model or TypeAdapter.
     ///
     /// Options are keywords: see the stub ``_palmette.pyi`` or the package's documentation.
     #[staticmethod]
@@ -289,8 +293,9 @@ impl Grammar {
         Ok(Self { source: GrammarSource::Regex { text: texts.join("|"), options } })
     }
 
-    /// Free text in which triggers begin regions that schemas or grammars hold, as XGrammar and vLLM take it: the text of the
-    /// document or a dict. Options are those of ``from_json_schema``, for the schemas in it.
+    /// Free text in which triggers begin regions that schemas or grammars hold, as XGrammar and
+    /// vLLM take it: the text of the document or a dict. Options are those of ``from_json_schema``,
+    /// for the schemas in it.
     #[staticmethod]
     #[pyo3(signature = (document, **options))]
     fn from_structural_tag(
@@ -302,10 +307,11 @@ impl Grammar {
         Ok(Self { source: GrammarSource::StructuralTag { text, options } })
     }
 
-    /// Answers to a request with tools: tools alone, a list of them, or a request of OpenAI's or Anthropic's interface
-    /// (``tools``, ``tool_choice``, ``parallel_tool_calls``, ``response_format``). ``format`` is the way in which the model writes calls:
-    /// ``hermes`` (Qwen3), ``llama3``, ``mistral``, ``mistral-list``, ``deepseek``, ``harmony`` (gpt-oss), ``qwen_xml`` (Qwen3-Coder,
-    /// Qwen3.5), ``minimax_xml``, ``deepseek_xml`` or ``glm_xml``.
+    /// Answers to a request with tools: tools alone, a list of them, or a request of OpenAI's or
+    /// Anthropic's interface (``tools``, ``tool_choice``, ``parallel_tool_calls``,
+    /// ``response_format``). ``format`` is the way in which the model writes calls: ``hermes``
+    /// (Qwen3), ``llama3``, ``mistral``, ``mistral-list``, ``deepseek``, ``harmony`` (gpt-oss),
+    /// ``qwen_xml`` (Qwen3-Coder, Qwen3.5), ``minimax_xml``, ``deepseek_xml`` or ``glm_xml``.
     #[staticmethod]
     #[pyo3(signature = (request, format, **options))]
     fn from_tools(
@@ -329,7 +335,8 @@ impl Grammar {
         self.source.text()
     }
 
-    /// The language it is in: ``json_schema``, ``lark``, ``gbnf``, ``regex``, ``structural_tag`` or ``tools``.
+    /// The language it is in: ``json_schema``, ``lark``, ``gbnf``, ``regex``, ``structural_tag`` or
+    /// ``tools``.
     #[getter]
     fn language(&self) -> &'static str {
         match &self.source {
@@ -374,7 +381,8 @@ impl Grammar {
         Ok(shown)
     }
 
-    /// Reads the grammar and gives what ``compile(...).notes`` would: parts without effect, and what is not enforced.
+    /// Reads the grammar and gives what ``compile(...).notes`` would: parts without effect, and
+    /// what is not enforced.
     fn check(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let source = &self.source;
         let read = crate::interrupt::interruptible(py, |cancelled| {
@@ -386,11 +394,13 @@ impl Grammar {
         Ok(warnings.iter().map(ToString::to_string).collect())
     }
 
-    /// Makes the grammar ready to mask a vocabulary's tokens. Without the interpreter's lock; Ctrl-C ends it.
+    /// Makes the grammar ready to mask a vocabulary's tokens. Without the interpreter's lock;
+    /// Ctrl-C ends it.
     ///
-    /// Equal grammars are compiled once a vocabulary. ``ahead`` finds masks out before they are asked for: ``True`` on a thread of
-    /// its own, a number for at most so many seconds here and then on its own. ``limits`` are those of this grammar alone,
-    /// which then is not kept for others.
+    /// Equal grammars are compiled once a vocabulary. ``ahead`` finds masks out before they are
+    /// asked for: ``True`` on a thread of its own, a number for at most so many seconds here and
+    /// then on its own. ``limits`` are those of this grammar alone, which then is not kept for
+    /// others.
     #[pyo3(signature = (vocabulary, *, ahead=None, limits=None))]
     fn compile(
         slf: &Bound<'_, Self>,

@@ -9,7 +9,8 @@ pub(crate) enum Step {
     Bytes(Box<[u8]>),
 }
 
-/// A list that grows and shrinks at its end: a clone is one count more. It is what a position is pickled as.
+/// A list that grows and shrinks at its end: a clone is one count more. It is what a position is
+/// pickled as.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Steps {
     last: Option<Arc<Node>>,

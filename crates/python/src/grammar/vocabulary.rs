@@ -16,16 +16,17 @@ use crate::process;
 
 /// The tokens of a model, and the grammars that were compiled over them. Frozen; threads share it.
 ///
-/// ``tokens[t]`` are the bytes of token ``t``, ``None`` for a special token; ``ends`` are the tokens by which the model stops.
-/// A mapping has the number of each token by its bytes; numbers that it leaves out are special tokens. ``special_tokens`` gives
-/// special tokens the names by which grammars may ask for them.
+/// ``tokens[t]`` are the bytes of token ``t``, ``None`` for a special token; ``ends`` are the
+/// tokens by which the model stops. A mapping has the number of each token by its bytes; numbers
+/// that it leaves out are special tokens. ``special_tokens`` gives special tokens the names by
+/// which grammars may ask for them.
 #[pyclass(module = "palmette", frozen)]
 pub(crate) struct Vocabulary {
     pub(crate) inner: palmette::Vocabulary,
     notes: Vec<String>,
     cutting: Option<Cutting>,
-    /// The `tokenizers.Tokenizer` that it was made of, which cuts text where this build does not. Copies in other processes
-    /// are without it.
+    /// The `tokenizers.Tokenizer` that it was made of, which cuts text where this build does not.
+    /// Copies in other processes are without it.
     backend: Option<Py<PyAny>>,
 }
 
@@ -259,10 +260,12 @@ impl Vocabulary {
         Ok(Self::from_parts(py, vocabulary, None, Vec::new()))
     }
 
-    /// The vocabulary of a fast tokenizer of ``transformers``, of a ``tokenizers.Tokenizer``, or of a wrapper of one.
+    /// The vocabulary of a fast tokenizer of ``transformers``, of a ``tokenizers.Tokenizer``, or of
+    /// a wrapper of one.
     ///
-    /// ``num_tokens`` is the size of the model's logits (``model.config.vocab_size``), which are often padded: ids that no token
-    /// has are never allowed. ``ends`` are the ids by which the model stops; left out, the tokenizer's ``eos_token_id``.
+    /// ``num_tokens`` is the size of the model's logits (``model.config.vocab_size``), which are
+    /// often padded: ids that no token has are never allowed. ``ends`` are the ids by which the
+    /// model stops; left out, the tokenizer's ``eos_token_id``.
     #[classmethod]
     #[pyo3(signature = (tokenizer, num_tokens=None, ends=None))]
     fn from_tokenizer(
@@ -293,10 +296,11 @@ impl Vocabulary {
         Ok(Self { backend: Some(backend.unbind()), ..made })
     }
 
-    /// A file or folder: ``tokenizer.json``, ``tekken.json``, a SentencePiece model, a tiktoken file, or a list of pieces.
+    /// A file or folder: ``tokenizer.json``, ``tekken.json``, a SentencePiece model, a tiktoken
+    /// file, or a list of pieces.
     ///
-    /// ``special_tokens`` (names and ids) are added to those of the file. ``ends`` are ids or names; left out, they are looked
-    /// for in the configuration files beside it.
+    /// ``special_tokens`` (names and ids) are added to those of the file. ``ends`` are ids or
+    /// names; left out, they are looked for in the configuration files beside it.
     #[classmethod]
     #[pyo3(signature = (path, *, special_tokens=None, num_tokens=None, ends=None))]
     fn open(
@@ -392,7 +396,8 @@ impl Vocabulary {
         Self::encoding(cls, name, num_tokens, ends)
     }
 
-    /// The vocabulary of a ``tiktoken.Encoding``, also of one of the caller's own. ``ends`` left out is its ``eot_token``.
+    /// The vocabulary of a ``tiktoken.Encoding``, also of one of the caller's own. ``ends`` left
+    /// out is its ``eot_token``.
     #[classmethod]
     #[pyo3(signature = (encoding, num_tokens=None, ends=None))]
     fn from_tiktoken(
@@ -510,7 +515,8 @@ impl Vocabulary {
         Ok(PyBytes::new(py, &self.inner.decode(&tokens)))
     }
 
-    /// The tokens of a text, as the vocabulary's own tokenizer cuts it within a text: no special tokens, no space before it.
+    /// The tokens of a text, as the vocabulary's own tokenizer cuts it within a text: no special
+    /// tokens, no space before it.
     fn encode(&self, py: Python<'_>, text: &str) -> PyResult<Vec<u32>> {
         let num_tokens = self.inner.num_tokens();
         let tokens = match (process::detach_in_pool(py, || self.inner.encode(text)), &self.backend)
@@ -533,8 +539,9 @@ impl Vocabulary {
         }
     }
 
-    /// Counters of the grammars that were compiled over it and are kept, as ``Compiler.statistics`` has them: together at most
-    /// ``max_bytes``, those that were not asked for longest being let go of first.
+    /// Counters of the grammars that were compiled over it and are kept, as ``Compiler.statistics``
+    /// has them: together at most ``max_bytes``, those that were not asked for longest being let go
+    /// of first.
     #[getter]
     fn cache_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         statistics_of(py, self.inner.cache())
@@ -658,7 +665,8 @@ fn texts_of(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Vec<u8>>>> {
     Ok(texts)
 }
 
-/// The bytes of each token, from a mapping of them to their numbers. Numbers that nothing has are special tokens.
+/// The bytes of each token, from a mapping of them to their numbers. Numbers that nothing has are
+/// special tokens.
 fn texts_of_ids(
     ids: &Bound<'_, PyMapping>,
     ends: &[i64],

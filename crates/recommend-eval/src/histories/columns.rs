@@ -51,10 +51,11 @@ struct Filtered {
 impl HistoryColumns {
     /// Finds the columns by their names.
     ///
-    /// A history a row has its items in `history`, `items`, `item_ids`, `history_item_id` or `item_id_list` (else
-    /// `history_item_sid`), and may have `timestamps` of them, and the item after them in `item_id` or `target`. A row
-    /// for each thing that a user did has `item_id` (`item`, `iid`) and may have `timestamp` (`time`). The user is in
-    /// `user_id`, `user` or `uid`.
+    /// A history a row has its items in `history`, `items`, `item_ids`, `history_item_id` or
+    /// `item_id_list` (else `history_item_sid`), and may have `timestamps` of them, and the item
+    /// after them in `item_id` or `target`. A row for each thing that a user did has `item_id`
+    /// (`item`, `iid`) and may have `timestamp` (`time`). The user is in `user_id`, `user` or
+    /// `uid`.
     ///
     /// # Errors
     /// A sentence that says which names are missing, or which two of one meaning are there.

@@ -7,8 +7,8 @@ use palmette_recommend::offline::Shard;
 use super::record::{BadRecord, HistoryRecord};
 use super::rows::{EachRecord, Progress};
 
-/// A callback for all histories of a source that hands on those of one shard: lines, and users whose events are gathered, are
-/// dealt out one by one.
+/// A callback for all histories of a source that hands on those of one shard: lines, and users
+/// whose events are gathered, are dealt out one by one.
 pub fn deal(
     shard: Shard,
     each: &mut EachRecord<'_>,

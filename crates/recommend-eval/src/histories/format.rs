@@ -11,7 +11,8 @@ pub enum HistoryFormat {
     Json,
     /// An object a line.
     JsonLines,
-    /// RecBole's atomic files: columns between tabs, named `user_id:token`, `item_id:token`, `timestamp:float`.
+    /// RecBole's atomic files: columns between tabs, named `user_id:token`, `item_id:token`,
+    /// `timestamp:float`.
     Inter,
     /// Columns between commas, named in the first record: MiniOneRec's rows among others.
     Csv,
@@ -23,7 +24,8 @@ pub enum HistoryFormat {
     Python,
     /// Columns between `::`, as MovieLens has them.
     Colons,
-    /// A user, its items up to the first 0 and the item that came next, tabs between, after a line of names: TASTE's.
+    /// A user, its items up to the first 0 and the item that came next, tabs between, after a line
+    /// of names: TASTE's.
     Padded,
     /// TensorFlow's records of `tf.train.Example`.
     TfRecord,

@@ -38,8 +38,8 @@ fn with_head(mut input: impl BufRead) -> io::Result<(Vec<u8>, impl BufRead)> {
     Ok((head.clone(), io::Cursor::new(head).chain(input)))
 }
 
-/// Text whose lines end in a line feed: where the first ends in a carriage return alone, as old programs of the Macintosh
-/// end them, line feeds take the place of all carriage returns.
+/// Text whose lines end in a line feed: where the first ends in a carriage return alone, as old
+/// programs of the Macintosh end them, line feeds take the place of all carriage returns.
 pub(crate) struct FedLines<R> {
     input: R,
     /// True if returns alone end lines; `None` before the first line's end.

@@ -1,4 +1,5 @@
-//! Layouts: what published data sets and tools call their columns, and how they end their files' names.
+//! Layouts: what published data sets and tools call their columns, and how they end their files'
+//! names.
 
 use std::fmt;
 use std::path::Path;

@@ -23,7 +23,8 @@ impl<R: BufRead> Lines<R> {
         self.read
     }
 
-    /// The next line without its end, or what is wrong with it, and its number from 1. A byte order mark is passed over.
+    /// The next line without its end, or what is wrong with it, and its number from 1. A byte order
+    /// mark is passed over.
     pub(crate) fn next_line(&mut self) -> io::Result<Option<(u64, Result<&str, String>)>> {
         self.bytes.clear();
         let most = MAX_LINE_BYTES as u64 + 2;

@@ -48,7 +48,8 @@ pub struct UserHistories {
     pub items: Vec<Vec<u64>>,
     /// True where each history is a question: its last item is the one asked for.
     pub are_questions: bool,
-    /// Number of each history's user, those of one user having one; `None` where the source names none.
+    /// Number of each history's user, those of one user having one; `None` where the source names
+    /// none.
     pub users: Vec<Option<u32>>,
     /// Items that the view does not have and that were left out.
     pub skipped: Skipped,
@@ -109,8 +110,8 @@ impl Histories {
         Ok((all.map_err(|reason| HistoryError::new(path, reason))?, notes))
     }
 
-    /// Gathers the records that a reader hands on, up to the first that is wrong: then a sentence about it. With them comes
-    /// what the reader returns.
+    /// Gathers the records that a reader hands on, up to the first that is wrong: then a sentence
+    /// about it. With them comes what the reader returns.
     ///
     /// # Errors
     /// Those of the reader.
@@ -131,8 +132,8 @@ impl Histories {
     /// Adds a record as a reader hands it on.
     ///
     /// # Errors
-    /// A sentence when it could not be read, its user has a history already, or only some records say which item came
-    /// next.
+    /// A sentence when it could not be read, its user has a history already, or only some records
+    /// say which item came next.
     pub fn push(&mut self, record: Result<HistoryRecord, BadRecord>) -> Result<(), String> {
         let record = record.map_err(|bad| match &bad.user {
             Some(user) => format!("{bad} (user {user:?})"),
@@ -162,10 +163,11 @@ impl Histories {
         &self.records
     }
 
-    /// Finds every item in a view of a catalog. A semantic ID stands for the first item that has it.
+    /// Finds every item in a view of a catalog. A semantic ID stands for the first item that has
+    /// it.
     ///
-    /// Where unknown items are left out, the others of their history close up, before any of them is held out; a question
-    /// whose answer is unknown is left out whole.
+    /// Where unknown items are left out, the others of their history close up, before any of them
+    /// is held out; a question whose answer is unknown is left out whole.
     ///
     /// # Errors
     /// For the first item that the view does not have, unless those are to be left out.
@@ -216,8 +218,8 @@ impl Histories {
 }
 
 impl UserHistories {
-    /// The questions that the histories ask, in their order: by the split, or each what came last where they
-    /// [are questions](Self::are_questions).
+    /// The questions that the histories ask, in their order: by the split, or each what came last
+    /// where they [are questions](Self::are_questions).
     pub fn questions(&self, split: Split) -> impl Iterator<Item = Question<'_>> {
         self.items.iter().filter_map(move |history| match self.are_questions {
             false => split.question(history),

@@ -28,8 +28,9 @@ use super::tfrecord;
 
 /// Reads the histories of a file, in order; what is to be said of it.
 ///
-/// One record is in memory at a time; where rows are single things that users did, all of them. A record that cannot be
-/// read is handed on as that, and the next one follows. A file that is gzip is decompressed.
+/// One record is in memory at a time; where rows are single things that users did, all of them. A
+/// record that cannot be read is handed on as that, and the next one follows. A file that is gzip
+/// is decompressed.
 ///
 /// # Errors
 /// When the file cannot be read, or is so wrong that no records can be told apart.
@@ -45,7 +46,8 @@ pub fn read_histories<'a>(
     parse_histories(path, BufReader::new(file), bytes, format, options, each)
 }
 
-/// Reads histories from `input`, of so many bytes or 0 where that is not known; `name` is what errors call it.
+/// Reads histories from `input`, of so many bytes or 0 where that is not known; `name` is what
+/// errors call it.
 ///
 /// # Errors
 /// As [`read_histories`].
@@ -244,7 +246,8 @@ fn sequence(text: &str, options: &HistoryOptions) -> Result<HistoryRecord, Strin
     Ok(HistoryRecord { user: Some(user.trim().to_owned()), items, target: None })
 }
 
-/// `user item … 0 … target` between tabs, after a line of names: items end at the first 0, which is padding.
+/// `user item … 0 … target` between tabs, after a line of names: items end at the first 0, which is
+/// padding.
 fn padded(input: impl BufRead, of: u64, each: &mut EachRecord<'_>) -> Result<ReadNotes, String> {
     let mut lines = Lines::new(input);
     // The names stand over other numbers of columns than the lines have.
@@ -361,7 +364,8 @@ struct Cells<'a> {
 type FirstLine = (Header, bool);
 
 impl Cells<'_> {
-    /// Reads the first line: names of columns, unless a layout knows the file to have none and its names are not there.
+    /// Reads the first line: names of columns, unless a layout knows the file to have none and its
+    /// names are not there.
     fn header(&self, first: &[&str]) -> Result<FirstLine, String> {
         let known = self.options.layout.map_or(&[][..], |layout| layout.header(self.format));
         let has_names = first.iter().any(|cell| known.contains(&cell.trim()));

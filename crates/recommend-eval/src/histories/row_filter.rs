@@ -8,8 +8,9 @@ use serde_json::{Map, Number, Value, json};
 
 /// A condition on the columns of a row.
 ///
-/// Written as `NAME=VALUE`, with `!=`, `<`, `<=`, `>` or `>=` in place of `=`, and for the first two with several values
-/// between commas; or as a [`Filter`] in JSON, whose attributes are columns.
+/// Written as `NAME=VALUE`, with `!=`, `<`, `<=`, `>` or `>=` in place of `=`, and for the first
+/// two with several values between commas; or as a [`Filter`] in JSON, whose attributes are
+/// columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowFilter {
     /// The text, as JSON: a column that it asks about is named there.
@@ -51,7 +52,8 @@ impl FromStr for RowFilter {
                 "{text:?}: a condition has a column's name before {sign} and a value after it"
             ));
         }
-        // Cells are typed as they look, members as they are written: a value may be meant either way.
+        // Cells are typed as they look, members as they are written: a value may be meant either
+        // way.
         let values = || {
             let values = value.split(',').map(str::trim).flat_map(|value| {
                 let typed = cell_value(value);
@@ -122,7 +124,8 @@ impl fmt::Display for RowFilter {
     }
 }
 
-/// A cell as a condition compares it: a number where it is written as one and has no leading zeros, a truth value, or text.
+/// A cell as a condition compares it: a number where it is written as one and has no leading zeros,
+/// a truth value, or text.
 pub(crate) fn cell_value(cell: &str) -> Value {
     match cell {
         "true" => return true.into(),

@@ -11,8 +11,8 @@ use super::options::{HistoryOptions, ReadNotes};
 use super::record::{BadRecord, Event, HistoryRecord, Row};
 use super::time::{Time, by_time};
 
-/// Progress of reading a source: bytes, rows of a table, or users of those that were put together; of 0 where that is
-/// not known.
+/// Progress of reading a source: bytes, rows of a table, or users of those that were put together;
+/// of 0 where that is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Read so far.
@@ -27,9 +27,9 @@ pub type EachRecord<'a> =
 
 /// Rows as objects, handed on as histories.
 ///
-/// A row that is a history is handed on at once. Rows that are one thing a user did are kept to the end, as a history
-/// for each user in the order in which the users appear, sorted by time where there are times; those of one time keep
-/// their order.
+/// A row that is a history is handed on at once. Rows that are one thing a user did are kept to the
+/// end, as a history for each user in the order in which the users appear, sorted by time where
+/// there are times; those of one time keep their order.
 pub struct HistoryRows<'a> {
     place: &'static str,
     each: &'a mut EachRecord<'a>,
@@ -99,7 +99,8 @@ impl<'a> HistoryRows<'a> {
     /// Reads row number `at`. A history that cannot be read is handed on as that.
     ///
     /// # Errors
-    /// When one thing a user did cannot be read, or rows of both kinds are mixed: no history can then be made.
+    /// When one thing a user did cannot be read, or rows of both kinds are mixed: no history can
+    /// then be made.
     pub fn push(
         &mut self,
         at: u64,

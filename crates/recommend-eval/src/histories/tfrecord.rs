@@ -1,8 +1,9 @@
 //! TensorFlow's files of records, of which each is a `tf.train.Example`.
 //!
-//! A record is its length (u64), a masked CRC-32C of the length (u32), its bytes and a masked CRC-32C of these, little-endian.
-//! The checksums are not verified: a damaged length or message is an error all the same. An example is a protobuf: a map from
-//! names to lists of bytes, floats or whole numbers.
+//! A record is its length (u64), a masked CRC-32C of the length (u32), its bytes and a masked
+//! CRC-32C of these, little-endian. The checksums are not verified: a damaged length or message is
+//! an error all the same. An example is a protobuf: a map from names to lists of bytes, floats or
+//! whole numbers.
 
 use std::io::{self, BufRead, Read};
 

@@ -67,7 +67,8 @@ impl Time {
     }
 }
 
-/// A decimal number times [`SCALE`], digits beyond that cut off; `None` for what is no number or too large.
+/// A decimal number times [`SCALE`], digits beyond that cut off; `None` for what is no number or
+/// too large.
 fn decimal(text: &str) -> Option<i128> {
     let (text, exponent) = match text.split_once(['e', 'E']) {
         Some((text, exponent)) => (text, exponent.parse::<i32>().ok()?),

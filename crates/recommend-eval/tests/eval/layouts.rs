@@ -1,4 +1,5 @@
-//! Files as data sets and tools publish them, made by hand: read by the name of their layout, and by naming columns.
+//! Files as data sets and tools publish them, made by hand: read by the name of their layout, and
+//! by naming columns.
 
 use std::io::Write;
 use std::ops::ControlFlow;

@@ -1,4 +1,5 @@
-//! Evaluation over a live catalog of several segments against the same over a catalog built of its items.
+//! Evaluation over a live catalog of several segments against the same over a catalog built of its
+//! items.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Histories as published, where they are present: `PALMETTE_DATA` or `shared/data` beside the repository.
+//! Histories as published, where they are present: `PALMETTE_DATA` or `shared/data` beside the
+//! repository.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -8,7 +8,8 @@ use crate::question::CheckedQuestion;
 /// Members that decide a run's answers; equal descriptions have equal answers.
 ///
 /// A resumed run must have the same, and one that is done need not be done again while its
-/// description stays. Beside the question stand facts of the caller's, most of them [fingerprints](super::fingerprint).
+/// description stays. Beside the question stand facts of the caller's, most of them
+/// [fingerprints](super::fingerprint).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunDescription(Map<String, Value>);
@@ -16,7 +17,8 @@ pub struct RunDescription(Map<String, Value>);
 impl RunDescription {
     /// The description of a question about histories of which the `facts` are told.
     ///
-    /// Two names of facts are known here: `now`, a moment in seconds since 1970, and the member `generation` of `catalog`.
+    /// Two names of facts are known here: `now`, a moment in seconds since 1970, and the member
+    /// `generation` of `catalog`.
     pub fn new(facts: Map<String, Value>, question: &CheckedQuestion) -> Self {
         let members = serde_json::to_value(question.question());
         let Ok(Value::Object(members)) = members else {
@@ -27,7 +29,8 @@ impl RunDescription {
         Self(all)
     }
 
-    /// The moment of rules that name none, in seconds since 1970; `None` where no answer depends on it.
+    /// The moment of rules that name none, in seconds since 1970; `None` where no answer depends on
+    /// it.
     pub fn moment(&self) -> Option<f64> {
         self.0.get("now")?.as_f64()
     }

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Failure of a run as a whole. A history that cannot be answered is none: its record has the reason.
+/// Failure of a run as a whole. A history that cannot be answered is none: its record has the
+/// reason.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OfflineError {

@@ -1,7 +1,7 @@
 //! Fingerprints of files and catalogs, by which a resumed run knows its inputs.
 //!
-//! XXH3 of 128 bits, which `xxh128sum` prints too. It tells files apart that differ by accident; whoever wants to can make two of one
-//! fingerprint.
+//! XXH3 of 128 bits, which `xxh128sum` prints too. It tells files apart that differ by accident;
+//! whoever wants to can make two of one fingerprint.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -77,8 +77,9 @@ const LOOKED_AT: u64 = 1 << 16;
 
 /// A live catalog's items at one moment: ids, semantic IDs and attributes.
 ///
-/// Of more items than are looked at, some of the older ones, evenly spread, and all of the newest, which is where two directories of one
-/// origin differ first: a generation's number is not its contents.
+/// Of more items than are looked at, some of the older ones, evenly spread, and all of the newest,
+/// which is where two directories of one origin differ first: a generation's number is not its
+/// contents.
 pub fn view(view: &CatalogView) -> Value {
     let old = view.num_items().saturating_sub(LOOKED_AT);
     let step = (old / LOOKED_AT).max(1);

@@ -19,12 +19,15 @@ use super::sink::AnswerSink;
 /// Rows that a writer of tables is handed at a time.
 const BATCH_ROWS: usize = 4096;
 
-/// Answers so far: a JSON line each in `OUT.partial`, and the description of their run in `OUT.partial.json`.
+/// Answers so far: a JSON line each in `OUT.partial`, and the description of their run in
+/// `OUT.partial.json`.
 ///
-/// Lines are only ever added, so whatever ended a run, a whole prefix of them is there. A resumed run walks the histories
-/// again, keeps a line for each as long as lines are whole and of the same users, and cuts off the rest.
+/// Lines are only ever added, so whatever ended a run, a whole prefix of them is there. A resumed
+/// run walks the histories again, keeps a line for each as long as lines are whole and of the same
+/// users, and cuts off the rest.
 ///
-/// When all are there they become the file `OUT`, at once, and a record of the run stays beside it, in `_OUT.run.json`.
+/// When all are there they become the file `OUT`, at once, and a record of the run stays beside it,
+/// in `_OUT.run.json`.
 #[derive(Debug)]
 pub struct PartialFile {
     out: PathBuf,
@@ -37,7 +40,8 @@ pub struct PartialFile {
     kept_bytes: u64,
 }
 
-/// Record of a run that is done. Engines that read a folder pass over names that begin as its file's does.
+/// Record of a run that is done. Engines that read a folder pass over names that begin as its
+/// file's does.
 #[derive(Debug, Serialize, Deserialize)]
 struct RunRecord {
     run: RunDescription,
@@ -47,7 +51,8 @@ struct RunRecord {
 }
 
 impl PartialFile {
-    /// The description of the interrupted run whose answers were to be in `out`; `None` where there is none to resume.
+    /// The description of the interrupted run whose answers were to be in `out`; `None` where there
+    /// is none to resume.
     ///
     /// # Errors
     /// When there are answers, and what run they are of cannot be read.
@@ -66,7 +71,8 @@ impl PartialFile {
         }
     }
 
-    /// The counts of a run of this description that is done, and whose answers are in `out` as it wrote them: all are kept.
+    /// The counts of a run of this description that is done, and whose answers are in `out` as it
+    /// wrote them: all are kept.
     pub fn finished_run(out: &Path, description: &RunDescription) -> Option<AnswerCounts> {
         let text = std::fs::read(record_path(out)).ok()?;
         let RunRecord { run, answers, counts } = serde_json::from_slice(&text).ok()?;
@@ -74,10 +80,12 @@ impl PartialFile {
         is_same.then_some(AnswerCounts { kept: counts.histories, ..counts })
     }
 
-    /// Begins the answers for `out`, or continues those of the `earlier` run, which was interrupted.
+    /// Begins the answers for `out`, or continues those of the `earlier` run, which was
+    /// interrupted.
     ///
     /// # Errors
-    /// When the file cannot be written, another process is writing it, or the earlier run has another description.
+    /// When the file cannot be written, another process is writing it, or the earlier run has
+    /// another description.
     pub fn begin(
         out: &Path,
         description: &RunDescription,
@@ -109,7 +117,8 @@ impl PartialFile {
 
     /// Puts all answers in place, at once, as JSON lines.
     ///
-    /// The record of the run comes before: one that ends in between resumes from the lines, or finds that all is done.
+    /// The record of the run comes before: one that ends in between resumes from the lines, or
+    /// finds that all is done.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -126,7 +135,8 @@ impl PartialFile {
 
     /// Puts all answers in place, at once, as a table that `write` makes of them in an empty file.
     ///
-    /// The lines stay until the record of the run is there: one that ends in between resumes from them, or finds that all is done.
+    /// The lines stay until the record of the run is there: one that ends in between resumes from
+    /// them, or finds that all is done.
     ///
     /// # Errors
     /// When a file cannot be written, or `write` fails.
@@ -224,7 +234,8 @@ impl AnswerSink for PartialFile {
     }
 }
 
-/// Batches of a file of answers, in order, for a writer of tables; the last is shorter than the others, and may be empty.
+/// Batches of a file of answers, in order, for a writer of tables; the last is shorter than the
+/// others, and may be empty.
 #[derive(Debug)]
 pub struct AnswerBatches {
     lines: Option<io::Lines<BufReader<File>>>,

@@ -7,7 +7,8 @@ use crate::request::Recommendations;
 
 /// Recommendations for one user, or the reason why there are none.
 ///
-/// A line of a file of answers is its JSON, and a row of a table has its members as columns, so that an answer is the same in both.
+/// A line of a file of answers is its JSON, and a row of a table has its members as columns, so
+/// that an answer is the same in both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AnswerRecord {
     /// The user's id, where the history has one.

@@ -15,7 +15,8 @@ use crate::recommender::Recommender;
 use crate::request::Recommendations;
 use crate::worker::Worker;
 
-/// Histories that are answered side by side, for each worker: enough that workers seldom wait for the last one.
+/// Histories that are answered side by side, for each worker: enough that workers seldom wait for
+/// the last one.
 const ASKED_AT_ONCE: usize = 64;
 
 /// Items of such histories, at most about.
@@ -26,7 +27,8 @@ const ITEMS_AT_ONCE: usize = 1 << 20;
 pub struct NamedHistory {
     /// The user's id, where the source has one.
     pub user: Option<String>,
-    /// The items, oldest first; or the reason why the record cannot be read, which becomes its answer's error.
+    /// The items, oldest first; or the reason why the record cannot be read, which becomes its
+    /// answer's error.
     pub items: Result<Vec<NamedItem>, String>,
 }
 
@@ -41,10 +43,12 @@ pub enum RunStep {
     Answered,
 }
 
-/// One question asked about each of many histories, whose answers are equal however many workers there are.
+/// One question asked about each of many histories, whose answers are equal however many workers
+/// there are.
 ///
-/// Rows of different histories share no products: each worker answers one history after another, on one thread. Histories wait until
-/// there are some for each worker; [`finish`](Self::finish) answers the last of them.
+/// Rows of different histories share no products: each worker answers one history after another, on
+/// one thread. Histories wait until there are some for each worker; [`finish`](Self::finish)
+/// answers the last of them.
 pub struct OfflineRun<'a> {
     question: CheckedQuestion,
     workers: Vec<Worker>,
@@ -70,11 +74,12 @@ impl std::fmt::Debug for OfflineRun<'_> {
 }
 
 impl<'a> OfflineRun<'a> {
-    /// A run of this question, whose own history is not asked about, on so many workers of one thread each, at most one
-    /// for each of rayon's.
+    /// A run of this question, whose own history is not asked about, on so many workers of one
+    /// thread each, at most one for each of rayon's.
     ///
     /// # Errors
-    /// When a worker cannot be [prepared](Worker::prepare): what is wrong with all answers is told once.
+    /// When a worker cannot be [prepared](Worker::prepare): what is wrong with all answers is told
+    /// once.
     pub fn new(
         recommender: &Arc<Recommender>,
         question: CheckedQuestion,
@@ -97,7 +102,8 @@ impl<'a> OfflineRun<'a> {
         })
     }
 
-    /// Ends the run where the condition holds; it is looked at in each stage of each search, on every worker.
+    /// Ends the run where the condition holds; it is looked at in each stage of each search, on
+    /// every worker.
     #[must_use]
     pub fn cancel_when(self, is_cancelled: &'a (dyn Fn() -> bool + Sync)) -> Self {
         Self { is_cancelled, ..self }

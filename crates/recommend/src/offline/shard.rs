@@ -6,8 +6,9 @@ use std::str::FromStr;
 
 /// One of `of` parts of a file, numbered from 0. Each history is in one of them.
 ///
-/// Rows of a table are cut into [runs](Self::rows) that differ by one row at most. What is only known once it has been read, lines and
-/// users whose events are gathered, is [dealt out](Self::has).
+/// Rows of a table are cut into [runs](Self::rows) that differ by one row at most. What is only
+/// known once it has been read, lines and users whose events are gathered, is [dealt
+/// out](Self::has).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     index: u64,
@@ -75,7 +76,8 @@ impl Shard {
         place(self.index)..place(self.index + 1)
     }
 
-    /// True where the history of this number, from 0, is in this part: history `j` is in part `j mod of`.
+    /// True where the history of this number, from 0, is in this part: history `j` is in part `j
+    /// mod of`.
     pub fn has(self, number: u64) -> bool {
         number % self.of == self.index
     }

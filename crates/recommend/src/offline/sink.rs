@@ -5,9 +5,11 @@ use super::record::AnswerRecord;
 
 /// Receiver of a run's records, in the order of the histories.
 ///
-/// One that has records of an earlier run gives them back first, and the run makes no others in their place.
+/// One that has records of an earlier run gives them back first, and the run makes no others in
+/// their place.
 pub trait AnswerSink {
-    /// The record that an earlier run made for the next history, which is of this user; `None` from where there are no more.
+    /// The record that an earlier run made for the next history, which is of this user; `None` from
+    /// where there are no more.
     ///
     /// # Errors
     /// When the earlier run answered another user there, or its records cannot be read.

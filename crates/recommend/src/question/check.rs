@@ -1,4 +1,5 @@
-//! Check of a question against a view of the catalog: defaults filled in and names found, or all faults at once.
+//! Check of a question against a view of the catalog: defaults filled in and names found, or all
+//! faults at once.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -20,13 +21,16 @@ use crate::rules::{Caps, ItemOrder, Plan, Rules, RulesError};
 use crate::view::SpelledView;
 
 impl RecommendQuestion {
-    /// Checks the question against a view of the recommender's catalog. `now` is the moment of rules of validity that name none.
+    /// Checks the question against a view of the recommender's catalog. `now` is the moment of
+    /// rules of validity that name none.
     ///
-    /// Cost: look-ups of the history; a filter or boost that is not in the view's cache is compiled.
+    /// Cost: look-ups of the history; a filter or boost that is not in the view's cache is
+    /// compiled.
     ///
     /// # Errors
-    /// With every fault that shows without a search. What only the items that are left can tell, such as a pinned item that the
-    /// filter refuses, is an error of the [answer](crate::Worker::answer).
+    /// With every fault that shows without a search. What only the items that are left can tell,
+    /// such as a pinned item that the filter refuses, is an error of the
+    /// [answer](crate::Worker::answer).
     pub fn check(
         mut self,
         recommender: &Recommender,
@@ -146,7 +150,8 @@ impl RecommendQuestion {
         }
     }
 
-    /// The items that match the filter; `None` for all. The filter is spelled anew, so that equal ones have equal keys.
+    /// The items that match the filter; `None` for all. The filter is spelled anew, so that equal
+    /// ones have equal keys.
     fn items(
         &mut self,
         view: &SpelledView,

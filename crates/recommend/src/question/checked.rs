@@ -16,8 +16,8 @@ use crate::request::{Candidates, History, HistoryItem, Request};
 use crate::rules::Rules;
 use crate::view::SpelledView;
 
-/// A question without a fault, about one moment. [`RecommendQuestion::check`] makes it, [`Worker::answer`](crate::Worker::answer)
-/// takes it.
+/// A question without a fault, about one moment. [`RecommendQuestion::check`] makes it,
+/// [`Worker::answer`](crate::Worker::answer) takes it.
 #[derive(Clone, Debug)]
 pub struct CheckedQuestion {
     /// Question whose history is in `named`, with its open members filled in.
@@ -41,7 +41,8 @@ pub struct CheckedQuestion {
     pub(super) explain: Option<Explain>,
 }
 
-/// Key of a question's answer: equal keys have equal answers over one generation of one catalog and one model.
+/// Key of a question's answer: equal keys have equal answers over one generation of one catalog and
+/// one model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AnswerKey(Arc<[u8]>);
 
@@ -112,7 +113,8 @@ impl CheckedQuestion {
         self.look_ups
     }
 
-    /// True where its rules were told the moment of the question, since they ask for one and name none.
+    /// True where its rules were told the moment of the question, since they ask for one and name
+    /// none.
     pub fn asks_now(&self) -> bool {
         self.asks_now
     }
@@ -122,7 +124,8 @@ impl CheckedQuestion {
         self.narrower.is_some()
     }
 
-    /// The key of its answer; `None` where the answer depends on the moment it was asked at, or has the beams of all levels.
+    /// The key of its answer; `None` where the answer depends on the moment it was asked at, or has
+    /// the beams of all levels.
     pub fn key(&self) -> Option<AnswerKey> {
         if self.asks_now || self.question.trace {
             return None;

@@ -1,4 +1,5 @@
-//! Envelope of a question: which catalog and moment are asked, by when and how urgently. A server reads it.
+//! Envelope of a question: which catalog and moment are asked, by when and how urgently. A server
+//! reads it.
 
 use std::fmt;
 
@@ -10,7 +11,8 @@ use serde_json::Value;
 
 use super::{RecommendQuestion, shown};
 
-/// Members of a body that are no part of the question: they change who answers and when, not the answer to a question about a moment.
+/// Members of a body that are no part of the question: they change who answers and when, not the
+/// answer to a question about a moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

@@ -1,10 +1,11 @@
 //! Question document: all that a recommendation may be asked, on every surface.
 //!
-//! A [`RecommendQuestion`] is what a client, a user of the command or a program writes down; this is the only list of its members.
-//! [Checked](RecommendQuestion::check) against a view of the catalog it becomes a [`CheckedQuestion`], in which defaults are filled in,
-//! names are found and policies decided, or it gives [all its faults](palmette_document::Faults), each with its place. Workers answer
-//! checked questions, and the [`AnswerKey`] of a cache is the checked question, serialised: nothing that an answer depends on can be
-//! left out of it.
+//! A [`RecommendQuestion`] is what a client, a user of the command or a program writes down; this
+//! is the only list of its members. [Checked](RecommendQuestion::check) against a view of the
+//! catalog it becomes a [`CheckedQuestion`], in which defaults are filled in, names are found and
+//! policies decided, or it gives [all its faults](palmette_document::Faults), each with its place.
+//! Workers answer checked questions, and the [`AnswerKey`] of a cache is the checked question,
+//! serialised: nothing that an answer depends on can be left out of it.
 
 mod check;
 mod checked;
@@ -87,10 +88,12 @@ pub struct RecommendQuestion {
     /// Tokens that the model may write before the item: its reasoning.
     #[cfg_attr(feature = "schema", schema(minimum = 1))]
     pub think_tokens: Option<usize>,
-    /// Temperature at which the reasoning is drawn; 0, the default, takes the most likely token at each place.
+    /// Temperature at which the reasoning is drawn; 0, the default, takes the most likely token at
+    /// each place.
     #[cfg_attr(feature = "schema", schema(minimum = 0))]
     pub think_temperature: Option<f32>,
-    /// Share of the probability that the reasoning is drawn from, the most likely tokens first; 1, the default, for all.
+    /// Share of the probability that the reasoning is drawn from, the most likely tokens first; 1,
+    /// the default, for all.
     #[cfg_attr(feature = "schema", schema(minimum = 0, maximum = 1))]
     pub think_top_p: Option<f32>,
     /// Seed of what is drawn.
@@ -130,7 +133,8 @@ fn yes() -> bool {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ModeName {
-    /// `probed` where the narrow search is a small part of the work, else `beam`: the same items and scores.
+    /// `probed` where the narrow search is a small part of the work, else `beam`: the same items
+    /// and scores.
     #[default]
     Auto,
     /// Exact beam search by the model.

@@ -11,7 +11,8 @@ use utoipa::ToSchema;
 use super::ItemId;
 use crate::named_item::NamedItem;
 
-/// Conditions on items. An item matches where all of its members hold; the empty filter matches all.
+/// Conditions on items. An item matches where all of its members hold; the empty filter matches
+/// all.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Filter {
@@ -55,8 +56,8 @@ pub enum Conditions {
 
 /// Condition on an item, or a filter within the filter.
 ///
-/// Attributes are named by their names, and fields within them with points, as `variants.color`. A condition on a list holds where it
-/// does for one of its elements.
+/// Attributes are named by their names, and fields within them with points, as `variants.color`. A
+/// condition on a list holds where it does for one of its elements.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Condition {
@@ -94,7 +95,8 @@ pub enum Scalar {
     Boolean(bool),
 }
 
-/// An attribute is a value: `{"match": {"brand": "Acme"}}`, one of several: `{"match": {"brand": ["Acme", "Zeta"]}}`.
+/// An attribute is a value: `{"match": {"brand": "Acme"}}`, one of several: `{"match": {"brand":
+/// ["Acme", "Zeta"]}}`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"match": {"brand": "Acme"}}))]
@@ -202,7 +204,8 @@ pub struct EmptyCondition {
     pub is_empty: String,
 }
 
-/// An object within an attribute matches a filter: `{"nested": {"key": "variants", "filter": {…}}}`.
+/// An object within an attribute matches a filter: `{"nested": {"key": "variants", "filter":
+/// {…}}}`.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"nested": {"key": "variants", "filter": {"match": {"color": "red"}}}}))]
@@ -281,7 +284,8 @@ pub struct MinShould {
     pub min_count: u64,
 }
 
-/// One of these members: a condition as Elasticsearch or Qdrant spell it, with the meaning that it has there.
+/// One of these members: a condition as Elasticsearch or Qdrant spell it, with the meaning that it
+/// has there.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(min_properties = 1, max_properties = 1)]

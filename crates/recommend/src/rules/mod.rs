@@ -1,8 +1,9 @@
-//! Business rules of a request: caps, boosts, tie-breaks, pinned and excluded items, validity, diversity.
+//! Business rules of a request: caps, boosts, tie-breaks, pinned and excluded items, validity,
+//! diversity.
 //!
-//! Rules hold inside the search as filters do: the answer is that of scoring every item that may be recommended, applying
-//! the rules and sorting, over all that the beam's width finds. Only [`Diversity`] comes after the search, and the answer
-//! says so.
+//! Rules hold inside the search as filters do: the answer is that of scoring every item that may be
+//! recommended, applying the rules and sorting, over all that the beam's width finds. Only
+//! [`Diversity`] comes after the search, and the answer says so.
 
 mod boosts;
 mod caps;
@@ -56,8 +57,9 @@ pub struct Rules {
     pub boosts: Vec<Boost>,
     /// Order of items of one semantic ID and equal scores; without it, the catalog's.
     pub tie_break: Option<TieBreak>,
-    /// Ids of items that are in the answer, at the places that their scores give them. They take places of the `k`, count
-    /// for caps before all others, and may be of the history; a filter, validity or exclusion that refuses one is an error.
+    /// Ids of items that are in the answer, at the places that their scores give them. They take
+    /// places of the `k`, count for caps before all others, and may be of the history; a filter,
+    /// validity or exclusion that refuses one is an error.
     pub must_include: Vec<String>,
     /// Ids of items that are not in the answer; unknown ids exclude nothing.
     pub must_exclude: Vec<String>,
@@ -69,12 +71,13 @@ pub struct Rules {
 
 /// Limit on the items of one value of an attribute.
 ///
-/// The answer is what a greedy walk takes: over all items that may be recommended, by score and tie order, each is taken
-/// unless a cap is reached, until there are `k`. An item without the attribute is never held back; one with a list counts
-/// for each of its values, and is held back by any.
+/// The answer is what a greedy walk takes: over all items that may be recommended, by score and tie
+/// order, each is taken unless a cap is reached, until there are `k`. An item without the attribute
+/// is never held back; one with a list counts for each of its values, and is held back by any.
 ///
-/// Once the walk comes to the end of the results that the beam's width has found, it goes on over a new search of the
-/// items that are left: those neither taken nor of a value that has all its items.
+/// Once the walk comes to the end of the results that the beam's width has found, it goes on over a
+/// new search of the items that are left: those neither taken nor of a value that has all its
+/// items.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtMost {
     /// The attribute, of any kind but JSON.
@@ -83,11 +86,11 @@ pub struct AtMost {
     pub items: usize,
 }
 
-/// An amount that is added to the scores of some items. Scores are log-probabilities: adding 0.69 doubles an item's
-/// probability, a negative amount buries it.
+/// An amount that is added to the scores of some items. Scores are log-probabilities: adding 0.69
+/// doubles an item's probability, a negative amount buries it.
 ///
-/// The search keeps prefixes by score plus the largest boost of an item below, so that a boosted item is found wherever the
-/// beam is wide enough for its boosted score.
+/// The search keeps prefixes by score plus the largest boost of an item below, so that a boosted
+/// item is found wherever the beam is wide enough for its boosted score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Boost {
     /// Items that get it; `None` for all.
@@ -112,8 +115,8 @@ pub enum Amount {
     },
 }
 
-/// Order of items of one semantic ID where their scores are equal. Items without the attribute come last, equal ones in
-/// catalog order.
+/// Order of items of one semantic ID where their scores are equal. Items without the attribute come
+/// last, equal ones in catalog order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TieBreak {
     /// A keyword, number, timestamp or boolean attribute.
@@ -122,8 +125,8 @@ pub struct TieBreak {
     pub descending: bool,
 }
 
-/// Items that may be recommended from one moment to another: those with `from` ≤ `now` < `to`. A missing attribute limits
-/// nothing.
+/// Items that may be recommended from one moment to another: those with `from` ≤ `now` < `to`. A
+/// missing attribute limits nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Valid {
     /// A timestamp attribute.
@@ -134,9 +137,10 @@ pub struct Valid {
     pub now: Option<Moment>,
 }
 
-/// Maximal marginal relevance (Carbonell, Goldstein, SIGIR 1998) over the best results: the next item is the one of the
-/// largest `lambda · score − (1 − lambda) · similarity`, where similarity is that to the most similar item before it, the
-/// shared prefix of both semantic IDs as a share of the longer.
+/// Maximal marginal relevance (Carbonell, Goldstein, SIGIR 1998) over the best results: the next
+/// item is the one of the largest `lambda · score − (1 − lambda) · similarity`, where similarity is
+/// that to the most similar item before it, the shared prefix of both semantic IDs as a share of
+/// the longer.
 ///
 /// A re-ranking of the first `pool` results that all other rules leave, never of more.
 #[derive(Clone, Copy, Debug, PartialEq)]

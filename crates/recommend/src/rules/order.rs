@@ -13,7 +13,8 @@ use super::error::RulesError;
 use super::{Rules, TieBreak};
 use crate::request::Recommended;
 
-/// The order of items: score, then semantic IDs as the search found them, then the tie-break, then the catalog.
+/// The order of items: score, then semantic IDs as the search found them, then the tie-break, then
+/// the catalog.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ItemOrder<'a> {
     pub(crate) boosts: Option<(&'a CatalogView, &'a ItemBoosts)>,
@@ -47,7 +48,8 @@ impl<'a> ItemOrder<'a> {
         Ok(Self { boosts: boosts.map(|boosts| (view, boosts)), ties: ties.transpose()? })
     }
 
-    /// The items of semantic IDs that come best first, best first. Items are looked at as they are asked for.
+    /// The items of semantic IDs that come best first, best first. Items are looked at as they are
+    /// asked for.
     pub(crate) fn ranked<'s, I: Iterator<Item = u64> + 's>(
         &'s self,
         found: impl Iterator<Item = IdMatch<I>> + 's,
@@ -142,7 +144,8 @@ where
     type Item = Recommended;
 
     fn next(&mut self) -> Option<Recommended> {
-        // Of equal scores the semantic ID that was found first comes first, and all that are open were.
+        // Of equal scores the semantic ID that was found first comes first, and all that are open
+        // were.
         let is_next = |open: &BinaryHeap<PendingId<'s>>, found: &IdMatch<I>| {
             open.peek().is_none_or(|best| found.score + found.gain > best.next.score)
         };

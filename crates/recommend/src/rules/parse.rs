@@ -16,8 +16,8 @@ impl Rules {
     /// Reads rules from JSON text.
     ///
     /// # Errors
-    /// When it is no JSON, a key appears twice or is none of a rule's, or a value is not one that the rule takes; the
-    /// message names the place.
+    /// When it is no JSON, a key appears twice or is none of a rule's, or a value is not one that
+    /// the rule takes; the message names the place.
     pub fn parse(text: &str) -> Result<Self, RulesError> {
         let value = parse_unique(text).map_err(|error| RulesError::NoJson(error.to_string()))?;
         Self::from_value(&value)

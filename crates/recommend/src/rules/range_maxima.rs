@@ -35,8 +35,9 @@ impl RangeMaxima {
         self.levels.iter().map(|level| size_of_val(&**level)).sum()
     }
 
-    /// The largest number of a range, or of those in it that are allowed: branch and bound, the largest block first. Cost: a
-    /// few blocks where the best are allowed; at most a look at each number that is larger than the answer.
+    /// The largest number of a range, or of those in it that are allowed: branch and bound, the
+    /// largest block first. Cost: a few blocks where the best are allowed; at most a look at each
+    /// number that is larger than the answer.
     pub(super) fn max_in(&self, range: Range<u64>, allowed: Option<&RankSet>) -> f32 {
         if range.is_empty() {
             return f32::NEG_INFINITY;
@@ -55,8 +56,9 @@ impl RangeMaxima {
         best
     }
 
-    /// PERF: deep prefixes have few items; reading each in place of blocks took the steps of a request with two boosts from 1.36
-    /// to 1.24 ms (`bench/examples/rules.rs`, a million items, on an AMD EPYC with other work beside it).
+    /// PERF: deep prefixes have few items; reading each in place of blocks took the steps of a
+    /// request with two boosts from 1.36 to 1.24 ms (`bench/examples/rules.rs`, a million items, on
+    /// an AMD EPYC with other work beside it).
     fn max_in_short(&self, range: Range<u64>, allowed: Option<&RankSet>) -> f32 {
         let values = &self.levels[0][range.start as usize..range.end as usize];
         let Some(allowed) = allowed else {
@@ -78,7 +80,8 @@ struct Query<'a> {
 }
 
 impl Query<'_> {
-    /// Raises `best` to the largest number of some blocks, each of `span` numbers. All overlap the range.
+    /// Raises `best` to the largest number of some blocks, each of `span` numbers. All overlap the
+    /// range.
     fn raise(
         &self,
         maxima: &RangeMaxima,

@@ -153,7 +153,8 @@ fn the_beams_of_each_level_are_shown_where_asked_for() {
     }
 }
 
-/// Widths of a request, of a recommender, and as one number are the same search; a plan says them before.
+/// Widths of a request, of a recommender, and as one number are the same search; a plan says them
+/// before.
 #[test]
 fn a_request_may_have_widths_of_its_own() {
     let recommender = recommender();
@@ -367,8 +368,8 @@ fn scores_may_be_shares_of_a_level() {
     assert_ne!(got.items, whole.items);
 }
 
-/// What a schedule means: all prefixes of items one code longer, scored by prompts and sorted, and as many kept as the
-/// level's width.
+/// What a schedule means: all prefixes of items one code longer, scored by prompts and sorted, and
+/// as many kept as the level's width.
 fn search_by_sorting(recommender: &Recommender, history: &[u64], widths: &[usize]) -> Vec<u64> {
     let (view, format) = (recommender.view().unwrap(), recommender.format());
     let catalog = view.view();

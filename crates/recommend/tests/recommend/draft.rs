@@ -1,4 +1,5 @@
-//! Drafting against the plain algorithm: every code of every beam scored alone, all sorted, the best kept.
+//! Drafting against the plain algorithm: every code of every beam scored alone, all sorted, the
+//! best kept.
 
 use std::sync::Arc;
 

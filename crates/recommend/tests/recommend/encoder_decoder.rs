@@ -1,4 +1,5 @@
-//! The whole path with a model whose encoder reads the history, against scoring every item one token at a time.
+//! The whole path with a model whose encoder reads the history, against scoring every item one
+//! token at a time.
 
 use std::sync::Arc;
 

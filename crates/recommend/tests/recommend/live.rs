@@ -1,4 +1,5 @@
-//! Recommendations over live catalogs, against frozen catalogs rebuilt from the generation that answered.
+//! Recommendations over live catalogs, against frozen catalogs rebuilt from the generation that
+//! answered.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -139,7 +140,8 @@ fn snapshot(answer: &Recommendations) -> &Arc<Snapshot> {
     }
 }
 
-/// An answer is what a frozen catalog of its generation's items gives: ids, order, scores to the bit.
+/// An answer is what a frozen catalog of its generation's items gives: ids, order, scores to the
+/// bit.
 #[track_caller]
 fn check_against_rebuild(answer: &Recommendations, asked: &Asked) {
     let of = snapshot(answer);
@@ -195,7 +197,8 @@ struct Server {
 }
 
 impl Server {
-    /// Answers until the writer is done, and checks each answer; returns how many were of several segments.
+    /// Answers until the writer is done, and checks each answer; returns how many were of several
+    /// segments.
     fn answer_until_done(&self, seed: u64) -> u64 {
         let (mut random, mut of_several) = (Random(seed), 0);
         let mut last = 0;

@@ -1,5 +1,6 @@
-//! Searches against a second implementation of everything between a history and its items: the Transformer's forward pass in
-//! f64, one token after another over all that came before, and a beam that is a sorted list.
+//! Searches against a second implementation of everything between a history and its items: the
+//! Transformer's forward pass in f64, one token after another over all that came before, and a beam
+//! that is a sorted list.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -170,8 +171,8 @@ fn token(level: usize, code: u32) -> usize {
     2 + level * NUM_CODES as usize + code as usize
 }
 
-/// What a beam search finds over items that are given by their codes: codes and scores, best first. `None` where a choice was
-/// so close that rounding may decide it.
+/// What a beam search finds over items that are given by their codes: codes and scores, best first.
+/// `None` where a choice was so close that rounding may decide it.
 fn beam_search(
     config: &ModelConfig,
     tensors: &Tensors,

@@ -1,4 +1,5 @@
-//! Prompts from templates, token by token as transformers makes them, and items spelled by any tokens, with what ends them.
+//! Prompts from templates, token by token as transformers makes them, and items spelled by any
+//! tokens, with what ends them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -263,7 +264,8 @@ fn session() -> Session {
     Session::new(&model(), options).unwrap()
 }
 
-/// Levels in mixed order, and IDs of one to three codes of which some are prefixes of others, ended by tokens.
+/// Levels in mixed order, and IDs of one to three codes of which some are prefixes of others, ended
+/// by tokens.
 fn ended(end_tokens: Vec<u32>) -> (Arc<Recommender>, Arc<Catalog>) {
     let items = (0..60).map(|n: u32| Item {
         id: format!("i{n}"),
@@ -429,7 +431,8 @@ fn text_that_a_template_does_not_know_is_refused() {
     assert!(error.to_string().contains("they take no fields"), "{error}");
 }
 
-/// The fixture's tokenizer with the codes of a published index, added as the index's own program adds them: `sorted(set(tokens))`.
+/// The fixture's tokenizer with the codes of a published index, added as the index's own program
+/// adds them: `sorted(set(tokens))`.
 #[test]
 fn codes_of_a_published_index_have_their_tokens() {
     let test = "codes_of_a_published_index_have_their_tokens";
@@ -472,7 +475,8 @@ fn codes_of_a_published_index_have_their_tokens() {
         // As a run from each level's first code they would nearly all be other tokens.
         let moved: u32 = prompts.understanding().levels.iter().map(|level| level.moved).sum();
         assert!(moved as usize > found * 9 / 10, "{moved} of {found}");
-        // All items are in the answer's reach, and the text around them is as in the small fixtures.
+        // All items are in the answer's reach, and the text around them is as in the small
+        // fixtures.
         let numbers: Vec<HistoryItem> = catalog_numbers(&catalog, 3);
         let written =
             prompts.prompt(&numbers, &view(&catalog), &PromptFields::default(), 1000).unwrap();

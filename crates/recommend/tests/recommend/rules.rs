@@ -188,7 +188,8 @@ impl Shop {
         }
     }
 
-    /// The answer by definition, over some items in order of the search; `None` where the rules contradict.
+    /// The answer by definition, over some items in order of the search; `None` where the rules
+    /// contradict.
     fn expected(&self, asked: &Asked, found: &[Recommended]) -> Option<Vec<Recommended>> {
         let Asked { rules, k, .. } = asked;
         let view = self.view();
@@ -314,7 +315,8 @@ impl Shop {
         })
     }
 
-    /// The items of the semantic IDs that a search of this width finds over some items, with their scores.
+    /// The items of the semantic IDs that a search of this width finds over some items, with their
+    /// scores.
     fn found_over(&mut self, asked: &Asked, numbers: &[u64], k: usize) -> Vec<Recommended> {
         let set = self.view().choose(numbers.iter().copied());
         let (history, view) = (self.history.clone(), Arc::clone(&self.view));
@@ -497,7 +499,8 @@ fn any_rules_equal_scoring_every_item_and_sorting() {
     );
 }
 
-/// At any width each round of the walk is over what the plain search of the items that are left finds.
+/// At any width each round of the walk is over what the plain search of the items that are left
+/// finds.
 #[test]
 fn caps_in_a_narrow_beam_equal_rounds_of_plain_searches() {
     let mut random = Random(11);

@@ -1,4 +1,5 @@
-//! Load: open loop, counts, bounds. No absolute time is asserted but that a run ends long before it would if it hung.
+//! Load: open loop, counts, bounds. No absolute time is asserted but that a run ends long before it
+//! would if it hung.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +9,8 @@ use palmette_serve_loadtest::{Arrivals, Load, RateReport, Settings};
 
 use crate::server::{Reply, Server, load, settings};
 
-/// Longer than any run here takes on the slowest machine, and shorter than the timeouts that a hanging one would wait for.
+/// Longer than any run here takes on the slowest machine, and shorter than the timeouts that a
+/// hanging one would wait for.
 const SOON: Duration = Duration::from_secs(15);
 
 #[track_caller]
@@ -26,7 +28,8 @@ fn arrivals(rate: f64, ms: std::ops::Range<u64>) -> u64 {
     times.take_while(|time| *time < ms.end).filter(|time| *time >= ms.start).count() as u64
 }
 
-/// A server of about 100 requests a second is offered three times as many. What waits for answers sees nothing of that.
+/// A server of about 100 requests a second is offered three times as many. What waits for answers
+/// sees nothing of that.
 #[test]
 fn overload_is_seen_in_latency_from_the_intended_time() {
     let server = Server::one_at_a_time(Duration::from_millis(10));
@@ -155,7 +158,8 @@ fn a_warm_up_is_sent_and_not_counted() {
     assert!((report.seconds - 0.2).abs() < 1e-6);
     let seen = server.seen.lock().unwrap();
     assert_eq!(seen.len() as u64, arrivals(200.0, 0..500));
-    // In whatever order the server's threads saw them: of three histories those of the warm-up from the last one on.
+    // In whatever order the server's threads saw them: of three histories those of the warm-up from
+    // the last one on.
     let mut bodies: Vec<&str> = seen.iter().map(|(_, body)| body.as_str()).collect();
     bodies.sort_unstable();
     let warm_ups = (0..arrivals(200.0, 0..300)).map(|place| 2 - place % 3);

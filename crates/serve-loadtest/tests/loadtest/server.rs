@@ -1,4 +1,5 @@
-//! Server of the tests: HTTP/1.1 by hand, a thread a connection, each request answered as a closure says.
+//! Server of the tests: HTTP/1.1 by hand, a thread a connection, each request answered as a closure
+//! says.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

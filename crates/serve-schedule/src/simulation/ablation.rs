@@ -1,4 +1,5 @@
-//! Policies that are compared: the scheduler with parts of it turned off, and queues that predict nothing.
+//! Policies that are compared: the scheduler with parts of it turned off, and queues that predict
+//! nothing.
 
 use crate::config::{Config, Order};
 use crate::cost::CostModel;
@@ -13,7 +14,8 @@ pub enum Ablation {
     Fifo,
     /// [`Fifo`](Self::Fifo), which drops what is past its deadline when its turn comes.
     FifoDropsLate,
-    /// The scheduler's queue in order of arrival: what would be late when its turn comes is dropped.
+    /// The scheduler's queue in order of arrival: what would be late when its turn comes is
+    /// dropped.
     DropsAtDequeue,
     /// [`DropsAtDequeue`](Self::DropsAtDequeue), which refuses on arrival what would be late.
     Admission,
@@ -27,7 +29,8 @@ pub enum Ablation {
 }
 
 impl Ablation {
-    /// Every ablation, each with one thing more than the one before; and the last, another use of the cores.
+    /// Every ablation, each with one thing more than the one before; and the last, another use of
+    /// the cores.
     pub const ALL: [Self; 7] = [
         Self::Fifo,
         Self::FifoDropsLate,

@@ -142,7 +142,8 @@ impl Traffic {
     }
 }
 
-/// Draws actual over predicted time of every request: lognormal with mean 1, by the standard deviation of its logarithm.
+/// Draws actual over predicted time of every request: lognormal with mean 1, by the standard
+/// deviation of its logarithm.
 pub fn draw_noise(arrivals: &mut [Arrival], deviation: f64, seed: u64) {
     let mut draws = Draws::new(seed, 2);
     for arrival in arrivals {

@@ -16,7 +16,8 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// A queue over streams that share threads. `drops_late` drops, when its turn comes, what is past its deadline.
+    /// A queue over streams that share threads. `drops_late` drops, when its turn comes, what is
+    /// past its deadline.
     #[must_use]
     pub fn new(streams: u32, threads: u32, drops_late: bool) -> Self {
         let streams = streams.max(1);

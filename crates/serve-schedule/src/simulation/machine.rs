@@ -24,13 +24,15 @@ pub enum Service {
 }
 
 impl Service {
-    /// Batches of 1, 2, 4 and 8 requests of a model with 0.6 billion parameters on an accelerator, as its vendor published them.
+    /// Batches of 1, 2, 4 and 8 requests of a model with 0.6 billion parameters on an accelerator,
+    /// as its vendor published them.
     #[must_use]
     pub fn accelerator() -> Self {
         Self::Batches(vec![(1, 17_600.0), (2, 27_800.0), (4, 47_700.0), (8, 93_200.0)])
     }
 
-    /// The cost model for predictions: this one, or a line through the times of batches of such jobs.
+    /// The cost model for predictions: this one, or a line through the times of batches of such
+    /// jobs.
     #[must_use]
     pub fn costs(&self, job: &Shape) -> CostModel {
         match self {
@@ -77,7 +79,8 @@ fn interpolated(batches: &[(u32, f64)], jobs: f64) -> f64 {
 }
 
 impl Machine {
-    /// Requests a second that it can do without a pause: each by itself on one thread, or in the largest batches.
+    /// Requests a second that it can do without a pause: each by itself on one thread, or in the
+    /// largest batches.
     #[must_use]
     pub fn capacity<'a>(&self, shapes: impl Iterator<Item = &'a Shape>) -> f64 {
         match &self.service {

@@ -1,11 +1,14 @@
-//! Discrete-event simulation: requests, cores and a virtual clock around the same [`Scheduler`](crate::Scheduler) that serves.
+//! Discrete-event simulation: requests, cores and a virtual clock around the same
+//! [`Scheduler`](crate::Scheduler) that serves.
 //!
-//! [`Traffic`] draws [`Arrival`]s, or a trace brings them; a [`Machine`] says how long work really takes; [`simulate`] runs
-//! a [`Policy`] over both and tells the [`Outcome`]. [`Ablation`] names the policies that are compared: four are the
-//! scheduler with parts of it turned off, two are queues as one would otherwise write them ([`Fifo`]). All of them meet the
-//! same requests with the same noise.
+//! [`Traffic`] draws [`Arrival`]s, or a trace brings them; a [`Machine`] says how long work really
+//! takes; [`simulate`] runs a [`Policy`] over both and tells the [`Outcome`]. [`Ablation`] names
+//! the policies that are compared: four are the scheduler with parts of it turned off, two are
+//! queues as one would otherwise write them ([`Fifo`]). All of them meet the same requests with the
+//! same noise.
 //!
-//! Everything is drawn from one seed, so a run is repeated exactly; on another platform logarithms may have other last bits.
+//! Everything is drawn from one seed, so a run is repeated exactly; on another platform logarithms
+//! may have other last bits.
 
 mod ablation;
 mod arrivals;

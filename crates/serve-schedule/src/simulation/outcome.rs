@@ -41,7 +41,8 @@ impl Outcome {
     }
 }
 
-/// The smallest of sorted numbers that so large a share of them does not exceed; 0 where there are none.
+/// The smallest of sorted numbers that so large a share of them does not exceed; 0 where there are
+/// none.
 pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(0.0)

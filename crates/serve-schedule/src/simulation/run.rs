@@ -26,10 +26,11 @@ impl Policy for Scheduler {
 
 /// Runs requests through a policy until all have ended.
 ///
-/// `observe` sees each event and its actions, as a recording has them. A worker looks at a stop between stages: its prompt
-/// and each pass. Of a batch all jobs must be stopped before it ends.
+/// `observe` sees each event and its actions, as a recording has them. A worker looks at a stop
+/// between stages: its prompt and each pass. Of a batch all jobs must be stopped before it ends.
 ///
-/// Cost: O(log n) a request and stage, and O(streams) where batches have more threads than there are cores.
+/// Cost: O(log n) a request and stage, and O(streams) where batches have more threads than there
+/// are cores.
 ///
 /// # Panics
 ///

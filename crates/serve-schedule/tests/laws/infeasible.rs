@@ -10,8 +10,8 @@ use crate::world::{Known, State, World};
 
 /// True where some order of the jobs (time each takes, deadline) over the streams has nobody late.
 ///
-/// All jobs are there already, so a schedule that waits, or lets a stream idle, is never better than the one in which its
-/// jobs start in the same order, each on the stream that is idle first.
+/// All jobs are there already, so a schedule that waits, or lets a stream idle, is never better
+/// than the one in which its jobs start in the same order, each on the stream that is idle first.
 fn feasible(jobs: &mut Vec<(Micros, Micros)>, free: &[Micros]) -> bool {
     if jobs.is_empty() {
         return true;

@@ -1,6 +1,7 @@
 //! Laws of the scheduler over random sequences of events.
 //!
-//! `PALMETTE_SCHEDULE_CASES=100000 cargo test -p palmette-serve-schedule --test laws` runs so many cases of each law.
+//! `PALMETTE_SCHEDULE_CASES=100000 cargo test -p palmette-serve-schedule --test laws` runs so many
+//! cases of each law.
 
 mod exact;
 mod infeasible;

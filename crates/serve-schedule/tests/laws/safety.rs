@@ -1,4 +1,5 @@
-//! One end for every job, budgets, order, drains and replays, whatever happens and however wrong the costs are.
+//! One end for every job, budgets, order, drains and replays, whatever happens and however wrong
+//! the costs are.
 
 use palmette_serve_schedule::{Config, Margin, Micros, Record, Scheduler};
 use proptest::prelude::*;

@@ -140,7 +140,8 @@ impl World {
         self.step(Event::Drain);
         self.advance(Micros::NEVER);
         assert!(self.running.is_empty());
-        // Bulk jobs without an end have no deadline, or their turn has not come: none is left when nothing runs.
+        // Bulk jobs without an end have no deadline, or their turn has not come: none is left when
+        // nothing runs.
         for known in self.jobs.values() {
             assert!(
                 !matches!(known.state, State::Queued | State::Running { .. }),

@@ -38,13 +38,15 @@ fn threads_beyond_the_cores_share_them() {
     };
     // One after the other.
     assert_eq!(times(1), [10_000, 20_000, 54_000]);
-    // 5 ms alone, then both at half the speed: 5 more of the first take 10, and so the second has 5 left.
+    // 5 ms alone, then both at half the speed: 5 more of the first take 10, and so the second has 5
+    // left.
     assert_eq!(times(2), [15_000, 20_000, 54_000]);
 }
 
 #[test]
 fn work_that_is_stopped_ends_with_its_stage_and_is_wasted() {
-    // The noise makes it late: stopped at 25, when the second of three stages (10, 20, 30) has 5 ms to go… at twice the time.
+    // The noise makes it late: stopped at 25, when the second of three stages (10, 20, 30) has 5 ms
+    // to go… at twice the time.
     let costs = CostModel { r0: 10_000.0, ..BY_TOKEN };
     let shape = Shape { prompt_tokens: 10, passes: 2, ..Shape::default() };
     let late = Arrival { shape, noise: 2.0, ..arrival(0, 0, 31) };

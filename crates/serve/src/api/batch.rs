@@ -29,7 +29,8 @@ use crate::problem::{Fault, Kind, Problem};
 use crate::request_id;
 use crate::wire::{BatchAnswer, BatchBody, BatchResult, Priority, RecommendAnswer, RecommendBody};
 
-/// Lines of a stream, or requests of a batch, that are answered side by side; the rest of a stream waits in the connection.
+/// Lines of a stream, or requests of a batch, that are answered side by side; the rest of a stream
+/// waits in the connection.
 const LINES_AT_ONCE: usize = 16;
 
 /// Answers several questions by one generation of the catalog.
@@ -85,7 +86,8 @@ pub(crate) async fn batch(
         });
         request_id::CURRENT.scope(id.clone(), answered)
     });
-    // Answers of many items take megabytes: no more are made than are taken. The window is wide enough for every stream.
+    // Answers of many items take megabytes: no more are made than are taken. The window is wide
+    // enough for every stream.
     let answers = stream::iter(answers).buffered(window);
     let parts = stream::once(async { begin.into_bytes() }).chain(answers);
     let parts = parts.chain(stream::once(async { b"]}".to_vec() }));
@@ -202,8 +204,8 @@ fn result(answer: Result<RecommendAnswer, Problem>) -> BatchResult {
 
 /// Answers lines as they come, in their order.
 ///
-/// A line that cannot be answered has its problem in place of the answer, and the stream goes on. Reading waits where answers are not
-/// taken.
+/// A line that cannot be answered has its problem in place of the answer, and the stream goes on.
+/// Reading waits where answers are not taken.
 #[utoipa::path(
     post, path = "/v1/recommend/stream", operation_id = "recommend_stream", tag = "recommend",
     request_body(content = String, content_type = "application/x-ndjson", description = "A request of `/v1/recommend` a line"),
@@ -235,7 +237,8 @@ pub(crate) async fn lines(
     let answers = received
         .map(move |line| {
             let (app, id) = (Arc::clone(&app), id.clone());
-            // Lines are answered after the handler has ended: its task's locals are not there any more.
+            // Lines are answered after the handler has ended: its task's locals are not there any
+            // more.
             let line = permissions::CURRENT.scope(Arc::clone(&grant), async move {
                 let arrived = Instant::now();
                 let answered = async {
@@ -252,8 +255,8 @@ pub(crate) async fn lines(
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(answers)).into_response())
 }
 
-/// Cuts a body into lines and hands them over; ends at the body's end, at a line that is too long, when nothing more is taken, or when
-/// nobody takes them.
+/// Cuts a body into lines and hands them over; ends at the body's end, at a line that is too long,
+/// when nothing more is taken, or when nobody takes them.
 async fn read_lines(
     mut body: Body,
     lines: mpsc::Sender<Result<Bytes, Problem>>,

@@ -1,7 +1,8 @@
 //! Catalogs: their state, deleting and exporting them.
 //!
-//! A catalog that is deleted is moved to a hidden directory first, and [new ones](super::make_catalog) come from one. A process that
-//! ends in between leaves hidden directories, which the next start removes ([`clean`]).
+//! A catalog that is deleted is moved to a hidden directory first, and [new
+//! ones](super::make_catalog) come from one. A process that ends in between leaves hidden
+//! directories, which the next start removes ([`clean`]).
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -106,7 +107,8 @@ pub(crate) async fn get(
     Ok(at_generation(entry.generation, Json(entry)))
 }
 
-/// State of a catalog, as of the last change that was finished: a batch that is being applied is not waited for.
+/// State of a catalog, as of the last change that was finished: a batch that is being applied is
+/// not waited for.
 pub(crate) fn entry(catalog: &ServedCatalog, table: &Table) -> CatalogEntry {
     let status = catalog.status();
     let view = catalog.source.view();
@@ -209,7 +211,8 @@ fn pointed_at(name: &str, targets: &[&str]) -> Problem {
     Problem::new(Kind::Conflict, detail)
 }
 
-/// Takes a catalog out of the registry, and moves its directory out of the way; returns where it is then.
+/// Takes a catalog out of the registry, and moves its directory out of the way; returns where it is
+/// then.
 fn remove(
     app: &App,
     catalog: &Arc<ServedCatalog>,
@@ -256,8 +259,8 @@ fn leave(catalog: &ServedCatalog, path: &FilePath) {
     }
 }
 
-/// Waits for a time until nobody else holds a live catalog: the last to let go of it waits for its work in the background, which no
-/// stream should.
+/// Waits for a time until nobody else holds a live catalog: the last to let go of it waits for its
+/// work in the background, which no stream should.
 fn let_go(catalog: &ServedCatalog) {
     let began = Instant::now();
     if let Some(live) = catalog.live() {
@@ -269,8 +272,8 @@ fn let_go(catalog: &ServedCatalog) {
 
 /// Downloads a catalog as a file that any of the programs open.
 ///
-/// Equal items give equal bytes, whatever the segments. One range of bytes may be asked for, to go on with a download. The file of the
-/// last export is held until another generation is exported.
+/// Equal items give equal bytes, whatever the segments. One range of bytes may be asked for, to go
+/// on with a download. The file of the last export is held until another generation is exported.
 #[utoipa::path(
     get, path = "/v1/catalogs/{c}/export", operation_id = "export_catalog", tag = "catalogs",
     params(

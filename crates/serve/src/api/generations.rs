@@ -44,7 +44,8 @@ pub(crate) async fn list(
     Ok(at_generation(found.newest, Json(found)))
 }
 
-/// Keeps the newest generation: it can be read by number or name, and gone back to, until it is forgotten.
+/// Keeps the newest generation: it can be read by number or name, and gone back to, until it is
+/// forgotten.
 #[utoipa::path(
     post, path = "/v1/catalogs/{c}/generations", operation_id = "keep_generation", tag = "catalogs",
     params(

@@ -44,9 +44,11 @@ pub(crate) async fn livez() -> &'static str {
     "ok"
 }
 
-/// 200 while requests are answered; 503 before a target is loaded, and from the beginning of a drain on.
+/// 200 while requests are answered; 503 before a target is loaded, and from the beginning of a
+/// drain on.
 ///
-/// `ok`, and what cannot be written now, if anything: a server that answers is not taken out for that.
+/// `ok`, and what cannot be written now, if anything: a server that answers is not taken out for
+/// that.
 #[utoipa::path(get, path = "/readyz", tag = "probes", security(()), responses((status = 200, body = String), (status = 503, body = Problem, content_type = "application/problem+json"), Probes))]
 pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<String, Problem> {
     match app.reasons_not_ready().as_slice() {

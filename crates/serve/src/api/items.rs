@@ -36,7 +36,8 @@ use crate::wire::{GenerationParam, ItemEntry, ItemPage, ItemQuery, ItemsApplied}
 
 /// Faults of a batch that one answer names.
 const MAX_FAULTS: usize = 16;
-/// Changes of a batch, at most: one of a few bytes takes some hundred while it is checked and applied.
+/// Changes of a batch, at most: one of a few bytes takes some hundred while it is checked and
+/// applied.
 const MAX_CHANGES: usize = 250_000;
 /// Items that a page looks at for words, at most, so that its time does not grow with the catalog.
 const MAX_LOOKED_AT: usize = 50_000;
@@ -47,11 +48,13 @@ const MAX_PAGE: usize = 1000;
 
 /// Applies a batch of changes as one generation: all of them or none.
 ///
-/// A line is an item to insert or replace, `{"item_id": "P1", "codes": [0, 5], "price": 3}`; attributes to change, without codes, null
-/// for one that is taken away; or `{"delete": "P1"}`. Requests that begin after the answer see the batch.
+/// A line is an item to insert or replace, `{"item_id": "P1", "codes": [0, 5], "price": 3}`;
+/// attributes to change, without codes, null for one that is taken away; or `{"delete": "P1"}`.
+/// Requests that begin after the answer see the batch.
 ///
-/// With `Idempotency-Key` a repetition of the same body gets the first answer again, after a crash too, while the key is among the
-/// catalog's latest 10,000. With `If-Match` the batch is applied only at that generation.
+/// With `Idempotency-Key` a repetition of the same body gets the first answer again, after a crash
+/// too, while the key is among the catalog's latest 10,000. With `If-Match` the batch is applied
+/// only at that generation.
 #[utoipa::path(
     post, path = "/v1/catalogs/{c}/items", operation_id = "change_items", tag = "catalogs",
     params(
@@ -193,7 +196,8 @@ impl Write {
         change: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         let turn = self.catalog.writes.turn().await?;
-        // The turn goes with the work: it ends with it, whether somebody still waits for the answer or not.
+        // The turn goes with the work: it ends with it, whether somebody still waits for the answer
+        // or not.
         blocking(move || {
             let _turn = turn;
             // Those that delete or replace it had their turn before.
@@ -285,7 +289,8 @@ impl Write {
         self.catalog.replica.is_some()
     }
 
-    /// Adds a change that is not a batch to the log that the catalog follows; returns the generation that it made.
+    /// Adds a change that is not a batch to the log that the catalog follows; returns the
+    /// generation that it made.
     pub(crate) async fn by_log(&self, change: Change) -> Result<u64, Problem> {
         match self.change_by_log(change).await {
             Ok(changed) => Ok(changed.generation),
@@ -326,7 +331,8 @@ impl Write {
         refused_lines(faults.collect())
     }
 
-    /// Applies updates, by a key that is new where there is one; `pointer` tells the place of each in the body.
+    /// Applies updates, by a key that is new where there is one; `pointer` tells the place of each
+    /// in the body.
     fn apply(
         &self,
         updates: &[Update],
@@ -351,7 +357,8 @@ impl Write {
         Ok(applied.into())
     }
 
-    /// Refuses items that a model which recommends from this catalog cannot spell: its target could answer nothing from then on.
+    /// Refuses items that a model which recommends from this catalog cannot spell: its target could
+    /// answer nothing from then on.
     fn check_spelling(
         &self,
         updates: &[Update],
@@ -416,7 +423,8 @@ pub(crate) fn failed(error: &LiveError) -> Problem {
     Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000)
 }
 
-/// Routes of the item whose id is `query`: its path is that of the listing, which takes `POST` alone.
+/// Routes of the item whose id is `query`: its path is that of the listing, which takes `POST`
+/// alone.
 pub(crate) fn named_query() -> MethodRouter<Arc<App>> {
     const ID: &str = "query";
     let of = |Path(catalog): Path<String>| Path((catalog, ID.to_owned()));
@@ -615,7 +623,8 @@ fn update_of(
     if object.get("codes").is_some_and(Value::is_null) {
         object.shift_remove("codes");
     }
-    // Items as GET answers have their attributes in an object of this name, unless there is an attribute of this name.
+    // Items as GET answers have their attributes in an object of this name, unless there is an
+    // attribute of this name.
     let schema = live.snapshot();
     let is_attribute = schema.schema().columns.iter().any(|(name, _)| name == "attributes");
     if !is_attribute
@@ -637,10 +646,11 @@ fn update_of(
         .map_err(|error| Problem::invalid("", error.to_string()))
 }
 
-/// Lists items in catalog order, page by page: all, those that match a filter, those that have words in their id or title.
+/// Lists items in catalog order, page by page: all, those that match a filter, those that have
+/// words in their id or title.
 ///
-/// All pages are of one generation, that of the first. A cursor of a generation that is neither the newest nor kept is gone: keep the
-/// generation before a long listing, and name it.
+/// All pages are of one generation, that of the first. A cursor of a generation that is neither the
+/// newest nor kept is gone: keep the generation before a long listing, and name it.
 #[utoipa::path(
     post, path = "/v1/catalogs/{c}/items/query", operation_id = "query_items", tag = "catalogs",
     params(("c" = String, Path, description = "Name of the catalog")),
@@ -720,7 +730,8 @@ impl Words {
         Self(text.split_whitespace().map(str::to_lowercase).collect())
     }
 
-    /// Looks at the next items, `most` at most, for `limit` that have all the words; also returns the last one that it looked at.
+    /// Looks at the next items, `most` at most, for `limit` that have all the words; also returns
+    /// the last one that it looked at.
     fn find(
         &self,
         view: &CatalogView,
@@ -754,7 +765,8 @@ impl Words {
     }
 }
 
-/// A place in a listing: the last item of a page, or the last that was looked at. In catalog order it is the same whatever the segments.
+/// A place in a listing: the last item of a page, or the last that was looked at. In catalog order
+/// it is the same whatever the segments.
 struct Cursor {
     loading: u64,
     generation: Option<u64>,

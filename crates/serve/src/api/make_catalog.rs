@@ -1,7 +1,7 @@
 //! Catalogs made of bodies: from an upload in a file to a live catalog that is served.
 //!
-//! A new catalog is made in a hidden directory and moved to its name when it is whole. The request waits for that, or, where it asks
-//! for it, an operation goes on after it was answered.
+//! A new catalog is made in a hidden directory and moved to its name when it is whole. The request
+//! waits for that, or, where it asks for it, an operation goes on after it was answered.
 
 use std::collections::btree_map::Entry;
 use std::fs::File;
@@ -203,10 +203,11 @@ fn columns(text: &str) -> Result<Vec<(String, ColumnKind)>, Problem> {
 
 /// Makes a live catalog of the items of a body.
 ///
-/// The body is a catalog file (`application/octet-stream`), a JSON object an item and line (`application/x-ndjson`), or a table
-/// (`text/csv`; where the server was built for them, Parquet and Arrow files and streams). The answer comes when the catalog can be read; a
-/// target may then be pointed at it. With `Prefer: respond-async` it comes as soon as the body is there, with the path of an
-/// operation that goes on.
+/// The body is a catalog file (`application/octet-stream`), a JSON object an item and line
+/// (`application/x-ndjson`), or a table (`text/csv`; where the server was built for them, Parquet
+/// and Arrow files and streams). The answer comes when the catalog can be read; a target may then
+/// be pointed at it. With `Prefer: respond-async` it comes as soon as the body is there, with the
+/// path of an operation that goes on.
 #[utoipa::path(
     put, path = "/v1/catalogs/{c}", operation_id = "make_catalog", tag = "catalogs",
     params(

@@ -39,8 +39,8 @@ pub(crate) async fn get(
 
 /// Cancels a running operation, or forgets one that has ended.
 ///
-/// One that is cancelled ends between two items or two stages: it is still running for a moment, then cancelled, or succeeded where
-/// it was about to be.
+/// One that is cancelled ends between two items or two stages: it is still running for a moment,
+/// then cancelled, or succeeded where it was about to be.
 #[utoipa::path(
     delete, path = "/v1/operations/{id}", operation_id = "cancel_operation", tag = "operations",
     params(("id" = String, Path, description = "Id of the operation")),

@@ -1,4 +1,5 @@
-//! The page: files of the program itself, with tags for revalidation and a policy that keeps the browser at this server.
+//! The page: files of the program itself, with tags for revalidation and a policy that keeps the
+//! browser at this server.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,7 +16,8 @@ use axum::routing::get;
 use crate::app::App;
 use crate::problem::Problem;
 
-/// Scripts, styles and requests of this server alone; nothing inline, no frame around it, no text that becomes markup.
+/// Scripts, styles and requests of this server alone; nothing inline, no frame around it, no text
+/// that becomes markup.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'; \
      require-trusted-types-for 'script'",
@@ -76,7 +78,8 @@ impl Asset {
         Self { name, media_type, text, tag }
     }
 
-    /// The file, or 304 where the browser has it. It asks each time: names stay, and programs are replaced.
+    /// The file, or 304 where the browser has it. It asks each time: names stay, and programs are
+    /// replaced.
     fn answer(&self, headers: &HeaderMap) -> Response {
         let known = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
         let is_known = known.is_some_and(|tags| {
@@ -97,7 +100,8 @@ impl Asset {
     }
 }
 
-/// FNV-1a of 64 bits: the tag changes when the file does. No key, since nobody gains by two files of one tag.
+/// FNV-1a of 64 bits: the tag changes when the file does. No key, since nobody gains by two files
+/// of one tag.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -40,8 +40,9 @@ const GENERATION_POLL: Duration = Duration::from_millis(5);
 
 /// Recommends items that follow a history.
 ///
-/// Exact beam search over the items that may be recommended: always items of the catalog at one generation, and `k` of them while as
-/// many are eligible. A request that could not be answered by its deadline is refused at once.
+/// Exact beam search over the items that may be recommended: always items of the catalog at one
+/// generation, and `k` of them while as many are eligible. A request that could not be answered by
+/// its deadline is refused at once.
 #[utoipa::path(
     post, path = "/v1/recommend", tag = "recommend", request_body = RecommendBody,
     responses(

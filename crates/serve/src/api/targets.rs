@@ -69,8 +69,8 @@ pub(crate) async fn put(
 
 /// Changes several targets in one step: all of the actions are done, or none.
 ///
-/// One target is the default, for requests that name none: the first that was set, until another is made it.
-/// Requests that were admitted before end on the pair that they began with.
+/// One target is the default, for requests that name none: the first that was set, until another is
+/// made it. Requests that were admitted before end on the pair that they began with.
 #[utoipa::path(
     post, path = "/v1/targets", operation_id = "change_targets", tag = "targets", request_body = TargetChanges,
     responses(
@@ -254,7 +254,8 @@ fn entry(served: &ServedModel) -> ModelEntry {
 
 /// Loads a model from the server's data directory.
 ///
-/// Targets go on with the models they have; point an alias at the new one to use it. It is in memory while a target needs it.
+/// Targets go on with the models they have; point an alias at the new one to use it. It is in
+/// memory while a target needs it.
 #[utoipa::path(
     post, path = "/v1/models", tag = "targets", request_body = LoadModel,
     responses(
@@ -313,8 +314,8 @@ pub(crate) async fn load_model(
 
 /// Takes a model away.
 ///
-/// Its files stay: a model below `models` in the data directory is known again after the next start, and takes no memory until a target
-/// needs it.
+/// Its files stay: a model below `models` in the data directory is known again after the next
+/// start, and takes no memory until a target needs it.
 #[utoipa::path(
     delete, path = "/v1/models/{model}", tag = "targets", params(("model" = String, Path, description = "Name of the model")),
     responses((status = 204, description = "It is gone"), Deletes)

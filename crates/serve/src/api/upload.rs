@@ -1,4 +1,5 @@
-//! Large bodies: read at a pace, within a length, and within the memory and disk of all that are on their way.
+//! Large bodies: read at a pace, within a length, and within the memory and disk of all that are on
+//! their way.
 
 use std::io::Write;
 use std::path::Path;
@@ -19,7 +20,8 @@ use crate::domain::catalog_files::UPLOAD;
 use crate::domain::upload_room::Permit;
 use crate::problem::{Kind, Problem};
 
-/// Bytes a second that a body must arrive by, once the first read timeout is over: one that trickles holds its room for ever.
+/// Bytes a second that a body must arrive by, once the first read timeout is over: one that
+/// trickles holds its room for ever.
 const LEAST_PACE: f64 = 65536.0;
 /// A body on its way.
 pub(crate) struct Upload<'a> {

@@ -1,7 +1,7 @@
 //! Answers kept for equal requests, in a cache of bounded bytes.
 //!
-//! The key holds everything that an answer depends on, the catalog's generation included, so a hit is exact by construction and
-//! nothing is ever invalidated.
+//! The key holds everything that an answer depends on, the catalog's generation included, so a hit
+//! is exact by construction and nothing is ever invalidated.
 
 use std::sync::Arc;
 

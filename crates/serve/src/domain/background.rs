@@ -6,8 +6,8 @@ use super::permissions;
 use crate::problem::{Kind, Problem};
 use crate::request_id;
 
-/// Starts what takes long on a thread where nobody waits for it. Problems made there have the request's id too, and its permissions
-/// hold.
+/// Starts what takes long on a thread where nobody waits for it. Problems made there have the
+/// request's id too, and its permissions hold.
 pub(crate) fn start_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {

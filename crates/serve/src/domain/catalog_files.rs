@@ -1,4 +1,5 @@
-//! Names of the files of catalogs below the data directory, hidden ones while they are made or removed.
+//! Names of the files of catalogs below the data directory, hidden ones while they are made or
+//! removed.
 
 use std::path::Path;
 

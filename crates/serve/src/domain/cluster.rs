@@ -1,8 +1,10 @@
-//! A log that several servers share: catalogs that follow theirs, and the table of models, catalogs and targets.
+//! A log that several servers share: catalogs that follow theirs, and the table of models, catalogs
+//! and targets.
 //!
-//! What the log has is the truth, and the data directory a cache of it: `replicas/` has a directory for each catalog by name and
-//! identity, and one for each model by name and hash. A thread applies each new version of the table: it loads what is new, measures new
-//! pairs, and switches all targets in one step.
+//! What the log has is the truth, and the data directory a cache of it: `replicas/` has a directory
+//! for each catalog by name and identity, and one for each model by name and hash. A thread applies
+//! each new version of the table: it loads what is new, measures new pairs, and switches all
+//! targets in one step.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -80,7 +82,8 @@ struct TableProgress {
 }
 
 impl Cluster {
-    /// Opens a log and gives it what it does not have; copies lie below a data directory, which the caller has locked.
+    /// Opens a log and gives it what it does not have; copies lie below a data directory, which the
+    /// caller has locked.
     pub(crate) fn open(data: &Path, config: LogConfig) -> Result<Arc<Self>, LoadError> {
         let system = |path: &Path, error: &dyn std::fmt::Display| {
             LoadError::System(format!("{}: {error}", path.display()))
@@ -458,7 +461,8 @@ pub(crate) fn check_pair(registry: &Registry, model: &str, catalog: &str) -> Res
     Ok(())
 }
 
-/// The base with which the log of a catalog begins: of a file, or of the directory of a live catalog.
+/// The base with which the log of a catalog begins: of a file, or of the directory of a live
+/// catalog.
 fn initial(path: &Path, model: Option<&Path>) -> Result<Base, LoadError> {
     if path.is_dir() {
         let reader =

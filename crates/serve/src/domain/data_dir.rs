@@ -42,8 +42,8 @@ impl DataLock {
 
 impl Drop for DataLock {
     fn drop(&mut self) {
-        // Closing the file would not do while a process that is being started still has a copy of it. Where unlocking fails, closing is
-        // what is left.
+        // Closing the file would not do while a process that is being started still has a copy of
+        // it. Where unlocking fails, closing is what is left.
         _ = self.0.unlock();
     }
 }

@@ -1,10 +1,11 @@
 //! Keys: permissions of clients, by scope and catalog.
 //!
-//! The file has a key a line, `name scope[,scope] catalogs sha256hex`: scopes are `recommend`, `items`, `admin` and `text`, none
-//! of which includes another; catalogs are `*` or names with commas, of text models too; the last is the SHA-256 of the key in hexadecimal digits. Blank lines and
-//! lines that begin with `#` mean nothing. Keys of one name are one client's: a new one is added, the client takes it, and the old one goes.
-//! A key comes as `Authorization: Bearer …`. Hashes are compared in constant time, and neither
-//! keys nor hashes are logged.
+//! The file has a key a line, `name scope[,scope] catalogs sha256hex`: scopes are `recommend`,
+//! `items`, `admin` and `text`, none of which includes another; catalogs are `*` or names with
+//! commas, of text models too; the last is the SHA-256 of the key in hexadecimal digits. Blank
+//! lines and lines that begin with `#` mean nothing. Keys of one name are one client's: a new one
+//! is added, the client takes it, and the old one goes. A key comes as `Authorization: Bearer …`.
+//! Hashes are compared in constant time, and neither keys nor hashes are logged.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -25,7 +26,8 @@ use super::permissions::{Grant, Scope};
 /// Beginning of keys that are made here: what leaks is recognised.
 const PREFIX: &str = "pal_";
 
-/// A file of keys that cannot be read, or a key that cannot be made. No key or hash stands in the message.
+/// A file of keys that cannot be read, or a key that cannot be made. No key or hash stands in the
+/// message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeysError {
@@ -108,7 +110,8 @@ impl NewKey {
         let before = file.metadata().map_err(failed)?.len();
         let written = file.write_all(format!("{begin}{}\n", self.line).as_bytes());
         written.and_then(|()| file.sync_all()).map_err(|error| {
-            // A part of a line would be one that no server reads. Where that fails too, the first error says more.
+            // A part of a line would be one that no server reads. Where that fails too, the first
+            // error says more.
             _ = file.set_len(before);
             failed(error)
         })

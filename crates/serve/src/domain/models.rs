@@ -1,7 +1,8 @@
 //! Models of recommendations: what is known of each, and its weights while a target needs them.
 //!
-//! A model that is read from a directory is in memory while a target, or a request that names the pair, holds it; the next that needs it
-//! reads it again. So models that nobody asks cost nothing, however many there are.
+//! A model that is read from a directory is in memory while a target, or a request that names the
+//! pair, holds it; the next that needs it reads it again. So models that nobody asks cost nothing,
+//! however many there are.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -54,7 +55,8 @@ enum Source {
     },
 }
 
-/// Names, lengths and times of the files of a directory: a model whose files were replaced is another.
+/// Names, lengths and times of the files of a directory: a model whose files were replaced is
+/// another.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp(Vec<(std::ffi::OsString, u64, Option<SystemTime>)>);
 

@@ -1,7 +1,9 @@
-//! Operations that go on after their request was answered: their progress, their end, and a table of the latest.
+//! Operations that go on after their request was answered: their progress, their end, and a table
+//! of the latest.
 //!
-//! The table holds [`MAX_OPERATIONS`], of which those that have ended make room for new ones, the oldest first; where all of them run,
-//! no other is begun. An operation ends once, whatever happens to the thread that runs it.
+//! The table holds [`MAX_OPERATIONS`], of which those that have ended make room for new ones, the
+//! oldest first; where all of them run, no other is begun. An operation ends once, whatever happens
+//! to the thread that runs it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,7 +42,8 @@ impl Progress {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Sets the bytes by a share of what there is, for readers that know no place in the file: those of tables.
+    /// Sets the bytes by a share of what there is, for readers that know no place in the file:
+    /// those of tables.
     #[cfg(any(feature = "tables", test))]
     pub(crate) fn set_share(&self, done: u64, of: u64) {
         let of_bytes = u128::from(self.of_bytes.load(Ordering::Relaxed));

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! - One table ([`ROUTES`]) says what each route needs; a route that is not in it is refused.
-//! - A request's permissions go with its task ([`CURRENT`]); where there are none, nothing is permitted.
+//! - A request's permissions go with its task ([`CURRENT`]); where there are none, nothing is
+//!   permitted.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -117,8 +118,9 @@ const ITEMS: Need = Need::Scope(Scope::Items);
 const ADMIN: Need = Need::Scope(Scope::Admin);
 const TEXT: Need = Need::Scope(Scope::Text);
 
-/// Every route and what it needs. Where a path has the parameter `c`, the key must permit this catalog too; recommending checks the
-/// catalog of its target, asking for text the name of the model.
+/// Every route and what it needs. Where a path has the parameter `c`, the key must permit this
+/// catalog too; recommending checks the catalog of its target, asking for text the name of the
+/// model.
 pub(crate) const ROUTES: &[(&str, &str, Need)] = &[
     ("GET", "/", Need::Nothing),
     ("GET", "/assets/{name}", Need::Nothing),

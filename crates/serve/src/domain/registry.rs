@@ -1,7 +1,8 @@
 //! Registry of models, catalogs and targets: one immutable table, replaced as a whole.
 //!
-//! A **target** is a pair of a model and a catalog under an alias: semantic IDs are a model's own, so that a new model needs its
-//! catalog at the same moment. A request takes the table once and keeps its pair to the end, whatever is switched meanwhile.
+//! A **target** is a pair of a model and a catalog under an alias: semantic IDs are a model's own,
+//! so that a new model needs its catalog at the same moment. A request takes the table once and
+//! keeps its pair to the end, whatever is switched meanwhile.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,8 @@ pub(crate) struct ServedCatalog {
     pub(crate) source: CatalogSource,
     /// File or directory of it; `None` where it is in memory alone.
     pub(crate) path: Option<PathBuf>,
-    /// Number of this loading in the process: answers of a catalog that was replaced are not those of the new one.
+    /// Number of this loading in the process: answers of a catalog that was replaced are not those
+    /// of the new one.
     pub(crate) loading: u64,
     pub(crate) writes: Writes,
     /// Present where it follows a shared log.
@@ -126,7 +128,8 @@ impl Registry {
         self.change.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the table by a function over a copy of it; nothing is changed where that fails. Waits for other changes.
+    /// Changes the table by a function over a copy of it; nothing is changed where that fails.
+    /// Waits for other changes.
     pub(crate) fn change<T, E>(
         &self,
         change: impl FnOnce(&mut Table, &mut Changes) -> Result<T, E>,
@@ -178,7 +181,8 @@ impl Registry {
         self.add(name, source, path, None)
     }
 
-    /// Adds a catalog that follows a shared log, in place of one of its name; targets of the latter keep it.
+    /// Adds a catalog that follows a shared log, in place of one of its name; targets of the latter
+    /// keep it.
     pub(crate) fn add_replica(
         &self,
         name: &str,
@@ -226,8 +230,8 @@ impl Registry {
         })
     }
 
-    /// The pair that a request names: an alias, `model:catalog`, or nothing for the default. The request's key must permit the
-    /// catalog.
+    /// The pair that a request names: an alias, `model:catalog`, or nothing for the default. The
+    /// request's key must permit the catalog.
     pub(crate) async fn target(
         self: &Arc<Self>,
         name: Option<&str>,
@@ -419,7 +423,8 @@ impl Table {
     }
 }
 
-/// Keeps the default before an alias is set: adding a target changes nothing for those who name none.
+/// Keeps the default before an alias is set: adding a target changes nothing for those who name
+/// none.
 pub(crate) fn keep_default<T>(
     default: &mut Option<String>,
     targets: &BTreeMap<String, T>,
@@ -466,7 +471,8 @@ impl Target {
 
     /// A kept generation, spelled; held for the requests that follow.
     ///
-    /// The caller has found that it is kept. Opening it maps files: not for a thread that others wait for.
+    /// The caller has found that it is kept. Opening it maps files: not for a thread that others
+    /// wait for.
     pub(crate) fn kept_view(&self, generation: u64) -> Result<Arc<SpelledView>, LoadError> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = kept.iter().position(|(of, _)| *of == generation) {
@@ -511,7 +517,8 @@ impl ServedCatalog {
 
     /// A kept generation; held for the requests that follow.
     ///
-    /// The caller has found that it is kept. Opening it maps files: not for a thread that others wait for.
+    /// The caller has found that it is kept. Opening it maps files: not for a thread that others
+    /// wait for.
     pub(crate) fn kept_snapshot(&self, generation: u64) -> Result<Arc<Snapshot>, LoadError> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = kept.iter().position(|(of, _)| *of == generation) {
@@ -545,7 +552,8 @@ impl ServedCatalog {
     }
 }
 
-/// Opens a catalog file, or the directory of a live one: to write it, or to follow another process that does.
+/// Opens a catalog file, or the directory of a live one: to write it, or to follow another process
+/// that does.
 pub(crate) fn open_source(path: &Path, reads_only: bool) -> Result<CatalogSource, LoadError> {
     match (path.is_dir(), reads_only) {
         (false, _) => Ok(Catalog::open(path)?.into()),

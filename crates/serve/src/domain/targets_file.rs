@@ -1,7 +1,8 @@
-//! The targets of a data directory: `targets.json`, read at the start and written when they are switched.
+//! The targets of a data directory: `targets.json`, read at the start and written when they are
+//! switched.
 //!
-//! `{"default": "shop", "targets": {"shop": ["model", "catalog"]}}`; a file of older versions, or one that was made by hand, may be the
-//! inner object alone.
+//! `{"default": "shop", "targets": {"shop": ["model", "catalog"]}}`; a file of older versions, or
+//! one that was made by hand, may be the inner object alone.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -18,7 +18,8 @@ pub struct TextOptions {
     pub model: TextModelOptions,
     /// Room of the engine.
     pub engine: EngineOptions,
-    /// Way in which the model writes calls of tools; found in its chat template where there is none.
+    /// Way in which the model writes calls of tools; found in its chat template where there is
+    /// none.
     pub tool_format: Option<&'static ToolFormat>,
     /// Form of JSON, where a request does not say.
     pub json: JsonForm,

@@ -1,7 +1,8 @@
 //! Turns of those that change a catalog.
 //!
-//! One writes at a time, so that a condition on the generation holds until the write is done. A turn is held by the work itself and
-//! not by the connection: a client that goes away does not let another in between.
+//! One writes at a time, so that a condition on the generation holds until the write is done. A
+//! turn is held by the work itself and not by the connection: a client that goes away does not let
+//! another in between.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

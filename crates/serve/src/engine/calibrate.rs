@@ -10,12 +10,12 @@ use palmette_serve_schedule::{CostModel, Shape};
 use super::micros;
 use super::work::shape_of;
 
-/// Time after which no further size is begun: a server is ready within a second. The model of the cost is linear in what is left out, and
-/// is corrected by what requests take.
+/// Time after which no further size is begun: a server is ready within a second. The model of the
+/// cost is linear in what is left out, and is corrected by what requests take.
 const MOST: Duration = Duration::from_millis(350);
 
-/// Times requests of one thread, the smallest first, and fits their cost: three lengths of history by up to three widths, the
-/// better of two runs each, of one once the time is over.
+/// Times requests of one thread, the smallest first, and fits their cost: three lengths of history
+/// by up to three widths, the better of two runs each, of one once the time is over.
 pub(crate) fn calibrate(
     recommender: &Arc<Recommender>,
     model: u32,
@@ -47,7 +47,8 @@ pub(crate) fn calibrate(
             }
             let request = Request {
                 beam_width: width,
-                // The model of the cost is that of whole beams; what a probe saves is learnt from requests.
+                // The model of the cost is that of whole beams; what a probe saves is learnt from
+                // requests.
                 mode: Mode::Beam,
                 include_seen: true,
                 fields: Some(&fields),

@@ -217,7 +217,8 @@ impl Driver {
         }
     }
 
-    /// Notes how long work took beside what its costs say. Only that of one thread, uninterrupted, is what was measured.
+    /// Notes how long work took beside what its costs say. Only that of one thread, uninterrupted,
+    /// is what was measured.
     fn note_cost(&self, ended: &Submitted, worked: Micros) {
         let predicted = self.costs.get(&ended.shape.model).map(|of| of.predict(&ended.shape));
         let is_whole = ended.threads == 1 && ended.stop.get().is_none();

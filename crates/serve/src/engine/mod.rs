@@ -1,11 +1,12 @@
 //! The engine: a scheduler thread and streams that answer what it starts.
 //!
-//! Handlers [`submit`](Engine::submit) work; one thread drives the [`Scheduler`] with the events of all, in the order in which they come
-//! to it, and so decides alone. A stream is a thread with workers of its own; between two stages of a request it looks at the stop
-//! flag, so that work nobody waits for ends within one pass.
+//! Handlers [`submit`](Engine::submit) work; one thread drives the [`Scheduler`] with the events of
+//! all, in the order in which they come to it, and so decides alone. A stream is a thread with
+//! workers of its own; between two stages of a request it looks at the stop flag, so that work
+//! nobody waits for ends within one pass.
 //!
-//! Invariant: each submission is replied to exactly once, whatever ends it. Cost: one channel message to the scheduler and one to a
-//! stream a request; no lock is shared by streams.
+//! Invariant: each submission is replied to exactly once, whatever ends it. Cost: one channel
+//! message to the scheduler and one to a stream a request; no lock is shared by streams.
 
 mod calibrate;
 mod driver;
@@ -40,8 +41,8 @@ pub(crate) struct Engine {
 #[derive(Clone, Debug)]
 pub(crate) struct Registrar(mpsc::Sender<Message>);
 
-/// Right of a recommender to have workers kept for it. Dropping the lease makes streams let go of them, idle ones too: they hold the
-/// catalog's memory.
+/// Right of a recommender to have workers kept for it. Dropping the lease makes streams let go of
+/// them, idle ones too: they hold the catalog's memory.
 #[derive(Debug)]
 pub(crate) struct Lease {
     is_over: Arc<AtomicBool>,
@@ -106,7 +107,8 @@ impl Engine {
         let (reply, received) = oneshot::channel();
         let submission =
             Submission { job, work: Arc::new(work), reply, stop: Arc::new(Stop::default()) };
-        // Where the scheduler is gone the reply's sender is dropped with the message, which the ticket sees.
+        // Where the scheduler is gone the reply's sender is dropped with the message, which the
+        // ticket sees.
         _ = self.messages.send(Message::Submit(Box::new(submission)));
         Ticket { id, reply: received, messages: self.messages.clone() }
     }
@@ -148,7 +150,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // Before the message: a stream that looks at the flag after it has been told, or before it keeps a worker, misses nothing.
+        // Before the message: a stream that looks at the flag after it has been told, or before it
+        // keeps a worker, misses nothing.
         self.is_over.store(true, Ordering::Release);
         _ = self.messages.send(Message::LeaseOver);
     }

@@ -115,7 +115,8 @@ fn answer(
         // Its buffers may be half written: the worker goes.
         Err(_) => return Outcome::Panicked,
     };
-    // One that was admitted before its catalog was deleted is not kept; where that comes after this look, an order follows.
+    // One that was admitted before its catalog was deleted is not kept; where that comes after this
+    // look, an order follows.
     if !work.is_over.load(Ordering::Acquire) {
         workers.push((worker, Arc::clone(&work.is_over)));
     }
@@ -131,7 +132,8 @@ fn answer(
     }
 }
 
-/// The worker whose buffers serve the work, or one of its recommender, or a new one in place of the one unused for longest.
+/// The worker whose buffers serve the work, or one of its recommender, or a new one in place of the
+/// one unused for longest.
 fn take(workers: &mut Vec<LeasedWorker>, work: &Work, narrowed: bool, threads: usize) -> Worker {
     let is_of = |worker: &Worker| Arc::ptr_eq(worker.recommender(), &work.recommender);
     let made = work.question.with_request(narrowed, |request| {

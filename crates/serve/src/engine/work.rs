@@ -69,7 +69,8 @@ pub(crate) fn shape_of(
     let read = if is_draft { 0 } else { planned.widths.len() - 1 };
     let rows: Vec<u64> = planned.widths[..read].iter().enumerate().map(&mut rows_of).collect();
     let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-    // Free text takes a pass of one row for each token at most, and reads the prompt anew for each item that is explained.
+    // Free text takes a pass of one row for each token at most, and reads the prompt anew for each
+    // item that is explained.
     let explained = request.explain_items.map_or((0, 0), |of| (of.items, of.max_tokens));
     let thought = request.think.map_or(0, |think| think.max_tokens);
     let free = thought.saturating_add(explained.0.saturating_mul(explained.1)) as u64;

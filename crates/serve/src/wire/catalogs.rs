@@ -92,7 +92,8 @@ pub enum CatalogKind {
 pub struct AttributeEntry {
     /// Name of it.
     pub name: String,
-    /// Kind of its values, which decides what a filter may ask: keyword, number, boolean, timestamp, keywords or json.
+    /// Kind of its values, which decides what a filter may ask: keyword, number, boolean,
+    /// timestamp, keywords or json.
     #[schema(example = "number")]
     pub kind: String,
 }
@@ -249,9 +250,11 @@ impl GenerationParam {
 pub struct NewCatalogParams {
     /// A model: items keep to the codes that it spells.
     pub model: Option<String>,
-    /// Size of each level's codebook, as `256,256,256`; the largest codes of the items bind later ones without it.
+    /// Size of each level's codebook, as `256,256,256`; the largest codes of the items bind later
+    /// ones without it.
     pub codes_per_level: Option<String>,
-    /// Kinds of attributes, as `published=timestamp,price=number`: keyword, number, boolean, timestamp, keywords or json. Those that are not
-    /// declared have the kind of their first values.
+    /// Kinds of attributes, as `published=timestamp,price=number`: keyword, number, boolean,
+    /// timestamp, keywords or json. Those that are not declared have the kind of their first
+    /// values.
     pub columns: Option<String>,
 }

@@ -55,8 +55,9 @@ pub struct ItemQuery {
     /// Items to list: a filter; all without it.
     #[schema(value_type = Option<Condition>, example = json!({"must": [{"range": {"price": {"lt": 60}}}]}))]
     pub filter: Option<Box<RawValue>>,
-    /// Words of which an item must have all, in any case and as parts of words, in its id or its text attributes `title` and `name`.
-    /// A page looks at 50,000 items at most, so it may have few or none and a cursor; it has no `count`.
+    /// Words of which an item must have all, in any case and as parts of words, in its id or its
+    /// text attributes `title` and `name`. A page looks at 50,000 items at most, so it may have few
+    /// or none and a cursor; it has no `count`.
     #[schema(example = "red tent")]
     pub words: Option<String>,
     /// Items of the page.

@@ -52,7 +52,8 @@ pub enum OperationState {
 pub struct OperationProgress {
     /// Items that were read; those of a catalog file are not counted.
     pub items: u64,
-    /// Bytes of the body that were read; of a table in proportion to its rows. Indexing comes after the last.
+    /// Bytes of the body that were read; of a table in proportion to its rows. Indexing comes after
+    /// the last.
     pub bytes: u64,
     /// Bytes of the body.
     pub of_bytes: u64,

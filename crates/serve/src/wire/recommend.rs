@@ -81,8 +81,8 @@ fn is_zero(value: &f32) -> bool {
 pub struct Shortfall {
     /// The first rule that leaves fewer.
     pub reason: ShortfallReason,
-    /// Items that might have been recommended: exact, after filter, validity, exclusions and seen items. Without caps there are
-    /// `min(k, eligible)` items.
+    /// Items that might have been recommended: exact, after filter, validity, exclusions and seen
+    /// items. Without caps there are `min(k, eligible)` items.
     pub eligible: u64,
 }
 

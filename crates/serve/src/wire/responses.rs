@@ -8,12 +8,14 @@ use utoipa::ToSchema;
 /// Members of a response that are not a chat's.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 pub struct ResponseMembers {
-    /// A text of the user's, or the items of the conversation so far: messages, calls and their outputs.
+    /// A text of the user's, or the items of the conversation so far: messages, calls and their
+    /// outputs.
     #[schema(value_type = Value, example = "Name a colour.")]
     pub input: Value,
     /// Words of the system before it.
     pub instructions: Option<String>,
-    /// Tools that may be called: `{"type": "function", "name", "description", "parameters"}`, or `custom` with a `format`.
+    /// Tools that may be called: `{"type": "function", "name", "description", "parameters"}`, or
+    /// `custom` with a `format`.
     #[schema(value_type = Option<Vec<Object>>)]
     pub tools: Option<Vec<Value>>,
     /// `auto`, `none`, `required`, a tool by name, or `allowed_tools`.
@@ -28,7 +30,8 @@ pub struct ResponseMembers {
     /// Number of most likely tokens at each place of the answer.
     #[schema(maximum = 20)]
     pub top_logprobs: Option<usize>,
-    /// `message.output_text.logprobs` for log-probabilities; the others that OpenAI knows are parts of items that no answer here has.
+    /// `message.output_text.logprobs` for log-probabilities; the others that OpenAI knows are parts
+    /// of items that no answer here has.
     pub include: Option<Vec<String>>,
     /// Extent of the model's reasoning.
     pub reasoning: Option<Reasoning>,
@@ -61,7 +64,8 @@ impl OwnMembers for ResponseMembers {
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextForm {
-    /// `{"type": "text"}`, `{"type": "json_object"}`, or `{"type": "json_schema", "name", "schema"}`.
+    /// `{"type": "text"}`, `{"type": "json_object"}`, or `{"type": "json_schema", "name",
+    /// "schema"}`.
     #[schema(value_type = Option<Object>)]
     pub format: Option<Value>,
     /// For chat templates that read it.

@@ -17,7 +17,8 @@ pub struct TargetEntry {
 /// List of targets, by alias.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Targets {
-    /// Alias of the target that requests ask for which name none; null where there are several and none was chosen.
+    /// Alias of the target that requests ask for which name none; null where there are several and
+    /// none was chosen.
     pub default: Option<String>,
     /// In order of alias.
     pub targets: Vec<TargetEntry>,

@@ -1,4 +1,5 @@
-//! Bodies of the routes of texts, as OpenAI and vLLM spell them. Questions are [`palmette_text::question`]'s.
+//! Bodies of the routes of texts, as OpenAI and vLLM spell them. Questions are
+//! [`palmette_text::question`]'s.
 
 use std::collections::BTreeMap;
 
@@ -165,7 +166,8 @@ pub struct ChatCompletion {
     pub choices: Vec<ChatChoice>,
     /// Tokens.
     pub usage: TextUsage,
-    /// Parts of the request that have no effect, such as tools that their provider runs, where there are some.
+    /// Parts of the request that have no effect, such as tools that their provider runs, where
+    /// there are some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -343,7 +345,8 @@ pub struct Completion {
     /// Tokens; of a stream in its last part, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<TextUsage>,
-    /// Parts of the request that have no effect, in the first part of a stream, where there are some.
+    /// Parts of the request that have no effect, in the first part of a stream, where there are
+    /// some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -386,7 +389,8 @@ pub struct OpenAiError {
 pub struct OpenAiErrorBody {
     /// Explanation of this occurrence.
     pub message: String,
-    /// Kind of the error: `invalid_request_error`, `authentication_error`, `permission_error`, `rate_limit_error` or `server_error`.
+    /// Kind of the error: `invalid_request_error`, `authentication_error`, `permission_error`,
+    /// `rate_limit_error` or `server_error`.
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// Member of the body that it is about.

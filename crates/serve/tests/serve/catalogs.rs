@@ -219,7 +219,8 @@ async fn the_memory_of_a_deleted_catalog_is_given_back_by_idle_streams() {
     let (live, dir) = held(&shop);
     let snapshot = Arc::downgrade(&live.snapshot());
     drop(live);
-    // More at once than there are streams, so that each has a worker; of several shapes, so that it has several.
+    // More at once than there are streams, so that each has a worker; of several shapes, so that it
+    // has several.
     let asked = (1..=8).map(|k| {
         let asked = json!({"target": "m:held", "k": k % 2 + 1, "beam_width": 8 << (k % 3), "history": ["a"], "exclude_seen": false});
         let shop = &shop;

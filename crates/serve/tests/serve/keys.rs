@@ -57,7 +57,8 @@ async fn a_key_opens_its_scopes_and_catalogs() {
     let batch = r#"{"requests": [{"target": "shop", "k": 1}]}"#;
     let c = "/v1/catalogs/items";
     let at = |rest: &str| format!("{c}{rest}");
-    // Statuses without a key, and with those for recommending, for items, for administration, for another catalog, for all.
+    // Statuses without a key, and with those for recommending, for items, for administration, for
+    // another catalog, for all.
     for (method, path, body, wanted) in [
         (&get, "/livez".to_owned(), "", [200; 6]),
         (&get, "/readyz".to_owned(), "", [200; 6]),

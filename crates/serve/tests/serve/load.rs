@@ -18,8 +18,8 @@ fn question(n: u32) -> Value {
     question
 }
 
-/// Alone, side by side with an unbounded deadline, and under a load that refuses some: the same items to the byte. The recorded
-/// events lead the scheduler to the recorded actions.
+/// Alone, side by side with an unbounded deadline, and under a load that refuses some: the same
+/// items to the byte. The recorded events lead the scheduler to the recorded actions.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_do_not_depend_on_load_and_a_record_replays() {
     let record = tempfile::NamedTempFile::new().unwrap();

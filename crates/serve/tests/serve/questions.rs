@@ -102,7 +102,8 @@ fn members() -> Vec<(&'static str, Vec<Value>)> {
     ]
 }
 
-/// Answers in words, with the prompt's tokens and what is warned of; or the message of the faults and the first member.
+/// Answers in words, with the prompt's tokens and what is warned of; or the message of the faults
+/// and the first member.
 type Outcome = Result<(usize, Vec<Value>, Vec<String>), (String, Option<String>, &'static str)>;
 
 fn by_library(model: &TextModel, body: &str) -> Outcome {

@@ -42,7 +42,8 @@ pub(crate) fn config() -> ServeConfig {
     config
 }
 
-/// The shop as target `shop` of model `m` and live catalog `items`, and frozen as `still` of `frozen`.
+/// The shop as target `shop` of model `m` and live catalog `items`, and frozen as `still` of
+/// `frozen`.
 pub(crate) fn shopping(config: ServeConfig) -> Shopping {
     // Generated once: it takes longer than most tests.
     static DEMO: LazyLock<Demo> = LazyLock::new(|| Demo::load().expect("the built-in model"));

@@ -94,7 +94,8 @@ async fn a_server_that_drains_answers_what_it_took_and_ends() {
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
 }
 
-/// Clients that go away in the middle leave nothing behind: streams are idle again, and others are answered.
+/// Clients that go away in the middle leave nothing behind: streams are idle again, and others are
+/// answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_go_away_cost_no_more_than_a_pass() {
     let (address, stop, served) = serving(config()).await;
@@ -159,7 +160,8 @@ async fn idle_connections_have_a_time_of_their_own() {
     served.await.unwrap();
 }
 
-/// Lines that come during a drain are not answered one by one with refusals: the stream ends, and says so.
+/// Lines that come during a drain are not answered one by one with refusals: the stream ends, and
+/// says so.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_ends_a_stream_of_lines_by_its_last_line() {
     let (address, stop, served) = serving(config()).await;

@@ -123,7 +123,8 @@ async fn models_are_loaded_from_the_data_directory_alone() {
     assert_eq!(targets["targets"].as_array().unwrap().len(), 3, "{targets}");
 }
 
-/// The documented upgrade: a second target beside the first, then the switch. Whoever names no target sees the switch alone.
+/// The documented upgrade: a second target beside the first, then the switch. Whoever names no
+/// target sees the switch alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_target_stays_the_default() {
     let shop = shopping(config());
@@ -205,7 +206,8 @@ async fn the_default_target_is_kept() {
     assert_eq!(files, ["catalogs", "lock", "models", "targets.json"]);
 }
 
-/// A target that is given may name what the data directory has, and goes before the saved one of its alias.
+/// A target that is given may name what the data directory has, and goes before the saved one of
+/// its alias.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_given_target_may_name_a_model_of_the_data_directory() {
     let data = tempfile::tempdir().unwrap();
@@ -233,7 +235,8 @@ async fn a_given_target_may_name_a_model_of_the_data_directory() {
         pair("still", "m", "frozen"),
     ]);
     assert_eq!(targets, wanted);
-    // The model that was given by its name stays: it is in memory, where one of the directory has a path.
+    // The model that was given by its name stays: it is in memory, where one of the directory has a
+    // path.
     shop.post("/v1/recommend", &json!({"target": "shop", "k": 1})).await.ok();
 }
 

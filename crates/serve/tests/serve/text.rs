@@ -1,4 +1,5 @@
-//! Texts over OpenAI's interface, by a tiny model of made-up weights: what it says means nothing, and fits what was asked for.
+//! Texts over OpenAI's interface, by a tiny model of made-up weights: what it says means nothing,
+//! and fits what was asked for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -427,7 +428,8 @@ async fn what_does_not_fit_the_context_has_a_code() {
         .error(400, "context_length_exceeded");
 }
 
-/// A schema as pydantic writes it: no members but those it declares, in its order, unless somebody wants it otherwise.
+/// A schema as pydantic writes it: no members but those it declares, in its order, unless somebody
+/// wants it otherwise.
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_mean_what_people_mean() {
     let writing = writing();
@@ -456,7 +458,8 @@ async fn schemas_mean_what_people_mean() {
         let value: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).expect("JSON");
         assert_eq!(value.as_object().unwrap().len(), 2, "{call}");
     }
-    // The standard's reading is had: among some answers one begins with another member, or has more.
+    // The standard's reading is had: among some answers one begins with another member, or has
+    // more.
     let mut others = 0;
     for seed in 0..12 {
         let form = json!({"closed_objects": false, "order": "any"});
@@ -714,8 +717,8 @@ fn endless() -> Value {
     chat(json!({"ignore_eos": true, "max_tokens": 500, "stream": true}))
 }
 
-/// A client that goes away in the middle of a stream frees its place, in which another is answered; who finds no place waits, and is
-/// refused where too many do.
+/// A client that goes away in the middle of a stream frees its place, in which another is answered;
+/// who finds no place waits, and is refused where too many do.
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_go_away_free_their_places() {
     let engine = EngineOptions { max_texts: 1, max_waiting: 1, ..EngineOptions::default() };
@@ -777,7 +780,8 @@ async fn masks_are_those_of_the_form_at_the_place() {
         let tokens = answer["tokens"].as_array().unwrap().iter();
         tokens.map(|token| token["text"].as_str().unwrap().to_owned()).collect()
     };
-    // Each token of the model is tried: a text of four digits is whole, and one of fewer goes on with a digit.
+    // Each token of the model is tried: a text of four digits is whole, and one of fewer goes on
+    // with a digit.
     let digits: Vec<String> = (0..10).map(|digit: u8| digit.to_string()).collect();
     for (text, wanted, may_end) in
         [("", &digits[..], false), ("19", &digits, false), ("1984", &["</s>".to_owned()], true)]
@@ -827,7 +831,8 @@ async fn times_of_texts_are_measured() {
     );
 }
 
-/// A text that is not whole when its time in a drain is over ends by an error: a stream's last event, or the answer.
+/// A text that is not whole when its time in a drain is over ends by an error: a stream's last
+/// event, or the answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_ends_texts_by_an_error() {
     let engine = EngineOptions { max_texts: 1, ..EngineOptions::default() };

@@ -180,7 +180,8 @@ async fn what_has_no_effect_is_said() {
     assert_eq!(answer["usage"]["input_tokens"], "Hello\nlow".len());
 }
 
-/// Format of an answer to a prompt that has begun the reasoning: reasoning until its end, and calls after it.
+/// Format of an answer to a prompt that has begun the reasoning: reasoning until its end, and calls
+/// after it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_may_begin_the_reasoning() {
     let writing = reasoning();

@@ -11,8 +11,8 @@ use super::shown::{is_named, shows_member, shows_role};
 /// Roles of OpenAI's interface.
 const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
 
-/// Members of messages that tell a model nothing, or that templates leave out on purpose: names of calls, thoughts of earlier turns,
-/// notes of other servers.
+/// Members of messages that tell a model nothing, or that templates leave out on purpose: names of
+/// calls, thoughts of earlier turns, notes of other servers.
 const WITHOUT_MEANING: [&str; 9] = [
     "annotations",
     "cache_control",
@@ -98,7 +98,8 @@ impl<'t> MessageReader<'t> {
     }
 }
 
-/// True when a member is the name of a tool, beside what the tool gave: it is named by its call, too.
+/// True when a member is the name of a tool, beside what the tool gave: it is named by its call,
+/// too.
 fn is_of_tool(role: &str, member: &str) -> bool {
     member == "name" && ["tool", "function"].contains(&role)
 }
@@ -119,7 +120,8 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// The role by which a template shows the messages of another; the reason where it shows none of them.
+/// The role by which a template shows the messages of another; the reason where it shows none of
+/// them.
 fn role_for_template(role: &str, template: &ChatTemplate) -> Result<String, String> {
     let is_own = is_named(template, role);
     if !ROLES.contains(&role) && !is_own {
@@ -160,8 +162,8 @@ fn content(message: &Map<String, Value>) -> Result<String, Broken> {
     content.map_err(|rule| broken("content", rule))
 }
 
-/// Calls of earlier turns: as they are, arguments read, where the template shows them; else written into the content, as the model
-/// writes them.
+/// Calls of earlier turns: as they are, arguments read, where the template shows them; else written
+/// into the content, as the model writes them.
 fn add_calls(
     message: &mut Map<String, Value>,
     calls: &Value,
@@ -204,7 +206,8 @@ fn written(call: &Value, format: &ToolFormat) -> String {
     format!("{}{arguments}{}", format.begin.replace("NAME", name), format.end)
 }
 
-/// A call as templates read it: of a function, its arguments an object where they are the text of one.
+/// A call as templates read it: of a function, its arguments an object where they are the text of
+/// one.
 fn with_read_arguments(mut call: Value) -> Value {
     if let Some(custom) = call.get("custom").filter(|custom| custom.is_object()) {
         let arguments = serde_json::json!({"input": custom["input"]});

@@ -22,8 +22,8 @@ pub struct Conversation {
     pub tools: Vec<Value>,
     /// Further variables of the template, such as `enable_thinking`.
     pub extra: Map<String, Value>,
-    /// The format in which the model writes calls. A template that shows no tools, or no calls of earlier turns, needs it: these are put into
-    /// the prompt's words then.
+    /// The format in which the model writes calls. A template that shows no tools, or no calls of
+    /// earlier turns, needs it: these are put into the prompt's words then.
     pub calls: Option<ToolFormat>,
     /// The end of the prompt.
     pub end: PromptEnd,
@@ -103,16 +103,18 @@ impl Conversation {
         Self { messages, ..Self::default() }
     }
 
-    /// The prompt: the conversation up to its [`end`](Self::end). `now` is the time in seconds since 1970, for templates that
-    /// print the date.
+    /// The prompt: the conversation up to its [`end`](Self::end). `now` is the time in seconds
+    /// since 1970, for templates that print the date.
     ///
-    /// Templates are written for what transformers hands them, which is not what interfaces take: parts of text become one text, arguments of
-    /// calls become objects, and tools of any interface those of OpenAI's. A template passes over what it was not written for; here that is an
+    /// Templates are written for what transformers hands them, which is not what interfaces take:
+    /// parts of text become one text, arguments of calls become objects, and tools of any interface
+    /// those of OpenAI's. A template passes over what it was not written for; here that is an
     /// error, or told in words.
     ///
     /// # Errors
-    /// When there is no message, one has a part that is no text, or a role or member that the template does not know, the template refuses
-    /// the conversation, or there is no text to go on with.
+    /// When there is no message, one has a part that is no text, or a role or member that the
+    /// template does not know, the template refuses the conversation, or there is no text to go on
+    /// with.
     pub fn prompt(
         &self,
         template: &ChatTemplate,

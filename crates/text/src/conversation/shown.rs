@@ -28,13 +28,15 @@ pub(super) fn shows_role(template: &ChatTemplate, role: &str) -> bool {
     is_named(template, role) || takes_role(template, role)
 }
 
-/// True when the template shows a message of this role when it is tried: one that refuses the role by its name does not.
+/// True when the template shows a message of this role when it is tried: one that refuses the role
+/// by its name does not.
 pub(super) fn takes_role(template: &ChatTemplate, role: &str) -> bool {
     let said = json!({"role": role, "content": PROBE});
     shows(template, &with_others(role, said), None) == Some(true)
 }
 
-/// True when the template shows a member of messages of this role; it may, where it refuses to be tried.
+/// True when the template shows a member of messages of this role; it may, where it refuses to be
+/// tried.
 pub(super) fn shows_member(template: &ChatTemplate, role: &str, member: &str) -> bool {
     let said = json!({"role": role, "content": "x", member: PROBE});
     template.mentions(member) && shows(template, &with_others(role, said), None) != Some(false)

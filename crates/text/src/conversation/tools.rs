@@ -9,7 +9,8 @@ use super::shown::takes_role;
 /// Members that have the schema of arguments.
 const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "inputSchema"];
 
-/// A tool of any interface as OpenAI's, which templates are written for; `None` for one that its provider runs, which no text calls.
+/// A tool of any interface as OpenAI's, which templates are written for; `None` for one that its
+/// provider runs, which no text calls.
 pub(super) fn tool_for_template(tool: &Value) -> Result<Option<Value>, &'static str> {
     if tool["function"].is_object() {
         return Ok(Some(tool.clone()));
@@ -38,7 +39,8 @@ pub(super) fn tool_for_template(tool: &Value) -> Result<Option<Value>, &'static 
     Ok(Some(json!({"type": "function", "function": function})))
 }
 
-/// Puts tools and the way of calling them into the words before the conversation, for a template that shows none.
+/// Puts tools and the way of calling them into the words before the conversation, for a template
+/// that shows none.
 pub(super) fn add_to_messages(
     messages: &mut Vec<Value>,
     tools: &[Value],

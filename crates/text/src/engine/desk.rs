@@ -155,8 +155,8 @@ impl Desk {
         self.papers().settled.push(settled);
     }
 
-    /// Takes what came, requests for at most so many places. Waits for something where `is_idle`; else no longer than `grace`, and only for the
-    /// `away` texts that are being settled.
+    /// Takes what came, requests for at most so many places. Waits for something where `is_idle`;
+    /// else no longer than `grace`, and only for the `away` texts that are being settled.
     pub(super) fn take(
         &self,
         places: usize,

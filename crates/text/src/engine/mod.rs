@@ -1,20 +1,25 @@
-//! Several texts at once: one thread that runs the model over rows of all of them, and threads that make their masks meanwhile.
+//! Several texts at once: one thread that runs the model over rows of all of them, and threads that
+//! make their masks meanwhile.
 //!
-//! An [`Engine`] admits requests, as many as it has places for, and writes their texts side by side (`run`): a pass of the model has
-//! the next token of each, and some of the prompts that are still being read, so that neither waits for the other (`shares`). While the
-//! model reads a token, the mask of the place after it is made on another thread (`desk`): a mask depends on tokens alone. A text whose
-//! mask is not there after the pass stays out of the next one; nobody else waits for it.
+//! An [`Engine`] admits requests, as many as it has places for, and writes their texts side by side
+//! (`run`): a pass of the model has the next token of each, and some of the prompts that are still
+//! being read, so that neither waits for the other (`shares`). While the model reads a token, the
+//! mask of the place after it is made on another thread (`desk`): a mask depends on tokens alone. A
+//! text whose mask is not there after the pass stays out of the next one; nobody else waits for it.
 //!
 //! # Laws
-//! - A text is to the token the one that [`generate`](crate::generate()) writes, whatever is written beside it: logits are the same to
-//!   the bit ([`Sequences`]), and every text has its own sampler.
-//! - Each request that was admitted is told exactly one end or failure, unless its [`Ticket`] was dropped; then nothing more.
+//! - A text is to the token the one that [`generate`](crate::generate()) writes, whatever is
+//!   written beside it: logits are the same to the bit ([`Sequences`]), and every text has its own
+//!   sampler.
+//! - Each request that was admitted is told exactly one end or failure, unless its [`Ticket`] was
+//!   dropped; then nothing more.
 //! - Requests begin in the order of their arrival.
 //!
 //! # Memory
-//! Keys and values are kept in pages that all texts share. Texts with the same beginning (a system prompt, the answers to one
-//! request, the next turn of a chat) share its pages. When none is free, first texts that have ended are forgotten, then the
-//! youngest text gives its pages up and is read again later: since logits are the same to the bit, so is what it becomes.
+//! Keys and values are kept in pages that all texts share. Texts with the same beginning (a system
+//! prompt, the answers to one request, the next turn of a chat) share its pages. When none is free,
+//! first texts that have ended are forgotten, then the youngest text gives its pages up and is read
+//! again later: since logits are the same to the bit, so is what it becomes.
 
 mod desk;
 mod run;
@@ -48,7 +53,8 @@ pub struct EngineOptions {
     pub max_texts: usize,
     /// Tokens, prompts included, whose keys and values are kept.
     pub max_tokens: usize,
-    /// Rows of prompts in a pass while texts are written: more, and a prompt is read faster and texts stall longer.
+    /// Rows of prompts in a pass while texts are written: more, and a prompt is read faster and
+    /// texts stall longer.
     pub prompt_rows: usize,
     /// Requests that wait for a place.
     pub max_waiting: usize,
@@ -66,7 +72,8 @@ impl Default for EngineOptions {
 const MIN_PASS_ROWS: usize = 192;
 
 impl EngineOptions {
-    /// The plan of the model's part, with places for texts that have ended and whose pages may be of use.
+    /// The plan of the model's part, with places for texts that have ended and whose pages may be
+    /// of use.
     fn sequences(&self, threads: usize) -> SequencesOptions {
         let writing = self.max_texts + self.prompt_rows;
         SequencesOptions {
@@ -126,7 +133,8 @@ pub enum Refused {
 /// Event in the life of a text.
 #[derive(Debug)]
 pub enum Update {
-    /// Log-probabilities of the prompt's tokens from the second on, where they were asked for; before the text.
+    /// Log-probabilities of the prompt's tokens from the second on, where they were asked for;
+    /// before the text.
     Prompt(Vec<LogProbabilities>),
     /// More of it.
     Text(TextPiece),
@@ -282,8 +290,8 @@ impl Engine {
         Ok(TextStream { updates, _ticket: ticket, is_over: false })
     }
 
-    /// Asks for a text and hears of it by a function, which an asynchronous channel can stand behind. Dropping the ticket ends the
-    /// text.
+    /// Asks for a text and hears of it by a function, which an asynchronous channel can stand
+    /// behind. Dropping the ticket ends the text.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -335,7 +343,8 @@ impl Drop for Ticket {
     }
 }
 
-/// The parts of a text as they come; dropping it ends the text. The last part is its end or its failure.
+/// The parts of a text as they come; dropping it ends the text. The last part is its end or its
+/// failure.
 #[derive(Debug)]
 pub struct TextStream {
     updates: mpsc::Receiver<Update>,
@@ -366,7 +375,8 @@ impl Iterator for TextStream {
     }
 }
 
-/// Tells an event of a text to its sink, as long as somebody wants it; at its end what was spent on it.
+/// Tells an event of a text to its sink, as long as somebody wants it; at its end what was spent on
+/// it.
 fn tell(
     sink: &mut Sink,
     is_dropped: &AtomicBool,

@@ -14,7 +14,8 @@ use super::shares::shares;
 use super::{EngineError, EngineOptions, Spent, Update, tell};
 use crate::sequence::{Ended, FinishReason};
 
-/// The part of a pass's time that the model waits for masks before it: those that are quick let forced tokens go into the pass, too.
+/// The part of a pass's time that the model waits for masks before it: those that are quick let
+/// forced tokens go into the pass, too.
 const GRACE: u32 = 50;
 
 /// Texts that are being written, and the model's part of them.
@@ -271,8 +272,8 @@ impl Runner {
         self.sequences.remove(sequence).expect("the sequence is a row's or a kept one");
     }
 
-    /// Lets the oldest text that gave its pages up go on, if there are pages for it and one more for each of the others, or nobody else
-    /// is there.
+    /// Lets the oldest text that gave its pages up go on, if there are pages for it and one more
+    /// for each of the others, or nobody else is there.
     fn unpark(&mut self) {
         let others = self.rows.iter().filter(|row| !row.is_parked).count();
         let Some(place) = self.rows.iter().position(|row| row.is_parked) else { return };
@@ -281,7 +282,8 @@ impl Runner {
         self.rows[place].is_parked = others > 0 && self.sequences.free_pages() < needed;
     }
 
-    /// Shares of the next pass. Texts that are being written get what they want, prompts a part of the rows, each a fair share of it.
+    /// Shares of the next pass. Texts that are being written get what they want, prompts a part of
+    /// the rows, each a fair share of it.
     fn plan(&mut self) -> Plan {
         let goes: Vec<bool> = (0..self.rows.len()).map(|place| self.begin(place)).collect();
         let max_rows = self.sequences.options().max_rows;
@@ -334,7 +336,8 @@ impl Runner {
         true
     }
 
-    /// The longest beginning that another text has in whole pages. At least one token is left to be read, for the logits after it.
+    /// The longest beginning that another text has in whole pages. At least one token is left to be
+    /// read, for the logits after it.
     fn beginning_of(&self, place: usize) -> Begin {
         let tokens = &self.rows[place].tokens;
         let most = tokens.len() - 1;
@@ -416,7 +419,8 @@ impl Runner {
         });
     }
 
-    /// Finds likelihoods of prompts in the pass that has been made, and lets the texts begin whose prompts are through.
+    /// Finds likelihoods of prompts in the pass that has been made, and lets the texts begin whose
+    /// prompts are through.
     fn score(&mut self, plan: &Plan) {
         for (number, &(place, count)) in plan.iter().enumerate() {
             let row = &mut self.rows[place];

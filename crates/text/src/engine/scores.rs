@@ -24,8 +24,8 @@ impl Scores {
         (self.found.len() + 1 >= prompt).then(|| std::mem::take(&mut self.found))
     }
 
-    /// Adds what the latest pass tells of a prompt, of which it read the tokens from `first` on in the stretch at `place`. A place that was
-    /// read before is not looked at again.
+    /// Adds what the latest pass tells of a prompt, of which it read the tokens from `first` on in
+    /// the stretch at `place`. A place that was read before is not looked at again.
     pub(super) fn add(
         &mut self,
         sequences: &mut Sequences,

@@ -1,10 +1,10 @@
 //! Max–min fair shares of a pass's rows.
 
-/// Divides `rows` among those who want some: nobody gets more than is wanted, and what one leaves is divided among the others. Where there are
-/// fewer rows than wants, the first get one each.
+/// Divides `rows` among those who want some: nobody gets more than is wanted, and what one leaves
+/// is divided among the others. Where there are fewer rows than wants, the first get one each.
 ///
-/// So a short prompt is read in its first pass, however long the one before it is, and no want waits for ever: everyone with a want gets a
-/// share as long as there are as many rows as wants.
+/// So a short prompt is read in its first pass, however long the one before it is, and no want
+/// waits for ever: everyone with a want gets a share as long as there are as many rows as wants.
 pub(super) fn shares(mut rows: usize, wants: &[usize]) -> Vec<usize> {
     let mut given = vec![0; wants.len()];
     // The least wants first: what they leave is known when the larger ones are given theirs.
@@ -39,8 +39,9 @@ mod tests {
     }
 
     proptest! {
-        /// The definition of max–min fairness: rows are used up as far as they are wanted, and who got less than it wanted got no less than
-        /// anyone, but for the one row that does not divide.
+        /// The definition of max–min fairness: rows are used up as far as they are wanted, and who
+        /// got less than it wanted got no less than anyone, but for the one row that does not
+        /// divide.
         #[test]
         fn shares_are_fair(rows in 0_usize..300, wants in prop::collection::vec(0_usize..200, 0..9)) {
             let given = shares(rows, &wants);

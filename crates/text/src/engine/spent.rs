@@ -3,7 +3,8 @@
 use std::ops::AddAssign;
 use std::time::Duration;
 
-/// Time that the work on a text took. A pass of the model that several texts share counts for each by its rows.
+/// Time that the work on a text took. A pass of the model that several texts share counts for each
+/// by its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Waiting for a place, which is no work.

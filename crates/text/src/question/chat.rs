@@ -12,7 +12,8 @@ pub struct ChatMembers {
     /// Messages so far, as OpenAI spells them; the model's chat template reads them.
     #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>, example = json!([{"role": "user", "content": "Name a colour."}])))]
     pub messages: Vec<Value>,
-    /// Tools that may be called: `{"type": "function", "function": {"name", "description", "parameters"}}`.
+    /// Tools that may be called: `{"type": "function", "function": {"name", "description",
+    /// "parameters"}}`.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Vec<Object>>))]
     pub tools: Option<Vec<Value>>,
     /// `auto`, `none`, `required`, or `{"type": "function", "function": {"name": …}}`.
@@ -25,7 +26,8 @@ pub struct ChatMembers {
     /// Number of most likely tokens at each place of the answer, with `logprobs`.
     #[cfg_attr(feature = "schema", schema(maximum = 20))]
     pub top_logprobs: Option<usize>,
-    /// Effort of reasoning, for chat templates that read it: `none`, `minimal`, `low`, `medium`, `high` or `xhigh`.
+    /// Effort of reasoning, for chat templates that read it: `none`, `minimal`, `low`, `medium`,
+    /// `high` or `xhigh`.
     pub reasoning_effort: Option<String>,
     /// Length of the answer, for chat templates that read it: `low`, `medium` or `high`.
     pub verbosity: Option<String>,
@@ -33,7 +35,8 @@ pub struct ChatMembers {
     pub thinking: Option<Thinking>,
     /// `max_tokens` by its newer name.
     pub max_completion_tokens: Option<usize>,
-    /// The template begins the answer's message: `true` unless it is said; `false` with `continue_final_message`.
+    /// The template begins the answer's message: `true` unless it is said; `false` with
+    /// `continue_final_message`.
     pub add_generation_prompt: Option<bool>,
     /// Continues the last message in the answer.
     pub continue_final_message: Option<bool>,

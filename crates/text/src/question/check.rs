@@ -1,4 +1,5 @@
-//! Check of a question: defaults filled in, prompt, grammar and sampler made, or all faults at once.
+//! Check of a question: defaults filled in, prompt, grammar and sampler made, or all faults at
+//! once.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -39,8 +40,8 @@ impl CheckedText {
         self.requests.len() * self.n
     }
 
-    /// The request of an answer by its number, by prompt and then by answer. Those of one prompt differ in their random numbers alone: the
-    /// seed and those after it.
+    /// The request of an answer by its number, by prompt and then by answer. Those of one prompt
+    /// differ in their random numbers alone: the seed and those after it.
     pub fn request(&self, answer: usize) -> TextRequest {
         let mut request = self.requests[answer / self.n].clone();
         let number = (answer % self.n) as u64;
@@ -100,8 +101,8 @@ struct SpelledMembers {
 }
 
 impl ChatQuestion {
-    /// Checks the question against a model, by the settings of a surface: the prompt is made, and the grammar compiled, which setting
-    /// `cancelled` calls off.
+    /// Checks the question against a model, by the settings of a surface: the prompt is made, and
+    /// the grammar compiled, which setting `cancelled` calls off.
     ///
     /// # Errors
     /// With every fault that does not hang on another, or when the grammar was called off.
@@ -169,8 +170,8 @@ impl ChatQuestion {
 }
 
 impl CompletionQuestion {
-    /// Checks the question against a model, by the settings of a surface: prompts are cut into tokens, and the grammar compiled, which
-    /// setting `cancelled` calls off.
+    /// Checks the question against a model, by the settings of a surface: prompts are cut into
+    /// tokens, and the grammar compiled, which setting `cancelled` calls off.
     ///
     /// # Errors
     /// With every fault that does not hang on another, or when the grammar was called off.
@@ -255,7 +256,8 @@ impl<'a> Check<'a> {
         n
     }
 
-    /// The request of each prompt. Where none could be made, the other members are checked by a prompt of one token.
+    /// The request of each prompt. Where none could be made, the other members are checked by a
+    /// prompt of one token.
     fn requests(
         &mut self,
         text: &TextMembers,
@@ -291,7 +293,8 @@ impl<'a> Check<'a> {
         prompts.into_iter().map(one).collect()
     }
 
-    /// The request of a prompt from `pointer`; `None` for one that stands in for those that are at fault.
+    /// The request of a prompt from `pointer`; `None` for one that stands in for those that are at
+    /// fault.
     fn request(
         &mut self,
         text: &TextMembers,
@@ -354,7 +357,8 @@ impl<'a> Check<'a> {
             RequestMember::StopTokens => "/stop_token_ids".to_owned(),
             RequestMember::LogitBias => "/logit_bias".to_owned(),
             RequestMember::Sampler(name) => format!("/{name}"),
-            // Not of a question: its grammar is compiled for the model, and prompts are scored where there is an engine.
+            // Not of a question: its grammar is compiled for the model, and prompts are scored
+            // where there is an engine.
             RequestMember::Constraint | RequestMember::PromptLogprobs => String::new(),
         };
         self.is_too_long |= error.is_too_long();

@@ -12,7 +12,8 @@ pub struct CompletionMembers {
     pub prompt: Prompts,
     /// Tokens that begin a text before the prompt's: `true` unless it is said.
     pub add_special_tokens: Option<bool>,
-    /// Answer with the prompt before the text; with `logprobs` its tokens have theirs, too, and with `max_tokens: 0` it is all.
+    /// Answer with the prompt before the text; with `logprobs` its tokens have theirs, too, and
+    /// with `max_tokens: 0` it is all.
     pub echo: Option<bool>,
     /// Log-probabilities of the text's tokens, and of a number of the likeliest at each place.
     #[cfg_attr(feature = "schema", schema(maximum = 20))]

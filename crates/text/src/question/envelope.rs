@@ -1,4 +1,5 @@
-//! Envelope of a question: the model that is asked, by when and how it answers; and members that other servers have.
+//! Envelope of a question: the model that is asked, by when and how it answers; and members that
+//! other servers have.
 
 use palmette_document::{DocumentError, Fault, Faults, Members, member_names};
 use serde::Deserialize;
@@ -15,7 +16,8 @@ pub trait OwnMembers: DeserializeOwned {
     const ABOUT: &'static str;
 }
 
-/// Members of a body that are no part of the question: they change who answers and when, not the answer.
+/// Members of a body that are no part of the question: they change who answers and when, not the
+/// answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TextEnvelope {
@@ -26,7 +28,8 @@ pub struct TextEnvelope {
     pub stream: Option<bool>,
     /// Options of a stream.
     pub stream_options: Option<StreamOptions>,
-    /// Milliseconds from receipt in which the answer is of use; what is not there by then is not made.
+    /// Milliseconds from receipt in which the answer is of use; what is not there by then is not
+    /// made.
     #[cfg_attr(feature = "schema", schema(minimum = 1))]
     pub deadline_ms: Option<u64>,
     /// Names of members that were taken and not looked at.
@@ -58,8 +61,9 @@ pub struct TextBody<Own> {
     pub question: TextQuestion<Own>,
 }
 
-/// Names of members that change nothing in an answer: accounts, storage, routing, caches and guesses that speed other servers up, and which
-/// engine compiles a grammar. They are taken and not looked at.
+/// Names of members that change nothing in an answer: accounts, storage, routing, caches and
+/// guesses that speed other servers up, and which engine compiles a grammar. They are taken and not
+/// looked at.
 const WITHOUT_MEANING: &[&str] = &[
     "cache_prompt",
     "guided_decoding_backend",
@@ -121,7 +125,8 @@ impl<Own: OwnMembers> TextBody<Own> {
     /// Reads a body.
     ///
     /// # Errors
-    /// When it is no JSON, a member is unknown or stands twice, or its value is not one that it takes.
+    /// When it is no JSON, a member is unknown or stands twice, or its value is not one that it
+    /// takes.
     pub fn from_json(text: &[u8]) -> Result<Self, Faults> {
         match palmette_document::read(text) {
             Ok(members) => Self::from_members(members),

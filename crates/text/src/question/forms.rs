@@ -13,7 +13,8 @@ use crate::sources::JsonForm;
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JsonFormMembers {
-    /// Objects with `properties` have no other members, unless their schema says what others may be: `true` unless the server says otherwise.
+    /// Objects with `properties` have no other members, unless their schema says what others may
+    /// be: `true` unless the server says otherwise.
     pub closed_objects: Option<bool>,
     /// Order of an object's members: `schema` unless the server says otherwise.
     pub order: Option<MemberOrder>,

@@ -40,10 +40,12 @@ pub struct AnswerForm {
 }
 
 impl ChatQuestion {
-    /// The form of the answer alone, for who asks for masks: messages and sampling are not looked at. `None` where it is free.
+    /// The form of the answer alone, for who asks for masks: messages and sampling are not looked
+    /// at. `None` where it is free.
     ///
     /// # Errors
-    /// When the members about it break a rule, the grammar cannot be compiled, or that was called off.
+    /// When the members about it break a rule, the grammar cannot be compiled, or that was called
+    /// off.
     pub fn answer_form(
         &self,
         model: &TextModel,
@@ -105,7 +107,8 @@ impl TextMembers {
     /// The grammar that an answer without tools fits; `None` where it is free.
     ///
     /// # Errors
-    /// When several members name one, or a member is none that can be read. Schemas and grammars themselves are read when they are compiled.
+    /// When several members name one, or a member is none that can be read. Schemas and grammars
+    /// themselves are read when they are compiled.
     pub fn grammar(&self, defaults: &TextDefaults) -> Result<Option<NamedGrammar>, Faults> {
         let form = self.json_form.unwrap_or_default().or(defaults.json);
         let mut faults = Faults::default();
@@ -268,7 +271,8 @@ impl StructuredOutputs {
     }
 }
 
-/// A schema or tag, or one in a JSON string, as clients send both. Of two members of one name one would be lost.
+/// A schema or tag, or one in a JSON string, as clients send both. Of two members of one name one
+/// would be lost.
 fn document(pointer: &str, value: &RawJson) -> Result<String, Fault> {
     let text = value.get();
     let refused = |error: serde_json::Error| Fault::new(pointer, error.to_string());

@@ -21,7 +21,8 @@ pub struct TextMembers {
     pub top_k: Option<i64>,
     /// Tokens are kept that are at least this many times as likely as the most likely one.
     pub min_p: Option<f32>,
-    /// The random numbers: the same seed, the same answer. Without one they are other ones each time.
+    /// The random numbers: the same seed, the same answer. Without one they are other ones each
+    /// time.
     pub seed: Option<i64>,
     /// Answers wanted.
     #[cfg_attr(feature = "schema", schema(minimum = 1, default = 1))]
@@ -48,11 +49,12 @@ pub struct TextMembers {
     /// Added to logits, by token id.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
     pub logit_bias: Option<BTreeMap<String, f32>>,
-    /// The form of the answer: text, a JSON object, or what a JSON Schema allows. Beside the `schema` may stand `resources`, the schemas that
-    /// it refers to by their URIs.
+    /// The form of the answer: text, a JSON object, or what a JSON Schema allows. Beside the
+    /// `schema` may stand `resources`, the schemas that it refers to by their URIs.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Object>, example = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}})))]
     pub response_format: Option<Value>,
-    /// vLLM's constraints: one of `json`, `regex`, `choice`, `grammar`, `json_object`, `structural_tag`.
+    /// vLLM's constraints: one of `json`, `regex`, `choice`, `grammar`, `json_object`,
+    /// `structural_tag`.
     pub structured_outputs: Option<StructuredOutputs>,
     /// A JSON Schema that the answer fits: vLLM's older spelling of `structured_outputs.json`.
     #[cfg_attr(feature = "schema", schema(value_type = Option<Value>))]

@@ -1,11 +1,14 @@
 //! Question documents: all that a text may be asked for, on every surface.
 //!
-//! A [`ChatQuestion`] or a [`CompletionQuestion`] is what a client, a user of the command or a program writes down, in the words of OpenAI
-//! and vLLM; [`ChatMembers`], [`CompletionMembers`] and [`TextMembers`], which both have, are the only list of its members. In a
-//! [`TextBody`] it stands beside a [`TextEnvelope`], which a server reads. [Checked](ChatQuestion::check) by the [`TextSettings`] of a surface
-//! it becomes a [`CheckedText`], the requests to an engine, or it gives all its [faults](palmette_document::Faults), each with its place.
+//! A [`ChatQuestion`] or a [`CompletionQuestion`] is what a client, a user of the command or a
+//! program writes down, in the words of OpenAI and vLLM; [`ChatMembers`], [`CompletionMembers`] and
+//! [`TextMembers`], which both have, are the only list of its members. In a [`TextBody`] it stands
+//! beside a [`TextEnvelope`], which a server reads. [Checked](ChatQuestion::check) by the
+//! [`TextSettings`] of a surface it becomes a [`CheckedText`], the requests to an engine, or it
+//! gives all its [faults](palmette_document::Faults), each with its place.
 //!
-//! A member that would change the answer and is not computed is none of these types: it is refused by its name.
+//! A member that would change the answer and is not computed is none of these types: it is refused
+//! by its name.
 
 mod chat;
 mod check;

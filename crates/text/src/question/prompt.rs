@@ -85,7 +85,8 @@ impl Check<'_> {
         self.take(text)
     }
 
-    /// Variables of the chat template: those of the question, and what it says of reasoning and length by the names that templates have for it.
+    /// Variables of the chat template: those of the question, and what it says of reasoning and
+    /// length by the names that templates have for it.
     ///
     /// One that the template does not read has no effect, which is a warning.
     fn template_variables(&mut self, chat: &ChatMembers) -> Map<String, Value> {
@@ -181,7 +182,8 @@ impl Check<'_> {
         (Prompt { tokens, pointer }, text)
     }
 
-    /// Tokens, or the fault of the member that has the text; a tokenizer that cuts no text is not the question's.
+    /// Tokens, or the fault of the member that has the text; a tokenizer that cuts no text is not
+    /// the question's.
     pub(super) fn encoded(
         &mut self,
         tokens: Result<Vec<TokenId>, TokenizeError>,

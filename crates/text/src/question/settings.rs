@@ -35,7 +35,8 @@ impl Default for TextLimits {
 }
 
 impl TextLimits {
-    /// Limits of a program that works for its own user: those of the model, and a number of answers that is no slip of the pen.
+    /// Limits of a program that works for its own user: those of the model, and a number of answers
+    /// that is no slip of the pen.
     pub const OWN: Self = Self {
         max_answers: 10_000,
         max_stops: usize::MAX,
@@ -77,13 +78,15 @@ impl Default for TextDefaults {
 }
 
 impl TextDefaults {
-    /// Temperature of a user at a terminal, where OpenAI's interface has 1: the likeliest text, and the same each time.
+    /// Temperature of a user at a terminal, where OpenAI's interface has 1: the likeliest text, and
+    /// the same each time.
     pub const TERMINAL_TEMPERATURE: f32 = 0.0;
     /// Limit on tokens for a user at a terminal. OpenAI's interface has the whole context, or 16;
     /// this is enough for an answer, and an end for a model that finds none.
     pub const TERMINAL_TOKENS: usize = 512;
 
-    /// Defaults of a user at a terminal. All but temperature and tokens are those of OpenAI's interface.
+    /// Defaults of a user at a terminal. All but temperature and tokens are those of OpenAI's
+    /// interface.
     pub fn terminal() -> Self {
         Self {
             temperature: Self::TERMINAL_TEMPERATURE,

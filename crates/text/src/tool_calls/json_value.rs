@@ -33,7 +33,8 @@ impl JsonValue {
         self.place != Place::Before
     }
 
-    /// Reads on. White space before the value belongs to it; what is no beginning of a value ends it at once.
+    /// Reads on. White space before the value belongs to it; what is no beginning of a value ends
+    /// it at once.
     pub(super) fn read(&mut self, text: &str) -> Extent {
         for (place, character) in text.char_indices() {
             let after = place + character.len_utf8();

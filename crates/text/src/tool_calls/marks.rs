@@ -11,8 +11,8 @@ pub(super) enum Match {
     Whole(usize),
 }
 
-/// Looks for a mark at the beginning of a text. White space is skipped in both, but not before the first character: models put blanks
-/// and line ends where a format has others.
+/// Looks for a mark at the beginning of a text. White space is skipped in both, but not before the
+/// first character: models put blanks and line ends where a format has others.
 pub(super) fn at_start(text: &str, mark: &str) -> Match {
     let mut wanted = mark.chars().filter(|c| !c.is_whitespace());
     let Some(mut next) = wanted.next() else { return Match::Whole(0) };

@@ -1,7 +1,7 @@
 //! Calls of tools in a model's text: found as it streams, by the format of the model's family.
 //!
-//! A [`ToolFormat`] of `palmette-grammar` is data, the texts around a call; grammars for tools are made from it, and calls are read by
-//! it. Which one a model writes shows in its chat template.
+//! A [`ToolFormat`] of `palmette-grammar` is data, the texts around a call; grammars for tools are
+//! made from it, and calls are read by it. Which one a model writes shows in its chat template.
 
 mod json_value;
 mod marks;
@@ -36,7 +36,8 @@ pub(crate) fn tool_format_names() -> String {
     read.map(|format| format.name).collect::<Vec<_>>().join(", ")
 }
 
-/// The format in which a model writes calls, by marks in its chat template; `None` where it shows none that is known.
+/// The format in which a model writes calls, by marks in its chat template; `None` where it shows
+/// none that is known.
 pub fn tool_format_of_template(template: &str) -> Option<&'static ToolFormat> {
     let has = |mark: &str| template.contains(mark);
     let name = match () {

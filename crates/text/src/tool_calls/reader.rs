@@ -32,10 +32,12 @@ pub enum Piece {
     },
 }
 
-/// Finds calls in a model's text as it streams: words before and after them, reasoning, names, arguments.
+/// Finds calls in a model's text as it streams: words before and after them, reasoning, names,
+/// arguments.
 ///
-/// Text is held back as long as it may be the beginning of a mark. White space in marks may differ from the format's. What looks
-/// like a call and is none stays text. The special tokens of the format must be in the text ([`special_text`](Self::special_text)).
+/// Text is held back as long as it may be the beginning of a mark. White space in marks may differ
+/// from the format's. What looks like a call and is none stays text. The special tokens of the
+/// format must be in the text ([`special_text`](Self::special_text)).
 #[derive(Clone, Debug)]
 pub struct ToolCallReader {
     format: ToolFormat,
@@ -137,7 +139,8 @@ impl ToolCallReader {
 
     fn step_words(&mut self, pieces: &mut Vec<Piece>) -> bool {
         let (reasoning, group) = (self.format.reasoning, self.format.group);
-        // Where calls stand together, what begins them all comes first; a call's own text may be plain JSON.
+        // Where calls stand together, what begins them all comes first; a call's own text may be
+        // plain JSON.
         let mut marks = vec![group.map_or(self.begin.0, |(begin, _)| begin)];
         let others = reasoning.map(|(begin, _)| begin).into_iter().chain([self.format.answer]);
         marks.extend(others.filter(|mark| !mark.is_empty()));

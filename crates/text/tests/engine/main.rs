@@ -1,4 +1,5 @@
-//! Texts of an engine against texts that are written alone: to the token the same, whatever is written beside them.
+//! Texts of an engine against texts that are written alone: to the token the same, whatever is
+//! written beside them.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -113,7 +114,8 @@ fn options() -> EngineOptions {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Whatever the room: places, pages that force texts to give theirs up, rows for prompts, threads for masks.
+    /// Whatever the room: places, pages that force texts to give theirs up, rows for prompts,
+    /// threads for masks.
     #[test]
     fn texts_together_are_those_written_alone(
         asked in prop::collection::vec((0_usize..6, 1_usize..200, 0_u64..1000), 1..14),
@@ -222,7 +224,8 @@ fn texts_that_nobody_wants_make_room() {
     assert_eq!((engine.statistics().ended, engine.statistics().refused), (1, 1));
 }
 
-/// A text whose mask takes long stands still alone; one whose constraint panics, or exceeds a limit, ends alone.
+/// A text whose mask takes long stands still alone; one whose constraint panics, or exceeds a
+/// limit, ends alone.
 #[test]
 fn texts_do_not_wait_for_each_others_masks_or_end_with_each_other() {
     let model = model();
@@ -247,7 +250,8 @@ fn texts_do_not_wait_for_each_others_masks_or_end_with_each_other() {
     assert_eq!(whole, alone(&model, &held));
 }
 
-/// Sixty kinds of arrays at once, each of strings of which one place from the end is told: exploring takes a million steps.
+/// Sixty kinds of arrays at once, each of strings of which one place from the end is told:
+/// exploring takes a million steps.
 fn hostile(model: &TextModel) -> TextRequest {
     let item =
         |place: usize| format!(r#"{{"type": "string", "pattern": "^[ab]*a[ab]{{{place}}}$"}}"#);

@@ -45,7 +45,8 @@ fn what_cannot_be_answered_is_said_before_anything_is_computed() {
     check(&model, &TextRequest { constraint, ..fine() }, "the grammar is over 7 tokens");
 }
 
-/// A token of the vocabulary for which the model has no embedding is an error of the pass, and no panic.
+/// A token of the vocabulary for which the model has no embedding is an error of the pass, and no
+/// panic.
 #[test]
 fn a_prompt_of_a_token_that_the_model_lacks_is_an_error() {
     let model = model_with(-2);

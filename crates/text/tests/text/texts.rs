@@ -28,8 +28,8 @@ fn request(model: &TextModel, seed: u64, max_tokens: usize) -> TextRequest {
     request
 }
 
-/// The token of a text with one way on: the first of its own cut, unless the last one of that is the beginning of longer ones. Cuts that no
-/// tokenizer makes are no choices then.
+/// The token of a text with one way on: the first of its own cut, unless the last one of that is
+/// the beginning of longer ones. Cuts that no tokenizer makes are no choices then.
 fn way_on(
     model: &TextModel,
     constraint: &GrammarConstraint,
@@ -53,7 +53,8 @@ fn way_on(
     None
 }
 
-/// The definition: before each token the model reads everything anew, the mask is made anew, and one is drawn, unless there is one way on.
+/// The definition: before each token the model reads everything anew, the mask is made anew, and
+/// one is drawn, unless there is one way on.
 fn definition(
     model: &TextModel,
     request: &TextRequest,
@@ -128,7 +129,8 @@ fn check_cut(schema: serde_json::Value, chosen: &[&str]) {
     }
 }
 
-/// A stretch with one way on has the tokenizer's own tokens; only where it may go on within a longer token is that one chosen.
+/// A stretch with one way on has the tokenizer's own tokens; only where it may go on within a
+/// longer token is that one chosen.
 #[test]
 fn forced_text_is_in_its_own_cut() {
     check_cut(json!({"const": "able"}), &[]);
@@ -138,7 +140,8 @@ fn forced_text_is_in_its_own_cut() {
         json!({"type": "object", "properties": {"ab": {"enum": ["a1", "b2"]}}, "required": ["ab"]}),
         &["a", "b", "\""],
     );
-    // `a` is a token, and so is `ab`: what the cut of the stretch ends with may belong to either, and is the model's to choose.
+    // `a` is a token, and so is `ab`: what the cut of the stretch ends with may belong to either,
+    // and is the model's to choose.
     check_cut(json!({"enum": ["xabx", "xaby"]}), &["x", "y"]);
     check_cut(json!({"enum": ["xabx", "xab"]}), &["x", "\""]);
     let model = model();

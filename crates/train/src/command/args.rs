@@ -23,15 +23,15 @@ Example:
 /// Train a next-item model on user histories.
 ///
 /// The last item of each history is the test and the one before it validation; neither is trained
-/// on (but see --hold-out), except that histories of fewer than 3 items are trained on whole. After every few epochs the
-/// model is asked for the validation items, and OUT always holds the best model so far:
-/// config.json, model.safetensors, generation_config.json, semantic_ids.json and a log,
-/// training.json. Hugging Face transformers load the same directory. Where nobody can be asked, OUT
-/// holds the latest model.
+/// on (but see --hold-out), except that histories of fewer than 3 items are trained on whole. After
+/// every few epochs the model is asked for the validation items, and OUT always holds the best
+/// model so far: config.json, model.safetensors, generation_config.json, semantic_ids.json and a
+/// log, training.json. Hugging Face transformers load the same directory. Where nobody can be
+/// asked, OUT holds the latest model.
 ///
 /// OUT/checkpoint holds what an interrupted run needs to go on with --resume, to the same bits as
-/// without the interruption. It is written at every validation and after epochs that end a minute or
-/// more after the last one, and may be deleted when training is over.
+/// without the interruption. It is written at every validation and after epochs that end a minute
+/// or more after the last one, and may be deleted when training is over.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct TrainArgs {
@@ -46,15 +46,19 @@ pub(crate) struct TrainArgs {
     learning_rate: f32,
     #[command(flatten)]
     pub(crate) run: RunArgs,
-    /// Memory of the weights' moving average, which is then what is validated and kept; 0 turns it off
+    /// Memory of the weights' moving average, which is then what is validated and kept; 0 turns it
+    /// off
     #[arg(long, value_name = "X", default_value_t = 0.0, help_heading = "Training")]
     average_decay: f32,
 
-    /// Begin with the weights of this Hugging Face checkpoint of plain Qwen3, trained further on prompts of text
+    /// Begin with the weights of this Hugging Face checkpoint of plain Qwen3, trained further on
+    /// prompts of text
     ///
-    /// Its tokenizer.json gets a token for each of the catalog's codes that it lacks, and the embeddings rows for them, the mean
-    /// of those before with a little noise. OUT gets the tokenizer too. Every item of a history but the first is an example: the prompt of those
-    /// before it, of which nothing is predicted, and the item. Fields other than the history are not known here.
+    /// Its tokenizer.json gets a token for each of the catalog's codes that it lacks, and the
+    /// embeddings rows for them, the mean of those before with a little noise. OUT gets the
+    /// tokenizer too. Every item of a history but the first is an example: the prompt of those
+    /// before it, of which nothing is predicted, and the item. Fields other than the history are
+    /// not known here.
     #[arg(long, value_name = "DIR", help_heading = "Model",
         conflicts_with_all = ["layers", "hidden", "intermediate", "heads", "kv_heads", "head_dim", "max_history"])]
     pub(crate) from: Option<std::path::PathBuf>,
@@ -86,8 +90,8 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_enum, default_value_t = Dtype::F32, help_heading = "Model")]
     pub(crate) dtype: Dtype,
 
-    /// Stop after this many validations without a better one; 0 never stops early. A resumed run may
-    /// have another
+    /// Stop after this many validations without a better one; 0 never stops early. A resumed run
+    /// may have another
     #[arg(long, default_value_t = 4, value_name = "N", help_heading = "Validation")]
     pub(crate) patience: u64,
 }

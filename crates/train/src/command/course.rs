@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Course {
     pub(crate) epochs: Vec<EpochLog>,
-    /// The first of the validations with the highest NDCG; what OUT holds. Follows from `epochs`, as
-    /// does the next.
+    /// The first of the validations with the highest NDCG; what OUT holds. Follows from `epochs`,
+    /// as does the next.
     pub(crate) best: Option<Validation>,
     pub(crate) validations_since_best: u64,
     /// Time spent, validation included.

@@ -117,8 +117,8 @@ pub(crate) fn draft(args: &DraftArgs) -> anyhow::Result<()> {
 }
 
 /// # Errors
-/// When the model reads prompts of text, which a head is not trained after: what OUT got would have neither the template nor
-/// the tokenizer, and answer prompts of codes.
+/// When the model reads prompts of text, which a head is not trained after: what OUT got would have
+/// neither the template nor the tokenizer, and answer prompts of codes.
 fn check_prompts(args: &DraftArgs) -> anyhow::Result<()> {
     let template = args.model.join(TemplateFile::FILE_NAME);
     ensure!(

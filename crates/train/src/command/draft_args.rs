@@ -30,13 +30,13 @@ Example:
 /// Train a draft head, from a trained model.
 ///
 /// Histories, --hold-out and --cold-start mean what they mean to `train`; use what the model was
-/// trained with. OUT becomes a model's directory with draft.safetensors in it, and holds the best so
-/// far by the items that the head finds at validation. draft.json tells what was done.
+/// trained with. OUT becomes a model's directory with draft.safetensors in it, and holds the best
+/// so far by the items that the head finds at validation. draft.json tells what was done.
 ///
 /// OUT/checkpoint holds what an interrupted run needs to go on with --resume, to the same bits as
-/// without the interruption, also with --head-only, which then computes the hidden states again. It is
-/// written at every validation and after epochs that end a minute or more after the last one, and may
-/// be deleted when training is over.
+/// without the interruption, also with --head-only, which then computes the hidden states again. It
+/// is written at every validation and after epochs that end a minute or more after the last one,
+/// and may be deleted when training is over.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct DraftArgs {
@@ -44,8 +44,8 @@ pub(crate) struct DraftArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) model: PathBuf,
     /// Leave the decoder as it is, and train the head on hidden states that are computed once, from
-    /// whole histories; --crop, --drop-items, --dropout, --next-token-weight and --shards are without
-    /// effect then
+    /// whole histories; --crop, --drop-items, --dropout, --next-token-weight and --shards are
+    /// without effect then
     #[arg(long, help_heading = "Head")]
     pub(crate) head_only: bool,
     /// Inputs from which a level's probabilities are made

@@ -1,4 +1,5 @@
-//! A run's log: what was done and how it went; and whether a command that resumes a run is the one that began it.
+//! A run's log: what was done and how it went; and whether a command that resumes a run is the one
+//! that began it.
 
 use std::path::Path;
 
@@ -104,7 +105,8 @@ impl RunOptions {
     }
 }
 
-/// The options by which steps are taken, `--threads` left out. What no option sets is for the checkpoint to compare.
+/// The options by which steps are taken, `--threads` left out. What no option sets is for the
+/// checkpoint to compare.
 pub(crate) fn settings_of(options: &TrainOptions) -> Vec<Setting> {
     let (Duration::Epochs(epochs) | Duration::Steps(epochs)) = options.duration;
     vec![

@@ -1,8 +1,10 @@
-//! `palmette-train train` and `palmette-train draft`: data in, checkpoints on the way, a Hugging Face directory out.
+//! `palmette-train train` and `palmette-train draft`: data in, checkpoints on the way, a Hugging
+//! Face directory out.
 //!
-//! [`TrainArgs`] and [`DraftArgs`] are the command lines, [`run`] is the loop of epochs and validations that both share,
-//! [`log`] and [`course`] what is kept of a run, and [`publish`] how a model gets to OUT. What a run leaves there, and in
-//! which order it is written, is described in [`run`].
+//! [`TrainArgs`] and [`DraftArgs`] are the command lines, [`run`] is the loop of epochs and
+//! validations that both share, [`log`] and [`course`] what is kept of a run, and [`publish`] how a
+//! model gets to OUT. What a run leaves there, and in which order it is written, is described in
+//! [`run`].
 
 mod args;
 mod course;

@@ -2,7 +2,8 @@
 //!
 //! At every moment OUT holds no weights or a whole model. The weights are the last to be moved, and
 //! where a file beside them changes, the old ones are the first to go. Within a run those files do
-//! not change but for a draft head, so from the first model on, exchanging one without is a single rename.
+//! not change but for a draft head, so from the first model on, exchanging one without is a single
+//! rename.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
 //! The loop of a run: epochs, validations, checkpoints.
 //!
-//! After an epoch comes, where it is due: the validation, which puts a better model in OUT; the log;
-//! the checkpoint. A process may end between any two of these. What is ahead of the checkpoint is
-//! then done again, with the same outcome: the log is cut back to the checkpoint's epoch, and a model
-//! in OUT that is ahead is the one that the same epoch will put there.
+//! After an epoch comes, where it is due: the validation, which puts a better model in OUT; the
+//! log; the checkpoint. A process may end between any two of these. What is ahead of the checkpoint
+//! is then done again, with the same outcome: the log is cut back to the checkpoint's epoch, and a
+//! model in OUT that is ahead is the one that the same epoch will put there.
 
 use std::time::{Duration, Instant};
 
@@ -100,7 +100,8 @@ impl<'a, A: About> Run<'a, A> {
         &self.learner
     }
 
-    /// Trains until the planned duration is over or validation has stopped getting better. `what` is told first.
+    /// Trains until the planned duration is over or validation has stopped getting better. `what`
+    /// is told first.
     pub(crate) fn train(&mut self, what: &str) -> anyhow::Result<()> {
         self.tell_beginning(what);
         while !self.learner.is_finished() && !self.is_stuck() {

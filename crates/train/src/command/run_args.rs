@@ -15,7 +15,8 @@ pub(crate) struct RunArgs {
     /// Catalog of the items, made by `palmette catalog build`
     #[arg(long, value_name = "FILE")]
     pub(crate) catalog: PathBuf,
-    /// Histories, a whole one a user: .json, .jsonl, .inter (RecBole), .csv, .tsv, or .txt with a user and its items a line
+    /// Histories, a whole one a user: .json, .jsonl, .inter (RecBole), .csv, .tsv, or .txt with a
+    /// user and its items a line
     #[arg(long, value_name = "FILE")]
     pub(crate) histories: PathBuf,
     /// Items of histories that the catalog does not have: an error, or left out and counted (skip)
@@ -53,8 +54,8 @@ pub(crate) struct RunArgs {
     /// Share of the decoder's activations dropped
     #[arg(long, value_name = "X", default_value_t = 0.2, help_heading = "Training")]
     dropout: f32,
-    /// Share of the wanted distribution spread over the whole vocabulary; of a draft head's, over the
-    /// level's codes
+    /// Share of the wanted distribution spread over the whole vocabulary; of a draft head's, over
+    /// the level's codes
     #[arg(long, value_name = "X", default_value_t = 0.1, help_heading = "Training")]
     label_smoothing: f32,
     /// Share of examples that begin at a random item

@@ -1,5 +1,5 @@
-//! A run that begins with a Hugging Face checkpoint: its weights, its tokenizer with the catalog's codes added, and prompts by a
-//! template.
+//! A run that begins with a Hugging Face checkpoint: its weights, its tokenizer with the catalog's
+//! codes added, and prompts by a template.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,9 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// Reads `from`, adds the tokens of the catalog's codes that its tokenizer lacks, sorted by name, and resizes the embeddings:
-    /// the rows of new tokens are the mean of those before, with a little noise.
+    /// Reads `from`, adds the tokens of the catalog's codes that its tokenizer lacks, sorted by
+    /// name, and resizes the embeddings: the rows of new tokens are the mean of those before, with
+    /// a little noise.
     pub(crate) fn prepare(
         from: &Path,
         template: Option<&Path>,
@@ -65,7 +66,8 @@ impl Start {
         Ok(Self { params, prompts, new_tokens: new.len(), dir })
     }
 
-    /// The examples of histories, given as semantic IDs: a prompt of the items before each, and its tokens to predict.
+    /// The examples of histories, given as semantic IDs: a prompt of the items before each, and its
+    /// tokens to predict.
     pub(crate) fn examples(
         &self,
         histories: &[Vec<Vec<u32>>],
@@ -136,7 +138,8 @@ fn code_names(catalog: &CatalogView, file: &TemplateFile) -> anyhow::Result<BTre
     Ok(names)
 }
 
-/// Adds the names that a tokenizer has no token for as added tokens, in their order; returns the numbers of these.
+/// Adds the names that a tokenizer has no token for as added tokens, in their order; returns the
+/// numbers of these.
 fn add_tokens(tokenizer: &mut Value, names: &BTreeSet<String>) -> anyhow::Result<Vec<u32>> {
     let mut known: BTreeSet<String> = BTreeSet::new();
     let mut next = 0;

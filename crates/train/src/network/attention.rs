@@ -1,9 +1,10 @@
-//! Causal attention within each sequence, with grouped keys and values. A row of a branch sees what is before the branch
-//! and the rows of the branch up to itself.
+//! Causal attention within each sequence, with grouped keys and values. A row of a branch sees what
+//! is before the branch and the rows of the branch up to itself.
 //!
-//! `queries_keys`: `[N, (H + G)·C]`, normed and turned. `projected`: `[N, (H + 2G)·C]`, of which the
-//! last G·C columns are the values. `weights`: for each sequence, H matrices `[T, T]` after the
-//! softmax and before dropout; above the diagonal they hold nothing of meaning, and 0 where a query does not see. `y`: `[N, H·C]`.
+//! `queries_keys`: `[N, (H + G)·C]`, normed and turned. `projected`: `[N, (H + 2G)·C]`, of which
+//! the last G·C columns are the values. `weights`: for each sequence, H matrices `[T, T]` after the
+//! softmax and before dropout; above the diagonal they hold nothing of meaning, and 0 where a query
+//! does not see. `y`: `[N, H·C]`.
 //!
 //! Queries are taken in blocks of [`BLOCK`], which see the keys up to their own end: about half of
 //! the products that the mask would throw away are not computed.
@@ -151,8 +152,8 @@ pub(crate) fn forward(
 /// Adds to `d_queries_keys` and to the value columns of `d_projected`.
 ///
 /// With A the weights after dropout, `y = A v`: `d_v = Aᵀ d_y`, `d_A = d_y vᵀ`; dropout's factor
-/// leads from d_A to the gradient of the weights P; the softmax gives `d_S = P ∘ (d_P − Σ d_P ∘ P)`,
-/// summed over a row, and the scores `S = q kᵀ / √C` give the rest.
+/// leads from d_A to the gradient of the weights P; the softmax gives `d_S = P ∘ (d_P − Σ d_P ∘
+/// P)`, summed over a row, and the scores `S = q kᵀ / √C` give the rest.
 ///
 /// `scratch` holds two matrices of [`Heads::scratch_len`] values.
 #[expect(clippy::too_many_arguments, reason = "each is one array of the layer")]
@@ -248,8 +249,8 @@ fn softmax_of_seen(row: &mut [f32], query: usize, seen: VisibleRows) {
     row[end..].fill(0.0);
 }
 
-/// Turns the gradient of the first `end` weights into that of their scores. A weight of 0, where a query does not see,
-/// leaves none.
+/// Turns the gradient of the first `end` weights into that of their scores. A weight of 0, where a
+/// query does not see, leaves none.
 #[inline]
 fn softmax_backward(d_row: &mut [f32], weights: &[f32], end: usize) {
     let (past, future) = d_row.split_at_mut(end);

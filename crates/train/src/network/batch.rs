@@ -33,15 +33,16 @@ pub(crate) struct Branch<'a> {
 
 /// Several sequences, concatenated. Positions restart at each; none sees another.
 ///
-/// Sequence `s` owns tokens `starts[s]..starts[s + 1]`: its own, then, for each of its branches, the placeholders, which
-/// see the tokens before the branch and each other.
+/// Sequence `s` owns tokens `starts[s]..starts[s + 1]`: its own, then, for each of its branches,
+/// the placeholders, which see the tokens before the branch and each other.
 #[derive(Clone, Debug)]
 pub struct PackedBatch {
     tokens: Vec<u32>,
     targets: Vec<u32>,
     seen: Vec<VisibleRows>,
     starts: Vec<usize>,
-    /// Rows after which a branch comes and where its placeholders begin, counted from the start of the whole batch.
+    /// Rows after which a branch comes and where its placeholders begin, counted from the start of
+    /// the whole batch.
     branches: Vec<(usize, usize)>,
     /// The branches of sequence `s` are `branch_starts[s]..branch_starts[s + 1]`.
     branch_starts: Vec<usize>,
@@ -77,7 +78,8 @@ impl PackedBatch {
         self.branch_targets.clear();
     }
 
-    /// Appends a sequence; `targets[i]` is the token to predict after `tokens[..=i]`, or [`NO_TARGET`].
+    /// Appends a sequence; `targets[i]` is the token to predict after `tokens[..=i]`, or
+    /// [`NO_TARGET`].
     ///
     /// # Panics
     /// When the two lengths differ.
@@ -85,7 +87,8 @@ impl PackedBatch {
         self.push_with_branches(tokens, targets, &Branches::default(), 0..0);
     }
 
-    /// Appends a sequence and its branches; each gets these `placeholders`, numbers from the vocabulary's end on, or none.
+    /// Appends a sequence and its branches; each gets these `placeholders`, numbers from the
+    /// vocabulary's end on, or none.
     ///
     /// # Panics
     /// When the two lengths differ, or a branch comes after no token or after more than there are.

@@ -1,4 +1,5 @@
-//! Between the residual stream and the draft head: the rows of each branch, normed, and their gradients back.
+//! Between the residual stream and the draft head: the rows of each branch, normed, and their
+//! gradients back.
 
 use palmette_model::kernels::rms_norm_row;
 
@@ -20,7 +21,8 @@ pub(crate) struct BranchScratch {
 
 /// Returns the sum of the draft head's losses over the branches; with `gradients`, adds to them.
 ///
-/// `last`: `[N, D]`, the residual stream after the last layer. Work is cut into blocks of [`BRANCHES`].
+/// `last`: `[N, D]`, the residual stream after the last layer. Work is cut into blocks of
+/// [`BRANCHES`].
 pub(crate) fn loss(
     layout: &Layout,
     weights: &[f32],

@@ -2,7 +2,8 @@
 
 use palmette_model::kernels::{exp, max, sum};
 
-/// Returns the loss of one row of logits, `[V]`, and replaces the row by `scale` times its gradient.
+/// Returns the loss of one row of logits, `[V]`, and replaces the row by `scale` times its
+/// gradient.
 ///
 /// The wanted distribution is `(1 − smoothing)` on `target` plus `smoothing / V` everywhere. With
 /// p = softmax(logits), the gradient is p minus that distribution.

@@ -1,14 +1,16 @@
-//! The draft head and its loss: W, A, B and b of each level, forward and backward through all levels at once.
+//! The draft head and its loss: W, A, B and b of each level, forward and backward through all
+//! levels at once.
 //!
-//! With h₀ the normed state after the prompt and h₁ … h_L those at the placeholders (of an item: a *branch*), t_l the codes
-//! to be said and e_l their embeddings:
+//! With h₀ the normed state after the prompt and h₁ … h_L those at the placeholders (of an item: a *branch*),
+//! t_l the codes to be said and e_l their embeddings:
 //!
 //! ```text
 //! s₁ = h₀    x_l = h_l + s_l    p_l = softmax(W_l x_l)    s_l₊₁ = tanh(A_l s_l + B_l e_l + b_l)
 //! ```
 //!
-//! and the loss is `− Σ log p_l[t_l]`. Source: NEZHA (WWW 2026), equations 1 to 3 and 6; other [`DraftForm`]s leave out
-//! parts. Backward, d_s runs from the last level to the first: what x_l gives, and what s_l₊₁ hands on.
+//! and the loss is `− Σ log p_l[t_l]`. Source: NEZHA (WWW 2026), equations 1 to 3 and 6; other
+//! [`DraftForm`]s leave out parts. Backward, d_s runs from the last level to the first: what x_l
+//! gives, and what s_l₊₁ hands on.
 //!
 //! Arrays are level-major: `[L, R, D]` for R branches, so that each level is one product.
 
@@ -55,7 +57,8 @@ pub(crate) struct DraftScratch {
 }
 
 impl DraftScratch {
-    /// Makes every buffer long enough for `rows` branches, and `hidden` and `targets` exactly as long.
+    /// Makes every buffer long enough for `rows` branches, and `hidden` and `targets` exactly as
+    /// long.
     pub(crate) fn prepare(&mut self, draft: &DraftRanges, width: usize, rows: usize) {
         let levels = draft.levels.len();
         let codes = draft.levels.iter().map(|level| level.num_codes).max().unwrap_or(0);
@@ -72,8 +75,9 @@ impl DraftScratch {
     }
 }
 
-/// The sum of the losses of `rows` branches, whose hidden states and targets are in `scratch`, which was prepared for
-/// them. With `gradient`, of all weights, adds to it and leaves the gradient of the hidden states in `scratch`.
+/// The sum of the losses of `rows` branches, whose hidden states and targets are in `scratch`,
+/// which was prepared for them. With `gradient`, of all weights, adds to it and leaves the gradient
+/// of the hidden states in `scratch`.
 ///
 /// Without `embeddings_learn` the embeddings' part of `gradient` is left alone.
 pub(crate) fn loss(

@@ -77,8 +77,8 @@ impl DropoutStream {
 
 /// A keyed 32-bit hash out of multiplications and shifts, which vectorise.
 ///
-/// The multipliers and shifts are those of MurmurHash3's finaliser; the second key is added halfway,
-/// so that streams whose first keys are close are not shifted copies of one another.
+/// The multipliers and shifts are those of MurmurHash3's finaliser; the second key is added
+/// halfway, so that streams whose first keys are close are not shifted copies of one another.
 #[inline(always)]
 fn hash(element: u32, keys: [u32; 2]) -> u32 {
     let mut h = element.wrapping_mul(0x9e37_79b9) ^ keys[0];

@@ -1,5 +1,5 @@
-//! The look-up of token embeddings: row `token` of `[V, D]`. Numbers from V on are the placeholders of a draft head, rows
-//! of a table of their own, `[L, D]`.
+//! The look-up of token embeddings: row `token` of `[V, D]`. Numbers from V on are the placeholders
+//! of a draft head, rows of a table of their own, `[L, D]`.
 
 use std::ops::Range;
 

@@ -82,8 +82,8 @@ impl Network {
         self.layout.config()
     }
 
-    /// The **sums** of the losses of this part of the batch; adds to `gradient` its part of the gradient of
-    /// [`Objective::mean`].
+    /// The **sums** of the losses of this part of the batch; adds to `gradient` its part of the
+    /// gradient of [`Objective::mean`].
     ///
     /// # Panics
     /// When `weights` or `gradient` is of another layout, a token or target is outside the
@@ -160,8 +160,8 @@ impl Network {
         LossSums { next_token, draft }
     }
 
-    /// The normed hidden states that a draft head reads, of each branch: `[branches, 1 + L, D]`, nothing dropped. Those
-    /// at placeholders are 0 where the form has none.
+    /// The normed hidden states that a draft head reads, of each branch: `[branches, 1 + L, D]`,
+    /// nothing dropped. Those at placeholders are 0 where the form has none.
     ///
     /// # Panics
     /// As [`Network::loss_and_gradient`], and when the layout has no draft head.
@@ -588,7 +588,8 @@ mod tests {
         check(false, 0.3, 0.1);
     }
 
-    /// Items of two codes, tokens 2 to 5 and 6 to 9; branches after one token, in the middle and at the end.
+    /// Items of two codes, tokens 2 to 5 and 6 to 9; branches after one token, in the middle and at
+    /// the end.
     fn drafting(form: DraftForm, tied: bool) -> (Params, PackedBatch) {
         let shape = DraftShape { levels: vec![(2, 4), (6, 4)] };
         let decoder = weights(&tiny_config(tied));

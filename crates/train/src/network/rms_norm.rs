@@ -4,8 +4,8 @@ use palmette_model::kernels::{rms_norm_row, sum};
 
 /// Adds to `d_x` and `d_w` of one row; `scale` is what [`rms_norm_row`] returned.
 ///
-/// With x̂ = x · scale and g = d_y ∘ w: `d_x += scale · (g − x̂ · mean(g ∘ x̂))`, `d_w += d_y ∘ x̂`.
-/// `product` is scratch of the row's width.
+/// With x̂ = x · scale and g = d_y ∘ w: `d_x += scale · (g − x̂ · mean(g ∘ x̂))`, `d_w += d_y ∘
+/// x̂`. `product` is scratch of the row's width.
 #[inline]
 pub(crate) fn backward_row(
     d_x: &mut [f32],

@@ -9,9 +9,11 @@ use crate::error::{TrainError, TrainErrorKind};
 pub enum Collisions {
     /// Items share an ID; a catalog lists all of them under it.
     Keep,
-    /// All but the one that fits best get another last code: the unused one under the same prefix that fits best.
+    /// All but the one that fits best get another last code: the unused one under the same prefix
+    /// that fits best.
     Reassign,
-    /// Every ID gets one more code, which counts the items with the codes before it: 0 for most (TIGER, section 3.1).
+    /// Every ID gets one more code, which counts the items with the codes before it: 0 for most
+    /// (TIGER, section 3.1).
     Append,
 }
 
@@ -28,8 +30,9 @@ pub struct Separated {
 
 /// Carries out `policy` on codes `[N, levels]` of `count` codes a level.
 ///
-/// `fit(item, code)` tells how badly a last code fits an item: its squared distance. Items are served from the one that its own code fits best;
-/// equal ones in the order of their rows. Reassigning costs items × codes calls of `fit` for items that collide.
+/// `fit(item, code)` tells how badly a last code fits an item: its squared distance. Items are
+/// served from the one that its own code fits best; equal ones in the order of their rows.
+/// Reassigning costs items × codes calls of `fit` for items that collide.
 ///
 /// # Errors
 /// When [`Collisions::Reassign`] finds more items under a prefix than a level has codes.

@@ -17,7 +17,8 @@ impl Embeddings {
     /// The vectors of `items`, `[N, D]` values, row by row.
     ///
     /// # Errors
-    /// When there are no items, an item stands twice, the vectors have no numbers, or a number is not finite.
+    /// When there are no items, an item stands twice, the vectors have no numbers, or a number is
+    /// not finite.
     ///
     /// # Panics
     /// When there are not `width` values for each item.

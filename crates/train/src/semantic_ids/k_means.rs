@@ -10,8 +10,8 @@ const LEAST_GAIN: f64 = 1e-5;
 
 /// `count` centres `[K, D]` of the rows `[N, D]`.
 ///
-/// With fewer different rows than centres, some centres are equal. At most `rounds` rounds of 2·N·K·D floating-point operations;
-/// beginning takes as much once.
+/// With fewer different rows than centres, some centres are equal. At most `rounds` rounds of
+/// 2·N·K·D floating-point operations; beginning takes as much once.
 pub(super) fn k_means(
     rows: &[f32],
     width: usize,
@@ -35,7 +35,8 @@ pub(super) fn k_means(
     centres
 }
 
-/// Rows drawn one after another, each with a chance in proportion to its squared distance from those before.
+/// Rows drawn one after another, each with a chance in proportion to its squared distance from
+/// those before.
 fn begin(rows: &[f32], width: usize, count: usize, draws: &mut Draws) -> Vec<f32> {
     let num_rows = rows.len() / width;
     let row = |at: usize| &rows[at * width..][..width];
@@ -60,8 +61,8 @@ fn begin(rows: &[f32], width: usize, count: usize, draws: &mut Draws) -> Vec<f32
     centres
 }
 
-/// Moves each centre to the mean of its rows; one without rows goes to the row that is farthest from its own, which then counts
-/// as no distance away.
+/// Moves each centre to the mean of its rows; one without rows goes to the row that is farthest
+/// from its own, which then counts as no distance away.
 fn centre(rows: &[f32], width: usize, codes: &[u32], distances: &mut [f32], centres: &mut [f32]) {
     let count = centres.len() / width;
     let mut members = vec![Vec::new(); count];

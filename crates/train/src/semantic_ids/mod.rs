@@ -1,15 +1,19 @@
 //! Semantic IDs from item embeddings.
 //!
-//! An embedding is quantised level by level: each level's code names the entry of a codebook nearest to what the levels before
-//! have left over (residual quantisation), so items that are alike share their first codes.
+//! An embedding is quantised level by level: each level's code names the entry of a codebook
+//! nearest to what the levels before have left over (residual quantisation), so items that are
+//! alike share their first codes.
 //!
-//! The order of things: [`Embeddings`] are read from a file; [`Tokenizer::fit`] learns the codebooks, directly by residual
-//! k-means ([`ResidualKMeans`]) or together with an encoder ([`RqVae`]; Rajput et al., "Recommender Systems with Generative
-//! Retrieval", 2023, section 3.1); [`Tokenizer::encode`] gives every item its codes; [`separate`] decides about items that got
-//! the same; [`Quality`] says how good they are. A fitted tokenizer is saved, so that new items get codes that fit the old ones.
+//! The order of things: [`Embeddings`] are read from a file; [`Tokenizer::fit`] learns the
+//! codebooks, directly by residual k-means ([`ResidualKMeans`]) or together with an encoder
+//! ([`RqVae`]; Rajput et al., "Recommender Systems with Generative Retrieval", 2023, section 3.1);
+//! [`Tokenizer::encode`] gives every item its codes; [`separate`] decides about items that got the
+//! same; [`Quality`] says how good they are. A fitted tokenizer is saved, so that new items get
+//! codes that fit the old ones.
 //!
-//! Letters: N items, D the embeddings' width, L levels, K codes a level. **Results do not depend on the number of threads**:
-//! work is cut into pieces of a fixed size, and sums are taken in a fixed order.
+//! Letters: N items, D the embeddings' width, L levels, K codes a level. **Results do not depend on
+//! the number of threads**: work is cut into pieces of a fixed size, and sums are taken in a fixed
+//! order.
 
 mod collisions;
 mod draws;

@@ -24,8 +24,9 @@ impl<'a> Nearest<'a> {
         Self { entries, width, half_squares }
     }
 
-    /// Writes the number of the nearest entry of each row of `rows` `[N, D]` to `codes`, and its squared distance to `distances`.
-    /// Of entries equally near, the one of the lowest number. 2·N·K·D floating-point operations.
+    /// Writes the number of the nearest entry of each row of `rows` `[N, D]` to `codes`, and its
+    /// squared distance to `distances`. Of entries equally near, the one of the lowest number.
+    /// 2·N·K·D floating-point operations.
     pub(super) fn assign(&self, rows: &[f32], codes: &mut [u32], distances: &mut [f32]) {
         let (width, count) = (self.width, self.half_squares.len());
         let chunks = rows.par_chunks(CHUNK * width).zip(codes.par_chunks_mut(CHUNK));

@@ -1,7 +1,7 @@
 //! A multilayer perceptron with ReLU between its layers, and its gradient.
 //!
-//! Layer i maps `[N, width_i]` to `[N, width_i+1]`: `y = x wᵀ + b`. Weights lie in one flat array: w and b of the first layer,
-//! then of the second, and so on.
+//! Layer i maps `[N, width_i]` to `[N, width_i+1]`: `y = x wᵀ + b`. Weights lie in one flat array:
+//! w and b of the first layer, then of the second, and so on.
 
 use std::ops::Range;
 
@@ -98,7 +98,8 @@ impl Perceptron {
         }
     }
 
-    /// Adds the gradient of the weights to `d_weights`, given that of the output; puts that of the input into `d_x` if it is wanted.
+    /// Adds the gradient of the weights to `d_weights`, given that of the output; puts that of the
+    /// input into `d_x` if it is wanted.
     pub(super) fn backward(
         &self,
         weights: &[f32],

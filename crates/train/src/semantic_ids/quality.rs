@@ -13,7 +13,8 @@ pub struct LevelUse {
     pub utilisation: f64,
     /// e to the entropy of the codes: as many codes, equally used, would tell as much.
     pub perplexity: f64,
-    /// Squared error after this level as a share of the embeddings' variance: 0 is exact, 1 is no better than their mean.
+    /// Squared error after this level as a share of the embeddings' variance: 0 is exact, 1 is no
+    /// better than their mean.
     pub reconstruction_error: f64,
 }
 

@@ -17,13 +17,15 @@ use crate::tensor_file::decode;
 ///
 /// - `.npy`: an array `[N, D]` of 16-, 32- or 64-bit floats, in either order;
 /// - `.safetensors`: the tensor `name` (or the only one), `[N, D]` of F16, BF16, F32 or F64;
-/// - `.parquet`, `.arrow`, `.feather`: a column of lists of floats, `name` or the only one, beside `item_id` or `id`.
+/// - `.parquet`, `.arrow`, `.feather`: a column of lists of floats, `name` or the only one, beside
+///   `item_id` or `id`.
 ///
-/// For the first two `items` is a file that names the item of each row: a JSON array, or one name a line. Without it, rows are
-/// items `0`, `1`, … 64-bit floats are rounded.
+/// For the first two `items` is a file that names the item of each row: a JSON array, or one name a
+/// line. Without it, rows are items `0`, `1`, … 64-bit floats are rounded.
 ///
 /// # Errors
-/// When a file cannot be read or is not what its name says; when items and rows are not as many; and as [`Embeddings::new`].
+/// When a file cannot be read or is not what its name says; when items and rows are not as many;
+/// and as [`Embeddings::new`].
 pub fn read_embeddings(
     path: &Path,
     name: Option<&str>,

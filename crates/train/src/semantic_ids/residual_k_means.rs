@@ -36,7 +36,8 @@ impl ResidualKMeans {
         Self { width, codebooks }
     }
 
-    /// Learns `levels` codebooks of `codes` entries from rows `[N, D]`, and calls `done` after each.
+    /// Learns `levels` codebooks of `codes` entries from rows `[N, D]`, and calls `done` after
+    /// each.
     pub(super) fn fit(
         rows: &[f32],
         width: usize,
@@ -78,13 +79,15 @@ impl ResidualKMeans {
         &self.codebooks
     }
 
-    /// The codes of rows `[N, D]`, as `[N, L]`, with the squared error `[N, L]` that is left after each level.
+    /// The codes of rows `[N, D]`, as `[N, L]`, with the squared error `[N, L]` that is left after
+    /// each level.
     pub(super) fn encode(&self, rows: &[f32]) -> (Vec<u32>, Vec<f32>) {
         quantise(rows, self.width, &self.codebooks)
     }
 }
 
-/// The codes of rows `[N, D]` in codebooks `[L, K, D]`: codes `[N, L]` and the squared error `[N, L]` left after each.
+/// The codes of rows `[N, D]` in codebooks `[L, K, D]`: codes `[N, L]` and the squared error `[N,
+/// L]` left after each.
 pub(super) fn quantise(rows: &[f32], width: usize, codebooks: &[Vec<f32>]) -> (Vec<u32>, Vec<f32>) {
     let (num_rows, levels) = (rows.len() / width, codebooks.len());
     let mut residual = rows.to_vec();

@@ -1,10 +1,12 @@
 //! Codebooks learned together with an encoder and a decoder.
 //!
-//! The encoder makes a short vector z of an embedding x; residual quantisation makes codes of z; the decoder makes x again of the
-//! sum of their entries. With r_l what is left before level l and e_l its entry, the loss of a row is
-//! `|x − x̂|² + Σ_l (|sg(r_l) − e_l|² + β |r_l − sg(e_l)|²)`, where `sg` stops gradients: the residual-quantised autoencoder of
-//! Zeghidour et al. ("SoundStream", 2021) and Lee et al. (2022) as TIGER uses it. The decoder's gradient goes
-//! straight through to z. We differ: an r_l passes its gradient to z only, not to the entries before it.
+//! The encoder makes a short vector z of an embedding x; residual quantisation makes codes of z;
+//! the decoder makes x again of the sum of their entries. With r_l what is left before level l and
+//! e_l its entry, the loss of a row is `|x − x̂|² + Σ_l (|sg(r_l) − e_l|² + β |r_l − sg(e_l)|²)`,
+//! where `sg` stops gradients: the residual-quantised autoencoder of Zeghidour et al.
+//! ("SoundStream", 2021) and Lee et al. (2022) as TIGER uses it. The decoder's gradient goes
+//! straight through to z. We differ: an r_l passes its gradient to z only, not to the entries
+//! before it.
 
 use rayon::prelude::*;
 
@@ -159,7 +161,8 @@ impl RqVae {
         self.latent_of(&self.scaling.apply(rows))
     }
 
-    /// The embeddings `[N, D]` that the decoder makes of codes `[N, L]`, of which only the first `levels` count.
+    /// The embeddings `[N, D]` that the decoder makes of codes `[N, L]`, of which only the first
+    /// `levels` count.
     pub(super) fn decode(&self, codes: &[u32], levels: usize) -> Vec<f32> {
         let latent = self.latent();
         let weights = &self.weights[self.encoder.num_weights()..];
@@ -194,7 +197,8 @@ impl RqVae {
         pieces.collect()
     }
 
-    /// Centres of what the fresh encoder makes of some rows: random entries would mostly never be nearest.
+    /// Centres of what the fresh encoder makes of some rows: random entries would mostly never be
+    /// nearest.
     fn begin_codebooks(&mut self, rows: &[f32], levels: usize, codes: usize, draws: &mut Draws) {
         let drawn = draws.sample(rows.len() / self.width(), ROWS_TO_BEGIN);
         let latent = self.latent();
@@ -377,7 +381,8 @@ mod tests {
         (model, losses)
     }
 
-    /// The gradients with codes held, against differences of the loss whose stopped parts are held too.
+    /// The gradients with codes held, against differences of the loss whose stopped parts are held
+    /// too.
     #[test]
     fn gradients_match_differences() {
         let rows = floats(6 * 7, 3);

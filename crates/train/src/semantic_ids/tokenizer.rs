@@ -92,8 +92,8 @@ const VERSION: u32 = 1;
 const HEADER: &str = "palmette-tokenizer";
 
 impl Tokenizer {
-    /// Learns `levels` codebooks of `codes` entries. `normalized` scales embeddings to length 1 first, here and in
-    /// [`encode`](Self::encode).
+    /// Learns `levels` codebooks of `codes` entries. `normalized` scales embeddings to length 1
+    /// first, here and in [`encode`](Self::encode).
     ///
     /// # Errors
     /// When a size is 0 or above its limit ([`MAX_LEVELS`], [`MAX_CODES`]), or training diverges.
@@ -208,8 +208,8 @@ impl Tokenizer {
         Ok(Encoded { codes, quality, left, last, width })
     }
 
-    /// Writes the tokenizer as a safetensors file: codebooks `codebook.N` `[K, D]`, and where there is an encoder its and the
-    /// decoder's layers.
+    /// Writes the tokenizer as a safetensors file: codebooks `codebook.N` `[K, D]`, and where there
+    /// is an encoder its and the decoder's layers.
     ///
     /// # Errors
     /// When the file cannot be written.

@@ -431,7 +431,8 @@ fn unusable_data_is_named() {
     assert!(!shop.path("model").exists(), "a refused run leaves something behind");
 }
 
-/// Without unknown items the run is that of histories that never had them; columns have other names in other files.
+/// Without unknown items the run is that of histories that never had them; columns have other names
+/// in other files.
 #[test]
 fn unknown_items_are_left_out_where_it_is_asked_for() {
     let clean = walks(5);

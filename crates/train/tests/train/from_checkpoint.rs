@@ -16,7 +16,8 @@ const NUM_ITEMS: usize = 12;
 /// Tokens of the tokenizer before the codes are added.
 const OLD_TOKENS: usize = 305;
 
-/// A random model of the vocabulary of a small tokenizer, from which the names of codes are taken out.
+/// A random model of the vocabulary of a small tokenizer, from which the names of codes are taken
+/// out.
 fn checkpoint(dir: &Path) {
     std::fs::create_dir(dir).unwrap();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -233,7 +233,8 @@ fn a_tiktoken_file_of_a_known_size_has_the_special_tokens_of_its_model() {
     assert_eq!((other.specials.len(), other.assumptions.len()), (0, 0));
 }
 
-/// A byte-level model with a merge, a token that is spelled as text, one that is special, and a hole.
+/// A byte-level model with a merge, a token that is spelled as text, one that is special, and a
+/// hole.
 fn byte_level() -> Value {
     let added = |id: u32, content: &str, special: bool| {
         json!({"id": id, "content": content, "special": special,

@@ -1,4 +1,5 @@
-//! Published files, where `PALMETTE_DATA` or the data beside the repository has them; skipped loudly elsewhere.
+//! Published files, where `PALMETTE_DATA` or the data beside the repository has them; skipped
+//! loudly elsewhere.
 //!
 //! Expected tokens are those of `mistral-common` 1.13.1 and `sentencepiece` 0.2.3.
 

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::load::{check_texts, load_among_with, naming};
 
-/// Ranks `a`, `b`, `ab`, `▁` and one that is past the size; the last four ids of six special ones have no names.
+/// Ranks `a`, `b`, `ab`, `▁` and one that is past the size; the last four ids of six special ones
+/// have no names.
 fn small() -> Value {
     let texts = [&b"a"[..], b"b", b"ab", b" ", b"abab"];
     let vocab: Vec<_> = texts.iter().zip(0..).map(|(text, rank)| {

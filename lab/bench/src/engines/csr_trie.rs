@@ -13,9 +13,9 @@ use crate::generate::Shape;
 
 /// Dense levels, then compressed sparse rows.
 ///
-/// State `s` owns `children[row_start[s]..row_start[s + 1]]`, ascending by code. States are numbered
-/// level by level, in the order of their prefixes, from those behind the dense levels on; whole
-/// rows are states without children.
+/// State `s` owns `children[row_start[s]..row_start[s + 1]]`, ascending by code. States are
+/// numbered level by level, in the order of their prefixes, from those behind the dense levels on;
+/// whole rows are states without children.
 #[derive(Clone, Debug)]
 pub struct CsrTrie {
     levels: usize,

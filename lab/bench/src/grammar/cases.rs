@@ -74,8 +74,8 @@ struct SchemaTest {
     data: Value,
 }
 
-/// Reads schemas with instances, a line each: `{"name", "schema", "tests": [{"valid", "data"}]}`. The text of an instance
-/// is that of Python's `json.dumps`, which `tokenize` cuts into tokens.
+/// Reads schemas with instances, a line each: `{"name", "schema", "tests": [{"valid", "data"}]}`.
+/// The text of an instance is that of Python's `json.dumps`, which `tokenize` cuts into tokens.
 ///
 /// # Errors
 /// At the first line that cannot be read, is not such an object, or holds text that has no tokens.

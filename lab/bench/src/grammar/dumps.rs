@@ -62,7 +62,8 @@ mod tests {
     #[test]
     fn text_is_that_of_python() {
         let value = serde_json::json!({"a": [1, 2.5, true, null], "é\"\n": {}, "😀": []});
-        // python3 -c 'import json; print(json.dumps({"a": [1, 2.5, True, None], "é\"\n": {}, "😀": []}))'
+        // python3 -c 'import json; print(json.dumps({"a": [1, 2.5, True, None], "é\"\n": {}, "😀":
+        // []}))'
         let expected = r#"{"a": [1, 2.5, true, null], "\u00e9\"\n": {}, "\ud83d\ude00": []}"#;
         assert_eq!(dumps(&value), expected);
     }

@@ -1,7 +1,9 @@
-//! Measuring grammars: how many compile, whether they take what they should, and how long masks take.
+//! Measuring grammars: how many compile, whether they take what they should, and how long masks
+//! take.
 //!
-//! A [`GrammarCase`] is a grammar with texts as tokens; [`walk`] compiles it and follows each text, a mask and a commit a step;
-//! [`GrammarReport`] sums many up. A [`Peer`] is another engine, a program that does the same.
+//! A [`GrammarCase`] is a grammar with texts as tokens; [`walk`] compiles it and follows each text,
+//! a mask and a commit a step; [`GrammarReport`] sums many up. A [`Peer`] is another engine, a
+//! program that does the same.
 
 mod cases;
 mod dumps;

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use super::CaseOutcome;
 
-/// A program that follows cases and prints what came of each as a line of JSON, a [`CaseOutcome`], in order.
+/// A program that follows cases and prints what came of each as a line of JSON, a [`CaseOutcome`],
+/// in order.
 ///
-/// It is run with `--cases FILE --skip N` behind its arguments, the first so many cases to be left out.
+/// It is run with `--cases FILE --skip N` behind its arguments, the first so many cases to be left
+/// out.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// Name in reports.
@@ -23,10 +25,11 @@ pub struct Peer {
 const LOADING: Duration = Duration::from_secs(60);
 
 impl Peer {
-    /// Follows the cases of a file, whose names are `names`, each for at most `at_most`; shows what came of each as it comes.
+    /// Follows the cases of a file, whose names are `names`, each for at most `at_most`; shows what
+    /// came of each as it comes.
     ///
-    /// A case that takes longer ends the program, and so does one that it does not survive: the case counts as not compiled, and the
-    /// program is started again behind it.
+    /// A case that takes longer ends the program, and so does one that it does not survive: the
+    /// case counts as not compiled, and the program is started again behind it.
     ///
     /// # Errors
     /// When the program cannot be started, or prints what is no outcome.

@@ -81,7 +81,8 @@ pub struct Percentiles {
 }
 
 impl GrammarReport {
-    /// Sums up texts that were followed `walks` times with masks of `num_words` words, and measures the floor.
+    /// Sums up texts that were followed `walks` times with masks of `num_words` words, and measures
+    /// the floor.
     pub fn new(outcomes: &[CaseOutcome], walks: usize, num_words: usize) -> Self {
         let compiled = || outcomes.iter().filter(|outcome| outcome.compiled);
         let texts = |valid: bool| {

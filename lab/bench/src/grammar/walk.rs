@@ -20,8 +20,8 @@ pub trait Compile {
     /// When the grammar is not supported or not one.
     fn compile(&self, case: &GrammarCase) -> Result<Self::Constraint, String>;
 
-    /// Finds masks out before the first text of a case comes, which took so long to compile, as a server may while a prompt is read, and
-    /// perhaps goes on with it. Does nothing by default.
+    /// Finds masks out before the first text of a case comes, which took so long to compile, as a
+    /// server may while a prompt is read, and perhaps goes on with it. Does nothing by default.
     ///
     /// # Errors
     /// When the grammar turns out not to be usable.
@@ -95,7 +95,8 @@ pub struct TextOutcome {
 pub struct Walks {
     /// Times each text is; at least 1.
     pub times: usize,
-    /// Time before each mask of the first walk, in which the thread sleeps, as it does while a model computes.
+    /// Time before each mask of the first walk, in which the thread sleeps, as it does while a
+    /// model computes.
     pub pace: Duration,
 }
 

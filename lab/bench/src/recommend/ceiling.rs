@@ -10,8 +10,8 @@ use crate::random::Random;
 /// Rows, columns and depth of the product.
 const SIZE: usize = 1024;
 
-/// Billions of floating-point operations a second of the `gemm` crate: the best of `samples` products of two `[1024,
-/// 1024]` matrices on `threads` threads.
+/// Billions of floating-point operations a second of the `gemm` crate: the best of `samples`
+/// products of two `[1024, 1024]` matrices on `threads` threads.
 pub(crate) fn gemm_gflops(threads: usize, samples: usize) -> f64 {
     let mut random = Random::new(1);
     let mut matrix = || -> Vec<f32> {

@@ -1,7 +1,8 @@
 //! Cost of a recommendation, next to its arithmetic at the speed of large products.
 //!
-//! The model has random weights and the catalog random items: neither time nor memory depends on what they say. A
-//! request is a whole one, [`Worker::recommend`](palmette_recommend::Worker::recommend), timed stage by stage.
+//! The model has random weights and the catalog random items: neither time nor memory depends on
+//! what they say. A request is a whole one,
+//! [`Worker::recommend`](palmette_recommend::Worker::recommend), timed stage by stage.
 
 mod ceiling;
 mod operations;

@@ -14,8 +14,8 @@ pub struct Passes {
     pub logits: usize,
 }
 
-/// Operations of matrix products, a multiplication and an addition each counted. Norms, softmax and activations are
-/// left out: they are a few for each value that a product makes with hundreds.
+/// Operations of matrix products, a multiplication and an addition each counted. Norms, softmax and
+/// activations are left out: they are a few for each value that a product makes with hundreds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operations {
     /// Operations of the prompt. All layers count for every token, except the last: of it only keys
@@ -48,8 +48,9 @@ impl Operations {
         }
     }
 
-    /// Counts those of a draft: one pass over the prompt and the head's placeholders, the last of whose rows go through
-    /// the whole last layer, and `rows` rows of the head at each level after the first.
+    /// Counts those of a draft: one pass over the prompt and the head's placeholders, the last of
+    /// whose rows go through the whole last layer, and `rows` rows of the head at each level after
+    /// the first.
     pub fn of_draft(
         config: &ModelConfig,
         head: &DraftHead,
@@ -108,8 +109,8 @@ mod tests {
         };
         let passes = Passes { prompt_tokens: 3, rows: vec![5], logits: 4 };
         let got = Operations::of(&config, &passes);
-        // A product of a row with a 2×2 matrix is 8 operations; 7 matrices a layer, 2 of them keys and values.
-        // Scores and values of one key take 4 each. A row of 4 logits is 16.
+        // A product of a row with a 2×2 matrix is 8 operations; 7 matrices a layer, 2 of them keys
+        // and values. Scores and values of one key take 4 each. A row of 4 logits is 16.
         assert_eq!(got.prefill, 3 * 2 * 8 + 5 * 8 + 3 * 8 + 16);
         assert_eq!(got.decode, 5 * (7 * 8 + 4 * 8 + 16));
     }

@@ -20,7 +20,8 @@ use crate::random::Random;
 /// Measurement of recommendations: model, catalog, search and repetitions.
 #[derive(Clone, Debug)]
 pub struct RecommendBench {
-    /// The model's shape. Its vocabulary and positions are set to what the levels and the prompt need.
+    /// The model's shape. Its vocabulary and positions are set to what the levels and the prompt
+    /// need.
     pub model: ModelConfig,
     /// Format of the model's weights.
     pub weights: WeightFormat,
@@ -375,7 +376,8 @@ mod tests {
         let scheduled = RecommendBench { widths: vec![4, 16, 8], ..bench() }.run().unwrap();
         assert_eq!((scheduled.rows, scheduled.beam), (vec![4, 16], 8));
         assert_eq!(scheduled.kv_bytes_planned, scheduled.kv_bytes_used);
-        // Slots of 4 + 16 rows, 2 layers of keys and values of 16 numbers, and lists of 16 places a pass.
+        // Slots of 4 + 16 rows, 2 layers of keys and values of 16 numbers, and lists of 16 places a
+        // pass.
         assert_eq!(scheduled.kv_bytes_beams, 20 * 2 * 2 * 16 * 4 + 2 * 16 * 8 + 3 * 8);
         let whole = RecommendBench { normaliser: Normaliser::Vocabulary, ..bench() };
         assert_eq!(whole.run().unwrap().logits, 50);

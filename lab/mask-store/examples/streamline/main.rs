@@ -5,9 +5,9 @@
 //!     --vocabulary mistral-7b-v0.1-vocab.json --ascii --json rows.json
 //! ```
 //!
-//! `--form terminals`, the default, counts the rows of an automaton that has each terminal's states side by side, as
-//! published by V. Tran-Thien (2025); `--form lexer` those of the positions of our own lexer that are reachable by one
-//! token from a position already found.
+//! `--form terminals`, the default, counts the rows of an automaton that has each terminal's states
+//! side by side, as published by V. Tran-Thien (2025); `--form lexer` those of the positions of our
+//! own lexer that are reachable by one token from a position already found.
 #![expect(clippy::print_stdout, reason = "this is what the program is for")]
 
 mod long_steps;
@@ -44,7 +44,8 @@ struct Options {
     /// Only tokens and transitions of the characters 32 to 126 and the line feed.
     #[arg(long)]
     ascii: bool,
-    /// Leave ignored terminals in sequences, to count rows as they are published; the steps then are not sound.
+    /// Leave ignored terminals in sequences, to count rows as they are published; the steps then
+    /// are not sound.
     #[arg(long)]
     keep_ignored: bool,
     /// Keep line's ends that lead to different depths together, as published.

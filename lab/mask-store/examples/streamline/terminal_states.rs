@@ -9,8 +9,9 @@ use palmette_grammar::{
 };
 use palmette_mask_store::LexemeAutomaton;
 
-/// Every terminal's least automaton over an alphabet; each may be entered where another's lexeme ends. A lexeme does not end
-/// before a byte with which its own or another terminal's would go on, if that is so for every text of the state.
+/// Every terminal's least automaton over an alphabet; each may be entered where another's lexeme
+/// ends. A lexeme does not end before a byte with which its own or another terminal's would go on,
+/// if that is so for every text of the state.
 #[derive(Debug)]
 pub(crate) struct TerminalStates {
     states: Vec<State>,
@@ -98,8 +99,8 @@ impl TerminalStates {
         self.states[state as usize].longer.contains(&byte)
     }
 
-    /// For each state the bytes with which a lexeme of some one terminal goes on, whatever led to the state: all pairs of
-    /// states that one text leads to.
+    /// For each state the bytes with which a lexeme of some one terminal goes on, whatever led to
+    /// the state: all pairs of states that one text leads to.
     fn find_longer(&mut self, starts: &[u32]) {
         for &start in starts {
             for &other in starts {
@@ -241,7 +242,8 @@ impl Automaton {
             }
             num_classes = numbers.len();
         }
-        // Classes are numbered as their first states are, so the start keeps number 0; dead ones go.
+        // Classes are numbered as their first states are, so the start keeps number 0; dead ones
+        // go.
         let mut kept = Vec::new();
         let mut number = HashMap::new();
         for state in (0..class.len()).filter(|&state| live[state] || state == 0) {
@@ -261,8 +263,8 @@ impl Automaton {
     }
 }
 
-/// As `interegular` reads it, which the published counts are of: quantifiers are never reluctant, and a lookahead at
-/// the end sees nothing.
+/// As `interegular` reads it, which the published counts are of: quantifiers are never reluctant,
+/// and a lookahead at the end sees nothing.
 fn plain(regex: &Regex) -> Regex {
     match regex {
         Regex::Concat(parts) => {

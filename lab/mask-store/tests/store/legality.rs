@@ -189,7 +189,8 @@ fn tokens_of(recognizer: &Recognizer, branch: &Branch, rows: &Spellings) -> BTre
     tokens
 }
 
-/// Bar-Hillel as in the textbook: the nonterminals of the product are triples (position, symbol, position).
+/// Bar-Hillel as in the textbook: the nonterminals of the product are triples (position, symbol,
+/// position).
 fn product_has_a_word(grammar: &Grammar, infix: &[TerminalId]) -> bool {
     let last = infix.len();
     let mut derives = vec![vec![vec![false; last + 1]; last + 1]; NONTERMINALS as usize];
@@ -273,7 +274,8 @@ fn explore(grammar: &Grammar, terminal: TerminalId, next: &[TerminalId], max_sta
     if places(Symbol::Terminal(terminal)).is_empty() {
         return false;
     }
-    // The graph: for each node, its alternatives; each alternative is a list of nodes that must all win.
+    // The graph: for each node, its alternatives; each alternative is a list of nodes that must all
+    // win.
     let mut nodes = borrows;
     let mut edges: Vec<Vec<Vec<usize>>> = Vec::new();
     let mut at = 0;
@@ -365,7 +367,8 @@ enum At {
     After(Symbol),
 }
 
-/// Rules that take part in some sentence: those whose removal loses one of the pairs (head, productive) or reach.
+/// Rules that take part in some sentence: those whose removal loses one of the pairs (head,
+/// productive) or reach.
 fn useful_rules(grammar: &Grammar) -> Vec<Rule> {
     let productive = |symbol: &Symbol, known: &[bool]| match symbol {
         Symbol::Terminal(_) => true,
@@ -422,7 +425,8 @@ fn long_sequences_are_refused_by_their_windows() {
     assert!(legality.is_never_legal(&sequence));
 }
 
-/// `s: x x | y y` with `x: a | b`, `y: c` has one set; `s: a a | b b` has none, though swapping leaves it as it is.
+/// `s: x x | y y` with `x: a | b`, `y: c` has one set; `s: a a | b b` has none, though swapping
+/// leaves it as it is.
 #[test]
 fn interchangeable_is_more_than_swappable() {
     let ids = |set: &[u32]| set.iter().copied().map(TerminalId).collect::<Vec<_>>();

@@ -1,4 +1,5 @@
-//! Masks of the store against the definition, and with each step of streamlining against one another.
+//! Masks of the store against the definition, and with each step of streamlining against one
+//! another.
 
 use std::sync::Arc;
 
@@ -111,7 +112,8 @@ proptest! {
                 let live = oracle.is_live(&[&text[..], token].concat());
                 let ours = allowed.contains(TokenId(number as u32));
                 match grammar.lexing() {
-                    // A terminal may be live though its lexemes cannot be told from their neighbours'.
+                    // A terminal may be live though its lexemes cannot be told from their
+                    // neighbours'.
                     Lexing::Longest | Lexing::Contextual => prop_assert!(ours || live != Some(true), "{:?}{:?}", text, token),
                     Lexing::Any => prop_assert!(live.is_none_or(|live| live == ours), "{:?}{:?}", text, token),
                 }
@@ -135,7 +137,8 @@ proptest! {
     }
 }
 
-/// A terminal in a rule that derives nothing takes no lexemes from those that sentences are made of.
+/// A terminal in a rule that derives nothing takes no lexemes from those that sentences are made
+/// of.
 #[test]
 fn what_no_sentence_uses_does_not_compete() {
     let mut builder = GrammarBuilder::new();

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use palmette_grammar_parser::{Grammar, Symbol, TerminalId};
 
-/// A grammar whose sentences and their beginnings are recognised as Earley (1970) does it, item by item.
+/// A grammar whose sentences and their beginnings are recognised as Earley (1970) does it, item by
+/// item.
 ///
-/// Rules with a nonterminal that derives nothing are left out, so that every item stands for a possible sentence.
+/// Rules with a nonterminal that derives nothing are left out, so that every item stands for a
+/// possible sentence.
 #[derive(Clone, Debug)]
 pub struct EarleyGrammar {
     rules: Vec<(u32, Vec<Symbol>)>,
@@ -171,7 +173,8 @@ impl EarleyGrammar {
 }
 
 impl Earley<'_> {
-    /// Reads a terminal; tells whether what was read still begins a sentence. If not, nothing is changed.
+    /// Reads a terminal; tells whether what was read still begins a sentence. If not, nothing is
+    /// changed.
     pub fn read(&mut self, terminal: TerminalId) -> bool {
         let read = self.grammar.scan(self.last(), terminal);
         if read.is_empty() {

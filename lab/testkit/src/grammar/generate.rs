@@ -9,8 +9,8 @@ use proptest::prelude::*;
 
 /// Grammars of one to four nonterminals and two to four terminals, `a`, `b`, `c`, `d`.
 ///
-/// Rules are short and random, so most grammars are ambiguous, many have empty rules, cycles, every kind of left
-/// recursion, and nonterminals that derive nothing or are not used.
+/// Rules are short and random, so most grammars are ambiguous, many have empty rules, cycles, every
+/// kind of left recursion, and nonterminals that derive nothing or are not used.
 pub fn abstract_grammar() -> impl Strategy<Value = Grammar> {
     (1..5_u32, 2..5_u32).prop_flat_map(|(num_nonterminals, num_terminals)| {
         let letters = (b'a'..).take(num_terminals as usize);
@@ -24,8 +24,9 @@ pub fn abstract_grammar() -> impl Strategy<Value = Grammar> {
 /// The letters of the terminals of [`text_grammar`]: the last takes two bytes.
 pub const ALPHABET: [char; 3] = ['a', 'b', 'é'];
 
-/// Grammars of one to three nonterminals and two to four terminals that are regular expressions over [`ALPHABET`], with
-/// priorities, some of them ignored, with every lexing. Rules as in [`abstract_grammar`].
+/// Grammars of one to three nonterminals and two to four terminals that are regular expressions
+/// over [`ALPHABET`], with priorities, some of them ignored, with every lexing. Rules as in
+/// [`abstract_grammar`].
 pub fn text_grammar() -> impl Strategy<Value = Grammar> {
     text_grammar_of(&[Lexing::Any, Lexing::Longest, Lexing::Contextual])
 }
@@ -46,8 +47,8 @@ pub fn text_grammar_of(lexings: &'static [Lexing]) -> impl Strategy<Value = Gram
     })
 }
 
-/// The grammar as the oracle sees it: its terminals match texts over the alphabet only, and not the empty one, which front ends
-/// split off.
+/// The grammar as the oracle sees it: its terminals match texts over the alphabet only, and not the
+/// empty one, which front ends split off.
 pub fn over_alphabet(grammar: &Grammar) -> Grammar {
     let mut builder = GrammarBuilder::new();
     for terminal in grammar.terminals() {
@@ -77,7 +78,8 @@ pub fn vocabulary() -> impl Strategy<Value = Vec<Vec<u8>>> {
     vec(token, 1..13)
 }
 
-/// Regular expressions over [`ALPHABET`] of every kind but lookarounds and reluctant ones, a few nodes large.
+/// Regular expressions over [`ALPHABET`] of every kind but lookarounds and reluctant ones, a few
+/// nodes large.
 pub fn regex() -> impl Strategy<Value = Regex> {
     let letter = || prop::sample::select(&ALPHABET[..]);
     let leaf = prop_oneof![
@@ -146,8 +148,9 @@ fn build(
     builder.build(NonterminalId(0), lexing)
 }
 
-/// A grammar in a line: rules `A -> x A y | z ;` separated by `;`, the first head being the start. Words that are
-/// nowhere a head are terminals, numbered in the order of their first mention, each matching itself.
+/// A grammar in a line: rules `A -> x A y | z ;` separated by `;`, the first head being the start.
+/// Words that are nowhere a head are terminals, numbered in the order of their first mention, each
+/// matching itself.
 ///
 /// # Panics
 /// When a rule has no `->`.

@@ -20,7 +20,8 @@ pub(super) struct LrStacks {
 }
 
 impl LrStacks {
-    /// The tables of the rules that a recognizer of the grammar uses, without regard to what can be spelled.
+    /// The tables of the rules that a recognizer of the grammar uses, without regard to what can be
+    /// spelled.
     ///
     /// # Panics
     /// When a limit is exceeded.

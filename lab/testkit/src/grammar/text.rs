@@ -9,11 +9,13 @@ use super::earley::{EarleyGrammar, Lexeme};
 use super::lr_stacks::{LrStacks, MAX_STACKS};
 use super::regex::{ends, has_look, may_begin};
 
-/// Says which texts over a small alphabet are in a language, which begin one that is, and which tokens may follow.
+/// Says which texts over a small alphabet are in a language, which begin one that is, and which
+/// tokens may follow.
 ///
-/// Slow: a text's lexemes are found by trying all ends of all terminals at all places, sentences by an Earley parser over
-/// all cuttings, and beginnings by trying one continuation after another, the shortest first, those left out that are seen
-/// to be hopeless. What a terminal says of a text is found out once: continuations have most of their parts in common.
+/// Slow: a text's lexemes are found by trying all ends of all terminals at all places, sentences by
+/// an Earley parser over all cuttings, and beginnings by trying one continuation after another, the
+/// shortest first, those left out that are seen to be hopeless. What a terminal says of a text is
+/// found out once: continuations have most of their parts in common.
 ///
 /// Grammars with indentation are not covered.
 #[derive(Debug)]
@@ -110,7 +112,8 @@ impl TextOracle {
         }
     }
 
-    /// Membership of a text in the language. `None` where it has too many readings to follow them one by one.
+    /// Membership of a text in the language. `None` where it has too many readings to follow them
+    /// one by one.
     pub fn contains(&self, text: &str) -> Option<bool> {
         self.contains_chars(&text.chars().collect::<Vec<_>>())
     }
@@ -236,8 +239,8 @@ impl TextOracle {
         })
     }
 
-    /// The lexemes that may begin at `from` and be over where `text` goes on: every lookaround is taken to hold, and of
-    /// cuttings those are left out that what is known of the text rules out.
+    /// The lexemes that may begin at `from` and be over where `text` goes on: every lookaround is
+    /// taken to hold, and of cuttings those are left out that what is known of the text rules out.
     fn possible_lexemes(&self, text: &[char], from: usize) -> Vec<Lexeme> {
         let matched = |terminal: &OracleTerminal, end: usize| terminal.may_match(&text[from..end]);
         let beaten = |loser: &OracleTerminal, end: usize| {
@@ -312,7 +315,8 @@ impl OracleTerminal {
         known(&mut self.known.borrow_mut().matches, text, find)
     }
 
-    /// The rank that others must pass to beat it: what is ignored does not lose to literals of its priority.
+    /// The rank that others must pass to beat it: what is ignored does not lose to literals of its
+    /// priority.
     fn losing_rank(&self) -> (i32, bool) {
         (self.rank.0, self.rank.1 || self.ignored)
     }

@@ -9,7 +9,8 @@ use super::lexeme_ends;
 /// Lexemes one after another: where each ends and what it is.
 pub type Cutting = Vec<(usize, TerminalId)>;
 
-/// All ways to cut the whole `text` into lexemes of `terminals`. Those of `shadowed` do not lose against others.
+/// All ways to cut the whole `text` into lexemes of `terminals`. Those of `shadowed` do not lose
+/// against others.
 pub fn cuttings(
     terminals: &[Terminal],
     lexing: Lexing,

@@ -1,6 +1,7 @@
 //! Definitions, executed, of regular expressions' matches and of cutting texts into lexemes.
 //!
-//! Everything is seen whole: a text with all that follows, so lookaheads need no care. Nothing is fast.
+//! Everything is seen whole: a text with all that follows, so lookaheads need no care. Nothing is
+//! fast.
 
 mod cut;
 mod matching;

@@ -21,7 +21,8 @@ use crate::output::{bytes, grouped, print, print_json, progress_bar, table};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CatalogArgs {
-    /// Items to generate; several may share a semantic ID, and the report says how many are distinct
+    /// Items to generate; several may share a semantic ID, and the report says how many are
+    /// distinct
     #[arg(long, value_name = "N")]
     items: usize,
     /// Codes of each item's semantic ID
@@ -30,7 +31,8 @@ pub(crate) struct CatalogArgs {
     /// Codes that each level's codebook has, such as 2048
     #[arg(long, value_name = "N")]
     vocab: u32,
-    /// First levels to keep as bit masks, as in `palmette catalog build` [default: as the index chooses]
+    /// First levels to keep as bit masks, as in `palmette catalog build` [default: as the index
+    /// chooses]
     #[arg(long, value_name = "N")]
     dense: Option<usize>,
     /// Beams of a step: hypotheses that a decoder keeps at once

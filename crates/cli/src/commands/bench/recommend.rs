@@ -9,11 +9,12 @@ use crate::commands::loading::WeightsArg;
 use crate::commands::mode::ModeArgs;
 use crate::output::{bytes, grouped, print, print_json, table};
 
-/// Time whole recommendations by a model with random weights, next to what their arithmetic must take
+/// Time whole recommendations by a model with random weights, next to what their arithmetic must
+/// take
 ///
-/// The bound is the floating-point operations of a request's matrix products over the speed of the `gemm` crate on
-/// large matrices, measured in the same run on as many threads. Times are medians over --repeat requests; one more goes
-/// first.
+/// The bound is the floating-point operations of a request's matrix products over the speed of the
+/// `gemm` crate on large matrices, measured in the same run on as many threads. Times are medians
+/// over --repeat requests; one more goes first.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecommendArgs {
@@ -128,7 +129,8 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
             SoftmaxScopeArg::Level => Normaliser::Level,
             SoftmaxScopeArg::Vocabulary => Normaliser::Vocabulary,
         },
-        // Passes of the whole beam are timed: random weights find all items alike, and no probe pays.
+        // Passes of the whole beam are timed: random weights find all items alike, and no probe
+        // pays.
         mode: match args.mode.mode(&[], 0)? {
             Mode::Auto => Mode::Beam,
             mode => mode,

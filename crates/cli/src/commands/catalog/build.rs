@@ -38,8 +38,8 @@ pub(crate) struct BuildArgs {
     /// Catalog to write, such as shop.palm; a file of that name is replaced
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
-    /// More attributes, in a file that is read as those of items are, or {"item id": {"title": …, …}, …} as JSON; all items are
-    /// then in memory at once
+    /// More attributes, in a file that is read as those of items are, or {"item id": {"title": …,
+    /// …}, …} as JSON; all items are then in memory at once
     #[arg(long, value_name = "FILE")]
     attributes: Option<PathBuf>,
     /// Kind of an attribute, such as published=timestamp; once for each. Kinds: keyword, number,
@@ -47,8 +47,8 @@ pub(crate) struct BuildArgs {
     /// timestamps only where a table says so]
     #[arg(long, value_name = "NAME=KIND", value_parser = column)]
     column: Vec<(String, ColumnKind)>,
-    /// Refuse attributes that hold values of several kinds, such as numbers and text; without it they
-    /// are kept as json, which is reported
+    /// Refuse attributes that hold values of several kinds, such as numbers and text; without it
+    /// they are kept as json, which is reported
     #[arg(long)]
     strict_columns: bool,
     /// Codebook sizes, such as 256,256,256: a code that is not below its level's size is an error

@@ -40,8 +40,8 @@ pub(crate) struct PlanArgs {
     /// Bytes of an item's id, on average
     #[arg(long, value_name = "N", default_value_t = 8)]
     id_bytes: u64,
-    /// Bytes of an item's attributes, on average: 1 to 4 for each attribute, and for texts that hardly
-    /// two items share, such as titles, their length
+    /// Bytes of an item's attributes, on average: 1 to 4 for each attribute, and for texts that
+    /// hardly two items share, such as titles, their length
     #[arg(long, value_name = "N", default_value_t = 0)]
     attribute_bytes: u64,
     /// Print one JSON document instead of text

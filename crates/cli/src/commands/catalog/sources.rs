@@ -40,8 +40,8 @@ pub(super) struct SourceArgs {
     /// Fields or columns that are not read
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     leave_out: Vec<String>,
-    /// Text that means a missing value, such as NA; once for each. NaN and Infinity are then taken where JSON has them bare,
-    /// and they or null where they stand in a list
+    /// Text that means a missing value, such as NA; once for each. NaN and Infinity are then taken
+    /// where JSON has them bare, and they or null where they stand in a list
     #[arg(long = "null", value_name = "TEXT")]
     nulls: Vec<String>,
     /// Separator of the texts of a list in a cell, such as |, where the attribute is declared
@@ -54,10 +54,12 @@ pub(super) struct SourceArgs {
     /// Mark between the thousands of a number in a cell, such as a comma [default: nothing]
     #[arg(long, value_name = "CHAR")]
     thousands: Option<char>,
-    /// Separator of the cells of a table of text, such as ; or | or tab [default: a comma, or a tab in .tsv and .txt]
+    /// Separator of the cells of a table of text, such as ; or | or tab [default: a comma, or a tab
+    /// in .tsv and .txt]
     #[arg(long, value_name = "CHAR", value_parser = readers::parse_separator)]
     separator: Option<char>,
-    /// Cells of tab-separated files may stand in quotes; without it a quote is a character as any other
+    /// Cells of tab-separated files may stand in quotes; without it a quote is a character as any
+    /// other
     #[arg(long)]
     quotes: bool,
 }
@@ -206,8 +208,8 @@ impl SourceArgs {
         }
     }
 
-    /// Reads the attributes of items that were read, as items are read: by name or first bytes, decompressed, by the same
-    /// options.
+    /// Reads the attributes of items that were read, as items are read: by name or first bytes,
+    /// decompressed, by the same options.
     pub(super) fn read_attributes(
         &self,
         path: &Path,
@@ -275,7 +277,8 @@ fn open(path: &Path, bar: &ProgressBar) -> anyhow::Result<Input> {
         .map_err(|error| anyhow::anyhow!("{}: cannot be read: {error}", path.display()))
 }
 
-/// Refuses a separator of cells for a file that has none, unless another file is read by the same options.
+/// Refuses a separator of cells for a file that has none, unless another file is read by the same
+/// options.
 fn check_separator(input: &Input, format: Format, options: &SourceOptions) -> anyhow::Result<()> {
     let has_cells = matches!(format, Format::Csv | Format::Tsv | Format::InfoText);
     ensure!(

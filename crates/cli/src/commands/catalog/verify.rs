@@ -12,7 +12,8 @@ use crate::output::{bytes, print, print_json, table, visible};
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// Catalog, made by `palmette catalog build`, or directory of a live one, which others may be writing
+    /// Catalog, made by `palmette catalog build`, or directory of a live one, which others may be
+    /// writing
     catalog: PathBuf,
     /// Print one JSON document instead of text
     #[arg(long)]

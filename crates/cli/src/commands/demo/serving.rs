@@ -87,7 +87,8 @@ fn welcome(demo: &Demo, args: &DemoArgs, address: SocketAddr) -> anyhow::Result<
     Ok(text)
 }
 
-/// Customers buy and shelves are filled, until it is over: the stock of a few items at a time, the same in every run.
+/// Customers buy and shelves are filled, until it is over: the stock of a few items at a time, the
+/// same in every run.
 fn sell(
     shop: Shop,
     live: Arc<LiveCatalog>,

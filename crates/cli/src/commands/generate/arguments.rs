@@ -13,11 +13,12 @@ use crate::commands::vocabulary::VocabularyOptions;
 
 /// Write text with a language model, free or under a grammar, a schema or tools
 ///
-/// Under a grammar the model can write nothing else: at each step the tokens that cannot lead to a text of the grammar
-/// are masked, exactly. Where one token alone can follow it is written without asking the model.
+/// Under a grammar the model can write nothing else: at each step the tokens that cannot lead to a
+/// text of the grammar are masked, exactly. Where one token alone can follow it is written without
+/// asking the model.
 ///
-/// The model is a folder as Hugging Face has it: config.json, model.safetensors, tokenizer.json, and for --chat a chat
-/// template (chat_template.jinja, or in tokenizer_config.json).
+/// The model is a folder as Hugging Face has it: config.json, model.safetensors, tokenizer.json,
+/// and for --chat a chat template (chat_template.jinja, or in tokenizer_config.json).
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct GenerateArgs {
@@ -26,7 +27,8 @@ pub(crate) struct GenerateArgs {
     pub(super) model: PathBuf,
     #[command(flatten)]
     pub(super) prompt: PromptArgs,
-    /// Texts of a batch that are written at once, in the same passes of the model; answers do not depend on it
+    /// Texts of a batch that are written at once, in the same passes of the model; answers do not
+    /// depend on it
     #[arg(long, value_name = "N", default_value_t = EngineOptions::default().max_texts, conflicts_with_all = ["prompt", "prompt_file", "ask", "chat"],
         help_heading = "Prompt")]
     pub(super) at_once: usize,
@@ -36,7 +38,8 @@ pub(crate) struct GenerateArgs {
     pub(super) sampling: SamplingArgs,
     #[command(flatten)]
     pub(super) vocabulary: VocabularyOptions,
-    /// Form of the model's weights: int8 rounds its layers', which takes a quarter of the memory, and less time
+    /// Form of the model's weights: int8 rounds its layers', which takes a quarter of the memory,
+    /// and less time
     #[arg(long, value_enum, default_value_t = WeightsArg::F32)]
     pub(super) weights: WeightsArg,
     /// The chat template, in place of the model's own
@@ -45,7 +48,8 @@ pub(crate) struct GenerateArgs {
     /// Threads; the text does not depend on it [default: one per core]
     #[arg(long, value_name = "N")]
     pub(super) threads: Option<usize>,
-    /// Work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a text with a mask that takes more breaks off
+    /// Work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a text
+    /// with a mask that takes more breaks off
     #[arg(long, value_name = "N", default_value_t = MaskBudget::DEFAULT_STEPS)]
     pub(super) mask_steps: u64,
     /// Print text as it comes; the default where standard output is a terminal
@@ -62,7 +66,8 @@ pub(crate) struct GenerateArgs {
     /// Say nothing on standard error but errors
     #[arg(long, short)]
     pub(super) quiet: bool,
-    /// Leave out the mask: the prompt and the reading of calls stay, to see what the model would write by itself
+    /// Leave out the mask: the prompt and the reading of calls stay, to see what the model would
+    /// write by itself
     #[arg(long)]
     pub(super) no_mask: bool,
 }
@@ -80,15 +85,18 @@ pub(super) struct PromptArgs {
     /// A question, put into the model's chat template
     #[arg(long, value_name = "TEXT", help_heading = "Prompt")]
     pub(super) ask: Option<String>,
-    /// A conversation, put into the model's chat template: a JSON list of messages, or a body as `palmette serve` takes it for
-    /// /v1/chat/completions or /v1/completions, whose members go before options; - for standard input
+    /// A conversation, put into the model's chat template: a JSON list of messages, or a body as
+    /// `palmette serve` takes it for /v1/chat/completions or /v1/completions, whose members go
+    /// before options; - for standard input
     #[arg(long, value_name = "FILE", help_heading = "Prompt")]
     pub(super) chat: Option<PathBuf>,
     /// Many prompts, a JSON object a line; answers are JSON lines in their order
     ///
-    /// A line is a body as `palmette serve` takes it for /v1/chat/completions ("messages") or /v1/completions ("prompt"), whose members go
-    /// before options, and may have an "id", which is given back. docs/http.md lists the members; those of a server alone ("model", "stream",
-    /// …) change nothing here, which "warnings" says. A line that cannot be answered has the reason in "error", and the others are answered.
+    /// A line is a body as `palmette serve` takes it for /v1/chat/completions ("messages") or
+    /// /v1/completions ("prompt"), whose members go before options, and may have an "id", which is
+    /// given back. docs/http.md lists the members; those of a server alone ("model", "stream", …)
+    /// change nothing here, which "warnings" says. A line that cannot be answered has the reason in
+    /// "error", and the others are answered.
     /// - is standard input.
     #[arg(long, value_name = "FILE", help_heading = "Prompt")]
     pub(super) batch: Option<PathBuf>,

@@ -19,7 +19,8 @@ use super::written::{Clock, WrittenText, tokens_line};
 use crate::input::{Input, is_stdin};
 use crate::output::{grouped, print_json, progress_bar};
 
-/// Answers that are begun before the first of them is printed, for each that is written at once: a long one keeps no places empty.
+/// Answers that are begun before the first of them is printed, for each that is written at once: a
+/// long one keeps no places empty.
 const BEGUN: usize = 4;
 
 pub(super) fn run(

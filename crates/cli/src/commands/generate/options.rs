@@ -7,8 +7,8 @@ use clap::Args;
 use palmette_text::SamplerOptions;
 use palmette_text::question::{OneOrMany, TextDefaults, TextLimits, TextMembers};
 
-/// Declares the numbers of a sampler: each an option of the command, the field of [`SamplerOptions`] that has its name, and a
-/// member of a question.
+/// Declares the numbers of a sampler: each an option of the command, the field of
+/// [`SamplerOptions`] that has its name, and a member of a question.
 macro_rules! sampler_numbers {
     ($($(#[doc = $help:literal])* $name:ident: $value_name:literal = $default:expr;)*) => {
         /// Numbers of a sampler.

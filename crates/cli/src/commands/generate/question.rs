@@ -1,4 +1,5 @@
-//! One question of the command: a document from options, a file or a line of a batch, made ready to be written.
+//! One question of the command: a document from options, a file or a line of a batch, made ready to
+//! be written.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -188,7 +189,8 @@ impl Document {
         }
     }
 
-    /// Fills options in where the document says nothing; gives the form of the options where it is taken.
+    /// Fills options in where the document says nothing; gives the form of the options where it is
+    /// taken.
     fn fill<'s>(
         &mut self,
         args: &GenerateArgs,

@@ -20,7 +20,8 @@ use crate::input;
 /// The constraint of a text: at most one of these.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ShapeArgs {
-    /// A grammar: .lark, .gbnf, .json (a schema or structural tag), .regex, or .pmg of `palmette grammar compile`
+    /// A grammar: .lark, .gbnf, .json (a schema or structural tag), .regex, or .pmg of `palmette
+    /// grammar compile`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["schema", "regex", "tools", "response_format"], help_heading = "Under a grammar")]
     grammar: Option<PathBuf>,
     /// Syntax of the grammar [default: by the file's ending]
@@ -32,7 +33,8 @@ pub(super) struct ShapeArgs {
     /// A regular expression for the whole text
     #[arg(long, value_name = "PATTERN", conflicts_with_all = ["tools", "response_format"], help_heading = "Under a grammar")]
     regex: Option<String>,
-    /// Tools that the model may call, as OpenAI's, Anthropic's and MCP's interfaces define them; the chat template is told of them
+    /// Tools that the model may call, as OpenAI's, Anthropic's and MCP's interfaces define them;
+    /// the chat template is told of them
     #[arg(long, value_name = "FILE", help_heading = "Under a grammar")]
     pub(super) tools: Option<PathBuf>,
     /// Tool choice: auto, none, required, or the name of a tool
@@ -41,10 +43,12 @@ pub(super) struct ShapeArgs {
     /// At most one call
     #[arg(long, help_heading = "Under a grammar")]
     pub(super) one_call: bool,
-    /// Format of the model's calls: hermes (Qwen3), llama3, mistral, mistral-list, deepseek or harmony (gpt-oss) [default: by its chat template]
+    /// Format of the model's calls: hermes (Qwen3), llama3, mistral, mistral-list, deepseek or
+    /// harmony (gpt-oss) [default: by its chat template]
     #[arg(long, value_name = "FORMAT", help_heading = "Under a grammar")]
     pub(super) tool_format: Option<String>,
-    /// A response format, as in OpenAI's interface: {"type": "json_schema", "json_schema": {"schema": …}}
+    /// A response format, as in OpenAI's interface: {"type": "json_schema", "json_schema":
+    /// {"schema": …}}
     #[arg(long, value_name = "FILE", help_heading = "Under a grammar")]
     pub(super) response_format: Option<PathBuf>,
     /// Whitespace between the tokens of JSON

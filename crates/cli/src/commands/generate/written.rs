@@ -216,7 +216,8 @@ impl WrittenText {
     }
 }
 
-/// `41 tokens in 1.20 s, 34.2 a second, after a prompt of 30 in 0.41 s; 12 forced (29.3 %); masks 0.41 % of the time`.
+/// `41 tokens in 1.20 s, 34.2 a second, after a prompt of 30 in 0.41 s; 12 forced (29.3 %); masks
+/// 0.41 % of the time`.
 pub(super) fn tokens_line(prompt: usize, tokens: usize, forced: usize, spent: &Spent) -> String {
     let writing = spent.total() - spent.prompt;
     let per_second = tokens as f64 / writing.as_secs_f64().max(1e-9);

@@ -12,8 +12,8 @@ use crate::output::{bytes, grouped};
 /// Options of going ahead: for how long, and how far.
 #[derive(Debug, Args)]
 pub(crate) struct AheadArgs {
-    /// Find out masks of the positions that texts come by, likeliest first, for at most this long [default without a
-    /// number: 60]
+    /// Find out masks of the positions that texts come by, likeliest first, for at most this long
+    /// [default without a number: 60]
     #[arg(
         long,
         value_name = "SECONDS",

@@ -1,4 +1,5 @@
-//! `--catalog NAME=FILE`: the sets that a grammar leaves open, from catalogs, lexicons and lists of texts.
+//! `--catalog NAME=FILE`: the sets that a grammar leaves open, from catalogs, lexicons and lists of
+//! texts.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,8 +24,9 @@ const LEXICON: &[u8; 8] = b"PALMLEX\0";
 /// Sets for the slots of a grammar.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CatalogArgs {
-    /// A set that the grammar names (x-catalog, %catalog, <catalog:NAME>), repeatable: a catalog, of whose items ids or attributes are
-    /// written; a lexicon; or a text file with a member in each line
+    /// A set that the grammar names (x-catalog, %catalog, <catalog:NAME>), repeatable: a catalog,
+    /// of whose items ids or attributes are written; a lexicon; or a text file with a member in
+    /// each line
     #[arg(long, value_name = "NAME=FILE", value_parser = named, help_heading = "Catalogs")]
     catalog: Vec<(String, String)>,
     /// Items of a catalog that may be written, as JSON or @FILE, repeatable
@@ -192,7 +194,8 @@ impl Source {
     }
 }
 
-/// Ids or values of an attribute of the items that match all filters, and the number of those items that have one.
+/// Ids or values of an attribute of the items that match all filters, and the number of those items
+/// that have one.
 fn texts_of(
     catalog: &Catalog,
     field: Option<&str>,

@@ -23,7 +23,8 @@ pub(crate) struct CheckArgs {
     grammar: GrammarFileArgs,
     #[command(flatten)]
     catalogs: CatalogArgs,
-    /// Texts to read with it; none spells a token that the grammar asks for by name or number, such as <|call|>
+    /// Texts to read with it; none spells a token that the grammar asks for by name or number, such
+    /// as <|call|>
     #[arg(long, value_name = "FILE")]
     text: Vec<PathBuf>,
     /// Print one JSON document instead of text

@@ -16,7 +16,8 @@ use crate::output::{bytes, is_same_file, print, print_json};
 
 /// Compile a grammar for a vocabulary and write it to a file, with masks found out ahead of time
 ///
-/// `check`, `mask` and `stats` take the file in place of a grammar. It is for one vocabulary, whose contents are checked.
+/// `check`, `mask` and `stats` take the file in place of a grammar. It is for one vocabulary, whose
+/// contents are checked.
 #[derive(Debug, Args)]
 pub(crate) struct CompileArgs {
     #[command(flatten)]

@@ -70,14 +70,16 @@ impl GrammarFileArgs {
         }
     }
 
-    /// The grammar made ready; the tokens that it asks for are those of a vocabulary already, or left out.
+    /// The grammar made ready; the tokens that it asks for are those of a vocabulary already, or
+    /// left out.
     pub(crate) fn compile(&self, grammar: Grammar) -> anyhow::Result<Recognizer> {
         let limits = RecognizerLimits::default();
         Recognizer::new(Arc::new(grammar), &limits, &mut self.budget())
             .with_context(|| self.file.display().to_string())
     }
 
-    /// The grammar made ready over a vocabulary, with what a compiled one knows of masks, and its source.
+    /// The grammar made ready over a vocabulary, with what a compiled one knows of masks, and its
+    /// source.
     pub(crate) fn constraint(
         &self,
         vocabulary: &Arc<PreparedVocabulary>,

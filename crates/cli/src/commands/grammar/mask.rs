@@ -129,7 +129,8 @@ fn fill(
     })
 }
 
-/// The names of the terminals in progress, and of those that may come next, in the order of the grammar.
+/// The names of the terminals in progress, and of those that may come next, in the order of the
+/// grammar.
 fn terminals(
     constraint: &GrammarConstraint,
     state: &GrammarState,

@@ -25,7 +25,8 @@ pub(crate) struct ReadingArgs {
     /// Start rule [default: start in Lark, root in GBNF]
     #[arg(long, value_name = "RULE")]
     start: Option<String>,
-    /// In Lark: how texts are cut into lexemes [default: contextual, longest where the grammar has blocks by indentation]
+    /// In Lark: how texts are cut into lexemes [default: contextual, longest where the grammar has
+    /// blocks by indentation]
     #[arg(long, value_name = "WAY")]
     lexing: Option<Cutting>,
     /// In JSON Schema: in which order the members of an object may come
@@ -40,23 +41,28 @@ pub(crate) struct ReadingArgs {
     /// In JSON Schema: with which escapes a string may be written
     #[arg(long, value_name = "POLICY", default_value = "needed", help_heading = "JSON Schema")]
     escapes: Escaped,
-    /// In JSON Schema: leave out what no grammar can express, such as uniqueItems, with a warning; texts
-    /// that break it are then allowed
+    /// In JSON Schema: leave out what no grammar can express, such as uniqueItems, with a warning;
+    /// texts that break it are then allowed
     #[arg(long, help_heading = "JSON Schema")]
     relax: bool,
-    /// In JSON Schema: refuse what a grammar can express in part only, such as the formats hostname and regex, and
-    /// formats that are not known, so that what is allowed is valid in every respect
+    /// In JSON Schema: refuse what a grammar can express in part only, such as the formats hostname
+    /// and regex, and formats that are not known, so that what is allowed is valid in every respect
     #[arg(long, conflicts_with = "relax", help_heading = "JSON Schema")]
     strict: bool,
-    /// Rarer options, repeatable: draft=4|6|7|2019-09|2020-12 of schemas that name none; formats=false, integer_fractions=false;
-    /// closed_objects=true (no members beside the declared ones, unless the schema says what they may be); distinct_members=true (no optional member twice, however many there are; masks take longer); max_tracked, and the limits max_depth, max_nesting, max_cases, max_states, max_rules, max_work
+    /// Rarer options, repeatable: draft=4|6|7|2019-09|2020-12 of schemas that name none;
+    /// formats=false, integer_fractions=false; closed_objects=true (no members beside the declared
+    /// ones, unless the schema says what they may be); distinct_members=true (no optional member
+    /// twice, however many there are; masks take longer); max_tracked, and the limits max_depth,
+    /// max_nesting, max_cases, max_states, max_rules, max_work
     #[arg(long, value_name = "NAME=VALUE", value_parser = schema_option, help_heading = "JSON Schema")]
     option: Vec<SchemaOption>,
-    /// A schema that others refer to by its URI, repeatable; nothing is downloaded. The drafts' own metaschemas are known
+    /// A schema that others refer to by its URI, repeatable; nothing is downloaded. The drafts' own
+    /// metaschemas are known
     #[arg(long, value_name = "URI=FILE", value_parser = resource, help_heading = "JSON Schema")]
     resource: Vec<(String, PathBuf)>,
-    /// Read the file as tools, or a request with tools, and allow calls in a format: hermes (Qwen3), llama3, mistral, mistral-list,
-    /// deepseek, harmony (gpt-oss), qwen_xml (Qwen3-Coder, Qwen3.5), minimax_xml, deepseek_xml or glm_xml
+    /// Read the file as tools, or a request with tools, and allow calls in a format: hermes
+    /// (Qwen3), llama3, mistral, mistral-list, deepseek, harmony (gpt-oss), qwen_xml (Qwen3-Coder,
+    /// Qwen3.5), minimax_xml, deepseek_xml or glm_xml
     #[arg(long, value_name = "FORMAT", help_heading = "JSON Schema")]
     tools: Option<String>,
 }

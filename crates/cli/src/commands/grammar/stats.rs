@@ -19,8 +19,8 @@ use crate::output::{bytes, grouped, print, print_json};
 
 /// Show how large a grammar's lexer and parser are
 ///
-/// The lexer is built as it is used: with --text, it is what reading these texts takes. With --vocab also the masks at each byte of
-/// the texts.
+/// The lexer is built as it is used: with --text, it is what reading these texts takes. With --vocab
+/// also the masks at each byte of the texts.
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
     #[command(flatten)]

@@ -12,7 +12,8 @@ use super::BodyArgs;
 use crate::commands::histories::Notes;
 use crate::commands::loading::filter_text;
 
-/// The most bytes of all bodies: they are held in memory, so that none is made while the clock runs.
+/// The most bytes of all bodies: they are held in memory, so that none is made while the clock
+/// runs.
 const MAX_BYTES: usize = 1 << 30;
 
 /// A body for each history, and what is to be said of their file.

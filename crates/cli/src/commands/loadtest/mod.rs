@@ -24,11 +24,13 @@ use crate::output::{Reported, grouped, make_parent, print, print_json, progress_
 
 /// Measure a server under load: requests arrive when they will, however long answers take
 ///
-/// Open loop: the times at which requests arrive are drawn before, as those of many independent people, and latency counts
-/// from these times. So what waits, here or in the server, is seen to have waited; a client that sends the next request when
-/// the last is answered slows down with the server, and hides that it is overloaded.
+/// Open loop: the times at which requests arrive are drawn before, as those of many independent
+/// people, and latency counts from these times. So what waits, here or in the server, is seen to
+/// have waited; a client that sends the next request when the last is answered slows down with the
+/// server, and hides that it is overloaded.
 ///
-/// Request i asks about history i, counted round and round; the numbers go on from one rate to the next.
+/// Request i asks about history i, counted round and round; the numbers go on from one rate to the
+/// next.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct LoadtestArgs {
@@ -49,8 +51,8 @@ pub(crate) struct LoadtestArgs {
     /// Time that each rate is offered before, without being counted
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, default_value_t = 2.0)]
     warmup: f64,
-    /// Send each request when the one before has ended, instead of at a rate: no load, but answers to --compare those under
-    /// load with
+    /// Send each request when the one before has ended, instead of at a rate: no load, but answers
+    /// to --compare those under load with
     #[arg(long, conflicts_with_all = ["rate", "seconds", "warmup", "plot"])]
     sequential: bool,
     /// With --sequential, how many requests [default: one a history]
@@ -64,7 +66,8 @@ pub(crate) struct LoadtestArgs {
     /// The most requests on their way at once, each on a connection of its own
     #[arg(long, value_name = "N", default_value_t = 256)]
     connections: usize,
-    /// Time until a request is given up: so long after it arrived if it has no connection, after it was sent if it has no answer
+    /// Time until a request is given up: so long after it arrived if it has no connection, after it
+    /// was sent if it has no answer
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     timeout_ms: u64,
     /// Threads that send and receive
@@ -76,14 +79,16 @@ pub(crate) struct LoadtestArgs {
     /// Write goodput and p99 over the rates to this file, as SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// With --plot, draw beside them what `palmette simulate --json` or another `loadtest --json` gave
+    /// With --plot, draw beside them what `palmette simulate --json` or another `loadtest --json`
+    /// gave
     #[arg(long, value_name = "FILE", requires = "plot")]
     beside: Option<PathBuf>,
-    /// Write every answer to this file: JSON lines of {"index", "status", "items"}, in the order of the requests
+    /// Write every answer to this file: JSON lines of {"index", "status", "items"}, in the order of
+    /// the requests
     #[arg(long, value_name = "FILE")]
     save_answers: Option<PathBuf>,
-    /// Compare the items of each answer, byte for byte, with those in a file of --save-answers about the same histories;
-    /// a difference is a failure
+    /// Compare the items of each answer, byte for byte, with those in a file of --save-answers
+    /// about the same histories; a difference is a failure
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
     /// Print one JSON document instead of text
@@ -94,12 +99,14 @@ pub(crate) struct LoadtestArgs {
 /// Body of each request.
 #[derive(Debug, Args)]
 struct BodyArgs {
-    /// Histories, oldest item first, in any format that `palmette eval` reads; - for JSON lines on standard input
+    /// Histories, oldest item first, in any format that `palmette eval` reads; - for JSON lines on
+    /// standard input
     #[arg(long, value_name = "FILE")]
     histories: PathBuf,
     #[command(flatten)]
     histories_options: HistoriesOptions,
-    /// Items that the server's catalog does not have: an error, or skipped [default: as the server does]
+    /// Items that the server's catalog does not have: an error, or skipped [default: as the server
+    /// does]
     #[arg(long, value_name = "error|skip", value_parser = unknown_items)]
     unknown: Option<UnknownItems>,
     /// Target to ask, where the server has several: an alias, or model:catalog
@@ -114,10 +121,12 @@ struct BodyArgs {
     /// Ask only for items that match this filter, as JSON or @FILE
     #[arg(long, value_name = "FILTER")]
     filter: Option<String>,
-    /// The deadline of each request; answers after it are late [default: the server's, and none is late]
+    /// The deadline of each request; answers after it are late [default: the server's, and none is
+    /// late]
     #[arg(long, value_name = "MS")]
     deadline_ms: Option<u64>,
-    /// Members to add to every body, as a JSON object such as '{"mode": "draft", "min_beam_width": 32}'
+    /// Members to add to every body, as a JSON object such as '{"mode": "draft", "min_beam_width":
+    /// 32}'
     #[arg(long, value_name = "JSON")]
     with: Option<String>,
 }
@@ -366,7 +375,8 @@ fn report(
     differs.map_or(Ok(()), Err)
 }
 
-/// The highest rate whose p99 was within the deadline and of which fewer than 0.1% had no answer in time.
+/// The highest rate whose p99 was within the deadline and of which fewer than 0.1% had no answer in
+/// time.
 fn highest_kept_rate(deadline_ms: Option<u64>, reports: &[RateReport]) -> Option<f64> {
     let deadline = deadline_ms? as f64;
     let is_kept = |report: &&RateReport| {

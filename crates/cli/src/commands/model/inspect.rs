@@ -1,4 +1,5 @@
-//! `palmette model inspect`: what was understood of a model's prompts and semantic IDs, token by token.
+//! `palmette model inspect`: what was understood of a model's prompts and semantic IDs, token by
+//! token.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -17,35 +18,39 @@ use serde_json::json;
 use super::super::loading::{FieldArgs, ViewArgs, named_items, open_view};
 use crate::output::{grouped, print, print_json, table, visible};
 
-/// Show what was understood of a model's directory: the tokens of each level, the prompts, and what follows an item
+/// Show what was understood of a model's directory: the tokens of each level, the prompts, and what
+/// follows an item
 ///
-/// Levels come from semantic_ids.json, or by the names of the tokens in tokenizer.json; the text of prompts from
-/// prompt_template.json. Weights are not read. With --catalog the names are those of its codes, and every code of every item is
-/// looked up.
+/// Levels come from semantic_ids.json, or by the names of the tokens in tokenizer.json; the text of
+/// prompts from prompt_template.json. Weights are not read. With --catalog the names are those of
+/// its codes, and every code of every item is looked up.
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
     /// Directory of the model
     #[arg(value_name = "DIR")]
     model: PathBuf,
-    /// Catalog of the model's semantic IDs, made by `palmette catalog build`, or directory of a live one
+    /// Catalog of the model's semantic IDs, made by `palmette catalog build`, or directory of a
+    /// live one
     #[arg(long, value_name = "FILE")]
     catalog: Option<PathBuf>,
     #[command(flatten)]
     view: ViewArgs,
-    /// Show the prompt of a history, token by token; items as `palmette recommend --history` takes them
+    /// Show the prompt of a history, token by token; items as `palmette recommend --history` takes
+    /// them
     #[arg(long, value_name = "ITEMS", requires = "catalog")]
     history: Option<String>,
-    /// Write the prompt of each history of a file as a JSON line, {"texts": …, "tokens": …}; a JSON list of items a line, - for
-    /// standard input
+    /// Write the prompt of each history of a file as a JSON line, {"texts": …, "tokens": …}; a JSON
+    /// list of items a line, - for standard input
     #[arg(long, value_name = "FILE", requires = "catalog", conflicts_with_all = ["history", "json", "write"])]
     prompts: Option<PathBuf>,
     #[command(flatten)]
     fields: FieldArgs,
-    /// Take the template of a published model: lc-rec, minionerec, minionerec-sft, openonerec or tiger
+    /// Take the template of a published model: lc-rec, minionerec, minionerec-sft, openonerec or
+    /// tiger
     #[arg(long, value_name = "NAME", requires = "write")]
     preset: Option<String>,
-    /// Write what was understood: semantic_ids.json with the tokens of each level and items to know the catalog by, and with
-    /// --preset prompt_template.json; files that are there are kept
+    /// Write what was understood: semantic_ids.json with the tokens of each level and items to know
+    /// the catalog by, and with --preset prompt_template.json; files that are there are kept
     #[arg(long, requires = "catalog")]
     write: bool,
     /// Print one JSON document instead of text

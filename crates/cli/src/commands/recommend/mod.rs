@@ -45,49 +45,57 @@ pub(crate) struct RecommendArgs {
     mode: ModeArgs,
     /// Items of the history, oldest first, such as 12,7,99; "" for a new user
     ///
-    /// By id, or by semantic ID: 3-1-7-2 or <a_3><b_1>…. Ids that hold commas, or blanks at their ends, are given as a
-    /// JSON list, in which a semantic ID may be a list of codes: '["a,b", " c", [3, 1, 7, 2]]'.
+    /// By id, or by semantic ID: 3-1-7-2 or <a_3><b_1>…. Ids that hold commas, or blanks at their
+    /// ends, are given as a JSON list, in which a semantic ID may be a list of codes: '["a,b", "
+    /// c", [3, 1, 7, 2]]'.
     #[arg(long, value_name = "ITEMS")]
     history: Option<String>,
-    /// Ask the question in this file, one JSON document as a body of POST /v1/recommend; - is standard input
+    /// Ask the question in this file, one JSON document as a body of POST /v1/recommend; - is
+    /// standard input
     ///
-    /// Options that are given beside it take the places of its members. Members for a server, such as deadline_ms, are named and
-    /// change nothing here.
+    /// Options that are given beside it take the places of its members. Members for a server, such
+    /// as deadline_ms, are named and change nothing here.
     #[arg(long, value_name = "FILE")]
     question: Option<PathBuf>,
     /// Answer every history of a file, on all cores; - for JSON lines on standard input; goes with --out
     ///
-    /// JSON lines such as {"user": …, "items": [item, …]} (.jsonl), JSON (.json), RecBole (.inter), CSV (.csv), tab-separated
-    /// (.tsv), a user and its items a line (.txt), Parquet and Arrow. Items are oldest first; by id or by semantic ID.
+    /// JSON lines such as {"user": …, "items": [item, …]} (.jsonl), JSON (.json), RecBole (.inter),
+    /// CSV (.csv), tab-separated (.tsv), a user and its items a line (.txt), Parquet and Arrow.
+    /// Items are oldest first; by id or by semantic ID.
     #[arg(long, visible_alias = "batch", value_name = "FILE", conflicts_with_all = ["history", "timings", "repeat"], requires = "out")]
     histories: Option<PathBuf>,
     #[command(flatten)]
     histories_options: HistoriesOptions,
     /// File for the answers, a record a history, in their order: .jsonl, .parquet or .arrow
     ///
-    /// A record has the user, ids of the items, scores and codes; one that could not be answered has the reason in `error`.
-    /// The file appears when all are there; until then they are in FILE.partial. Where no history could be answered the file
-    /// that is there stays, and the command fails.
+    /// A record has the user, ids of the items, scores and codes; one that could not be answered
+    /// has the reason in `error`. The file appears when all are there; until then they are in
+    /// FILE.partial. Where no history could be answered the file that is there stays, and the
+    /// command fails.
     #[arg(long, value_name = "FILE", requires = "histories")]
     out: Option<PathBuf>,
     /// Write the file also where no history could be answered, or there are none
     #[arg(long, requires = "histories")]
     allow_empty: bool,
-    /// Answer one of N parts of the histories, numbered from 0, into a file of its own: OUT-00003-of-00016.parquet
+    /// Answer one of N parts of the histories, numbered from 0, into a file of its own:
+    /// OUT-00003-of-00016.parquet
     ///
-    /// Each history is in one part, and no answer depends on their number. Parts of a table are runs of rows, of which only
-    /// the row groups are read; in other files history j is in part j mod N.
+    /// Each history is in one part, and no answer depends on their number. Parts of a table are
+    /// runs of rows, of which only the row groups are read; in other files history j is in part j
+    /// mod N.
     #[arg(long, value_name = "I/N", requires = "histories")]
     shard: Option<Shard>,
-    /// Go on with FILE.partial of a run that was interrupted; begins anew where there is none, and does nothing where all is done
+    /// Go on with FILE.partial of a run that was interrupted; begins anew where there is none, and
+    /// does nothing where all is done
     ///
     /// Refused where histories, model, catalog, rules or options are not those of the run.
     #[arg(long, requires = "histories")]
     resume: bool,
-    /// Items of histories that the catalog never had: left out and told (skip), or an error [default: skip]
+    /// Items of histories that the catalog never had: left out and told (skip), or an error
+    /// [default: skip]
     ///
-    /// With --histories an error is the record's, and the others are answered. A semantic ID that no item has is none of
-    /// these: the model reads it all the same.
+    /// With --histories an error is the record's, and the others are answered. A semantic ID that
+    /// no item has is none of these: the model reads it all the same.
     #[arg(long, value_name = "error|skip", value_parser = unknown_items)]
     unknown: Option<UnknownItems>,
     /// Number of items to recommend [default: 10]
@@ -118,15 +126,18 @@ pub(crate) struct RecommendArgs {
     /// A "valid" without "now" means the moment of the call. docs/recommending.md explains each.
     #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     rules: Option<PathBuf>,
-    /// Leave these items out, such as P0001,P0002, or a JSON list of ids; ids that the catalog does not have exclude nothing
+    /// Leave these items out, such as P0001,P0002, or a JSON list of ids; ids that the catalog does
+    /// not have exclude nothing
     #[arg(long, value_name = "IDS")]
     exclude: Option<String>,
     #[command(flatten)]
     fields: FieldArgs,
-    /// Let the model write up to N tokens of reasoning before the item, as its prompt_template.json says
+    /// Let the model write up to N tokens of reasoning before the item, as its prompt_template.json
+    /// says
     #[arg(long, value_name = "N", help_heading = "Prompts")]
     think_tokens: Option<usize>,
-    /// Draw the reasoning at this temperature; 0, the default, takes the most likely token at each place
+    /// Draw the reasoning at this temperature; 0, the default, takes the most likely token at each
+    /// place
     #[arg(long, value_name = "T", help_heading = "Prompts")]
     think_temperature: Option<f32>,
     /// Seed of what is drawn [default: 0]

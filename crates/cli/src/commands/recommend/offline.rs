@@ -183,7 +183,8 @@ impl RunProgress {
         let elapsed = self.start.elapsed();
         let rate = new as f64 / elapsed.as_secs_f64().max(1e-9);
         let mut done = format!("{} histories, {rate:.0}/s", grouped(counts.histories as u64));
-        // By the pace of all that were answered here: a bar's own estimate is of its latest steps, which are batches.
+        // By the pace of all that were answered here: a bar's own estimate is of its latest steps,
+        // which are batches.
         let first = self.first.map_or(0, |first| first.done);
         let (made, left) =
             (self.now.done.saturating_sub(first), self.now.of.saturating_sub(self.now.done));
@@ -202,7 +203,8 @@ impl RunProgress {
     }
 }
 
-/// The reason why these answers are no file to put in place of an earlier one; `None` where some history was answered.
+/// The reason why these answers are no file to put in place of an earlier one; `None` where some
+/// history was answered.
 ///
 /// A shard may have no histories, since others have them, or a single one that cannot be answered.
 fn nothing_answered(args: &RecommendArgs, counts: &AnswerCounts) -> Option<String> {

@@ -21,32 +21,37 @@ use names::NamedPath;
 pub(crate) use options::{ListenAddress, ListenOptions, ServeOptions, address};
 pub(crate) use running::{Listening, log, run_until_stopped};
 
-/// Serve recommendations over HTTP, with a page to try them at /, and texts under grammars as OpenAI's clients ask for them
+/// Serve recommendations over HTTP, with a page to try them at /, and texts under grammars as
+/// OpenAI's clients ask for them
 ///
-/// A request is admitted when it arrives, by its predicted finish, or refused at once; what is admitted is answered by its
-/// deadline. Items of a live catalog come and go while requests are answered, each by one generation.
+/// A request is admitted when it arrives, by its predicted finish, or refused at once; what is
+/// admitted is answered by its deadline. Items of a live catalog come and go while requests are
+/// answered, each by one generation.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ServeArgs {
-    /// Directory of a model, named by its last part unless NAME is given; may be given several times
+    /// Directory of a model, named by its last part unless NAME is given; may be given several
+    /// times
     #[arg(long, value_name = "[NAME=]DIR")]
     model: Vec<NamedPath>,
-    /// Catalog: a file, which never changes, or the directory of a live one, which this process then writes
+    /// Catalog: a file, which never changes, or the directory of a live one, which this process
+    /// then writes
     #[arg(long, value_name = "[NAME=]PATH")]
     catalog: Vec<NamedPath>,
-    /// A name for a model with a catalog, by which requests ask for them [default: where there is one of each, the catalog's
-    /// name]
+    /// A name for a model with a catalog, by which requests ask for them [default: where there is
+    /// one of each, the catalog's name]
     #[arg(long, value_name = "ALIAS=MODEL:CATALOG")]
     target: Vec<String>,
     /// Follow live catalogs that another process writes; updates are refused here
     #[arg(long)]
     read_only: bool,
-    /// Directory for models and catalogs that clients name or upload, and for targets: models/, catalogs/, targets.json
+    /// Directory for models and catalogs that clients name or upload, and for targets: models/,
+    /// catalogs/, targets.json
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Follow a log that other servers share: file://DIRECTORY, s3://BUCKET/PREFIX, gs://…, az://… or postgres://…. Models, catalogs and
-    /// targets come from it, and changes go into it; what --model, --catalog and --target name is given to it where it has none of the
-    /// name. Copies are kept below --data-dir
+    /// Follow a log that other servers share: file://DIRECTORY, s3://BUCKET/PREFIX, gs://…, az://…
+    /// or postgres://…. Models, catalogs and targets come from it, and changes go into it; what --model, --catalog
+    /// and --target name is given to it where it has none of the name. Copies are kept below --data-dir
     #[arg(
         long,
         value_name = "URL",
@@ -58,7 +63,8 @@ pub(crate) struct ServeArgs {
     /// Time behind that log after which this server is not ready
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = positive)]
     max_lag_seconds: f64,
-    /// Entries of a catalog's log after which one of the servers writes a base, from which others begin
+    /// Entries of a catalog's log after which one of the servers writes a base, from which others
+    /// begin
     #[arg(long, value_name = "N", default_value_t = 1000)]
     base_entries: u64,
     /// Form in which the models' weights are kept
@@ -73,7 +79,8 @@ pub(crate) struct ServeArgs {
     /// Take only requests with a key of this file, which `palmette key` makes; read again on SIGHUP
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
-    /// Write what happens to the scheduler, and what it decides, to this file: `palmette simulate --replay` reads it
+    /// Write what happens to the scheduler, and what it decides, to this file: `palmette simulate --replay`
+    /// reads it
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }

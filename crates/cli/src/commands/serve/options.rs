@@ -16,8 +16,9 @@ pub(crate) const MOST: u64 = 1 << 32;
 /// The address.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListenOptions {
-    /// Address and port; port 0 takes a free one, which is printed. Other machines reach 0.0.0.0, so give --keys with it. A name in
-    /// place of the address is looked up, and is one by which requests without keys may call the server
+    /// Address and port; port 0 takes a free one, which is printed. Other machines reach 0.0.0.0,
+    /// so give --keys with it. A name in place of the address is looked up, and is one by which
+    /// requests without keys may call the server
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
     pub(crate) listen: ListenAddress,
     /// Print the address as one JSON document
@@ -41,7 +42,8 @@ impl From<SocketAddr> for ListenAddress {
 /// Promises, limits and room.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServeOptions {
-    /// Requests that are answered side by side, each by one thread where all are busy [default: one per core]
+    /// Requests that are answered side by side, each by one thread where all are busy [default: one
+    /// per core]
     #[arg(long, value_name = "N")]
     pub(crate) streams: Option<u32>,
     /// Threads of the models; idle ones join a lone request [default: one per core]
@@ -80,12 +82,12 @@ pub(crate) struct ServeOptions {
     /// Status of refusals for want of time: 503 for balancers that ask another server only then
     #[arg(long, value_name = "429|503", default_value_t = 429, value_parser = overload_status)]
     pub(crate) overload_status: u16,
-    /// An origin whose pages may ask from a browser (CORS), such as https://shop.example; may be given several times. * stands for
-    /// all, with --keys
+    /// An origin whose pages may ask from a browser (CORS), such as https://shop.example; may be
+    /// given several times. * stands for all, with --keys
     #[arg(long = "cors", value_name = "ORIGIN", value_parser = origin)]
     pub(crate) origins: Vec<String>,
-    /// A name by which requests without keys may call this server, beside addresses, localhost and that of --listen; may be given
-    /// several times
+    /// A name by which requests without keys may call this server, beside addresses, localhost and
+    /// that of --listen; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) server_name: Vec<String>,
     /// Connections at once; more wait
@@ -94,7 +96,8 @@ pub(crate) struct ServeOptions {
     /// Time for headers, and again for a body, to arrive in
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) read_timeout: u64,
-    /// Time between two requests of a connection, after which it is closed. That of proxies before the server must be shorter
+    /// Time between two requests of a connection, after which it is closed. That of proxies before
+    /// the server must be shorter
     #[arg(long, value_name = "SECONDS", default_value_t = 75)]
     pub(crate) idle_timeout: u64,
     /// After a signal to end: time during which requests are still taken, for balancers to notice
@@ -106,11 +109,13 @@ pub(crate) struct ServeOptions {
     /// Log on standard error: text for people, or a JSON object a line
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
-    /// Events in the log: error, warn, info, debug (every request), or as the crate tracing-subscriber has it
+    /// Events in the log: error, warn, info, debug (every request), or as the crate
+    /// tracing-subscriber has it
     #[arg(long, value_name = "FILTER", env = "PALMETTE_LOG", default_value = "info")]
     pub(crate) log: String,
-    /// Hand a trace of each request to the collector at this address, by OTLP over HTTP: http://127.0.0.1:4318. Clients' traceparent
-    /// headers make them parts of their own. Needs a build with --features otel
+    /// Hand a trace of each request to the collector at this address, by OTLP over HTTP:
+    /// http://127.0.0.1:4318. Clients' traceparent headers make them parts of their own. Needs a
+    /// build with --features otel
     #[arg(long, value_name = "URL", env = "PALMETTE_OTLP")]
     pub(crate) otlp: Option<String>,
 }

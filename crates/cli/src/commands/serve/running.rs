@@ -24,7 +24,8 @@ pub(crate) struct Listening {
     pub(crate) address: SocketAddr,
 }
 
-/// Starts the log on standard error, and traces where they are asked for: they are handed on until what is returned is dropped.
+/// Starts the log on standard error, and traces where they are asked for: they are handed on until
+/// what is returned is dropped.
 pub(crate) fn log(options: &ServeOptions) -> anyhow::Result<Option<Traces>> {
     let filter = EnvFilter::try_new(&options.log).with_context(|| {
         format!(
@@ -62,7 +63,8 @@ impl Traces {
     }
 }
 
-/// Serves until a signal asks to end, then drains; `started` is called once connections are taken. A second signal ends at once.
+/// Serves until a signal asks to end, then drains; `started` is called once connections are taken.
+/// A second signal ends at once.
 pub(crate) fn run_until_stopped(
     server: &Server,
     listen: &ListenOptions,

@@ -17,41 +17,49 @@ use super::options::MOST;
 /// Text models.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TextArgs {
-    /// Directory of a text model as Hugging Face has it, named by its last part unless NAME is given; may be given several times
+    /// Directory of a text model as Hugging Face has it, named by its last part unless NAME is
+    /// given; may be given several times
     #[arg(long, value_name = "[NAME=]DIR")]
     text: Vec<NamedPath>,
     /// Texts that a model writes at once, in one pass
     #[arg(long, value_name = "N", default_value_t = EngineOptions::default().max_texts)]
     text_places: usize,
-    /// Tokens, prompts included, that all texts of a model have together; their keys and values are kept in memory
+    /// Tokens, prompts included, that all texts of a model have together; their keys and values are
+    /// kept in memory
     #[arg(long, value_name = "N", default_value_t = EngineOptions::default().max_tokens)]
     text_tokens: usize,
     /// Requests that wait for a place; more are refused
     #[arg(long, value_name = "N", default_value_t = EngineOptions::default().max_waiting)]
     text_queue: usize,
-    /// Tokens of prompts that are read in a pass while texts are written: more, and prompts are read faster and texts stall longer
+    /// Tokens of prompts that are read in a pass while texts are written: more, and prompts are
+    /// read faster and texts stall longer
     #[arg(long, value_name = "N", default_value_t = EngineOptions::default().prompt_rows)]
     text_prompt_rows: usize,
-    /// Work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a request with a mask that takes more is refused
+    /// Work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a
+    /// request with a mask that takes more is refused
     #[arg(long, value_name = "N", default_value_t = MaskBudget::DEFAULT_STEPS)]
     text_mask_steps: u64,
-    /// Memory of the compiled grammars that a text model keeps; those that were not asked for longest go
+    /// Memory of the compiled grammars that a text model keeps; those that were not asked for
+    /// longest go
     #[arg(long, value_name = "MB", default_value_t = CacheLimits::default().max_bytes >> 20)]
     text_grammar_mb: usize,
     /// The longest time of a request for text
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     text_seconds: u64,
-    /// After a signal to end, and --drain-delay: time for texts that are being written to end in. Then each ends with an error, a stream by
-    /// its last event
+    /// After a signal to end, and --drain-delay: time for texts that are being written to end in.
+    /// Then each ends with an error, a stream by its last event
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     text_drain_grace: u64,
-    /// Way in which a text model calls tools, for those whose chat template does not show it: hermes, llama3, mistral, mistral-list, deepseek, harmony
+    /// Way in which a text model calls tools, for those whose chat template does not show it:
+    /// hermes, llama3, mistral, mistral-list, deepseek, harmony
     #[arg(long, value_name = "MODEL=FORMAT")]
     tool_format: Vec<String>,
-    /// Objects of a schema may have members that it does not declare, unless it forbids them; a request may say otherwise (json_form)
+    /// Objects of a schema may have members that it does not declare, unless it forbids them; a
+    /// request may say otherwise (json_form)
     #[arg(long)]
     text_open_objects: bool,
-    /// Members of an object come in any order, and not as the schema declares them; a request may say otherwise (json_form)
+    /// Members of an object come in any order, and not as the schema declares them; a request may
+    /// say otherwise (json_form)
     #[arg(long)]
     text_any_order: bool,
 }

@@ -11,14 +11,16 @@ pub(super) const MAX_REQUESTS: usize = 5_000_000;
 
 /// Ask what load a machine bears: requests, deadlines and a scheduler on a virtual clock
 ///
-/// The scheduler is the one that serves; only the clock, the requests and the cores are invented. Requests come at random
-/// (Poisson), with prompts of a power law, and each takes what the cost model says, times a lognormal noise. At arrival
-/// a request is refused if it, or one that was admitted before, would be late by the prediction.
+/// The scheduler is the one that serves; only the clock, the requests and the cores are invented.
+/// Requests come at random (Poisson), with prompts of a power law, and each takes what the cost
+/// model says, times a lognormal noise. At arrival a request is refused if it, or one that was
+/// admitted before, would be late by the prediction.
 ///
-/// A row for each load: requests a second offered and answered in time (goodput), its share of the capacity, which is what
-/// the cores do without a pause when each request has one thread; then the shares of all requests that were refused at
-/// arrival, dropped from the queue, and late (started, but not answered by the deadline); median, 99th and 99.9th
-/// percentile from arrival to answer; work done for requests that were not answered in time, and how busy the cores were.
+/// A row for each load: requests a second offered and answered in time (goodput), its share of the
+/// capacity, which is what the cores do without a pause when each request has one thread; then the
+/// shares of all requests that were refused at arrival, dropped from the queue, and late (started,
+/// but not answered by the deadline); median, 99th and 99.9th percentile from arrival to answer;
+/// work done for requests that were not answered in time, and how busy the cores were.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SimulateArgs {
@@ -30,8 +32,9 @@ pub(crate) struct SimulateArgs {
     pub(super) load: Vec<f64>,
     /// Requests from a file instead, JSON lines; - for standard input
     ///
-    /// {"at_ms": 12.5, "prompt_tokens": 40} and, where they differ from the options here, "deadline_ms", "beam", "passes",
-    /// "rows" (of all passes together), "bytes" (planned memory), and "class": "bulk".
+    /// {"at_ms": 12.5, "prompt_tokens": 40} and, where they differ from the options here,
+    /// "deadline_ms", "beam", "passes", "rows" (of all passes together), "bytes" (planned memory),
+    /// and "class": "bulk".
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "load", "bursts", "requests", "seconds"])]
     pub(super) trace: Option<PathBuf>,
     /// Requests that run at once
@@ -49,7 +52,8 @@ pub(crate) struct SimulateArgs {
     /// Standard deviation of the logarithm of actual over predicted time
     #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
     pub(super) noise: f64,
-    /// Shortest and longest prompt; between them a power law, by which half are shorter than twice the shortest
+    /// Shortest and longest prompt; between them a power law, by which half are shorter than twice
+    /// the shortest
     #[arg(
         long,
         value_name = "MIN,MAX",
@@ -66,13 +70,15 @@ pub(crate) struct SimulateArgs {
     pub(super) passes: u32,
     /// Cost model as JSON, in microseconds: {"c0": …, "c1": …, "c2": …, "r0": …, "r1": …, "r2": …}
     ///
-    /// A request of T prompt tokens takes c0 + c1·T + c2·T² + r0·passes + r1·rows + r2·rows·T on one thread; what is left
-    /// out is 0. Built in: 600 + 162·T + 160·rows + 0.11·rows·T, a model of 10 million parameters on a server's core.
+    /// A request of T prompt tokens takes c0 + c1·T + c2·T² + r0·passes + r1·rows + r2·rows·T on
+    /// one thread; what is left out is 0. Built in: 600 + 162·T + 160·rows + 0.11·rows·T, a model
+    /// of 10 million parameters on a server's core.
     #[arg(long, value_name = "FILE")]
     pub(super) cost: Option<PathBuf>,
     /// A device that runs batches: milliseconds for batches of 1, 2, 4, 8, … requests
     ///
-    /// Such a device has one stream. 17.6,27.8,47.7,93.2 is what a vendor published of a model of 0.6 billion parameters.
+    /// Such a device has one stream. 17.6,27.8,47.7,93.2 is what a vendor published of a model of
+    /// 0.6 billion parameters.
     #[arg(long, value_name = "MS", value_delimiter = ',', conflicts_with_all = ["cost", "streams", "threads"])]
     pub(super) batch_ms: Vec<f64>,
     /// Time that a batch which is not full may wait for others, a run for each
@@ -84,7 +90,8 @@ pub(crate) struct SimulateArgs {
         default_value = "0"
     )]
     pub(super) quota_ms: Vec<f64>,
-    /// Factor between a prediction and what is promised [default: the .95 quantile of what was measured]
+    /// Factor between a prediction and what is promised [default: the .95 quantile of what was
+    /// measured]
     #[arg(long, value_name = "FACTOR")]
     pub(super) margin: Option<f64>,
     /// Requests of a run
@@ -105,7 +112,8 @@ pub(crate) struct SimulateArgs {
     /// Write the events and actions of the run, which must be one, as --replay reads them
     #[arg(long, value_name = "FILE", conflicts_with = "ablations")]
     pub(super) record: Option<PathBuf>,
-    /// Give recorded events to the scheduler again, and say where its actions first differ; - for standard input
+    /// Give recorded events to the scheduler again, and say where its actions first differ; - for
+    /// standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "load", "trace", "cost", "batch_ms", "ablations", "plot", "record"])]
     pub(super) replay: Option<PathBuf>,
     /// Print one JSON document instead of text

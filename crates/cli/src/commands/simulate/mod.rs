@@ -1,4 +1,5 @@
-//! `palmette simulate`: the scheduler of requests under invented or recorded load, on a virtual clock.
+//! `palmette simulate`: the scheduler of requests under invented or recorded load, on a virtual
+//! clock.
 
 mod arguments;
 mod json_lines;
@@ -25,8 +26,8 @@ use policy_run::Run;
 
 pub(crate) use arguments::SimulateArgs;
 
-/// A recommendation of beam 128 over three levels with a model of 10 million parameters, as measured:
-/// 0.6 ms + 0.162 ms a token, then 41 ms + 0.0285 ms a token for 256 rows.
+/// A recommendation of beam 128 over three levels with a model of 10 million parameters, as
+/// measured: 0.6 ms + 0.162 ms a token, then 41 ms + 0.0285 ms a token for 256 rows.
 const COSTS: CostModel =
     CostModel { c0: 600.0, c1: 162.0, c2: 0.0, r0: 0.0, r1: 41_000.0 / 256.0, r2: 28.5 / 256.0 };
 

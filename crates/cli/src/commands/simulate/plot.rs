@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::policy_run::Run;
 
-/// Colours that can be told apart by people who see few, on light and on dark ground, with dashes for the later ones, since
-/// lines that lie on each other are the good ones.
+/// Colours that can be told apart by people who see few, on light and on dark ground, with dashes
+/// for the later ones, since lines that lie on each other are the good ones.
 const LOOKS: [(&str, &str); 7] = [
     ("#d55e00", "none"),
     ("#cc8a1d", "none"),

@@ -26,7 +26,8 @@ struct Line {
     class: Class,
 }
 
-/// The requests of a trace in order of arrival, at least one. Requests without a deadline have the first of `--deadline-ms`.
+/// The requests of a trace in order of arrival, at least one. Requests without a deadline have the
+/// first of `--deadline-ms`.
 pub(super) fn read(path: &Path, args: &SimulateArgs) -> anyhow::Result<Vec<Arrival>> {
     let lines = lines(path)?;
     ensure!(!lines.is_empty(), "{}: no requests", path.display());

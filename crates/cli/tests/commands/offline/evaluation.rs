@@ -53,7 +53,8 @@ fn floors_of_rows_that_overlap() {
     let hit_rate = |document: &Value| document["metrics"]["item-item"]["hit_rate@10"].as_f64();
     let (sliding, last) = (evaluated("sliding.jsonl", &sliding), evaluated("last.jsonl", &last));
     let whole = evaluated("whole.jsonl", &lines(&all));
-    // One row a user is what whole histories are; with all rows, an answer is known in nine of ten where they know.
+    // One row a user is what whole histories are; with all rows, an answer is known in nine of ten
+    // where they know.
     assert_eq!(hit_rate(&last), hit_rate(&whole));
     assert!(hit_rate(&sliding).unwrap() < 0.3, "{sliding}");
     assert!(last["no_floors"].is_null() && sliding["no_floors"].is_null());

@@ -10,8 +10,8 @@ use super::{NARROW, Run, histories, lines};
 use crate::command::{check_refused, run_json, write};
 use crate::shop::{Shop, with_recommender};
 
-/// Begins a run and ends it after its first answers, so that what it had is in `partial`. On a busy machine a run may be done before
-/// it is ended: then it is begun anew.
+/// Begins a run and ends it after its first answers, so that what it had is in `partial`. On a busy
+/// machine a run may be done before it is ended: then it is begun anew.
 fn end_in_the_middle(args: &[&str], out: &str, partial: &Path, end: fn(&mut Child)) {
     for _ in 0..TRIES {
         let mut command = Command::new(env!("CARGO_BIN_EXE_palmette"));
@@ -36,7 +36,8 @@ fn kill(child: &mut Child) {
     child.kill().unwrap();
 }
 
-/// SIGTERM, which ends a run as Ctrl-C does; programs in the background of a shell do not hear that one.
+/// SIGTERM, which ends a run as Ctrl-C does; programs in the background of a shell do not hear that
+/// one.
 #[cfg(unix)]
 fn terminate(child: &mut Child) {
     use rustix::process::{Pid, Signal, kill_process};

@@ -293,7 +293,8 @@ fn tables_in_and_out() {
     assert_eq!((&report["histories"], &report["errors"]), (&5.into(), &1.into()));
 }
 
-/// Runs of rows, whatever the row groups, one after another give the whole; users of events are dealt out.
+/// Runs of rows, whatever the row groups, one after another give the whole; users of events are
+/// dealt out.
 #[cfg(feature = "tables")]
 fn shards_of_tables(run: &Run, expected: &[Value]) {
     use arrow_array::RecordBatch;

@@ -1,8 +1,9 @@
 //! Costs that order the worklist: estimates of how likely texts go on with some bytes.
 //!
-//! Texts are likely to go on with names that the grammar spells, and with common characters where it leaves a choice; tokens
-//! are mostly cut between letters and other characters, and are as long as the vocabulary has them. These are guesses, which
-//! decide the order alone: what is less likely is visited later, nothing is left out.
+//! Texts are likely to go on with names that the grammar spells, and with common characters where
+//! it leaves a choice; tokens are mostly cut between letters and other characters, and are as long
+//! as the vocabulary has them. These are guesses, which decide the order alone: what is less likely
+//! is visited later, nothing is left out.
 
 use std::sync::Arc;
 
@@ -100,7 +101,8 @@ impl Kind {
     }
 }
 
-/// The bytes by their classes of several partitions at once, in ascending order of their least bytes.
+/// The bytes by their classes of several partitions at once, in ascending order of their least
+/// bytes.
 pub(super) fn kinds(all: impl IntoIterator<Item = Arc<ByteClasses>>) -> Vec<Kind> {
     let mut kind_of = [0; 256];
     for classes in all {
@@ -136,5 +138,6 @@ pub(super) fn tops(stacks: &Stacks, depth: usize) -> Vec<(usize, StateId)> {
     found
 }
 
-/// Limit on the nodes of a graph of stacks that are looked at on each level; further ones only tell apart what may be visited once.
+/// Limit on the nodes of a graph of stacks that are looked at on each level; further ones only tell
+/// apart what may be visited once.
 const MAX_NODES: usize = 64;

@@ -1,9 +1,11 @@
 //! Precompute: masks found before they are asked for, by one best-first worklist.
 //!
-//! A mask depends on the lexeme in progress and on states of the stack from its top, whatever the text was. So [lexemes](worklist) are
-//! followed byte by byte, the likeliest first, once for each state that may be on top of the stack; in between, what such a state leaves
-//! open is followed down [all stacks](StackWorklist) that may be below, deferred reductions first. Where a text can be read in several
-//! ways, its positions are visited after that, and alone where lexemes depend on the parser's contexts, or there are blocks.
+//! A mask depends on the lexeme in progress and on states of the stack from its top, whatever the
+//! text was. So [lexemes](worklist) are followed byte by byte, the likeliest first, once for each
+//! state that may be on top of the stack; in between, what such a state leaves open is followed
+//! down [all stacks](StackWorklist) that may be below, deferred reductions first. Where a text can
+//! be read in several ways, its positions are visited after that, and alone where lexemes depend on
+//! the parser's contexts, or there are blocks.
 
 mod likely;
 mod worklist;
@@ -36,8 +38,9 @@ const AFTER_A_VISIT: usize = 4;
 const AT_THE_END: usize = 16;
 
 impl<'a> Precompute<'a> {
-    /// A worklist before its first visit. Stacks before lexemes, and positions with the same lexemes in progress, are visited once where they agree
-    /// in `stack_depth` states of each stack from its top.
+    /// A worklist before its first visit. Stacks before lexemes, and positions with the same
+    /// lexemes in progress, are visited once where they agree in `stack_depth` states of each stack
+    /// from its top.
     pub fn new(
         automaton: &'a MaskAutomaton,
         recognizer: &'a Recognizer,
@@ -69,10 +72,12 @@ impl<'a> Precompute<'a> {
         self.worklist.bytes() + self.stacks.bytes()
     }
 
-    /// Visits the likeliest entry and makes a few nodes of stacks; tells whether there was anything left to do.
+    /// Visits the likeliest entry and makes a few nodes of stacks; tells whether there was anything
+    /// left to do.
     ///
     /// # Errors
-    /// When a limit of the grammar is exceeded, the budget is used up, or the memory of masks is full: what is known is not dropped.
+    /// When a limit of the grammar is exceeded, the budget is used up, or the memory of masks is
+    /// full: what is known is not dropped.
     pub fn step(&mut self, budget: &mut Budget<'_>) -> Result<bool, RecognizerError> {
         let trie = self.automaton.vocabulary.trie();
         let next = self.worklist.next(self.recognizer, trie, &mut self.scratch, budget)?;
@@ -93,8 +98,9 @@ impl<'a> Precompute<'a> {
             || self.worklist.begin_positions(self.recognizer)?)
     }
 
-    /// Makes the node of a lexeme in progress, as far as the topmost state alone decides; tells whether it is known now: it is not where
-    /// masks are found by walking, or that had to give way again and again.
+    /// Makes the node of a lexeme in progress, as far as the topmost state alone decides; tells
+    /// whether it is known now: it is not where masks are found by walking, or that had to give way
+    /// again and again.
     fn visit_lexeme(
         &mut self,
         lexeme: LexemeOnTop,

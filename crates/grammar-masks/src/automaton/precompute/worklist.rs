@@ -1,7 +1,8 @@
 //! Worklist of lexemes in progress, with the states that may be on top of the stack.
 //!
-//! Lexemes are followed byte by byte once for each topmost state, and stacks terminal by terminal: where a lexeme may end on a state, so
-//! may it on all stacks with that state on top. What more of the stack says is [another matter](crate::residuals::StackWorklist).
+//! Lexemes are followed byte by byte once for each topmost state, and stacks terminal by terminal:
+//! where a lexeme may end on a state, so may it on all stacks with that state on top. What more of
+//! the stack says is [another matter](crate::residuals::StackWorklist).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,10 +31,11 @@ pub(super) struct Worklist {
     num_added: usize,
     /// Lexemes in progress, as they go on for the longest token, with topmost states.
     seen: HashSet<LexemeOnTop>,
-    /// Stacks before lexemes, and positions, by fingerprints. Where two agreed, one would be left to be computed when it is asked for.
+    /// Stacks before lexemes, and positions, by fingerprints. Where two agreed, one would be left
+    /// to be computed when it is asked for.
     ///
-    /// PERF: there are hundreds of thousands, and keys are several lists each; to drop so many keeps the allocator busy, for which other
-    /// threads seemed to wait for tens of milliseconds.
+    /// PERF: there are hundreds of thousands, and keys are several lists each; to drop so many
+    /// keeps the allocator busy, for which other threads seemed to wait for tens of milliseconds.
     seen_stacks: HashSet<u128>,
     on_top: HashMap<StateId, LexemeOnState>,
     steps: HashMap<LexerState, Arc<[Step]>>,
@@ -43,8 +45,8 @@ pub(super) struct Worklist {
 /// Need to visit positions too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Positions {
-    /// None: no text was met that can be read in several ways. Of such a text stacks may part, and what begins after several stacks at once
-    /// is not followed.
+    /// None: no text was met that can be read in several ways. Of such a text stacks may part, and
+    /// what begins after several stacks at once is not followed.
     Needless,
     Needed,
     Begun,
@@ -114,8 +116,8 @@ struct Step {
 const STACKS_BYTES: usize = 160;
 
 impl Worklist {
-    /// The lexemes with which texts begin; none where they depend on the parser's contexts, since far fewer stacks are met by positions then
-    /// than may be below a lexeme.
+    /// The lexemes with which texts begin; none where they depend on the parser's contexts, since
+    /// far fewer stacks are met by positions then than may be below a lexeme.
     pub(super) fn new(recognizer: &Recognizer, longest: u32, stack_depth: usize) -> Self {
         let mut made = Self {
             stack_depth,
@@ -156,7 +158,8 @@ impl Worklist {
         }
     }
 
-    /// Adds the position before a text where positions are to be visited and were not begun; tells whether that is so.
+    /// Adds the position before a text where positions are to be visited and were not begun; tells
+    /// whether that is so.
     pub(super) fn begin_positions(
         &mut self,
         recognizer: &Recognizer,
@@ -171,9 +174,11 @@ impl Worklist {
         Ok(true)
     }
 
-    /// Takes one entry off the list; `None` where nothing is left. Takes a unit from the budget, and one for each entry added.
+    /// Takes one entry off the list; `None` where nothing is left. Takes a unit from the budget,
+    /// and one for each entry added.
     ///
-    /// Invariant: each call takes one entry, so that the caller can look at the memory between any two.
+    /// Invariant: each call takes one entry, so that the caller can look at the memory between any
+    /// two.
     pub(super) fn next(
         &mut self,
         recognizer: &Recognizer,

@@ -1,21 +1,28 @@
-//! Dead ends of contextual lexing: texts that competition lets nobody complete, found when a grammar is made ready.
+//! Dead ends of contextual lexing: texts that competition lets nobody complete, found when a
+//! grammar is made ready.
 //!
-//! With [`Lexing::Contextual`](crate::Lexing::Contextual) a lexeme ends only where no rival goes on. Where all that the parser takes
-//! next goes on so, as in `start: NAME "x"` with `NAME: /[a-z]+/`, no sentence has the terminal there, and a text is stuck after it; or it
-//! can go on for ever, and never be a sentence. So that no text comes there, the lexer is told, for each topmost state, which
-//! conditions on what follows a lexeme of a terminal leave no sentence: a lexeme does not end under these ([`Guards`]). What competes
-//! with what stays as it was.
+//! With [`Lexing::Contextual`](crate::Lexing::Contextual) a lexeme ends only where no rival goes
+//! on. Where all that the parser takes next goes on so, as in `start: NAME "x"` with `NAME:
+//! /[a-z]+/`, no sentence has the terminal there, and a text is stuck after it; or it can go on for
+//! ever, and never be a sentence. So that no text comes there, the lexer is told, for each topmost
+//! state, which conditions on what follows a lexeme of a terminal leave no sentence: a lexeme does
+//! not end under these ([`Guards`]). What competes with what stays as it was.
 //!
 //! In this order, each step only where the one before leaves a question:
 //!
-//! 1. [`places`]: conditions and contexts that texts come to, and those that are safe on every stack. Mostly all are.
-//! 2. [`pushdown`]: of the others, the stacks from which a text can be completed, a regular set for each.
-//! 3. [`stacks`]: what is forbidden on a stack, told by its topmost state; states are split where it does not tell.
+//! 1. [`places`]: conditions and contexts that texts come to, and those that are safe on every
+//!    stack. Mostly all are.
+//! 2. [`pushdown`]: of the others, the stacks from which a text can be completed, a regular set for
+//!    each.
+//! 3. [`stacks`]: what is forbidden on a stack, told by its topmost state; states are split where
+//!    it does not tell.
 //!
-//! Each step is exact, so that every text that may still be written can be completed. They have limits; a grammar that exceeds one keeps
-//! its dead ends, which [`Recognizer::dead_ends`] then says.
+//! Each step is exact, so that every text that may still be written can be completed. They have
+//! limits; a grammar that exceeds one keeps its dead ends, which [`Recognizer::dead_ends`] then
+//! says.
 //!
-//! Cost: some thousands of lexer states for a programming language; terminals are followed with their rivals only, not once for each context.
+//! Cost: some thousands of lexer states for a programming language; terminals are followed with
+//! their rivals only, not once for each context.
 
 mod notes;
 mod places;
@@ -38,21 +45,25 @@ use crate::lexer::{Guards, Lexer, LexerState};
 use crate::lr::{StateId, Tables};
 use crate::{Budget, Interrupted, TerminalId, TerminalSet};
 
-/// A terminal that nothing can follow where some parser states take it, and which no text has there.
+/// A terminal that nothing can follow where some parser states take it, and which no text has
+/// there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadEnd {
     /// Terminal that the text would be stuck after.
     pub terminal: TerminalId,
-    /// Terminals that the parser would take next, each lexeme of which would have been a part of the terminal's, or of a rival's.
+    /// Terminals that the parser would take next, each lexeme of which would have been a part of
+    /// the terminal's, or of a rival's.
     pub followers: Vec<TerminalId>,
 }
 
 /// Report on dead ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadEnds {
-    /// The terminals after which a text would be stuck, each once with what the parser would take then.
+    /// The terminals after which a text would be stuck, each once with what the parser would take
+    /// then.
     pub stuck: Vec<DeadEnd>,
-    /// True when all dead ends are excluded. Where that was too much to find out, a text may come to one.
+    /// True when all dead ends are excluded. Where that was too much to find out, a text may come
+    /// to one.
     pub are_excluded: bool,
 }
 
@@ -61,7 +72,8 @@ pub struct DeadEnds {
 pub(super) struct Exclusion {
     /// Other tables, where states had to be split.
     pub(super) tables: Option<Tables>,
-    /// Guards by state: what is asked of the text after its lexemes; empty where nothing is anywhere.
+    /// Guards by state: what is asked of the text after its lexemes; empty where nothing is
+    /// anywhere.
     pub(super) guards: Vec<Guards>,
     pub(super) dead_ends: DeadEnds,
 }
@@ -141,7 +153,8 @@ fn find(
     })
 }
 
-/// Terminals of which all ends are forbidden wherever they can follow in some state, and after which no lexeme can begin.
+/// Terminals of which all ends are forbidden wherever they can follow in some state, and after
+/// which no lexeme can begin.
 fn stuck<'f>(
     places: &Places,
     risks: &Risks,

@@ -5,8 +5,9 @@ use crate::recognizer::Recognizer;
 use crate::span::Span;
 
 impl Recognizer {
-    /// Notes on dead ends, each with its place in the source where it has one: a terminal after which a text would be stuck, one that looks at the
-    /// text before it, or that dead ends were too much to find out.
+    /// Notes on dead ends, each with its place in the source where it has one: a terminal after
+    /// which a text would be stuck, one that looks at the text before it, or that dead ends were
+    /// too much to find out.
     pub fn dead_end_notes(&self) -> Vec<(Option<Span>, String)> {
         let found = self.dead_ends();
         let mut all: Vec<_> = found.stuck.iter().map(|one| self.stuck(one)).collect();

@@ -1,11 +1,14 @@
-//! Places where lexemes begin: what earlier lexemes ask of the text, with a context; and the ways from place to place.
+//! Places where lexemes begin: what earlier lexemes ask of the text, with a context; and the ways
+//! from place to place.
 //!
-//! A place's ends are the terminals that a lexeme which begins there may become, each with what its end asks of the text from there. They are
-//! found by following the residuals of each terminal with those that decide about its lexemes.
+//! A place's ends are the terminals that a lexeme which begins there may become, each with what its
+//! end asks of the text from there. They are found by following the residuals of each terminal with
+//! those that decide about its lexemes.
 //!
-//! A place is *safe* if every terminal that the parser may ask for there can be spelled, at once or after ignored lexemes, and leads to
-//! safe places only, wherever the parser then is. From a safe place a text can be completed on every stack: its lexemes are those of any
-//! sentence of the rules. Safe places are the greatest set of this kind.
+//! A place is *safe* if every terminal that the parser may ask for there can be spelled, at once or
+//! after ignored lexemes, and leads to safe places only, wherever the parser then is. From a safe
+//! place a text can be completed on every stack: its lexemes are those of any sentence of the
+//! rules. Safe places are the greatest set of this kind.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -37,12 +40,14 @@ pub(super) struct PlaceId(u32);
 pub(super) struct Place {
     pub(super) condition: ConditionId,
     pub(super) context: ContextId,
-    /// Terminals whose lexemes end here, each with what its end asks of the text. Sorted, each once.
+    /// Terminals whose lexemes end here, each with what its end asks of the text. Sorted, each
+    /// once.
     pub(super) ends: Rc<[(TerminalId, ConditionId)]>,
     pub(super) is_safe: bool,
 }
 
-/// Places that a text may come to, and more: the parser's states after a terminal are bounded from above.
+/// Places that a text may come to, and more: the parser's states after a terminal are bounded from
+/// above.
 #[derive(Debug)]
 pub(super) struct Places {
     places: Vec<Place>,
@@ -239,7 +244,8 @@ impl Conditions {
 struct Spelling {
     /// Rivals by terminal: all that could decide about its lexemes.
     rivals: HashMap<TerminalId, TerminalSet>,
-    /// Numbers by terminal and those of its rivals that a context has: a number for those that decide.
+    /// Numbers by terminal and those of its rivals that a context has: a number for those that
+    /// decide.
     numbers: HashMap<(TerminalId, Vec<TerminalId>), usize>,
     deciding: Vec<Deciding>,
     /// Memo by a state for all terminals, the terminal, and the number of those that decide.
@@ -260,10 +266,12 @@ struct Conditionals {
 }
 
 impl Spelling {
-    /// Demands of the ends of lexemes of a terminal that begin in a context under a condition, for which `next` stands.
+    /// Demands of the ends of lexemes of a terminal that begin in a context under a condition, for
+    /// which `next` stands.
     ///
-    /// PERF: not all terminals of the context are followed side by side: there are many contexts, and few terminals are rivals. Those that take
-    /// some few texts by their rank matter only where a condition is asked by few lexemes.
+    /// PERF: not all terminals of the context are followed side by side: there are many contexts,
+    /// and few terminals are rivals. Those that take some few texts by their rank matter only where
+    /// a condition is asked by few lexemes.
     fn ends(
         &mut self,
         lexer: &Lexer,
@@ -395,7 +403,8 @@ impl Spelling {
             }
             asked.push(at_end);
         }
-        // What is left when those are taken away, again and again, that no step leads into: on a circle, or after one.
+        // What is left when those are taken away, again and again, that no step leads into: on a
+        // circle, or after one.
         let mut is_finite = vec![false; states.len()];
         let mut work: Vec<usize> = if num_into[0] == 0 { vec![0] } else { Vec::new() };
         while let Some(at) = work.pop() {

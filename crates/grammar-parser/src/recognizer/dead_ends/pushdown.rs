@@ -1,14 +1,18 @@
 //! The stacks from which a text can be completed, by conditions: predecessors of a pushdown system.
 //!
-//! A text at a place between two lexemes is a *configuration*: what is asked of the text, and a stack. Reading a lexeme reduces, shifts, and
-//! does the reductions that need no lookahead, in steps that look at the topmost state each. The configurations from which a text can be
-//! completed are those from which a safe place or an accepted text can be reached. They are a regular set of stacks for each
-//! control, read by an automaton from the top down, to which transitions are added until none is missing.
+//! A text at a place between two lexemes is a *configuration*: what is asked of the text, and a
+//! stack. Reading a lexeme reduces, shifts, and does the reductions that need no lookahead, in
+//! steps that look at the topmost state each. The configurations from which a text can be completed
+//! are those from which a safe place or an accepted text can be reached. They are a regular set of
+//! stacks for each control, read by an automaton from the top down, to which transitions are added
+//! until none is missing.
 //!
-//! Rules are made for the controls and topmost states that the places in question lead to, no others.
+//! Rules are made for the controls and topmost states that the places in question lead to, no
+//! others.
 //!
-//! Source: Bouajjani, Esparza and Maler, "Reachability analysis of pushdown automata" (CONCUR 1997); the order of work is that of Esparza,
-//! Hansel, Rossmanith and Schwoon (CAV 2000), algorithm 1.
+//! Source: Bouajjani, Esparza and Maler, "Reachability analysis of pushdown automata" (CONCUR
+//! 1997); the order of work is that of Esparza, Hansel, Rossmanith and Schwoon (CAV 2000),
+//! algorithm 1.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -143,7 +147,8 @@ impl Completable {
         self.ids.get(&control).copied()
     }
 
-    /// The automaton's states from which a stack is accepted that is longer by one state, in ascending order.
+    /// The automaton's states from which a stack is accepted that is longer by one state, in
+    /// ascending order.
     pub(super) fn longer(&self, accepted: &[ControlId], state: StateId) -> Vec<ControlId> {
         let above = &self.above[state.index()];
         let mut all = vec![ControlId::ANY];
@@ -273,7 +278,8 @@ fn saturate(
     let mut targets: HashMap<Head, Vec<ControlId>> = HashMap::new();
     let mut known: HashSet<(Head, ControlId)> = HashSet::new();
     let mut above = vec![HashMap::<ControlId, Vec<ControlId>>::new(); num_states];
-    // Rules that are left once a state that was put on is read, by the state that is then at the top.
+    // Rules that are left once a state that was put on is read, by the state that is then at the
+    // top.
     let mut rest: HashMap<Head, Vec<Head>> = HashMap::new();
     while let Some((head, to)) = work.pop() {
         if !known.insert((head, to)) {

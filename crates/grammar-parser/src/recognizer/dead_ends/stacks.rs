@@ -1,8 +1,9 @@
 //! The parser's states by what can be completed on their stacks.
 //!
-//! An automaton that reads stacks from the bottom up goes along with the parser's states: a *node* is a state with the automaton's. It
-//! tells, of each lexeme that may come, what its end must not ask of the text. Where that depends on the topmost state alone, the tables
-//! stay what they are; elsewhere states are split, into as few as tell it.
+//! An automaton that reads stacks from the bottom up goes along with the parser's states: a *node*
+//! is a state with the automaton's. It tells, of each lexeme that may come, what its end must not
+//! ask of the text. Where that depends on the topmost state alone, the tables stay what they are;
+//! elsewhere states are split, into as few as tell it.
 
 use hashbrown::HashMap;
 
@@ -21,7 +22,8 @@ const MAX_NODE_WORK: u64 = 20_000_000;
 /// Forbidden demands of ends on the text, by terminal; only of those that must not ask something.
 pub(super) type Forbidden = Vec<(TerminalId, Vec<ConditionId>)>;
 
-/// Forbidden demands of ends on the stacks of a node, by terminal; `None` where the terminal cannot follow.
+/// Forbidden demands of ends on the stacks of a node, by terminal; `None` where the terminal cannot
+/// follow.
 pub(super) type Told = Vec<(TerminalId, Option<Vec<ConditionId>>)>;
 
 /// The states, split or not, each with what is forbidden there.
@@ -46,7 +48,8 @@ struct Node {
 #[derive(Debug)]
 pub(super) struct Nodes(Vec<Node>);
 
-/// Conditions by state and terminal: what is forbidden at all nodes where the terminal can follow; `None` where they differ.
+/// Conditions by state and terminal: what is forbidden at all nodes where the terminal can follow;
+/// `None` where they differ.
 type Usual = Vec<HashMap<TerminalId, Option<Vec<ConditionId>>>>;
 
 impl Nodes {

@@ -71,7 +71,8 @@ fn whitespace_is_bounded_by_default() {
     check("{\"type\": \"object\"}", &inside, &outside);
 }
 
-/// Where the text of a string is free, all escapes of RFC 8259 are, and where it is not, those that are needed.
+/// Where the text of a string is free, all escapes of RFC 8259 are, and where it is not, those that
+/// are needed.
 #[test]
 fn free_strings_may_hold_any_escape() {
     let texts = [r#""\u003cb\u003e \u0026""#, r#""\u0027""#, r#""\u002B""#, r#""\u0041""#];
@@ -120,7 +121,8 @@ fn properties_in_any_order() {
         r#"{"a":1,"c":3,"d":1}"#,
         r#"{"a":1,"c":2}"#,
     ];
-    // Beyond the tracked ones, optional properties may come again, unless more than that are required.
+    // Beyond the tracked ones, optional properties may come again, unless more than that are
+    // required.
     let any = |max_tracked| JsonSchemaOptions {
         order: PropertyOrder::Any { max_tracked },
         ..JsonSchemaOptions::default()
@@ -188,8 +190,8 @@ fn counted_strings_and_items() {
     check(r#"{"type":"array","minItems":199}"#, &texts[4..], &texts[..4]);
 }
 
-/// Only patterns tell that no object is of two of them, and what is no object is of all of them; their combinations would be far
-/// too many.
+/// Only patterns tell that no object is of two of them, and what is no object is of all of them;
+/// their combinations would be far too many.
 #[test]
 fn alternatives_that_patterns_tell_apart_are_not_combined() {
     let alternatives: Vec<String> = (0..40)

@@ -1,4 +1,5 @@
-//! Schemas at the bounds of what is read: extreme numbers, long enumerations, long chains of references.
+//! Schemas at the bounds of what is read: extreme numbers, long enumerations, long chains of
+//! references.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,8 @@ use palmette_grammar_syntax::json_schema::{JsonSchemaOptions, parse, parse_with_
 
 use super::keywords::check;
 
-/// Numbers of which one written out would fill the memory, and what is an instance beside what is not.
+/// Numbers of which one written out would fill the memory, and what is an instance beside what is
+/// not.
 #[test]
 fn extreme_numbers_are_not_written_out() {
     let begin = Instant::now();
@@ -81,7 +83,8 @@ fn long_numbers_stop_with_the_budget() {
     }
 }
 
-/// Near a bound few digits are left, of which hardly any make a multiple: none is looked for one by one.
+/// Near a bound few digits are left, of which hardly any make a multiple: none is looked for one by
+/// one.
 #[test]
 fn rare_multiples_below_a_bound() {
     let schema =

@@ -54,7 +54,8 @@ fn what_a_schema_asks_for_is_allowed_whatever_its_length() {
     check(r#"{"type":"number","multipleOf":1e-60}"#, &[&*format!("0.{}1", "0".repeat(59))], &[]);
 }
 
-/// Of a divisor with many remainders the digits are counted by its own automaton, so that no end is lost.
+/// Of a divisor with many remainders the digits are counted by its own automaton, so that no end is
+/// lost.
 #[test]
 fn multiples_of_great_numbers_end() {
     for (divisor, multiple) in [

@@ -1,10 +1,12 @@
-//! What published schemas hold: patterns of other dialects, patterns that exclude one another, definitions that are only themselves.
+//! What published schemas hold: patterns of other dialects, patterns that exclude one another,
+//! definitions that are only themselves.
 
 use palmette_grammar_syntax::json_schema::{JsonSchemaOptions, parse_with_warnings};
 
 use super::keywords::{check, error};
 
-/// Of other dialects than ECMAScript's what it has nothing for, and lookarounds within what is repeated.
+/// Of other dialects than ECMAScript's what it has nothing for, and lookarounds within what is
+/// repeated.
 #[test]
 fn patterns_of_other_dialects() {
     for (pattern, inside, outside) in [
@@ -40,7 +42,8 @@ fn patterns_of_other_dialects() {
     assert_eq!(warnings[0].pointer, "/pattern");
 }
 
-/// Of eleven patterns no two of which match one name there are twelve kinds of names, not two thousand.
+/// Of eleven patterns no two of which match one name there are twelve kinds of names, not two
+/// thousand.
 #[test]
 fn patterns_of_names_that_exclude_one_another() {
     let operators = [
@@ -72,7 +75,8 @@ fn patterns_of_names_that_exclude_one_another() {
     );
 }
 
-/// Parts that patterns of one string decide: the patterns exclude one another, so they do not multiply, and the length is counted once.
+/// Parts that patterns of one string decide: the patterns exclude one another, so they do not
+/// multiply, and the length is counted once.
 #[test]
 fn parts_by_the_beginning_of_a_string() {
     let services = ["lambda", "sqs", "sns", "kinesis", "states", "events", "ecs", "batch"];

@@ -10,7 +10,8 @@ use palmette_testkit::grammar::Machine;
 use palmette_testkit::json::dumps;
 use palmette_testkit::json::{schemas, values};
 
-/// Whether `value` is valid for `schema`, by the standard's words, for the keywords that [`schemas`] makes.
+/// Whether `value` is valid for `schema`, by the standard's words, for the keywords that
+/// [`schemas`] makes.
 pub(crate) fn is_valid(schema: &Value, value: &Value) -> bool {
     let Some(schema) = schema.as_object() else { return *schema == true };
     let sub = |name: &str| schema.get(name);

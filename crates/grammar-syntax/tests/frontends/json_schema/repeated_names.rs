@@ -1,4 +1,5 @@
-//! Objects whose members are counted or come in any order: a repeated name is one property (RFC 8259 §4).
+//! Objects whose members are counted or come in any order: a repeated name is one property (RFC
+//! 8259 §4).
 
 use palmette_grammar_syntax::json_schema::{Escapes, JsonSchemaOptions, PropertyOrder, parse};
 use proptest::prelude::*;
@@ -107,7 +108,8 @@ fn optional_members_come_once_on_demand_however_many() {
     }
 }
 
-/// A value's text with its members in some order, some of them again, and whether any name came again.
+/// A value's text with its members in some order, some of them again, and whether any name came
+/// again.
 fn spelled(value: &Value, choices: &mut impl Iterator<Item = usize>) -> (String, bool) {
     let mut repeated = false;
     let mut inner = |value: &Value, choices: &mut _| {

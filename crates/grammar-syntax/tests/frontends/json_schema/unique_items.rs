@@ -1,4 +1,5 @@
-//! Arrays none of whose items comes twice: strings are remembered by the position, few other values by the rules.
+//! Arrays none of whose items comes twice: strings are remembered by the position, few other values
+//! by the rules.
 
 use palmette_grammar_syntax::json_schema::{JsonSchemaOptions, parse_with_warnings};
 use proptest::prelude::*;

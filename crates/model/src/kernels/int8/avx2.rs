@@ -1,16 +1,19 @@
-//! Sums by AVX2, which multiplies unsigned bytes by signed ones and adds pairs of products in 16 bits.
+//! Sums by AVX2, which multiplies unsigned bytes by signed ones and adds pairs of products in 16
+//! bits.
 //!
-//! Left sides are magnitudes, `[⌈k / 4⌉, 4]`, and behind them masks of the same size: all bits of a byte are set where
-//! the integer is negative. Weights are turned by the mask, `q ^ mask`, which is `q` or `−q − 1`, so that a sum of
-//! `|p| · (q ^ mask)` lacks what is the same in every column: the magnitudes of the row's negative integers.
+//! Left sides are magnitudes, `[⌈k / 4⌉, 4]`, and behind them masks of the same size: all bits of a
+//! byte are set where the integer is negative. Weights are turned by the mask, `q ^ mask`, which is
+//! `q` or `−q − 1`, so that a sum of `|p| · (q ^ mask)` lacks what is the same in every column: the
+//! magnitudes of the row's negative integers.
 //!
-//! A pair of products is within ±2 · 127 · 128 = ±32,512, so that nothing saturates. Pairs are summed in 16 bits that wrap
-//! around, and their upper bytes in another 16 bits: 256 of these fit, and the sum of 256 lower bytes does too, which is what is
-//! left of the first when the second is taken from it. Both together are the exact sum.
+//! A pair of products is within ±2 · 127 · 128 = ±32,512, so that nothing saturates. Pairs are
+//! summed in 16 bits that wrap around, and their upper bytes in another 16 bits: 256 of these fit,
+//! and the sum of 256 lower bytes does too, which is what is left of the first when the second is
+//! taken from it. Both together are the exact sum.
 //!
-//! PERF: on Zen 2, multiplications of integers have one of four ports, so that widening every pair of products by one
-//! more (`vpmaddwd` by ones) would take as long as products in f32. Here a pair's five instructions share all four:
-//! turning, multiplying, two additions and a shift.
+//! PERF: on Zen 2, multiplications of integers have one of four ports, so that widening every pair
+//! of products by one more (`vpmaddwd` by ones) would take as long as products in f32. Here a
+//! pair's five instructions share all four: turning, multiplying, two additions and a shift.
 
 use std::arch::x86_64::{
     __m256i, _mm256_add_epi16, _mm256_add_epi32, _mm256_broadcast_ss, _mm256_castps_si256,
@@ -68,8 +71,8 @@ impl Sums for Avx2 {
         row[2 * groups + 1].to_bits() as i32
     }
 
-    /// 2 rows of 16 columns take 8 of the 16 registers, 3 would leave too few for what is on the way. Panels are taken in
-    /// turn.
+    /// 2 rows of 16 columns take 8 of the 16 registers, 3 would leave too few for what is on the
+    /// way. Panels are taken in turn.
     #[inline(always)]
     fn cover<const M: usize, const Q: usize>(
         product: &mut Product<'_, M>,
@@ -100,7 +103,8 @@ impl Sums for Avx2 {
 /// Bytes whose sum fits into 16 bits, by which the compiler makes vectors of it.
 const CHUNK: usize = 64;
 
-/// Makes magnitudes of some integers, and masks of their signs; returns the sum of the magnitudes of negative ones.
+/// Makes magnitudes of some integers, and masks of their signs; returns the sum of the magnitudes
+/// of negative ones.
 #[inline(always)]
 fn split(bytes: &mut [u8], masks: &mut [u8]) -> u32 {
     let mut negative = 0_u16;
@@ -133,17 +137,17 @@ fn tile<const R: usize>(
         let mut low = [[_mm256_setzero_si256(); 2]; R];
         let mut high = [[_mm256_setzero_si256(); 2]; R];
         for place in start..groups.min(start + NARROW_GROUPS) {
-            // SAFETY: `place < groups`, the length of all these slices. A group has the 64 bytes that are read, of any
-            // alignment.
-            // PERF: with checks the loop has twice the instructions.
+            // SAFETY: `place < groups`, the length of all these slices. A group has the 64 bytes
+            // that are read, of any alignment. PERF: with checks the loop has twice the
+            // instructions.
             let weights = unsafe {
                 let group = panel.get_unchecked(place).as_ptr().cast::<__m256i>();
                 [_mm256_loadu_si256(group), _mm256_loadu_si256(group.add(1))]
             };
             palmette_mapped::prefetch(ahead, place);
             for r in 0..R {
-                // SAFETY: as above.
-                // PERF: as floats, which are loaded into all lanes at once; integers go through another register.
+                // SAFETY: as above. PERF: as floats, which are loaded into all lanes at once;
+                // integers go through another register.
                 let (magnitudes, mask) = unsafe {
                     let magnitudes = _mm256_broadcast_ss(magnitudes[r].get_unchecked(place));
                     let mask = _mm256_broadcast_ss(masks[r].get_unchecked(place));
@@ -174,7 +178,8 @@ fn tile<const R: usize>(
     out
 }
 
-/// The sums of a column's two halves, by their sums in 16 bits, wrapped around, and those of the upper bytes.
+/// The sums of a column's two halves, by their sums in 16 bits, wrapped around, and those of the
+/// upper bytes.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn widened(low: __m256i, high: __m256i) -> __m256i {

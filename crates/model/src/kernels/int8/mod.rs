@@ -1,14 +1,15 @@
 //! Matrices of 8-bit integers, and products of rows with them.
 //!
 //! # What is computed
-//! A column `j` of weights is `s_j · q_kj` with integers `q` from −127 to 127 and `s_j` its largest magnitude over 127;
-//! a row `i` of the left side likewise, `t_i · p_ik`, when it comes to a product. Element `(i, j)` is then
-//! `(t_i · s_j) · Σ_k p_ik q_kj`, the sum exact. So it does not depend on other rows, on how the work is divided, or on
-//! the processor's instructions. There is one file for each set of those ([`Kernel`]), and plain code for processors that
-//! have none of them.
+//! A column `j` of weights is `s_j · q_kj` with integers `q` from −127 to 127 and `s_j` its largest
+//! magnitude over 127; a row `i` of the left side likewise, `t_i · p_ik`, when it comes to a
+//! product. Element `(i, j)` is then `(t_i · s_j) · Σ_k p_ik q_kj`, the sum exact. So it does not
+//! depend on other rows, on how the work is divided, or on the processor's instructions. There is
+//! one file for each set of those ([`Kernel`]), and plain code for processors that have none of
+//! them.
 //!
-//! Left sides are rounded where they lie: what a row held is lost, which spares a second buffer. In which form its
-//! integers lie there is the kernel's own affair ([`Sums::encode`]).
+//! Left sides are rounded where they lie: what a row held is lost, which spares a second buffer. In
+//! which form its integers lie there is the kernel's own affair ([`Sums::encode`]).
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -34,7 +35,8 @@ impl Int8Matrix {
     }
 }
 
-/// `out = activation(x · gate) · (x · up)`, element by element. `x` is `[rows, k]` and is rounded in place.
+/// `out = activation(x · gate) · (x · up)`, element by element. `x` is `[rows, k]` and is rounded
+/// in place.
 pub(crate) fn multiply_gated_int8(
     out: RowsMut<'_>,
     x: &mut [f32],
@@ -101,8 +103,8 @@ impl Kernel {
 
 /// True on processors that have instructions with which products take no longer than in f32.
 ///
-/// Plain NEON makes two instructions of what the dot products of later processors do in one for four times as many
-/// values: no more than in f32.
+/// Plain NEON makes two instructions of what the dot products of later processors do in one for
+/// four times as many values: no more than in f32.
 pub(crate) fn is_fast() -> bool {
     match Kernel::here() {
         Kernel::Portable => false,
@@ -124,22 +126,26 @@ fn run_by<const M: usize>(kernel: Kernel, product: Product<'_, M>) {
     match kernel {
         #[cfg(target_arch = "x86_64")]
         Kernel::Avx2 if avx2::fits(product.right[0].depth()) => {
-            // SAFETY: `Kernel::all_here` has asked the processor for what the function is compiled for.
+            // SAFETY: `Kernel::all_here` has asked the processor for what the function is compiled
+            // for.
             unsafe { avx2::run(product) }
         }
         #[cfg(target_arch = "x86_64")]
         Kernel::Vnni => {
-            // SAFETY: `Kernel::all_here` has asked the processor for what the function is compiled for.
+            // SAFETY: `Kernel::all_here` has asked the processor for what the function is compiled
+            // for.
             unsafe { vnni::run(product) }
         }
         #[cfg(target_arch = "aarch64")]
         Kernel::Neon => {
-            // SAFETY: `Kernel::all_here` has asked the processor for what the function is compiled for.
+            // SAFETY: `Kernel::all_here` has asked the processor for what the function is compiled
+            // for.
             unsafe { neon::run(product) }
         }
         #[cfg(target_arch = "aarch64")]
         Kernel::NeonDot => {
-            // SAFETY: `Kernel::all_here` has asked the processor for what the function is compiled for.
+            // SAFETY: `Kernel::all_here` has asked the processor for what the function is compiled
+            // for.
             unsafe { neon::run_dot(product) }
         }
         // Too few rows for the form in which AVX2 takes its left sides count as well.
@@ -188,7 +194,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// To the bit, for any shape: so no row depends on how many there are. By every kernel that there is here.
+        /// To the bit, for any shape: so no row depends on how many there are. By every kernel that
+        /// there is here.
         #[test]
         fn products_are_sums_of_integers(
             rows in 0_usize..40, depth in 2_usize..70, columns in 1_usize..70,
@@ -267,7 +274,8 @@ mod tests {
         assert!(out.iter().all(|&v| v == 0.0), "{out:?}");
     }
 
-    /// All integers at their ends, of either sign, over depths beyond what 16 bits sum up: by every kernel.
+    /// All integers at their ends, of either sign, over depths beyond what 16 bits sum up: by every
+    /// kernel.
     #[test]
     fn the_largest_sums_are_exact() {
         let columns = 18;

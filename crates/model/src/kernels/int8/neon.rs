@@ -159,7 +159,8 @@ fn dot_tile<const R: usize>(x: [&[f32]; R], panel: &[PanelGroup]) -> [[i32; PANE
 #[target_feature(enable = "neon,dotprod")]
 fn dot(sums: int32x4_t, weights: int8x16_t, four: int8x16_t) -> int32x4_t {
     let mut sums = sums;
-    // SAFETY: the instruction reads and writes these registers only, and the function is compiled for it.
+    // SAFETY: the instruction reads and writes these registers only, and the function is compiled
+    // for it.
     unsafe {
         std::arch::asm!(
             "sdot {sums:v}.4s, {weights:v}.16b, {four:v}.16b",

@@ -9,14 +9,16 @@ pub(super) const GROUP: usize = 4;
 /// Four rows of a panel: each column's four values side by side.
 pub(super) type PanelGroup = [i8; PANEL * GROUP];
 
-/// A matrix `[k, n]` of integers in panels, `[⌈n / 16⌉, ⌈k / 4⌉, 16, 4]`, and a scale for each column.
+/// A matrix `[k, n]` of integers in panels, `[⌈n / 16⌉, ⌈k / 4⌉, 16, 4]`, and a scale for each
+/// column.
 #[derive(Clone, Debug)]
 pub(crate) struct Int8Matrix {
     /// Places past `n` and `k` hold 0.
     data: Vec<PanelGroup>,
     /// Scale of a column: the value that its integer 1 stands for.
     scales: Vec<PanelRow>,
-    /// 128 times the sum of a column's integers: what is too much in a product by a kernel that takes left sides 128 higher.
+    /// 128 times the sum of a column's integers: what is too much in a product by a kernel that
+    /// takes left sides 128 higher.
     excess: Vec<[i32; PANEL]>,
     depth: usize,
     columns: usize,
@@ -96,17 +98,21 @@ pub(super) struct Product<'a, const M: usize> {
     pub(super) sink: Sink,
 }
 
-/// A way to compute a tile's sums: of R rows of `x`, `[R, k]` encoded, and Q panels of `groups` groups each.
+/// A way to compute a tile's sums: of R rows of `x`, `[R, k]` encoded, and Q panels of `groups`
+/// groups each.
 pub(super) trait Sums {
-    /// True where left sides are stored 128 higher, so that sums are too large by [`Int8Matrix::excess`].
+    /// True where left sides are stored 128 higher, so that sums are too large by
+    /// [`Int8Matrix::excess`].
     const IS_RAISED: bool;
 
-    /// True where a tile's panels are summed one after another. Then tiles are of four panels where there are so many, so
-    /// that rows stay in the nearest cache, and the first one fetches all panels that come next.
+    /// True where a tile's panels are summed one after another. Then tiles are of four panels where
+    /// there are so many, so that rows stay in the nearest cache, and the first one fetches all
+    /// panels that come next.
     const TAKES_PANELS_IN_TURN: bool;
 
-    /// Brings a row's integers, `k` bytes at its beginning, into the form in which [`tile`](Self::tile) takes them, and
-    /// puts what an integer stands for at [`scale_place`](Self::scale_place).
+    /// Brings a row's integers, `k` bytes at its beginning, into the form in which
+    /// [`tile`](Self::tile) takes them, and puts what an integer stands for at
+    /// [`scale_place`](Self::scale_place).
     fn encode(row: &mut [f32], scale: f32);
 
     /// Place of a row's scale, behind the `groups` groups of its integers.
@@ -311,14 +317,15 @@ fn low_bytes(values: &PanelRow, inverse: f32) -> [u8; PANEL] {
     bytes
 }
 
-/// Rounds a row of `k` values where it lies: `k` bytes, each an integer, and zeros up to whole groups. Returns what an
-/// integer stands for.
+/// Rounds a row of `k` values where it lies: `k` bytes, each an integer, and zeros up to whole
+/// groups. Returns what an integer stands for.
 #[inline(always)]
 pub(super) fn round_row(row: &mut [f32]) -> f32 {
     let (scale, inverse) = scale_of(row);
     let depth = row.len();
     let mut start = 0;
-    // Values are taken out first: bytes are written before the places that values are yet to be read from.
+    // Values are taken out first: bytes are written before the places that values are yet to be
+    // read from.
     while let Some(&values) = row[start..].first_chunk::<PANEL>() {
         let bytes: [u8; PANEL] = low_bytes(&values, inverse);
         let places: [f32; PANEL / GROUP] = bytemuck::cast(bytes);

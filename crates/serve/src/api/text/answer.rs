@@ -22,7 +22,8 @@ use crate::wire::{
 /// The lowest log-probability that is written: JSON has no infinity.
 const LEAST_LOGPROB: f32 = -9999.0;
 
-/// The next part of some answer, `None` where none comes until then; or the problem that ends all of them.
+/// The next part of some answer, `None` where none comes until then; or the problem that ends all
+/// of them.
 pub(super) async fn next(
     answers: &mut Answers,
     until: Instant,
@@ -71,7 +72,8 @@ fn internal(error: &EngineError) -> Problem {
     Problem::new(Kind::Internal, "the text broke off; the log has more")
 }
 
-/// Words, reasoning and calls in an answer's text, each with the number of the call that has begun last.
+/// Words, reasoning and calls in an answer's text, each with the number of the call that has begun
+/// last.
 pub(super) struct Reader {
     calls: Option<ToolCallReader>,
     /// Names of tools whose input is a text.
@@ -168,11 +170,13 @@ impl Reader {
     }
 }
 
-/// The text that a custom tool is called with, which stands in its arguments as `input`; of a call that broke off, what is there of it.
+/// The text that a custom tool is called with, which stands in its arguments as `input`; of a call
+/// that broke off, what is there of it.
 fn input_of(arguments: &str) -> String {
     let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
     let input = |read: serde_json::Value| read.get("input")?.as_str().map(str::to_owned);
-    // The longest escape is a pair of `\u` with four digits each; a part of one at the end is no text.
+    // The longest escape is a pair of `\u` with four digits each; a part of one at the end is no
+    // text.
     let ends = (0..12).filter_map(|cut| arguments.get(..arguments.len().checked_sub(cut)?));
     let broken_off = || ends.filter_map(|begun| read(&format!("{begun}\"}}"))).find_map(input);
     read(arguments).and_then(input).or_else(broken_off).unwrap_or_default()

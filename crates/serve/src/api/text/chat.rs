@@ -28,8 +28,9 @@ use crate::wire::{
 
 /// Answers a chat by a text model.
 ///
-/// As OpenAI and vLLM spell it. Where a form of the answer is asked for (`response_format`, `structured_outputs`, tools), every token is
-/// one that the form allows. With `stream` the answer comes in parts, server-sent events of `ChatChunk`, and `[DONE]`.
+/// As OpenAI and vLLM spell it. Where a form of the answer is asked for (`response_format`,
+/// `structured_outputs`, tools), every token is one that the form allows. With `stream` the answer
+/// comes in parts, server-sent events of `ChatChunk`, and `[DONE]`.
 #[utoipa::path(
     post, path = "/v1/chat/completions", operation_id = "create_chat_completion", tag = "text", request_body = ChatBody,
     responses(

@@ -30,7 +30,8 @@ use crate::wire::{
 
 /// Continues a text by a text model.
 ///
-/// As OpenAI and vLLM spell it; without a chat template. With `stream` the answer comes in parts, server-sent events, and `[DONE]`.
+/// As OpenAI and vLLM spell it; without a chat template. With `stream` the answer comes in parts,
+/// server-sent events, and `[DONE]`.
 #[utoipa::path(
     post, path = "/v1/completions", operation_id = "create_completion", tag = "text", request_body = CompletionBody,
     responses(

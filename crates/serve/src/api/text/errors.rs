@@ -1,7 +1,8 @@
 //! Problems as OpenAI's clients read them: `{"error": {"message", "type", "param", "code"}}`.
 //!
-//! Handlers and middleware make [`Problem`]s as everywhere; what leaves these routes is put into the other form at the very end, so that a
-//! missing key or a body that is too large reads like every other error there.
+//! Handlers and middleware make [`Problem`]s as everywhere; what leaves these routes is put into
+//! the other form at the very end, so that a missing key or a body that is too large reads like
+//! every other error there.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -35,7 +36,8 @@ pub(crate) fn reshaped(mut response: Response) -> Response {
     answer
 }
 
-/// The status: 400 for a request that breaks a rule, for which clients have a class of their own; the problem's else.
+/// The status: 400 for a request that breaks a rule, for which clients have a class of their own;
+/// the problem's else.
 pub(crate) fn status_of(problem: &Problem) -> StatusCode {
     match problem.status {
         422 => StatusCode::BAD_REQUEST,

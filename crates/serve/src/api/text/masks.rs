@@ -1,4 +1,5 @@
-//! `POST /v1/masks`: the tokens that a grammar allows after a text, for those who try a schema, tools or a grammar.
+//! `POST /v1/masks`: the tokens that a grammar allows after a text, for those who try a schema,
+//! tools or a grammar.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,7 +33,8 @@ const MOST_FORCED: usize = 1024;
 
 /// Tells which tokens may follow a text under a schema, tools or a grammar.
 ///
-/// The members that name a form are those of a chat or a completion, and the mask is the one that they would have there.
+/// The members that name a form are those of a chat or a completion, and the mask is the one that
+/// they would have there.
 #[utoipa::path(
     post, path = "/v1/masks", operation_id = "show_mask", tag = "text", request_body = MaskBody,
     responses((status = 200, body = MaskAnswer), Texts)

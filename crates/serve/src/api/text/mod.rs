@@ -1,7 +1,9 @@
-//! Texts as OpenAI's clients ask for them: `POST /v1/chat/completions`, `POST /v1/completions` and `POST /v1/responses`.
+//! Texts as OpenAI's clients ask for them: `POST /v1/chat/completions`, `POST /v1/completions` and
+//! `POST /v1/responses`.
 //!
-//! A body is a question in its envelope, which `palmette-text` checks on a thread where nobody waits ([`request`]); the model's engine writes
-//! the texts, one for each answer wanted; what comes of them is put together, or sent in parts ([`answer`]).
+//! A body is a question in its envelope, which `palmette-text` checks on a thread where nobody
+//! waits ([`request`]); the model's engine writes the texts, one for each answer wanted; what comes
+//! of them is put together, or sent in parts ([`answer`]).
 
 mod answer;
 pub(crate) mod chat;

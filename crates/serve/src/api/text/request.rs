@@ -48,8 +48,8 @@ pub(super) fn deadline(
     }
 }
 
-/// Does the work that a question needs before a text can begin, on a thread where nobody waits; a client that goes away, or the deadline,
-/// calls it off.
+/// Does the work that a question needs before a text can begin, on a thread where nobody waits; a
+/// client that goes away, or the deadline, calls it off.
 pub(super) async fn prepared<T: Send + 'static>(
     served: &Arc<ServedText>,
     until: Instant,

@@ -1,4 +1,5 @@
-//! Answers in parts, as server-sent events: `data: {…}` for each, and a last one as the route has it.
+//! Answers in parts, as server-sent events: `data: {…}` for each, and a last one as the route has
+//! it.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};

@@ -8,8 +8,9 @@ use super::reading::Reading;
 /// Answers for one grammar whether what follows a terminal is decided by that terminal alone.
 ///
 /// Sequences are without ignored terminals, which may stand anywhere between. With
-/// [`Indentation`](palmette_grammar::Indentation) they are sequences of *lexemes*: the marks of blocks, which have no text, are not
-/// in them, and a line's end may be one inside brackets, which the rules do not see.
+/// [`Indentation`](palmette_grammar::Indentation) they are sequences of *lexemes*: the marks of
+/// blocks, which have no text, are not in them, and a line's end may be one inside brackets, which
+/// the rules do not see.
 #[derive(Clone, Debug)]
 pub(crate) struct Legality {
     rules: Rules,
@@ -31,12 +32,13 @@ impl Legality {
 
     /// Whether no sentence has these terminals one right after another.
     ///
-    /// The intersection of the rules with the regular language Σ*·`terminals`·Σ* is empty (Bar-Hillel, Perles and
-    /// Shamir): for each nonterminal, which positions of the automaton of that language it can lead between.
+    /// The intersection of the rules with the regular language Σ*·`terminals`·Σ* is empty
+    /// (Bar-Hillel, Perles and Shamir): for each nonterminal, which positions of the automaton of
+    /// that language it can lead between.
     ///
     /// Exact, but for two cases that may answer `false` where `true` would be right: more than
-    /// [`MAX_TERMINALS`](Self::MAX_TERMINALS) terminals are looked at in windows of that many, and a line's end is taken
-    /// for one that is ignored as well as for one that is not.
+    /// [`MAX_TERMINALS`](Self::MAX_TERMINALS) terminals are looked at in windows of that many, and
+    /// a line's end is taken for one that is ignored as well as for one that is not.
     ///
     /// Cost: (number of terminals)² times the size of the rules.
     pub(crate) fn is_never_legal(&self, terminals: &[TerminalId]) -> bool {
@@ -50,16 +52,18 @@ impl Legality {
         })
     }
 
-    /// Whether `next` can follow wherever `terminal` is legal. `false` may also mean "not known": the question is
-    /// undecidable in general.
+    /// Whether `next` can follow wherever `terminal` is legal. `false` may also mean "not known":
+    /// the question is undecidable in general.
     ///
-    /// *Unlimited credit exploration*: a pushdown automaton generates the sentences, its stack holding the places in
-    /// rules to return to. It starts after `terminal` with nothing known of its stack; where it must return to a place that is
-    /// not known, each place at which what was read last can stand is possible, and from all of them there must be
-    /// a way on. The automaton chooses where it has a choice, so this is a game, won when all of `next` has been read.
+    /// *Unlimited credit exploration*: a pushdown automaton generates the sentences, its stack
+    /// holding the places in rules to return to. It starts after `terminal` with nothing known of
+    /// its stack; where it must return to a place that is not known, each place at which what was
+    /// read last can stand is possible, and from all of them there must be a way on. The automaton
+    /// chooses where it has a choice, so this is a game, won when all of `next` has been read.
     ///
-    /// The part of the stack that *is* known needs no exploration: what a nonterminal can read of `next` is a
-    /// relation between positions of `next`, found once for all. So there is no greatest stack, and nothing is lost to one.
+    /// The part of the stack that *is* known needs no exploration: what a nonterminal can read of
+    /// `next` is a relation between positions of `next`, found once for all. So there is no
+    /// greatest stack, and nothing is lost to one.
     ///
     /// Cost: (length of `next`)² times the size of the rules.
     pub(crate) fn is_always_legal(&self, terminal: TerminalId, next: &[TerminalId]) -> bool {
@@ -98,8 +102,9 @@ struct Game<'a> {
 
 impl Game<'_> {
     fn is_won_after(&self, terminal: TerminalId) -> bool {
-        // Bit `i` of `won[n]`: won when nonterminal `n` has just ended, `i` terminals have been read and the stack is unknown.
-        // Least fixpoint, so that going round in a circle without reading does not win.
+        // Bit `i` of `won[n]`: won when nonterminal `n` has just ended, `i` terminals have been
+        // read and the stack is unknown. Least fixpoint, so that going round in a circle without
+        // reading does not win.
         let mut won = vec![1_u64 << self.end; self.rules.num_nonterminals()];
         // After the start the text may be over.
         let open = |nonterminal: usize| nonterminal != self.rules.start();

@@ -1,7 +1,8 @@
 //! Steps 3 and 4 of streamlining: rows whose acceptance the grammar alone decides.
 //!
-//! Of the rows of Python's grammar that the first two steps leave they take away 37 of 100, for fourteen times the time of
-//! those. The mask store makes rows while a mask is waited for, so it takes the first two only.
+//! Of the rows of Python's grammar that the first two steps leave they take away 37 of 100, for
+//! fourteen times the time of those. The mask store makes rows while a mask is waited for, so it
+//! takes the first two only.
 
 mod legality;
 mod reading;
@@ -17,12 +18,13 @@ pub(crate) use legality::Legality;
 
 /// Takes steps 3 and 4 after the first two, remembering its answers.
 ///
-/// - Step 3: rows with two neighbours that are never legal go; a last terminal that is always legal after the one before
-///   it is dropped.
-/// - Step 4: rows that are never legal as a whole go; an end that is always legal after what is before it is dropped.
+/// - Step 3: rows with two neighbours that are never legal go; a last terminal that is always legal
+///   after the one before it is dropped.
+/// - Step 4: rows that are never legal as a whole go; an end that is always legal after what is
+///   before it is dropped.
 ///
-/// Sound: a dropped row is accepted by no position of the parser, and a row that loses its end is accepted wherever its
-/// beginning is, which holds the tokens from then on.
+/// Sound: a dropped row is accepted by no position of the parser, and a row that loses its end is
+/// accepted wherever its beginning is, which holds the tokens from then on.
 #[derive(Debug)]
 pub(crate) struct LongSteps {
     legality: Legality,

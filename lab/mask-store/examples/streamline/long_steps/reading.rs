@@ -1,12 +1,14 @@
-//! What each symbol can read of a sequence of terminals: the rules intersected with a small automaton.
+//! What each symbol can read of a sequence of terminals: the rules intersected with a small
+//! automaton.
 
 use palmette_grammar::TerminalId;
 use palmette_mask_store::Rules;
 
 /// For each symbol a relation between the positions of a sequence: from which to which it can lead.
 ///
-/// Position `i` is before the `i`-th terminal. The relation of a terminal is where the automaton moves on it; that of
-/// a nonterminal is the union over its rules of the products of their bodies, the least such.
+/// Position `i` is before the `i`-th terminal. The relation of a terminal is where the automaton
+/// moves on it; that of a nonterminal is the union over its rules of the products of their bodies,
+/// the least such.
 #[derive(Debug)]
 pub(super) struct Reading {
     num_positions: usize,
@@ -17,8 +19,8 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// The automaton of Σ*·`terminals`·Σ*. `optional` may be read as if it were not there, `invisible` are read as
-    /// the empty text.
+    /// The automaton of Σ*·`terminals`·Σ*. `optional` may be read as if it were not there,
+    /// `invisible` are read as the empty text.
     pub(super) fn infix(
         rules: &Rules,
         terminals: &[TerminalId],

@@ -21,8 +21,8 @@ pub struct Outcome {
     commit_us: Vec<f64>,
     /// Mask and commit of one step, the fastest of all walks.
     step_us: Vec<f64>,
-    /// By how much the process has grown from before the compilation to after the walks. What an earlier case left
-    /// free is used again, so this may be too little.
+    /// By how much the process has grown from before the compilation to after the walks. What an
+    /// earlier case left free is used again, so this may be too little.
     bytes: usize,
 }
 

@@ -34,9 +34,10 @@ use crate::output::{bytes, grouped, print, print_json, progress_bar, table};
 
 /// Compile grammars, follow texts token by token, and report correctness, times and sizes
 ///
-/// Each text is followed --walks times: at every token a mask is made and the token committed. A valid text counts as
-/// rejected when a mask lacks its next token or, behind the last, the end; an invalid one counts as accepted when
-/// no mask does. One thread. Where a case is a JSON Schema, the vocabulary is prepared for JSON before all.
+/// Each text is followed --walks times: at every token a mask is made and the token committed. A
+/// valid text counts as rejected when a mask lacks its next token or, behind the last, the end; an
+/// invalid one counts as accepted when no mask does. One thread. Where a case is a JSON Schema, the
+/// vocabulary is prepared for JSON before all.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GrammarArgs {
@@ -52,7 +53,8 @@ pub(crate) struct GrammarArgs {
     text: Vec<PathBuf>,
     #[command(flatten)]
     reading: ReadingArgs,
-    /// Cases prepared elsewhere, a line each: {"name", "kind", "grammar", "texts": [{"valid", "tokens"}]}
+    /// Cases prepared elsewhere, a line each: {"name", "kind", "grammar", "texts": [{"valid",
+    /// "tokens"}]}
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
     /// Vocabulary: the name of an encoding such as o200k_base, or a file
@@ -63,7 +65,8 @@ pub(crate) struct GrammarArgs {
     /// Source of masks
     #[arg(long, value_name = "ENGINE", default_value = "automaton")]
     engine: Engine,
-    /// Work that a mask may take; one that takes more is an error, and its text is refused [default: any]
+    /// Work that a mask may take; one that takes more is an error, and its text is refused
+    /// [default: any]
     #[arg(long, value_name = "STEPS", hide_default_value = true, default_value_t = u64::MAX)]
     mask_steps: u64,
     /// Cases to leave out at the start
@@ -72,19 +75,22 @@ pub(crate) struct GrammarArgs {
     /// Largest number of cases to take
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Times each text is followed; masks and commits count with their fastest, the first also by itself
+    /// Times each text is followed; masks and commits count with their fastest, the first also by
+    /// itself
     #[arg(long, value_name = "N", default_value_t = 3)]
     walks: usize,
-    /// Time before the first walk in which masks are found out ahead, as a server may while a prompt is read: on this thread
-    /// and a second, with --pace on one of its own. Engines of --peers wait as long
+    /// Time before the first walk in which masks are found out ahead, as a server may while a
+    /// prompt is read: on this thread and a second, with --pace on one of its own. Engines of --peers
+    /// wait as long
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     ahead: u64,
-    /// Find masks out ahead until as much time has gone by as this engine, one of --peers or --peer, took to compile the same grammar: both
-    /// are ready for the first walk at the same time. Where it does not compile, as long as it takes at the median
+    /// Find masks out ahead until as much time has gone by as this engine, one of --peers or --peer,
+    /// took to compile the same grammar: both are ready for the first walk at the same time. Where
+    /// it does not compile, as long as it takes at the median
     #[arg(long, value_name = "NAME", conflicts_with_all = ["ahead", "pace", "lines"])]
     ahead_as: Option<String>,
-    /// Time before each mask of the first walk, as a model takes for a token; meanwhile masks are found out ahead. Engines of --peers
-    /// are paced alike
+    /// Time before each mask of the first walk, as a model takes for a token; meanwhile masks are
+    /// found out ahead. Engines of --peers are paced alike
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     pace: u64,
     #[command(flatten)]
@@ -344,7 +350,8 @@ impl Compile for Compiler {
     }
 }
 
-/// Finds masks out for so long at most; on this thread, as peers compile on theirs, so that the first walk finds as much in the caches.
+/// Finds masks out for so long at most; on this thread, as peers compile on theirs, so that the
+/// first walk finds as much in the caches.
 fn complete_for(
     constraint: &GrammarConstraint,
     limits: &PrecomputeLimits,

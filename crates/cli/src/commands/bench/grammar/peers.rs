@@ -15,17 +15,20 @@ use crate::output::{grouped, progress_bar, table};
 /// Options of other engines that follow the same texts.
 #[derive(Debug, Args)]
 pub(super) struct PeerArgs {
-    /// Folder of the programs llguidance-peer, glrmask-peer and outlines-peer: those that are there follow the same texts, one engine
-    /// after another, each with one thread. lab/peers says how to build them; they read JSON Schema and Lark, over o200k_base
+    /// Folder of the programs llguidance-peer, glrmask-peer and outlines-peer: those that are there
+    /// follow the same texts, one engine after another, each with one thread. lab/peers says how to
+    /// build them; they read JSON Schema and Lark, over o200k_base
     #[arg(long, value_name = "FOLDER", conflicts_with = "lines", help_heading = "Other engines")]
     peers: Option<PathBuf>,
-    /// Another engine: a command that takes --cases FILE --skip N and prints a line for each case as --lines does
+    /// Another engine: a command that takes --cases FILE --skip N and prints a line for each case
+    /// as --lines does
     #[arg(long, value_name = "NAME=COMMAND", value_parser = peer, conflicts_with = "lines", help_heading = "Other engines")]
     peer: Vec<Peer>,
     /// Longest time that a peer may take for one case; then it counts as not compiled
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, help_heading = "Other engines")]
     peer_seconds: f64,
-    /// Folder in which every engine's lines are kept, as NAME.jsonl, for lab/timings/plot_grammar.py; made if it is not there
+    /// Folder in which every engine's lines are kept, as NAME.jsonl, for
+    /// lab/timings/plot_grammar.py; made if it is not there
     #[arg(long, value_name = "FOLDER", conflicts_with = "lines", help_heading = "Other engines")]
     keep_lines: Option<PathBuf>,
 }

@@ -29,7 +29,8 @@ pub(crate) struct ApplyArgs {
     /// Lines of a batch
     #[arg(long, value_name = "N", default_value_t = 1000)]
     batch: usize,
-    /// Apply a batch that is not full once its first line has waited so long: for a feed that never ends
+    /// Apply a batch that is not full once its first line has waited so long: for a feed that never
+    /// ends
     #[arg(long, value_name = "MS")]
     flush_ms: Option<u64>,
     /// Append lines that are refused to this file, with the reason, and apply the others
@@ -44,8 +45,8 @@ pub(crate) struct ApplyArgs {
     /// Print a line for each acknowledged batch: its generation and the last line that it holds
     #[arg(long)]
     progress: bool,
-    /// Let the system choose when batches reach the disk: faster; they outlive a crash of the program
-    /// and not a power failure
+    /// Let the system choose when batches reach the disk: faster; they outlive a crash of the
+    /// program and not a power failure
     #[arg(long)]
     no_sync: bool,
     /// Print one JSON document instead of text
@@ -182,7 +183,8 @@ impl Times {
 }
 
 impl Batches<'_> {
-    /// Reads on one thread and applies on this one, so that a batch that waits for lines can be applied in time.
+    /// Reads on one thread and applies on this one, so that a batch that waits for lines can be
+    /// applied in time.
     fn run(&mut self, reader: Box<dyn BufRead + Send>) -> anyhow::Result<()> {
         let mut lines = Lines::new(&self.name, reader);
         let (sender, receiver) = sync_channel(2 * self.args.batch.min(1 << 12));

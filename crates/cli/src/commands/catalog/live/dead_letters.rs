@@ -1,4 +1,5 @@
-//! Dead letters: lines of updates that were refused, kept with the reason to be mended and applied again.
+//! Dead letters: lines of updates that were refused, kept with the reason to be mended and applied
+//! again.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -9,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::updates::Line;
 
-/// A file that refused lines are appended to, an object each: `line`, `error`, and `update`, the line as JSON or, where it is
-/// none, as text.
+/// A file that refused lines are appended to, an object each: `line`, `error`, and `update`, the
+/// line as JSON or, where it is none, as text.
 pub(super) struct DeadLetters {
     path: PathBuf,
     file: File,

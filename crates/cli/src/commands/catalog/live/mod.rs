@@ -25,16 +25,15 @@ pub(crate) enum LiveCommand {
     Init(InitArgs),
     /// Apply updates: a JSON object a line, an item to insert or replace, or {"delete": "id"}
     ///
-    /// An item is written as for `catalog build`; without codes, attributes of an item that is there change:
-    ///   {"item_id": "P1", "codes": [183, 7], "title": …, more attributes}
-    ///   {"item_id": "P1", "price": 19.9, "badge": null}
-    ///   {"delete": "P2"}
+    /// An item is written as for `catalog build`; without codes, attributes of an item that is
+    /// there change: {"item_id": "P1", "codes": [183, 7], "title": …, more attributes} {"item_id":
+    /// "P1", "price": 19.9, "badge": null} {"delete": "P2"}
     ///
     /// A deleted item is never recommended; its codes stay known, for histories that have it.
     ///
-    /// Lines are applied in batches, each whole or not at all: when a batch is acknowledged (see
-    /// --progress), it is on disk and outlives a crash. A bad line stops at its batch and is named;
-    /// the batches before it stay applied. With --dead-letters it is put aside and the others are applied.
+    /// Lines are applied in batches, each whole or not at all: when a batch is acknowledged (see --progress),
+    /// it is on disk and outlives a crash. A bad line stops at its batch and is named; the batches
+    /// before it stay applied. With --dead-letters it is put aside and the others are applied.
     #[command(verbatim_doc_comment)]
     Apply(apply::ApplyArgs),
     /// Show generation, items, segments, log and kept generations
@@ -66,8 +65,8 @@ pub(crate) struct InitArgs {
     /// Size of each level's codebook, as 256,256,256, where it is not the catalog's
     #[arg(long, value_name = "SIZES", value_delimiter = ',', conflicts_with = "model")]
     codes_per_level: Option<Vec<u32>>,
-    /// Take the codebook sizes of this model, so that no item comes in that it cannot spell; IDs may be shorter where it
-    /// has a token that ends them
+    /// Take the codebook sizes of this model, so that no item comes in that it cannot spell; IDs
+    /// may be shorter where it has a token that ends them
     #[arg(long, value_name = "DIR")]
     model: Option<PathBuf>,
     /// Kind of an attribute that items will have, such as valid_to=timestamp; once for each. Kinds:
@@ -206,7 +205,8 @@ enum Lengths {
     Any,
 }
 
-/// Codebook sizes as given, or those that a model spells: without a token that ends IDs it spells whole ones alone.
+/// Codebook sizes as given, or those that a model spells: without a token that ends IDs it spells
+/// whole ones alone.
 fn codebooks(given: Option<&[u32]>, model: Option<&Path>) -> anyhow::Result<Option<Codebooks>> {
     let of_model = |model: &Path| {
         let prompts = Prompts::read(model, None)?;

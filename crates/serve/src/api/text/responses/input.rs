@@ -49,8 +49,8 @@ pub(super) fn chat(own: ResponseMembers, mut text: TextMembers) -> Result<ChatQu
     faults.or(ChatQuestion { own: chat, text })
 }
 
-/// Parts that OpenAI's clients ask for. Those of tools that a provider runs, and of reasoning that is stored, are of items that no
-/// answer here has.
+/// Parts that OpenAI's clients ask for. Those of tools that a provider runs, and of reasoning that
+/// is stored, are of items that no answer here has.
 const INCLUDED: [&str; 8] = [
     "code_interpreter_call.outputs",
     "computer_call_output.output.image_url",
@@ -167,7 +167,8 @@ fn broken(at: &str, rule: impl Into<String>) -> Broken {
     (format!("/{at}"), rule.into())
 }
 
-/// Refuses members that are not read: a model would not know of them. Those that are null say nothing.
+/// Refuses members that are not read: a model would not know of them. Those that are null say
+/// nothing.
 fn only(item: &Value, known: &[&str]) -> Result<(), Broken> {
     let is_known = |name: &str| known.contains(&name) || OF_ALL.contains(&name);
     let mut members = item.as_object().into_iter().flatten();

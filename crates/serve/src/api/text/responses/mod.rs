@@ -28,8 +28,9 @@ use output::Head;
 
 /// Continues a conversation by a text model.
 ///
-/// As OpenAI spells it: the whole conversation is sent each time, since nothing is stored. With `stream` the answer comes in parts,
-/// server-sent events, of which `response.completed` or `response.incomplete` is the last.
+/// As OpenAI spells it: the whole conversation is sent each time, since nothing is stored. With
+/// `stream` the answer comes in parts, server-sent events, of which `response.completed` or
+/// `response.incomplete` is the last.
 #[utoipa::path(
     post, path = "/v1/responses", operation_id = "create_response", tag = "text", request_body = ResponseBody,
     responses(
