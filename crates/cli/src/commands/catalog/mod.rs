@@ -31,14 +31,16 @@ level), its id and its attributes.
 pub(crate) enum CatalogCommand {
     /// Build a catalog from a file of items
     ///
-    /// Formats, told by each file's name, its first bytes or --format: index-json .json {"0":
-    /// ["<a_183>", "<b_7>"], …} or {"0": [183, 7], …} inverse-json {"183-7": ["0", "1"], …}:
-    /// semantic IDs to items info-text .txt <a_183><b_7> TAB title TAB id jsonl .jsonl {"item_id":
-    /// "P1", "codes": [183, 7], "title": …, more attributes} .json the same, or a list of such
-    /// objects csv, tsv .csv .tsv a header with item_id and codes, or code_0, code_1, …; more
-    /// columns npy .npy an array (items, levels); ids are the numbers of its rows parquet .parquet
-    /// the columns of csv; codes may be a list arrow .arrow the same, as an Arrow IPC file or
-    /// stream (Feather)
+    /// Formats, told by each file's name, its first bytes or --format:
+    ///   index-json    .json     {"0": ["<a_183>", "<b_7>"], …} or {"0": [183, 7], …}
+    ///   inverse-json            {"183-7": ["0", "1"], …}: semantic IDs to items
+    ///   info-text     .txt      <a_183><b_7> TAB title TAB id
+    ///   jsonl         .jsonl    {"item_id": "P1", "codes": [183, 7], "title": …, more attributes}
+    ///                 .json     the same, or a list of such objects
+    ///   csv, tsv      .csv .tsv a header with item_id and codes, or code_0, …; more columns
+    ///   npy           .npy      an array (items, levels); ids are the numbers of its rows
+    ///   parquet       .parquet  the columns of csv; codes may be a list
+    ///   arrow         .arrow    the same, as an Arrow IPC file or stream (Feather)
     ///
     /// More keys and columns are attributes, to be shown and filtered on. Codes as text are
     /// <a_183><b_7>, 183 7, 183-7, 183,7 or [183, 7]. Items may come in any order and from several
@@ -52,23 +54,28 @@ pub(crate) enum CatalogCommand {
     /// Count and list the items that match a filter
     ///
     /// A filter is a JSON object with any of must, should, must_not (conditions) and exclude (ids):
-    /// {"must": [{"match": {"brand": "Acme"}}, {"range": {"price": {"gte": 10, "lt": 20}}}],
-    /// "should": [{"match": {"color": ["red", "blue"]}}, {"exists": "discount"}], "must_not":
-    /// {"ids": ["P0007"]}, "exclude": ["P0001", "P0002"]} An item matches when all of must hold, at
-    /// least one of should, where there is any, and none of must_not, and its id is not in exclude.
-    /// {} matches every item.
+    ///   {"must": [{"match": {"brand": "Acme"}}, {"range": {"price": {"gte": 10, "lt": 20}}}],
+    ///    "should": [{"match": {"color": ["red", "blue"]}}, {"exists": "discount"}],
+    ///    "must_not": {"ids": ["P0007"]},
+    ///    "exclude": ["P0001", "P0002"]}
+    /// An item matches when all of must hold, at least one of should, where there is any, and none
+    /// of must_not, and its id is not in exclude. {} matches every item.
     ///
-    /// Conditions: {"match": {"brand": "Acme"}} the attribute is this text, number or boolean
-    /// {"match": {"brand": ["Acme", "Zeta"]}} it is any of these {"range": {"price": {"gte": 10,
-    /// "lt": 20}}} it lies between gt or gte, and lt or lte {"ids": ["P1", "P2"]} the item's id is
-    /// one of these {"match": {"brand": {"except": ["Acme"]}}} it is there and none of these
-    /// {"exists": "brand"} the item has a value there, other than [] {"is_empty": {"key": "brand"}}
-    /// it has none, or [] {"key": "tags", "values_count": {"gte": 2}} so many elements are in the
-    /// list {"nested": {"key": "variants", "filter": …}} an object there matches the filter
-    /// {"should": […]} and the like the filter within the filter matches A list is asked of its
-    /// elements; variants.color is a field within an attribute. A missing attribute matches
-    /// nothing. Elasticsearch's queries (bool, term, terms, nested, …) and Qdrant's conditions
-    /// (key, has_id, min_should, …) are taken too and mean what they mean there.
+    /// Conditions:
+    ///   {"match": {"brand": "Acme"}}                 the attribute is this text, number or boolean
+    ///   {"match": {"brand": ["Acme", "Zeta"]}}       it is any of these
+    ///   {"range": {"price": {"gte": 10, "lt": 20}}}  it lies between gt or gte, and lt or lte
+    ///   {"ids": ["P1", "P2"]}                        the item's id is one of these
+    ///   {"match": {"brand": {"except": ["Acme"]}}}   it is there and none of these
+    ///   {"exists": "brand"}                          the item has a value there, other than []
+    ///   {"is_empty": {"key": "brand"}}               it has none, or []
+    ///   {"key": "tags", "values_count": {"gte": 2}}  so many elements are in the list
+    ///   {"nested": {"key": "variants", "filter": …}} an object there matches the filter
+    ///   {"should": […]} and the like                 the filter within the filter matches
+    /// A list is asked of its elements; variants.color is a field within an attribute. A missing
+    /// attribute matches nothing. Elasticsearch's queries (bool, term, terms, nested, …) and
+    /// Qdrant's conditions (key, has_id, min_should, …) are taken too and mean what they mean
+    /// there.
     #[command(verbatim_doc_comment)]
     Filter(filter::FilterArgs),
     /// Read every file of a catalog, or of a live one with its kept generations, and check all of

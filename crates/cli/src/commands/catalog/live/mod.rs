@@ -26,14 +26,17 @@ pub(crate) enum LiveCommand {
     /// Apply updates: a JSON object a line, an item to insert or replace, or {"delete": "id"}
     ///
     /// An item is written as for `catalog build`; without codes, attributes of an item that is
-    /// there change: {"item_id": "P1", "codes": [183, 7], "title": …, more attributes} {"item_id":
-    /// "P1", "price": 19.9, "badge": null} {"delete": "P2"}
+    /// there change:
+    ///   {"item_id": "P1", "codes": [183, 7], "title": …, more attributes}
+    ///   {"item_id": "P1", "price": 19.9, "badge": null}
+    ///   {"delete": "P2"}
     ///
     /// A deleted item is never recommended; its codes stay known, for histories that have it.
     ///
-    /// Lines are applied in batches, each whole or not at all: when a batch is acknowledged (see --progress),
-    /// it is on disk and outlives a crash. A bad line stops at its batch and is named; the batches
-    /// before it stay applied. With --dead-letters it is put aside and the others are applied.
+    /// Lines are applied in batches, each whole or not at all: when a batch is acknowledged (see
+    /// --progress), it is on disk and outlives a crash. A bad line stops at its batch and is named;
+    /// the batches before it stay applied. With --dead-letters it is put aside and the others are
+    /// applied.
     #[command(verbatim_doc_comment)]
     Apply(apply::ApplyArgs),
     /// Show generation, items, segments, log and kept generations
