@@ -206,12 +206,11 @@ impl<'a> TailsView<'a> {
     pub(crate) fn rest(&self, rank: usize) -> &'a [u8] {
         let (number, in_line) = (rank / LINE, rank % LINE);
         let Some(line) = self.lines.get(number) else { return &[] };
-        let (mut start, mut len) = (
-            line[0] + sum_of_first(line, in_line),
-            u64::from(bytes_of(line)[LENGTHS_AT + in_line]),
-        );
+        // Below 2⁶³, so that a damaged place does not overflow.
+        let mut start = (line[0] & !HAS_LONG) + sum_of_first(line, in_line);
+        let mut len = u64::from(bytes_of(line)[LENGTHS_AT + in_line]);
         if line[0] & HAS_LONG != 0 {
-            (start, len) = self.with_long(start & !HAS_LONG, len, rank);
+            (start, len) = self.with_long(start, len, rank);
         }
         let start = usize::try_from(start).unwrap_or(usize::MAX);
         self.rests.get(start..start.saturating_add(len as usize)).unwrap_or_default()
@@ -274,6 +273,20 @@ mod tests {
                 prop_assert_eq!(view.rest(rank), rest(rank));
             }
             prop_assert_eq!(view.rest(lens.len() + LINE), b"");
+        }
+    }
+
+    #[test]
+    fn damaged_places_have_no_rests() {
+        let mut builder = TailsBuilder::default();
+        (0..3).for_each(|_| builder.push(b'a', b"rest"));
+        let mut tails = builder.finish();
+        for place in [u64::MAX, u64::MAX / 2, 1 << 40] {
+            let mut lines = tails.lines.to_vec();
+            lines[0][0] = place;
+            tails.lines = lines.into();
+            assert!((0..4).all(|rank| tails.view().rest(rank).is_empty()));
+            assert!(tails.check().is_err());
         }
     }
 }
