@@ -10,15 +10,17 @@ use palmette_model::Session;
 use palmette_model::draft::DraftRun;
 
 use crate::backends::{DecoderBackend, DraftBackend, Verifier, state_of};
+use crate::bounds::MAX_BEAM_WIDTH;
+use crate::bounds::checked;
 use crate::ended::{EndedState, TerminatedConstraint};
 use crate::error::RecommendError;
 use crate::mode::{EveryCode, Mode, Verification};
 use crate::passes::Passes;
+use crate::recommended::Recommended;
 use crate::recommender::Recommender;
-use crate::request::{MAX_BEAM_WIDTH, Planned, Recommended, Request};
+use crate::request::{Planned, Request};
 use crate::rules::{BoostedItems, Caps, IdMatch, ItemOrder, Plan};
 use crate::view::SpelledView;
-use crate::worker::checked;
 
 /// Key of a plan: buffers serve requests of an equal shape.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use palmette_decode::{
 };
 use palmette_model::Session;
 
+use crate::bounds::{MAX_FREE_TOKENS, checked};
 use crate::error::RecommendError;
 
 /// Reasoning before the item: free text that the model writes first, and that the search then
@@ -42,7 +43,7 @@ impl Think {
     /// # Errors
     /// When an option is out of its range.
     pub(crate) fn check(&self) -> Result<(), RecommendError> {
-        crate::worker::checked("think", self.max_tokens, MAX_FREE_TOKENS)?;
+        checked("think", self.max_tokens, MAX_FREE_TOKENS)?;
         self.sampler().map(|_| ())
     }
 }
@@ -55,9 +56,6 @@ pub struct Explain {
     /// Limit on the tokens of each text.
     pub max_tokens: usize,
 }
-
-/// Limit on the tokens of free text.
-pub const MAX_FREE_TOKENS: usize = 1 << 16;
 
 /// Writes free text after the session's prompt until one of `ends` comes, which is not written, or
 /// `max_tokens` have.

@@ -29,12 +29,14 @@
 
 mod backends;
 mod batch;
+mod bounds;
 mod buffers;
 mod code_spelling;
 mod ended;
 mod error;
 mod fields;
 mod free_text;
+mod history_item;
 mod mode;
 mod named_item;
 pub mod offline;
@@ -43,6 +45,7 @@ mod presets;
 mod prompt_format;
 mod prompts;
 mod question;
+mod recommended;
 mod recommender;
 mod request;
 mod rules;
@@ -52,10 +55,12 @@ mod view;
 mod worker;
 
 pub use batch::{WorkerPool, recommend_all};
+pub use bounds::{MAX_BEAM_WIDTH, MAX_FREE_TOKENS};
 pub use code_spelling::CodeSpelling;
 pub use error::{Cause, FormatError, RecommendError, TemplateFault, TooManyTokens};
 pub use fields::PromptFields;
-pub use free_text::{Explain, MAX_FREE_TOKENS, Think};
+pub use free_text::{Explain, Think};
+pub use history_item::HistoryItem;
 pub use mode::{Mode, Verification};
 pub use named_item::{NamedItem, UnknownItem};
 pub use passes::TracedBeam;
@@ -67,11 +72,9 @@ pub use question::{
     AnswerKey, CheckedQuestion, ExplainItems, GenerationName, ItemId, ModeName, Priority,
     QuestionLimits, RecommendBody, RecommendQuestion, RequestEnvelope, UnknownItems,
 };
+pub use recommended::Recommended;
 pub use recommender::{Normaliser, Recommender};
-pub use request::{
-    Candidates, History, HistoryItem, MAX_BEAM_WIDTH, Planned, Recommendations, Recommended,
-    Request, Reranked,
-};
+pub use request::{Candidates, History, Planned, Recommendations, Request, Reranked};
 pub use rules::{Amount, AtMost, Boost, Diversity, Moment, Rules, RulesError, TieBreak, Valid};
 pub use template::{ExplainFile, Message, PromptTemplate, TemplateFile, Texts, ThinkFile};
 pub use understanding::{Understanding, UnderstoodLevel, UnderstoodToken, WrittenPrompt};

@@ -8,7 +8,7 @@ use palmette_catalog_live::CatalogView;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 
-use crate::request::HistoryItem;
+use crate::history_item::HistoryItem;
 use crate::view::SpelledView;
 
 /// Item of a history as its user names it: by id, or by semantic ID.

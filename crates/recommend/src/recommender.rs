@@ -9,6 +9,7 @@ use palmette_core::TokenId;
 use palmette_model::draft::DraftHead;
 use palmette_model::{Model, SessionError};
 
+use crate::bounds::{MAX_BEAM_WIDTH, checked};
 use crate::buffers::{Buffers, Shape};
 use crate::error::RecommendError;
 use crate::fields::PromptFields;
@@ -16,10 +17,9 @@ use crate::free_text::{Explain, Think};
 use crate::mode::Mode;
 use crate::prompt_format::{LevelFormat, PromptFormat};
 use crate::prompts::Prompts;
-use crate::request::{MAX_BEAM_WIDTH, Planned, Request};
+use crate::request::{Planned, Request};
 use crate::template::{PromptAsked, PromptItem};
 use crate::view::SpelledView;
-use crate::worker::{checked, wanted};
 
 /// Set of tokens over which a code's probability is normalised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -198,7 +198,7 @@ impl Recommender {
     }
 
     pub(crate) fn shape_of(&self, request: &Request<'_>) -> Shape {
-        let (draft, k) = (request.mode.verification(), wanted(request));
+        let (draft, k) = (request.mode.verification(), request.wanted());
         let widths = self.widths_of(request);
         // As wide a search at every level never finds fewer while there are as many.
         let least = if widths.iter().all(|&width| width >= k) { 0 } else { k };
@@ -207,7 +207,7 @@ impl Recommender {
 
     /// The mode of a request's search, [`Mode::Auto`] decided.
     pub fn mode_of(&self, request: &Request<'_>) -> Mode {
-        let wanted = wanted(request);
+        let wanted = request.wanted();
         let mut widths = self.widths_of(request);
         widths.iter_mut().for_each(|width| *width = (*width).max(wanted));
         request.mode.resolved(&widths, wanted, request.trace)

@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use palmette_catalog_filter::Filter;
-use palmette_catalog_live::{CatalogView, ViewItems};
-use serde::Serialize;
+use palmette_catalog_live::ViewItems;
 
 use crate::fields::PromptFields;
 use crate::free_text::{Explain, Think};
+use crate::history_item::HistoryItem;
 use crate::mode::Mode;
 use crate::passes::TracedBeam;
+use crate::recommended::Recommended;
 use crate::rules::{Diversity, Rules};
 use crate::view::SpelledView;
-
-/// Widest beam, and most recommendations of one request: caches and logits grow with it.
-pub const MAX_BEAM_WIDTH: usize = 1 << 16;
 
 /// Question to a recommender.
 #[derive(Clone, Copy, Debug)]
@@ -72,23 +70,6 @@ pub enum History<'a> {
     Items(&'a [HistoryItem]),
 }
 
-/// An item of a history that the model can read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub enum HistoryItem {
-    /// The number of an item of the view.
-    Number(u64),
-    /// A semantic ID. All items that have it count as seen; where none has it, the model reads it
-    /// all the same.
-    Codes(Vec<u32>),
-    /// An item that was deleted: the model reads its codes, and no item counts as seen.
-    Departed {
-        /// The item's id.
-        id: String,
-        /// Semantic ID of the item when it was deleted.
-        codes: Vec<u32>,
-    },
-}
-
 /// The items that may be recommended.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Candidates<'a> {
@@ -99,19 +80,6 @@ pub enum Candidates<'a> {
     Filter(&'a Filter),
     /// A set of the request's view.
     Set(&'a ViewItems),
-}
-
-impl HistoryItem {
-    /// Semantic ID of the item.
-    ///
-    /// # Panics
-    /// When the view has no such number.
-    pub fn codes(&self, view: &CatalogView) -> Vec<u32> {
-        match self {
-            Self::Number(number) => view.codes(*number),
-            Self::Codes(codes) | Self::Departed { codes, .. } => codes.clone(),
-        }
-    }
 }
 
 impl<'a> Request<'a> {
@@ -137,20 +105,11 @@ impl<'a> Request<'a> {
             view: None,
         }
     }
-}
 
-/// An item with its score.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Recommended {
-    /// The item's number in the answer's [view](Recommendations::view).
-    pub number: u64,
-    /// Sum of the log-probabilities of its codes, and of the tokens that end them, plus its boost.
-    /// Items that share a semantic ID and a boost share a score.
-    pub score: f32,
-    /// The part of the score that the request's rules added.
-    pub boost: f32,
-    /// True for an item of [`must_include`](Rules::must_include).
-    pub pinned: bool,
+    /// Items that a search is to find.
+    pub(crate) fn wanted(&self) -> usize {
+        self.rules.map_or(self.k, |rules| rules.wanted(self.k))
+    }
 }
 
 /// A ranking of the results after the search.

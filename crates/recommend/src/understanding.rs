@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::error::{RecommendError, TemplateFault};
 use crate::fields::PromptFields;
+use crate::history_item::HistoryItem;
 use crate::prompts::{Prompts, SpellingSource};
-use crate::request::HistoryItem;
 use crate::template::{PromptAsked, PromptItem};
 
 /// Report on a model's prompts, for one catalog.

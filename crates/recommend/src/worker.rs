@@ -1,6 +1,5 @@
 //! One request at a time, from history to items.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use palmette_catalog::CodeTokens;
@@ -8,19 +7,19 @@ use palmette_catalog_live::ViewItems;
 use palmette_core::{Constraint, TokenId};
 use palmette_decode::{Control, DecodeError, Objective, Sampler};
 
+use crate::bounds::{MAX_BEAM_WIDTH, MAX_FREE_TOKENS, checked};
 use crate::buffers::{Buffers, ItemConstraint, Latest, PreparedRequest, Round, Searches, Sought};
 use crate::ended::{TerminatedConstraint, codes_of};
 use crate::error::{RecommendError, TemplateFault};
 use crate::fields::PromptFields;
-use crate::free_text::{self, MAX_FREE_TOKENS};
+use crate::free_text;
+use crate::history_item::HistoryItem;
 use crate::mode::{Mode, Verification};
 use crate::passes::Passes;
 use crate::question::CheckedQuestion;
+use crate::recommended::Recommended;
 use crate::recommender::Recommender;
-use crate::request::{
-    Candidates, History, HistoryItem, MAX_BEAM_WIDTH, Recommendations, Recommended, Request,
-    Reranked,
-};
+use crate::request::{Candidates, History, Recommendations, Request, Reranked};
 use crate::rules::{BoostedItems, Caps, ItemOrder, Plan, Rules, RulesError, diversified};
 use crate::template::{PromptAsked, PromptItem};
 use crate::view::{SpelledView, ViewConstraint};
@@ -40,11 +39,6 @@ pub struct Worker {
     prompt: Vec<TokenId>,
     /// Passes of the latest request.
     passes: Passes,
-}
-
-/// Items that a search is to find.
-pub(crate) fn wanted(request: &Request<'_>) -> usize {
-    request.rules.map_or(request.k, |rules| rules.wanted(request.k))
 }
 
 impl Worker {
@@ -178,7 +172,7 @@ impl Worker {
         mut items: Option<ViewItems>,
         control: &mut Control<'_>,
     ) -> Result<(Vec<Recommended>, usize), RecommendError> {
-        let (view, wanted) = (of.view.view(), wanted(of.request));
+        let (view, wanted) = (of.view.view(), of.request.wanted());
         let order = ItemOrder::new(of.plan.rules, view, of.plan.boosts.as_deref())?;
         let mut caps = Caps::new(of.plan.rules, view)?;
         let (mut taken, mut searches) = (Vec::new(), 0);
@@ -533,17 +527,5 @@ impl From<DecodeError> for RecommendError {
             DecodeError::Cancelled { .. } => Self::Cancelled,
             error => Self::Session(error.into()),
         }
-    }
-}
-
-pub(crate) fn checked(
-    what: &'static str,
-    value: usize,
-    max: usize,
-) -> Result<NonZeroUsize, RecommendError> {
-    match NonZeroUsize::new(value) {
-        None => Err(RecommendError::Zero { what }),
-        Some(_) if value > max => Err(RecommendError::TooLarge { what, value, max }),
-        Some(value) => Ok(value),
     }
 }

@@ -526,12 +526,14 @@ fn catalogs_fill_what_a_grammar_leaves_open() {
         let (ok, _, err) = run(&format!("grammar check answer.json {arguments} --text right.txt"));
         assert!(!ok && err.contains(words), "{arguments}: {err}");
     }
+    vocabulary(dir.path());
     write("plain.lark", "start: \"a\"");
-    let (ok, _, err) = run("grammar mask plain.lark --vocab r50k_base --catalog shop=shop.palm");
+    let (ok, _, err) = run("grammar mask plain.lark --vocab pieces.json --catalog shop=shop.palm");
     assert!(!ok && err.contains("the grammar names no catalog"), "{err}");
     write("open.lark", "start: \"<\" sku \">\"\nsku: %catalog {\"name\": \"shop\"}");
-    let (ok, out, err) =
-        run("grammar mask open.lark --vocab r50k_base --catalog shop=shop.palm --prefix <P --json");
+    let (ok, out, err) = run(
+        "grammar mask open.lark --vocab pieces.json --catalog shop=shop.palm --prefix <P --json",
+    );
     assert!(ok, "{err}");
     let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert!(

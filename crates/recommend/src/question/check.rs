@@ -9,14 +9,13 @@ use palmette_catalog_filter::{Filter, Moment};
 use palmette_catalog_live::ViewItems;
 use palmette_document::{Fault, Faults, RawJson};
 
-use super::{CheckedQuestion, ModeName, QuestionLimits, RecommendQuestion, UnknownItems, fault};
+use super::history::find;
+use super::{CheckedQuestion, ModeName, QuestionLimits, RecommendQuestion, fault};
 use crate::error::{Cause, RecommendError};
 use crate::fields::PromptFields;
 use crate::free_text::{Explain, Think};
 use crate::mode::{Mode, Verification};
-use crate::named_item::NamedItem;
 use crate::recommender::Recommender;
-use crate::request::HistoryItem;
 use crate::rules::{Caps, ItemOrder, Plan, Rules, RulesError};
 use crate::view::SpelledView;
 
@@ -301,23 +300,4 @@ impl RecommendQuestion {
             None => Err(fault("explain_items", RecommendError::NoExplain.to_string())),
         }
     }
-}
-
-/// The items of a history, and the places of those that are unknown and left out.
-pub(super) fn find(
-    named: &[NamedItem],
-    view: &SpelledView,
-    unknown: UnknownItems,
-) -> Result<(Vec<HistoryItem>, Vec<usize>), Fault> {
-    let (mut items, mut left_out) = (Vec::with_capacity(named.len()), Vec::new());
-    for (place, name) in named.iter().enumerate() {
-        match (view.find_item(name), unknown) {
-            (Ok(item), _) => items.push(item),
-            (Err(_), UnknownItems::Skip) => left_out.push(place),
-            (Err(error), UnknownItems::Error) => {
-                return Err(Fault::new(format!("/history/{place}"), error.to_string()));
-            }
-        }
-    }
-    Ok((items, left_out))
 }

@@ -7,12 +7,13 @@ use palmette_catalog_live::ViewItems;
 use palmette_document::Faults;
 
 use super::RecommendQuestion;
-use super::check::find;
+use super::history::find;
 use crate::fields::PromptFields;
 use crate::free_text::{Explain, Think};
+use crate::history_item::HistoryItem;
 use crate::mode::Mode;
 use crate::named_item::NamedItem;
-use crate::request::{Candidates, History, HistoryItem, Request};
+use crate::request::{Candidates, History, Request};
 use crate::rules::Rules;
 use crate::view::SpelledView;
 

@@ -1,7 +1,8 @@
 //! Limits of questions: what a surface takes at most, and widths where a question names none.
 
-use crate::free_text::MAX_FREE_TOKENS;
-use crate::request::{MAX_BEAM_WIDTH, Request};
+use crate::bounds::MAX_BEAM_WIDTH;
+use crate::bounds::MAX_FREE_TOKENS;
+use crate::request::Request;
 
 /// Limits of questions. The default is the engine's own; a server takes less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

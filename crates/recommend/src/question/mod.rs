@@ -10,6 +10,7 @@
 mod check;
 mod checked;
 mod envelope;
+mod history;
 mod limits;
 #[cfg(feature = "schema")]
 pub mod schema;

@@ -8,8 +8,8 @@ use palmette_catalog_filter::{ColumnKind, RankSet};
 use palmette_catalog_live::{CatalogView, SnapshotState, ViewItems};
 use palmette_decode::Gains;
 
+use super::attribute_kind::kind_of;
 use super::error::RulesError;
-use super::order::kind_of;
 use super::range_maxima::RangeMaxima;
 use super::{Amount, Boost};
 use crate::ended::EndedState;

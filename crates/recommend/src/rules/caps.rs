@@ -7,8 +7,8 @@ use palmette_catalog_filter::{ColumnKind, ColumnReader, Filter, SortKey};
 use palmette_catalog_live::{CatalogView, ViewItems};
 use serde_json::{Value, json};
 
+use super::attribute_kind::kind_of;
 use super::error::RulesError;
-use super::order::kind_of;
 use super::{AtMost, Rules};
 
 /// The caps of a request, with the items that count for them so far.

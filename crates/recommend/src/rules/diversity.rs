@@ -3,7 +3,7 @@
 use palmette_catalog_live::CatalogView;
 
 use super::Diversity;
-use crate::request::Recommended;
+use crate::recommended::Recommended;
 
 /// Ranks items again and keeps `k`; pinned items are always among them. Of equal values the one
 /// that was found first is taken. Cost: a similarity for each of the items and each that is kept.

@@ -5,6 +5,7 @@
 //! recommended, applying the rules and sorting, over all that the beam's width finds. Only
 //! [`Diversity`] comes after the search, and the answer says so.
 
+mod attribute_kind;
 mod boosts;
 mod caps;
 mod diversity;

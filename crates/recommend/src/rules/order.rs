@@ -8,10 +8,11 @@ use std::iter::Peekable;
 use palmette_catalog_filter::{ColumnKind, ColumnReader, SortKey};
 use palmette_catalog_live::CatalogView;
 
+use super::attribute_kind::kind_of;
 use super::boosts::ItemBoosts;
 use super::error::RulesError;
 use super::{Rules, TieBreak};
-use crate::request::Recommended;
+use crate::recommended::Recommended;
 
 /// The order of items: score, then semantic IDs as the search found them, then the tie-break, then
 /// the catalog.
@@ -109,15 +110,6 @@ impl<'a> Ties<'a> {
         let reader = self.readers[segment]?;
         reader.sort_key(reader.code(rank))
     }
-}
-
-/// The kind of an attribute that a rule names.
-pub(super) fn kind_of(
-    view: &CatalogView,
-    attribute: &str,
-    rule: &str,
-) -> Result<ColumnKind, RulesError> {
-    view.kind_of(attribute).map_err(|error| RulesError::filter(rule, error))
 }
 
 struct Ranked<'s, 'a, F: Iterator> {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use palmette_catalog_filter::{ColumnKind, Filter};
 use palmette_catalog_live::{CatalogView, ViewItems};
 
+use super::attribute_kind::kind_of;
 use super::boosts::ItemBoosts;
 use super::error::RulesError;
-use super::order::kind_of;
 use super::{Rules, Valid};
 use crate::view::SpelledView;
 
