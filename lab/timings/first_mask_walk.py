@@ -16,7 +16,7 @@ import pathlib
 import re
 import sys
 
-CRATES = re.compile(r"crates/palmette-(\w+)/src/(.*)")
+CRATES = re.compile(r"crates/([\w-]+)/src/(.*)")
 
 
 def executed(profile):
