@@ -45,11 +45,7 @@ impl LiveCatalog {
         schema: Option<Schema>,
         options: LiveOptions,
     ) -> Result<Self, LiveError> {
-        std::fs::create_dir_all(dir).map_err(|e| LiveError::io(dir, e))?;
-        let lock_file = lock(dir)?;
-        if !numbers(dir)?.is_empty() {
-            return Err(Kind::Exists { path: dir.to_owned() }.into());
-        }
+        let lock_file = lock_new(dir)?;
         let of_initial = initial.as_ref().map(Schema::of_catalog);
         let mut schema = schema.or_else(|| of_initial.clone()).unwrap_or_default();
         if let (Some(initial), Some(of_initial)) = (&initial, of_initial) {
@@ -202,6 +198,16 @@ pub(crate) fn logs(dir: &Path, from: u64) -> Result<Vec<u64>, LiveError> {
         return Err(LiveError::missing_file(&dir.join(wal::file_name(from))));
     };
     Ok(logs.split_off(first))
+}
+
+/// Makes and locks a directory that has no live catalog yet.
+pub(crate) fn lock_new(dir: &Path) -> Result<File, LiveError> {
+    std::fs::create_dir_all(dir).map_err(|e| LiveError::io(dir, e))?;
+    let lock_file = lock(dir)?;
+    if !numbers(dir)?.is_empty() {
+        return Err(Kind::Exists { path: dir.to_owned() }.into());
+    }
+    Ok(lock_file)
 }
 
 /// Locks the directory for this process.

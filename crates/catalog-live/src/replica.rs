@@ -35,11 +35,10 @@ use crate::error::{Kind, LiveError};
 use crate::live::LiveCatalog;
 use crate::log_entry::{self, LogEntry};
 use crate::manifest::{
-    Contents, KeptEntry, Manifest, SegmentEntry, departed_file, kept_place, keys_file, numbers,
-    segment_file,
+    Contents, KeptEntry, Manifest, SegmentEntry, departed_file, kept_place, keys_file, segment_file,
 };
 use crate::memory::departed_catalog;
-use crate::open::{lock, open_as, open_locked};
+use crate::open::{lock_new, open_as, open_locked};
 use crate::options::{LiveOptions, SyncPolicy};
 use crate::reader::{LiveReader, ReaderOptions};
 use crate::schema::Schema;
@@ -175,11 +174,7 @@ impl LiveCatalog {
         base: &BaseFiles,
         options: LiveOptions,
     ) -> Result<Self, LiveError> {
-        std::fs::create_dir_all(dir).map_err(|e| LiveError::io(dir, e))?;
-        let lock_file = lock(dir)?;
-        if !numbers(dir)?.is_empty() {
-            return Err(Kind::Exists { path: dir.to_owned() }.into());
-        }
+        let lock_file = lock_new(dir)?;
         let placed = place(dir, base, 0)?;
         Wal::create(dir, base.generation + 1, options.sync == SyncPolicy::EveryBatch)?;
         placed.manifest(1, shared_log).write(dir)?;

@@ -21,7 +21,7 @@ pub trait MemberSet: Send + Sync + Debug {
     /// The cursor before the first byte; `None` where the set has no member.
     fn start(&self) -> Option<Cursor>;
 
-    /// The cursor after a byte; `None` where no spelling goes on so.
+    /// The cursor after a byte; `None` where no spelling continues with it.
     fn advance(&self, at: &Cursor, byte: u8) -> Option<Cursor>;
 
     /// The member whose spelling has been read whole. Others may go on from here.

@@ -193,7 +193,7 @@ impl Recognizer {
         Ok(self.position_of_next(scratch))
     }
 
-    /// The member in progress goes on with `byte`.
+    /// Advances the member in progress by `byte`.
     pub(super) fn advance_member(
         &self,
         mut branch: Branch,

@@ -120,9 +120,9 @@ impl Compiler<'_> {
     }
 }
 
-/// The message about names of members of objects.
+/// Refusal of a set as the names of an object.
 pub(super) const NAMES: &str = "cannot say which names an object may have; list them, or write its members as a list of objects";
 
-/// The message about a set that is to be intersected.
+/// Refusal of a set that is to be intersected with another condition.
 const ASKS_BOTH: &str = "stands beside another condition on the same string, and the set is not known before it is bound; say the condition by a \
                          filter of the set";
