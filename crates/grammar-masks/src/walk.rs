@@ -35,7 +35,7 @@ pub struct TrieWalk<'a> {
 pub struct WalkScratch {
     parser: ParserScratch,
     /// The stacks that branches refer to.
-    stacks: Vec<Known>,
+    stacks: Vec<StackEntry>,
     by_fingerprint: HashMap<u64, Vec<u32>>,
     /// Shifts by stacks and lexeme: the stacks after it, several where these begin lexemes in
     /// different contexts.
@@ -46,8 +46,9 @@ pub struct WalkScratch {
     path: Vec<Range<usize>>,
 }
 
+/// Stacks of branches, with what follows from them.
 #[derive(Debug)]
-struct Known {
+struct StackEntry {
     stacks: Stacks,
     blocks: Blocks,
     /// Context of all topmost states, where lexemes begin in contexts.
@@ -198,7 +199,7 @@ impl TrieWalk<'_> {
         if let Some(known) = scratch.shifts.get(&(before, letter)) {
             return Ok(Arc::clone(known));
         }
-        let Known { stacks, blocks, .. } = &scratch.stacks[before as usize];
+        let StackEntry { stacks, blocks, .. } = &scratch.stacks[before as usize];
         let parser = self.recognizer.parser();
         let layer = self.recognizer.layer();
         let mut after = Vec::new();
@@ -240,7 +241,7 @@ impl TrieWalk<'_> {
         self.recognizer.layer().add_dropped(&blocks, &mut allowed);
         let top = stacks.states().next();
         let context = self.recognizer.contexts().zip(top).map(|(contexts, top)| contexts.of(top));
-        scratch.stacks.push(Known { stacks, blocks, context, allowed });
+        scratch.stacks.push(StackEntry { stacks, blocks, context, allowed });
         Ok(number)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use palmette_grammar_parser::lexer::{Lexer, LexerState};
 use palmette_grammar_parser::recognizer::{ContextId, Recognizer};
-use palmette_grammar_regex::expressions::{Exceeded, ExprId, Expressions, Front, Met};
+use palmette_grammar_regex::expressions::{Exceeded, ExprId, Expressions, Front, NextBytes};
 
 use super::Residuals;
 use super::mask_failure::MaskFailure;
@@ -239,11 +239,12 @@ impl Lexemes {
             return Ok(known);
         }
         let here = self.expr(lexer, lexeme, budget)?;
-        let met = self.residuals.growing().expressions.making(budget).met_by(condition, here)?;
-        let found = match met {
-            Met::Always => Some(lexeme),
-            Met::Never => None,
-            Met::By(left) => self.make_here(left, budget)?,
+        let next =
+            self.residuals.growing().expressions.making(budget).next_bytes(condition, here)?;
+        let found = match next {
+            NextBytes::Always => Some(lexeme),
+            NextBytes::Never => None,
+            NextBytes::By(left) => self.make_here(left, budget)?,
         };
         self.under.insert((lexeme, condition), found);
         Ok(found)

@@ -11,7 +11,7 @@ use crate::{NonterminalId, TerminalId, TerminalSet};
 
 /// Choice of the reductions that are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Before {
+pub(super) enum ReductionChoice {
     /// Reductions that may come before a terminal.
     Terminal(TerminalId),
     /// Reductions that may come before some terminal or the end.
@@ -20,7 +20,7 @@ pub(super) enum Before {
     Sole,
 }
 
-impl Before {
+impl ReductionChoice {
     /// True when a reduction with this lookahead is one of them.
     fn allows(self, lookahead: Option<&TerminalSet>) -> bool {
         match self {
@@ -118,7 +118,7 @@ impl Level {
     pub(super) fn reduce(
         &mut self,
         tables: &Tables,
-        before: Before,
+        choice: ReductionChoice,
         max_links: usize,
         found: impl Fn(StateId) -> bool,
     ) -> Result<bool, LimitError> {
@@ -126,7 +126,7 @@ impl Level {
             return Ok(true);
         }
         while let Some(node) = self.work.pop() {
-            if self.reduce_along_new(tables, before, node, max_links, &found)? {
+            if self.reduce_along_new(tables, choice, node, max_links, &found)? {
                 return Ok(true);
             }
         }
@@ -139,7 +139,7 @@ impl Level {
     fn reduce_along_new(
         &mut self,
         tables: &Tables,
-        before: Before,
+        choice: ReductionChoice,
         changed: u32,
         max_links: usize,
         found: &impl Fn(StateId) -> bool,
@@ -157,7 +157,7 @@ impl Level {
             for &top in &above {
                 let state = self.nodes[top as usize].state;
                 for (rule, lookahead) in tables.reductions(state) {
-                    if !before.allows(lookahead) {
+                    if !choice.allows(lookahead) {
                         continue;
                     }
                     let head = tables.rules().head(rule);
@@ -239,7 +239,7 @@ impl Level {
         tables: &Tables,
         max_links: usize,
     ) -> Result<Vec<Arc<Node>>, LimitError> {
-        self.reduce(tables, Before::Sole, max_links, |_| false)?;
+        self.reduce(tables, ReductionChoice::Sole, max_links, |_| false)?;
         let mut finished = vec![None; self.nodes.len()];
         let mut tops = Vec::new();
         for node in 0..self.nodes.len() {

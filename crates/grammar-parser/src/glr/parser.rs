@@ -5,7 +5,7 @@ use std::sync::Arc;
 use palmette_grammar_regex::Budget;
 
 use super::deterministic::{Cursor, Outcome};
-use super::level::{Before, Level};
+use super::level::{Level, ReductionChoice};
 use super::node::Node;
 use super::stacks::Stacks;
 use crate::lr::{StateId, TableError, TableLimits, Tables};
@@ -141,9 +141,12 @@ impl Parser {
             }
         }
         scratch.level.start(stacks.heads());
-        scratch
-            .level
-            .reduce(&self.tables, Before::Terminal(terminal), self.max_links, |_| false)?;
+        scratch.level.reduce(
+            &self.tables,
+            ReductionChoice::Terminal(terminal),
+            self.max_links,
+            |_| false,
+        )?;
         let heads = scratch.level.shift(&self.tables, terminal, self.max_links)?;
         Ok(Stacks::new(heads))
     }
@@ -225,7 +228,7 @@ impl Parser {
         // What an LR(0) automaton has on its stack begins a sentence, whatever was reduced without
         // looking ahead.
         scratch.level.start(stacks.heads());
-        scratch.level.reduce(&self.tables, Before::Any, self.max_links, |_| false)?;
+        scratch.level.reduce(&self.tables, ReductionChoice::Any, self.max_links, |_| false)?;
         for state in scratch.level.states() {
             for &(terminal, _) in self.tables.shifts(state) {
                 allowed.insert(terminal);
@@ -260,7 +263,12 @@ impl Parser {
             }
         }
         scratch.level.start(stacks.heads());
-        scratch.level.reduce(&self.tables, Before::Terminal(terminal), self.max_links, found)
+        scratch.level.reduce(
+            &self.tables,
+            ReductionChoice::Terminal(terminal),
+            self.max_links,
+            found,
+        )
     }
 }
 

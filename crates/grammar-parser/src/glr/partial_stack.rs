@@ -38,7 +38,7 @@ pub struct PartialStack {
 
 /// Error of a question about what is below what is known of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deeper;
+pub struct UnknownBelow;
 
 /// A reduction that pops more than is known of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -146,11 +146,11 @@ impl PartialStack {
     /// # Errors
     /// Where that is not known.
     #[inline]
-    pub fn below(&self, stack: TopId) -> Result<Option<TopId>, Deeper> {
+    pub fn below(&self, stack: TopId) -> Result<Option<TopId>, UnknownBelow> {
         match self.entries[stack.0 as usize] {
             (_, Some(below)) => Ok(Some(below)),
             (StateId::START, None) => Ok(None),
-            (_, None) => Err(Deeper),
+            (_, None) => Err(UnknownBelow),
         }
     }
 
@@ -263,7 +263,7 @@ impl PartialStack {
             match self.below(at) {
                 Ok(Some(below)) => at = below,
                 Ok(None) => return Ok(None),
-                Err(Deeper) => return Err((count - popped) as u32),
+                Err(UnknownBelow) => return Err((count - popped) as u32),
             }
         }
         Ok(Some(at))

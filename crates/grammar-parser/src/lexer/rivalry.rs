@@ -28,15 +28,15 @@ pub(super) struct Rivalry {
 }
 
 /// A terminal with all that it matches.
-type Whole = (TerminalId, ExprId);
+type TerminalLanguage = (TerminalId, ExprId);
 
 impl Rivalry {
     /// True when some lexeme of `rival` is one of `of` and more.
     pub(super) fn outgrows(
         &mut self,
         expressions: &mut Expressions,
-        rival: Whole,
-        of: Whole,
+        rival: TerminalLanguage,
+        of: TerminalLanguage,
         budget: &mut Budget<'_>,
     ) -> Result<bool, LexerError> {
         if let Some(&known) = self.outgrows.get(&(rival.0, of.0)) {
@@ -57,8 +57,8 @@ impl Rivalry {
     pub(super) fn meets(
         &mut self,
         expressions: &mut Expressions,
-        one: Whole,
-        other: Whole,
+        one: TerminalLanguage,
+        other: TerminalLanguage,
         budget: &mut Budget<'_>,
     ) -> Result<bool, LexerError> {
         let (one, other) = if one.0 < other.0 { (one, other) } else { (other, one) };
@@ -77,8 +77,8 @@ impl Rivalry {
     pub(super) fn covers(
         &mut self,
         expressions: &mut Expressions,
-        wide: Whole,
-        of: Whole,
+        wide: TerminalLanguage,
+        of: TerminalLanguage,
         budget: &mut Budget<'_>,
     ) -> Result<bool, LexerError> {
         if let Some(&known) = self.covers.get(&(wide.0, of.0)) {
@@ -97,8 +97,8 @@ impl Rivalry {
     fn may_meet(
         &mut self,
         expressions: &mut Expressions,
-        one: Whole,
-        other: Whole,
+        one: TerminalLanguage,
+        other: TerminalLanguage,
         budget: &mut Budget<'_>,
     ) -> Result<bool, LexerError> {
         let one = self.first_bytes(expressions, one, budget)?;
@@ -108,7 +108,7 @@ impl Rivalry {
     fn first_bytes(
         &mut self,
         expressions: &mut Expressions,
-        (terminal, expr): Whole,
+        (terminal, expr): TerminalLanguage,
         budget: &mut Budget<'_>,
     ) -> Result<ByteSet, LexerError> {
         if let Some(known) = self.first_bytes.get(&terminal) {
@@ -123,8 +123,8 @@ impl Rivalry {
 /// True when an expression of two terminals matches something, or that is not known.
 fn is_possible(
     expressions: &mut Expressions,
-    one: Whole,
-    other: Whole,
+    one: TerminalLanguage,
+    other: TerminalLanguage,
     budget: &mut Budget<'_>,
     make: impl FnOnce(&mut Expressions, &mut Budget<'_>) -> Result<ExprId, Exceeded>,
 ) -> Result<bool, LexerError> {

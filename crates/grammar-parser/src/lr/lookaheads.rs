@@ -54,7 +54,7 @@ impl Lookaheads {
         for &(state, rule) in reductions {
             let mut nodes = Vec::new();
             for from in relations.back(state, rules.length(rule))? {
-                nodes.push(relations.node_of(from, rules.head(rule), Of::Follow));
+                nodes.push(relations.node_of(from, rules.head(rule), SetKind::Follow));
             }
             look_back.push(nodes);
         }
@@ -102,8 +102,9 @@ impl Lookaheads {
     }
 }
 
+/// The relation that a node of the graph belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Of {
+enum SetKind {
     Read,
     Follow,
 }
@@ -111,7 +112,7 @@ enum Of {
 /// `Read(p, A)` or `Follow(p, A)`.
 #[derive(Clone, Copy)]
 struct Node {
-    of: Of,
+    kind: SetKind,
     /// `p`.
     from: StateId,
     /// `goto(p, A)`.
@@ -126,7 +127,7 @@ impl Node {
         rules: &'a RuleTable,
         automaton: &'a Automaton,
     ) -> impl Iterator<Item = TerminalId> + use<'a> {
-        let reads = self.of == Of::Read;
+        let reads = self.kind == SetKind::Read;
         let to = self.to.index();
         let shifts = automaton.shifts.row(to).iter().map(|&(terminal, _)| terminal);
         let ends = automaton.complete.row(to).contains(&RuleId::START);
@@ -141,7 +142,7 @@ struct Relations<'a, 'b, 'c> {
     automaton: &'a Automaton,
     predecessors: super::automaton::Rows<StateId>,
     /// Nodes by place of a transition and kind.
-    numbers: HashMap<(usize, Of), u32>,
+    numbers: HashMap<(usize, SetKind), u32>,
     nodes: Vec<Node>,
     edges: Vec<(u32, u32)>,
     budget: &'b mut Budget<'c>,
@@ -161,16 +162,16 @@ impl<'a, 'b, 'c> Relations<'a, 'b, 'c> {
     }
 
     /// The node of the transition of `from` over `head`, which exists.
-    fn node_of(&mut self, from: StateId, head: crate::NonterminalId, of: Of) -> u32 {
+    fn node_of(&mut self, from: StateId, head: crate::NonterminalId, kind: SetKind) -> u32 {
         let place = self.automaton.goto_place(from, head);
         let place = place.expect("a state in which a rule begins has a transition over its head");
-        self.node_at(from, place, of)
+        self.node_at(from, place, kind)
     }
 
-    fn node_at(&mut self, from: StateId, place: usize, of: Of) -> u32 {
+    fn node_at(&mut self, from: StateId, place: usize, kind: SetKind) -> u32 {
         let (_, to) = self.automaton.gotos.entries()[place];
-        *self.numbers.entry((place, of)).or_insert_with(|| {
-            self.nodes.push(Node { of, from, to });
+        *self.numbers.entry((place, kind)).or_insert_with(|| {
+            self.nodes.push(Node { kind, from, to });
             self.nodes.len() as u32 - 1
         })
     }
@@ -179,22 +180,22 @@ impl<'a, 'b, 'c> Relations<'a, 'b, 'c> {
     fn follow_all(&mut self) -> Result<(), TableError> {
         let (rules, automaton) = (self.rules, self.automaton);
         let mut node = 0;
-        while let Some(&Node { of, from, to }) = self.nodes.get(node as usize) {
+        while let Some(&Node { kind, from, to }) = self.nodes.get(node as usize) {
             let mut targets = Vec::new();
-            match of {
-                Of::Read => {
+            match kind {
+                SetKind::Read => {
                     for place in automaton.gotos.range(to.index()) {
                         let (head, _) = automaton.gotos.entries()[place];
                         if rules.nullable(head) {
-                            targets.push(self.node_at(to, place, Of::Read));
+                            targets.push(self.node_at(to, place, SetKind::Read));
                         }
                     }
                 }
-                Of::Follow => {
+                SetKind::Follow => {
                     let kernel = automaton.kernels.row(to.index());
                     // The transition is over the symbol before the dot of any item of the kernel.
                     if let Some(Symbol::Nonterminal(head)) = rules.after(kernel[0].previous()) {
-                        targets.push(self.node_of(from, head, Of::Read));
+                        targets.push(self.node_of(from, head, SetKind::Read));
                     }
                     for &item in kernel.iter().filter(|&&item| rules.rest_nullable(item)) {
                         let rule = rules.rule_of(item);
@@ -202,7 +203,7 @@ impl<'a, 'b, 'c> Relations<'a, 'b, 'c> {
                             continue;
                         }
                         for start in self.back(from, rules.dot(item) - 1)? {
-                            targets.push(self.node_of(start, rules.head(rule), Of::Follow));
+                            targets.push(self.node_of(start, rules.head(rule), SetKind::Follow));
                         }
                     }
                 }

@@ -4,7 +4,7 @@ use super::{Exceeded, ExprId, Maker};
 
 /// Residual of an expression whose lexemes meet a condition together with what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Met {
+pub enum NextBytes {
     /// Every byte: the condition holds once a first byte of a lexeme was read, whichever it is.
     Always,
     /// No byte: no first byte of a lexeme is allowed.
@@ -15,7 +15,7 @@ pub enum Met {
 
 impl Maker<'_, '_> {
     /// Part of an expression without the empty lexeme that meets a condition.
-    pub fn met_by(&mut self, condition: ExprId, of: ExprId) -> Result<Met, Exceeded> {
+    pub fn next_bytes(&mut self, condition: ExprId, of: ExprId) -> Result<NextBytes, Exceeded> {
         let (mut holds, mut fails) = (true, true);
         let classes = self.classes([condition, of]);
         for &byte in classes.representatives() {
@@ -27,9 +27,9 @@ impl Maker<'_, '_> {
             fails &= after == ExprId::NEVER;
         }
         Ok(match (holds, fails) {
-            (_, true) => Met::Never,
-            (true, _) => Met::Always,
-            _ => Met::By(self.given(condition, of)?),
+            (_, true) => NextBytes::Never,
+            (true, _) => NextBytes::Always,
+            _ => NextBytes::By(self.given(condition, of)?),
         })
     }
 }

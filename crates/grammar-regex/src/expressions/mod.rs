@@ -36,7 +36,7 @@ pub use byte_classes::ByteClasses;
 use byte_classes::{PartitionId, Partitions};
 use class_rows::ClassRows;
 pub use compile::{CompileErrorKind, Unpicked};
-pub use conditions::Met;
+pub use conditions::NextBytes;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 pub use import::Front;
 pub use maker::Maker;

@@ -37,8 +37,8 @@ use hashbrown::HashMap;
 use places::{ConditionId, Places};
 use pushdown::Completable;
 use risks::Risks;
-use search_failure::Failed;
-use stacks::{Forbidden, Nodes, Split, Told};
+use search_failure::SearchFailure;
+use stacks::{NodeProhibitions, Nodes, Prohibitions, Split};
 
 use super::contexts::Contexts;
 use crate::lexer::{Guards, Lexer, LexerState};
@@ -97,8 +97,8 @@ pub(super) fn exclusion(
 ) -> Result<Exclusion, Interrupted> {
     match find((lexer, tables, contexts, ignored), starts, budget) {
         Ok(found) => Ok(found),
-        Err(Failed::Interrupted(why)) => Err(why),
-        Err(Failed::TooLarge) => {
+        Err(SearchFailure::Interrupted(why)) => Err(why),
+        Err(SearchFailure::TooLarge) => {
             let dead_ends = DeadEnds { are_excluded: false, ..DeadEnds::NONE };
             Ok(Exclusion { tables: None, guards: Vec::new(), dead_ends })
         }
@@ -109,7 +109,7 @@ fn find(
     (lexer, tables, contexts, ignored): (&Lexer, &Tables, &Contexts, &TerminalSet),
     starts: impl Iterator<Item = StateId>,
     budget: &mut Budget<'_>,
-) -> Result<Exclusion, Failed> {
+) -> Result<Exclusion, SearchFailure> {
     let none = || Exclusion { tables: None, guards: Vec::new(), dead_ends: DeadEnds::NONE };
     let places = Places::find(lexer, tables, contexts, ignored, starts, budget)?;
     let risks = Risks::of_all(&places, ignored);
@@ -129,7 +129,7 @@ fn find(
     let stuck = stuck(&places, &risks, contexts, ignored, nodes.states().zip(&forbidden));
     let Split { of, targets, forbidden } = nodes.split(&forbidden, tables.num_states());
     let mut guards = Vec::with_capacity(of.len());
-    let mut known: HashMap<Forbidden, Guards> = HashMap::new();
+    let mut known: HashMap<Prohibitions, Guards> = HashMap::new();
     for forbidden in forbidden {
         let made = match known.get(&forbidden) {
             Some(made) => made.clone(),
@@ -160,7 +160,7 @@ fn stuck<'f>(
     risks: &Risks,
     contexts: &Contexts,
     ignored: &TerminalSet,
-    forbidden: impl Iterator<Item = (StateId, &'f Told)>,
+    forbidden: impl Iterator<Item = (StateId, &'f NodeProhibitions)>,
 ) -> Vec<DeadEnd> {
     let mut never: BTreeMap<(StateId, TerminalId), bool> = BTreeMap::new();
     for (state, forbidden) in forbidden {

@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
 
-use super::search_failure::Failed;
+use super::search_failure::SearchFailure;
 use crate::lexer::{Deciding, Demand, Lexer, LexerState};
 use crate::lr::{Action, StateId, Tables};
 use crate::recognizer::vacuous::Entered;
@@ -74,7 +74,7 @@ impl Places {
         ignored: &TerminalSet,
         starts: impl Iterator<Item = StateId>,
         budget: &mut Budget<'_>,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, SearchFailure> {
         let mut found = Self {
             places: Vec::new(),
             ids: HashMap::new(),
@@ -91,7 +91,7 @@ impl Places {
                 continue;
             }
             if found.places.len() >= MAX_PLACES {
-                return Err(Failed::TooLarge);
+                return Err(SearchFailure::TooLarge);
             }
             let next = found.conditions.states[condition.0 as usize];
             let terminals = contexts.terminals(context);
@@ -157,7 +157,7 @@ impl Places {
         contexts: &Contexts,
         ignored: &TerminalSet,
         budget: &mut Budget<'_>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), SearchFailure> {
         let may_end: HashSet<ContextId> = tables
             .states()
             .filter(|&state| tables.action(state, tables.end()) != Action::None)
@@ -222,7 +222,7 @@ impl Places {
 
 impl Conditions {
     /// Demand on the text in a state in which no byte was read.
-    fn of(&mut self, lexer: &Lexer, state: LexerState) -> Result<ConditionId, Failed> {
+    fn of(&mut self, lexer: &Lexer, state: LexerState) -> Result<ConditionId, SearchFailure> {
         if let Some(&known) = self.of_state.get(&state) {
             return Ok(known);
         }
@@ -230,7 +230,7 @@ impl Conditions {
         let found = *self.ids.entry(lexer.demand(state)?).or_insert(next);
         if found == next {
             if self.states.len() >= MAX_CONDITIONS {
-                return Err(Failed::TooLarge);
+                return Err(SearchFailure::TooLarge);
             }
             self.states.push(state);
         }
@@ -279,7 +279,7 @@ impl Spelling {
         (terminal, terminals): (TerminalId, &TerminalSet),
         conditions: &mut Conditions,
         budget: &mut Budget<'_>,
-    ) -> Result<Rc<BTreeSet<ConditionId>>, Failed> {
+    ) -> Result<Rc<BTreeSet<ConditionId>>, SearchFailure> {
         budget.spend(1)?;
         let number = self.number(lexer, terminal, terminals)?;
         let key = (next, terminal, number);
@@ -304,7 +304,7 @@ impl Spelling {
         lexer: &Lexer,
         terminal: TerminalId,
         terminals: &TerminalSet,
-    ) -> Result<usize, Failed> {
+    ) -> Result<usize, SearchFailure> {
         if !self.rivals.contains_key(&terminal) {
             self.rivals.insert(terminal, lexer.rivals(terminal)?);
         }
@@ -331,7 +331,7 @@ impl Spelling {
         terminal: TerminalId,
         conditions: &mut Conditions,
         budget: &mut Budget<'_>,
-    ) -> Result<Conditionals, Failed> {
+    ) -> Result<Conditionals, SearchFailure> {
         if let Some(known) = self.begun.get(&(begin, terminal)) {
             return Ok(known.clone());
         }
@@ -368,7 +368,7 @@ impl Spelling {
         terminal: TerminalId,
         conditions: &mut Conditions,
         budget: &mut Budget<'_>,
-    ) -> Result<Conditionals, Failed> {
+    ) -> Result<Conditionals, SearchFailure> {
         let mut ids: HashMap<LexerState, usize> = HashMap::from([(from, 0)]);
         let (mut states, mut steps, mut asked) = (vec![from], Vec::<Vec<usize>>::new(), Vec::new());
         let mut num_into = vec![0_usize];
@@ -376,7 +376,7 @@ impl Spelling {
             self.num_followed += 1;
             // The other half of the lexer's states is for texts.
             if self.num_followed > MAX_FOLLOWED || lexer.is_half_full() {
-                return Err(Failed::TooLarge);
+                return Err(SearchFailure::TooLarge);
             }
             let mut next: Vec<LexerState> =
                 lexer.steps(state)?.into_iter().map(|(_, to)| to).collect();

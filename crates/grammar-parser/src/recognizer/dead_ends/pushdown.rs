@@ -17,7 +17,7 @@
 use hashbrown::{HashMap, HashSet};
 
 use super::places::{ConditionId, Places};
-use super::search_failure::Failed;
+use super::search_failure::SearchFailure;
 use crate::lexer::Lexer;
 use crate::lr::{StateId, Tables};
 use crate::recognizer::Contexts;
@@ -31,18 +31,18 @@ const MAX_TRANSITIONS: usize = 2_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Control {
     /// The next lexeme begins.
-    Between(After),
+    Between(Demand),
     /// The next lexeme is this one; the parser is before it.
-    Before(TerminalId, After),
+    Before(TerminalId, Demand),
     /// The lexeme was shifted.
-    Shifted(After),
+    Shifted(Demand),
     /// Deferred reduction: `left` states are to be taken off before the head of a rule is put on.
     Reduce { then: ControlId, head: NonterminalId, left: u32 },
 }
 
 /// Demand on the text after a lexeme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum After {
+pub(super) enum Demand {
     /// A text with which it can be completed on any stack, or nothing.
     Safe,
     Condition(ConditionId),
@@ -102,7 +102,7 @@ impl Completable {
         places: &Places,
         questions: impl Iterator<Item = (Control, StateId)>,
         budget: &mut Budget<'_>,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, SearchFailure> {
         let mut below = vec![Vec::new(); tables.num_states()];
         for state in tables.states() {
             let shifts = tables.shifts(state).iter().map(|&(_, to)| to);
@@ -122,7 +122,7 @@ impl Completable {
             below,
             ids: HashMap::new(),
             // The first is a place holder for what accepts any stack.
-            controls: vec![Control::Between(After::Safe)],
+            controls: vec![Control::Between(Demand::Safe)],
             rules: Vec::new(),
             seen: HashSet::new(),
             work: Vec::new(),
@@ -135,7 +135,7 @@ impl Completable {
             budget.spend(1)?;
             making.add_rules(control, state);
             if making.seen.len() > MAX_HEADS {
-                return Err(Failed::TooLarge);
+                return Err(SearchFailure::TooLarge);
             }
         }
         let above = saturate(&making.rules, tables.num_states(), budget)?;
@@ -193,8 +193,8 @@ impl Making<'_> {
         let head = (control, state);
         let tables = self.tables;
         match self.controls[control.0 as usize] {
-            Control::Between(After::Safe) => self.add(head, Rule::Done),
-            Control::Between(After::Condition(condition)) => {
+            Control::Between(Demand::Safe) => self.add(head, Rule::Done),
+            Control::Between(Demand::Condition(condition)) => {
                 let Some(place) = self.places.at(condition, self.contexts.of(state)) else {
                     return;
                 };
@@ -203,17 +203,17 @@ impl Making<'_> {
                 }
                 for &(terminal, condition) in &*place.ends {
                     let next = match self.ignored.contains(terminal) {
-                        true => Control::Between(After::Condition(condition)),
+                        true => Control::Between(Demand::Condition(condition)),
                         false if self.places.is_safe_after(terminal, condition) => {
-                            Control::Before(terminal, After::Safe)
+                            Control::Before(terminal, Demand::Safe)
                         }
-                        false => Control::Before(terminal, After::Condition(condition)),
+                        false => Control::Before(terminal, Demand::Condition(condition)),
                     };
                     let next = self.id(next);
                     self.add(head, Rule::Turn(next));
                 }
                 if self.lexer.may_end(self.places.state_of(condition)) {
-                    let next = self.id(Control::Before(tables.end(), After::Safe));
+                    let next = self.id(Control::Before(tables.end(), Demand::Safe));
                     self.add(head, Rule::Turn(next));
                 }
             }
@@ -263,7 +263,7 @@ fn saturate(
     rules: &[(Head, Rule)],
     num_states: usize,
     budget: &mut Budget<'_>,
-) -> Result<Vec<HashMap<ControlId, Vec<ControlId>>>, Failed> {
+) -> Result<Vec<HashMap<ControlId, Vec<ControlId>>>, SearchFailure> {
     let mut turns: HashMap<Head, Vec<Head>> = HashMap::new();
     let mut pushes: HashMap<Head, Vec<Head>> = HashMap::new();
     let mut work: Vec<(Head, ControlId)> = Vec::new();
@@ -286,7 +286,7 @@ fn saturate(
             continue;
         }
         if known.len() > MAX_TRANSITIONS {
-            return Err(Failed::TooLarge);
+            return Err(SearchFailure::TooLarge);
         }
         budget.spend(1)?;
         targets.entry(head).or_default().push(to);

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use super::places::{ConditionId, Places};
-use super::pushdown::{After, Control};
+use super::pushdown::{Control, Demand};
 use crate::lr::{StateId, Tables};
 use crate::recognizer::contexts::{ContextId, Contexts};
 use crate::{TerminalId, TerminalSet};
@@ -75,10 +75,10 @@ impl Risks {
         for state in tables.states().filter(|&state| tables.sole_reduction(state).is_none()) {
             for risk in self.of(contexts.of(state)) {
                 if !risk.is_ignored {
-                    questions.push((Control::Before(risk.terminal, After::Safe), state));
+                    questions.push((Control::Before(risk.terminal, Demand::Safe), state));
                 }
                 for &condition in &risk.unsafe_ends {
-                    let after = After::Condition(condition);
+                    let after = Demand::Condition(condition);
                     let control = match risk.is_ignored {
                         true => Control::Between(after),
                         false => Control::Before(risk.terminal, after),

@@ -4,19 +4,19 @@ use crate::{Interrupted, LexerError};
 
 /// Cause of a search that came to no end.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(super) enum SearchFailure {
     /// A limit was exceeded.
     TooLarge,
     Interrupted(Interrupted),
 }
 
-impl From<LexerError> for Failed {
+impl From<LexerError> for SearchFailure {
     fn from(error: LexerError) -> Self {
         error.interrupted().map_or(Self::TooLarge, Self::Interrupted)
     }
 }
 
-impl From<Interrupted> for Failed {
+impl From<Interrupted> for SearchFailure {
     fn from(why: Interrupted) -> Self {
         Self::Interrupted(why)
     }

@@ -8,9 +8,9 @@
 use hashbrown::HashMap;
 
 use super::places::ConditionId;
-use super::pushdown::{After, Completable, Control, ControlId};
+use super::pushdown::{Completable, Control, ControlId, Demand};
 use super::risks::{Risk, Risks};
-use super::search_failure::Failed;
+use super::search_failure::SearchFailure;
 use crate::lr::{StateId, Tables};
 use crate::recognizer::Contexts;
 use crate::{Budget, Symbol, TerminalId};
@@ -20,11 +20,11 @@ const MAX_NODES: usize = 20_000;
 const MAX_NODE_WORK: u64 = 20_000_000;
 
 /// Forbidden demands of ends on the text, by terminal; only of those that must not ask something.
-pub(super) type Forbidden = Vec<(TerminalId, Vec<ConditionId>)>;
+pub(super) type Prohibitions = Vec<(TerminalId, Vec<ConditionId>)>;
 
 /// Forbidden demands of ends on the stacks of a node, by terminal; `None` where the terminal cannot
 /// follow.
-pub(super) type Told = Vec<(TerminalId, Option<Vec<ConditionId>>)>;
+pub(super) type NodeProhibitions = Vec<(TerminalId, Option<Vec<ConditionId>>)>;
 
 /// The states, split or not, each with what is forbidden there.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Split {
     pub(super) of: Vec<StateId>,
     /// Transitions by new state and symbol.
     pub(super) targets: Vec<HashMap<Symbol, StateId>>,
-    pub(super) forbidden: Vec<Forbidden>,
+    pub(super) forbidden: Vec<Prohibitions>,
 }
 
 /// A state with what can be completed on some of its stacks.
@@ -57,7 +57,7 @@ impl Nodes {
         tables: &Tables,
         completable: &Completable,
         budget: &mut Budget<'_>,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, SearchFailure> {
         let mut nodes: Vec<Node> = Vec::new();
         let mut ids: HashMap<(StateId, Vec<ControlId>), usize> = HashMap::new();
         let mut work_done = 0;
@@ -71,7 +71,7 @@ impl Nodes {
             });
             budget.spend(1 + below.len() as u64)?;
             match nodes.len() > MAX_NODES || work_done > MAX_NODE_WORK {
-                true => Err(Failed::TooLarge),
+                true => Err(SearchFailure::TooLarge),
                 false => Ok(id),
             }
         };
@@ -98,7 +98,7 @@ impl Nodes {
         completable: &Completable,
         contexts: &Contexts,
         risks: &Risks,
-    ) -> Vec<Told> {
+    ) -> Vec<NodeProhibitions> {
         let of = |node: &Node| {
             // Where a reduction is done whatever follows, no lexeme begins.
             let is_settled = tables.sole_reduction(node.state).is_none();
@@ -109,9 +109,9 @@ impl Nodes {
             };
             let of_terminal = |risk: &Risk| {
                 let can_follow =
-                    risk.is_ignored || accepts(Control::Before(risk.terminal, After::Safe));
+                    risk.is_ignored || accepts(Control::Before(risk.terminal, Demand::Safe));
                 let is_dead = |&condition: &ConditionId| {
-                    let after = After::Condition(condition);
+                    let after = Demand::Condition(condition);
                     !accepts(match risk.is_ignored {
                         true => Control::Between(after),
                         false => Control::Before(risk.terminal, after),
@@ -131,19 +131,19 @@ impl Nodes {
     }
 
     /// The fewest states that tell what is forbidden at each node.
-    pub(super) fn split(&self, forbidden: &[Told], num_states: usize) -> Split {
+    pub(super) fn split(&self, forbidden: &[NodeProhibitions], num_states: usize) -> Split {
         let usual = usual(self, forbidden, num_states);
         let is_usual = self.0.iter().zip(forbidden).all(|(node, forbidden)| {
             let usual = &usual[node.state.index()];
             forbidden.iter().all(|(of, told)| told.is_none() || *told == usual[of])
         });
-        let told = |node: &Node, forbidden: &Told| {
+        let told = |node: &Node, forbidden: &NodeProhibitions| {
             let usual = &usual[node.state.index()];
             let told = forbidden.iter().filter_map(|(of, told)| {
                 let told = told.as_ref().or(usual[of].as_ref())?;
                 (!told.is_empty()).then(|| (*of, told.clone()))
             });
-            told.collect::<Forbidden>()
+            told.collect::<Prohibitions>()
         };
         // Moore's algorithm: nodes are told apart by what is forbidden, then by where symbols lead.
         let mut class_of: Vec<usize> = match is_usual {
@@ -179,7 +179,7 @@ impl Nodes {
     }
 }
 
-fn usual(nodes: &Nodes, forbidden: &[Told], num_states: usize) -> Usual {
+fn usual(nodes: &Nodes, forbidden: &[NodeProhibitions], num_states: usize) -> Usual {
     let mut usual: Usual = vec![HashMap::new(); num_states];
     let mut differs: Vec<(StateId, TerminalId)> = Vec::new();
     for (state, forbidden) in nodes.states().zip(forbidden) {
