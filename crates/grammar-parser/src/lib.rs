@@ -78,13 +78,13 @@ mod span;
 pub use analysis::{Analysis, Conflict, Diagnostic, Severity, analyse};
 pub use glr::{LimitError, ParserLimits};
 pub use grammar::{
-    DistinctNames, EmbedError, Grammar, GrammarBuilder, Indentation, Lexing, MemberSpelling,
-    Nonterminal, NonterminalId, Rule, Slot, Symbol, Terminal, TerminalId, TerminalKind,
-    TerminalSet, ignored_terminals,
+    DistinctNames, EmbedError, Grammar, GrammarBuilder, Indentation, Lexing, Nonterminal,
+    NonterminalId, Rule, Slot, Symbol, Terminal, TerminalId, TerminalKind, TerminalSet,
+    ignored_terminals,
 };
 pub use lexer::{LexerError, LexerLimits};
 pub use lr::{TableError, TableLimits};
-pub use palmette_core::SlotId;
+pub use palmette_core::{MemberSpelling, SlotId};
 pub use palmette_grammar_regex::{
     Budget, CharClass, Interrupted, Multiple, Regex, TokenError, TokenPart, TokenPattern,
 };

@@ -120,7 +120,25 @@ impl LexiconBuilder {
 
     /// [`finish`](Self::finish) that is shown each stage as it begins, and called off by `false`;
     /// it then gives `None`.
-    pub fn finish_while(self, mut goes_on: impl FnMut(BuildStage) -> bool) -> Option<Lexicon> {
+    pub fn finish_while(self, goes_on: impl FnMut(BuildStage) -> bool) -> Option<Lexicon> {
+        self.finish_visiting(goes_on, |_, _| ())
+    }
+
+    /// [`finish`](Self::finish), and the rank of each text in the order in which they were added.
+    ///
+    /// Cost: 4 bytes a text more.
+    pub fn finish_ranked(self) -> (Lexicon, Box<[u32]>) {
+        let mut ranks = vec![0; self.len()];
+        let lexicon = self.finish_visiting(|_| true, |text, rank| ranks[text as usize] = rank);
+        (lexicon.expect("nothing calls it off"), ranks.into())
+    }
+
+    /// Builds the lexicon; `visit` is given each text's number and its rank.
+    fn finish_visiting(
+        self,
+        mut goes_on: impl FnMut(BuildStage) -> bool,
+        mut visit: impl FnMut(u32, u32),
+    ) -> Option<Lexicon> {
         // PERF: a text's place, and then its bytes, are asked for some texts ahead.
         const AHEAD: usize = 16;
         if !goes_on(BuildStage::Sorting) {
@@ -141,6 +159,7 @@ impl LexiconBuilder {
                 prefetch(&texts.bytes, start as usize);
             }
             writer.push_unless_equal(texts.get(entry.text()));
+            visit(entry.text(), writer.strings.len() as u32 - 1);
         }
         Some(writer.finish())
     }

@@ -72,6 +72,11 @@ impl From<OpenError> for FileErrorKind {
 }
 
 impl Lexicon {
+    /// True where these are the first bytes of a lexicon file, eight or more.
+    pub fn has_magic(bytes: &[u8]) -> bool {
+        bytes.starts_with(&FORMAT.magic)
+    }
+
     /// Writes the lexicon to `path`, replacing a file whole or not at all.
     ///
     /// # Errors

@@ -2,15 +2,16 @@
 
 use crate::arrays::{Prefix, StringsView};
 use crate::cursor::{Phase, Place};
+use crate::escapes::escapes_begun;
 use crate::selection::RankFilter;
-use crate::spelling::Spelling;
+use palmette_core::MemberSpelling;
 
 /// Adds the bytes that the spellings of all chosen strings have from a place on, up to where they
 /// part or one ends.
 pub(crate) fn forced<C: RankFilter>(
     strings: StringsView<'_>,
     chosen: C,
-    spelling: Spelling,
+    spelling: MemberSpelling,
     place: Place,
     bytes: &mut Vec<u8>,
 ) {
@@ -59,7 +60,7 @@ pub(crate) fn forced<C: RankFilter>(
 fn common_escape<C: RankFilter>(
     strings: StringsView<'_>,
     chosen: C,
-    spelling: Spelling,
+    spelling: MemberSpelling,
     at: Prefix,
     bytes: &mut Vec<u8>,
 ) {
@@ -84,7 +85,7 @@ fn common_escape<C: RankFilter>(
 fn only_escape<C: RankFilter>(
     strings: StringsView<'_>,
     chosen: C,
-    spelling: Spelling,
+    spelling: MemberSpelling,
     (at, begun): (Prefix, usize),
     bytes: &mut Vec<u8>,
 ) -> Option<Prefix> {
@@ -93,7 +94,7 @@ fn only_escape<C: RankFilter>(
             strings.child(at, byte).filter(|child| chosen.next(child.lo, child.hi).is_some());
         child.map(|child| (child, rest))
     };
-    let mut escapes = spelling.escapes_begun(begun).filter_map(going_on);
+    let mut escapes = escapes_begun(spelling, begun).filter_map(going_on);
     let (child, mut rest): (Prefix, &[u8]) = escapes.next()?;
     let mut is_only = true;
     for (_, other) in escapes {

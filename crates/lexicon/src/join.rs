@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::{Prefix, StringsView, Tail};
 use crate::selection::RankFilter;
-use crate::spelling::Spelling;
+use palmette_core::MemberSpelling;
 
 /// Chosen strings of a range up to this number are followed one by one.
 const FOLLOWED: usize = 4;
@@ -40,7 +40,7 @@ pub(crate) trait Sink {
 pub(crate) struct Join<'a, 'b, C, S> {
     pub(crate) strings: StringsView<'a>,
     pub(crate) children: &'a ChildLists,
-    pub(crate) spelling: Spelling,
+    pub(crate) spelling: MemberSpelling,
     pub(crate) chosen: C,
     pub(crate) sink: S,
     pub(crate) budget: &'a mut Budget<'b>,

@@ -6,8 +6,8 @@
 //! It is what a catalog's index is for semantic IDs, over bytes: titles, ids, names, ten million of
 //! them and more, mapped from a file.
 //!
-//! A [`LexiconSet`] is some of the strings (all, a filter's, a short list) in a [`Spelling`], raw
-//! or as JSON strings. It is a [`MemberSet`](palmette_core::MemberSet): a grammar that names it
+//! A [`LexiconSet`] is some of the strings (all, a filter's, a short list) in a [`MemberSpelling`],
+//! raw or as JSON strings. It is a [`MemberSet`](palmette_core::MemberSet): a grammar that names it
 //! asks it for the tokens by which members go on, and never compiles or sees a string.
 //!
 //! | word | here |
@@ -27,10 +27,10 @@
 //!
 //! ```
 //! use palmette_core::{Budget, MemberSet, TokenId, TokenMask, Vocabulary, VocabularyTrie};
-//! use palmette_lexicon::{Lexicon, LexiconSet, Selection, Spelling};
+//! use palmette_lexicon::{Lexicon, LexiconSet, Selection, MemberSpelling};
 //!
 //! let lexicon = Lexicon::from_texts(["tea", "tent", "lamp"])?;
-//! let set = LexiconSet::new(lexicon.into(), Selection::All, Spelling::JsonString)?;
+//! let set = LexiconSet::new(lexicon.into(), Selection::All, MemberSpelling::JsonString)?;
 //!
 //! let tokens = ["t", "te", "ten", "x", "a\",", "lamp\""];
 //! let trie = VocabularyTrie::new(&Vocabulary::new(tokens.map(Some), [])?);
@@ -55,14 +55,15 @@
 mod arrays;
 mod build;
 mod cursor;
+mod escapes;
 mod file;
 mod forced;
 mod join;
 mod lexicon;
+mod nearest;
 mod selection;
 mod set;
 mod sort;
-mod spelling;
 mod tables;
 
 pub use build::{
@@ -70,7 +71,8 @@ pub use build::{
 };
 pub use file::{FileError, LexiconMeta};
 pub use lexicon::Lexicon;
+pub use nearest::NearMember;
+pub use palmette_core::MemberSpelling;
 pub use palmette_mapped::{Check, RankSet};
 pub use selection::Selection;
 pub use set::{LexiconSet, SetError};
-pub use spelling::Spelling;

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use palmette_core::vocabulary_trie::Child;
-use palmette_core::{Budget, Cursor, Interrupted, MemberId, MemberSet, VocabularyTrie};
+use palmette_core::{
+    Budget, Cursor, Interrupted, MemberId, MemberSet, MemberSpelling, VocabularyTrie,
+};
 
 use crate::arrays::{Prefix, StringsView};
 use crate::cursor::{Phase, Place};
+use crate::escapes::{begun_after, escaped_after, escapes_begun};
 use crate::forced::forced;
 use crate::join::{Frames, Join, Sink};
 use crate::lexicon::Lexicon;
 use crate::selection::{EveryRank, RankFilter, Selection, with_filter};
-use crate::spelling::{Spelling, begun_after};
 use crate::tables::{HOT_STRINGS, Key, Table, TableSink};
 
 /// About so many chosen strings under a hot prefix and fewer are followed, rather than its table
@@ -25,10 +27,10 @@ const TABLE_MEMBERS: usize = 16;
 ///
 /// ```
 /// use palmette_core::MemberSet;
-/// use palmette_lexicon::{Lexicon, LexiconSet, Selection, Spelling};
+/// use palmette_lexicon::{Lexicon, LexiconSet, Selection, MemberSpelling};
 ///
 /// let lexicon = Lexicon::from_texts(["a \"b\"", "a c"])?;
-/// let set = LexiconSet::new(lexicon.into(), Selection::All, Spelling::JsonString)?;
+/// let set = LexiconSet::new(lexicon.into(), Selection::All, MemberSpelling::JsonString)?;
 /// let mut at = set.start().expect("there are members");
 /// for &byte in br#"a \"b\""# {
 ///     at = set.advance(&at, byte).expect("a member goes on so");
@@ -43,7 +45,7 @@ const TABLE_MEMBERS: usize = 16;
 pub struct LexiconSet {
     lexicon: Arc<Lexicon>,
     selection: Selection,
-    spelling: Spelling,
+    spelling: MemberSpelling,
 }
 
 /// Strings that make no set; the message says why.
@@ -79,6 +81,9 @@ pub enum SetError {
 }
 
 impl LexiconSet {
+    /// Number of words of a cursor.
+    pub const CURSOR_WORDS: usize = 2;
+
     /// The strings of a selection.
     ///
     /// # Errors
@@ -87,7 +92,7 @@ impl LexiconSet {
     pub fn new(
         lexicon: Arc<Lexicon>,
         selection: Selection,
-        spelling: Spelling,
+        spelling: MemberSpelling,
     ) -> Result<Self, SetError> {
         let len = lexicon.len();
         match &selection {
@@ -103,7 +108,9 @@ impl LexiconSet {
                 }
             }
         }
-        if let Some(rank) = lexicon.first_not_utf8().filter(|_| spelling == Spelling::JsonString) {
+        if let Some(rank) =
+            lexicon.first_not_utf8().filter(|_| spelling == MemberSpelling::JsonString)
+        {
             let shown = String::from_utf8_lossy(&lexicon.text(rank)).chars().take(40).collect();
             return Err(SetError::NotUtf8 { rank, shown });
         }
@@ -115,8 +122,13 @@ impl LexiconSet {
         &self.lexicon
     }
 
+    /// The strings of the lexicon that are members, the empty one aside.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
     /// Returns the spelling in which members are written.
-    pub fn spelling(&self) -> Spelling {
+    pub fn spelling(&self) -> MemberSpelling {
         self.spelling
     }
 
@@ -126,8 +138,14 @@ impl LexiconSet {
 
     /// True if a prefix has a member.
     #[inline]
-    fn is_any(&self, at: Prefix) -> bool {
-        with_filter!(&self.selection, chosen => chosen.next(at.lo, at.hi).is_some())
+    pub(crate) fn is_any(&self, at: Prefix) -> bool {
+        self.next_chosen(at.lo, at.hi).is_some()
+    }
+
+    /// The first rank in `from..to` that is chosen.
+    #[inline]
+    pub(crate) fn next_chosen(&self, from: usize, to: usize) -> Option<usize> {
+        with_filter!(&self.selection, chosen => chosen.next(from, to))
     }
 
     /// The prefix that is one byte longer, where it has a member.
@@ -144,7 +162,7 @@ impl LexiconSet {
                 let is_member = strings.ends_at(at) && self.is_any(whole);
                 return is_member.then_some(Place { at: whole, phase: Phase::Closed });
             }
-            Phase::Inside if self.spelling == Spelling::Raw => {
+            Phase::Inside if self.spelling == MemberSpelling::Raw => {
                 return Some(Place { at: self.child(strings, at, byte)?, phase });
             }
             Phase::Inside if self.spelling.escape(byte).is_none() => {
@@ -153,7 +171,7 @@ impl LexiconSet {
             Phase::Inside => 0,
             Phase::Escape(begun) => begun,
         };
-        let mut after = self.spelling.escaped_after(begun, byte);
+        let mut after = escaped_after(self.spelling, begun, byte);
         let child = after.find_map(|escaped| self.child(strings, at, escaped))?;
         Some(match begun_after(begun, byte) {
             Some(begun) => Place { at, phase: Phase::Escape(begun) },
@@ -294,7 +312,7 @@ impl Effect<'_> {
         into: &mut MaskSink<'_>,
         budget: &mut Budget<'_>,
     ) -> Result<(), Interrupted> {
-        for (byte, rest) in self.set.spelling.escapes_begun(begun) {
+        for (byte, rest) in escapes_begun(self.set.spelling, begun) {
             let Some(child) = self.set.child(&self.strings, at, byte) else { continue };
             let mut join = self.join(chosen, &mut *into, budget);
             let node = join.along(self.node, rest, child.lo, child.hi)?;
@@ -354,7 +372,7 @@ impl Lexicon {
         self: &Arc<Self>,
         trie: &VocabularyTrie,
         node: u32,
-        spelling: Spelling,
+        spelling: MemberSpelling,
         min_strings: usize,
         budget: &mut Budget<'_>,
     ) -> Result<(), Interrupted> {

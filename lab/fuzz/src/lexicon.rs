@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use palmette_core::{MemberSet, Vocabulary, VocabularyTrie};
-use palmette_lexicon::{Lexicon, LexiconSet, RankSet, Selection, Spelling};
+use palmette_lexicon::{Lexicon, LexiconSet, MemberSpelling, RankSet, Selection};
 use palmette_testkit::member_sets::{NaiveSet, assert_equal_sets, effect};
 
 use crate::random::Random;
@@ -40,7 +40,7 @@ pub fn ask_lexicon(lexicon: Lexicon) {
     let lexicon = Arc::new(lexicon);
     let list: Vec<u32> = (0..len as u32).step_by(3).collect();
     for selection in [Selection::All, Selection::List(list.into())] {
-        for spelling in [Spelling::Raw, Spelling::JsonString] {
+        for spelling in [MemberSpelling::Raw, MemberSpelling::JsonString] {
             let set = LexiconSet::new(lexicon.clone(), selection.clone(), spelling);
             let Ok(set) = set else { continue };
             let mut open: Vec<_> = set.start().into_iter().collect();
@@ -60,12 +60,12 @@ pub fn check_member_set(data: &[u8]) {
     let mut bytes = data.iter().copied();
     let Some(options) = bytes.next() else { return };
     let (Some(of), Some(num_texts)) = (bytes.next(), bytes.next()) else { return };
-    let spelling = if options & 1 == 0 { Spelling::Raw } else { Spelling::JsonString };
+    let spelling = if options & 1 == 0 { MemberSpelling::Raw } else { MemberSpelling::JsonString };
     let texts: Vec<Vec<u8>> = (0..num_texts).map_while(|_| text(&mut bytes)).collect();
     let tokens: Vec<Vec<u8>> = std::iter::from_fn(|| text(&mut bytes)).take(100).collect();
     let texts: BTreeSet<Vec<u8>> = texts
         .into_iter()
-        .filter(|text| spelling == Spelling::Raw || std::str::from_utf8(text).is_ok())
+        .filter(|text| spelling == MemberSpelling::Raw || std::str::from_utf8(text).is_ok())
         .collect();
     let lexicon = Arc::new(Lexicon::from_texts(texts.iter().rev()).expect("short texts"));
     assert_eq!(lexicon.check(), Ok(()));
@@ -84,8 +84,8 @@ pub fn check_member_set(data: &[u8]) {
     };
     let set = LexiconSet::new(lexicon, selection, spelling).expect("a set of these ranks");
     let expected = match spelling {
-        Spelling::Raw => NaiveSet::raw(members),
-        Spelling::JsonString => NaiveSet::json_strings(members),
+        MemberSpelling::Raw => NaiveSet::raw(members),
+        MemberSpelling::JsonString => NaiveSet::json_strings(members),
     };
     let vocabulary = Vocabulary::new(tokens.into_iter().map(Some), []).expect("short tokens");
     let trie = VocabularyTrie::new(&vocabulary);

@@ -1,6 +1,6 @@
 //! Slots: sets of texts that a grammar names, and that a binding gives for each request.
 
-use palmette_core::SlotId;
+use palmette_core::{MemberSpelling, SlotId};
 
 use super::{Grammar, GrammarBuilder, Symbol, Terminal, TerminalId, TerminalKind};
 use crate::{Regex, Span};
@@ -18,15 +18,6 @@ pub struct Slot {
     pub filter: Option<String>,
     /// The place where it is first named.
     pub span: Option<Span>,
-}
-
-/// The way in which members are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MemberSpelling {
-    /// The member itself.
-    Raw,
-    /// The rest of a JSON string after its opening quote, the closing quote included.
-    JsonString,
 }
 
 impl Slot {

@@ -21,7 +21,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use palmette_core::{Budget, Cursor, MemberSet, Vocabulary, VocabularyTrie, mask};
-use palmette_lexicon::{Check, Lexicon, LexiconBuilder, LexiconSet, RankSet, Selection, Spelling};
+use palmette_lexicon::{
+    Check, Lexicon, LexiconBuilder, LexiconSet, MemberSpelling, RankSet, Selection,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 use strings::{Kind, Random};
@@ -40,8 +42,8 @@ fn main() {
 
     let lexicon = Arc::new(built(kind, num, &words));
     filed(&lexicon);
-    let all =
-        LexiconSet::new(lexicon.clone(), Selection::All, Spelling::JsonString).expect("UTF-8");
+    let all = LexiconSet::new(lexicon.clone(), Selection::All, MemberSpelling::JsonString)
+        .expect("UTF-8");
     let start = all.start().expect("there are members");
     let mut row = vec![0; mask::num_words(vocabulary.num_tokens())];
     // What is made once for a vocabulary.
@@ -50,7 +52,9 @@ fn main() {
     println!("first visit of the root: {:.2} ms, {} tokens", first.1 / 1e6, mask::count(&row));
     let prepare = || {
         let budget = &mut Budget::unlimited();
-        lexicon.prepare_tables(&trie, 0, Spelling::JsonString, 1 << 16, budget).expect("no limit");
+        lexicon
+            .prepare_tables(&trie, 0, MemberSpelling::JsonString, 1 << 16, budget)
+            .expect("no limit");
     };
     let prepared = timed(prepare).1 / 1e6;
     let mb = |bytes: usize| bytes as f64 / 1e6;
@@ -69,7 +73,8 @@ fn main() {
     for run in ["all", "all, again", "1%", "1%, again"] {
         let ranks = run.starts_with('1').then(|| percent(&mut Random(5)));
         let selection = ranks.clone().map_or(Selection::All, Selection::Ranks);
-        let set = LexiconSet::new(lexicon.clone(), selection, Spelling::JsonString).expect("UTF-8");
+        let set =
+            LexiconSet::new(lexicon.clone(), selection, MemberSpelling::JsonString).expect("UTF-8");
         println!("{run}: {} strings", set.len());
         let member = |random: &mut Random| loop {
             let rank = random.below(lexicon.len());
@@ -87,7 +92,8 @@ fn main() {
     }
     let roots = (0..20).map(|_| {
         let ranks = Selection::Ranks(percent(&mut random));
-        let set = LexiconSet::new(lexicon.clone(), ranks, Spelling::JsonString).expect("UTF-8");
+        let set =
+            LexiconSet::new(lexicon.clone(), ranks, MemberSpelling::JsonString).expect("UTF-8");
         timed(|| fill(&set, &start, &trie, &mut row)).1
     });
     report("root under a new 1%", roots.collect());
@@ -153,7 +159,7 @@ fn walks(
     let (mut commits, mut forced) = (Vec::new(), Vec::new());
     for _ in 0..NUM_WALKS {
         let mut spelled = Vec::new();
-        Spelling::JsonString.append(&set.lexicon().text(member()), &mut spelled);
+        MemberSpelling::JsonString.append(&set.lexicon().text(member()), &mut spelled);
         let (mut at, mut read) = (set.start().expect("members"), 0);
         loop {
             let ns = timed(|| fill(set, &at, trie, &mut row)).1;

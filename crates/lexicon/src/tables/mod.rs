@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use palmette_core::Interrupted;
 
 use crate::arrays::Prefix;
-use crate::spelling::Spelling;
+use palmette_core::MemberSpelling;
 
 pub(crate) use table::{Table, TableSink};
 
@@ -36,11 +36,11 @@ pub(crate) struct Key {
     lo: u32,
     hi: u32,
     depth: u32,
-    spelling: Spelling,
+    spelling: MemberSpelling,
 }
 
 impl Key {
-    pub(crate) fn new(trie: u64, node: u32, at: Prefix, spelling: Spelling) -> Self {
+    pub(crate) fn new(trie: u64, node: u32, at: Prefix, spelling: MemberSpelling) -> Self {
         let Prefix { lo, hi, depth } = at;
         Self { trie, node, lo: lo as u32, hi: hi as u32, depth: depth as u32, spelling }
     }

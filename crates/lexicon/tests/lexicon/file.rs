@@ -2,7 +2,7 @@
 //! panic.
 
 use palmette_core::{MemberSet, Vocabulary, VocabularyTrie};
-use palmette_lexicon::{Check, Lexicon, LexiconSet, Selection, Spelling};
+use palmette_lexicon::{Check, Lexicon, LexiconSet, MemberSpelling, Selection};
 use palmette_testkit::member_sets::effect;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -25,7 +25,7 @@ fn use_all(lexicon: Lexicon) {
     let lexicon = std::sync::Arc::new(lexicon);
     let list: Vec<u32> = (0..len as u32).step_by(3).collect();
     for selection in [Selection::All, Selection::List(list.into())] {
-        for spelling in [Spelling::Raw, Spelling::JsonString] {
+        for spelling in [MemberSpelling::Raw, MemberSpelling::JsonString] {
             let Ok(set) = LexiconSet::new(lexicon.clone(), selection.clone(), spelling) else {
                 continue;
             };

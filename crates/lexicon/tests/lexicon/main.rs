@@ -3,6 +3,7 @@
 
 mod file;
 mod members;
+mod nearest;
 mod real;
 mod strings;
 mod tables;

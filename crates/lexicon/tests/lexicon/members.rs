@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use palmette_core::{Budget, Cursor, Interrupted, MemberSet, Vocabulary, VocabularyTrie};
-use palmette_lexicon::{Lexicon, LexiconSet, RankSet, Selection, SetError, Spelling};
+use palmette_lexicon::{Lexicon, LexiconSet, MemberSpelling, RankSet, Selection, SetError};
 use palmette_testkit::member_sets::{assert_equal_sets, effect};
 use proptest::prelude::*;
 
@@ -14,13 +14,13 @@ use crate::texts::{TestSelection, chosen, lexicon, naive, nodes, texts, utf8_tex
 fn check(
     texts: &[Vec<u8>],
     chosen: &TestSelection,
-    spelling: Spelling,
+    spelling: MemberSpelling,
     vocabulary: &Vocabulary,
 ) -> usize {
     let distinct: BTreeSet<Vec<u8>> = texts.iter().cloned().collect();
     let selection = chosen.selection(distinct.len());
     let set = LexiconSet::new(lexicon(texts), selection, spelling).expect("a set of these ranks");
-    let expected = naive(spelling == Spelling::JsonString, chosen.members(&distinct));
+    let expected = naive(spelling == MemberSpelling::JsonString, chosen.members(&distinct));
     let trie = VocabularyTrie::new(vocabulary);
     every_token_is_tried(&set, vocabulary, &trie);
     assert_equal_sets(&set, &expected, &trie, &nodes(&trie), 400)
@@ -45,14 +45,14 @@ proptest! {
     fn raw_sets_equal_their_definition(
         texts in texts(40), chosen in chosen(), vocabulary in vocabulary(),
     ) {
-        check(&texts, &chosen, Spelling::Raw, &vocabulary);
+        check(&texts, &chosen, MemberSpelling::Raw, &vocabulary);
     }
 
     #[test]
     fn json_sets_equal_their_definition(
         texts in utf8_texts(40), chosen in chosen(), vocabulary in vocabulary(),
     ) {
-        check(&texts, &chosen, Spelling::JsonString, &vocabulary);
+        check(&texts, &chosen, MemberSpelling::JsonString, &vocabulary);
     }
 }
 
@@ -66,7 +66,7 @@ fn escapes_in_progress_stand_for_all_they_may_become() {
     let vocabulary = Vocabulary::new(tokens.map(Some), []).expect("no token ends a text");
     for (kind, of) in [(0, 1), (1, 2), (1, 7), (2, 3)] {
         let chosen = TestSelection { kind, of, seed: 3 };
-        assert!(check(&texts, &chosen, Spelling::JsonString, &vocabulary) > 30);
+        assert!(check(&texts, &chosen, MemberSpelling::JsonString, &vocabulary) > 30);
     }
 }
 
@@ -74,7 +74,7 @@ fn escapes_in_progress_stand_for_all_they_may_become() {
 fn what_makes_no_set_is_refused_with_the_way_out() {
     let texts = lexicon(&[b"a".to_vec(), b"b\xFF".to_vec()]);
     let set = |selection, spelling| LexiconSet::new(Arc::clone(&texts), selection, spelling);
-    let error = set(Selection::All, Spelling::JsonString).unwrap_err();
+    let error = set(Selection::All, MemberSpelling::JsonString).unwrap_err();
     assert_eq!(
         error.to_string(),
         "string 1 of the lexicon, \"b\u{fffd}\" with other bytes, is not UTF-8 and cannot be written in JSON; \
@@ -82,12 +82,12 @@ fn what_makes_no_set_is_refused_with_the_way_out() {
     );
     let other = Selection::Ranks(Arc::new(RankSet::full(3)));
     assert_eq!(
-        set(other, Spelling::Raw).unwrap_err(),
+        set(other, MemberSpelling::Raw).unwrap_err(),
         SetError::OtherRanks { num_ranks: 3, len: 2 }
     );
     for list in [[1, 0], [1, 1], [0, 2]] {
         let list = Selection::List(list.into());
-        assert_eq!(set(list, Spelling::Raw).unwrap_err(), SetError::BadList { len: 2 });
+        assert_eq!(set(list, MemberSpelling::Raw).unwrap_err(), SetError::BadList { len: 2 });
     }
 }
 
@@ -97,7 +97,7 @@ fn strange_cursors_do_not_panic() {
     let set = LexiconSet::new(
         lexicon(&[b"ab".to_vec(), b"ac".to_vec()]),
         Selection::All,
-        Spelling::JsonString,
+        MemberSpelling::JsonString,
     );
     let (set, trie) =
         (set.expect("UTF-8"), VocabularyTrie::new(&Vocabulary::new([Some("a")], []).unwrap()));
@@ -124,7 +124,7 @@ fn a_budget_ends_the_work() {
     let tokens = (0..1000).map(|n| Some(n.to_string()));
     let trie = VocabularyTrie::new(&Vocabulary::new(tokens, []).expect("no token ends a text"));
     let lexicon = Arc::new(Lexicon::from_texts(&texts).expect("short texts"));
-    let set = LexiconSet::new(lexicon, Selection::All, Spelling::Raw).expect("all strings");
+    let set = LexiconSet::new(lexicon, Selection::All, MemberSpelling::Raw).expect("all strings");
     let start = set.start().expect("there are members");
     let ask = |budget: &mut Budget<'_>| {
         set.effect(&start, &trie, 0, &mut [0; 40], &mut Vec::new(), budget)

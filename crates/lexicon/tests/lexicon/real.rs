@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use palmette_core::{MemberSet, VocabularyTrie};
-use palmette_lexicon::{LexiconSet, Spelling};
+use palmette_lexicon::{LexiconSet, MemberSpelling};
 use palmette_testkit::data;
 use palmette_testkit::member_sets::effect;
 
@@ -31,14 +31,17 @@ fn published_titles_under_a_published_vocabulary() {
     let trie = VocabularyTrie::new(&vocabulary);
     for (kind, of) in [(0, 1), (1, 100), (1, 3)] {
         let chosen = TestSelection { kind, of, seed: 5 };
-        let set =
-            LexiconSet::new(made.clone(), chosen.selection(distinct.len()), Spelling::JsonString);
+        let set = LexiconSet::new(
+            made.clone(),
+            chosen.selection(distinct.len()),
+            MemberSpelling::JsonString,
+        );
         let (set, expected) = (set.expect("UTF-8"), naive(true, chosen.members(&distinct)));
         let members = chosen.members(&distinct);
         // Along some titles, token by token as far as the longest goes.
         for (_, title) in members.iter().step_by(members.len() / 12 + 1) {
             let mut spelled = Vec::new();
-            Spelling::JsonString.append(title, &mut spelled);
+            MemberSpelling::JsonString.append(title, &mut spelled);
             let (mut at, mut same) =
                 (set.start().expect("members"), expected.start().expect("members"));
             for (read, &byte) in spelled.iter().enumerate() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use palmette_core::{Budget, MemberSet, Vocabulary, VocabularyTrie};
-use palmette_lexicon::{LexiconSet, Spelling};
+use palmette_lexicon::{LexiconSet, MemberSpelling};
 use palmette_testkit::member_sets::{assert_equal_sets, effect};
 
 use crate::texts::{TestSelection, lexicon, naive, nodes};
@@ -41,14 +41,14 @@ fn tables_answer_as_the_definition_does() {
     let texts = texts(30_000);
     let distinct: BTreeSet<Vec<u8>> = texts.iter().cloned().collect();
     let trie = VocabularyTrie::new(&vocabulary());
-    for spelling in [Spelling::Raw, Spelling::JsonString] {
+    for spelling in [MemberSpelling::Raw, MemberSpelling::JsonString] {
         let lexicon = lexicon(&texts);
         // All kinds of selections share the tables, whoever makes them.
         for (kind, of) in [(1, 2), (0, 1), (1, 30), (1, 1000), (2, 3), (2, 1_000_000)] {
             let chosen = TestSelection { kind, of, seed: 9 };
             let set = LexiconSet::new(lexicon.clone(), chosen.selection(distinct.len()), spelling);
             let set = set.expect("a set of these ranks");
-            let expected = naive(spelling == Spelling::JsonString, chosen.members(&distinct));
+            let expected = naive(spelling == MemberSpelling::JsonString, chosen.members(&distinct));
             assert_equal_sets(&set, &expected, &trie, &nodes(&trie), 60);
         }
         assert!(lexicon.table_bytes() > 0);
@@ -61,7 +61,7 @@ fn tables_of_other_vocabularies_and_nodes_are_others() {
     let set = LexiconSet::new(
         lexicon,
         TestSelection { kind: 0, of: 1, seed: 0 }.selection(0),
-        Spelling::Raw,
+        MemberSpelling::Raw,
     );
     let (set, vocabulary) = (set.expect("all strings"), vocabulary());
     let few = Vocabulary::new([Some("ab"), Some("a")], []).expect("no token ends a text");
@@ -84,14 +84,14 @@ fn tables_are_prepared_up_to_their_share() {
     let trie = VocabularyTrie::new(&vocabulary());
     let lexicon = lexicon(&texts);
     let budget = &mut Budget::unlimited();
-    lexicon.prepare_tables(&trie, 0, Spelling::JsonString, 1, budget).expect("no limit");
+    lexicon.prepare_tables(&trie, 0, MemberSpelling::JsonString, 1, budget).expect("no limit");
     let made = lexicon.table_bytes();
     assert!(made > 10_000 && made <= (lexicon.bytes() / 4).max(1 << 20));
     // What was made is found again.
     let set = LexiconSet::new(
         lexicon.clone(),
         TestSelection { kind: 0, of: 1, seed: 0 }.selection(0),
-        Spelling::JsonString,
+        MemberSpelling::JsonString,
     );
     let set = set.expect("UTF-8");
     effect(&set, &set.start().expect("there are members"), &trie, 0);

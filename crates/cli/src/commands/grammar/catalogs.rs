@@ -11,8 +11,8 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use palmette_catalog::{Catalog, Filter};
 use palmette_core::{Binding, MemberSet};
-use palmette_grammar::{BindError, GrammarConstraint, MemberSpelling, Slot};
-use palmette_lexicon::{Lexicon, LexiconBuilder, LexiconSet, Selection, Spelling};
+use palmette_grammar::{BindError, GrammarConstraint, Slot};
+use palmette_lexicon::{Lexicon, LexiconBuilder, LexiconSet, Selection};
 use serde_json::Value;
 
 use crate::output::{grouped, visible};
@@ -167,10 +167,6 @@ impl Source {
     }
 
     fn fill(&self, slot: &Slot, filters: &[Filter]) -> anyhow::Result<Filled> {
-        let spelling = match slot.spelling {
-            MemberSpelling::Raw => Spelling::Raw,
-            MemberSpelling::JsonString => Spelling::JsonString,
-        };
         let (lexicon, eligible, of) = match self {
             Self::Lexicon(lexicon) => {
                 if let Some(field) = &slot.field {
@@ -189,7 +185,7 @@ impl Source {
                 (Arc::new(lexicon), eligible, catalog.num_items())
             }
         };
-        let set = LexiconSet::new(lexicon, Selection::All, spelling)?;
+        let set = LexiconSet::new(lexicon, Selection::All, slot.spelling)?;
         Ok(Filled { set: Arc::new(set), eligible, of })
     }
 }
