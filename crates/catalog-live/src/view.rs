@@ -405,11 +405,18 @@ impl CatalogView {
     /// # Panics
     /// When the items are of another kind of view.
     pub fn rank_sets<'a>(&self, items: &'a ViewItems) -> Vec<&'a RankSet> {
+        self.item_sets(items).iter().map(|set| set.ranks()).collect()
+    }
+
+    /// Some items as a set for each catalog of [`segment_of`](Self::segment_of). Where they are
+    /// those of a filter, the sets are the ones that are kept for it.
+    ///
+    /// # Panics
+    /// When the items are of another kind of view.
+    pub fn item_sets<'a>(&self, items: &'a ViewItems) -> &'a [Arc<ItemSet>] {
         match (self, items) {
-            (Self::Frozen(_), ViewItems::Frozen(items)) => vec![items.ranks()],
-            (Self::Snapshot(_), ViewItems::Snapshot(items)) => {
-                items.sets.iter().map(|set| set.ranks()).collect()
-            }
+            (Self::Frozen(_), ViewItems::Frozen(items)) => std::slice::from_ref(items),
+            (Self::Snapshot(_), ViewItems::Snapshot(items)) => &items.sets,
             _ => panic!("items of another kind of view"),
         }
     }

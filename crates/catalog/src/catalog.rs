@@ -1,10 +1,13 @@
 //! The frozen catalog.
 
+use std::any::Any;
 use std::ops::Range;
+use std::sync::Arc;
 
 use palmette_catalog_filter::{Columns, Filter, FilterError, RankSet};
 use serde_json::{Map, Value};
 
+use crate::derived::Derived;
 use crate::file::CatalogFile;
 use crate::ids::Ids;
 use crate::index::{CatalogState, Index, ItemSet};
@@ -23,6 +26,7 @@ pub struct Catalog {
     level_prefixes: Option<Vec<String>>,
     /// The file that the arrays lie in; `None` where they own their memory.
     pub(crate) file: Option<CatalogFile>,
+    derived: Derived,
 }
 
 /// Catalogs are equal by their contents, wherever these lie.
@@ -42,7 +46,15 @@ impl Catalog {
         codes_per_level: Vec<u32>,
         level_prefixes: Option<Vec<String>>,
     ) -> Self {
-        Self { index, ids, columns, codes_per_level, level_prefixes, file: None }
+        Self {
+            index,
+            ids,
+            columns,
+            codes_per_level,
+            level_prefixes,
+            file: None,
+            derived: Derived::default(),
+        }
     }
 
     /// The item with this id: id, codes and attributes.
@@ -144,6 +156,12 @@ impl Catalog {
     /// The attributes of all items, as columns.
     pub fn columns(&self) -> &Columns {
         &self.columns
+    }
+
+    /// The value of a type that another crate derives from the catalog: a default one at first,
+    /// then the same for all who ask, clones of the catalog included, for as long as it is there.
+    pub fn derived<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
+        self.derived.get()
     }
 
     /// The ranks of the items that match a filter.

@@ -87,6 +87,11 @@ struct Description {
 }
 
 impl Catalog {
+    /// True where these are the first bytes of a catalog file, eight or more.
+    pub fn has_magic(bytes: &[u8]) -> bool {
+        bytes.starts_with(&FORMAT.magic)
+    }
+
     /// Writes the catalog to `path`: to a temporary file beside it, synced, then renamed, so that
     /// at every moment there is the old file or the new one. Where `path` is a symbolic link, the
     /// file it leads to is replaced and the link stays. On Unix the file may be read and written by

@@ -46,6 +46,7 @@ mod build;
 mod build_error;
 mod catalog;
 mod constraint;
+mod derived;
 mod file;
 mod filter_cache;
 mod ids;

@@ -61,6 +61,11 @@ impl Columns {
         Self { num_ranks, columns }
     }
 
+    /// No columns, of so many items.
+    pub fn empty(num_ranks: u64) -> Self {
+        Self::new(num_ranks, Vec::new())
+    }
+
     /// The number of items.
     pub fn num_ranks(&self) -> u64 {
         self.num_ranks

@@ -2,8 +2,10 @@
 
 use std::cmp::Ordering;
 
+use palmette_mapped::RankSet;
 use serde_json::Value;
 
+use super::codes::{Codes, for_each_width};
 use super::column::Column;
 use super::dictionary::Dictionary;
 use super::{ColumnKind, Columns};
@@ -54,6 +56,64 @@ impl<'a> ColumnReader<'a> {
         self.column.dictionary.value(code)
     }
 
+    /// Number of different values: codes of values are 1 to it.
+    pub fn num_values(&self) -> u32 {
+        self.column.dictionary.len() as u32
+    }
+
+    /// The text that a code stands for, in a column of texts. Texts ascend by their codes.
+    #[inline]
+    pub fn text(&self, code: u32) -> Option<&'a str> {
+        let at = (code as usize).checked_sub(1)?;
+        match &self.column.dictionary {
+            Dictionary::Keyword(texts) if at < texts.len() => Some(texts.get(at)),
+            _ => None,
+        }
+    }
+
+    /// All words of a column of lists, in ascending order; none of another column.
+    pub fn words(&self) -> impl Iterator<Item = &'a str> {
+        let words = match &self.column.dictionary {
+            Dictionary::Keywords(lists) => Some(lists.words()),
+            _ => None,
+        };
+        words.into_iter().flat_map(|words| (0..words.len()).map(|at| words.get(at)))
+    }
+
+    /// The places among [`words`](Self::words) of those in the list that a code stands for.
+    #[inline]
+    pub fn word_places(&self, code: u32) -> &'a [u32] {
+        match (&self.column.dictionary, (code as usize).checked_sub(1)) {
+            (Dictionary::Keywords(lists), Some(at)) if at < lists.len() => lists.members(at),
+            _ => &[],
+        }
+    }
+
+    /// The values that the items of some ranks have: the set of their codes less one, and how many
+    /// of the ranks have a code of which `counts` is true. Code 0 is none.
+    ///
+    /// Cost: reads the codes of these ranks once.
+    pub fn values_among(
+        &self,
+        ranks: &RankSet,
+        mut counts: impl FnMut(u32) -> bool,
+    ) -> (RankSet, u64) {
+        let num_values = self.num_values();
+        let mut words = vec![0_u64; (num_values as usize).div_ceil(64)];
+        let mut num_counted = 0;
+        let visit = |code: u32| {
+            // Code 0 becomes the largest number there is, and is past the last value.
+            let value = code.wrapping_sub(1);
+            if value < num_values {
+                words[(value / 64) as usize] |= 1 << (value % 64);
+                num_counted += u64::from(counts(code));
+            }
+        };
+        for_each_width!(&self.column.codes, codes => visit_codes(codes.as_slice(), ranks, visit));
+        let values = RankSet::from_words(num_values.into(), &words);
+        (values.expect("no bit is past the last value"), num_counted)
+    }
+
     /// The number that a code stands for, in a column of numbers.
     #[inline]
     pub fn number(&self, code: u32) -> Option<f64> {
@@ -77,6 +137,11 @@ impl<'a> ColumnReader<'a> {
             _ => return None,
         })
     }
+}
+
+fn visit_codes<T: Copy + Into<u32>>(codes: &[T], ranks: &RankSet, mut visit: impl FnMut(u32)) {
+    let end = ranks.num_ranks().min(codes.len() as u64);
+    ranks.for_each_in(0..end, |rank| visit(codes[rank as usize].into()));
 }
 
 impl SortKey<'_> {
@@ -151,8 +216,34 @@ mod tests {
             [0, 1, 2].map(|rank| price.number(price.code(rank))),
             [Some(2.0), Some(1.5), None]
         );
+        let brand = columns.reader("brand").unwrap();
+        assert_eq!([0, 1, 2].map(|code| brand.text(code)), [None, Some("a"), Some("b")]);
         let tags = columns.reader("tags").unwrap();
+        assert_eq!((tags.words().collect::<Vec<_>>(), tags.word_places(1)), (vec!["x"], &[0][..]));
+        assert_eq!((tags.word_places(0).len(), price.num_values(), tags.num_values()), (0, 2, 1));
         assert_eq!((tags.kind(), tags.sort_key(tags.code(0))), (ColumnKind::Keywords, None));
         assert!(columns.reader("colour").is_none());
+    }
+
+    #[test]
+    fn values_among_ranks_are_those_of_their_codes() {
+        let mut builder = ColumnsBuilder::new();
+        for row in 0..1000_u64 {
+            let row =
+                if row % 7 == 0 { json!({}) } else { json!({"brand": format!("b{}", row % 90)}) };
+            builder.push_row(row.as_object().unwrap()).unwrap();
+        }
+        let columns = builder.finish(None, |_, _| ());
+        let brand = columns.reader("brand").unwrap();
+        for every in [1, 13, 500, 2000] {
+            let ranks =
+                RankSet::from_ranks(1000, (0..1000).filter(|rank| rank % every == every / 2));
+            let codes: Vec<u32> =
+                ranks.iter().map(|rank| brand.code(rank)).filter(|&code| code > 0).collect();
+            let (values, num_counted) = brand.values_among(&ranks, |code| code % 2 == 0);
+            let expected = codes.iter().map(|&code| u64::from(code) - 1);
+            assert_eq!(values, RankSet::from_ranks(brand.num_values().into(), expected));
+            assert_eq!(num_counted, codes.iter().filter(|&code| code % 2 == 0).count() as u64);
+        }
     }
 }

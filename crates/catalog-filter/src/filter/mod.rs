@@ -140,6 +140,29 @@ impl Filter {
         Self { exclude: Vec::new(), ..self.clone() }
     }
 
+    /// The items that match both filters.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let (mut both, other) = (self.clone(), other.clone());
+        both.must.extend(other.must);
+        // Two lists of which one condition each is to hold are not one list.
+        if both.should.is_empty() {
+            both.should = other.should;
+        } else if !other.should.is_empty() {
+            let should = Self { should: other.should, ..Self::default() };
+            both.must.push(Condition::Filter(Box::new(should)));
+        }
+        both.must_not.extend(other.must_not);
+        both.exclude.extend(other.exclude);
+        for conditions in [&mut both.must, &mut both.must_not] {
+            conditions.sort_unstable();
+            conditions.dedup();
+        }
+        both.exclude.sort_unstable();
+        both.exclude.dedup();
+        both
+    }
+
     /// The items that have an attribute.
     pub fn exists(column: &str) -> Self {
         let must = vec![Condition::Field { path: column.to_owned(), test: Test::Exists }];

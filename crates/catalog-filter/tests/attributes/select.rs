@@ -58,6 +58,16 @@ proptest! {
         let kind = |name: &str| built.columns().find(|column| column.name == name).map(|c| c.kind);
         let ranks: std::collections::HashMap<String, u64> =
             order.iter().enumerate().map(|(rank, &row)| (id(row as usize), rank as u64)).collect();
+        let parsed: Vec<Filter> =
+            filters.iter().map(Filter::from_value).collect::<Result<_, _>>()?;
+        for (one, other) in parsed.iter().zip(parsed.iter().skip(1)) {
+            let both = one.and(other);
+            prop_assert_eq!(&Filter::parse(&both.to_string())?, &both);
+            for (row, attributes) in rows.iter().enumerate() {
+                let matches = |filter: &Filter| filter.matches(&id(row), attributes, &kind);
+                prop_assert_eq!(matches(&both), matches(one) && matches(other), "{} {}", one, other);
+            }
+        }
         for json in filters {
             let filter = Filter::from_value(&json).map_err(|e| TestCaseError::fail(format!("{e}: {json}")))?;
             prop_assert_eq!(&Filter::parse(&filter.to_string())?, &filter);

@@ -1,0 +1,44 @@
+//! Errors of asking for a field.
+
+use palmette_catalog::FilterError;
+
+/// A set that cannot be had of a catalog; the message says why and what there is.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(transparent)]
+pub struct FieldError(#[from] FieldErrorKind);
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum FieldErrorKind {
+    #[error("field {field:?} is not there; {hint}")]
+    Unknown { field: String, hint: String },
+    #[error(
+        "field {field:?} has the value {value}, of item {item}: members are texts, numbers, true, \
+         false, times, or lists of texts"
+    )]
+    Value { field: String, value: String, item: String },
+    #[error("field {field:?} cannot be indexed: item {item}: {problem}")]
+    Index { field: String, item: String, problem: String },
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+}
+
+impl FieldError {
+    /// True if no item has such a field.
+    pub fn is_unknown_field(&self) -> bool {
+        matches!(self.0, FieldErrorKind::Unknown { .. })
+    }
+
+    /// The error of the filter, where it is one.
+    pub fn filter(&self) -> Option<&FilterError> {
+        match &self.0 {
+            FieldErrorKind::Filter(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<FilterError> for FieldError {
+    fn from(error: FilterError) -> Self {
+        FieldErrorKind::Filter(error).into()
+    }
+}

@@ -1,0 +1,184 @@
+//! The fields of a catalog as one request sees them.
+
+use std::sync::Arc;
+
+use palmette_catalog::{Filter, nearest};
+use palmette_catalog_filter::Columns;
+use palmette_catalog_live::CatalogView;
+use palmette_core::MemberSpelling;
+use palmette_lexicon::{Lexicon, LexiconSet, Selection};
+
+use crate::error::{FieldError, FieldErrorKind};
+use crate::field_index::selection;
+use crate::segment_fields::SegmentFields;
+use crate::set::{FieldSet, ItemNumbers};
+
+/// The field of items' ids.
+pub const ID_FIELD: &str = "id";
+
+/// The fields of a view of a catalog, each as a set of texts. Cheap to make and to clone.
+///
+/// A lexicon is a catalog without semantic IDs and attributes: its strings are the ids of items,
+/// numbered by rank.
+#[derive(Clone, Debug)]
+pub struct CatalogFields(FieldSource);
+
+#[derive(Clone, Debug)]
+enum FieldSource {
+    View(CatalogView),
+    Lexicon(Arc<Lexicon>),
+}
+
+impl CatalogFields {
+    /// The fields of a view.
+    pub fn new(view: CatalogView) -> Self {
+        Self(FieldSource::View(view))
+    }
+
+    /// The one field of a lexicon.
+    pub fn from_lexicon(lexicon: Arc<Lexicon>) -> Self {
+        Self(FieldSource::Lexicon(lexicon))
+    }
+
+    /// The view; `None` of a lexicon.
+    pub fn view(&self) -> Option<&CatalogView> {
+        match &self.0 {
+            FieldSource::View(view) => Some(view),
+            FieldSource::Lexicon(_) => None,
+        }
+    }
+
+    /// Items in all.
+    pub fn num_items(&self) -> u64 {
+        match &self.0 {
+            FieldSource::View(view) => view.num_items(),
+            FieldSource::Lexicon(lexicon) => lexicon.len() as u64,
+        }
+    }
+
+    /// Names of the fields, [`ID_FIELD`] first.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names = vec![ID_FIELD];
+        match &self.0 {
+            FieldSource::View(CatalogView::Frozen(filters)) => {
+                names.extend(filters.catalog().columns().columns().map(|column| column.name));
+            }
+            FieldSource::View(CatalogView::Snapshot(snapshot)) => {
+                names.extend(snapshot.schema().columns.iter().map(|(name, _)| name.as_str()));
+            }
+            FieldSource::Lexicon(_) => {}
+        }
+        names
+    }
+
+    /// The values of a field that the items matching a filter have, all items where there is none.
+    ///
+    /// Cost: the first time for a field and segment, making its index; the first time for a filter,
+    /// compiling it and a pass over its items; then a look-up in each segment. Excluded ids are a
+    /// pass over the items each time.
+    ///
+    /// # Errors
+    /// When there is no such field, it has values that are no texts, or the filter does not fit the
+    /// catalog.
+    pub fn set(
+        &self,
+        field: &str,
+        filter: Option<&Filter>,
+        spelling: MemberSpelling,
+    ) -> Result<FieldSet, FieldError> {
+        self.check_field(field)?;
+        let filter = filter.filter(|filter| !filter.is_match_all());
+        match &self.0 {
+            FieldSource::View(view) => of_view(view, field, filter, spelling),
+            FieldSource::Lexicon(lexicon) => of_lexicon(lexicon, filter, spelling),
+        }
+    }
+
+    /// Bytes of the indexes of fields and the values of filters that are kept: with the segments of
+    /// the view, for all views that have them.
+    pub fn bytes(&self) -> usize {
+        match &self.0 {
+            FieldSource::View(view) => {
+                view.parts().map(|(catalog, _)| catalog.derived::<SegmentFields>().bytes()).sum()
+            }
+            FieldSource::Lexicon(lexicon) => lexicon.bytes() + lexicon.table_bytes(),
+        }
+    }
+
+    fn check_field(&self, field: &str) -> Result<(), FieldError> {
+        let names = self.names();
+        if names.contains(&field) {
+            return Ok(());
+        }
+        let hint = match nearest(field, names.iter().copied()) {
+            Some(nearest) => format!("the nearest is {nearest:?}"),
+            None if names.len() == 1 => "the only one is \"id\"".to_owned(),
+            None if names.len() > 30 => {
+                let num_left = names.len() - 30;
+                format!("there are {} and {num_left} more", names[..30].join(", "))
+            }
+            None => format!("there are {}", names.join(", ")),
+        };
+        Err(FieldErrorKind::Unknown { field: field.to_owned(), hint }.into())
+    }
+}
+
+fn of_view(
+    view: &CatalogView,
+    field: &str,
+    filter: Option<&Filter>,
+    spelling: MemberSpelling,
+) -> Result<FieldSet, FieldError> {
+    let matching = filter.map(|filter| view.filter(filter)).transpose()?;
+    let (mut parts, mut num_items) = (Vec::new(), 0);
+    for (segment, (catalog, _)) in view.parts().enumerate() {
+        let items = match (&matching, view) {
+            (Some(matching), _) => Some(&view.item_sets(matching)[segment]),
+            (None, CatalogView::Frozen(_)) => None,
+            (None, CatalogView::Snapshot(snapshot)) => snapshot.segments()[segment].live(),
+        };
+        if items.is_some_and(|items| items.is_empty()) {
+            continue;
+        }
+        let fields = catalog.derived::<SegmentFields>();
+        let Some(index) = fields.index(catalog, field)? else { continue };
+        let values = fields.values(catalog, (field, &index), items);
+        num_items += values.num_items;
+        parts.push(lexicon_set(index.lexicon(), values.selection, spelling));
+    }
+    let numbers = (field == ID_FIELD).then(|| ItemNumbers::View(view.clone()));
+    Ok(FieldSet::new(parts, num_items, numbers))
+}
+
+fn of_lexicon(
+    lexicon: &Arc<Lexicon>,
+    filter: Option<&Filter>,
+    spelling: MemberSpelling,
+) -> Result<FieldSet, FieldError> {
+    let selection = match filter {
+        None => Selection::All,
+        Some(filter) => {
+            let rank = |id: &str| lexicon.rank(id.as_bytes()).map(|rank| rank as u64);
+            selection(Columns::empty(lexicon.len() as u64).select(filter, &rank)?)
+        }
+    };
+    if let (Some(rank), MemberSpelling::JsonString) = (lexicon.first_not_utf8(), spelling) {
+        let item = format!("{:?}", String::from_utf8_lossy(&lexicon.text(rank)));
+        let problem = "it is not UTF-8 and cannot be written in JSON; leave it out of the lexicon";
+        let (field, problem) = (ID_FIELD.to_owned(), problem.to_owned());
+        return Err(FieldErrorKind::Index { field, item, problem }.into());
+    }
+    let set = lexicon_set(lexicon, selection, spelling);
+    let num_items = palmette_core::MemberSet::len(&set);
+    Ok(FieldSet::new(vec![set], num_items, Some(ItemNumbers::Ranks)))
+}
+
+/// The set of some strings of a lexicon, all of them UTF-8 or written as they are.
+fn lexicon_set(
+    lexicon: &Arc<Lexicon>,
+    selection: Selection,
+    spelling: MemberSpelling,
+) -> LexiconSet {
+    let set = LexiconSet::new(Arc::clone(lexicon), selection, spelling);
+    set.expect("a selection of this lexicon, whose strings are UTF-8")
+}

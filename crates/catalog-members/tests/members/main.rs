@@ -1,0 +1,6 @@
+//! Sets of fields against their definition: the listed values of the items that match.
+
+mod definition;
+mod frozen;
+mod lexicons;
+mod live;
