@@ -65,8 +65,8 @@
 
 mod columns;
 mod filter;
+mod message_values;
 mod select;
-mod shown;
 mod unique_keys;
 
 pub use columns::{
@@ -75,6 +75,6 @@ pub use columns::{
     whole, whole_number,
 };
 pub use filter::{Filter, FilterError, Moment, NoMoment};
+pub use message_values::nearest;
 pub use palmette_mapped::{Members, RankSet};
-pub use shown::nearest;
 pub use unique_keys::{UniqueValue, parse_unique};

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use palmette_catalog::Catalog;
 
 use crate::batch_keys;
-use crate::contents::Opened;
+use crate::contents::GenerationSegments;
 use crate::error::LiveError;
 use crate::live_file;
 use crate::manifest::{
@@ -38,7 +38,7 @@ pub(crate) struct KeysFile {
 
 impl Checkpoints {
     /// Notes the files of segments that were opened.
-    pub(crate) fn opened(&mut self, opened: &Opened) {
+    pub(crate) fn opened(&mut self, opened: &GenerationSegments) {
         for (view, live_generation) in &opened.sealed {
             if let Some(generation) = *live_generation {
                 let file = LiveFile { num_cleared: 0, generation };

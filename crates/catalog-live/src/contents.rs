@@ -18,7 +18,7 @@ use crate::snapshot::DamagedSegment;
 
 /// The segments of one generation.
 #[derive(Debug, Default)]
-pub(crate) struct Opened {
+pub(crate) struct GenerationSegments {
     /// Immutable segments, each with the generation in the name of the file that says what is
     /// there.
     pub(crate) sealed: Vec<(SegmentView, Option<u64>)>,
@@ -34,8 +34,8 @@ pub(crate) fn open(
     contents: &Contents,
     known: &HashMap<u64, &Segment>,
     is_degraded: bool,
-) -> Result<Opened, LiveError> {
-    let mut opened = Opened::default();
+) -> Result<GenerationSegments, LiveError> {
+    let mut opened = GenerationSegments::default();
     for entry in &contents.segments {
         match open_entry(dir, options, entry, known, &mut opened) {
             Err(error) if is_degraded && !error.is_missing_file() => {
@@ -53,7 +53,7 @@ fn open_entry(
     options: &LiveOptions,
     entry: &SegmentEntry,
     known: &HashMap<u64, &Segment>,
-    opened: &mut Opened,
+    opened: &mut GenerationSegments,
 ) -> Result<(), LiveError> {
     let known = known.get(&entry.file_number).filter(|_| !entry.is_memory);
     let segment = match known {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use palmette_catalog::{BuildError, FileError};
 
-use crate::update::Refused;
+use crate::update::RefusedUpdate;
 
 /// An operation that was refused or failed. The message names the value or the file, the rule, and
 /// the way out.
@@ -189,8 +189,8 @@ impl From<Kind> for LiveError {
     }
 }
 
-impl From<Refused> for LiveError {
-    fn from(Refused { index, id, rule }: Refused) -> Self {
+impl From<RefusedUpdate> for LiveError {
+    fn from(RefusedUpdate { index, id, rule }: RefusedUpdate) -> Self {
         Kind::Update { index, id, rule }.into()
     }
 }

@@ -157,7 +157,7 @@ pub use schema::Schema;
 pub use segment::{MAX_SEGMENTS, Segment, SegmentView};
 pub use snapshot::{DamagedSegment, ItemRef, Snapshot, SnapshotItems};
 pub use status::{KeptGeneration, LiveStatus, SegmentStatus};
-pub use update::{Applied, Refused, Update};
+pub use update::{Applied, RefusedUpdate, Update};
 pub use update_line::LineError;
 pub use verify::{VerifiedFile, verify};
 pub use view::{CatalogSource, CatalogView, FILTER_BYTES, ViewItems};

@@ -20,7 +20,7 @@ use crate::shared::{Shared, WriterGuard};
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use crate::status::{KeptGeneration, LiveStatus};
-use crate::update::{Applied, Refused, Update};
+use crate::update::{Applied, RefusedUpdate, Update};
 use crate::writer::Writer;
 
 /// Number of times its size the memory segment may grow to before batches wait for room.
@@ -111,7 +111,10 @@ impl LiveCatalog {
     ///
     /// # Errors
     /// When the log cannot be written, as for [`apply`](Self::apply).
-    pub fn apply_valid(&self, updates: &[Update]) -> Result<(Applied, Vec<Refused>), LiveError> {
+    pub fn apply_valid(
+        &self,
+        updates: &[Update],
+    ) -> Result<(Applied, Vec<RefusedUpdate>), LiveError> {
         self.check_own()?;
         let mut writer = self.shared.lock();
         writer.check_sound()?;
@@ -129,7 +132,7 @@ impl LiveCatalog {
     ///
     /// # Errors
     /// When a limit of a batch is exceeded.
-    pub fn refused(&self, updates: &[Update]) -> Result<Vec<Refused>, LiveError> {
+    pub fn refused(&self, updates: &[Update]) -> Result<Vec<RefusedUpdate>, LiveError> {
         Ok(judge(&self.shared.lock().state, updates)?.refused)
     }
 
@@ -443,14 +446,14 @@ struct Judged {
     valid: Vec<Update>,
     /// Attributes that the valid updates bring.
     added_columns: Vec<(String, ColumnKind)>,
-    refused: Vec<Refused>,
+    refused: Vec<RefusedUpdate>,
 }
 
 /// Parts a batch. What a refused update brings, an attribute's kind for one, may decide about a
 /// later one, so that the rest is judged anew until none is refused.
 fn judge(state: &State, updates: &[Update]) -> Result<Judged, LiveError> {
     let mut places: Vec<usize> = (0..updates.len()).collect();
-    let (mut valid, mut refused) = (updates.to_vec(), Vec::<Refused>::new());
+    let (mut valid, mut refused) = (updates.to_vec(), Vec::<RefusedUpdate>::new());
     loop {
         let checked = state.schema.check_batch(&valid, &|id| state.codes(id))?;
         if checked.refused.is_empty() {
@@ -460,7 +463,7 @@ fn judge(state: &State, updates: &[Update]) -> Result<Judged, LiveError> {
         for found in checked.refused.into_iter().rev() {
             let index = places.remove(found.index);
             valid.remove(found.index);
-            refused.push(Refused { index, ..found });
+            refused.push(RefusedUpdate { index, ..found });
         }
     }
 }

@@ -8,7 +8,7 @@ use palmette_catalog_filter::{Columns, ColumnsBuilder, Filter, FilterError};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Kind, LiveError};
-use crate::update::{Refused, Update};
+use crate::update::{RefusedUpdate, Update};
 
 /// The rules for items, and the kinds of their attributes.
 ///
@@ -33,7 +33,7 @@ pub(crate) struct CheckedBatch {
     /// Attributes that it brings, with their kinds.
     pub(crate) added_columns: Vec<(String, ColumnKind)>,
     /// Updates that break a rule, in their order.
-    pub(crate) refused: Vec<Refused>,
+    pub(crate) refused: Vec<RefusedUpdate>,
 }
 
 impl Schema {
@@ -193,7 +193,7 @@ impl Schema {
             let number = index as u64 + 1;
             if let Err(rule) = check_update(update, number, &mut builder, &mut changed, codes) {
                 let id = Some(update.id()).filter(|id| !id.is_empty()).map(str::to_owned);
-                refused.push(Refused { index, id, rule });
+                refused.push(RefusedUpdate { index, id, rule });
             }
         }
         Ok(CheckedBatch { added_columns, refused })

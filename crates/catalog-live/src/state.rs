@@ -11,7 +11,7 @@ use palmette_catalog_filter::Columns;
 use serde_json::{Map, Value};
 
 use crate::batch_keys::BatchKeys;
-use crate::contents::{self, Opened};
+use crate::contents::{self, GenerationSegments};
 use crate::error::LiveError;
 use crate::log_entry::LogEntry;
 use crate::manifest::{Contents, KeptEntry, kept_place};
@@ -75,7 +75,7 @@ impl State {
 
     /// Puts the files of a generation in the place of what is there. The memory segment is to be
     /// indexed.
-    pub(crate) fn install(&mut self, opened: Opened) {
+    pub(crate) fn install(&mut self, opened: GenerationSegments) {
         self.memory = opened.memory;
         self.damaged = opened.damaged;
         self.sealed = opened.sealed.into_iter().map(|(view, _)| view).collect();
@@ -83,7 +83,7 @@ impl State {
 
     /// Opens the files of a generation; segments that this state has open already are not read
     /// again.
-    pub(crate) fn open(&self, contents: &Contents) -> Result<Opened, LiveError> {
+    pub(crate) fn open(&self, contents: &Contents) -> Result<GenerationSegments, LiveError> {
         let written = self.sealed.iter().map(SegmentView::segment).filter(|of| of.is_written());
         let known: HashMap<u64, &Segment> =
             written.map(|segment| (segment.file_number(), &**segment)).collect();
@@ -95,7 +95,7 @@ impl State {
         &mut self,
         generation: u64,
         entry: LogEntry,
-        mut opened: impl FnMut(&Opened),
+        mut opened: impl FnMut(&GenerationSegments),
     ) -> Result<(), LiveError> {
         match entry {
             LogEntry::Batch { updates, key } => {

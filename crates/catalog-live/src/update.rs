@@ -33,7 +33,7 @@ impl Update {
 
 /// An update that cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedUpdate {
     /// Place in the batch, from 0.
     pub index: usize,
     /// The item's id, where it has one.

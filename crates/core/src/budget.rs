@@ -24,22 +24,22 @@ pub struct Budget<'a> {
     limit: u64,
     until_look: u64,
     cancelled: Option<&'a AtomicBool>,
-    others: Option<&'a Asking>,
+    others: Option<&'a Askers>,
 }
 
 /// Count of the threads that ask for something that work ahead of time may hold at the moment.
 #[derive(Debug, Default)]
-pub struct Asking(AtomicUsize);
+pub struct Askers(AtomicUsize);
 
 /// A thread that asks, until this is dropped.
 #[derive(Debug)]
-pub struct Asked<'a>(&'a Asking);
+pub struct Asker<'a>(&'a Askers);
 
-impl Asking {
+impl Askers {
     /// Counts a thread.
-    pub fn begin(&self) -> Asked<'_> {
+    pub fn begin(&self) -> Asker<'_> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Asked(self)
+        Asker(self)
     }
 
     fn is_any(&self) -> bool {
@@ -47,7 +47,7 @@ impl Asking {
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for Asker<'_> {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -113,7 +113,7 @@ impl<'a> Budget<'a> {
 
     /// A budget for work that nobody waits for: it ends as if it were called off while others ask,
     /// so that they need not wait for what it holds. `gave_way` tells whether that was why.
-    pub fn giving_way_to(self, others: &'a Asking) -> Self {
+    pub fn giving_way_to(self, others: &'a Askers) -> Self {
         Self { others: Some(others), ..self }
     }
 
@@ -210,7 +210,7 @@ impl<'a> Budget<'a> {
             Some(_) => UNITS_BETWEEN_LOOKS_AT_OTHERS,
             None => UNITS_BETWEEN_LOOKS,
         };
-        if self.is_cancelled() || self.others.is_some_and(Asking::is_any) {
+        if self.is_cancelled() || self.others.is_some_and(Askers::is_any) {
             return Err(Interrupted::Cancelled);
         }
         Ok(())
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn gives_way_while_others_ask() {
-        let (cancelled, others) = (AtomicBool::new(false), Asking::default());
+        let (cancelled, others) = (AtomicBool::new(false), Askers::default());
         let mut budget = Budget::cancellable(u64::MAX, &cancelled).giving_way_to(&others);
         assert_eq!(budget.spend(1), Ok(()));
         let asked = others.begin();

@@ -37,7 +37,7 @@ pub mod vocabulary_trie;
 
 pub use any::{AnyConstraint, AnyError, AnyScratch, AnyState};
 pub use binding::{Binding, SlotId};
-pub use budget::{Asked, Asking, Budget, Interrupted};
+pub use budget::{Asker, Askers, Budget, Interrupted};
 pub use constraint::{CommitAllError, CommitError, Constraint, RollbackError};
 pub use mask::TokenMask;
 pub use member_set::{Cursor, MemberId, MemberSet};

@@ -40,7 +40,7 @@ pub use char_class::CharClass;
 pub use fingerprint::fingerprint;
 pub use memory::CountedParts;
 pub use multiple::Multiple;
-pub use palmette_core::{Asking, Budget, Interrupted};
+pub use palmette_core::{Askers, Budget, Interrupted};
 pub use tokens::{TokenError, TokenPart, TokenPattern};
 
 /// A set of texts (UTF-8 strings).

@@ -115,7 +115,7 @@ pub use palmette_text as text;
 pub use palmette_vocabulary::{AngleTokens, Assumption, EndsFound, LoadOptions, LoadedVocabulary};
 pub use recommender::{Answer, RecommendError, RecommendRequest, Recommendation, Recommender};
 pub use vocabulary::{Vocabulary, VocabularyError};
-pub use write::{WriteOptions, Written};
+pub use write::{WriteOptions, WrittenText};
 
 /// The crates below, each whole.
 pub mod engine {

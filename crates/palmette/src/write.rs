@@ -33,7 +33,7 @@ impl WriteOptions {
 
 /// A text written under a grammar.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenText {
     /// Bytes of the text. UTF-8 where the grammar says so and the text is whole; else a character
     /// may be cut at the end.
     pub bytes: Vec<u8>,
@@ -63,7 +63,7 @@ impl CompiledGrammar {
         sampler: &mut Sampler,
         options: WriteOptions,
         mut on_bytes: impl FnMut(&[u8]) -> ControlFlow<()>,
-    ) -> Result<Written, L::Error>
+    ) -> Result<WrittenText, L::Error>
     where
         L::Error: From<DecodeError>,
     {
@@ -91,7 +91,7 @@ impl CompiledGrammar {
             // It has ended, whatever the caller says.
             let _ = send(&held, &mut bytes);
         }
-        Ok(Written {
+        Ok(WrittenText {
             bytes,
             tokens: generator.tokens().to_vec(),
             finish: done.finish,

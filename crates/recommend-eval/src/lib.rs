@@ -25,7 +25,7 @@ mod exposure;
 mod floors;
 mod free_running;
 mod histories;
-mod known;
+mod known_histories;
 mod metrics;
 mod overlap;
 mod split;
@@ -44,7 +44,7 @@ pub use histories::{
     HistoryRecord, HistoryRows, Layout, MAX_LINE_BYTES, Progress, ReadNotes, RowFilter, Skipped,
     UserHistories, deal, parse_histories, read_histories,
 };
-pub use known::KnownHistories;
+pub use known_histories::KnownHistories;
 pub use metrics::{MetricsAt, RankingMetrics};
 pub use overlap::{Overlap, OverlapAt, overlap};
 pub use palmette_recommend::UnknownItems;

@@ -12,7 +12,6 @@ use palmette_model::draft::DraftRun;
 use crate::backends::{DecoderBackend, DraftBackend, Verifier, state_of};
 use crate::bounds::MAX_BEAM_WIDTH;
 use crate::bounds::checked;
-use crate::ended::{EndedState, TerminatedConstraint};
 use crate::error::RecommendError;
 use crate::mode::{EveryCode, Mode, Verification};
 use crate::passes::Passes;
@@ -20,6 +19,7 @@ use crate::recommended::Recommended;
 use crate::recommender::Recommender;
 use crate::request::{Planned, Request};
 use crate::rules::{BoostedItems, Caps, IdMatch, ItemOrder, Plan};
+use crate::terminated_constraint::{EndedState, TerminatedConstraint};
 use crate::view::SpelledView;
 
 /// Key of a plan: buffers serve requests of an equal shape.

@@ -9,7 +9,6 @@ use palmette_decode::{Control, DecodeError, Objective, Sampler};
 
 use crate::bounds::{MAX_BEAM_WIDTH, MAX_FREE_TOKENS, checked};
 use crate::buffers::{Buffers, ItemConstraint, Latest, PreparedRequest, Round, Searches, Sought};
-use crate::ended::{TerminatedConstraint, codes_of};
 use crate::error::{RecommendError, TemplateFault};
 use crate::fields::PromptFields;
 use crate::free_text;
@@ -22,6 +21,7 @@ use crate::recommender::Recommender;
 use crate::request::{Candidates, History, Recommendations, Request, Reranked};
 use crate::rules::{BoostedItems, Caps, ItemOrder, Plan, Rules, RulesError, diversified};
 use crate::template::{PromptAsked, PromptItem};
+use crate::terminated_constraint::{TerminatedConstraint, codes_of};
 use crate::view::{SpelledView, ViewConstraint};
 
 /// Buffers of one request at a time, made once and reused; made anew only for a request of another

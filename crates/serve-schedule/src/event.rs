@@ -88,7 +88,7 @@ pub enum Action {
         /// The job.
         job: u64,
         /// The reason.
-        why: Stopped,
+        why: StopReason,
     },
     /// Send [`Event::Wake`] at this time, instead of any asked for before.
     WakeAt(Micros),
@@ -109,7 +109,7 @@ pub enum Refusal {
 /// Reason of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stopped {
+pub enum StopReason {
     /// The deadline has passed, or will before the job can end.
     Deadline,
     /// The client went away.
@@ -120,7 +120,7 @@ pub enum Stopped {
 
 /// Job of a batch that starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Started {
+pub struct BatchJob {
     /// The job.
     pub job: u64,
     /// Do the narrower work instead of the work wanted.
@@ -133,13 +133,13 @@ const INLINE: usize = 8;
 #[derive(Clone, Default)]
 pub struct Jobs {
     len: usize,
-    first: [Started; INLINE],
-    more: Vec<Started>,
+    first: [BatchJob; INLINE],
+    more: Vec<BatchJob>,
 }
 
 impl Jobs {
     /// The jobs, most urgent first.
-    pub fn iter(&self) -> impl Iterator<Item = Started> {
+    pub fn iter(&self) -> impl Iterator<Item = BatchJob> {
         let first = &self.first[..self.len.min(INLINE)];
         first.iter().chain(&self.more).copied()
     }
@@ -156,7 +156,7 @@ impl Jobs {
         self.len == 0
     }
 
-    pub(crate) fn push(&mut self, job: Started) {
+    pub(crate) fn push(&mut self, job: BatchJob) {
         match self.first.get_mut(self.len) {
             Some(place) => *place = job,
             None => self.more.push(job),
@@ -165,8 +165,8 @@ impl Jobs {
     }
 }
 
-impl FromIterator<Started> for Jobs {
-    fn from_iter<I: IntoIterator<Item = Started>>(jobs: I) -> Self {
+impl FromIterator<BatchJob> for Jobs {
+    fn from_iter<I: IntoIterator<Item = BatchJob>>(jobs: I) -> Self {
         let mut all = Self::default();
         jobs.into_iter().for_each(|job| all.push(job));
         all
@@ -195,7 +195,7 @@ impl Serialize for Jobs {
 
 impl<'de> Deserialize<'de> for Jobs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Vec::<Started>::deserialize(deserializer)?.into_iter().collect())
+        Ok(Vec::<BatchJob>::deserialize(deserializer)?.into_iter().collect())
     }
 }
 

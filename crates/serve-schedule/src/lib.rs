@@ -46,7 +46,7 @@ pub mod simulation;
 
 pub use config::{Config, Margin, Order};
 pub use cost::{CostModel, Work};
-pub use event::{Action, Event, Jobs, Record, Refusal, Started, Stopped};
+pub use event::{Action, BatchJob, Event, Jobs, Record, Refusal, StopReason};
 pub use job::{Class, Job, Micros, Shape};
 pub use scheduler::{Scheduler, Status};
 

@@ -7,7 +7,7 @@ use crate::batch::{self, Limits, Predictor};
 use crate::config::Config;
 use crate::correction::{Corrections, Margins};
 use crate::cost::{CostModel, Work};
-use crate::event::{Action, Event, Jobs, Refusal, Started, Stopped};
+use crate::event::{Action, BatchJob, Event, Jobs, Refusal, StopReason};
 use crate::job::{Class, Job, Micros, Shape};
 use crate::queue::{Queue, Queued};
 
@@ -378,12 +378,12 @@ impl Scheduler {
 
     fn cancel(&mut self, id: u64, actions: &mut Vec<Action>) {
         if self.interactive.remove(id).or_else(|| self.bulk.remove(id)).is_some() {
-            return actions.push(Action::Stop { job: id, why: Stopped::Cancelled });
+            return actions.push(Action::Stop { job: id, why: StopReason::Cancelled });
         }
         let mut running = self.streams.iter_mut().flat_map(|stream| &mut stream.jobs);
         if let Some(job) = running.find(|job| job.id == id && !job.is_stopping) {
             job.is_stopping = true;
-            actions.push(Action::Stop { job: id, why: Stopped::Cancelled });
+            actions.push(Action::Stop { job: id, why: StopReason::Cancelled });
         }
     }
 
@@ -394,9 +394,9 @@ impl Scheduler {
         };
         if self.drain == Drain::Over {
             while let Some(queued) = self.interactive.pop().or_else(|| self.bulk.pop()) {
-                actions.push(Action::Stop { job: queued.job.id, why: Stopped::Drained });
+                actions.push(Action::Stop { job: queued.job.id, why: StopReason::Drained });
             }
-            self.stop_running(Stopped::Drained, |_| true, actions);
+            self.stop_running(StopReason::Drained, |_| true, actions);
         }
     }
 
@@ -404,15 +404,15 @@ impl Scheduler {
     fn stop_late(&mut self, now: Micros, actions: &mut Vec<Action>) {
         for queue in [&mut self.interactive, &mut self.bulk] {
             while let Some(queued) = queue.remove_expired(now) {
-                actions.push(Action::Stop { job: queued.job.id, why: Stopped::Deadline });
+                actions.push(Action::Stop { job: queued.job.id, why: StopReason::Deadline });
             }
         }
-        self.stop_running(Stopped::Deadline, |job| job.deadline < now, actions);
+        self.stop_running(StopReason::Deadline, |job| job.deadline < now, actions);
     }
 
     fn stop_running(
         &mut self,
-        why: Stopped,
+        why: StopReason,
         which: impl Fn(&Running) -> bool,
         actions: &mut Vec<Action>,
     ) {
@@ -471,7 +471,7 @@ impl Scheduler {
                 Some(narrower) => self.queue_mut(class).replace_first(narrower),
                 None => {
                     self.queue_mut(class).pop();
-                    actions.push(Action::Stop { job: first.job.id, why: Stopped::Deadline });
+                    actions.push(Action::Stop { job: first.job.id, why: StopReason::Deadline });
                 }
             }
             return true;
@@ -499,7 +499,7 @@ impl Scheduler {
         let mut running = std::mem::take(&mut self.streams[number].jobs);
         for _ in 0..batch.jobs {
             let Some(queued) = self.queue_mut(class).pop() else { break };
-            jobs.push(Started { job: queued.job.id, narrowed: queued.narrowed });
+            jobs.push(BatchJob { job: queued.job.id, narrowed: queued.narrowed });
             running.push(Running {
                 id: queued.job.id,
                 deadline: queued.job.deadline,

@@ -8,7 +8,7 @@ use palmette_model::{Session, SessionOptions};
 use crate::error::{RequestError, TextError};
 use crate::model::TextModel;
 use crate::request::TextRequest;
-use crate::sequence::{Ended, TextEvent, TextSequence};
+use crate::sequence::{TextEnd, TextEvent, TextSequence};
 
 /// Writes one text, and tells `events` of it as it comes; [`ControlFlow::Break`] ends it.
 ///
@@ -19,7 +19,7 @@ pub fn generate(
     model: &TextModel,
     request: &TextRequest,
     events: &mut dyn FnMut(TextEvent) -> ControlFlow<()>,
-) -> Result<Ended, TextError> {
+) -> Result<TextEnd, TextError> {
     TextSession::new(model.clone()).generate(request, events)
 }
 
@@ -52,7 +52,7 @@ impl TextSession {
         &mut self,
         request: &TextRequest,
         events: &mut dyn FnMut(TextEvent) -> ControlFlow<()>,
-    ) -> Result<Ended, TextError> {
+    ) -> Result<TextEnd, TextError> {
         if request.prompt_logprobs.is_some() {
             return Err(RequestError::PromptLogprobs.into());
         }

@@ -84,7 +84,7 @@
 //!   numbers are its own.
 #![forbid(unsafe_code)]
 
-mod bounded;
+mod bounded_grammar;
 mod conversation;
 mod detokenize;
 pub mod engine;
@@ -109,6 +109,6 @@ pub use palmette_grammar::frontends::json_schema::Whitespace;
 pub use palmette_grammar::frontends::structural_tag::ToolFormat;
 pub use palmette_model_template::{ChatTemplate, TemplateError};
 pub use request::{Constrained, SpecialText, TextRequest};
-pub use sequence::{Ended, FinishReason, TextEvent, TextPiece, TextSequence, TextToken, Usage};
+pub use sequence::{FinishReason, TextEnd, TextEvent, TextPiece, TextSequence, TextToken, Usage};
 pub use stops::{Released, StopStrings};
 pub use tool_calls::{Piece, ToolCallReader, tool_format_named, tool_format_of_template};

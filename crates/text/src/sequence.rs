@@ -10,7 +10,7 @@ use palmette_decode::{
     Finish, GenerateOptions, Generator, LogProbabilities, NewToken, Sampler, Stage,
 };
 
-use crate::bounded::BoundedGrammar;
+use crate::bounded_grammar::BoundedGrammar;
 use crate::detokenize::Detokenizer;
 use crate::error::{RequestError, TextError, TextErrorKind};
 use crate::model::TextModel;
@@ -26,7 +26,7 @@ pub enum TextEvent {
     /// More of the text.
     Text(TextPiece),
     /// The text has ended. Nothing comes after it.
-    End(Ended),
+    End(TextEnd),
 }
 
 /// Some whole characters of a text, with the tokens that were generated since the piece before.
@@ -51,7 +51,7 @@ pub struct TextToken {
 
 /// The end of a text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct TextEnd {
     /// Reason of its end.
     pub reason: FinishReason,
     /// Membership in the constraint's set: false where a text was cut off. True without a
@@ -106,7 +106,7 @@ pub struct TextSequence {
     writer: Writer,
     /// Logits as long as the vocabulary, where the model's are not.
     row: Vec<f32>,
-    ended: Option<Ended>,
+    ended: Option<TextEnd>,
 }
 
 /// The stream of a text's characters.
@@ -188,7 +188,7 @@ impl TextSequence {
     ///
     /// # Errors
     /// When a limit of the constraint is exceeded.
-    pub fn settle(&mut self, events: &mut Events<'_>) -> Result<Option<&Ended>, TextError> {
+    pub fn settle(&mut self, events: &mut Events<'_>) -> Result<Option<&TextEnd>, TextError> {
         if self.ended.is_some() {
             return Ok(self.ended.as_ref());
         }
@@ -271,11 +271,11 @@ impl TextSequence {
     }
 
     /// The end, once it has come.
-    pub fn ended(&self) -> Option<&Ended> {
+    pub fn ended(&self) -> Option<&TextEnd> {
         self.ended.as_ref()
     }
 
-    fn end(&mut self, finish: Finish) -> Result<Ended, TextError> {
+    fn end(&mut self, finish: Finish) -> Result<TextEnd, TextError> {
         let reason = match (finish, self.writer.stop_string.take()) {
             (Finish::Stopped, Some(stop)) => FinishReason::StopString(stop),
             (Finish::Stopped, None) => FinishReason::Cancelled,
@@ -292,7 +292,7 @@ impl TextSequence {
         if reason == FinishReason::Complete && !is_complete {
             return Err(TextErrorKind::Stuck.into());
         }
-        Ok(Ended { reason, is_complete, usage })
+        Ok(TextEnd { reason, is_complete, usage })
     }
 }
 

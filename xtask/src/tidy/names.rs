@@ -71,21 +71,6 @@ const NO_NOUNS: &[&str] = &[
     "Written",
 ];
 
-/// Types that are still called so, by file: of several crates, or of a proof that wants a reader.
-/// The list only shrinks.
-const LEFT: &[(&str, &str)] = &[
-    ("crates/catalog-live/src/contents.rs", "Opened"),
-    ("crates/catalog-live/src/update.rs", "Refused"),
-    ("crates/core/src/budget.rs", "Asked"),
-    ("crates/palmette/src/write.rs", "Written"),
-    ("crates/python/src/catalog/spelled.rs", "Spelled"),
-    ("crates/serve/src/engine/stream.rs", "Started"),
-    ("crates/serve-schedule/src/event.rs", "Started"),
-    ("crates/serve-schedule/src/event.rs", "Stopped"),
-    ("crates/text/src/engine/mod.rs", "Refused"),
-    ("crates/text/src/sequence.rs", "Ended"),
-];
-
 /// Names of ideas that have another one: the field's.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("Normaliser", "SoftmaxScope"),
@@ -121,8 +106,7 @@ pub(super) fn faults(tree: &Tree) -> Vec<String> {
             let is_item = words.iter().take(4).position(|word| declares(word));
             if let Some(name) = is_item.and_then(|at| words.get(at + 1)) {
                 num_types += 1;
-                let is_left = LEFT.iter().any(|known| *known == (&*source.shown, name.as_str()));
-                if NO_NOUNS.contains(&name.as_str()) && !is_left {
+                if NO_NOUNS.contains(&name.as_str()) {
                     faults.push(format!(
                         "{}:{number}: `{name}` is no noun: name the thing itself",
                         source.shown

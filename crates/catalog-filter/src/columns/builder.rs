@@ -304,7 +304,7 @@ impl ColumnsBuilder {
             return Err(Kind::NotAsDeclared {
                 name: name(),
                 declared,
-                value: crate::shown::shown(value),
+                value: crate::message_values::shown(value),
             });
         }
         if kind == ValueKind::Other && is_deeper(value, MAX_NESTING) {

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::filter::{FilterError, FilterErrorKind, split_path};
-use crate::shown::{nearest, shown_names};
+use crate::message_values::{nearest, shown_names};
 
 pub use builder::{ColumnConflict, ColumnsBuilder};
 pub use column::ColumnDescription;

@@ -8,7 +8,7 @@ use super::{
     Test,
 };
 use crate::columns::kind::{id_text, is_large_integer, whole_number};
-use crate::shown::shown;
+use crate::message_values::shown;
 use crate::unique_keys::parse_unique;
 
 const FILTER: &str = "a filter is an object with any of must, should, must_not and exclude";

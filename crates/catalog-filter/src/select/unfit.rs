@@ -3,7 +3,7 @@
 use crate::columns::ColumnKind;
 use crate::columns::column::Column;
 use crate::filter::{FilterError, FilterErrorKind, Scalar};
-use crate::shown::shown;
+use crate::message_values::shown;
 
 /// The value is not one that such a column is compared with.
 pub(super) fn wrong_kind(column: &Column, condition: &str, value: &Scalar) -> FilterError {

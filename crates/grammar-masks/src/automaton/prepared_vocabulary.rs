@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock, RwLock};
 
 use palmette_core::{TokenId, Vocabulary, VocabularyTrie, mask};
-use palmette_grammar_regex::Asking;
+use palmette_grammar_regex::Askers;
 
 use crate::residuals::Residuals;
 use crate::vocabulary::{NumberedTokens, Spellings, VocabularyFingerprint};
@@ -20,7 +20,7 @@ pub struct PreparedVocabulary {
     trie: VocabularyTrie,
     fingerprint: OnceLock<VocabularyFingerprint>,
     residuals: OnceLock<RwLock<Arc<Residuals>>>,
-    asking: Asking,
+    asking: Askers,
     /// This vocabulary with the numbers of all tokens, for grammars that ask for tokens with text
     /// by name or number.
     numbered: OnceLock<Arc<PreparedVocabulary>>,
@@ -42,7 +42,7 @@ impl PreparedVocabulary {
             spellings,
             fingerprint: OnceLock::new(),
             residuals: OnceLock::new(),
-            asking: Asking::default(),
+            asking: Askers::default(),
             numbered: OnceLock::new(),
         }
     }
@@ -84,7 +84,7 @@ impl PreparedVocabulary {
 
     /// Threads that compute something that is asked for now, by any grammar over the vocabulary:
     /// they share locks.
-    pub fn asking(&self) -> &Asking {
+    pub fn asking(&self) -> &Askers {
         &self.asking
     }
 

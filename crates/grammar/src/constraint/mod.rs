@@ -57,6 +57,8 @@ pub struct GrammarConstraint {
     asks_for_tokens: bool,
     /// The sets of the grammar's slots.
     bound: Option<Arc<BoundRecognizer>>,
+    /// The most steps of a mask that is asked for without a budget.
+    mask_steps: Option<u64>,
     /// Found out for a grammar with distinct names.
     name_tokens: Arc<OnceLock<NameTokens>>,
 }
@@ -111,7 +113,7 @@ impl GrammarConstraint {
         let (dictionary, name_tokens) = Default::default();
         let asks_for_tokens = recognizer.grammar().token_terminals().next().is_some();
         let ends = vocabulary.vocabulary().ends().into();
-        let bound = None;
+        let (bound, mask_steps) = (None, None);
         Self {
             recognizer,
             vocabulary,
@@ -120,6 +122,7 @@ impl GrammarConstraint {
             dictionary,
             asks_for_tokens,
             bound,
+            mask_steps,
             name_tokens,
         }
     }
@@ -152,6 +155,13 @@ impl GrammarConstraint {
         let empty = || MaskAutomaton::with_max_bytes(Arc::clone(&self.vocabulary), max_bytes);
         let automaton = self.automaton.as_ref().map(|_| Arc::new(empty()));
         Self { automaton, dictionary: Arc::default(), ..self }
+    }
+
+    /// A constraint on these texts whose masks take at most so many steps where they are asked for
+    /// without a [budget](Self::fill_mask_within): by searches and samplers that know no grammars.
+    #[must_use]
+    pub fn with_mask_steps(self, mask_steps: u64) -> Self {
+        Self { mask_steps: Some(mask_steps), ..self }
     }
 
     /// The grammar.
@@ -265,7 +275,11 @@ impl Constraint for GrammarConstraint {
         scratch: &mut GrammarScratch,
         mask: &mut [u32],
     ) -> Result<(), RecognizerError> {
-        self.fill_mask_within(state, scratch, mask, &MaskBudget::unlimited())
+        let budget = match self.mask_steps {
+            Some(steps) => MaskBudget::of_steps(steps, None),
+            None => MaskBudget::unlimited(),
+        };
+        self.fill_mask_within(state, scratch, mask, &budget)
     }
 
     fn successors(

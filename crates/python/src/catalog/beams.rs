@@ -12,7 +12,7 @@ use super::arrays;
 use super::bitmask::places_of;
 use super::codes::IntMatrix;
 use super::constraint::{CatalogConstraint, Successors};
-use super::spelled::{Followers, Spelled, token, write_masks};
+use super::view_constraint::{Followers, ViewConstraint, token, write_masks};
 use crate::buffers::{FloatRows, MaskRows};
 use crate::errors::not_allowed;
 use crate::process;
@@ -160,8 +160,8 @@ impl Beams {
             return Err(PyValueError::new_err("width is 0; a search has at least one beam"));
         }
         let live = match &constraint.get().spelled {
-            Spelled::Frozen(frozen) => Live::Frozen(Rows::new(frozen.clone())),
-            Spelled::Snapshot(snapshot) => Live::Snapshot(Rows::new(snapshot.clone())),
+            ViewConstraint::Frozen(frozen) => Live::Frozen(Rows::new(frozen.clone())),
+            ViewConstraint::Snapshot(snapshot) => Live::Snapshot(Rows::new(snapshot.clone())),
         };
         let constraint = constraint.clone().unbind();
         Ok(Self { constraint, width, live, tokens: Vec::new(), level: 0, scores: vec![0.0] })

@@ -15,7 +15,7 @@ use super::codes::IntMatrix;
 use super::errors::{of_filter, of_tokens};
 use super::filter::{ItemSet, filter_of, numbers_in};
 use super::frozen::Catalog;
-use super::spelled::{Followers, Spelled};
+use super::view_constraint::{Followers, ViewConstraint};
 use crate::buffers::MaskRows;
 use crate::process;
 
@@ -27,7 +27,7 @@ use crate::process;
 pub(crate) struct CatalogConstraint {
     catalog: Py<Catalog>,
     pub(crate) view: CatalogView,
-    pub(crate) spelled: Spelled,
+    pub(crate) spelled: ViewConstraint,
     items: Option<ViewItems>,
 }
 
@@ -40,7 +40,7 @@ type Pickled<'py> = (Py<Catalog>, Bound<'py, PyList>, usize, Option<Bound<'py, P
 impl CatalogConstraint {
     pub(crate) fn new(catalog: &Bound<'_, Catalog>, tokens: CodeTokens) -> PyResult<Self> {
         let (py, view) = (catalog.py(), catalog.get().view.clone());
-        let spelled = process::detach_in_pool(py, || Spelled::new(&view, Arc::new(tokens)));
+        let spelled = process::detach_in_pool(py, || ViewConstraint::new(&view, Arc::new(tokens)));
         let spelled = spelled.map_err(|error| of_tokens(py, &error))?;
         Ok(Self { catalog: catalog.clone().unbind(), view, spelled, items: None })
     }
@@ -211,7 +211,7 @@ impl CatalogConstraint {
         num_rows: usize,
         items: Option<&Bound<'_, PyAny>>,
         item_of_row: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<(Spelled, Vec<usize>)>> {
+    ) -> PyResult<Vec<(ViewConstraint, Vec<usize>)>> {
         let Some(items) = items else {
             if item_of_row.is_some() {
                 return Err(PyValueError::new_err("item_of_row is given without items"));
@@ -257,7 +257,7 @@ impl CatalogConstraint {
 
     /// The constraint for one of several sets: an `ItemSet`, or `None` for all that may be
     /// returned.
-    fn of_set(&self, set: &Bound<'_, PyAny>) -> PyResult<Spelled> {
+    fn of_set(&self, set: &Bound<'_, PyAny>) -> PyResult<ViewConstraint> {
         if set.is_none() {
             return Ok(self.spelled.clone());
         }

@@ -16,9 +16,9 @@ pub(crate) mod frozen;
 mod item_codes;
 pub(crate) mod live;
 pub(crate) mod recommender;
-mod spelled;
 mod static_tables;
 mod values;
+mod view_constraint;
 
 use pyo3::prelude::*;
 

@@ -12,7 +12,7 @@ use super::attribute_kind::kind_of;
 use super::error::RulesError;
 use super::range_maxima::RangeMaxima;
 use super::{Amount, Boost};
-use crate::ended::EndedState;
+use crate::terminated_constraint::EndedState;
 
 /// The boost of every item, by segment and rank, with maxima over blocks of them.
 ///

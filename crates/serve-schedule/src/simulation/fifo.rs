@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::event::{Action, Event, Jobs, Started, Stopped};
+use crate::event::{Action, BatchJob, Event, Jobs, StopReason};
 use crate::job::{Job, Micros};
 use crate::simulation::run::Policy;
 
@@ -40,11 +40,11 @@ impl Policy for Fifo {
         while let Some(stream) = self.is_busy.iter().position(|is_busy| !is_busy) {
             let Some(job) = self.queue.pop_front() else { return };
             if self.drops_late && job.deadline < now {
-                actions.push(Action::Stop { job: job.id, why: Stopped::Deadline });
+                actions.push(Action::Stop { job: job.id, why: StopReason::Deadline });
                 continue;
             }
             self.is_busy[stream] = true;
-            let jobs = Jobs::from_iter([Started { job: job.id, narrowed: false }]);
+            let jobs = Jobs::from_iter([BatchJob { job: job.id, narrowed: false }]);
             actions.push(Action::Start { stream: stream as u32, jobs, threads: self.threads });
         }
     }

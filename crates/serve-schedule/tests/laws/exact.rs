@@ -1,6 +1,6 @@
 //! Exact costs and a margin of 1: what was promised is kept.
 
-use palmette_serve_schedule::{Class, Stopped};
+use palmette_serve_schedule::{Class, StopReason};
 use proptest::prelude::*;
 
 use crate::cases;
@@ -10,11 +10,11 @@ use crate::world::{State, World};
 fn none_is_late(world: &World) {
     for known in world.jobs.values().filter(|known| known.job.class == Class::Interactive) {
         match known.state {
-            State::Ended { was_stopped: Some(Stopped::Cancelled), .. } => {}
+            State::Ended { was_stopped: Some(StopReason::Cancelled), .. } => {}
             State::Ended { at, was_stopped } => {
                 assert!(at <= known.job.deadline && was_stopped.is_none(), "late: {known:?}");
             }
-            State::Stopped(why) => assert_eq!(why, Stopped::Cancelled, "promised: {known:?}"),
+            State::Stopped(why) => assert_eq!(why, StopReason::Cancelled, "promised: {known:?}"),
             State::Refused(_) => {}
             State::Queued | State::Running { .. } => panic!("no end: {known:?}"),
         }

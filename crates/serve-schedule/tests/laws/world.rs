@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use palmette_serve_schedule::{
     Action, Class, Config, Event, Job, Jobs, Micros, Order, Record, Refusal, Scheduler, Shape,
-    Stopped, Work,
+    StopReason, Work,
 };
 
 use crate::ops::{COSTS, Op, What};
@@ -19,11 +19,11 @@ pub(crate) enum State {
     },
     Refused(Refusal),
     /// Stopped in the queue.
-    Stopped(Stopped),
+    Stopped(StopReason),
     /// Ran to its end, at this time, or was stopped on the way.
     Ended {
         at: Micros,
-        was_stopped: Option<Stopped>,
+        was_stopped: Option<StopReason>,
     },
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Known {
     pub(crate) job: Job,
     pub(crate) takes: u64,
     pub(crate) is_narrowed: bool,
-    pub(crate) was_stopped: Option<Stopped>,
+    pub(crate) was_stopped: Option<StopReason>,
     pub(crate) state: State,
 }
 
@@ -224,7 +224,7 @@ impl World {
         assert_eq!(status.queued_bulk, self.queued(Class::Bulk).count());
     }
 
-    fn stop(&mut self, id: u64, why: Stopped) {
+    fn stop(&mut self, id: u64, why: StopReason) {
         let now = self.now;
         let known = self.jobs.get_mut(&id).expect("a job that came");
         match known.state {
@@ -241,9 +241,9 @@ impl World {
             _ => panic!("stopped twice: {known:?}"),
         }
         match why {
-            Stopped::Deadline => {}
-            Stopped::Drained => assert!(self.drains > 1),
-            Stopped::Cancelled => {}
+            StopReason::Deadline => {}
+            StopReason::Drained => assert!(self.drains > 1),
+            StopReason::Cancelled => {}
         }
     }
 

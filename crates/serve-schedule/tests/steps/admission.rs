@@ -37,7 +37,7 @@ fn one_that_is_late_anyway_keeps_nobody_out() {
     assert_eq!(bench.at(70).arrive(3, tokens(5), 20), []);
     // When its turn comes it is dropped.
     assert_eq!(bench.at(71).ended(0, 71), [start(0, &[3], 1)]);
-    assert_eq!(bench.at(76).ended(0, 5), [stop(2, Stopped::Deadline)]);
+    assert_eq!(bench.at(76).ended(0, 5), [stop(2, StopReason::Deadline)]);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn less_work_is_done_where_the_work_wanted_would_be_late() {
     bench.arrive(1, tokens(50), 1000);
     let narrower = Some(tokens(20));
     assert_eq!(bench.arrive_as(2, Class::Interactive, tokens(60), narrower, 100), []);
-    let narrowed = Jobs::from_iter([Started { job: 2, narrowed: true }]);
+    let narrowed = Jobs::from_iter([BatchJob { job: 2, narrowed: true }]);
     let expected = Action::Start { stream: 0, jobs: narrowed, threads: 1 };
     assert_eq!(bench.at(50).ended(0, 50), [expected]);
 }

@@ -6,8 +6,8 @@ mod ends;
 mod learning;
 
 use palmette_serve_schedule::{
-    Action, Class, Config, CostModel, Event, Job, Jobs, Margin, Micros, Refusal, Scheduler, Shape,
-    Started, Stopped,
+    Action, BatchJob, Class, Config, CostModel, Event, Job, Jobs, Margin, Micros, Refusal,
+    Scheduler, Shape, StopReason,
 };
 
 const COSTS: CostModel = CostModel { c0: 0.0, c1: 1000.0, c2: 0.0, r0: 0.0, r1: 0.0, r2: 0.0 };
@@ -73,11 +73,11 @@ impl Bench {
 }
 
 fn start(stream: u32, ids: &[u64], threads: u32) -> Action {
-    let jobs = ids.iter().map(|&job| Started { job, narrowed: false });
+    let jobs = ids.iter().map(|&job| BatchJob { job, narrowed: false });
     Action::Start { stream, jobs: Jobs::from_iter(jobs), threads }
 }
 
-fn stop(job: u64, why: Stopped) -> Action {
+fn stop(job: u64, why: StopReason) -> Action {
     Action::Stop { job, why }
 }
 

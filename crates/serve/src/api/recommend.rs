@@ -16,7 +16,7 @@ use palmette_recommend::{
     Cause, CheckedQuestion, GenerationName, Moment, NamedItem, Priority, RecommendBody,
     RecommendError, RecommendQuestion, Recommendations, RequestEnvelope, SpelledView,
 };
-use palmette_serve_schedule::{Class, Refusal, Stopped};
+use palmette_serve_schedule::{Class, Refusal, StopReason};
 
 use super::body;
 use super::documented::Recommends;
@@ -152,14 +152,14 @@ pub(crate) async fn answer(
         )
         .with_status(app.config.overload_status)
         .retry_after(1000)),
-        Outcome::Refused { why: Refusal::Draining, .. } | Outcome::Stopped(Stopped::Drained) | Outcome::Ended => {
+        Outcome::Refused { why: Refusal::Draining, .. } | Outcome::Stopped(StopReason::Drained) | Outcome::Ended => {
             Err(going_away())
         }
-        Outcome::Stopped(Stopped::Deadline) => {
+        Outcome::Stopped(StopReason::Deadline) => {
             metrics::counter!("palmette_recommend_missed_deadline_total").increment(1);
             Err(Problem::new(Kind::DeadlineMissed, "the work took longer than predicted and was broken off"))
         }
-        Outcome::Stopped(Stopped::Cancelled) => {
+        Outcome::Stopped(StopReason::Cancelled) => {
             Err(cancelled())
         }
         Outcome::Failed(error) => Err(refused(error)),

@@ -9,13 +9,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use palmette_serve_schedule::{
-    Action, Config, CostModel, Event, Job, Micros, Record, Refusal, Scheduler, Shape, Started,
-    Stopped,
+    Action, BatchJob, Config, CostModel, Event, Job, Micros, Record, Refusal, Scheduler, Shape,
+    StopReason,
 };
 use tokio::sync::oneshot;
 
 use super::micros;
-use super::stream::{Order, Run};
+use super::stream::{BatchWork, Order, Run};
 use super::work::{Outcome, Stop, Submission, Work};
 
 /// Messages to the scheduler's thread.
@@ -166,10 +166,10 @@ impl Driver {
                 let tokens: u64 = tokens.map(|of| u64::from(of.shape.prompt_tokens)).sum();
                 metrics::histogram!("palmette_batch_requests").record(jobs.len() as f64);
                 metrics::histogram!("palmette_batch_tokens").record(tokens as f64);
-                let start = |Started { job, narrowed }| {
+                let start = |BatchJob { job, narrowed }| {
                     let submitted = self.jobs.get_mut(&job)?;
                     submitted.threads = threads;
-                    Some(super::stream::Started {
+                    Some(BatchWork {
                         job,
                         narrowed,
                         work: Arc::clone(&submitted.work),
@@ -194,9 +194,9 @@ impl Driver {
             }
             Action::Stop { job, why } => {
                 let reason = match why {
-                    Stopped::Deadline => "deadline",
-                    Stopped::Cancelled => "cancelled",
-                    Stopped::Drained => "draining",
+                    StopReason::Deadline => "deadline",
+                    StopReason::Cancelled => "cancelled",
+                    StopReason::Drained => "draining",
                 };
                 metrics::counter!("palmette_recommend_stopped_total", "reason" => reason)
                     .increment(1);

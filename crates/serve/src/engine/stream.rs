@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use palmette_decode::Stage;
 use palmette_recommend::{RecommendError, Worker};
-use palmette_serve_schedule::{Micros, Stopped};
+use palmette_serve_schedule::{Micros, StopReason};
 use tokio::sync::oneshot;
 
 use super::driver::Message;
@@ -34,13 +34,13 @@ pub(crate) enum Order {
 /// A batch to answer.
 #[derive(Debug)]
 pub(crate) struct Run {
-    pub(crate) jobs: Vec<Started>,
+    pub(crate) jobs: Vec<BatchWork>,
     pub(crate) threads: usize,
 }
 
 /// A job of a batch.
 #[derive(Debug)]
-pub(crate) struct Started {
+pub(crate) struct BatchWork {
     pub(crate) job: u64,
     pub(crate) narrowed: bool,
     pub(crate) work: Arc<Work>,
@@ -77,11 +77,11 @@ pub(crate) fn run(stream: u32, most: usize, orders: &Receiver<Order>, ended: &Se
 
 fn answer(
     workers: &mut Vec<LeasedWorker>,
-    started: &Started,
+    started: &BatchWork,
     threads: usize,
     most: usize,
 ) -> Outcome {
-    let Started { work, stop, narrowed, queued, .. } = started;
+    let BatchWork { work, stop, narrowed, queued, .. } = started;
     if let Some(why) = stop.get() {
         return Outcome::Stopped(why);
     }
@@ -126,7 +126,7 @@ fn answer(
             Outcome::Answered(Box::new(Answer { found, narrowed, timings }))
         }
         Err(RecommendError::Cancelled) => {
-            Outcome::Stopped(stop.get().unwrap_or(Stopped::Cancelled))
+            Outcome::Stopped(stop.get().unwrap_or(StopReason::Cancelled))
         }
         Err(error) => Outcome::Failed(error),
     }

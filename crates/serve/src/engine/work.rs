@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use palmette_recommend::{
     CheckedQuestion, Mode, Planned, RecommendError, Recommendations, Recommender, Request,
 };
-use palmette_serve_schedule::{Job, Micros, Refusal, Shape, Stopped};
+use palmette_serve_schedule::{Job, Micros, Refusal, Shape, StopReason};
 use tokio::sync::oneshot;
 
 use crate::wire::Timings;
@@ -110,7 +110,7 @@ pub(crate) enum Outcome {
         retry_after: Micros,
     },
     /// Begun or queued, and broken off.
-    Stopped(Stopped),
+    Stopped(StopReason),
     Failed(RecommendError),
     /// A defect: the worker panicked.
     Panicked,
@@ -130,21 +130,21 @@ pub(crate) struct Answer {
 pub(crate) struct Stop(AtomicU8);
 
 impl Stop {
-    pub(crate) fn set(&self, why: Stopped) {
+    pub(crate) fn set(&self, why: StopReason) {
         let code = match why {
-            Stopped::Deadline => 1,
-            Stopped::Cancelled => 2,
-            Stopped::Drained => 3,
+            StopReason::Deadline => 1,
+            StopReason::Cancelled => 2,
+            StopReason::Drained => 3,
         };
         self.0.store(code, Ordering::Relaxed);
     }
 
-    pub(crate) fn get(&self) -> Option<Stopped> {
+    pub(crate) fn get(&self) -> Option<StopReason> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
-            1 => Some(Stopped::Deadline),
-            2 => Some(Stopped::Cancelled),
-            _ => Some(Stopped::Drained),
+            1 => Some(StopReason::Deadline),
+            2 => Some(StopReason::Cancelled),
+            _ => Some(StopReason::Drained),
         }
     }
 }

@@ -6,7 +6,7 @@ use palmette_grammar::frontends::structural_tag::ToolFormat;
 use palmette_model_template::ChatTemplate;
 use serde_json::{Map, Value};
 
-use super::shown::{is_named, shows_member, shows_role};
+use super::template_probe::{is_named, shows_member, shows_role};
 
 /// Roles of OpenAI's interface.
 const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];

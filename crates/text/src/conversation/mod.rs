@@ -1,7 +1,7 @@
 //! A conversation as requests have it, made ready for a chat template.
 
 mod messages;
-mod shown;
+mod template_probe;
 mod tools;
 
 use palmette_grammar::frontends::structural_tag::ToolFormat;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use messages::MessageReader;
 use tools::tool_for_template;
 
-pub(crate) use shown::shows_tools;
+pub(crate) use template_probe::shows_tools;
 
 /// Messages and tools, as OpenAI's interface has them.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,7 +4,7 @@ use palmette_grammar::frontends::structural_tag::ToolFormat;
 use palmette_model_template::ChatTemplate;
 use serde_json::{Map, Value, json};
 
-use super::shown::takes_role;
+use super::template_probe::takes_role;
 
 /// Members that have the schema of arguments.
 const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "inputSchema"];

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{EngineError, EngineStatistics, Refused, Sink, Spent, Update, tell};
+use super::{EngineError, EngineStatistics, Sink, Spent, SubmitError, Update, tell};
 use crate::sequence::TextSequence;
 
 /// A text, and who hears of it.
@@ -107,17 +107,17 @@ impl Desk {
         self.papers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn submit(&self, request: Waiting) -> Result<(), Refused> {
+    pub(super) fn submit(&self, request: Waiting) -> Result<(), SubmitError> {
         let mut papers = self.papers();
         if papers.is_closed {
-            return Err(Refused::Closed);
+            return Err(SubmitError::Closed);
         }
         // Those that nobody waits for any more hold no place.
         papers.waiting.retain(|waiting| !waiting.writing.is_dropped());
         let waiting = papers.waiting.len();
         if waiting >= self.max_waiting.max(1) {
             papers.statistics.refused += 1;
-            return Err(Refused::Full { waiting });
+            return Err(SubmitError::Full { waiting });
         }
         papers.waiting.push_back(request);
         self.for_runner.notify_one();

@@ -40,7 +40,7 @@ use palmette_model::{Sequences, SequencesBytes, SequencesError, SequencesOptions
 use crate::error::{RequestError, TextError};
 use crate::model::TextModel;
 use crate::request::TextRequest;
-use crate::sequence::{Ended, TextEvent, TextPiece, TextSequence};
+use crate::sequence::{TextEnd, TextEvent, TextPiece, TextSequence};
 use desk::{Desk, Waiting, Writing};
 use run::Runner;
 
@@ -105,7 +105,7 @@ pub enum StartError {
 
 /// A request that an engine does not take.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Refused {
+pub enum SubmitError {
     /// The request breaks a rule.
     #[error(transparent)]
     Request(#[from] RequestError),
@@ -139,7 +139,7 @@ pub enum Update {
     /// More of it.
     Text(TextPiece),
     /// The end, and the time that the text took.
-    End(Ended, Spent),
+    End(TextEnd, Spent),
     /// The text broke off.
     Failed(EngineError),
 }
@@ -283,7 +283,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the request breaks a rule, does not fit, or too many wait.
-    pub fn submit(&self, request: &TextRequest) -> Result<TextStream, Refused> {
+    pub fn submit(&self, request: &TextRequest) -> Result<TextStream, SubmitError> {
         let (sender, updates) = mpsc::channel();
         // Whoever dropped the stream hears no more.
         let ticket = self.submit_to(request, Box::new(move |update| drop(sender.send(update))))?;
@@ -295,11 +295,11 @@ impl Engine {
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
-    pub fn submit_to(&self, request: &TextRequest, sink: Sink) -> Result<Ticket, Refused> {
+    pub fn submit_to(&self, request: &TextRequest, sink: Sink) -> Result<Ticket, SubmitError> {
         let text = TextSequence::new(&self.model, request)?;
         let (tokens, max) = (request.prompt.len() + request.max_tokens, self.max_positions);
         if tokens > max {
-            return Err(Refused::TooLong { tokens, max });
+            return Err(SubmitError::TooLong { tokens, max });
         }
         let is_dropped = Arc::clone(text.is_called_off());
         let ticket = Ticket { is_dropped: Arc::clone(&is_dropped) };

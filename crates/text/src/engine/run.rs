@@ -12,7 +12,7 @@ use super::desk::{Arrivals, Desk, Job, Settled, Waiting, Writing};
 use super::scores::Scores;
 use super::shares::shares;
 use super::{EngineError, EngineOptions, Spent, Update, tell};
-use crate::sequence::{Ended, FinishReason};
+use crate::sequence::{FinishReason, TextEnd};
 
 /// The part of a pass's time that the model waits for masks before it: those that are quick let
 /// forced tokens go into the pass, too.
@@ -216,7 +216,7 @@ impl Runner {
 
     /// Counts a text that has ended, as its sink was told.
     fn end(&mut self, place: usize, writing: &Writing) {
-        let Some(Ended { reason, usage, .. }) = writing.text.ended() else { return };
+        let Some(TextEnd { reason, usage, .. }) = writing.text.ended() else { return };
         if *reason == FinishReason::Cancelled {
             return self.cancel(place);
         }

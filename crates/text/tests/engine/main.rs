@@ -13,9 +13,9 @@ use palmette_grammar::GrammarSource;
 use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
 use palmette_testkit::tiny_model;
-use palmette_text::engine::{Engine, EngineError, EngineOptions, Refused, TextStream, Update};
+use palmette_text::engine::{Engine, EngineError, EngineOptions, SubmitError, TextStream, Update};
 use palmette_text::{
-    Constrained, Ended, FinishReason, TextEvent, TextModel, TextModelOptions, TextRequest,
+    Constrained, FinishReason, TextEnd, TextEvent, TextModel, TextModelOptions, TextRequest,
     TextSequence, TextToken, generate,
 };
 use palmette_vocabulary::{LoadOptions, load_bytes};
@@ -41,7 +41,7 @@ fn model_with(options: &TextModelOptions) -> TextModel {
 struct Whole {
     text: String,
     tokens: Vec<TextToken>,
-    ended: Ended,
+    ended: TextEnd,
 }
 
 fn alone(model: &TextModel, request: &TextRequest) -> Whole {
@@ -209,7 +209,7 @@ fn texts_that_nobody_wants_make_room() {
     let waits =
         [engine.submit(&endless(&model)).unwrap(), engine.submit(&endless(&model)).unwrap()];
     let full = engine.submit(&endless(&model)).unwrap_err();
-    assert_eq!(full, Refused::Full { waiting: 2 });
+    assert_eq!(full, SubmitError::Full { waiting: 2 });
     // One that waits and is not wanted any more holds no place.
     let [gone, kept] = waits;
     drop(gone);
@@ -299,12 +299,12 @@ fn what_cannot_be_written_is_refused_at_once() {
     let options = EngineOptions { max_tokens: 64, ..options() };
     let engine = Engine::start(model.clone(), options).unwrap();
     let too_long = engine.submit(&request(&model, 5, 60, 0)).unwrap_err();
-    assert_eq!(too_long, Refused::TooLong { tokens: 180, max: 64 });
+    assert_eq!(too_long, SubmitError::TooLong { tokens: 180, max: 64 });
     let none = TextRequest::new(Vec::new(), 1);
-    assert!(matches!(engine.submit(&none), Err(Refused::Request(_))));
+    assert!(matches!(engine.submit(&none), Err(SubmitError::Request(_))));
     let mut stream = engine.submit(&request(&model, 0, 3, 0)).unwrap();
     engine.close();
-    assert_eq!(engine.submit(&request(&model, 0, 3, 0)).unwrap_err(), Refused::Closed);
+    assert_eq!(engine.submit(&request(&model, 0, 3, 0)).unwrap_err(), SubmitError::Closed);
     // What was taken is written to its end.
     assert!(stream.by_ref().any(|update| matches!(update, Update::End(..))));
     assert!(stream.next().is_none());

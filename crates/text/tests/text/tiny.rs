@@ -6,7 +6,7 @@ use std::sync::Arc;
 use palmette_core::TokenId;
 use palmette_model::{Model, ModelConfig};
 use palmette_text::{
-    Ended, TextEvent, TextModel, TextModelOptions, TextPiece, TextRequest, generate,
+    TextEnd, TextEvent, TextModel, TextModelOptions, TextPiece, TextRequest, generate,
 };
 use palmette_vocabulary::{LoadOptions, load_bytes};
 use serde_json::json;
@@ -49,7 +49,7 @@ pub(crate) fn token(model: &TextModel, piece: &str) -> TokenId {
 }
 
 /// A text with all that was heard of it.
-pub(crate) fn write(model: &TextModel, request: &TextRequest) -> (Vec<TextPiece>, Ended) {
+pub(crate) fn write(model: &TextModel, request: &TextRequest) -> (Vec<TextPiece>, TextEnd) {
     let (mut pieces, mut ends) = (Vec::new(), 0);
     let ended = generate(model, request, &mut |event| {
         match event {

@@ -15,7 +15,7 @@ use super::arguments::GenerateArgs;
 use super::question::{Prepared, Question};
 use super::shape::Shape;
 use super::show::Show;
-use super::written::{Clock, WrittenText, tokens_line};
+use super::written_text::{Clock, WrittenText, tokens_line};
 use crate::input::{Input, is_stdin};
 use crate::output::{grouped, print_json, progress_bar};
 

@@ -6,7 +6,7 @@ mod options;
 mod question;
 mod shape;
 mod show;
-mod written;
+mod written_text;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;

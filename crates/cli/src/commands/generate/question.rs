@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::arguments::GenerateArgs;
 use super::shape::Shape;
 use super::show::Show;
-use super::written::{Clock, WrittenText};
+use super::written_text::{Clock, WrittenText};
 use crate::output::visible;
 
 /// A question document, and what a server's body or a line of a batch says besides.

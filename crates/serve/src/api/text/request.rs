@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use palmette_text::engine::{Refused, Ticket, Update};
+use palmette_text::engine::{SubmitError, Ticket, Update};
 use palmette_text::question::{CheckError, CheckedText, TextSettings};
 use tokio::sync::{mpsc, watch};
 
@@ -120,14 +120,14 @@ pub(super) fn submit(
     Ok(Answers { parts, drain, _tickets: tickets })
 }
 
-fn not_taken(app: &App, error: &Refused) -> Problem {
+fn not_taken(app: &App, error: &SubmitError) -> Problem {
     match error {
-        Refused::Full { .. } => Problem::new(Kind::Overloaded, error.to_string())
+        SubmitError::Full { .. } => Problem::new(Kind::Overloaded, error.to_string())
             .with_status(app.config.overload_status)
             .retry_after(1000),
-        Refused::TooLong { .. } => Problem::invalid("", error.to_string()).with_code(TOO_LONG),
-        Refused::Closed => Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000),
+        SubmitError::TooLong { .. } => Problem::invalid("", error.to_string()).with_code(TOO_LONG),
+        SubmitError::Closed => Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000),
         // A question was checked before.
-        Refused::Request(_) => Problem::new(Kind::Internal, error.to_string()),
+        SubmitError::Request(_) => Problem::new(Kind::Internal, error.to_string()),
     }
 }

@@ -1,6 +1,5 @@
 //! `palmette bench grammar`: correctness and speed of grammars over a vocabulary.
 
-mod bounded;
 mod peers;
 
 use std::collections::HashMap;
@@ -13,7 +12,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use bounded::Bounded;
 use clap::{Args, ValueEnum};
 use palmette_bench::grammar::{
     CaseOutcome, CaseText, Compile, Floor, GrammarCase, GrammarReport, Percentiles, Walks,
@@ -287,10 +285,10 @@ struct Compiler {
 }
 
 impl Compile for Compiler {
-    type Constraint = Bounded;
+    type Constraint = GrammarConstraint;
     type Running = Option<BackgroundPrecompute>;
 
-    fn compile(&self, case: &GrammarCase) -> Result<Bounded, String> {
+    fn compile(&self, case: &GrammarCase) -> Result<GrammarConstraint, String> {
         let mut syntaxes = Syntax::value_variants().iter().copied();
         let syntax = syntaxes.find(|syntax| syntax.name() == case.kind).ok_or_else(|| {
             let kind = &case.kind;
@@ -311,16 +309,15 @@ impl Compile for Compiler {
             Engine::Automaton => GrammarConstraint::new(recognizer, vocabulary),
             Engine::Walk => GrammarConstraint::by_walking(recognizer, vocabulary),
         };
-        Ok(Bounded { grammar, mask_steps: self.mask_steps })
+        Ok(grammar.with_mask_steps(self.mask_steps))
     }
 
     fn ahead(
         &self,
         case: &GrammarCase,
-        constraint: &Bounded,
+        constraint: &GrammarConstraint,
         compiling: Duration,
     ) -> Result<Self::Running, String> {
-        let constraint = &constraint.grammar;
         let ahead = self.ahead.of(case, compiling);
         if ahead.is_zero() && !self.goes_on {
             return Ok(None);
@@ -341,8 +338,8 @@ impl Compile for Compiler {
         running.join().map(|_| ()).map_err(|error| error.to_string())
     }
 
-    fn bytes(&self, constraint: &Bounded) -> usize {
-        constraint.grammar.bytes()
+    fn bytes(&self, constraint: &GrammarConstraint) -> usize {
+        constraint.bytes()
     }
 
     fn end(&self) -> TokenId {

@@ -13,7 +13,7 @@ use crate::buffers::MaskRows;
 
 /// The constraint of a view, by its kind.
 #[derive(Clone, Debug)]
-pub(crate) enum Spelled {
+pub(crate) enum ViewConstraint {
     Frozen(palmette_catalog::CatalogConstraint),
     Snapshot(SnapshotConstraint),
 }
@@ -33,7 +33,7 @@ pub(crate) fn token(value: i64) -> Option<TokenId> {
     u32::try_from(value).ok().map(TokenId)
 }
 
-impl Spelled {
+impl ViewConstraint {
     pub(crate) fn new(view: &CatalogView, tokens: Arc<CodeTokens>) -> Result<Self, TokensError> {
         Ok(match view {
             CatalogView::Frozen(filters) => {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use palmette_text::engine::Spent;
 use palmette_text::{
-    Ended, FinishReason, Piece, Stage, TextEvent, TextModel, TextToken, ToolCallReader,
+    FinishReason, Piece, Stage, TextEnd, TextEvent, TextModel, TextToken, ToolCallReader,
 };
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(super) struct Clock {
 
 /// A text, and how it was written.
 pub(super) struct WrittenText {
-    pub(super) ended: Ended,
+    pub(super) ended: TextEnd,
     pub(super) spent: Spent,
     pieces: Vec<Piece>,
     tokens: Vec<TextToken>,
@@ -94,7 +94,7 @@ impl Clock {
         }
     }
 
-    pub(super) fn end(mut self, ended: Ended, show: &mut Show) -> anyhow::Result<WrittenText> {
+    pub(super) fn end(mut self, ended: TextEnd, show: &mut Show) -> anyhow::Result<WrittenText> {
         let rest = self.reader.take().map_or_else(Vec::new, ToolCallReader::finish);
         self.take(rest, show);
         match self.failed {
