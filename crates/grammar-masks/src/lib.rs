@@ -179,8 +179,8 @@ pub mod vocabulary;
 pub mod walk;
 
 pub use automaton::{
-    AutomatonStatistics, MaskAutomaton, Precompute, PreparedVocabulary, SavedAutomaton, SavedMask,
-    UNREAD,
+    AutomatonStatistics, MaskAutomaton, MemberMasks, MemberRows, MemberScratch, Precompute,
+    PreparedVocabulary, SavedAutomaton, SavedMask, UNREAD,
 };
 pub use mask_pool::PoolId;
 use palmette_grammar_parser::{

@@ -41,22 +41,21 @@ impl MemberWalk<'_> {
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
         mask.fill(0);
-        let result = self.walk(position, scratch, mask, budget);
+        let result = self.walk(vec![(0, position.clone())], scratch, mask, budget);
         if result.is_err() {
             mask.fill(0);
         }
         result
     }
 
+    /// Finds the tokens below some nodes, each with the position there.
     fn walk(
         &self,
-        position: &Position,
+        mut open: Vec<(usize, Position)>,
         scratch: &mut RecognizerScratch,
         mask: &mut [u32],
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
-        // Nodes below which tokens are still to be found, with the position there.
-        let mut open = vec![(0, position.clone())];
         let mut ends = Vec::new();
         while let Some((node, position)) = open.pop() {
             let Some(sets) = members_alone(&position) else {
@@ -78,12 +77,26 @@ impl MemberWalk<'_> {
                 let end = end as usize;
                 let there = self.descend(node, end, &position, scratch)?;
                 let Some(there) = there else { continue };
-                for child in self.trie.children(end) {
-                    budget.spend(1)?;
-                    let next = self.recognizer.begin_next(&there, child.byte, scratch)?;
-                    self.reach(child.index, next, mask, &mut open);
-                }
+                self.begin_below(end, &there, scratch, mask, &mut open, budget)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Reaches the children of a node by what begins after the lexemes in progress there.
+    fn begin_below(
+        &self,
+        node: usize,
+        position: &Position,
+        scratch: &mut RecognizerScratch,
+        mask: &mut [u32],
+        open: &mut Vec<(usize, Position)>,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), RecognizerError> {
+        for child in self.trie.children(node) {
+            budget.spend(1)?;
+            let next = self.recognizer.begin_next(position, child.byte, scratch)?;
+            self.reach(child.index, next, mask, open);
         }
         Ok(())
     }
@@ -114,13 +127,7 @@ impl MemberWalk<'_> {
         scratch: &mut RecognizerScratch,
     ) -> Result<Option<Position>, RecognizerError> {
         let mut bytes = Vec::new();
-        let mut at = from;
-        while at != to {
-            let next = self.trie.children(at).find(|child| to < self.trie.end(child.index));
-            let next = next.expect("it is a node below");
-            bytes.push(next.byte);
-            at = next.index;
-        }
+        self.trie.add_path(from, to, &mut bytes);
         self.recognizer.advance_all(position, &bytes, scratch)
     }
 }

@@ -168,8 +168,10 @@ impl GrammarConstraint {
 
     fn sections(&self, source: &GrammarSource) -> Result<SectionsOut, SaveError> {
         let recognizer = self.recognizer();
+        // What a file knows of a node is its mask, and where members may begin that is not all.
+        let automaton = self.mask_automaton().filter(|_| self.slots().is_empty());
         let SavedAutomaton { nodes, firsts, edges, masks } =
-            self.mask_automaton().map(|automaton| automaton.save(recognizer)).unwrap_or_default();
+            automaton.map(|automaton| automaton.save(recognizer)).unwrap_or_default();
         let masks = masks.into_iter().map(|mask| (mask.base, mask.patches));
         let (bases, patches): (Vec<u32>, Vec<Vec<u32>>) = masks.unzip();
         let num_patches = patches.iter().map(|patches| patches.len() / PATCH_NUMBERS);
@@ -292,7 +294,8 @@ impl SavedGrammar {
             return malformed("it mentions states that the parser does not have");
         }
         let constraint = GrammarConstraint::new(Arc::new(recognizer), Arc::clone(vocabulary));
-        if let (true, Some(own)) = (is_same, constraint.mask_automaton()) {
+        let own = constraint.mask_automaton().filter(|_| constraint.slots().is_empty());
+        if let (true, Some(own)) = (is_same, own) {
             own.restore(&automaton);
         }
         Ok(Reopened { constraint, warnings, nodes: is_same.then_some(automaton.nodes.len()) })

@@ -205,6 +205,28 @@ impl VocabularyTrie {
         text.iter().try_fold(0, |node, &byte| self.child(node, byte))
     }
 
+    /// Adds the bytes that lead from one node to another below it.
+    ///
+    /// # Panics
+    /// When it is not below.
+    pub fn add_path(&self, from: usize, to: usize, bytes: &mut Vec<u8>) {
+        let mut at = from;
+        while at != to {
+            let next = match at {
+                // PERF: the root has a child for most bytes, in ascending order.
+                0 => {
+                    let before = self.first.iter().filter(|&&child| child != 0);
+                    let child = before.rev().find(|&&child| child as usize <= to);
+                    child.map(|&child| self.at(child as usize))
+                }
+                _ => self.children(at).find(|child| to < self.end(child.index)),
+            };
+            let next = next.expect("it is a node below");
+            bytes.push(next.byte);
+            at = next.index;
+        }
+    }
+
     /// The number of this trie, which only its clones share: a key for what is remembered of it.
     pub fn id(&self) -> u64 {
         self.id

@@ -1,11 +1,14 @@
 //! Memo of masks by their suffix sets, and of the rows that they have in common.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 
 use super::PreparedVocabulary;
+use super::member_entry::MemberEntry;
 use crate::Budget;
 use crate::mask_pool::{MaskPool, PoolId, RowId};
-use crate::residuals::{Lexemes, MaskFailure, ResidualId, SuffixSetId};
+use crate::residuals::{Lexemes, MaskFailure, MemberBegin, ResidualId, SuffixSetId};
 use crate::tables::table_bytes;
 
 /// Memo of masks by their suffix sets, with the grammar's lexemes as numbers into the residuals
@@ -19,6 +22,8 @@ pub(super) struct ComposedMasks {
     masks: HashMap<SuffixSetId, PoolId>,
     /// Rows by residuals, ascending: the tokens consumed whole by them, where there are any.
     consumed: HashMap<Box<[ResidualId]>, Option<RowId>>,
+    /// Entries by beginnings of members.
+    pub(super) entries: HashMap<MemberBegin, Arc<MemberEntry>>,
     bytes: usize,
 }
 
@@ -26,7 +31,8 @@ impl ComposedMasks {
     /// An empty memo.
     pub(super) fn new(vocabulary: &PreparedVocabulary) -> Self {
         let lexemes = Lexemes::new(vocabulary.residuals());
-        Self { lexemes, masks: HashMap::new(), consumed: HashMap::new(), bytes: 0 }
+        let (masks, consumed, entries) = Default::default();
+        Self { lexemes, masks, consumed, entries, bytes: 0 }
     }
 
     /// About how much memory it takes, without the residuals.
@@ -34,6 +40,7 @@ impl ComposedMasks {
         self.lexemes.bytes()
             + table_bytes::<(SuffixSetId, PoolId)>(self.masks.len())
             + table_bytes::<(Box<[ResidualId]>, RowId)>(self.consumed.len())
+            + table_bytes::<(MemberBegin, MemberEntry)>(self.entries.len())
             + self.bytes
     }
 
@@ -45,6 +52,12 @@ impl ComposedMasks {
     /// Remembers a mask.
     pub(super) fn insert(&mut self, suffix_set: SuffixSetId, mask: PoolId) {
         self.masks.insert(suffix_set, mask);
+    }
+
+    /// Remembers the entry of members that begin at a place.
+    pub(super) fn insert_entry(&mut self, begin: MemberBegin, entry: MemberEntry) {
+        self.bytes += size_of_val(&*entry.nodes);
+        self.entries.insert(begin, Arc::new(entry));
     }
 
     /// The tokens consumed whole by some residuals, ascending; `None` where there are none.

@@ -1,6 +1,9 @@
 //! The stack automaton's memo: nodes that read a stack from the top, and masks.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
+use palmette_core::mask;
 use palmette_grammar_parser::glr::StackNode;
 use palmette_grammar_parser::lexer::LexerState;
 use palmette_grammar_parser::lr::StateId;
@@ -9,12 +12,13 @@ use palmette_grammar_regex::fingerprint;
 
 use super::FoundMasks;
 use super::composed::ComposedMasks;
+use super::member_entry::MemberEntry;
 use super::prepared_vocabulary::{MAX_RESIDUAL_BYTES, PreparedVocabulary};
 use super::saved::RestoredNodes;
 use crate::mask_pool::{MaskPool, Part, PoolId, Row};
 use crate::residuals::{
-    LayerId, LayerState, MaskFailure, NodeAnswer, NodeKey, Reading, ResidualId, StackWorklist,
-    SuffixSetId, SuffixSets,
+    LayerId, LayerState, MaskFailure, MemberBegin, NodeAnswer, NodeKey, Reading, ResidualId,
+    SetKind, StackWorklist, SuffixSetId, SuffixSets,
 };
 use crate::tables::{IndexSet, table_bytes};
 use crate::{Budget, Interrupted};
@@ -50,6 +54,11 @@ pub(super) enum MissingPart<'s> {
     Stacks(NodeKey, StackNode<'s>),
     /// The union of several masks.
     Union(Box<[PoolId]>),
+    /// The entry of members that begin at a place.
+    Entry(MemberBegin),
+    /// Tokens that may come below a node of the vocabulary's trie on the stacks with this entry
+    /// on top.
+    Below(u32, StackNode<'s>),
 }
 
 impl Memo {
@@ -87,10 +96,19 @@ impl Memo {
         position: &'s Position,
         mask: &mut [u32],
     ) -> Result<(), MissingPart<'s>> {
-        let mut found = FoundMasks::new();
+        let mut found = FoundMasks::default();
         self.find(recognizer, position, &mut found)?;
-        found.sort_unstable();
-        match *found {
+        self.copy(&mut found, mask)
+    }
+
+    /// Writes the union of some masks, or says that it is missing.
+    pub(super) fn copy<'s>(
+        &self,
+        found: &mut FoundMasks,
+        mask: &mut [u32],
+    ) -> Result<(), MissingPart<'s>> {
+        found.masks.sort_unstable();
+        match *found.masks {
             [] => mask.fill(0),
             [only] => self.masks.copy(only, &self.suffix_sets, mask),
             ref several => match self.unions.get(several) {
@@ -101,26 +119,83 @@ impl Memo {
         Ok(())
     }
 
-    /// Finds the masks whose union is that of a position.
+    /// Finds the masks whose union is that of a position, but for members in progress, and the
+    /// entries of members that begin.
     pub(super) fn find<'s>(
         &self,
         recognizer: &Recognizer,
         position: &'s Position,
         found: &mut FoundMasks,
     ) -> Result<(), MissingPart<'s>> {
-        for branch in position.branches() {
+        let (has_members, mut missing) = (!recognizer.grammar().slots().is_empty(), None);
+        let ordinary = position.branches().iter().filter(|branch| branch.member.is_none());
+        for branch in ordinary {
             let question = self.question(recognizer, branch).ok_or(MissingPart::NodeKey(branch))?;
             for top in branch.stacks.tops() {
                 let take = |said: NodeAnswer| {
                     let mask = self.composed_of(said.suffix_set)?;
-                    if !found.contains(&mask) {
-                        found.push(mask);
+                    if !found.masks.contains(&mask) {
+                        found.masks.push(mask);
+                    }
+                    if has_members {
+                        missing =
+                            missing.or(self.find_entries(said.suffix_set, &mut found.entries));
                     }
                     Some(())
                 };
                 if !self.suffix_sets.of_masks().answers(question.number, top, take) {
                     return Err(MissingPart::Stacks(question, top));
                 }
+                if let Some(begin) = missing {
+                    return Err(MissingPart::Entry(begin));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of a suffix set; gives a beginning whose entry is missing.
+    fn find_entries(
+        &self,
+        of: SuffixSetId,
+        entries: &mut Vec<Arc<MemberEntry>>,
+    ) -> Option<MemberBegin> {
+        let known = self.composed.as_ref().map(|composed| &composed.entries);
+        for begin in self.suffix_sets.members_of(of) {
+            match known.and_then(|known| known.get(&begin)) {
+                None => return Some(begin),
+                Some(entry) if entries.iter().any(|other| Arc::ptr_eq(entry, other)) => {}
+                Some(entry) => entries.push(Arc::clone(entry)),
+            }
+        }
+        None
+    }
+
+    /// Adds the tokens that may come below a node of the vocabulary's trie on the stacks of a
+    /// position, and the entries of members that begin there.
+    pub(super) fn insert_below<'s>(
+        &self,
+        node: u32,
+        position: &'s Position,
+        entries: &mut Vec<Arc<MemberEntry>>,
+        mask: &mut [u32],
+    ) -> Result<(), MissingPart<'s>> {
+        let tops = position.branches().iter().flat_map(|branch| branch.stacks.tops());
+        for top in tops {
+            let below = || MissingPart::Below(node, top);
+            let place = *self.suffix_sets.below.get(&node).ok_or_else(below)?;
+            let mut missing = None;
+            let take = |said: NodeAnswer| {
+                let tokens = self.suffix_sets.tokens_within(said.suffix_set);
+                tokens.for_each(|token| mask::insert(mask, token));
+                missing = missing.or(self.find_entries(said.suffix_set, entries));
+                Some(())
+            };
+            if !self.suffix_sets.of_places().answers(place, top, take) {
+                return Err(below());
+            }
+            if let Some(begin) = missing {
+                return Err(MissingPart::Entry(begin));
             }
         }
         Ok(())
@@ -162,8 +237,26 @@ impl Memo {
                     .map_err(Interrupted::from)?;
             }
             MissingPart::Union(several) => self.unite(vocabulary.num_words(), several),
+            MissingPart::Entry(begin) => self.make_entry(recognizer, vocabulary, begin),
+            MissingPart::Below(node, top) => self
+                .reading(recognizer, vocabulary, budget)
+                .read_below(node, top)
+                .map_err(Interrupted::from)?,
         }
         Ok(())
+    }
+
+    /// Makes the entry of members that begin at a place.
+    fn make_entry(
+        &mut self,
+        recognizer: &Recognizer,
+        vocabulary: &PreparedVocabulary,
+        begin: MemberBegin,
+    ) {
+        let slot = recognizer.grammar().slot_of(begin.terminal).expect("a member begins");
+        let composed = self.composed.get_or_insert_with(|| ComposedMasks::new(vocabulary));
+        let nodes = composed.lexemes.residuals().nodes_at(vocabulary.trie(), begin);
+        composed.insert_entry(begin, MemberEntry { slot, nodes, at_all: begin.in_all });
     }
 
     /// Reads all stacks with an entry on top, and composes the masks of what they say.
@@ -253,7 +346,7 @@ impl Memo {
             return Ok(known);
         }
         let (set, num_words) = (self.suffix_sets.get(made_of), vocabulary.num_words());
-        if set.restored.is_some() {
+        if matches!(set.kind, SetKind::Restored(_)) {
             // Its mask was in the file, or it is made anew before anybody comes here.
             return Err(MaskFailure::BeyondLimits);
         }

@@ -13,6 +13,9 @@
 //! ([`bounded_equivalent`](palmette_grammar_parser::lexer::Lexer::bounded_equivalent)).
 
 mod composed;
+mod member_entry;
+mod member_masks;
+mod member_rows;
 mod memo;
 mod precompute;
 mod prepare;
@@ -26,6 +29,9 @@ use smallvec::SmallVec;
 
 use super::mask_pool::PoolId;
 use crate::{Budget, Interrupted};
+use member_entry::MemberEntry;
+pub use member_masks::{MemberMasks, MemberScratch};
+pub use member_rows::MemberRows;
 use memo::{Memo, MissingPart};
 pub use precompute::Precompute;
 pub use prepared_vocabulary::PreparedVocabulary;
@@ -67,6 +73,13 @@ impl MaskAutomaton {
     /// [`new`](Self::new) with another limit on the memory of nodes and masks.
     pub fn with_max_bytes(vocabulary: Arc<PreparedVocabulary>, max_bytes: usize) -> Self {
         Self { vocabulary, max_bytes, memo: RwLock::default() }
+    }
+
+    /// An automaton without nodes over the same vocabulary, within the same memory: for another
+    /// grammar.
+    #[must_use]
+    pub fn without_nodes(&self) -> Self {
+        Self::with_max_bytes(Arc::clone(&self.vocabulary), self.max_bytes)
     }
 
     /// Size of it.
@@ -136,10 +149,10 @@ impl MaskAutomaton {
     ) -> Result<u32, RecognizerError> {
         self.read(recognizer, budget, WhenFull::Drop, |memo| {
             parts.clear();
-            let mut found = FoundMasks::new();
+            let mut found = FoundMasks::default();
             memo.find(recognizer, position, &mut found)?;
-            found.sort_unstable();
-            parts.extend_from_slice(&found);
+            found.masks.sort_unstable();
+            parts.extend_from_slice(&found.masks);
             Ok(memo.generation)
         })
     }
@@ -197,8 +210,12 @@ impl MaskAutomaton {
     }
 }
 
-/// The masks whose union is asked for, each once.
-type FoundMasks = SmallVec<[PoolId; 16]>;
+/// The masks whose union is asked for, and the entries of members in them, each once.
+#[derive(Debug, Default)]
+struct FoundMasks {
+    masks: SmallVec<[PoolId; 16]>,
+    entries: Vec<Arc<MemberEntry>>,
+}
 
 /// Policy of a question that finds no room for what it needs.
 #[derive(Clone, Copy)]

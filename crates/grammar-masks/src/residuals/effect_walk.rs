@@ -34,8 +34,10 @@ impl Memos<'_, '_, '_> {
         let coming: ByteSet = residuals.suffixes.node(place).bytes().iter().copied().collect();
         let mut found = TerminalSet::new(recognizer.parser().tables().num_terminals() + 1);
         for (first, terminal) in effects.first_bytes.iter().zip(0..) {
-            if first.meets(&coming) {
-                found.insert(TerminalId(terminal));
+            let terminal = TerminalId(terminal);
+            let is_member = recognizer.grammar().slot_of(terminal).is_some();
+            if first.meets(&coming) || is_member && !coming.is_empty() {
+                found.insert(terminal);
             }
         }
         effects.bytes += found.num_terminals() / 8;

@@ -9,6 +9,7 @@ use palmette_grammar_parser::recognizer::Recognizer;
 use super::lexemes::Lexemes;
 use super::mask_failure::MaskFailure;
 use super::node_answer::{NodeKey, QuerySubject};
+use super::place::Place;
 use super::simulation_context::{Memos, SimulationContext};
 use super::suffix_set::SuffixSetId;
 use super::suffix_sets::SuffixSets;
@@ -56,6 +57,29 @@ impl<'b> Reading<'_, 'b> {
             }
             let of_masks = memos.suffix_sets.of_masks();
             Ok(nodes.into_iter().map(|node| of_masks.get(node).said.suffix_set).collect())
+        })
+    }
+
+    /// Reads all stacks with an entry on top, as far as they matter to what may come below a node
+    /// of the vocabulary's trie where a lexeme has ended.
+    ///
+    /// It takes from the budget as [`find`](Self::find) does.
+    pub(crate) fn read_below(self, node: u32, top: StackNode<'_>) -> Result<(), MaskFailure> {
+        let suffix = self.lexemes.residuals().suffix_at(self.trie, node);
+        self.memos(|mut memos| {
+            let place = Place { suffix, ..Place::FRONT };
+            let number = memos.suffix_sets.places.insert_full(place).0 as u32;
+            memos.suffix_sets.below.insert(node, number);
+            let first = memos.first_suffixes(place, top.state())?;
+            let first = memos.suffix_sets.of_places().reached(first);
+            let next = |node, state| {
+                let next = memos.next(place.asked(), node, state)?;
+                Ok::<_, MaskFailure>(memos.suffix_sets.of_places().reached(next))
+            };
+            match follow_stacks(first, top, next, |_| Ok(()))? {
+                true => Ok(()),
+                false => Err(Interrupted::TooManyWays { limit: MAX_WAYS }.into()),
+            }
         })
     }
 

@@ -8,7 +8,7 @@ use super::node_answer::{NodeAnswer, NodeKey, QuerySubject};
 use super::place::Place;
 use super::simulation_context::Memos;
 use super::stack_simulation::StackSimulation;
-use super::suffix_set::SuffixSetId;
+use super::suffix_set::{SetKind, SuffixSetId};
 use super::suffix_sets::SuffixSets;
 use crate::stack_automaton::{AutomatonNodeId, StackAutomaton};
 
@@ -30,7 +30,8 @@ impl SuffixSets {
     /// True when a node of masks is from a file, so that nothing can be told of what is below it
     /// but what was in the file.
     fn is_restored(&self, node: AutomatonNodeId) -> bool {
-        self.get(self.mask_nodes.get(node).said.suffix_set).restored.is_some()
+        let set = self.get(self.mask_nodes.get(node).said.suffix_set);
+        matches!(set.kind, SetKind::Restored(_))
     }
 
     fn add_node(

@@ -20,6 +20,7 @@ use super::layer_states::LayerId;
 use super::lexeme_effect::{HeadEffect, LexemeEffect};
 use super::lexemes::{LexemeId, LexemesInProgress};
 use super::mask_failure::MaskFailure;
+use super::member_begin::MemberBegin;
 use super::place::Place;
 use super::residual_id::ResidualId;
 use super::simulation_context::{Memos, SimulationContext};
@@ -392,6 +393,10 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             if self.is_dropped(terminal, place.layer) {
                 continue;
             }
+            if recognizer.grammar().slot_of(terminal).is_some() {
+                self.begin_member(place, terminal)?;
+                continue;
+            }
             after.clear();
             for &(_, base, to) in of_terminal {
                 after.push(self.after(base, Some(to), terminal, place.layer));
@@ -412,6 +417,36 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
             }
         }
         Ok(())
+    }
+
+    /// Adds that a member may begin at a place, or after the lexeme that comes first there.
+    fn begin_member(&mut self, place: Place, terminal: TerminalId) -> Result<(), MaskFailure> {
+        let Some(first) = place.before else {
+            self.add_member(place, terminal);
+            return Ok(());
+        };
+        for place in self.after_joined(first)? {
+            self.add_member(place, terminal);
+        }
+        Ok(())
+    }
+
+    fn add_member(&mut self, place: Place, terminal: TerminalId) {
+        let in_all = place.except.is_none() && place.condition == ExprId::ALL;
+        let begin = MemberBegin { terminal, suffix: place.suffix, in_all };
+        self.memory.found.parts.push(self.memos.suffix_sets.of_member(begin));
+    }
+
+    /// The places after a lexeme that comes first at a front.
+    fn after_joined(
+        &mut self,
+        first: LexemeId,
+    ) -> Result<impl Iterator<Item = Place> + use<'p>, MaskFailure> {
+        let fixed = self.fixed;
+        let first = fixed.lexemes[first.index()].whole.expect("only one residual is joined");
+        let ended = fixed.residuals.ends(first);
+        let ended = ended.map(|condition| Place { condition, ..Place::FRONT });
+        Ok(ended.into_iter().chain(fixed.ends_within(first, self.memos.budget)?))
     }
 
     /// Adds how tokens go on at a place with a terminal's lexeme, as one with the lexeme that comes
@@ -444,12 +479,7 @@ impl<'p, 'g, 'b> StackSimulation<'p, 'g, 'b> {
         terminal: TerminalId,
         after: &[Continuation],
     ) -> Result<(), MaskFailure> {
-        let fixed = self.fixed;
-        let first = fixed.lexemes[first.index()].whole.expect("only one residual is joined");
-        let ended = fixed.residuals.ends(first);
-        let ended = ended.map(|condition| Place { condition, ..Place::FRONT });
-        let within = fixed.ends_within(first, self.memos.budget)?;
-        for end in ended.into_iter().chain(within) {
+        for end in self.after_joined(first)? {
             let Place { context, layer, .. } = front;
             let place = Place { context, layer, ..end };
             if let Some(lexeme) = self.begun(place, terminal)? {

@@ -2,6 +2,7 @@
 
 use palmette_core::TokenId;
 
+use super::member_begin::MemberBegin;
 use super::residual_id::ResidualId;
 
 /// Tokens that may go on at a place.
@@ -14,8 +15,20 @@ pub(crate) struct SuffixSet {
     /// Sets whose tokens go on too, ascending: those with many tokens, and in the set of a mask, or
     /// of a step, all that it is made of.
     pub(crate) parts: Vec<SuffixSetId>,
-    /// Number of a node from a file, where only the mask of its set is known.
-    pub(crate) restored: Option<u32>,
+    pub(crate) kind: SetKind,
+}
+
+/// Kind of a suffix set, by what it stands for beside its tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum SetKind {
+    /// Tokens alone.
+    #[default]
+    Tokens,
+    /// A node of this number from a file, of which only the mask is known.
+    Restored(u32),
+    /// The tokens that go on with a member, which its set tells. Such a set is only a part of
+    /// others.
+    Member(MemberBegin),
 }
 
 /// A number into [`SuffixSets`](super::SuffixSets); equal numbers are equal suffix sets.
@@ -27,7 +40,7 @@ impl SuffixSet {
         self.tokens.clear();
         self.consuming.clear();
         self.parts.clear();
-        self.restored = None;
+        self.kind = SetKind::Tokens;
     }
 
     /// Tokens of its own, but for those consumed whole.

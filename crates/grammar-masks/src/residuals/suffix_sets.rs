@@ -13,10 +13,11 @@ use super::deferred_reduction::DeferredSets;
 use super::layer_states::LayerStates;
 use super::lexeme_effect::LexemeEffects;
 use super::lexemes::LexemeId;
+use super::member_begin::MemberBegin;
 use super::node_answer::{NodeAnswer, QuerySubject};
 use super::place::{ExceptionsId, Place};
 use super::simulation_memory::SimulationMemory;
-use super::suffix_set::{SuffixSet, SuffixSetId};
+use super::suffix_set::{SetKind, SuffixSet, SuffixSetId};
 use crate::stack_automaton::{AutomatonNodeId, StackAutomaton};
 use crate::tables::{IndexSet, table_bytes};
 
@@ -32,6 +33,8 @@ pub(crate) struct SuffixSets {
     pub(super) deferred: DeferredSets,
     pub(super) effects: LexemeEffects,
     pub(crate) layer_states: LayerStates,
+    /// Numbers of the places that are nodes of the vocabulary's trie.
+    pub(crate) below: HashMap<u32, u32>,
     /// Suffix sets without exceptions.
     without: HashMap<(SuffixSetId, ExceptionsId), SuffixSetId>,
     /// Tokens that end within a lexeme's text, by lexeme.
@@ -52,6 +55,7 @@ impl Default for SuffixSets {
             deferred: DeferredSets::default(),
             effects: LexemeEffects::default(),
             layer_states: LayerStates::default(),
+            below: HashMap::new(),
             without: HashMap::new(),
             texts: HashMap::new(),
             bytes: 0,
@@ -72,6 +76,7 @@ impl SuffixSets {
             + self.layer_states.memory_bytes()
             + table_bytes::<(SuffixSetId, ExceptionsId, SuffixSetId)>(self.without.len())
             + table_bytes::<(LexemeId, SuffixSetId)>(self.texts.len())
+            + table_bytes::<[u32; 2]>(self.below.len())
             + self.bytes
     }
 
@@ -82,6 +87,11 @@ impl SuffixSets {
     /// Stack automaton of masks, by lexeme in progress.
     pub(crate) fn of_masks(&self) -> &StackAutomaton<NodeAnswer> {
         &self.mask_nodes
+    }
+
+    /// Stack automaton of places within tokens.
+    pub(crate) fn of_places(&self) -> &StackAutomaton<NodeAnswer> {
+        &self.place_nodes
     }
 
     /// Stack automaton of masks, to be added to.
@@ -95,7 +105,8 @@ impl SuffixSets {
         number: u32,
         missing: u32,
     ) -> (AutomatonNodeId, SuffixSetId) {
-        let restored = SuffixSet { restored: Some(number), ..SuffixSet::default() };
+        let kind = SetKind::Restored(number);
+        let restored = SuffixSet { kind, ..SuffixSet::default() };
         let suffix_set = self.intern(restored);
         let deferred = self.deferred.intern(&mut Vec::new());
         let said = NodeAnswer { suffix_set, deferred, asked: QuerySubject::Mask };
@@ -121,6 +132,9 @@ impl SuffixSets {
         }
         let except_of = residuals.except(except);
         let mut left = self.get(suffix_set).clone();
+        if let SetKind::Member(begin) = &mut left.kind {
+            *begin = begin.in_some();
+        }
         left.tokens.retain(|&(token, left)| !except_of.contains(token, left));
         left.parts.iter_mut().for_each(|part| *part = self.without(*part, except, residuals));
         let found = self.intern(left);
@@ -142,6 +156,26 @@ impl SuffixSets {
         let found = self.intern(SuffixSet { tokens, ..SuffixSet::default() });
         self.texts.insert(lexeme, found);
         found
+    }
+
+    /// The suffix set of the tokens that go on with a member.
+    pub(super) fn of_member(&mut self, begin: MemberBegin) -> SuffixSetId {
+        self.intern(SuffixSet { kind: SetKind::Member(begin), ..SuffixSet::default() })
+    }
+
+    /// The members that may begin in a set.
+    pub(crate) fn members_of(&self, id: SuffixSetId) -> impl Iterator<Item = MemberBegin> {
+        self.get(id).parts.iter().filter_map(|&part| match self.get(part).kind {
+            SetKind::Member(begin) => Some(begin),
+            SetKind::Tokens | SetKind::Restored(_) => None,
+        })
+    }
+
+    /// The tokens of a set that is accepted at a place within tokens.
+    pub(crate) fn tokens_within(&self, id: SuffixSetId) -> impl Iterator<Item = TokenId> {
+        let set = self.get(id);
+        let parts = set.parts.iter().flat_map(|&part| self.get(part).tokens());
+        set.tokens().chain(parts)
     }
 
     /// One suffix set with others.
@@ -177,7 +211,7 @@ impl SuffixSets {
 
     /// Adds the tokens of a set to another, those that are many as its parts.
     pub(super) fn add_tokens(&self, to: &mut SuffixSet, of: SuffixSetId) {
-        let SuffixSet { tokens, consuming, parts, restored: _ } = self.get(of);
+        let SuffixSet { tokens, consuming, parts, kind: _ } = self.get(of);
         to.tokens.extend_from_slice(tokens);
         to.consuming.extend_from_slice(consuming);
         to.parts.extend_from_slice(parts);
@@ -185,7 +219,7 @@ impl SuffixSets {
 
     /// The number of a suffix set, in whatever order.
     pub(super) fn intern(&mut self, mut suffix_set: SuffixSet) -> SuffixSetId {
-        let SuffixSet { tokens, consuming, parts, restored: _ } = &mut suffix_set;
+        let SuffixSet { tokens, consuming, parts, kind: _ } = &mut suffix_set;
         sort(tokens);
         sort(consuming);
         sort(parts);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use palmette_core::{Binding, SlotId};
 
+use super::Recognizer;
 use super::error::CompileError;
 use super::position::Position;
 use super::scratch::RecognizerScratch;
-use super::{Recognizer, RecognizerLimits};
 use crate::Budget;
 
 /// A grammar whose slots have their sets.
@@ -20,6 +20,19 @@ pub struct BoundRecognizer {
     pub sets: Arc<Binding>,
     /// The position before the first byte, which carries the sets.
     pub start: Position,
+}
+
+impl Recognizer {
+    /// The grammar made ready without what needs a member of these slots, within the limits of the
+    /// whole.
+    ///
+    /// # Errors
+    /// When a limit is exceeded, or what is left cannot be honoured.
+    pub fn without_slots(&self, empty: &[SlotId]) -> Result<Self, CompileError> {
+        let grammar = Arc::new(self.source.without_slots(empty));
+        // A part of the grammar takes no more steps than the whole was allowed.
+        Self::new(grammar, &self.limits, &mut Budget::unlimited())
+    }
 }
 
 impl BoundRecognizer {
@@ -38,12 +51,23 @@ impl BoundRecognizer {
         let empty: Vec<SlotId> = sets.empty_slots().collect();
         let recognizer = match &*empty {
             [] => Arc::clone(recognizer),
-            empty => {
-                let grammar = Arc::new(recognizer.source().without_slots(empty));
-                let (limits, budget) = (RecognizerLimits::default(), &mut Budget::unlimited());
-                Arc::new(Recognizer::new(grammar, &limits, budget)?)
-            }
+            empty => Arc::new(recognizer.without_slots(empty)?),
         };
+        Self::from_parts(recognizer, sets)
+    }
+
+    /// Binds sets to the slots of a grammar that has nothing left that needs a member of an empty
+    /// one; `None` when it has no text.
+    ///
+    /// # Errors
+    /// When a limit of the grammar is exceeded.
+    ///
+    /// # Panics
+    /// When the grammar has another number of slots.
+    pub fn from_parts(
+        recognizer: Arc<Recognizer>,
+        sets: Arc<Binding>,
+    ) -> Result<Option<Self>, CompileError> {
         let start = recognizer.start_bound(&sets, &mut RecognizerScratch::default())?;
         Ok(start.map(|start| Self { recognizer, sets, start }))
     }

@@ -193,6 +193,89 @@ impl Recognizer {
         Ok(self.position_of_next(scratch))
     }
 
+    /// Adds the bytes that must follow where nothing but one member is in progress, as far as the
+    /// set tells.
+    pub fn forced_by_member(&self, position: &Position, bytes: &mut Vec<u8>) {
+        if let ([branch], Some(binding)) = (position.branches(), position.binding())
+            && let Some(place) = &branch.member
+        {
+            binding.set(place.slot).forced(&place.cursor, bytes);
+        }
+    }
+
+    /// The members that begin after the lexemes in progress, before their first byte; `None` where
+    /// none does.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub fn begin_members_after(
+        &self,
+        position: &Position,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Option<Position>, RecognizerError> {
+        scratch.bind(position.binding());
+        scratch.next.clear();
+        for branch in position.branches() {
+            if let Some(place) = &branch.member {
+                if self.whole_member(place, scratch).is_some() {
+                    self.begin_members_after_lexeme(branch, place.terminal, scratch)?;
+                }
+                continue;
+            }
+            for end in self.lexer.ends(branch.lexer)? {
+                for terminal in end.terminals.iter() {
+                    self.begin_members_after_lexeme(branch, terminal, scratch)?;
+                }
+            }
+        }
+        Ok(self.position_of_next(scratch))
+    }
+
+    fn begin_members_after_lexeme(
+        &self,
+        branch: &Branch,
+        terminal: TerminalId,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<(), RecognizerError> {
+        match self.step(branch, terminal, scratch)? {
+            Some((stacks, blocks, names)) => {
+                self.begin_members((stacks, &blocks, &names, None), None, scratch)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The position after the members that have been read whole, before the first byte of other
+    /// lexemes; `None` where none has been.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub fn after_members(
+        &self,
+        position: &Position,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Option<Position>, RecognizerError> {
+        scratch.bind(position.binding());
+        scratch.next.clear();
+        for branch in position.branches() {
+            let Some(place) = &branch.member else { continue };
+            if self.whole_member(place, scratch).is_none() {
+                continue;
+            }
+            let Some((stacks, blocks, names)) = self.step(branch, place.terminal, scratch)? else {
+                continue;
+            };
+            for (lexer, stacks) in self.begin(self.lexer.start(), stacks, &names, scratch)? {
+                let (blocks, names) = (blocks.clone(), names.clone());
+                let line = Line::OTHER;
+                let begun =
+                    Branch { lexer, stacks, blocks, line, names, member: None, trail: None };
+                self.add(begun, scratch);
+            }
+        }
+        Ok(self.position_of_next(scratch))
+    }
+
     /// Advances the member in progress by `byte`.
     pub(super) fn advance_member(
         &self,

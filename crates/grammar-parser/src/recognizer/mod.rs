@@ -49,6 +49,8 @@ pub struct Recognizer {
     /// The grammar that was given.
     source: Arc<Grammar>,
     grammar: Arc<Grammar>,
+    /// The limits that it was made within.
+    limits: RecognizerLimits,
     lexer: Lexer,
     parser: Parser,
     layer: Layer,
@@ -157,6 +159,7 @@ impl Recognizer {
         let mut recognizer = Self {
             source,
             grammar,
+            limits: limits.clone(),
             lexer,
             parser,
             layer,

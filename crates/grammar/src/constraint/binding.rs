@@ -1,17 +1,54 @@
 //! Binding: the sets of a grammar's slots for one request.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use hashbrown::HashMap;
 use palmette_core::{Binding, MemberSet, SlotId};
+use palmette_grammar_masks::{MaskAutomaton, MemberRows};
 use palmette_grammar_parser::Slot;
 use palmette_grammar_parser::recognizer::{
-    BoundRecognizer, CompileError, RecognizerError, WrittenMember,
+    BoundRecognizer, CompileError, Position, Recognizer, RecognizerError, WrittenMember,
 };
 
 use super::{GrammarConstraint, GrammarScratch};
 
 /// The set that a request gives for a slot.
 pub type SetBinding = Arc<dyn MemberSet>;
+
+/// Sets of a constraint's slots, with what is known of masks under them.
+#[derive(Clone, Debug)]
+pub(super) struct BoundSlots {
+    recognizer: Arc<BoundRecognizer>,
+    pub(super) rows: Arc<MemberRows>,
+}
+
+impl BoundSlots {
+    /// The position before the first byte.
+    pub(super) fn start(&self) -> &Position {
+        &self.recognizer.start
+    }
+
+    /// About how much memory is taken by what is known of masks.
+    pub(super) fn bytes(&self) -> usize {
+        self.rows.bytes()
+    }
+}
+
+/// A grammar without what needs members of some slots, and the engine of its masks.
+#[derive(Clone, Debug)]
+struct ReducedGrammar {
+    recognizer: Arc<Recognizer>,
+    automaton: Option<Arc<MaskAutomaton>>,
+}
+
+/// Memo of a grammar without what needs members of empty sets, by the slots that are empty.
+#[derive(Debug, Default)]
+pub(super) struct ReducedGrammars {
+    known: Mutex<HashMap<Box<[SlotId]>, ReducedGrammar>>,
+}
+
+/// At most so many combinations of empty slots are remembered; then the memory begins anew.
+const MAX_REDUCED: usize = 16;
 
 /// Sets that cannot be bound to a grammar.
 #[derive(Debug, thiserror::Error)]
@@ -60,17 +97,42 @@ impl GrammarConstraint {
     /// # Panics
     /// When the grammar has another number of slots.
     pub fn bind_all(&self, sets: Arc<Binding>) -> Result<Self, BindError> {
-        let label = |slot: SlotId| self.slots()[slot.index()].label();
-        let empty = sets.empty_slots().map(label).collect();
-        let bound = BoundRecognizer::new(&self.recognizer, sets)?;
-        let bound = Arc::new(bound.ok_or(BindError::Empty { empty })?);
-        let (recognizer, dictionary) = (Arc::clone(&bound.recognizer), Arc::default());
-        Ok(Self { recognizer, bound: Some(bound), dictionary, ..self.clone() })
+        let empty: Vec<SlotId> = sets.empty_slots().collect();
+        let ReducedGrammar { recognizer, automaton } = self.reduced(&empty)?;
+        let bound = BoundRecognizer::from_parts(Arc::clone(&recognizer), sets)?;
+        let label = |slot: &SlotId| self.slots()[slot.index()].label();
+        let none_left = || BindError::Empty { empty: empty.iter().map(label).collect() };
+        let bound = Arc::new(bound.ok_or_else(none_left)?);
+        let (dictionary, rows) = Default::default();
+        let bound = Some(BoundSlots { recognizer: bound, rows });
+        Ok(Self { recognizer, automaton, bound, dictionary, ..self.clone() })
+    }
+
+    /// The grammar without what needs members of these slots.
+    fn reduced(&self, empty: &[SlotId]) -> Result<ReducedGrammar, CompileError> {
+        let (recognizer, automaton) = (&self.recognizer, &self.automaton);
+        if empty.is_empty() {
+            let (recognizer, automaton) = (Arc::clone(recognizer), automaton.clone());
+            return Ok(ReducedGrammar { recognizer, automaton });
+        }
+        let known = self.reduced.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(empty) {
+            return Ok(known.clone());
+        }
+        drop(known);
+        let recognizer = Arc::new(recognizer.without_slots(empty)?);
+        let new = |automaton: &Arc<MaskAutomaton>| Arc::new(automaton.without_nodes());
+        let made = ReducedGrammar { recognizer, automaton: automaton.as_ref().map(new) };
+        let mut known = self.reduced.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_REDUCED {
+            known.clear();
+        }
+        Ok(known.entry(empty.into()).or_insert(made).clone())
     }
 
     /// The sets that are bound.
     pub fn binding(&self) -> Option<&Arc<Binding>> {
-        self.bound.as_ref().map(|bound| &bound.sets)
+        self.bound.as_ref().map(|bound| &bound.recognizer.sets)
     }
 
     /// The members that a text has, in their order; `None` where it begins no text of the language.

@@ -39,13 +39,18 @@ impl MaskId {
 /// becomes of the dictionary.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MaskRef {
-    id: MaskId,
+    id: Option<MaskId>,
     words: Arc<[u32]>,
 }
 
 impl MaskRef {
-    /// Number of the mask.
-    pub fn id(&self) -> MaskId {
+    /// A mask that no dictionary keeps.
+    pub(super) fn new(words: &[u32]) -> Self {
+        Self { id: None, words: words.into() }
+    }
+
+    /// Number of the mask; `None` where the dictionary does not keep it, as with bound sets.
+    pub fn id(&self) -> Option<MaskId> {
         self.id
     }
 
@@ -126,7 +131,7 @@ impl MaskDictionary {
     pub(super) fn mask_of(&self, id: MaskId) -> Option<MaskRef> {
         let kept = self.read();
         let words = kept.masks.get(id.index()).filter(|_| kept.generation == id.generation)?;
-        Some(MaskRef { id, words: Arc::clone(words) })
+        Some(MaskRef { id: Some(id), words: Arc::clone(words) })
     }
 
     /// All masks from the index `first` on.
@@ -135,7 +140,7 @@ impl MaskDictionary {
         let generation = kept.generation;
         let rest = kept.masks.iter().enumerate().skip(first);
         rest.map(|(index, words)| MaskRef {
-            id: MaskId { generation, index: index as u32 },
+            id: Some(MaskId { generation, index: index as u32 }),
             words: Arc::clone(words),
         })
         .collect()
@@ -178,7 +183,7 @@ impl MaskDictionary {
 impl Entries {
     fn at(&self, index: u32) -> MaskRef {
         let id = MaskId { generation: self.generation, index };
-        MaskRef { id, words: Arc::clone(&self.masks[index as usize]) }
+        MaskRef { id: Some(id), words: Arc::clone(&self.masks[index as usize]) }
     }
 }
 

@@ -1,10 +1,12 @@
 //! The mask of a state, within limits.
 
 use palmette_core::{Constraint, mask};
+use palmette_grammar_masks::MemberMasks;
 use palmette_grammar_masks::member_walk::MemberWalk;
 use palmette_grammar_masks::walk::TrieWalk;
 use palmette_grammar_parser::recognizer::{Position, RecognizerError};
 
+use super::binding::BoundSlots;
 use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
 
 impl GrammarConstraint {
@@ -36,8 +38,15 @@ impl GrammarConstraint {
             return Err(RecognizerError::Unbound { slot: slot.label() });
         }
         let explored = self.mask_automaton().map(|automaton| {
-            let budget = &mut work.exploring();
-            automaton.fill_mask_within(&self.recognizer, position, mask, budget)
+            let (recognizer, budget) = (&*self.recognizer, &mut work.exploring());
+            match &self.bound {
+                None => automaton.fill_mask_within(recognizer, position, mask, budget),
+                Some(BoundSlots { rows, .. }) => {
+                    let masks = MemberMasks { automaton, recognizer, rows };
+                    let scratch = (&mut scratch.members, &mut scratch.recognizer);
+                    masks.fill_mask_within(position, scratch, mask, budget)
+                }
+            }
         });
         match explored {
             Some(Err(RecognizerError::Interrupted(why))) if why.is_limit() => {

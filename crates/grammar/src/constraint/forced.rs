@@ -21,7 +21,13 @@ impl GrammarConstraint {
         let mut forced = Vec::new();
         let mut at = state.position().filter(|_| !state.ended()).cloned();
         while let Some(position) = at.take().filter(|_| forced.len() < limit) {
-            if let Some((byte, next)) = self.only_byte(&position, scratch)? {
+            let before = forced.len();
+            self.recognizer.forced_by_member(&position, &mut forced);
+            forced.truncate(limit);
+            if forced.len() > before {
+                let bytes = &forced[before..];
+                at = self.recognizer.advance_all(&position, bytes, &mut scratch.recognizer)?;
+            } else if let Some((byte, next)) = self.only_byte(&position, scratch)? {
                 forced.push(byte);
                 at = Some(next);
             }

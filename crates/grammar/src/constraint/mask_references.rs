@@ -11,7 +11,8 @@ impl GrammarConstraint {
     ///
     /// Cost: where the automaton has been here, some look-ups, and no look at the mask's words. A
     /// mask that is not in the dictionary yet, and every mask that does not come from the
-    /// automaton, is filled and looked up by its words.
+    /// automaton, is filled and looked up by its words. Those of a grammar with bound sets, of
+    /// which no two may be equal, are filled and not kept: they have no [number](MaskRef::id).
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded.
@@ -40,7 +41,10 @@ impl GrammarConstraint {
         let mut words = std::mem::take(&mut scratch.mask);
         words.resize(mask::num_words(self.num_tokens()), 0);
         let filled = self.fill_mask_within(state, scratch, &mut words, work);
-        let found = filled.map(|()| self.dictionary.intern(&words, parts));
+        let found = filled.map(|()| match self.bound {
+            None => self.dictionary.intern(&words, parts),
+            Some(_) => MaskRef::new(&words),
+        });
         scratch.mask = words;
         found
     }
@@ -71,7 +75,9 @@ impl GrammarConstraint {
         work: &MaskBudget<'_>,
     ) -> Result<Option<Parts>, RecognizerError> {
         let Some(position) = state.position().filter(|_| !state.ended()) else { return Ok(None) };
-        let Some(automaton) = self.mask_automaton() else { return Ok(None) };
+        let Some(automaton) = self.mask_automaton().filter(|_| self.bound.is_none()) else {
+            return Ok(None);
+        };
         let (parts, budget) = (&mut scratch.parts, &mut work.exploring());
         let generation = match automaton.parts(&self.recognizer, position, parts, budget) {
             Ok(generation) => generation,

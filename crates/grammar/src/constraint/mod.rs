@@ -25,12 +25,15 @@ pub use precompute::{BackgroundPrecompute, PrecomputeLimits, PrecomputeStop, Pre
 pub use state::GrammarState;
 
 use palmette_grammar_masks::walk::WalkScratch;
-use palmette_grammar_masks::{AutomatonStatistics, MaskAutomaton, PoolId, PreparedVocabulary};
+use palmette_grammar_masks::{
+    AutomatonStatistics, MaskAutomaton, MemberScratch, PoolId, PreparedVocabulary,
+};
 use palmette_grammar_parser::recognizer::{
-    BoundRecognizer, Position, Recognizer, RecognizerError, RecognizerScratch,
+    Position, Recognizer, RecognizerError, RecognizerScratch,
 };
 use palmette_grammar_regex::tokens::NUMBER_MARK;
 
+use binding::{BoundSlots, ReducedGrammars};
 use dictionary::MaskDictionary;
 use name_tokens::{DeniedNames, NameTokens};
 
@@ -56,7 +59,9 @@ pub struct GrammarConstraint {
     /// True when the grammar asks for tokens by name or number.
     asks_for_tokens: bool,
     /// The sets of the grammar's slots.
-    bound: Option<Arc<BoundRecognizer>>,
+    bound: Option<BoundSlots>,
+    /// The grammar without what needs members of empty sets.
+    reduced: Arc<ReducedGrammars>,
     /// The most steps of a mask that is asked for without a budget.
     mask_steps: Option<u64>,
     /// Found out for a grammar with distinct names.
@@ -68,6 +73,7 @@ pub struct GrammarConstraint {
 pub struct GrammarScratch {
     recognizer: RecognizerScratch,
     walk: WalkScratch,
+    members: MemberScratch,
     mask: Vec<u32>,
     parts: Vec<PoolId>,
     denied_names: DeniedNames,
@@ -88,8 +94,7 @@ impl GrammarConstraint {
     /// vocabulary is walked for each, since the automaton reads what remains of a lexeme and the
     /// stack alone.
     pub fn new(recognizer: Arc<Recognizer>, vocabulary: Arc<PreparedVocabulary>) -> Self {
-        let has_slots = !recognizer.grammar().slots().is_empty();
-        if has_slots || !recognizer.lexer().looking_back().is_empty() {
+        if !recognizer.lexer().looking_back().is_empty() {
             return Self::by_walking(recognizer, vocabulary);
         }
         let vocabulary = vocabulary.for_grammar(recognizer.grammar());
@@ -110,7 +115,7 @@ impl GrammarConstraint {
         vocabulary: Arc<PreparedVocabulary>,
         automaton: Option<Arc<MaskAutomaton>>,
     ) -> Self {
-        let (dictionary, name_tokens) = Default::default();
+        let (dictionary, name_tokens, reduced) = Default::default();
         let asks_for_tokens = recognizer.grammar().token_terminals().next().is_some();
         let ends = vocabulary.vocabulary().ends().into();
         let (bound, mask_steps) = (None, None);
@@ -122,6 +127,7 @@ impl GrammarConstraint {
             dictionary,
             asks_for_tokens,
             bound,
+            reduced,
             mask_steps,
             name_tokens,
         }
@@ -188,7 +194,8 @@ impl GrammarConstraint {
     /// grammars over the vocabulary share.
     pub fn bytes(&self) -> usize {
         let masks = self.mask_automaton().map_or(0, MaskAutomaton::bytes);
-        self.recognizer.bytes() + masks + self.dictionary.statistics().bytes
+        let rows = self.bound.as_ref().map_or(0, BoundSlots::bytes);
+        self.recognizer.bytes() + masks + self.dictionary.statistics().bytes + rows
     }
 
     /// Size of the automaton of masks; `None` where masks are found by walking.
@@ -265,7 +272,7 @@ impl Constraint for GrammarConstraint {
     fn start(&self) -> GrammarState {
         match &self.bound {
             None => GrammarState::new(self.recognizer.start().cloned()),
-            Some(bound) => GrammarState::new(Some(bound.start.clone())),
+            Some(bound) => GrammarState::new(Some(bound.start().clone())),
         }
     }
 

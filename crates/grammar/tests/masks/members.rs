@@ -3,14 +3,16 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::frontends::gbnf::{self, GbnfOptions};
 use palmette_grammar::frontends::json_schema::{self, JsonSchemaOptions, Whitespace};
 use palmette_grammar::frontends::lark::{self, LarkOptions};
 use palmette_grammar::{
-    BindError, Budget, CompileError, Grammar, GrammarConstraint, GrammarScratch, Lexing,
-    PreparedVocabulary, Recognizer, RecognizerLimits, SetBinding,
+    BindError, Budget, CompileError, Grammar, GrammarConstraint, GrammarScratch, GrammarState,
+    Lexing, MaskBudget, PrecomputeLimits, PreparedVocabulary, Recognizer, RecognizerLimits,
+    SetBinding,
 };
 use palmette_testkit::member_sets::NaiveSet;
 use proptest::prelude::*;
@@ -45,9 +47,40 @@ fn vocabulary_of(texts: &[&str]) -> Arc<PreparedVocabulary> {
 }
 
 fn constraint(grammar: Grammar, vocabulary: &Arc<PreparedVocabulary>) -> GrammarConstraint {
+    GrammarConstraint::new(ready(grammar), Arc::clone(vocabulary))
+}
+
+/// A constraint whose masks are the definition's.
+fn walking(grammar: Grammar, vocabulary: &Arc<PreparedVocabulary>) -> GrammarConstraint {
+    GrammarConstraint::by_walking(ready(grammar), Arc::clone(vocabulary))
+}
+
+fn ready(grammar: Grammar) -> Arc<Recognizer> {
     let limits = RecognizerLimits::default();
     let recognizer = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited());
-    GrammarConstraint::new(Arc::new(recognizer.expect("sound")), Arc::clone(vocabulary))
+    Arc::new(recognizer.expect("sound"))
+}
+
+/// The mask of a state by the engine alone, which may not walk instead.
+fn explored(
+    constraint: &GrammarConstraint,
+    state: &GrammarState,
+    scratch: &mut GrammarScratch,
+) -> Vec<u32> {
+    let mut mask = vec![!0; mask::num_words(constraint.num_tokens())];
+    let work = MaskBudget { walk: 0, ..MaskBudget::unlimited() };
+    constraint.fill_mask_within(state, scratch, &mut mask, &work).expect("small");
+    mask
+}
+
+fn filled(
+    constraint: &GrammarConstraint,
+    state: &GrammarState,
+    scratch: &mut GrammarScratch,
+) -> Vec<u32> {
+    let mut mask = vec![!0; mask::num_words(constraint.num_tokens())];
+    constraint.fill_mask(state, scratch, &mut mask).expect("small");
+    mask
 }
 
 fn read(source: &str) -> Grammar {
@@ -96,9 +129,17 @@ proptest! {
         s in texts(),
         t in texts(),
         choices in prop::collection::vec(any::<prop::sample::Index>(), 8),
+        ahead: bool,
     ) {
         let vocabulary = vocabulary();
         let open = constraint(read(GRAMMARS[which]), &vocabulary);
+        if ahead {
+            open.precompute(&PrecomputeLimits::default(), &AtomicBool::new(false)).expect("small");
+        }
+        // Another binding of the same grammar leaves nothing of its sets.
+        if let Ok(other) = bind(&open, &t, &s) {
+            explored(&other, &other.start(), &mut GrammarScratch::default());
+        }
         let listed = constraint(listed(GRAMMARS[which], &s, &t), &vocabulary);
         let bound = match bind(&open, &s, &t) {
             Ok(bound) => bound,
@@ -109,13 +150,13 @@ proptest! {
             }
             Err(error) => panic!("{error}"),
         };
-        let (mut one, mut other) = (bound.start(), listed.start());
+        let slow = bind(&walking(read(GRAMMARS[which]), &vocabulary), &s, &t).expect("it was bound");
+        let (mut one, mut other, mut slowly) = (bound.start(), listed.start(), slow.start());
         let mut scratch = (GrammarScratch::default(), GrammarScratch::default());
         let mut text = Vec::new();
         for choice in choices {
-            let mut masks = [vec![!0; mask::num_words(bound.num_tokens())], vec![!0; mask::num_words(bound.num_tokens())]];
-            bound.fill_mask(&one, &mut scratch.0, &mut masks[0]).expect("small");
-            listed.fill_mask(&other, &mut scratch.1, &mut masks[1]).expect("small");
+            let masks = [explored(&bound, &one, &mut scratch.0), filled(&listed, &other, &mut scratch.1)];
+            prop_assert_eq!(&masks[0], &filled(&slow, &slowly, &mut scratch.0));
             let of = |mask: &[u32]| mask::iter(mask).map(|token| token.0).collect::<Vec<_>>();
             prop_assert_eq!(of(&masks[0]), of(&masks[1]), "after {:?}", String::from_utf8_lossy(&text));
             for token in (0..bound.num_tokens() as u32).map(TokenId) {
@@ -128,6 +169,7 @@ proptest! {
             }
             let token = allowed[choice.index(allowed.len())];
             bound.commit(&mut one, token, &mut scratch.0).expect("allowed");
+            slow.commit(&mut slowly, token, &mut scratch.0).expect("allowed");
             listed.commit(&mut other, token, &mut scratch.1).expect("allowed");
             text.extend_from_slice(TOKENS[token.index()].as_bytes());
             // Members of the text are texts of their sets at their places.
@@ -143,7 +185,9 @@ proptest! {
 }
 
 /// Schemas with two sets, `S` and `T` in the place of their conditions.
-const SCHEMAS: [&str; 6] = [
+const SCHEMAS: [&str; 8] = [
+    r#"{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string", S}, "c": {"type": "string", T}}, "required": ["b"]}"#,
+    r#"{"type": "array", "items": {"anyOf": [{"type": "array", "items": {"type": "string", S}}, {"type": "string", "maxLength": 2}]}}"#,
     r#"{"type": "object", "properties": {"a": {"type": "string", S}, "b": {"type": ["string", "null"], T}}, "required": ["a"],
         "additionalProperties": false}"#,
     r#"{"type": "array", "items": {"type": "string", S}, "maxItems": 3}"#,
@@ -195,10 +239,8 @@ proptest! {
         let mut scratch = (GrammarScratch::default(), GrammarScratch::default());
         let mut text = Vec::new();
         for choice in choices {
-            let row = || vec![!0; mask::num_words(bound.num_tokens())];
-            let (mut ours, mut theirs) = (row(), row());
-            bound.fill_mask(&one, &mut scratch.0, &mut ours).expect("small");
-            listed.fill_mask(&other, &mut scratch.1, &mut theirs).expect("small");
+            let ours = explored(&bound, &one, &mut scratch.0);
+            let theirs = filled(&listed, &other, &mut scratch.1);
             let shown = |mask: &[u32]| mask::iter(mask).map(|token| JSON_TOKENS.get(token.index())).collect::<Vec<_>>();
             prop_assert_eq!(shown(&ours), shown(&theirs), "after {}", String::from_utf8_lossy(&text));
             let allowed: Vec<TokenId> = mask::iter(&ours).filter(|token| token.index() < JSON_TOKENS.len()).collect();
@@ -211,6 +253,21 @@ proptest! {
             text.extend_from_slice(JSON_TOKENS[token.index()].as_bytes());
         }
     }
+}
+
+/// Bytes that a set forces follow at once.
+#[test]
+fn the_only_member_left_is_forced() {
+    let open = constraint(read(r#"root ::= "<" <catalog:s> ">" "#), &vocabulary());
+    let set: BTreeSet<String> = ["abba", "abca", "c"].map(str::to_owned).into();
+    let bound = bind(&open, &set, &set).expect("texts");
+    let (mut state, scratch) = (bound.start(), &mut GrammarScratch::default());
+    for (text, forced) in [("", "<"), ("<", ""), ("a", "b"), ("b", ""), ("c", "a>")] {
+        bound.commit_bytes(&mut state, text.as_bytes(), scratch).expect("it fits");
+        let found = bound.forced_bytes(&state, 10, scratch).expect("small");
+        assert_eq!(String::from_utf8(found).unwrap(), forced, "after {text}");
+    }
+    assert_eq!(bound.forced_bytes(&state, 1, scratch).expect("small"), b"a");
 }
 
 /// What a set cannot be asked before it is bound is refused at its place.

@@ -161,7 +161,7 @@ impl<'a> Precompute<'a> {
         let mut tries = 0;
         loop {
             let found = self.automaton.read(self.recognizer, budget, WhenFull::Stop, |memo| {
-                memo.find(self.recognizer, position, &mut FoundMasks::new())
+                memo.find(self.recognizer, position, &mut FoundMasks::default())
             });
             match found {
                 Ok(()) => return Ok(true),
