@@ -89,6 +89,14 @@
 //! masks of such a grammar are found by walking the vocabulary. Where residuals exceed their
 //! limits, or stacks part into too many, the vocabulary is walked for the mask.
 //!
+//! Member terminals stand for sets that differ by request, and no lexeme is known of them. The
+//! automaton, shared by all bindings of a grammar, says where one may begin (a part of a suffix
+//! set, `residuals/member_begin.rs`); what tokens do there is asked of the set, and kept as a row of
+//! the binding (`automaton/member_rows.rs`). Below the few nodes of the trie where a member ends
+//! within tokens, stacks are found by reading the bytes that lead there, and the automaton goes on
+//! (`automaton/member_masks.rs`). Where a token does not count, or names of objects matter, a
+//! beginning is read instead. The definition with sets is [`member_walk`].
+//!
 //! Blocks by indentation are a layer between lexer and parser (`grammar-parser/src/blocks/mod.rs`):
 //! it counts brackets and depths of lines and marks where blocks begin and end; lexer and parser do
 //! not know of it. In a mask each place in a token has a state of the layer beside it
