@@ -12,7 +12,7 @@ use palmette_grammar::frontends::lark::{self, LarkOptions};
 use palmette_grammar::{
     BindError, Budget, CompileError, Grammar, GrammarConstraint, GrammarScratch, GrammarState,
     Lexing, MaskBudget, PrecomputeLimits, PreparedVocabulary, Recognizer, RecognizerLimits,
-    SetBinding,
+    SetBinding, Slot,
 };
 use palmette_testkit::member_sets::NaiveSet;
 use proptest::prelude::*;
@@ -252,6 +252,53 @@ proptest! {
             listed.commit(&mut other, token, &mut scratch.1).expect("allowed");
             text.extend_from_slice(JSON_TOKENS[token.index()].as_bytes());
         }
+    }
+}
+
+/// Masks over a real vocabulary along texts with sets, lengths, choices and any whitespace: those of
+/// the walk.
+#[test]
+fn masks_over_a_real_vocabulary_are_those_of_the_walk() {
+    const SCHEMA: &str = r#"{"type": "object", "required": ["why", "items"], "additionalProperties": false, "properties": {
+        "why": {"type": "string", "maxLength": 30}, "note": {"type": "string", "pattern": "^[a-z ]*$"},
+        "items": {"type": "array", "items": {"anyOf": [{"type": "string", "x-catalog": "s"}, {"type": "number"},
+            {"type": "object", "properties": {"id": {"type": "string", "x-catalog": "t"}}, "required": ["id"]}]}}}}"#;
+    let texts = [
+        r#"{"why": "a quiet \"fan\", 30 W","items":["P0074","\"x\"",{"id":"fan"},4.5, {"id": "fan heater"}]}"#,
+        r#"{"note":"none","why":"","items":[{"id":"f","n":[1]},"P0075"]}"#,
+    ];
+    let vocabulary = palmette_vocabulary::load("r50k_base").expect("it is built in").vocabulary;
+    let vocabulary = Arc::new(PreparedVocabulary::new(vocabulary));
+    let schema = json_schema::parse(SCHEMA, &JsonSchemaOptions::default()).expect("sound");
+    let set = |texts: &[&str]| -> SetBinding {
+        let members = (0..).zip(texts).map(|(id, text)| (id, text.as_bytes().to_vec()));
+        Arc::new(NaiveSet::json_strings(members))
+    };
+    let (s, t) =
+        (set(&["P0074", "P0075", "P01", "\"x\"", ","]), set(&["f", "fan", "fan heater", "\"}"]));
+    let bound = |open: GrammarConstraint| {
+        let sets =
+            |slot: &Slot| Ok::<_, BindError>(Arc::clone(if slot.name == "s" { &s } else { &t }));
+        open.bind(sets).expect("texts")
+    };
+    let (fast, slow) = (constraint(schema.clone(), &vocabulary), walking(schema, &vocabulary));
+    let (fast, slow) = (bound(fast), bound(slow));
+    let (scratch, slow_scratch) = (&mut GrammarScratch::default(), &mut GrammarScratch::default());
+    for text in texts {
+        let (mut one, mut other) = (fast.start(), slow.start());
+        for (at, byte) in text.bytes().enumerate() {
+            let found = explored(&fast, &one, scratch);
+            let expected = filled(&slow, &other, slow_scratch);
+            let differing: Vec<_> = mask::iter(&found)
+                .filter(|&token| !mask::contains(&expected, token))
+                .chain(mask::iter(&expected).filter(|&token| !mask::contains(&found, token)))
+                .map(|token| String::from_utf8_lossy(vocabulary.vocabulary().text(token)))
+                .collect();
+            assert_eq!(differing, [""; 0], "after {}", &text[..at]);
+            fast.commit_bytes(&mut one, &[byte], scratch).expect("it fits");
+            slow.commit_bytes(&mut other, &[byte], slow_scratch).expect("it fits");
+        }
+        assert!(fast.is_accepting(&one, scratch).expect("small"), "{text}");
     }
 }
 
