@@ -91,8 +91,8 @@
 //!
 //! Member terminals stand for sets that differ by request, and no lexeme is known of them. The
 //! automaton, shared by all bindings of a grammar, says where one may begin (a part of a suffix
-//! set, `residuals/member_begin.rs`); what tokens do there is asked of the set, and kept as a row of
-//! the binding (`automaton/member_rows.rs`). Below the few nodes of the trie where a member ends
+//! set, `residuals/member_begin.rs`); what tokens do there is asked of the set, and kept as a row
+//! of the binding (`automaton/member_rows.rs`). Below the few nodes of the trie where a member ends
 //! within tokens, stacks are found by reading the bytes that lead there, and the automaton goes on
 //! (`automaton/member_masks.rs`). Where a token does not count, or names of objects matter, a
 //! beginning is read instead. The definition with sets is [`member_walk`].

@@ -302,6 +302,44 @@ fn masks_over_a_real_vocabulary_are_those_of_the_walk() {
     }
 }
 
+/// Members after a string of limited length, in tokens that hold the end of the one and the
+/// beginning of the other: where the string would be too long, the token does not count.
+#[test]
+fn members_begin_after_strings_that_are_not_too_long() {
+    let letters = ["a", "b", ",", "(", ")"];
+    let mut texts: Vec<String> = letters.map(str::to_owned).into();
+    let mut from = 0;
+    for _ in 0..4 {
+        let until = texts.len();
+        let longer =
+            texts[from..until].iter().flat_map(|text| letters.map(|last| format!("{text}{last}")));
+        let longer: Vec<String> = longer.collect();
+        texts.extend(longer);
+        from = until;
+    }
+    for length in 5..12 {
+        texts.extend(
+            ["a,b", "b,ab", ",a", ",ab)", "a,ba)"].map(|end| "ab".repeat(length / 2) + end),
+        );
+    }
+    texts.sort();
+    texts.dedup();
+    let vocabulary = vocabulary_of(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let source =
+        r#"root ::= "(" [ab]{0,9} "," <catalog:s> ")" | "(" [ab]{0,7} "," <catalog:t> "b)" "#;
+    let set = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    let (s, t) = (set(&["b", "ab", "ba"]), set(&["a", "aa"]));
+    let fast = bind(&constraint(read(source), &vocabulary), &s, &t).expect("texts");
+    let slow = bind(&walking(read(source), &vocabulary), &s, &t).expect("texts");
+    let (mut one, mut other) = (fast.start(), slow.start());
+    let (scratch, slow_scratch) = (&mut GrammarScratch::default(), &mut GrammarScratch::default());
+    for byte in *b"(abbaabab,ba)" {
+        assert_eq!(explored(&fast, &one, scratch), filled(&slow, &other, slow_scratch));
+        fast.commit_bytes(&mut one, &[byte], scratch).expect("it fits");
+        slow.commit_bytes(&mut other, &[byte], slow_scratch).expect("it fits");
+    }
+}
+
 /// Bytes that a set forces follow at once.
 #[test]
 fn the_only_member_left_is_forced() {
