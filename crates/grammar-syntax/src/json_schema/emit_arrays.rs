@@ -30,8 +30,11 @@ const MAX_VALUES: u64 = 60;
 /// Limit on remembered items that are counted.
 const MAX_COUNTED: u64 = 1_000;
 
+/// Limit on listed items with a terminal each; of more, the texts are remembered.
+const MAX_ITEM_TERMINALS: usize = 1_000;
+
 /// A value of a finite set.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Scalar {
     Null,
     Bool(bool),
@@ -270,7 +273,7 @@ impl Emitter<'_, '_> {
     /// An array of strings none of which comes twice: a scope of distinct names, of which the rules
     /// count as many as there are. `false` where it is none.
     ///
-    /// As many rules as items are counted and listed.
+    /// Cost: in proportion to the items that are counted and the listed ones.
     fn unique_strings(&mut self, head: NonterminalId, array: &ArraySet) -> Result<bool> {
         let cases = self.compiler.goal_cases(array.item(0))?;
         let strings = Cases { strings: cases.strings.clone(), ..Cases::none() };
@@ -297,17 +300,25 @@ impl Emitter<'_, '_> {
             return Ok(false);
         }
         let item = self.part("item");
-        for text in &listed {
-            let scope = InScope::OneName(Arc::clone(text));
-            let symbol = self.item(&Regex::literal(text), scope)?;
-            self.rule(item, vec![symbol])?;
-        }
-        if !others.is_empty() {
-            // A listed text is remembered by its own terminal alone.
-            let unlisted = listed.iter().map(|text| Regex::literal(text));
-            let unlisted = Regex::complement(Regex::alternate(unlisted));
-            let others = Regex::and([Regex::alternate(others), unlisted]);
-            let symbol = self.item(&others, InScope::ManyNames)?;
+        let literals = listed.iter().map(|text| Regex::literal(text));
+        let remembered = match listed.len() <= MAX_ITEM_TERMINALS {
+            false => Regex::alternate(others.into_iter().chain(literals)),
+            true => {
+                for text in &listed {
+                    let scope = InScope::OneName(Arc::clone(text));
+                    let symbol = self.item(&Regex::literal(text), scope)?;
+                    self.rule(item, vec![symbol])?;
+                }
+                // A listed text is remembered by its own terminal alone.
+                let unlisted = Regex::complement(Regex::alternate(literals));
+                match others.is_empty() {
+                    true => Regex::Never,
+                    false => Regex::and([Regex::alternate(others), unlisted]),
+                }
+            }
+        };
+        if remembered != Regex::Never {
+            let symbol = self.item(&remembered, InScope::ManyNames)?;
             self.rule(item, vec![symbol])?;
         }
         self.counted_scope(head, Symbol::Nonterminal(item), array.min, max)?;
@@ -352,6 +363,7 @@ impl Emitter<'_, '_> {
     fn unique_array(&mut self, head: NonterminalId, array: &ArraySet, unique: bool) -> Result<()> {
         let places = array.prefix.len() as u64 + 1;
         let mut values: Vec<Scalar> = Vec::new();
+        let mut numbers: HashMap<Scalar, usize> = HashMap::new();
         let mut allowed: Vec<Vec<usize>> = Vec::new();
         for at in 0..places {
             let Some(scalars) = self.scalars(array.item(at))? else {
@@ -360,17 +372,14 @@ impl Emitter<'_, '_> {
                 }
                 return self.not_unique(head, array, "the items have infinitely many values");
             };
-            let mut here = Vec::new();
-            for scalar in scalars {
-                here.push(match values.iter().position(|value| *value == scalar) {
-                    Some(known) => known,
-                    None => {
-                        values.push(scalar);
-                        values.len() - 1
-                    }
-                });
-            }
-            allowed.push(here);
+            self.compiler.tick(1 + scalars.len())?;
+            let number = |scalar: Scalar| {
+                *numbers.entry(scalar).or_insert_with_key(|scalar| {
+                    values.push(scalar.clone());
+                    values.len() - 1
+                })
+            };
+            allowed.push(scalars.into_iter().map(number).collect());
         }
         if !array.counts.is_empty() {
             return self.not_unique(head, array, "beside contains");

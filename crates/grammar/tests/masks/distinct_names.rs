@@ -70,6 +70,11 @@ const TOKENS: &[&str] = &[
     "\\u0079",
     "\u{c3}",
     "yy",
+    "[",
+    "]",
+    "[\"a",
+    "\"]",
+    ",\"a\",\"a\"",
 ];
 
 fn recognizer(schema: &str) -> Arc<Recognizer> {
@@ -97,6 +102,24 @@ fn laws_hold() {
     for schema in SCHEMAS {
         laws::check(&constraint(schema), 11, 40, 30);
     }
+}
+
+/// Arrays of up to three of more texts than have a terminal each.
+#[test]
+fn laws_hold_for_long_lists() {
+    let mut texts = vec![String::new()];
+    for at in 0.. {
+        if texts[at].len() == 5 {
+            break;
+        }
+        let longer = ["a", "b", "x", "y"].map(|letter| format!("{}{letter}", texts[at]));
+        texts.extend(longer);
+    }
+    let listed = serde_json::json!({ "enum": texts });
+    let schema = format!(
+        r#"{{"type": "array", "items": {listed}, "uniqueItems": true, "minItems": 2, "maxItems": 3}}"#
+    );
+    laws::check(&constraint(&schema), 5, 40, 20);
 }
 
 /// Every byte, and pieces of members.

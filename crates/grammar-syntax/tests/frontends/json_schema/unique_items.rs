@@ -1,7 +1,10 @@
 //! Arrays none of whose items comes twice: strings are remembered by the position, few other values
 //! by the rules.
 
-use palmette_grammar_syntax::json_schema::{JsonSchemaOptions, parse_with_warnings};
+use palmette_grammar_parser::Budget;
+use palmette_grammar_syntax::json_schema::{
+    JsonSchemaOptions, parse_with_budget, parse_with_warnings,
+};
 use proptest::prelude::*;
 
 use super::keywords::check;
@@ -21,6 +24,44 @@ fn many_listed_values_are_told_apart() {
         &["[]", "[\"tag7\",\"tag70\"]", &all],
         &["[\"tag7\",\"tag7\"]", &again, "[\"tag200\"]"],
     );
+}
+
+/// Schema of arrays of up to three of so many listed tags, none twice.
+fn up_to_three_of(tags: usize) -> String {
+    let tags: Vec<String> = (0..tags).map(|at| format!("\"tag{at}\"")).collect();
+    let tags = tags.join(",");
+    format!(
+        r#"{{"type": "array", "items": {{"enum": [{tags}]}}, "uniqueItems": true, "maxItems": 3}}"#
+    )
+}
+
+#[test]
+fn some_of_very_many_listed_values_are_told_apart() {
+    check(
+        &up_to_three_of(2_000),
+        &["[]", "[\"tag7\",\"tag70\",\"tag1999\"]"],
+        &[
+            "[\"tag7\",\"tag7\"]",
+            "[\"tag1\",\"tag2\",\"tag1\"]",
+            "[\"tag2000\"]",
+            "[\"tag1\",\"tag2\",\"tag3\",\"tag4\"]",
+        ],
+    );
+}
+
+/// Steps of compiling grow with the values that are listed, and no faster.
+#[test]
+fn the_work_is_in_proportion_to_the_values() {
+    let steps = |schema: &str| {
+        let mut budget = Budget::new(u64::MAX);
+        parse_with_budget(schema, &JsonSchemaOptions::default(), &mut budget).expect(schema);
+        u64::MAX - budget.left()
+    };
+    let any_number_of = |tags| up_to_three_of(tags).replace(r#", "maxItems": 3"#, "");
+    for schema in [up_to_three_of, any_number_of] {
+        let (few, many) = (steps(&schema(2_000)), steps(&schema(16_000)));
+        assert!(many < 10 * few, "{few} steps for 2,000 values, {many} for 16,000");
+    }
 }
 
 #[test]
