@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    bench, catalog, demo, eval, generate, grammar, key, loadtest, model, recommend, serve,
+    bench, catalog, demo, eval, generate, grammar, key, lexicon, loadtest, model, recommend, serve,
     simulate, vocabulary,
 };
 
@@ -53,6 +53,9 @@ enum Command {
     /// Look into grammars, and ask which tokens may follow a text
     #[command(subcommand, after_help = grammar::AFTER_HELP)]
     Grammar(grammar::GrammarCommand),
+    /// Build and look into lexicons: lists of values that a grammar may name
+    #[command(subcommand, after_help = lexicon::AFTER_HELP)]
+    Lexicon(lexicon::LexiconCommand),
     Vocabulary(vocabulary::VocabularyArgs),
     /// Look into models: how they read histories and spell items
     #[command(subcommand, after_help = model::AFTER_HELP)]
@@ -133,6 +136,7 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::Catalog(command) => catalog::run(command),
         Command::Grammar(command) => grammar::run(command),
+        Command::Lexicon(command) => lexicon::run(command),
         Command::Vocabulary(args) => vocabulary::run(args),
         Command::Model(command) => model::run(command),
         Command::Generate(args) => generate::run(args),

@@ -124,7 +124,7 @@ pub enum CacheError {
     /// Grammar with slots, for who wants to write a text of it and binds no sets.
     #[error(
         "the grammar names the catalog {slot}, which nobody gives here: catalogs are bound in Rust (`GrammarConstraint::bind`) and by \
-         `palmette grammar --catalog`; list the values instead (enum)"
+         `--catalog` of `palmette generate` and `palmette grammar`; list the values instead (enum)"
     )]
     Unbound {
         /// Name and field of the first slot.

@@ -307,10 +307,24 @@ impl TextModel {
         source: &GrammarSource,
         cancelled: &AtomicBool,
     ) -> Result<Arc<CompiledGrammar>, CacheError> {
-        let grammar = self.shared.grammars.get(source, &self.shared.slices, cancelled)?.grammar;
-        if let Some(slot) = grammar.constraint.slots().first() {
-            return Err(CacheError::Unbound { slot: slot.label() });
+        let grammar = self.compile_open(source, cancelled)?;
+        match grammar.constraint.slots().first() {
+            Some(slot) => Err(CacheError::Unbound { slot: slot.label() }),
+            None => Ok(grammar),
         }
+    }
+
+    /// [`compile_unless`](Self::compile_unless) of a grammar that may leave sets open, which are to
+    /// be [bound](palmette_grammar::GrammarConstraint::bind) before a text is written.
+    ///
+    /// # Errors
+    /// As [`compile_unless`](Self::compile_unless).
+    pub fn compile_open(
+        &self,
+        source: &GrammarSource,
+        cancelled: &AtomicBool,
+    ) -> Result<Arc<CompiledGrammar>, CacheError> {
+        let grammar = self.shared.grammars.get(source, &self.shared.slices, cancelled)?.grammar;
         // A text of it would end before its first token, as if it were there.
         match grammar.constraint.recognizer().start() {
             Some(_) => Ok(grammar),

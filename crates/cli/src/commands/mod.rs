@@ -15,6 +15,7 @@ mod items;
 pub(crate) mod key;
 #[cfg(not(all(feature = "bench", feature = "demo", feature = "server")))]
 mod left_out;
+pub(crate) mod lexicon;
 mod loading;
 #[cfg(feature = "server")]
 pub(crate) mod loadtest;

@@ -83,6 +83,52 @@ fn a_text_fits_its_schema_and_its_numbers_are_said() {
     assert_eq!((String::from_utf8(quiet.stdout).unwrap(), quiet.stderr), (text, vec![]));
 }
 
+/// Members of catalogs that a grammar leaves open, under filters, from files of every kind.
+#[test]
+fn texts_name_members_of_catalogs() {
+    let model = Model::new();
+    let items: Vec<String> = (0..40)
+        .map(|n| {
+            json!({"item_id": format!("P{n}"), "codes": [n % 4, n], "stock": n % 2}).to_string()
+        })
+        .collect();
+    let (items, units) =
+        (model.file("items.jsonl", &items.join("\n")), model.file("units.txt", "kg\nlb\n"));
+    let (shop, lexicon) = (model.file("shop.palm", ""), model.file("units.palm", ""));
+    run(&["catalog", "build", &items, "--out", &shop]);
+    run(&["lexicon", "build", &units, "--out", &lexicon]);
+    let schema = model.file(
+        "answer.json",
+        r#"{"type": "object", "required": ["sku", "unit"], "additionalProperties": false, "properties": {
+            "sku": {"type": "string", "x-catalog": "shop"}, "unit": {"type": "string", "x-catalog": "units"}}}"#,
+    );
+    let (shop, units) = (format!("shop={shop}"), format!("units={lexicon}"));
+    let base = ["--prompt", "a: ", "--temperature", "1", "--quiet"];
+    let shape = ["--schema", &*schema, "--catalog", &*shop, "--catalog", &*units];
+    for seed in ["1", "2", "3"] {
+        let filter = ["--filter", "shop={\"match\": {\"stock\": 1}}", "--seed", seed];
+        let text = run(&model.args(&[&base[..], &shape, &filter].concat()));
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let sku = value["sku"].as_str().unwrap().strip_prefix('P').unwrap().parse::<u32>().unwrap();
+        assert!(sku < 40 && sku % 2 == 1, "{text}");
+        assert!(["kg", "lb"].contains(&value["unit"].as_str().unwrap()), "{text}");
+    }
+    let batch = model
+        .file("batch.jsonl", "{\"prompt\": \"a\"}\n{\"prompt\": \"b\", \"guided_regex\": \"x\"}\n");
+    let answers = run(&model.args(&[&["--batch", &*batch], &shape[..]].concat()));
+    assert!(answers.lines().next().unwrap().contains("sku"), "{answers}");
+
+    let refused = |more: &[&str], words: &[&str]| model.refused(&[&base[..], more].concat(), words);
+    refused(&shape[..4], &["names the catalog units", "--catalog units=FILE"]);
+    refused(&["--regex", "x", "--catalog", &shop], &["--catalog shop: the text has no grammar"]);
+    let none = ["--filter", "shop={\"match\": {\"stock\": 7}}"];
+    refused(&[&shape[..], &none].concat(), &["no text is left", "shop: 0 of 40 match"]);
+    refused(
+        &["--schema", &schema, "--filter", "shop={}"],
+        &["--filter shop", "--catalog shop=FILE"],
+    );
+}
+
 #[test]
 fn every_way_of_saying_the_shape_gives_its_texts() {
     let model = Model::new();

@@ -489,6 +489,7 @@ fn catalogs_fill_what_a_grammar_leaves_open() {
     );
     write("right.txt", r#"{"sku": "P2", "title": "Mat, \"soft\"", "unit": "lb"}"#);
     write("wrong.txt", r#"{"sku": "P9", "title": "Tent", "unit": "kg"}"#);
+    write("cut.txt", r#"{"sku": "P1", "titel"#);
     let run = |arguments: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_palmette"));
         let run = command.args(arguments.split(' ')).current_dir(dir.path()).output().expect("it");
@@ -503,11 +504,26 @@ fn catalogs_fill_what_a_grammar_leaves_open() {
     assert!(out.contains("shop.id P2, bytes 9 to 12"), "{out}");
     assert!(out.contains("units.id lb, bytes"), "{out}");
     let (ok, out, _) = run(&format!("grammar check answer.json {both} --text wrong.txt"));
-    assert!(!ok && out.contains("unexpected `9` at line 1, column 11"), "{out}");
+    let words = "line 1, column 10: \"P9\" is no id of catalog shop; the nearest are P1, P2";
+    assert!(!ok && out.contains(words), "{out}");
+    let (_, out, _) =
+        run(&format!("grammar check answer.json {both} --text wrong.txt --text cut.txt --json"));
+    let report: serde_json::Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    let refused = &report["texts"][0]["refused_member"];
+    assert_eq!((&refused["text"], &refused["field"]), (&"P9".into(), &"id".into()), "{report}");
+    assert_eq!(refused["begins_at"]["offset"], 9);
+    // What is refused outside of members, or cut off within one, is told as ever.
+    assert_eq!(report["texts"][1].get("refused_member"), None);
     // Filters narrow the items, ids and titles alike.
     let stock = "--filter shop={\"range\":{\"stock\":{\"gt\":0}}}";
-    let (ok, _, _) = run(&format!("grammar check answer.json {both} {stock} --text right.txt"));
-    assert!(!ok);
+    let (ok, out, _) = run(&format!("grammar check answer.json {both} {stock} --text right.txt"));
+    assert!(!ok && out.contains("no item that has it matches the filter"), "{out}");
+    // The directory of a live catalog, and a lexicon.
+    assert!(run("catalog live init live --from shop.palm").0);
+    assert!(run("lexicon build units.txt --out units.palm").0);
+    let live = "--catalog shop=live --catalog units=units.palm";
+    let (ok, _, err) = run(&format!("grammar check answer.json {live} --text right.txt"));
+    assert!(ok, "{err}");
     for (arguments, words) in [
         ("--catalog shop=shop.palm", "say which it is: --catalog units=FILE"),
         (&*format!("{both} --catalog other=units.txt"), "it names shop, units"),
@@ -518,9 +534,13 @@ fn catalogs_fill_what_a_grammar_leaves_open() {
         ),
         (
             &*format!("{both} --filter units={{\"match\":{{\"a\":1}}}}"),
-            "no attributes to filter by",
+            "no item has the attribute \"a\"",
         ),
-        ("--catalog shop=units.txt --catalog units=units.txt", "no field \"title\""),
+        (
+            "--catalog shop=units.txt --catalog units=units.txt",
+            "field \"title\" is not there; the only one is \"id\"",
+        ),
+        ("--catalog shop=shop.palm --catalog units=missing.txt", "missing.txt"),
         ("--catalog shop", "expected NAME=VALUE"),
     ] {
         let (ok, _, err) = run(&format!("grammar check answer.json {arguments} --text right.txt"));

@@ -28,6 +28,7 @@ mod hostile;
 #[cfg(feature = "demo")]
 mod json_errors;
 mod left_out;
+mod lexicon;
 #[cfg(feature = "server")]
 mod loadtest;
 #[cfg(feature = "hf-tokenizers")]

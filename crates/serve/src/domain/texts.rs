@@ -90,6 +90,7 @@ impl ServedText {
             },
             tool_format: self.tool_format,
             now: Some(seconds_since_1970() as i64),
+            catalogs: None,
         })
     }
 

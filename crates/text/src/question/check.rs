@@ -125,7 +125,7 @@ impl ChatQuestion {
             check.encoded(tokens, "/messages")
         });
         let grammar = check.grammar(text, tools.as_ref().map(|tools| (chat, tools)));
-        let constraint = grammar.map(|(grammar, _)| Constrained::by(&grammar));
+        let constraint = grammar.map(|grammar| Constrained::Grammar(grammar.constraint));
         let calling = tools.map(|tools| tools.calling());
         let logprobs = match (chat.logprobs, chat.top_logprobs) {
             (Some(true), top) => Some(top.unwrap_or(0)),
@@ -186,7 +186,7 @@ impl CompletionQuestion {
         let n = check.answers(text, completion.prompt.count());
         let prompts = check.prompts(completion);
         let grammar = check.grammar(text, None);
-        let constraint = grammar.map(|(grammar, _)| Constrained::by(&grammar));
+        let constraint = grammar.map(|grammar| Constrained::Grammar(grammar.constraint));
         let echo = completion.echo == Some(true);
         // A prompt that is all of the answer is read, if not for its likelihoods.
         let only_echo = (text.max_tokens == Some(0)).then_some(0);

@@ -1,5 +1,6 @@
 //! The grammar of an answer: the one member that names a form, or the tools that may be called.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +9,7 @@ use palmette_document::{Fault, Faults, RawJson, place};
 use palmette_grammar::frontends::gbnf::GbnfOptions;
 use palmette_grammar::frontends::json_schema::Whitespace;
 use palmette_grammar::frontends::lark::LarkOptions;
-use palmette_grammar::{CacheError, CompiledGrammar, GrammarSource};
+use palmette_grammar::{CacheError, CompiledGrammar, GrammarConstraint, GrammarSource};
 use serde_json::{Map, Value};
 
 use super::check::{Check, CheckError};
@@ -31,8 +32,8 @@ pub struct NamedGrammar {
 /// The compiled grammar of an answer.
 #[derive(Clone, Debug)]
 pub struct AnswerForm {
-    /// The grammar.
-    pub grammar: Arc<CompiledGrammar>,
+    /// The grammar, bound to the catalogs that it names.
+    pub constraint: GrammarConstraint,
     /// The member that it is from, as a JSON pointer.
     pub pointer: String,
     /// Parts of the question that have no effect.
@@ -56,17 +57,25 @@ impl ChatQuestion {
         let tools = check.take(self.own.callable_tools(model, settings)).flatten();
         let form = check.grammar(&self.text, tools.as_ref().map(|tools| (&self.own, tools)));
         let warnings = std::mem::take(&mut check.warnings);
-        check.finish(form.map(|(grammar, pointer)| AnswerForm { grammar, pointer, warnings }))
+        let named =
+            |NamedConstraint { constraint, pointer }| AnswerForm { constraint, pointer, warnings };
+        check.finish(form.map(named))
     }
 }
 
+/// A compiled grammar with its catalogs, and the member that it is from.
+pub(super) struct NamedConstraint {
+    pub(super) constraint: GrammarConstraint,
+    pointer: String,
+}
+
 impl Check<'_> {
-    /// The compiled grammar of an answer, and the member that it is from.
+    /// The compiled grammar of an answer, bound to its catalogs.
     pub(super) fn grammar(
         &mut self,
         text: &TextMembers,
         tools: Option<(&ChatMembers, &Tools)>,
-    ) -> Option<(Arc<CompiledGrammar>, String)> {
+    ) -> Option<NamedConstraint> {
         let defaults = &self.settings.defaults;
         let named = match tools {
             Some((chat, tools)) => text.calls(chat, tools, defaults).map(Some),
@@ -79,11 +88,17 @@ impl Check<'_> {
                 return None;
             }
         };
-        match self.model.compile_unless(&source, self.cancelled) {
+        match self.compiled(&source) {
             Ok(grammar) => {
                 let name = place(&pointer);
                 self.warnings.extend(grammar.notes().iter().map(|note| format!("{name}: {note}")));
-                Some((grammar, pointer))
+                match self.bound(&grammar.constraint) {
+                    Ok(constraint) => Some(NamedConstraint { constraint, pointer }),
+                    Err(error) => {
+                        self.fault(Fault::new(pointer, error.to_string()));
+                        None
+                    }
+                }
             }
             Err(CacheError::Cancelled) => {
                 self.failure = Some(CheckError::Cancelled);
@@ -99,6 +114,26 @@ impl Check<'_> {
                 self.fault(Fault::new(pointer, error.to_string()));
                 None
             }
+        }
+    }
+}
+
+impl Check<'_> {
+    /// The compiled grammar, whose catalogs are open only where somebody binds them.
+    fn compiled(&self, source: &GrammarSource) -> Result<Arc<CompiledGrammar>, CacheError> {
+        match &self.settings.catalogs {
+            Some(_) => self.model.compile_open(source, self.cancelled),
+            None => self.model.compile_unless(source, self.cancelled),
+        }
+    }
+
+    fn bound(
+        &self,
+        constraint: &GrammarConstraint,
+    ) -> Result<GrammarConstraint, Box<dyn Error + Send + Sync>> {
+        match &self.settings.catalogs {
+            Some(catalogs) if !constraint.slots().is_empty() => catalogs.bind(constraint),
+            _ => Ok(constraint.clone()),
         }
     }
 }

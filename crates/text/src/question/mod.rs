@@ -32,7 +32,7 @@ pub use envelope::{OwnMembers, StreamOptions, TextBody, TextEnvelope};
 pub use forms::{JsonFormMembers, JsonWhitespace, MemberOrder, StructuredOutputs};
 pub use grammar::{AnswerForm, NamedGrammar};
 pub use members::{OneOrMany, TextMembers};
-pub use settings::{TextDefaults, TextLimits, TextSettings};
+pub use settings::{CatalogBinder, TextDefaults, TextLimits, TextSettings};
 pub use tools::Calling;
 
 /// A question of one kind: its own members, and those that all have.

@@ -1,7 +1,11 @@
 //! Settings of a surface: limits, defaults and the moment by which questions are checked.
 
 use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
 
+use palmette_grammar::GrammarConstraint;
 use palmette_grammar::frontends::structural_tag::ToolFormat;
 
 use crate::model::TextModel;
@@ -98,7 +102,7 @@ impl TextDefaults {
 }
 
 /// Settings by which a surface checks questions.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct TextSettings {
     /// Limits.
     pub limits: TextLimits,
@@ -108,6 +112,20 @@ pub struct TextSettings {
     pub tool_format: Option<ToolFormat>,
     /// Seconds since 1970, for chat templates that print the date.
     pub now: Option<i64>,
+    /// Sets for the catalogs that grammars name; such grammars are refused where there are none.
+    pub catalogs: Option<Arc<dyn CatalogBinder>>,
+}
+
+/// Binder of the catalogs that a grammar names, for one question.
+pub trait CatalogBinder: fmt::Debug + Send + Sync {
+    /// The grammar with a set for each of its slots.
+    ///
+    /// # Errors
+    /// When it names a catalog or field that is not there, or no text is left.
+    fn bind(
+        &self,
+        grammar: &GrammarConstraint,
+    ) -> Result<GrammarConstraint, Box<dyn Error + Send + Sync>>;
 }
 
 impl TextSettings {

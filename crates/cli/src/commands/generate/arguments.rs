@@ -8,6 +8,7 @@ use palmette_text::engine::EngineOptions;
 
 use super::options::SamplingArgs;
 use super::shape::ShapeArgs;
+use crate::commands::grammar::CatalogArgs;
 use crate::commands::loading::WeightsArg;
 use crate::commands::vocabulary::VocabularyOptions;
 
@@ -34,6 +35,8 @@ pub(crate) struct GenerateArgs {
     pub(super) at_once: usize,
     #[command(flatten)]
     pub(super) shape: ShapeArgs,
+    #[command(flatten)]
+    pub(super) catalogs: CatalogArgs,
     #[command(flatten)]
     pub(super) sampling: SamplingArgs,
     #[command(flatten)]
@@ -106,6 +109,7 @@ const AFTER_HELP: &str = "\
 Examples:
   palmette generate --model smollm2 --ask 'Name three trees.'
   palmette generate --model smollm2 --ask 'Describe a tent as JSON.' --schema order.json
+  palmette generate --model smollm2 --ask 'Which tent is in stock?' --schema answer.json --catalog shop=shop.palm
   palmette generate --model smollm2 --chat request.json --tools tools.json --tool-choice required --one-call
   palmette generate --model smollm2 --prompt 'def add(a, b):' --stop $'\\n\\n' --temperature 0.7 --seed 4 -n 3
   palmette generate --model smollm2 --batch prompts.jsonl --schema order.json > answers.jsonl

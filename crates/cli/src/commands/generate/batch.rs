@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::BufRead;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -16,6 +17,7 @@ use super::question::{Prepared, Question};
 use super::shape::Shape;
 use super::show::Show;
 use super::written_text::{Clock, WrittenText, tokens_line};
+use crate::commands::grammar::OpenCatalogs;
 use crate::input::{Input, is_stdin};
 use crate::output::{grouped, print_json, progress_bar};
 
@@ -26,7 +28,7 @@ const BEGUN: usize = 4;
 pub(super) fn run(
     args: &GenerateArgs,
     model: TextModel,
-    shape: Option<&Shape>,
+    shape: (Option<&Shape>, &Arc<OpenCatalogs>),
     path: &Path,
 ) -> anyhow::Result<()> {
     ensure!(args.at_once > 0, "--at-once is 0; it must be at least 1");
@@ -57,6 +59,9 @@ pub(super) fn run(
     }
     while batch.finish_first()? {}
     batch.bar.finish_and_clear();
+    if let Some(name) = shape.1.unnamed().filter(|_| !args.quiet) {
+        eprintln!("note: --catalog {name}: no line has a grammar that names it");
+    }
     let totals = batch.totals;
     if !args.quiet {
         let of = |n: usize| grouped(n as u64);
@@ -82,7 +87,7 @@ pub(super) fn run(
 fn prepare(
     args: &GenerateArgs,
     model: &TextModel,
-    shape: Option<&Shape>,
+    shape: (Option<&Shape>, &Arc<OpenCatalogs>),
     line: &str,
 ) -> anyhow::Result<(Option<Value>, Prepared)> {
     let mut question = Question::from_line(line)?;

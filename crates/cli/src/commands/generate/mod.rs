@@ -10,11 +10,13 @@ mod written_text;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use palmette_text::{TextModel, TextModelOptions, TextSession};
 use serde_json::{Value, json};
 
+use super::grammar::OpenCatalogs;
 use super::loading::set_threads;
 use crate::input;
 use crate::output::print_json;
@@ -29,6 +31,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     args.sampling.check()?;
     let shape = args.shape.read()?;
     let questions = args.questions()?;
+    let catalogs = Arc::new(args.catalogs.open()?);
     let threads = set_threads(args.threads)?;
     let mut model = TextModel::open(
         &args.model,
@@ -48,9 +51,9 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     }
     match questions {
         Questions::One(question) => {
-            answer(args, &mut TextSession::new(model), *question, shape.as_ref())
+            answer(args, &mut TextSession::new(model), *question, (shape.as_ref(), &catalogs))
         }
-        Questions::Batch(path) => batch::run(args, model, shape.as_ref(), &path),
+        Questions::Batch(path) => batch::run(args, model, (shape.as_ref(), &catalogs), &path),
     }
 }
 
@@ -82,10 +85,13 @@ fn answer(
     args: &GenerateArgs,
     session: &mut TextSession,
     question: Question,
-    shape: Option<&shape::Shape>,
+    (shape, catalogs): (Option<&shape::Shape>, &Arc<OpenCatalogs>),
 ) -> anyhow::Result<()> {
     let model = session.model().clone();
-    let prepared = question.prepare(args, &model, shape)?;
+    let prepared = question.prepare(args, &model, (shape, catalogs))?;
+    if let Some(name) = catalogs.unnamed() {
+        bail!("--catalog {name}: the text has no grammar that names it; leave it out");
+    }
     prepared.warn(args.quiet || args.json);
     let is_terminal = std::io::stdout().is_terminal();
     let mut answers: Vec<Value> = Vec::new();

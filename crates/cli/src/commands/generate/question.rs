@@ -1,15 +1,16 @@
 //! One question of the command: a document from options, a file or a line of a batch, made ready to
 //! be written.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail, ensure};
 use palmette_document::Members;
 use palmette_text::question::{
-    ChatMembers, ChatQuestion, CheckError, CheckedText, CompletionMembers, CompletionQuestion,
-    OwnMembers, TextBody, TextDefaults, TextEnvelope, TextLimits, TextMembers, TextQuestion,
-    TextSettings,
+    CatalogBinder, ChatMembers, ChatQuestion, CheckError, CheckedText, CompletionMembers,
+    CompletionQuestion, OwnMembers, TextBody, TextDefaults, TextEnvelope, TextLimits, TextMembers,
+    TextQuestion, TextSettings,
 };
 use palmette_text::{
     Constrained, SpecialText, TextModel, TextRequest, TextSession, ToolCallReader, sources,
@@ -20,6 +21,7 @@ use super::arguments::GenerateArgs;
 use super::shape::Shape;
 use super::show::Show;
 use super::written_text::{Clock, WrittenText};
+use crate::commands::grammar::OpenCatalogs;
 use crate::output::visible;
 
 /// A question document, and what a server's body or a line of a batch says besides.
@@ -92,7 +94,7 @@ impl Question {
         mut self,
         args: &GenerateArgs,
         model: &TextModel,
-        shape: Option<&Shape>,
+        (shape, catalogs): (Option<&Shape>, &Arc<OpenCatalogs>),
     ) -> anyhow::Result<Prepared> {
         let shape = self.document.fill(args, shape)?;
         let defaults = TextDefaults {
@@ -106,6 +108,7 @@ impl Question {
             defaults,
             tool_format: args.shape.format()?.map(|format| model.spoken(format)),
             now: now.ok().and_then(|now| i64::try_from(now.as_secs()).ok()),
+            catalogs: Some(Arc::clone(catalogs) as Arc<dyn CatalogBinder>),
         };
         let never = AtomicBool::new(false);
         let checked = match &self.document {
@@ -122,7 +125,7 @@ impl Question {
         let constraint = match shape {
             _ if args.no_mask => Some(Constrained::Nothing),
             Some(Shape::Compiled(saved, name)) => {
-                Some(Shape::reopen(saved, model).with_context(|| name.clone())?)
+                Some(Shape::reopen(saved, model, catalogs).with_context(|| name.clone())?)
             }
             Some(Shape::Members(..)) | None => None,
         };

@@ -14,7 +14,7 @@ use palmette_text::sources::JsonForm;
 use palmette_text::{Constrained, TextModel, ToolFormat};
 use serde_json::{Value, json};
 
-use crate::commands::grammar::{Spaces, Syntax, resource, resources};
+use crate::commands::grammar::{OpenCatalogs, Spaces, Syntax, resource, resources};
 use crate::input;
 
 /// The constraint of a text: at most one of these.
@@ -185,10 +185,17 @@ impl Shape {
     }
 
     /// A compiled grammar over the model's tokens.
-    pub(super) fn reopen(saved: &SavedGrammar, model: &TextModel) -> anyhow::Result<Constrained> {
+    pub(super) fn reopen(
+        saved: &SavedGrammar,
+        model: &TextModel,
+        catalogs: &OpenCatalogs,
+    ) -> anyhow::Result<Constrained> {
         let (budget, limits) = (&mut Budget::new(PARSE_STEPS), RecognizerLimits::default());
         let reopened = saved.compile(model.vocabulary(), &limits, budget)?;
-        Ok(Constrained::Grammar(reopened.constraint))
+        Ok(Constrained::Grammar(match reopened.constraint.slots() {
+            [] => reopened.constraint,
+            _ => catalogs.bind_slots(&reopened.constraint)?,
+        }))
     }
 }
 

@@ -1,44 +1,62 @@
 //! `--catalog NAME=FILE`: the sets that a grammar leaves open, from catalogs, lexicons and lists of
-//! texts.
+//! values.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use palmette_catalog::{Catalog, Filter};
-use palmette_core::{Binding, MemberSet};
+use palmette_catalog_members::{CatalogFields, FieldSet, ID_FIELD};
+use palmette_core::{Binding, MemberSet, MemberSpelling};
 use palmette_grammar::{BindError, GrammarConstraint, Slot};
-use palmette_lexicon::{Lexicon, LexiconBuilder, LexiconSet, Selection};
-use serde_json::Value;
+use palmette_lexicon::Lexicon;
+use palmette_text::question::CatalogBinder;
 
-use crate::output::{grouped, visible};
-
-/// First bytes of a catalog's file, and of a lexicon's.
-const CATALOG: &[u8; 8] = b"PALMCAT\0";
-const LEXICON: &[u8; 8] = b"PALMLEX\0";
+use crate::commands::lexicon::ListedValues;
+use crate::commands::loading::{ViewArgs, filter, open_view};
+use crate::output::{grouped, reading_bar};
 
 /// Sets for the slots of a grammar.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CatalogArgs {
-    /// A set that the grammar names (x-catalog, %catalog, <catalog:NAME>), repeatable: a catalog,
-    /// of whose items ids or attributes are written; a lexicon; or a text file with a member in
-    /// each line
+    /// Catalog that the grammar names (x-catalog, %catalog, <catalog:NAME>), repeatable
+    ///
+    /// A catalog's file or the directory of a live one, of whose items ids or attributes are
+    /// written; a lexicon (`palmette lexicon build`); or a text file with a value in each line.
     #[arg(long, value_name = "NAME=FILE", value_parser = named, help_heading = "Catalogs")]
     catalog: Vec<(String, String)>,
-    /// Items of a catalog that may be written, as JSON or @FILE, repeatable
+    /// Items of a catalog that may be written: a filter as JSON or @FILE, repeatable
     #[arg(long, value_name = "NAME=JSON", value_parser = named, help_heading = "Catalogs")]
     filter: Vec<(String, String)>,
 }
 
-/// A set and how many members it is taken from.
-struct Filled {
-    set: Arc<dyn MemberSet>,
-    eligible: u64,
-    of: u64,
+/// Catalogs by their names, opened once for all grammars that name them.
+#[derive(Debug)]
+pub(crate) struct OpenCatalogs {
+    catalogs: BTreeMap<String, NamedCatalog>,
+}
+
+#[derive(Debug)]
+struct NamedCatalog {
+    path: PathBuf,
+    fields: CatalogFields,
+    filter: Option<Filter>,
+    /// True once a grammar named it.
+    is_named: AtomicBool,
+}
+
+/// Sets of a grammar's slots, in their order.
+#[derive(Debug)]
+pub(crate) struct SlotSets {
+    pub(crate) sets: Vec<Arc<FieldSet>>,
+    /// Sets without a member, with the number of items that they are taken from.
+    shortages: Vec<String>,
 }
 
 fn named(text: &str) -> Result<(String, String), String> {
@@ -51,68 +69,46 @@ fn named(text: &str) -> Result<(String, String), String> {
 }
 
 impl CatalogArgs {
-    /// The sets of these slots; `None` where there are no slots.
-    pub(crate) fn sets(&self, slots: &[Slot]) -> anyhow::Result<Option<(Binding, Vec<String>)>> {
+    /// The catalogs that a grammar's slots name; `None` where there are no slots. Nothing is opened
+    /// before names are known to be right.
+    pub(crate) fn for_slots(&self, slots: &[Slot]) -> anyhow::Result<Option<OpenCatalogs>> {
         self.check_names(slots)?;
         if slots.is_empty() {
             return Ok(None);
         }
-        let mut opened = BTreeMap::new();
-        let (mut sets, mut shortages) = (Vec::new(), Vec::new());
-        for slot in slots {
-            let file = self.file_of(slot)?;
-            let source = match opened.get(&file) {
-                Some(known) => known,
-                None => opened.entry(file.clone()).or_insert(Source::open(&file)?),
-            };
-            let filled = source
-                .fill(slot, &self.filters_of(slot)?)
-                .with_context(|| format!("{}: {}", slot.label(), file.display()))?;
-            if filled.eligible == 0 {
-                let of = grouped(filled.of);
-                shortages.push(format!("{}: 0 of {of} match", slot.label()));
-            }
-            sets.push(filled.set);
+        self.open().map(Some)
+    }
+
+    /// Opens all catalogs.
+    pub(crate) fn open(&self) -> anyhow::Result<OpenCatalogs> {
+        check_twice("catalog", &self.catalog)?;
+        check_twice("filter", &self.filter)?;
+        for (name, _) in &self.filter {
+            let is_catalog = self.catalog.iter().any(|(catalog, _)| catalog == name);
+            ensure!(is_catalog, "--filter {name}: say which it is: --catalog {name}=FILE");
         }
-        Ok(Some((Binding::new(sets), shortages)))
+        let mut opened: BTreeMap<&str, CatalogFields> = BTreeMap::new();
+        let mut catalogs = BTreeMap::new();
+        for (name, path) in &self.catalog {
+            let fields = match opened.get(path.as_str()) {
+                Some(fields) => fields.clone(),
+                None => opened.entry(path).or_insert(open_fields(Path::new(path))?).clone(),
+            };
+            let given = self.filter.iter().find(|(of, _)| of == name);
+            let filter = given.map(|(_, text)| filter(text)).transpose();
+            let filter = filter.with_context(|| format!("--filter {name}"))?;
+            let (path, is_named) = (path.into(), AtomicBool::new(false));
+            catalogs.insert(name.clone(), NamedCatalog { path, fields, filter, is_named });
+        }
+        Ok(OpenCatalogs { catalogs })
     }
 
     /// The constraint with its slots bound; itself where it has none.
     pub(crate) fn bind(&self, constraint: GrammarConstraint) -> anyhow::Result<GrammarConstraint> {
-        let Some((binding, shortages)) = self.sets(constraint.slots())? else {
-            return Ok(constraint);
-        };
-        constraint.bind_all(Arc::new(binding)).map_err(|error| match error {
-            BindError::Empty { .. } => no_text(&shortages),
-            error => error.into(),
-        })
-    }
-
-    fn file_of(&self, slot: &Slot) -> anyhow::Result<PathBuf> {
-        let given = self.catalog.iter().find(|(name, _)| *name == slot.name);
-        let (_, file) = given.with_context(|| {
-            let (name, label) = (&slot.name, slot.label());
-            format!("the grammar names the catalog {label}; say which it is: --catalog {name}=FILE")
-        })?;
-        Ok(PathBuf::from(file))
-    }
-
-    /// The filters of a slot: the command's and the grammar's own.
-    fn filters_of(&self, slot: &Slot) -> anyhow::Result<Vec<Filter>> {
-        let given = self.filter.iter().filter(|(name, _)| *name == slot.name);
-        let mut filters = Vec::new();
-        for (name, text) in given {
-            let text = match text.strip_prefix('@') {
-                Some(path) => crate::input::read_text(Path::new(path), "a filter")?,
-                None => text.clone(),
-            };
-            filters.push(Filter::parse(&text).with_context(|| format!("--filter {name}"))?);
+        match self.for_slots(constraint.slots())? {
+            None => Ok(constraint),
+            Some(catalogs) => catalogs.bind_slots(&constraint),
         }
-        if let Some(own) = &slot.filter {
-            let label = slot.label();
-            filters.push(Filter::parse(own).with_context(|| format!("the filter of {label}"))?);
-        }
-        Ok(filters)
     }
 
     /// Refuses names that the grammar does not ask for, and names that come twice.
@@ -121,7 +117,7 @@ impl CatalogArgs {
         known.sort_unstable();
         known.dedup();
         for (option, given) in [("catalog", &self.catalog), ("filter", &self.filter)] {
-            for (at, (name, _)) in given.iter().enumerate() {
+            for (name, _) in given {
                 if known.is_empty() {
                     bail!("--{option} {name}: the grammar names no catalog; leave it out");
                 }
@@ -130,108 +126,136 @@ impl CatalogArgs {
                     "--{option} {name}: the grammar names no such catalog; it names {}",
                     known.join(", ")
                 );
-                let is_twice = given[..at].iter().any(|(earlier, _)| earlier == name);
-                ensure!(!is_twice, "--{option} {name} is given twice; give it once");
             }
+            check_twice(option, given)?;
         }
         Ok(())
     }
 }
 
-/// The error of a binding that leaves no text.
-pub(crate) fn no_text(shortages: &[String]) -> anyhow::Error {
-    anyhow::anyhow!("no text is left, since the grammar needs a member: {}", shortages.join("; "))
-}
-
-/// Texts that were opened.
-enum Source {
-    Catalog(Box<Catalog>),
-    Lexicon(Arc<Lexicon>),
-}
-
-impl Source {
-    fn open(path: &Path) -> anyhow::Result<Self> {
-        let mut begin = Vec::new();
-        let file = File::open(path).with_context(|| path.display().to_string())?;
-        file.take(8).read_to_end(&mut begin).with_context(|| path.display().to_string())?;
-        if begin == CATALOG {
-            return Ok(Self::Catalog(Box::new(Catalog::open(path)?)));
-        }
-        if begin == LEXICON {
-            return Ok(Self::Lexicon(Arc::new(Lexicon::open(path)?)));
-        }
-        let text = crate::input::read_text(path, "a list of members, one in each line")?;
-        let texts = text.lines().filter(|line| !line.is_empty());
-        let lexicon = Lexicon::from_texts(texts).with_context(|| path.display().to_string())?;
-        Ok(Self::Lexicon(Arc::new(lexicon)))
+fn check_twice(option: &str, given: &[(String, String)]) -> anyhow::Result<()> {
+    for (at, (name, _)) in given.iter().enumerate() {
+        let is_twice = given[..at].iter().any(|(earlier, _)| earlier == name);
+        ensure!(!is_twice, "--{option} {name} is given twice; give it once");
     }
+    Ok(())
+}
 
-    fn fill(&self, slot: &Slot, filters: &[Filter]) -> anyhow::Result<Filled> {
-        let (lexicon, eligible, of) = match self {
-            Self::Lexicon(lexicon) => {
-                if let Some(field) = &slot.field {
-                    bail!(
-                        "a list of texts has no field {field:?}; name it without a field, or give a catalog"
-                    );
-                }
-                ensure!(
-                    filters.is_empty(),
-                    "a list of texts has no attributes to filter by; give a catalog"
-                );
-                (Arc::clone(lexicon), lexicon.len() as u64, lexicon.len() as u64)
+/// Opens a catalog's file, the directory of a live one, a lexicon, or a list of values.
+fn open_fields(path: &Path) -> anyhow::Result<CatalogFields> {
+    if path.is_dir() {
+        return Ok(CatalogFields::new(open_view(path, &ViewArgs::default())?));
+    }
+    let mut begin = Vec::new();
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    file.take(8).read_to_end(&mut begin).with_context(|| path.display().to_string())?;
+    if Catalog::has_magic(&begin) {
+        return Ok(CatalogFields::new(open_view(path, &ViewArgs::default())?));
+    }
+    let lexicon = match Lexicon::has_magic(&begin) {
+        true => Lexicon::open(path)?,
+        false => {
+            let bar = reading_bar(std::fs::metadata(path).map_or(0, |meta| meta.len()), false);
+            let lexicon = ListedValues::read(&[path], None, &bar)?.builder.finish();
+            bar.finish_and_clear();
+            lexicon
+        }
+    };
+    Ok(CatalogFields::from_lexicon(Arc::new(lexicon)))
+}
+
+impl OpenCatalogs {
+    /// The sets of these slots.
+    pub(crate) fn sets(&self, slots: &[Slot]) -> anyhow::Result<SlotSets> {
+        let (mut sets, mut shortages) = (Vec::new(), Vec::new());
+        for slot in slots {
+            let catalog = self.catalog(slot)?;
+            catalog.is_named.store(true, Ordering::Relaxed);
+            let set = catalog
+                .set(slot)
+                .with_context(|| format!("{}: {}", slot.label(), catalog.path.display()))?;
+            if set.is_empty() {
+                let of = grouped(catalog.fields.num_items());
+                shortages.push(format!("{}: 0 of {of} match", slot.label()));
             }
-            Self::Catalog(catalog) => {
-                let (lexicon, eligible) = texts_of(catalog, slot.field.as_deref(), filters)?;
-                (Arc::new(lexicon), eligible, catalog.num_items())
-            }
-        };
-        let set = LexiconSet::new(lexicon, Selection::All, slot.spelling)?;
-        Ok(Filled { set: Arc::new(set), eligible, of })
+            sets.push(Arc::new(set));
+        }
+        Ok(SlotSets { sets, shortages })
+    }
+
+    /// True where an item of a slot's catalog has this value, whatever the filters.
+    pub(super) fn has(&self, slot: &Slot, value: &str) -> bool {
+        let all = self
+            .catalog(slot)
+            .ok()
+            .and_then(|catalog| catalog.fields.set(field_of(slot), None, MemberSpelling::Raw).ok());
+        all.is_some_and(|all| all.find(value).is_some())
+    }
+
+    /// The first catalog that no grammar has named so far.
+    pub(crate) fn unnamed(&self) -> Option<&str> {
+        let is_named = |catalog: &NamedCatalog| catalog.is_named.load(Ordering::Relaxed);
+        let unnamed = self.catalogs.iter().find(|(_, catalog)| !is_named(catalog));
+        unnamed.map(|(name, _)| name.as_str())
+    }
+
+    /// A grammar with its slots bound.
+    pub(crate) fn bind_slots(
+        &self,
+        constraint: &GrammarConstraint,
+    ) -> anyhow::Result<GrammarConstraint> {
+        let sets = self.sets(constraint.slots())?;
+        constraint.bind_all(Arc::new(sets.binding())).map_err(|error| match error {
+            BindError::Empty { .. } => sets.no_text(),
+            error => error.into(),
+        })
+    }
+
+    fn catalog(&self, slot: &Slot) -> anyhow::Result<&NamedCatalog> {
+        self.catalogs.get(&slot.name).with_context(|| {
+            let (name, label) = (&slot.name, slot.label());
+            format!("the grammar names the catalog {label}; say which it is: --catalog {name}=FILE")
+        })
     }
 }
 
-/// Ids or values of an attribute of the items that match all filters, and the number of those items
-/// that have one.
-fn texts_of(
-    catalog: &Catalog,
-    field: Option<&str>,
-    filters: &[Filter],
-) -> anyhow::Result<(Lexicon, u64)> {
-    let selected: Vec<_> =
-        filters.iter().map(|filter| catalog.select(filter)).collect::<Result<_, _>>()?;
-    let is_selected = |rank: &u64| selected.iter().all(|set| set.contains(*rank));
-    if let Some(field) = field {
-        let known: Vec<&str> = catalog.columns().columns().map(|column| column.name).collect();
-        ensure!(
-            known.contains(&field),
-            "the catalog has no attribute {field:?}; it has id, {}",
-            known.join(", ")
-        );
+impl CatalogBinder for OpenCatalogs {
+    fn bind(
+        &self,
+        grammar: &GrammarConstraint,
+    ) -> Result<GrammarConstraint, Box<dyn Error + Send + Sync>> {
+        self.bind_slots(grammar).map_err(|error| format!("{error:#}").into())
     }
-    let mut texts = LexiconBuilder::new();
-    let mut eligible = 0;
-    for rank in (0..catalog.num_items()).filter(is_selected) {
-        let mut is_any = false;
-        let mut push = |text: &str| {
-            is_any |= !text.is_empty();
-            texts.push(text.as_bytes()).with_context(|| format!("item {}", catalog.id(rank)))
+}
+
+impl NamedCatalog {
+    /// The values of a slot under its own filter and the command's.
+    fn set(&self, slot: &Slot) -> anyhow::Result<FieldSet> {
+        let own = slot.filter.as_deref().map(Filter::parse).transpose();
+        let own = own.context("the grammar's filter")?;
+        let filter = match (&self.filter, own) {
+            (Some(given), Some(own)) => Some(given.and(&own)),
+            (given, own) => own.or_else(|| given.clone()),
         };
-        match field {
-            None => push(catalog.id(rank))?,
-            Some(field) => match catalog.attributes(rank).get(field) {
-                None | Some(Value::Null) => {}
-                Some(Value::String(text)) => push(text)?,
-                Some(Value::Array(values)) if values.iter().all(Value::is_string) => {
-                    values.iter().filter_map(Value::as_str).try_for_each(&mut push)?;
-                }
-                Some(other) => bail!(
-                    "item {} has {field} {}; members are texts, or lists of them",
-                    catalog.id(rank),
-                    visible(&other.to_string())
-                ),
-            },
-        }
-        eligible += u64::from(is_any);
+        Ok(self.fields.set(field_of(slot), filter.as_ref(), slot.spelling)?)
     }
-    Ok((texts.finish(), eligible))
+}
+
+/// The field of a slot.
+pub(super) fn field_of(slot: &Slot) -> &str {
+    slot.field.as_deref().unwrap_or(ID_FIELD)
+}
+
+impl SlotSets {
+    /// The sets as a binding.
+    pub(crate) fn binding(&self) -> Binding {
+        let sets = self.sets.iter().map(|set| Arc::clone(set) as Arc<dyn MemberSet>);
+        Binding::new(sets.collect::<Vec<_>>())
+    }
+
+    /// The error of a binding that leaves no text.
+    pub(crate) fn no_text(&self) -> anyhow::Error {
+        let shortages = self.shortages.join("; ");
+        anyhow::anyhow!("no text is left, since the grammar needs a member: {shortages}")
+    }
 }

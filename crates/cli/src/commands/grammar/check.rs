@@ -9,8 +9,9 @@ use palmette_grammar::{
 };
 use serde::Serialize;
 
-use super::catalogs::{CatalogArgs, no_text};
+use super::catalogs::{CatalogArgs, field_of};
 use super::loading::{GrammarFileArgs, Warning};
+use super::refused_member::RefusedMember;
 use crate::output::{Reported, print, print_json, visible};
 
 /// Read a grammar, say what is wrong or remarkable in it, and whether texts are in its language
@@ -76,6 +77,9 @@ struct Text {
     /// Members of the catalogs that the grammar names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     members: Vec<Member>,
+    /// Value of a catalog's field that no item has, because of which the text is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused_member: Option<RefusedMember>,
 }
 
 #[derive(Debug, Serialize)]
@@ -87,8 +91,9 @@ struct Member {
     span: [usize; 2],
 }
 
+/// Place in a text.
 #[derive(Debug, Serialize)]
-struct Place {
+pub(super) struct Place {
     offset: usize,
     line: usize,
     column: usize,
@@ -114,14 +119,17 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let recognizer = Arc::new(args.grammar.compile(grammar.without_tokens())?);
     report.diagnostics.extend(dead_ends(&recognizer));
     // Without texts nothing is asked of the sets.
-    let bound = match args.text.is_empty() {
+    let slots = recognizer.source().slots();
+    let catalogs = match args.text.is_empty() {
         true => None,
-        false => args.catalogs.sets(recognizer.source().slots())?,
+        false => args.catalogs.for_slots(slots)?,
     };
-    let bound = bound
-        .map(|(sets, shortages)| {
-            let bound = BoundRecognizer::new(&recognizer, Arc::new(sets))?;
-            bound.ok_or_else(|| no_text(&shortages))
+    let bound = catalogs
+        .map(|catalogs| {
+            let sets = catalogs.sets(slots)?;
+            let bound = BoundRecognizer::new(&recognizer, Arc::new(sets.binding()))?;
+            let bound = bound.ok_or_else(|| sets.no_text())?;
+            anyhow::Ok((catalogs, sets, bound))
         })
         .transpose()?;
     for path in &args.text {
@@ -129,9 +137,16 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         let file = path.display().to_string();
         report.texts.push(match &bound {
             None => read(&recognizer, recognizer.start(), file, &text)?,
-            Some(bound) => {
+            Some((catalogs, sets, bound)) => {
                 let read = read(&bound.recognizer, Some(&bound.start), file, &text)?;
-                Text { members: members(bound, &text)?, ..read }
+                let refused_member = match &read.refused_at {
+                    None => None,
+                    Some(place) => {
+                        let sets = (catalogs, &*sets.sets);
+                        RefusedMember::find(sets, bound, &text, place.offset)?
+                    }
+                };
+                Text { members: members(bound, &text)?, refused_member, ..read }
             }
         });
     }
@@ -194,7 +209,7 @@ fn members(bound: &BoundRecognizer, text: &[u8]) -> anyhow::Result<Vec<Member>> 
         let slot = &slots[member.slot.index()];
         Member {
             catalog: slot.name.clone(),
-            field: slot.field.clone().unwrap_or_else(|| "id".to_owned()),
+            field: field_of(slot).to_owned(),
             text: String::from_utf8_lossy(&bytes).into_owned(),
             span: [member.span.start, member.span.end],
         }
@@ -229,6 +244,7 @@ fn read(
                 may_end,
                 only_line_end,
                 members: Vec::new(),
+                refused_member: None,
             });
         }
         position = next;
@@ -247,6 +263,7 @@ fn read(
         may_end: false,
         only_line_end: false,
         members: Vec::new(),
+        refused_member: None,
     })
 }
 
@@ -295,7 +312,8 @@ fn alternatives(names: &[String], may_end: bool) -> String {
     }
 }
 
-fn place(text: &[u8], offset: usize) -> Place {
+/// The place of an offset, lines and columns counted from 1.
+pub(super) fn place(text: &[u8], offset: usize) -> Place {
     let before = &text[..offset];
     let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
     let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -319,6 +337,11 @@ fn text(report: &Report) -> String {
     for read in &report.texts {
         let verdict = match &read.refused_at {
             _ if read.accepted => "in the language".to_owned(),
+            _ if let Some(refused) = &read.refused_member => {
+                let Place { line, column, .. } = refused.begins_at;
+                let message = refused.message();
+                format!("not in the language: line {line}, column {column}: {message}")
+            }
             place => {
                 let place = place.as_ref().map_or_else(String::new, |place| {
                     format!(" at line {}, column {}", place.line, place.column)

@@ -7,12 +7,14 @@ mod compile;
 mod loading;
 mod mask;
 mod reading;
+mod refused_member;
 mod schema_option;
 mod stats;
 mod syntax;
 
 use clap::Subcommand;
 
+pub(crate) use catalogs::{CatalogArgs, OpenCatalogs};
 pub(crate) use reading::{ReadingArgs, Spaces, resource, resources};
 pub(crate) use syntax::Syntax;
 

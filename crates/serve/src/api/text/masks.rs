@@ -86,14 +86,13 @@ fn answer(
     form: Option<AnswerForm>,
     is_gone: &AtomicBool,
 ) -> Result<MaskAnswer, Problem> {
-    let AnswerForm { grammar, pointer, warnings } = form.ok_or_else(|| {
+    let AnswerForm { constraint: grammar, pointer, warnings } = form.ok_or_else(|| {
         Problem::invalid(
             "",
             "no member names a form of the answer, so that every token may follow: give response_format, structured_outputs, a guided_… \
              member, or tools",
         )
     })?;
-    let grammar = &grammar.constraint;
     let text = own.text.as_deref().unwrap_or_default();
     let show = own.show.unwrap_or(SHOWN);
     let began = Instant::now();

@@ -1,0 +1,159 @@
+//! A member that a text writes and its set does not have, with those that are near.
+
+use std::sync::Arc;
+
+use palmette_catalog_members::FieldSet;
+use palmette_core::{MemberSet, MemberSpelling, SlotId};
+use palmette_grammar::{BoundRecognizer, RecognizerScratch, Slot};
+use serde::Serialize;
+
+use super::catalogs::{OpenCatalogs, field_of};
+use super::check::{Place, place};
+
+/// Value where a member is asked for, which is none.
+#[derive(Debug, Serialize)]
+pub(super) struct RefusedMember {
+    pub(super) catalog: String,
+    pub(super) field: String,
+    pub(super) text: String,
+    /// Beginning of its spelling.
+    pub(super) begins_at: Place,
+    /// True where an item has it that does not match the filter.
+    pub(super) is_filtered_out: bool,
+    pub(super) nearest: Vec<String>,
+}
+
+/// Bytes before the place of a refusal at which its member may begin.
+const MAX_READ: usize = 400;
+/// Places and slots that the grammar is asked about.
+const MAX_TRIES: usize = 64;
+const NUM_NEAREST: usize = 3;
+
+impl RefusedMember {
+    /// The member in progress where a text is refused, whose spelling the byte there does not
+    /// continue. A place is where a member begins if the grammar reads the text so far and the
+    /// remainder of some member as one.
+    pub(super) fn find(
+        (catalogs, sets): (&OpenCatalogs, &[Arc<FieldSet>]),
+        bound: &BoundRecognizer,
+        text: &[u8],
+        refused_at: usize,
+    ) -> anyhow::Result<Option<Self>> {
+        let slots = bound.recognizer.source().slots();
+        let mut scratch = RecognizerScratch::default();
+        let mut tries = 0;
+        for start in refused_at.saturating_sub(MAX_READ)..=refused_at {
+            for ((slot, set), place) in slots.iter().zip(sets).zip(0..) {
+                let Some(rest) = remainder(set, &text[start..refused_at]) else { continue };
+                tries += 1;
+                if tries > MAX_TRIES {
+                    return Ok(None);
+                }
+                let whole = [&text[..refused_at], &rest].concat();
+                let spans = spans_at_end(bound, whole, &mut scratch)?;
+                if spans.contains(&(SlotId(place), start)) {
+                    return Ok(Self::of_slot(catalogs, (slot, set), text, (start, refused_at)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn of_slot(
+        catalogs: &OpenCatalogs,
+        (slot, set): (&Slot, &FieldSet),
+        text: &[u8],
+        (start, refused_at): (usize, usize),
+    ) -> Option<Self> {
+        let value = value(slot.spelling, &text[start..], refused_at - start)?;
+        if set.find(&value).is_some() {
+            return None;
+        }
+        let is_filtered_out = catalogs.has(slot, &value);
+        Some(Self {
+            catalog: slot.name.clone(),
+            field: field_of(slot).to_owned(),
+            begins_at: place(text, start),
+            is_filtered_out,
+            nearest: if is_filtered_out { Vec::new() } else { set.nearest(&value, NUM_NEAREST) },
+            text: value,
+        })
+    }
+
+    /// The sentence about it.
+    pub(super) fn message(&self) -> String {
+        let Self { catalog, field, text, .. } = self;
+        let article = if field.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+        if self.is_filtered_out {
+            return format!(
+                "{text:?} is {article} {field} of catalog {catalog}, and no item that has it matches the filter"
+            );
+        }
+        let nearest = match &*self.nearest {
+            [] => String::new(),
+            [one] => format!("; the nearest is {one}"),
+            all => format!("; the nearest are {}", all.join(", ")),
+        };
+        format!("{text:?} is no {field} of catalog {catalog}{nearest}")
+    }
+}
+
+/// Slots and beginnings of the members that end with a text.
+fn spans_at_end(
+    bound: &BoundRecognizer,
+    mut text: Vec<u8>,
+    scratch: &mut RecognizerScratch,
+) -> anyhow::Result<Vec<(SlotId, usize)>> {
+    let BoundRecognizer { recognizer, sets, start } = bound;
+    let end = text.len();
+    let Some(at) = recognizer.advance_all(start, &text, scratch)? else { return Ok(Vec::new()) };
+    // A member counts once the text goes on after it, or may end there.
+    for byte in 0..=u8::MAX {
+        if recognizer.advance(&at, byte, scratch)?.is_some() {
+            text.push(byte);
+            break;
+        }
+    }
+    let members = recognizer.members(sets, &text, scratch)?.unwrap_or_default();
+    let at_end = members.into_iter().filter(|member| member.span.end == end);
+    Ok(at_end.map(|member| (member.slot, member.span.start)).collect())
+}
+
+/// The bytes of some member's spelling after those read; `None` where no member goes on so.
+fn remainder(set: &FieldSet, read: &[u8]) -> Option<Vec<u8>> {
+    let mut at = set.start()?;
+    for &byte in read {
+        at = set.advance(&at, byte)?;
+    }
+    let mut rest = Vec::new();
+    while set.member(&at).is_none() {
+        let (byte, next) = (0..=u8::MAX).find_map(|byte| Some((byte, set.advance(&at, byte)?)))?;
+        rest.push(byte);
+        at = next;
+    }
+    Some(rest)
+}
+
+/// The value that a text writes, of which `read` bytes were read; shortened where it is long.
+fn value(spelling: MemberSpelling, text: &[u8], read: usize) -> Option<String> {
+    const MAX_BYTES: usize = 200;
+    let text = String::from_utf8_lossy(&text[..text.len().min(read + MAX_BYTES)]);
+    match spelling {
+        MemberSpelling::JsonString => {
+            let mut is_escaped = false;
+            let end = text.char_indices().find(|&(_, c)| {
+                let ends = c == '"' && !is_escaped;
+                is_escaped = c == '\\' && !is_escaped;
+                ends
+            });
+            let (end, _) = end?;
+            serde_json::from_str(&format!("\"{}\"", &text[..end])).ok()
+        }
+        MemberSpelling::Raw => {
+            let is_of_name = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+            let rest = text.get(read..)?;
+            let end = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
+            Some(text[..read + end].to_owned()).filter(|value| !value.is_empty())
+        }
+    }
+}
