@@ -1,8 +1,9 @@
-//! A grammar over a vocabulary, compiled.
+//! A grammar over a vocabulary, compiled, perhaps with catalogs bound to the sets that it names.
 
 use std::sync::Arc;
 
-use palmette_grammar::GrammarConstraint;
+use palmette_bindings::{BindingError, Bindings, BoundGrammar, BoundSource};
+use palmette_grammar::{GrammarConstraint, Slot};
 
 use crate::matcher::Matcher;
 use crate::vocabulary::Vocabulary;
@@ -12,6 +13,7 @@ use crate::vocabulary::Vocabulary;
 #[derive(Clone, Debug)]
 pub struct CompiledGrammar {
     cached: Arc<palmette_grammar::CompiledGrammar>,
+    bound: Option<BoundGrammar>,
     vocabulary: Vocabulary,
 }
 
@@ -20,10 +22,37 @@ impl CompiledGrammar {
         cached: Arc<palmette_grammar::CompiledGrammar>,
         vocabulary: Vocabulary,
     ) -> Self {
-        Self { cached, vocabulary }
+        Self { cached, bound: None, vocabulary }
     }
 
-    /// Follows one sequence from its beginning.
+    /// The grammar with catalogs, lexicons and lists under the names that it calls them
+    /// (`x-catalog` in a JSON Schema, `%catalog` in Lark, `<catalog:…>` in GBNF): for one request,
+    /// pinned to the catalogs as they are now. What was bound before is bound anew.
+    ///
+    /// Cost: some look-ups, once a catalog's field and a filter were met before; nothing is
+    /// compiled again unless a set is empty.
+    ///
+    /// # Errors
+    /// When a name is missing or not asked for, a field is not there, a filter does not fit its
+    /// catalog, or no text is left.
+    pub fn bind(&self, bindings: &Bindings) -> Result<Self, BindingError> {
+        let bound = Some(bindings.bind(&self.cached.constraint)?);
+        Ok(Self { bound, ..self.clone() })
+    }
+
+    /// The sets that it leaves open, in the order in which the source names them.
+    pub fn slots(&self) -> &[Slot] {
+        self.cached.constraint.slots()
+    }
+
+    /// Sources that its names are bound to, ascending by name: generations, and how many items are
+    /// left.
+    pub fn sources(&self) -> &[BoundSource] {
+        self.bound.as_ref().map_or(&[], BoundGrammar::sources)
+    }
+
+    /// Follows one sequence from its beginning. Where sets are not bound, its masks are errors that
+    /// say so.
     pub fn matcher(&self) -> Matcher {
         Matcher::new(self.clone())
     }
@@ -46,6 +75,11 @@ impl CompiledGrammar {
 
     /// The grammar as a [`Constraint`](crate::Constraint), for searches and the engine crates.
     pub fn constraint(&self) -> &GrammarConstraint {
-        &self.cached.constraint
+        self.bound.as_ref().map_or(&self.cached.constraint, BoundGrammar::constraint)
+    }
+
+    /// The grammar with its sets, where they are bound.
+    pub(crate) fn bound(&self) -> Option<&BoundGrammar> {
+        self.bound.as_ref()
     }
 }

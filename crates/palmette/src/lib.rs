@@ -92,6 +92,7 @@ mod write;
 
 pub use grammar::CompiledGrammar;
 pub use matcher::{Matcher, MatcherError};
+pub use palmette_bindings::{BindingError, Bindings, BoundSource, Member, Shortage};
 pub use palmette_catalog::{BuildError, Catalog, FileError, Filter, FilterError, Item};
 pub use palmette_catalog_live::{
     Applied, CatalogSource, CatalogView, LiveCatalog, LiveError, LiveReader, Update,
@@ -104,8 +105,9 @@ pub use palmette_decode::{
 pub use palmette_document::{Fault, Faults};
 pub use palmette_grammar::{
     CacheError as GrammarError, CacheLimits, GrammarCache, GrammarConstraint, GrammarSource,
-    GrammarState, MaskId, MaskRef as Mask, PreparedVocabulary,
+    GrammarState, MaskId, MaskRef as Mask, PreparedVocabulary, Slot,
 };
+pub use palmette_lexicon::{Lexicon, LexiconBuilder};
 pub use palmette_recommend::{
     Mode, ModeName, NamedItem, RecommendQuestion, Rules, RulesError, SpelledView, TracedBeam,
     UnknownItems, Verification, WorkerPool,
@@ -119,12 +121,14 @@ pub use write::{WriteOptions, WrittenText};
 
 /// The crates below, each whole.
 pub mod engine {
+    pub use palmette_bindings as bindings;
     pub use palmette_catalog as catalog;
     pub use palmette_catalog_live as live;
     pub use palmette_core as core;
     pub use palmette_decode as decode;
     pub use palmette_document as document;
     pub use palmette_grammar as grammar;
+    pub use palmette_lexicon as lexicon;
     pub use palmette_model as model;
     pub use palmette_recommend as recommend;
     pub use palmette_vocabulary as vocabulary;

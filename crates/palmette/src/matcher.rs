@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use palmette_bindings::Member;
 use palmette_core::{CommitError, Constraint, TokenId, mask};
 use palmette_grammar::{CommitBytesError, GrammarScratch, GrammarState, MaskRef, RecognizerError};
 
@@ -15,6 +16,15 @@ pub struct Matcher {
     grammar: CompiledGrammar,
     state: GrammarState,
     scratch: GrammarScratch,
+    text: CommittedText,
+}
+
+/// Text of the commits, kept where members of bound sets may be asked for.
+#[derive(Clone, Debug, Default)]
+struct CommittedText {
+    bytes: Vec<u8>,
+    /// Lengths of the text before each commit.
+    lengths: Vec<usize>,
 }
 
 /// A call of a [`Matcher`] that failed; the matcher is as it was.
@@ -52,7 +62,7 @@ impl MatcherError {
 impl Matcher {
     pub(crate) fn new(grammar: CompiledGrammar) -> Self {
         let state = grammar.constraint().start();
-        Self { grammar, state, scratch: GrammarScratch::default() }
+        Self { grammar, state, scratch: GrammarScratch::default(), text: CommittedText::default() }
     }
 
     /// The grammar.
@@ -99,7 +109,11 @@ impl Matcher {
     pub fn commit(&mut self, token: TokenId) -> Result<(), MatcherError> {
         let constraint = self.grammar.constraint();
         let committed = constraint.commit(&mut self.state, token, &mut self.scratch);
-        Ok(committed.map_err(Kind::from)?)
+        committed.map_err(Kind::from)?;
+        let vocabulary = self.grammar.constraint().vocabulary();
+        let ended = self.state.ended();
+        self.text.push(&self.grammar, if ended { &[] } else { vocabulary.text(token) });
+        Ok(())
     }
 
     /// Moves over text that no token stands for, such as the part of the answer that is in the
@@ -111,7 +125,9 @@ impl Matcher {
     pub fn commit_bytes(&mut self, bytes: &[u8]) -> Result<(), MatcherError> {
         let constraint = self.grammar.constraint();
         let committed = constraint.commit_bytes(&mut self.state, bytes, &mut self.scratch);
-        Ok(committed.map_err(Kind::from)?)
+        committed.map_err(Kind::from)?;
+        self.text.push(&self.grammar, bytes);
+        Ok(())
     }
 
     /// Takes back the last `num_tokens` commits.
@@ -120,7 +136,9 @@ impl Matcher {
     /// When there were fewer.
     pub fn rollback(&mut self, num_tokens: usize) -> Result<(), MatcherError> {
         let taken = self.grammar.constraint().rollback(&mut self.state, num_tokens);
-        Ok(taken.map_err(Kind::from)?)
+        taken.map_err(Kind::from)?;
+        self.text.truncate(self.state.num_commits());
+        Ok(())
     }
 
     /// Commits that can be taken back.
@@ -153,6 +171,19 @@ impl Matcher {
         Ok(accepted.map_err(Kind::from)?)
     }
 
+    /// The members of bound sets that the text has by now, in their order; none where nothing is
+    /// bound. A member counts where it has ended, or where the text may end with it.
+    ///
+    /// Cost: a step for each byte of the text.
+    ///
+    /// # Errors
+    /// When a limit of the grammar is exceeded.
+    pub fn members(&mut self) -> Result<Vec<Member>, MatcherError> {
+        let Some(bound) = self.grammar.bound() else { return Ok(Vec::new()) };
+        let found = bound.members_with(&self.text.bytes, &mut self.scratch);
+        Ok(found.map_err(Kind::from)?.unwrap_or_default())
+    }
+
     /// The bytes that must follow, whatever the text becomes; at most `limit`.
     ///
     /// # Errors
@@ -178,10 +209,27 @@ impl Matcher {
     }
 }
 
+impl CommittedText {
+    fn push(&mut self, grammar: &CompiledGrammar, bytes: &[u8]) {
+        if grammar.bound().is_some() {
+            self.lengths.push(self.bytes.len());
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// Keeps the first commits.
+    fn truncate(&mut self, num_commits: usize) {
+        if let Some(&length) = self.lengths.get(num_commits) {
+            self.lengths.truncate(num_commits);
+            self.bytes.truncate(length);
+        }
+    }
+}
+
 impl Clone for Matcher {
     fn clone(&self) -> Self {
-        let (grammar, state) = (self.grammar.clone(), self.state.clone());
-        Self { grammar, state, scratch: GrammarScratch::default() }
+        let (grammar, state, text) = (self.grammar.clone(), self.state.clone(), self.text.clone());
+        Self { grammar, state, scratch: GrammarScratch::default(), text }
     }
 }
 

@@ -4,6 +4,8 @@
 mod beam_search;
 #[path = "../examples/generate_text.rs"]
 mod generate_text;
+#[path = "../examples/items_in_text.rs"]
+mod items_in_text;
 #[path = "../examples/json_mask_loop.rs"]
 mod json_mask_loop;
 #[path = "../examples/live_catalog.rs"]
@@ -19,6 +21,11 @@ fn beam_search_runs() {
 #[test]
 fn generate_text_runs() {
     generate_text::main().unwrap();
+}
+
+#[test]
+fn items_in_text_runs() {
+    items_in_text::main().unwrap();
 }
 
 #[test]

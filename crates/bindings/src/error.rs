@@ -1,0 +1,102 @@
+//! Errors of giving a grammar's names their sets.
+
+use palmette_catalog::FilterError;
+use palmette_catalog_members::FieldError;
+use palmette_grammar::CompileError;
+use palmette_lexicon::BuildError;
+
+/// Names and sets that do not fit a grammar.
+#[derive(Debug, thiserror::Error)]
+pub enum BindingError {
+    /// The grammar names a set that was not given.
+    #[error("the grammar names the catalog {slot}, which is not bound; {hint}")]
+    Unbound {
+        /// The set as the grammar calls it, with its field.
+        slot: String,
+        /// The name to bind.
+        name: String,
+        /// The names that are bound.
+        hint: String,
+    },
+    /// A name was bound that the grammar does not ask for.
+    #[error("{name} is bound, and the grammar names no such catalog; {hint}")]
+    Unused {
+        /// The name.
+        name: String,
+        /// The names that the grammar asks for.
+        hint: String,
+    },
+    /// A filter was given for a name that is not bound.
+    #[error("a filter is given for {name}, which is not bound; bind it first")]
+    Unfiltered {
+        /// The name.
+        name: String,
+    },
+    /// A value of a list that is no member.
+    #[error("values of {name}: {error}")]
+    Value {
+        /// The name that the list is bound by.
+        name: String,
+        /// The reason.
+        error: BuildError,
+    },
+    /// A request's filter that is none.
+    #[error("filter of {name}: {error}")]
+    Filter {
+        /// The name that it is of.
+        name: String,
+        /// The reason.
+        error: Box<FilterError>,
+    },
+    /// A filter in the grammar that is none.
+    #[error("the grammar's filter of {slot}: {error}")]
+    SlotFilter {
+        /// The set as the grammar calls it.
+        slot: String,
+        /// The reason.
+        error: Box<FilterError>,
+    },
+    /// A field that the catalog cannot give, or a filter that does not fit it.
+    #[error("{slot}: {error}")]
+    Field {
+        /// The set as the grammar calls it.
+        slot: String,
+        /// The name that it is bound by.
+        name: String,
+        /// The reason.
+        error: Box<FieldError>,
+    },
+    /// No text is left.
+    #[error("no text is left, since the grammar needs a member: {}", shortages(.0))]
+    NoText(Vec<Shortage>),
+    /// The grammar without what needs a member of an empty set cannot be made ready.
+    #[error(transparent)]
+    Compile(Box<CompileError>),
+}
+
+/// A set without members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    /// The set as the grammar calls it.
+    pub slot: String,
+    /// Items that it is taken from.
+    pub num_items: u64,
+}
+
+fn shortages(all: &[Shortage]) -> String {
+    let of = |short: &Shortage| format!("{}: 0 of {} match", short.slot, grouped(short.num_items));
+    all.iter().map(of).collect::<Vec<_>>().join("; ")
+}
+
+/// A number with a comma between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}

@@ -1,0 +1,56 @@
+//! Bindings: catalogs, lexicons and lists by the names that grammars call them.
+//!
+//! Grammars and catalogs do not know each other: a grammar has slots, each with a name, a field and
+//! perhaps a filter, and a catalog has fields as member sets. Here they meet, the same way for
+//! every surface: [`Bindings`] are the sources of one request by name, [`Bindings::bind`] gives
+//! each slot its set, and a [`BoundGrammar`] masks tokens and tells the members that a text has.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! use palmette_bindings::Bindings;
+//! # use palmette_catalog::{BuildOptions, Catalog, Item};
+//! # use palmette_core::{Constraint, TokenId, Vocabulary};
+//! # use palmette_grammar::frontends::gbnf;
+//! # use palmette_grammar::{Budget, GrammarConstraint, PreparedVocabulary, Recognizer};
+//! # use serde_json::json;
+//! # let items = [("P1", 3), ("P2", 0), ("P3", 7)].map(|(id, stock)| {
+//! #     let attributes = json!({"stock": stock}).as_object().unwrap().clone();
+//! #     Item { id: id.into(), codes: vec![stock], attributes }
+//! # });
+//! # let catalog = Catalog::build(items.to_vec().into(), &BuildOptions::default())?;
+//! # let vocabulary = Vocabulary::new(["P", "1", "2", "3", ","].map(Some).into_iter().chain([None]), [TokenId(5)])?;
+//! # let vocabulary = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
+//! # let compile = |source: &str| {
+//! #     let grammar = gbnf::parse(source, &Default::default()).unwrap();
+//! #     let recognizer = Recognizer::new(Arc::new(grammar), &Default::default(), &mut Budget::unlimited());
+//! #     GrammarConstraint::new(Arc::new(recognizer.unwrap()), Arc::clone(&vocabulary))
+//! # };
+//! let grammar = compile(r#"root ::= <catalog:shop> ("," <catalog:shop>)* "#); // it knows no item
+//! let in_stock = Bindings::new()
+//!     .catalog("shop", catalog)
+//!     .filter("shop", r#"{"range": {"stock": {"gt": 0}}}"#)?;
+//! let bound = in_stock.bind(&grammar)?;
+//! let members = bound.members(b"P1,P3")?.expect("both are in stock");
+//! assert_eq!(members[1].value, "P3");
+//! assert_eq!((members[1].set.as_str(), members[1].span.clone()), ("shop", 3..5));
+//! assert!(bound.members(b"P2")?.is_none());
+//!
+//! let error = Bindings::new().bind(&grammar).unwrap_err();
+//! assert!(error.to_string().contains("names the catalog shop, which is not bound"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Invariants
+//! - A binding is pinned: what changes in a live catalog meanwhile is seen by the next one.
+//! - The grammar is not compiled again, whatever is bound, unless a set is empty: then the
+//!   alternatives that need it are left out, and each combination of empty sets is compiled once.
+//! - Nothing that was given is ignored: a name that the grammar does not ask for is an error.
+#![forbid(unsafe_code)]
+
+mod bound_grammar;
+mod error;
+mod sources;
+
+pub use bound_grammar::{BoundGrammar, BoundSource, Member};
+pub use error::{BindingError, Shortage};
+pub use sources::Bindings;
