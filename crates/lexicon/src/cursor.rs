@@ -2,7 +2,7 @@
 
 use palmette_core::Cursor;
 
-use crate::arrays::{Prefix, StringsView};
+use crate::arrays::Prefix;
 
 /// A place within a spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,10 @@ impl Place {
         Cursor::new(&[lo as u64 | (hi as u64) << 32, depth as u64 | phase << 32])
     }
 
-    /// The place that a cursor of the same set stands for; `None` for what is no such cursor.
+    /// The place that a cursor of the same set, which has so many strings, stands for; `None` for
+    /// what is no such cursor.
     #[inline]
-    pub(crate) fn from_cursor(cursor: &Cursor, strings: &StringsView<'_>) -> Option<Self> {
+    pub(crate) fn from_cursor(cursor: &Cursor, num_strings: usize) -> Option<Self> {
         let &[ranks, rest] = cursor.words() else { return None };
         let (lo, hi) = (ranks as u32 as usize, (ranks >> 32) as usize);
         let phase = match rest >> 32 {
@@ -48,6 +49,6 @@ impl Place {
             begun => Phase::Escape(begun as usize),
         };
         let at = Prefix { lo, hi, depth: rest as u32 as usize };
-        (lo < hi && hi <= strings.len()).then_some(Self { at, phase })
+        (lo < hi && hi <= num_strings).then_some(Self { at, phase })
     }
 }

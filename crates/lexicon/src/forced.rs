@@ -1,6 +1,6 @@
 //! Forced bytes: what every member has from a place on.
 
-use crate::arrays::{Prefix, StringsView};
+use crate::arrays::{ImplicitTrie, Prefix};
 use crate::cursor::{Phase, Place};
 use crate::escapes::escapes_begun;
 use crate::selection::RankFilter;
@@ -8,8 +8,8 @@ use palmette_core::MemberSpelling;
 
 /// Adds the bytes that the spellings of all chosen strings have from a place on, up to where they
 /// part or one ends.
-pub(crate) fn forced<C: RankFilter>(
-    strings: StringsView<'_>,
+pub(crate) fn forced<'a, V: ImplicitTrie<'a>, C: RankFilter>(
+    strings: V,
     chosen: C,
     spelling: MemberSpelling,
     place: Place,
@@ -27,21 +27,22 @@ pub(crate) fn forced<C: RankFilter>(
     let Prefix { lo, hi, depth } = at;
     let (Some(first), Some(last)) = (chosen.next(lo, hi), chosen.last(lo, hi)) else { return };
     let shared = if first == last { usize::MAX } else { strings.shared_within(first, last + 1) };
-    let mut read = depth;
+    let (mut read, mut is_end) = (depth, false);
     let is_whole = strings.hop(lo, first, depth, |byte| {
-        let goes_on = read < shared;
+        is_end = V::ENDS_WITHIN && read > 0 && strings.ends_at(Prefix { lo, hi, depth: read });
+        let goes_on = read < shared && !is_end;
         if goes_on {
             spelling.append_byte(byte, bytes);
             read += 1;
         }
         goes_on
     });
-    if first == last {
+    if first == last && is_whole {
         bytes.extend(spelling.close());
         return;
     }
     // Where a member ends there is another way on than by the next byte of the others.
-    if is_whole {
+    if is_whole || is_end {
         return;
     }
     // The strings that share as much are neighbours of the first.
@@ -57,8 +58,8 @@ pub(crate) fn forced<C: RankFilter>(
 
 /// Adds the bytes that escapes of all bytes by which chosen strings go on begin with; none where
 /// one is no escape.
-fn common_escape<C: RankFilter>(
-    strings: StringsView<'_>,
+fn common_escape<'a, V: ImplicitTrie<'a>, C: RankFilter>(
+    strings: V,
     chosen: C,
     spelling: MemberSpelling,
     at: Prefix,
@@ -82,8 +83,8 @@ fn common_escape<C: RankFilter>(
 
 /// The prefix after the only escape that goes on as begun, whose remainder is added; `None` where
 /// there are several, and what these have alike is added.
-fn only_escape<C: RankFilter>(
-    strings: StringsView<'_>,
+fn only_escape<'a, V: ImplicitTrie<'a>, C: RankFilter>(
+    strings: V,
     chosen: C,
     spelling: MemberSpelling,
     (at, begun): (Prefix, usize),

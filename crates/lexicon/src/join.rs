@@ -2,10 +2,10 @@
 //! both tries.
 
 use palmette_core::vocabulary_trie::{Child, ChildLists};
-use palmette_core::{Budget, Interrupted};
+use palmette_core::{Budget, Interrupted, MemberId};
 use smallvec::SmallVec;
 
-use crate::arrays::{Prefix, StringsView, Tail};
+use crate::arrays::{ImplicitTrie, Prefix, Tail};
 use crate::selection::RankFilter;
 use palmette_core::MemberSpelling;
 
@@ -17,8 +17,8 @@ pub(crate) trait Sink {
     /// A node of the vocabulary's trie that spellings of the strings `lo..hi` lead to.
     fn live(&mut self, node: Child, lo: usize, hi: usize);
 
-    /// A node with nodes below it where the spelling of a string ends.
-    fn end(&mut self, node: u32, rank: usize);
+    /// A node with nodes below it where the spelling of a member ends.
+    fn end(&mut self, node: u32, member: MemberId);
 }
 
 /// A descent of the strings' implicit trie and the vocabulary's at once.
@@ -37,13 +37,13 @@ pub(crate) trait Sink {
 /// Cost: a unit of the budget for each node of the vocabulary's trie that is met. What is open lies
 /// in a list, so that no depth is too deep.
 #[derive(Debug)]
-pub(crate) struct Join<'a, 'b, C, S> {
-    pub(crate) strings: StringsView<'a>,
-    pub(crate) children: &'a ChildLists,
+pub(crate) struct Join<'a, 'j, 'b, V, C, S> {
+    pub(crate) strings: V,
+    pub(crate) children: &'j ChildLists,
     pub(crate) spelling: MemberSpelling,
     pub(crate) chosen: C,
     pub(crate) sink: S,
-    pub(crate) budget: &'a mut Budget<'b>,
+    pub(crate) budget: &'j mut Budget<'b>,
     pub(crate) open: Frames<'a>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Frame<'a> {
     done: u32,
 }
 
-impl<'a, C: RankFilter, S: Sink> Join<'a, '_, C, S> {
+impl<'a, V: ImplicitTrie<'a>, C: RankFilter, S: Sink> Join<'a, '_, '_, V, C, S> {
     /// Joins the strings of a prefix with the tokens strictly below a node.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl<'a, C: RankFilter, S: Sink> Join<'a, '_, C, S> {
             if let Some(child) = child?.filter(|child| !child.is_leaf()) {
                 let tail = match lo == now.lo {
                     true => now.tail.after_first(),
-                    false => self.strings.after_branch(lo),
+                    false => self.strings.after_branch(lo, now.depth),
                 };
                 self.enter(Prefix { lo, hi, depth: now.depth + 1 }, tail, child.node())?;
             }
@@ -108,7 +108,9 @@ impl<'a, C: RankFilter, S: Sink> Join<'a, '_, C, S> {
     ) -> Result<Option<Child>, Interrupted> {
         frame.at = hi;
         let Some(byte) = byte else {
-            self.end(frame.node, lo)?;
+            if !V::ENDS_WITHIN {
+                self.end(frame.node, Prefix { lo, hi, depth: frame.depth })?;
+            }
             return Ok(None);
         };
         if let Some(escape) = self.spelling.escape(byte) {
@@ -141,7 +143,7 @@ impl<'a, C: RankFilter, S: Sink> Join<'a, '_, C, S> {
         let Prefix { lo, hi, depth } = at;
         if hi - lo == 1 {
             return match self.chosen.next(lo, hi) {
-                Some(_) => self.follow_only(lo, tail, node),
+                Some(_) => self.follow_only(at, tail, node),
                 None => Ok(()),
             };
         }
@@ -162,6 +164,7 @@ impl<'a, C: RankFilter, S: Sink> Join<'a, '_, C, S> {
         if second == hi {
             return self.enter_where_they_part(at, tail, node);
         }
+        self.end_within(at, node)?;
         self.open.push(Frame { at: lo, lo, hi, second, depth, tail, node, done: 0 });
         Ok(())
     }
@@ -178,6 +181,7 @@ impl<'a, C: RankFilter, S: Sink> Join<'a, '_, C, S> {
         while depth < shared
             && let Some(byte) = tail.first
         {
+            self.end_within(Prefix { lo, hi, depth }, node)?;
             match self.step(node, byte, lo, hi)? {
                 Some(next) if !next.is_leaf() => node = next.node(),
                 _ => return Ok(()),
@@ -185,24 +189,28 @@ impl<'a, C: RankFilter, S: Sink> Join<'a, '_, C, S> {
             tail = tail.after_first();
             depth += 1;
         }
+        self.end_within(Prefix { lo, hi, depth }, node)?;
         let second = self.strings.next_child(lo, hi, depth);
         self.open.push(Frame { at: lo, lo, hi, second, depth, tail, node, done: 0 });
         Ok(())
     }
 
     /// Follows the only string of a prefix.
-    fn follow_only(&mut self, rank: usize, tail: Tail<'_>, node: u32) -> Result<(), Interrupted> {
-        let mut node = node;
+    fn follow_only(&mut self, at: Prefix, tail: Tail<'_>, node: u32) -> Result<(), Interrupted> {
+        let (mut node, mut at) = (node, at);
         for byte in tail.bytes() {
-            match self.step(node, byte, rank, rank + 1)? {
+            self.end_within(at, node)?;
+            match self.step(node, byte, at.lo, at.hi)? {
                 Some(next) if !next.is_leaf() => node = next.node(),
                 _ => return Ok(()),
             }
+            at.depth += 1;
         }
-        self.end(node, rank)
+        self.end(node, at)
     }
 
-    /// Follows the string of a rank from `depth` on, which the strings from `lo` on share.
+    /// Follows the string of a rank from `depth` on, which the strings from `lo` on share. Members
+    /// end with strings, as filters are of strings.
     fn follow(
         &mut self,
         lo: usize,
@@ -223,7 +231,8 @@ impl<'a, C: RankFilter, S: Sink> Join<'a, '_, C, S> {
             true
         });
         result?;
-        if is_whole { self.end(node, rank) } else { Ok(()) }
+        let whole = Prefix { lo: rank, hi: rank + 1, depth };
+        if is_whole { self.end(node, whole) } else { Ok(()) }
     }
 
     /// The node after a byte of a string as it is spelled.
@@ -274,16 +283,30 @@ impl<'a, C: RankFilter, S: Sink> Join<'a, '_, C, S> {
         Ok(next)
     }
 
-    /// The spelling of a string ends at `node`, which is no leaf, or after a closing byte.
+    /// Ends the member of a prefix at `node`, where members end within strings and one does there.
     #[inline]
-    fn end(&mut self, node: u32, rank: usize) -> Result<(), Interrupted> {
+    fn end_within(&mut self, at: Prefix, node: u32) -> Result<(), Interrupted> {
+        if V::ENDS_WITHIN && at.depth > 0 {
+            // PERF: most nodes have no child for the closing byte.
+            let close = self.spelling.close();
+            let is_open = close.is_none_or(|close| self.children.child(node, close).is_some());
+            if is_open && self.strings.ends_at(at) {
+                return self.end(node, at);
+            }
+        }
+        Ok(())
+    }
+
+    /// The spelling of a member ends at `node`, which is no leaf, or after a closing byte.
+    #[inline]
+    fn end(&mut self, node: u32, at: Prefix) -> Result<(), Interrupted> {
         let Some(close) = self.spelling.close() else {
-            self.sink.end(node, rank);
+            self.sink.end(node, self.strings.member(at));
             return Ok(());
         };
-        let closed = self.step_as_itself(node, close, rank, rank + 1)?;
+        let closed = self.step_as_itself(node, close, at.lo, at.lo + 1)?;
         if let Some(closed) = closed.filter(|closed| !closed.is_leaf()) {
-            self.sink.end(closed.node(), rank);
+            self.sink.end(closed.node(), self.strings.member(at));
         }
         Ok(())
     }
@@ -299,8 +322,8 @@ impl<'a, C: RankFilter, S: Sink> Join<'a, '_, C, S> {
 /// The next child of a frame's range that has a chosen string: its ranks, and its byte, or `None`
 /// where its one string ends.
 #[inline]
-fn next_child<C: RankFilter>(
-    strings: StringsView<'_>,
+fn next_child<'a, V: ImplicitTrie<'a>, C: RankFilter>(
+    strings: V,
     chosen: C,
     frame: &Frame<'_>,
 ) -> Option<(usize, usize, Option<u8>)> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::arrays::{Strings, StringsView};
+use crate::arrays::{ImplicitTrie, Strings, StringsView};
 use crate::tables::Tables;
 
 /// Sorted distinct byte strings. A string is its *rank*, a prefix is a *range of ranks*.

@@ -10,6 +10,9 @@
 //! raw or as JSON strings. It is a [`MemberSet`](palmette_core::MemberSet): a grammar that names it
 //! asks it for the tokens by which members go on, and never compiles or sees a string.
 //!
+//! [`Substrings`] are the same over the suffixes of documents: what a text says, word by word, is a
+//! member, and each member knows where it stands. A [`SubstringSet`] is their member set.
+//!
 //! | word | here |
 //! |---|---|
 //! | string, rank | one of the sorted texts, and its place among them |
@@ -17,13 +20,13 @@
 //! | shared | the number of bytes that a string begins with as the one before it does (LCP) |
 //! | branch, rest, tail | the byte after the shared ones, the bytes after that, both |
 //! | child | the range of a prefix that is a byte longer |
-//! | member, spelling | a string of a set, and what is written of it |
+//! | member, spelling | a string of a set, or the part of a suffix, and what is written of it |
 //! | chosen | ranks that are members |
 //! | table | what a prefix of many strings does to all tokens, with the ranks that do |
 //!
 //! The order of things: `sort` and `build` make the `arrays`; `join` descends them and the
-//! vocabulary's trie at once; `tables` keeps what that met for prefixes of many strings; `set`
-//! answers grammars.
+//! vocabulary's trie at once; `tables` keeps what that met for prefixes of many strings; `members`
+//! answers grammars, for any strings that are an implicit trie: those of a `set`, or `substrings`.
 //!
 //! ```
 //! use palmette_core::{Budget, MemberSet, TokenId, TokenMask, Vocabulary, VocabularyTrie};
@@ -49,7 +52,8 @@
 //!
 //! # Limits
 //!
-//! 2³² − 1 strings, 64 KiB a string: beyond them there is an error that says so.
+//! 2³² − 1 strings, 64 KiB a string; 4 MiB of documents unless a builder is given another limit:
+//! beyond them there is an error that says so.
 #![forbid(unsafe_code)]
 
 mod arrays;
@@ -60,10 +64,12 @@ mod file;
 mod forced;
 mod join;
 mod lexicon;
+mod members;
 mod nearest;
 mod selection;
 mod set;
 mod sort;
+mod substrings;
 mod tables;
 
 pub use build::{
@@ -72,7 +78,11 @@ pub use build::{
 pub use file::{FileError, LexiconMeta};
 pub use lexicon::Lexicon;
 pub use nearest::NearMember;
-pub use palmette_core::MemberSpelling;
+pub use palmette_core::{MemberSpelling, SubstringRule, SubstringUnit};
 pub use palmette_mapped::{Check, RankSet};
 pub use selection::Selection;
 pub use set::{LexiconSet, SetError};
+pub use substrings::{
+    DEFAULT_DOCUMENT_BYTES, DocumentPlace, DocumentsError, MAX_DOCUMENT_BYTES, SubstringSet,
+    Substrings, SubstringsBuilder,
+};

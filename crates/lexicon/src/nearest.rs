@@ -2,7 +2,7 @@
 
 use palmette_core::MemberId;
 
-use crate::arrays::Prefix;
+use crate::arrays::{ImplicitTrie, Prefix};
 use crate::set::LexiconSet;
 
 /// The most edits of what is near, as long as texts are not shorter.

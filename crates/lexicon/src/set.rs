@@ -2,23 +2,15 @@
 
 use std::sync::Arc;
 
-use palmette_core::vocabulary_trie::Child;
 use palmette_core::{
     Budget, Cursor, Interrupted, MemberId, MemberSet, MemberSpelling, VocabularyTrie,
 };
 
-use crate::arrays::{Prefix, StringsView};
-use crate::cursor::{Phase, Place};
-use crate::escapes::{begun_after, escaped_after, escapes_begun};
-use crate::forced::forced;
-use crate::join::{Frames, Join, Sink};
+use crate::arrays::{ImplicitTrie, Prefix, StringsView};
 use crate::lexicon::Lexicon;
+use crate::members::SpelledMembers;
 use crate::selection::{EveryRank, RankFilter, Selection, with_filter};
-use crate::tables::{HOT_STRINGS, Key, Table, TableSink};
-
-/// About so many chosen strings under a hot prefix and fewer are followed, rather than its table
-/// read or made.
-const TABLE_MEMBERS: usize = 16;
+use crate::tables::HOT_STRINGS;
 
 /// Some strings of a lexicon, each with one spelling: a set of texts that a grammar may have for a
 /// part.
@@ -132,10 +124,6 @@ impl LexiconSet {
         self.spelling
     }
 
-    fn place(&self, at: &Cursor, strings: &StringsView<'_>) -> Option<Place> {
-        Place::from_cursor(at, strings)
-    }
-
     /// True if a prefix has a member.
     #[inline]
     pub(crate) fn is_any(&self, at: Prefix) -> bool {
@@ -148,65 +136,24 @@ impl LexiconSet {
         with_filter!(&self.selection, chosen => chosen.next(from, to))
     }
 
-    /// The prefix that is one byte longer, where it has a member.
-    fn child(&self, strings: &StringsView<'_>, at: Prefix, byte: u8) -> Option<Prefix> {
-        strings.child(at, byte).filter(|&child| self.is_any(child))
-    }
-
-    fn advance_place(&self, strings: &StringsView<'_>, place: Place, byte: u8) -> Option<Place> {
-        let Place { at, phase } = place;
-        let begun = match phase {
-            Phase::Closed => return None,
-            Phase::Inside if self.spelling.close() == Some(byte) => {
-                let whole = Prefix { hi: at.lo + 1, ..at };
-                let is_member = strings.ends_at(at) && self.is_any(whole);
-                return is_member.then_some(Place { at: whole, phase: Phase::Closed });
-            }
-            Phase::Inside if self.spelling == MemberSpelling::Raw => {
-                return Some(Place { at: self.child(strings, at, byte)?, phase });
-            }
-            Phase::Inside if self.spelling.escape(byte).is_none() => {
-                return Some(Place { at: self.child(strings, at, byte)?, phase });
-            }
-            Phase::Inside => 0,
-            Phase::Escape(begun) => begun,
-        };
-        let mut after = escaped_after(self.spelling, begun, byte);
-        let child = after.find_map(|escaped| self.child(strings, at, escaped))?;
-        Some(match begun_after(begun, byte) {
-            Some(begun) => Place { at, phase: Phase::Escape(begun) },
-            None => Place { at: child, phase: Phase::Inside },
-        })
-    }
-
-    /// The member whose string ends at a place, where that is a place after its spelling.
-    fn member_at(&self, strings: &StringsView<'_>, place: Place) -> Option<MemberId> {
-        let at = place.at;
-        let is_whole = match place.phase {
-            Phase::Closed => true,
-            Phase::Escape(_) => false,
-            Phase::Inside => self.spelling.close().is_none() && at.depth > 0 && strings.ends_at(at),
-        };
-        let is_member = is_whole && self.is_any(Prefix { hi: at.lo + 1, ..at });
-        is_member.then_some(MemberId(at.lo as u64))
+    fn spelled<C: RankFilter>(&self, chosen: C) -> SpelledMembers<'_, StringsView<'_>, C> {
+        let Self { lexicon, spelling, .. } = self;
+        let (strings, tables) = (lexicon.view(), lexicon.tables());
+        SpelledMembers { strings, chosen, spelling: *spelling, tables }
     }
 }
 
 impl MemberSet for LexiconSet {
     fn start(&self) -> Option<Cursor> {
-        let at = self.lexicon.view().root().filter(|&root| self.is_any(root))?;
-        Some(Place { at, phase: Phase::Inside }.to_cursor())
+        with_filter!(&self.selection, chosen => self.spelled(chosen).start())
     }
 
     fn advance(&self, at: &Cursor, byte: u8) -> Option<Cursor> {
-        let strings = self.lexicon.view();
-        let place = self.place(at, &strings)?;
-        self.advance_place(&strings, place, byte).map(Place::to_cursor)
+        with_filter!(&self.selection, chosen => self.spelled(chosen).advance(at, byte))
     }
 
     fn member(&self, at: &Cursor) -> Option<MemberId> {
-        let strings = self.lexicon.view();
-        self.member_at(&strings, self.place(at, &strings)?)
+        with_filter!(&self.selection, chosen => self.spelled(chosen).member(at))
     }
 
     fn effect(
@@ -218,35 +165,13 @@ impl MemberSet for LexiconSet {
         ends: &mut Vec<(u32, MemberId)>,
         budget: &mut Budget<'_>,
     ) -> Result<(), Interrupted> {
-        let strings = self.lexicon.view();
-        let Some(place) = self.place(at, &strings) else { return Ok(()) };
-        budget.spend(1)?;
-        if trie.child_lists().is_leaf(node) {
-            return Ok(());
-        }
-        let effect = Effect { set: self, strings, trie, node };
-        let into = &mut MaskSink { trie, mask, ends };
-        match place.phase {
-            Phase::Closed => {
-                ends.push((node, MemberId(place.at.lo as u64)));
-                Ok(())
-            }
-            Phase::Inside => {
-                with_filter!(&self.selection, chosen => effect.inside(chosen, place.at, into, budget))
-            }
-            Phase::Escape(begun) => {
-                let at = (place.at, begun);
-                with_filter!(&self.selection, chosen => effect.in_escape(chosen, at, into, budget))
-            }
-        }
+        with_filter!(&self.selection, chosen => {
+            self.spelled(chosen).effect(at, (trie, node), mask, ends, budget)
+        })
     }
 
     fn forced(&self, at: &Cursor, bytes: &mut Vec<u8>) {
-        let strings = self.lexicon.view();
-        if let Some(place) = self.place(at, &strings) {
-            let spelling = self.spelling;
-            with_filter!(&self.selection, chosen => forced(strings, chosen, spelling, place, bytes));
-        }
+        with_filter!(&self.selection, chosen => self.spelled(chosen).forced(at, bytes));
     }
 
     fn text(&self, member: MemberId, bytes: &mut Vec<u8>) {
@@ -260,103 +185,9 @@ impl MemberSet for LexiconSet {
             Selection::Ranks(ranks) => ranks.len(),
             Selection::List(list) => list.len() as u64,
         };
-        let is_empty_chosen = has_empty && self.is_any(Prefix { lo: 0, hi: 1, depth: 0 });
+        let is_empty_chosen =
+            has_empty && with_filter!(&self.selection, chosen => chosen.next(0, 1).is_some());
         len - u64::from(is_empty_chosen)
-    }
-}
-
-/// Question of what tokens below a node do from a place.
-#[derive(Clone, Copy)]
-struct Effect<'a> {
-    set: &'a LexiconSet,
-    strings: StringsView<'a>,
-    trie: &'a VocabularyTrie,
-    node: u32,
-}
-
-impl Effect<'_> {
-    fn inside<C: RankFilter>(
-        self,
-        chosen: C,
-        at: Prefix,
-        into: &mut MaskSink<'_>,
-        budget: &mut Budget<'_>,
-    ) -> Result<(), Interrupted> {
-        if at.hi - at.lo < HOT_STRINGS || chosen.estimate(at.lo, at.hi) <= TABLE_MEMBERS {
-            return self.join(chosen, into, budget).below(at, self.node);
-        }
-        let table = self.table(at, budget)?;
-        let MaskSink { mask, ends, .. } = into;
-        let end = |node, rank| ends.push((node, MemberId(u64::from(rank))));
-        budget.spend(table.fill(chosen, mask, end))
-    }
-
-    /// The table of a hot prefix.
-    fn table(self, at: Prefix, budget: &mut Budget<'_>) -> Result<Arc<Table>, Interrupted> {
-        let Self { set, trie, node, .. } = self;
-        let key = Key::new(trie.id(), node, at, set.spelling);
-        set.lexicon.tables().get(key, || {
-            let mut join = self.join(EveryRank, TableSink::default(), budget);
-            join.below(at, node)?;
-            Ok(join.sink.finish(trie))
-        })
-    }
-
-    /// Does within an escape what [`inside`](Self::inside) does within a string. For each byte
-    /// whose escape it may be, the remainder of that is followed, and then the strings with the
-    /// byte.
-    fn in_escape<C: RankFilter>(
-        self,
-        chosen: C,
-        (at, begun): (Prefix, usize),
-        into: &mut MaskSink<'_>,
-        budget: &mut Budget<'_>,
-    ) -> Result<(), Interrupted> {
-        for (byte, rest) in escapes_begun(self.set.spelling, begun) {
-            let Some(child) = self.set.child(&self.strings, at, byte) else { continue };
-            let mut join = self.join(chosen, &mut *into, budget);
-            let node = join.along(self.node, rest, child.lo, child.hi)?;
-            if let Some(node) = node.filter(|node| !node.is_leaf()) {
-                join.below(child, node.node())?;
-            }
-        }
-        Ok(())
-    }
-
-    fn join<'a, 'b, C: RankFilter, S: Sink>(
-        &'a self,
-        chosen: C,
-        sink: S,
-        budget: &'a mut Budget<'b>,
-    ) -> Join<'a, 'b, C, S> {
-        Join {
-            strings: self.strings,
-            children: self.trie.child_lists(),
-            spelling: self.set.spelling,
-            chosen,
-            sink,
-            budget,
-            open: Frames::new(),
-        }
-    }
-}
-
-/// Tokens on their way into a mask.
-#[derive(Debug)]
-struct MaskSink<'a> {
-    trie: &'a VocabularyTrie,
-    mask: &'a mut [u32],
-    ends: &'a mut Vec<(u32, MemberId)>,
-}
-
-impl Sink for &mut MaskSink<'_> {
-    #[inline]
-    fn live(&mut self, node: Child, _: usize, _: usize) {
-        node.mark(self.trie, self.mask);
-    }
-
-    fn end(&mut self, node: u32, rank: usize) {
-        self.ends.push((node, MemberId(rank as u64)));
     }
 }
 
@@ -369,7 +200,7 @@ impl Lexicon {
     /// # Errors
     /// When the budget is used up or called off; tables made before are kept.
     pub fn prepare_tables(
-        self: &Arc<Self>,
+        &self,
         trie: &VocabularyTrie,
         node: u32,
         spelling: MemberSpelling,
@@ -393,12 +224,13 @@ impl Lexicon {
             }
         }
         prefixes.sort_by_key(|at| std::cmp::Reverse(at.hi - at.lo));
-        let set = LexiconSet { lexicon: Arc::clone(self), selection: Selection::All, spelling };
+        let members =
+            SpelledMembers { strings, chosen: EveryRank, spelling, tables: self.tables() };
         for at in prefixes {
             if self.tables().is_full() {
                 break;
             }
-            Effect { set: &set, strings, trie, node }.table(at, budget)?;
+            members.table(at, trie, node, budget)?;
         }
         Ok(())
     }

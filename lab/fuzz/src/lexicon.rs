@@ -5,8 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use palmette_core::{MemberSet, Vocabulary, VocabularyTrie};
-use palmette_lexicon::{Lexicon, LexiconSet, MemberSpelling, RankSet, Selection};
+use palmette_lexicon::{
+    Lexicon, LexiconSet, MemberSpelling, RankSet, Selection, SubstringRule, SubstringSet,
+    SubstringUnit, Substrings,
+};
 use palmette_testkit::member_sets::{NaiveSet, assert_equal_sets, effect};
+use palmette_testkit::substrings::all_substrings;
 
 use crate::random::Random;
 
@@ -105,4 +109,46 @@ fn text(bytes: &mut impl Iterator<Item = u8>) -> Option<Vec<u8>> {
     let mut text = vec![byte; long];
     text.extend(bytes.take(2));
     Some(text)
+}
+
+/// Reads a rule, documents of few characters and tokens, and compares the substrings with all that
+/// there are, and their set with its definition.
+pub fn check_substrings(data: &[u8]) {
+    const CHARS: &[char] =
+        &['a', 'b', ' ', '.', '\n', '"', '\\', ',', 'é', '—', '”', '。', 'い', '\u{301}', '🦆', '!'];
+    let mut bytes = data.iter().copied();
+    let (Some(options), Some(low), Some(more)) = (bytes.next(), bytes.next(), bytes.next()) else {
+        return;
+    };
+    let unit = SubstringUnit::ALL[usize::from(options % 3)];
+    let min = u32::from(low % 7) + 1;
+    let max = (more < 200).then(|| min + u32::from(more % 11));
+    let rule = SubstringRule::new(unit, min, max).expect("bounds of a rule");
+    let num_documents = usize::from(options >> 2 & 3);
+    let document = |bytes: &mut dyn Iterator<Item = u8>| -> Option<String> {
+        let len = usize::from(bytes.next()? % 24);
+        Some(bytes.take(len).map(|byte| CHARS[usize::from(byte) % CHARS.len()]).collect())
+    };
+    let documents: Vec<String> =
+        (0..num_documents).map_while(|_| document(&mut bytes)).collect();
+    let tokens: Vec<Vec<u8>> = std::iter::from_fn(|| text(&mut bytes)).take(60).collect();
+    let substrings = Arc::new(Substrings::new(&documents, rule).expect("short documents"));
+    let expected = all_substrings(&documents, rule);
+    assert_eq!(substrings.len(), expected.len() as u64);
+    let member = |(text, &(document, start)): (&String, &(usize, usize))| {
+        let member = substrings.find(text).expect("a substring");
+        let place = substrings.first_place(member);
+        assert_eq!((place.document, place.span), (document, start..start + text.len()));
+        (member.0, text.clone().into_bytes())
+    };
+    let members: Vec<(u64, Vec<u8>)> = expected.iter().map(member).collect();
+    let json = options & 16 != 0;
+    let spelling = if json { MemberSpelling::JsonString } else { MemberSpelling::Raw };
+    let expected = if json { NaiveSet::json_strings(members) } else { NaiveSet::raw(members) };
+    let set = SubstringSet::new(substrings, spelling);
+    let vocabulary = Vocabulary::new(tokens.into_iter().map(Some), []).expect("short tokens");
+    let trie = VocabularyTrie::new(&vocabulary);
+    let inner = (1..trie.num_nodes()).filter(|&node| trie.end(node) > node + 1);
+    let nodes: Vec<u32> = std::iter::once(0).chain(inner.map(|node| node as u32)).take(3).collect();
+    assert_equal_sets(&set, &expected, &trie, &nodes, 60);
 }

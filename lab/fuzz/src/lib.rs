@@ -17,7 +17,7 @@ pub use ask::ask_everything;
 pub use compiled::{ask_compiled, compiled_grammar_file};
 pub use expressions::{has_look, matches_empty};
 pub use laws::check_laws;
-pub use lexicon::{ask_lexicon, check_member_set, lexicon_file};
+pub use lexicon::{ask_lexicon, check_member_set, check_substrings, lexicon_file};
 pub use live::{LiveDirectory, ask_live};
 pub use masks::check_masks;
 pub use mutate::mutate_sections;

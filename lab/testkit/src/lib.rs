@@ -6,6 +6,7 @@
 //! - [`search`]: exhaustive search and naive beam search.
 //! - [`beam_slots`]: the keys and values of beams that fork, copied and moved in place.
 //! - [`member_sets`]: sets of texts as their definition, and a comparison with it along all texts.
+//! - [`substrings`]: all substrings of documents by a rule, every pair of places tried.
 //! - [`data`]: published data sets, where they are at hand.
 //! - [`disk`]: a small disk that is filled and freed.
 //! - [`allocations`]: an allocator that counts, for what must not allocate.
@@ -29,6 +30,7 @@ pub mod logits;
 pub mod member_sets;
 pub mod search;
 mod sequence_set;
+pub mod substrings;
 pub mod tiny_model;
 
 pub use sequence_set::SequenceSet;

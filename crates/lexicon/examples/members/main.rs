@@ -11,21 +11,28 @@
 //! 1% of them; the cursor after a token; forced bytes. Then the root's mask under a set that was
 //! not seen before, and the making of tables.
 //!
+//! ```text
+//! cargo run --release -p palmette-lexicon --example members -- documents 100000
+//! ```
+//! The same of the substrings of a document of so many bytes, by each unit ([`documents`]).
+//!
 //! Data: strings made from a seed ([`strings`]): titles of products of 60 bytes, stock-keeping
 //! units of 10, addresses of 95.
 #![allow(clippy::print_stdout, reason = "a report")]
 
+mod documents;
+mod measure;
 mod strings;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use palmette_core::{Budget, Cursor, MemberSet, Vocabulary, VocabularyTrie, mask};
+use palmette_core::{Budget, MemberSet, Vocabulary, VocabularyTrie, mask};
 use palmette_lexicon::{
     Check, Lexicon, LexiconBuilder, LexiconSet, MemberSpelling, RankSet, Selection,
 };
-use rustix::time::{ClockId, clock_gettime};
 
+use measure::{fill, prefixes, processor_seconds, report, timed};
 use strings::{Kind, Random};
 
 /// Random members whose tokens are gone along.
@@ -33,13 +40,16 @@ const NUM_WALKS: usize = 20_000;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let usage = "arguments: titles, skus or urls, and how many";
-    let kind = arguments.next().and_then(|name| Kind::from_name(&name)).expect(usage);
+    let usage = "arguments: titles, skus or urls, and how many; or documents, and how many bytes";
+    let name = arguments.next().expect(usage);
     let num: usize = arguments.next().and_then(|number| number.parse().ok()).expect(usage);
     let vocabulary = palmette_vocabulary::load("o200k_base").expect("it is built in").vocabulary;
     let trie = VocabularyTrie::new(&vocabulary);
     let words = strings::words(&vocabulary);
-
+    if name == "documents" {
+        return documents::measure(num, &words, &trie, &vocabulary);
+    }
+    let kind = Kind::from_name(&name).expect(usage);
     let lexicon = Arc::new(built(kind, num, &words));
     filed(&lexicon);
     let all = LexiconSet::new(lexicon.clone(), Selection::All, MemberSpelling::JsonString)
@@ -185,52 +195,4 @@ fn walks(
     report("mask after tokens", masks);
     report("cursor after a token", commits);
     report("forced bytes", forced);
-}
-
-/// Lengths of the tokens that a text begins with, ascending.
-fn prefixes(trie: &VocabularyTrie, text: &[u8]) -> impl Iterator<Item = usize> {
-    let mut node = Some(0);
-    (1..=text.len())
-        .map_while(move |len| {
-            node = node.and_then(|node| trie.child(node, text[len - 1]));
-            node.map(|node| (len, node))
-        })
-        .filter(|&(_, node)| !trie.own_ranks(node).is_empty())
-        .map(|(len, _)| len)
-}
-
-fn fill(set: &LexiconSet, at: &Cursor, trie: &VocabularyTrie, row: &mut [u32]) {
-    row.fill(0);
-    let (mut ends, budget) = (Vec::new(), &mut Budget::unlimited());
-    set.effect(at, trie, 0, row, &mut ends, budget).expect("no limit");
-}
-
-/// A value with the nanoseconds that this thread took for it.
-fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
-    let before = nanoseconds(ClockId::ThreadCPUTime);
-    let value = work();
-    (value, nanoseconds(ClockId::ThreadCPUTime) - before)
-}
-
-fn processor_seconds() -> f64 {
-    nanoseconds(ClockId::ProcessCPUTime) / 1e9
-}
-
-fn nanoseconds(clock: ClockId) -> f64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-}
-
-fn report(what: &str, mut ns: Vec<f64>) {
-    ns.sort_by(f64::total_cmp);
-    let us = |share: f64| ns[((ns.len() - 1) as f64 * share) as usize] / 1e3;
-    println!(
-        "  {what:22} {:7}  p50 {:7.2}  p90 {:7.2}  p99 {:7.2}  p99.9 {:7.2}  max {:8.2} us",
-        ns.len(),
-        us(0.5),
-        us(0.9),
-        us(0.99),
-        us(0.999),
-        us(1.0)
-    );
 }

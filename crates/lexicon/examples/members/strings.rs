@@ -20,7 +20,7 @@ impl Random {
     }
 
     /// A number below `bound`, small ones far more often: as words are used.
-    fn skewed(&mut self, bound: usize) -> usize {
+    pub(crate) fn skewed(&mut self, bound: usize) -> usize {
         let share = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         ((bound as f64).powf(share) - 1.0) as usize % bound
     }

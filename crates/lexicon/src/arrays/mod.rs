@@ -4,12 +4,17 @@ mod minima;
 mod scan;
 mod shared;
 mod tails;
+mod trie;
 
+use palmette_core::MemberId;
 use palmette_mapped::{SectionsIn, SectionsOut};
 use serde::{Deserialize, Serialize};
 
-use shared::{SharedLengths, SharedLengthsBuilder, SharedLengthsMeta, SharedView};
+use shared::SharedLengthsMeta;
 use tails::{Tails, TailsBuilder, TailsMeta, TailsView};
+
+pub(crate) use shared::{SharedLengths, SharedLengthsBuilder, SharedView};
+pub(crate) use trie::{ImplicitTrie, Prefix, Tail};
 
 /// Sorted distinct strings as an implicit trie. A string is its *rank*, a prefix is a range of
 /// ranks.
@@ -59,52 +64,10 @@ pub(crate) struct StringsBuilder {
 /// The slices of [`Strings`], looked up once for many questions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StringsView<'a> {
-    shared: SharedView<'a>,
+    shared: SharedView<'a, u16>,
     tails: TailsView<'a>,
     len: usize,
     has_empty: bool,
-}
-
-/// A prefix of some strings: their ranks, and the bytes they share. There is at least one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Prefix {
-    pub(crate) lo: usize,
-    pub(crate) hi: usize,
-    pub(crate) depth: usize,
-}
-
-/// Bytes of one string from a depth on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Tail<'a> {
-    /// `None` where the string ends at the depth.
-    pub(crate) first: Option<u8>,
-    pub(crate) after: &'a [u8],
-}
-
-impl<'a> Tail<'a> {
-    #[inline]
-    fn from_slice(bytes: &'a [u8]) -> Self {
-        match bytes.split_first() {
-            Some((&first, after)) => Self { first: Some(first), after },
-            None => Self { first: None, after: &[] },
-        }
-    }
-
-    /// The tail without its first byte.
-    #[inline]
-    pub(crate) fn after_first(self) -> Self {
-        Self::from_slice(self.after)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.after.len() + usize::from(self.first.is_some())
-    }
-
-    /// The bytes, each once.
-    #[inline]
-    pub(crate) fn bytes(self) -> impl Iterator<Item = u8> + 'a {
-        self.first.into_iter().chain(self.after.iter().copied())
-    }
 }
 
 impl StringsBuilder {
@@ -217,128 +180,9 @@ impl Strings {
     }
 }
 
-impl<'a> StringsView<'a> {
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// All strings but the empty one; `None` where there is no other.
-    #[inline]
-    pub(crate) fn root(&self) -> Option<Prefix> {
-        let lo = usize::from(self.has_empty);
-        (lo < self.len).then_some(Prefix { lo, hi: self.len, depth: 0 })
-    }
-
+impl StringsView<'_> {
     pub(crate) fn has_empty(&self) -> bool {
         self.has_empty
-    }
-
-    #[inline]
-    pub(crate) fn shared(&self, rank: usize) -> usize {
-        self.shared.get(rank)
-    }
-
-    /// The byte by which a string parts from the one before it.
-    #[inline]
-    pub(crate) fn branch(&self, rank: usize) -> u8 {
-        self.tails.branch(rank)
-    }
-
-    /// Bytes of a string from `depth` on, where it shares no more with the one before it.
-    #[inline]
-    pub(crate) fn tail(&self, rank: usize, depth: usize) -> Tail<'a> {
-        let rest = self.tails.rest(rank);
-        match depth.saturating_sub(self.shared.get(rank)) {
-            0 => Tail { first: Some(self.tails.branch(rank)), after: rest },
-            skipped => Tail::from_slice(rest.get(skipped - 1..).unwrap_or_default()),
-        }
-    }
-
-    /// Bytes of a string after its branch.
-    #[inline]
-    pub(crate) fn after_branch(&self, rank: usize) -> Tail<'a> {
-        Tail::from_slice(self.tails.rest(rank))
-    }
-
-    /// The first string after `from` that begins a child of a prefix of `depth` bytes; `to` where
-    /// there is none.
-    #[inline]
-    pub(crate) fn next_child(&self, from: usize, to: usize, depth: usize) -> usize {
-        self.shared.next_at_most(from + 1, to, depth)
-    }
-
-    /// The first string of the child of a prefix in which string `at` is, where the prefix begins
-    /// at `lo`.
-    #[inline]
-    pub(crate) fn child_of(&self, lo: usize, at: usize, depth: usize) -> usize {
-        self.shared.prev_at_most(lo, at, depth)
-    }
-
-    /// Bytes that the strings of a range share; of one string, the most there can be.
-    #[inline]
-    pub(crate) fn shared_within(&self, lo: usize, hi: usize) -> usize {
-        if hi - lo <= 1 { usize::MAX } else { self.shared.min_in(lo + 1, hi) }
-    }
-
-    /// The prefix that is one byte longer; `None` where no string goes on so.
-    ///
-    /// Cost: a look at each of the first few children, then a search by halves among the others.
-    pub(crate) fn child(&self, at: Prefix, byte: u8) -> Option<Prefix> {
-        const LOOKS: usize = 6;
-        let Prefix { lo, hi, depth } = at;
-        let made = |lo, hi| Some(Prefix { lo, hi, depth: depth + 1 });
-        let mut child = self.next_child(lo, hi, depth);
-        match self.tail(lo, depth).first {
-            Some(first) if first == byte => return made(lo, child),
-            Some(first) if first > byte => return None,
-            _ => {}
-        }
-        for _ in 0..LOOKS {
-            if child == hi {
-                return None;
-            }
-            let next = self.next_child(child, hi, depth);
-            match self.branch(child).cmp(&byte) {
-                std::cmp::Ordering::Less => child = next,
-                std::cmp::Ordering::Equal => return made(child, next),
-                std::cmp::Ordering::Greater => return None,
-            }
-        }
-        // Children at `child` and after it, up to `end`, are looked at by halves.
-        let mut end = hi;
-        while child < end {
-            let middle = self.child_of(child, child + (end - child) / 2, depth);
-            match self.branch(middle).cmp(&byte) {
-                std::cmp::Ordering::Less => child = self.next_child(middle, end, depth),
-                std::cmp::Ordering::Equal => {
-                    return made(middle, self.next_child(middle, hi, depth));
-                }
-                std::cmp::Ordering::Greater => end = middle,
-            }
-        }
-        None
-    }
-
-    /// The prefix that is so many bytes longer; `None` where no string goes on so.
-    pub(crate) fn descend(&self, from: Prefix, bytes: &[u8]) -> Option<Prefix> {
-        let mut at = from;
-        for (read, &byte) in bytes.iter().enumerate() {
-            if at.hi - at.lo == 1 {
-                let tail = self.tail(at.lo, at.depth);
-                let wanted = &bytes[read..];
-                let goes_on =
-                    tail.len() >= wanted.len() && tail.bytes().zip(wanted).all(|(a, b)| a == *b);
-                return goes_on.then_some(Prefix { depth: at.depth + wanted.len(), ..at });
-            }
-            at = self.child(at, byte)?;
-        }
-        Some(at)
-    }
-
-    /// True if the first string of a prefix ends there.
-    #[inline]
-    pub(crate) fn ends_at(&self, at: Prefix) -> bool {
-        self.tail(at.lo, at.depth).first.is_none()
     }
 
     /// Adds the bytes of a string, from a depth on that it shares with the string at `lo` and all
@@ -349,36 +193,54 @@ impl<'a> StringsView<'a> {
             true
         });
     }
+}
 
-    /// Shows a string's bytes from `depth` on, one after another, until `visit` says that it is
-    /// enough; whether all were shown. Strings `lo..=rank` share `depth` bytes.
-    ///
-    /// What a string shares with the one before lies in tails of strings before: each hop is to the
-    /// last one that has the next byte.
+impl<'a> ImplicitTrie<'a> for StringsView<'a> {
+    type Long = u16;
+    const ENDS_WITHIN: bool = false;
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
     #[inline]
-    pub(crate) fn hop(
-        &self,
-        lo: usize,
-        rank: usize,
-        depth: usize,
-        mut visit: impl FnMut(u8) -> bool,
-    ) -> bool {
-        let (mut lo, mut depth) = (lo, depth);
-        loop {
-            let with_byte = if lo == rank { rank } else { self.child_of(lo, rank, depth) };
-            // Bytes that string `rank` has from this one.
-            let shared = self.shared_within(with_byte, rank + 1);
-            for byte in self.tail(with_byte, depth).bytes().take(shared.saturating_sub(depth)) {
-                if !visit(byte) {
-                    return false;
-                }
-                depth += 1;
-            }
-            if with_byte == rank {
-                return true;
-            }
-            lo = with_byte + 1;
+    fn root(&self) -> Option<Prefix> {
+        let lo = usize::from(self.has_empty);
+        (lo < self.len).then_some(Prefix { lo, hi: self.len, depth: 0 })
+    }
+
+    #[inline]
+    fn lengths(&self) -> SharedView<'a, u16> {
+        self.shared
+    }
+
+    #[inline]
+    fn branch(&self, rank: usize) -> u8 {
+        self.tails.branch(rank)
+    }
+
+    #[inline]
+    fn tail(&self, rank: usize, depth: usize) -> Tail<'a> {
+        let rest = self.tails.rest(rank);
+        match depth.saturating_sub(self.shared.get(rank)) {
+            0 => Tail { first: Some(self.tails.branch(rank)), after: rest },
+            skipped => Tail::from_slice(rest.get(skipped - 1..).unwrap_or_default()),
         }
+    }
+
+    #[inline]
+    fn after_branch(&self, rank: usize, _: usize) -> Tail<'a> {
+        Tail::from_slice(self.tails.rest(rank))
+    }
+
+    #[inline]
+    fn ends_at(&self, at: Prefix) -> bool {
+        self.tail(at.lo, at.depth).first.is_none()
+    }
+
+    #[inline]
+    fn member(&self, at: Prefix) -> MemberId {
+        MemberId(at.lo as u64)
     }
 }
 

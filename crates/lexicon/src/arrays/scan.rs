@@ -11,6 +11,11 @@ pub(crate) trait Number: Pod + Ord {
     /// The largest.
     const MAX: Self;
 
+    /// The number; `None` where it is larger than the largest.
+    fn from_usize(number: usize) -> Option<Self>;
+
+    fn to_usize(self) -> usize;
+
     /// Place of the first number that is at most `bound`.
     fn first_at_most(numbers: &[Self], bound: Self) -> Option<usize>;
 
@@ -25,6 +30,14 @@ pub(crate) trait Number: Pod + Ord {
 
 impl Number for u8 {
     const MAX: Self = Self::MAX;
+
+    fn from_usize(number: usize) -> Option<Self> {
+        number.try_into().ok()
+    }
+
+    fn to_usize(self) -> usize {
+        self.into()
+    }
 
     #[inline]
     fn first_at_most(numbers: &[u8], bound: u8) -> Option<usize> {
@@ -55,11 +68,39 @@ impl Number for u8 {
 impl Number for u16 {
     const MAX: Self = Self::MAX;
 
-    fn first_at_most(numbers: &[u16], bound: u16) -> Option<usize> {
+    fn from_usize(number: usize) -> Option<Self> {
+        number.try_into().ok()
+    }
+
+    fn to_usize(self) -> usize {
+        self.into()
+    }
+
+    fn first_at_most(numbers: &[Self], bound: Self) -> Option<usize> {
         numbers.iter().position(|&number| number <= bound)
     }
 
-    fn last_at_most(numbers: &[u16], bound: u16) -> Option<usize> {
+    fn last_at_most(numbers: &[Self], bound: Self) -> Option<usize> {
+        numbers.iter().rposition(|&number| number <= bound)
+    }
+}
+
+impl Number for u32 {
+    const MAX: Self = Self::MAX;
+
+    fn from_usize(number: usize) -> Option<Self> {
+        number.try_into().ok()
+    }
+
+    fn to_usize(self) -> usize {
+        self as usize
+    }
+
+    fn first_at_most(numbers: &[Self], bound: Self) -> Option<usize> {
+        numbers.iter().position(|&number| number <= bound)
+    }
+
+    fn last_at_most(numbers: &[Self], bound: Self) -> Option<usize> {
         numbers.iter().rposition(|&number| number <= bound)
     }
 }

@@ -4,6 +4,7 @@ use palmette_mapped::{Array, SectionsIn, SectionsOut};
 use serde::{Deserialize, Serialize};
 
 use super::minima::{Minima, MinimaMeta, MinimaView};
+use super::scan::Number;
 
 /// In the bytes: so many or more; the number is in the list of long ones.
 const LONG: u8 = u8::MAX;
@@ -12,13 +13,13 @@ const LONG: u8 = u8::MAX;
 /// first.
 ///
 /// Lengths of 255 and more lie in a list of their own, with minima likewise: strings under a prefix
-/// so long are neighbours in it.
+/// so long are neighbours in it. `L` holds the longest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SharedLengths {
+pub(crate) struct SharedLengths<L: Number = u16> {
     bytes: Minima<u8>,
     /// Ranks whose byte is [`LONG`], ascending.
     long_ranks: Array<u32>,
-    long: Minima<u16>,
+    long: Minima<L>,
 }
 
 /// Sections of [`SharedLengths`].
@@ -32,35 +33,35 @@ pub(crate) struct SharedLengthsMeta {
 
 /// Lengths in the making.
 #[derive(Debug, Default)]
-pub(crate) struct SharedLengthsBuilder {
+pub(crate) struct SharedLengthsBuilder<L = u16> {
     bytes: Vec<u8>,
     long_ranks: Vec<u32>,
-    long: Vec<u16>,
+    long: Vec<L>,
 }
 
 /// The slices of [`SharedLengths`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SharedView<'a> {
+pub(crate) struct SharedView<'a, L> {
     bytes: MinimaView<'a, u8>,
     long_ranks: &'a [u32],
-    long: MinimaView<'a, u16>,
+    long: MinimaView<'a, L>,
 }
 
-impl SharedLengthsBuilder {
+impl<L: Number> SharedLengthsBuilder<L> {
     pub(crate) fn with_capacity(len: usize) -> Self {
-        Self { bytes: Vec::with_capacity(len), ..Self::default() }
+        Self { bytes: Vec::with_capacity(len), long_ranks: Vec::new(), long: Vec::new() }
     }
 
-    /// Adds the next string's length, at most 65,535.
+    /// Adds the next string's length, which `L` holds.
     pub(crate) fn push(&mut self, shared: usize) {
         if shared >= usize::from(LONG) {
             self.long_ranks.push(self.bytes.len() as u32);
-            self.long.push(u16::try_from(shared).expect("strings are no longer"));
+            self.long.push(L::from_usize(shared).expect("strings are no longer"));
         }
         self.bytes.push(shared.min(usize::from(LONG)) as u8);
     }
 
-    pub(crate) fn finish(mut self) -> SharedLengths {
+    pub(crate) fn finish(mut self) -> SharedLengths<L> {
         self.bytes.shrink_to_fit();
         SharedLengths {
             bytes: Minima::new(self.bytes),
@@ -70,7 +71,7 @@ impl SharedLengthsBuilder {
     }
 }
 
-impl SharedLengths {
+impl<L: Number> SharedLengths<L> {
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -80,14 +81,16 @@ impl SharedLengths {
     }
 
     #[inline]
-    pub(crate) fn view(&self) -> SharedView<'_> {
+    pub(crate) fn view(&self) -> SharedView<'_, L> {
         SharedView {
             bytes: self.bytes.view(),
             long_ranks: self.long_ranks.as_slice(),
             long: self.long.view(),
         }
     }
+}
 
+impl SharedLengths {
     pub(crate) fn save(&self, out: &mut SectionsOut) -> SharedLengthsMeta {
         SharedLengthsMeta {
             bytes: self.bytes.save(out),
@@ -126,7 +129,7 @@ impl SharedLengths {
     }
 }
 
-impl SharedView<'_> {
+impl<L: Number> SharedView<'_, L> {
     /// Bytes that string `rank` shares with the one before it; 0 where there is no such string.
     #[inline]
     pub(crate) fn get(&self, rank: usize) -> usize {
@@ -140,7 +143,7 @@ impl SharedView<'_> {
     #[cold]
     fn get_long(&self, rank: usize) -> usize {
         let at = self.first_long(rank);
-        self.long.values().get(at).map_or(usize::from(LONG), |&length| length.into())
+        self.long.values().get(at).map_or(usize::from(LONG), |&length| length.to_usize())
     }
 
     /// Place in the list of the first long length at `rank` or after it.
@@ -161,7 +164,7 @@ impl SharedView<'_> {
     #[cold]
     fn next_long(&self, from: usize, to: usize, depth: usize) -> usize {
         let short = self.bytes.next_at_most(from, to, LONG - 1);
-        let bound = u16::try_from(depth).unwrap_or(u16::MAX);
+        let bound = L::from_usize(depth).unwrap_or(L::MAX);
         let (first, last) = (self.first_long(from), self.first_long(short));
         let at = self.long.next_at_most(first, last, bound);
         // A damaged list must not lead out of the range.
@@ -181,7 +184,7 @@ impl SharedView<'_> {
     #[cold]
     fn prev_long(&self, from: usize, at: usize, depth: usize) -> usize {
         let short = self.bytes.prev_at_most(from, at, LONG - 1);
-        let bound = u16::try_from(depth).unwrap_or(u16::MAX);
+        let bound = L::from_usize(depth).unwrap_or(L::MAX);
         // Of those after the last short one, or from the beginning.
         let (first, last) = (self.first_long(short), self.first_long(at + 1));
         if first >= last {
@@ -206,7 +209,7 @@ impl SharedView<'_> {
 
     #[cold]
     fn min_long(&self, from: usize, to: usize) -> usize {
-        self.long.min_in(self.first_long(from), self.first_long(to)).into()
+        self.long.min_in(self.first_long(from), self.first_long(to)).to_usize()
     }
 }
 
@@ -226,7 +229,7 @@ mod tests {
             questions in prop::collection::vec(
                 (any::<Index>(), any::<Index>(), prop_oneof![0_usize..5, 250_usize..262, 0_usize..70_000]), 1..40),
         ) {
-            let mut builder = SharedLengthsBuilder::default();
+            let mut builder = SharedLengthsBuilder::<u16>::default();
             lengths.iter().for_each(|&length| builder.push(length));
             let made = builder.finish();
             prop_assert_eq!(made.check(), Ok(()));

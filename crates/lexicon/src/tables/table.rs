@@ -1,7 +1,7 @@
 //! The table of a prefix: tokens and the ranks of the strings that go on by them, depth first.
 
-use palmette_core::VocabularyTrie;
 use palmette_core::vocabulary_trie::Child;
+use palmette_core::{MemberId, VocabularyTrie};
 
 use crate::join::Sink;
 use crate::selection::RankFilter;
@@ -25,8 +25,9 @@ pub(crate) struct Table {
     base: u32,
     tokens: Box<[u32]>,
     spans: Spans,
-    /// Nodes with nodes below them where the spelling of a string ends, by rank.
-    ends: Box<[(u32, u32)]>,
+    /// Nodes with nodes below them where the spelling of a member ends. Where filters choose, a
+    /// member is its rank.
+    ends: Box<[(u32, MemberId)]>,
     /// Words of the mask of all strings, where there are many entries.
     row: Option<Box<[u32]>>,
 }
@@ -61,11 +62,11 @@ impl Table {
         &self,
         chosen: C,
         mask: &mut [u32],
-        mut end: impl FnMut(u32, u32),
+        mut end: impl FnMut(u32, MemberId),
     ) -> u64 {
         let is_chosen = |rank: usize| C::IS_ALL || chosen.next(rank, rank + 1).is_some();
-        let ends = self.ends.iter().filter(|&&(_, rank)| is_chosen(rank as usize));
-        ends.for_each(|&(node, rank)| end(node, rank));
+        let ends = self.ends.iter().filter(|&&(_, member)| is_chosen(member.0 as usize));
+        ends.for_each(|&(node, member)| end(node, member));
         let looks = match (&self.row, &self.spans) {
             (Some(row), _) if C::IS_ALL => {
                 mask.iter_mut().zip(row).for_each(|(to, word)| *to |= word);
@@ -140,7 +141,7 @@ fn row_of(tokens: &[u32]) -> Box<[u32]> {
 pub(crate) struct TableSink {
     /// Nodes with the ranks of the strings that lead to them.
     nodes: Vec<(u32, u32, u32)>,
-    ends: Vec<(u32, u32)>,
+    ends: Vec<(u32, MemberId)>,
 }
 
 impl Sink for TableSink {
@@ -149,8 +150,8 @@ impl Sink for TableSink {
         self.nodes.push((node.node(), lo as u32, hi as u32));
     }
 
-    fn end(&mut self, node: u32, rank: usize) {
-        self.ends.push((node, rank as u32));
+    fn end(&mut self, node: u32, member: MemberId) {
+        self.ends.push((node, member));
     }
 }
 

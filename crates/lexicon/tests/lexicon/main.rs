@@ -6,5 +6,6 @@ mod members;
 mod nearest;
 mod real;
 mod strings;
+mod substrings;
 mod tables;
 mod texts;
