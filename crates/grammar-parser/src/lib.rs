@@ -79,12 +79,12 @@ pub use analysis::{Analysis, Conflict, Diagnostic, Severity, analyse};
 pub use glr::{LimitError, ParserLimits};
 pub use grammar::{
     DistinctNames, EmbedError, Grammar, GrammarBuilder, Indentation, Lexing, Nonterminal,
-    NonterminalId, Rule, Slot, Symbol, Terminal, TerminalId, TerminalKind, TerminalSet,
+    NonterminalId, Rule, Slot, SlotKind, Symbol, Terminal, TerminalId, TerminalKind, TerminalSet,
     ignored_terminals,
 };
 pub use lexer::{LexerError, LexerLimits};
 pub use lr::{TableError, TableLimits};
-pub use palmette_core::{MemberSpelling, SlotId};
+pub use palmette_core::{MemberSpelling, SlotId, SubstringRule, SubstringUnit};
 pub use palmette_grammar_regex::{
     Budget, CharClass, Interrupted, Multiple, Regex, TokenError, TokenPart, TokenPattern,
 };

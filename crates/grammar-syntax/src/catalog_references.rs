@@ -5,7 +5,7 @@
 //! shop.title      values of an attribute
 //! ```
 
-use crate::{Grammar, GrammarBuilder, Lexing, MemberSpelling, Slot, Span, Symbol};
+use crate::{Grammar, GrammarBuilder, Lexing, MemberSpelling, Slot, SlotKind, Span, Symbol};
 
 /// The part of an item that is written where no other is named.
 const ID: &str = "id";
@@ -47,17 +47,26 @@ pub(crate) fn slot(
     spelling: MemberSpelling,
     span: Option<Span>,
 ) -> Result<Slot, String> {
-    if name.is_empty() || name.contains(['.', '<', '>', '"']) || name.contains(char::is_whitespace)
-    {
-        return Err(format!(
-            "{name:?} is no name of a catalog: it has no blanks, points, brackets or quotes, and is not empty"
-        ));
-    }
+    check_name(name, "a catalog")?;
     if field.is_some_and(str::is_empty) {
         return Err(format!(
             "after the point of {name:?} stands the part of an item that is written, such as {name}.title; for ids write {name}.{ID}, or {name} alone"
         ));
     }
     let field = field.filter(|field| *field != ID).map(str::to_owned);
-    Ok(Slot { name: name.to_owned(), field, spelling, filter: None, span })
+    Ok(Slot { name: name.to_owned(), kind: SlotKind::Catalog, field, spelling, filter: None, span })
+}
+
+/// Checks the name of a set, which has none of the characters that end it somewhere.
+///
+/// # Errors
+/// The rule that it breaks.
+pub(crate) fn check_name(name: &str, what: &str) -> Result<(), String> {
+    let is_bad = name.contains(['.', '<', '>', '"']) || name.contains(char::is_whitespace);
+    if name.is_empty() || is_bad {
+        return Err(format!(
+            "{name:?} is no name of {what}: it has no blanks, points, brackets or quotes, and is not empty"
+        ));
+    }
+    Ok(())
 }

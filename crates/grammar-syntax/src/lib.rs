@@ -35,11 +35,13 @@ mod misspelling;
 mod named_tokens;
 pub mod regex;
 pub mod structural_tag;
+mod substring_references;
 mod token_references;
 
 pub use palmette_grammar_parser::Span;
 use palmette_grammar_parser::{
     DistinctNames, Grammar, GrammarBuilder, Indentation, Interrupted, Lexing, MemberSpelling,
-    NonterminalId, Rule, Slot, SlotId, Symbol, Terminal, TerminalId, TerminalKind,
+    NonterminalId, Rule, Slot, SlotId, SlotKind, SubstringRule, SubstringUnit, Symbol, Terminal,
+    TerminalId, TerminalKind,
 };
 use palmette_grammar_regex::{Budget, CharClass, Multiple, Regex, TokenPart, TokenPattern};

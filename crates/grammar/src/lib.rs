@@ -128,8 +128,9 @@ pub use palmette_grammar_parser::{
     DistinctNames, EmbedError, Expected, Grammar, GrammarBuilder, Indentation, Interrupted,
     LexerError, LexerLimits, Lexing, LimitError, MemberSpelling, Multiple, Nonterminal,
     NonterminalId, ParserLimits, Position, Recognizer, RecognizerError, RecognizerLimits,
-    RecognizerScratch, Regex, Rule, Severity, Slot, Span, Symbol, TableError, TableLimits,
-    Terminal, TerminalId, TerminalKind, TerminalSet, TokenError, TokenPart, TokenPattern, analyse,
+    RecognizerScratch, Regex, Rule, Severity, Slot, SlotKind, Span, SubstringRule, SubstringUnit,
+    Symbol, TableError, TableLimits, Terminal, TerminalId, TerminalKind, TerminalSet, TokenError,
+    TokenPart, TokenPattern, analyse,
 };
 pub use palmette_grammar_syntax as frontends;
 pub use saved::{ReopenError, Reopened, SaveError, SavedGrammar};

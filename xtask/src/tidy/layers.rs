@@ -32,13 +32,23 @@ const CRATES: &[(&str, Layers)] = &[
         "grammar-syntax",
         &[
             ("catalog_references", &[]),
+            ("substring_references", &["catalog_references"]),
             ("free_text", &[]),
             ("misspelling", &[]),
             ("named_tokens", &[]),
             ("token_references", &[]),
-            ("json_schema", &["catalog_references", "free_text", "misspelling", "named_tokens"]),
+            (
+                "json_schema",
+                &[
+                    "catalog_references",
+                    "substring_references",
+                    "free_text",
+                    "misspelling",
+                    "named_tokens",
+                ],
+            ),
             ("regex", &["json_schema"]),
-            ("gbnf", &["catalog_references", "token_references"]),
+            ("gbnf", &["catalog_references", "substring_references", "token_references"]),
             ("lark", &["catalog_references", "token_references", "json_schema"]),
             (
                 "structural_tag",

@@ -6,7 +6,7 @@ mod terminal_set;
 mod tokens;
 
 pub use embed::EmbedError;
-pub use slots::Slot;
+pub use slots::{Slot, SlotKind};
 pub use terminal_set::{TerminalSet, ignored_terminals};
 
 use palmette_core::SlotId;

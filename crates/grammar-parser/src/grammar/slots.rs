@@ -1,6 +1,6 @@
 //! Slots: sets of texts that a grammar names, and that a binding gives for each request.
 
-use palmette_core::{MemberSpelling, SlotId};
+use palmette_core::{MemberSpelling, SlotId, SubstringRule};
 
 use super::{Grammar, GrammarBuilder, Symbol, Terminal, TerminalId, TerminalKind};
 use crate::{Regex, Span};
@@ -10,6 +10,8 @@ use crate::{Regex, Span};
 pub struct Slot {
     /// The name by which a request binds it.
     pub name: String,
+    /// Kind of what the request binds to the name.
+    pub kind: SlotKind,
     /// The part of a member that is written: an attribute of an item; its id where this is `None`.
     pub field: Option<String>,
     /// Spelling of members.
@@ -18,6 +20,16 @@ pub struct Slot {
     pub filter: Option<String>,
     /// The place where it is first named.
     pub span: Option<Span>,
+}
+
+/// Kind of what a request binds to the name of a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SlotKind {
+    /// A catalog or another list of texts.
+    #[default]
+    Catalog,
+    /// Documents, of which substrings by this rule are members.
+    Documents(SubstringRule),
 }
 
 impl Slot {
@@ -29,9 +41,11 @@ impl Slot {
         }
     }
 
-    fn is_same(&self, other: &Self) -> bool {
-        (&self.name, &self.field, self.spelling, &self.filter)
-            == (&other.name, &other.field, other.spelling, &other.filter)
+    /// True if both have the same set, wherever they are named.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let Self { name, kind, field, spelling, filter, span: _ } = self;
+        (name, kind, field) == (&other.name, &other.kind, &other.field)
+            && (spelling, filter) == (&other.spelling, &other.filter)
     }
 }
 
@@ -66,7 +80,7 @@ impl Grammar {
 }
 
 impl GrammarBuilder {
-    /// Adds a slot, unless there is one of the same name, field, spelling and filter.
+    /// Adds a slot, unless there is [the same](Slot::is_same).
     pub fn slot(&mut self, slot: Slot) -> SlotId {
         let known = self.slots.iter().position(|known| known.is_same(&slot));
         let place = known.unwrap_or_else(|| {

@@ -9,10 +9,12 @@ use super::{
     syntax::{Definition, Expression, Kind},
 };
 use crate::{Budget, CharClass, MemberSpelling, Slot, Span, TokenPattern};
-use crate::{catalog_references, token_references};
+use crate::{catalog_references, substring_references, token_references};
 
 /// Beginning of a reference to a catalog.
 const CATALOG: &str = "<catalog:";
+/// Beginning of a reference to substrings of documents.
+const SUBSTRING: &str = "<substring:";
 /// Limit on the nesting of parentheses.
 const MAX_NESTING: usize = 200;
 /// Bounds of a repetition.
@@ -152,7 +154,14 @@ impl<'a> Reader<'a> {
                 self.depth -= 1;
                 Ok(inner.kind)
             }
-            '<' if self.rest().starts_with(CATALOG) => self.members().map(Kind::Members),
+            '<' if self.rest().starts_with(CATALOG) => {
+                let rule = "a catalog is written `<catalog:name>` or `<catalog:name.field>`";
+                self.members(CATALOG, rule, catalog_references::from_label).map(Kind::Members)
+            }
+            '<' if self.rest().starts_with(SUBSTRING) => {
+                let rule = "substrings are written `<substring:name>` or `<substring:name.unit>`";
+                self.members(SUBSTRING, rule, substring_references::from_label).map(Kind::Members)
+            }
             '<' | '!' => self.tokens().map(Kind::Tokens),
             _ => {
                 let name = self.name();
@@ -164,19 +173,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `<catalog:shop.title>`.
-    fn members(&mut self) -> Result<Slot, GbnfError> {
+    /// `<catalog:shop.title>`, `<substring:doc.words>`.
+    fn members(
+        &mut self,
+        begin: &str,
+        rule: &str,
+        from_label: fn(&str, MemberSpelling, Option<Span>) -> Result<Slot, String>,
+    ) -> Result<Slot, GbnfError> {
         let start = self.at;
         let line = self.rest().lines().next().unwrap_or_default();
         let Some(length) = line.find('>') else {
-            return Err(self.error(
-                (start, start + 1),
-                "a catalog is written `<catalog:name>` or `<catalog:name.field>`",
-            ));
+            return Err(self.error((start, start + 1), rule));
         };
-        let label = &line[CATALOG.len()..length];
+        let label = &line[begin.len()..length];
         let span = Some(Span::locate(self.source, start, start + length + 1));
-        let slot = catalog_references::from_label(label, MemberSpelling::Raw, span);
+        let slot = from_label(label, MemberSpelling::Raw, span);
         let slot = slot.map_err(|rule| self.error((start, start + length + 1), &rule))?;
         self.at += length + 1;
         Ok(slot)

@@ -53,7 +53,7 @@ pub(super) struct Compiler<'o> {
     warnings: BTreeMap<JsonId, String>,
     /// Members that a schema requires and does not allow: what leaves it without a value.
     pub(super) contradictions: BTreeMap<JsonId, String>,
-    /// The slots of `x-catalog`.
+    /// The slots of `x-catalog` and `x-substring`.
     pub(super) catalog_slots: CatalogSlots,
 }
 

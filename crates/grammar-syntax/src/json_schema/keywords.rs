@@ -42,7 +42,7 @@ pub(super) fn role(name: &str) -> Option<Role> {
 }
 
 /// Sorted by name.
-const KEYWORDS: [(&str, Role); 68] = {
+const KEYWORDS: [(&str, Role); 69] = {
     use Role::*;
     [
         ("$anchor", Core),
@@ -113,6 +113,7 @@ const KEYWORDS: [(&str, Role); 68] = {
         ("uniqueItems", Assertion),
         ("writeOnly", Annotation),
         ("x-catalog", Assertion),
+        ("x-substring", Assertion),
     ]
 };
 

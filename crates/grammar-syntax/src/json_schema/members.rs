@@ -1,4 +1,4 @@
-//! `x-catalog`: strings that are members of a set which a request binds.
+//! `x-catalog` and `x-substring`: strings that are members of a set which a request binds.
 //!
 //! The set is not known here, so that it is neither intersected with other sets of strings nor
 //! complemented: where a schema asks for that, it is refused at its place. Strings outside of a set
@@ -6,11 +6,11 @@
 //! `oneOf`.
 
 use super::cases::Cases;
-use super::catalog_json;
-use super::compile::{Compiler, Result};
-use super::source::JsonId;
+use super::compile::{self, Compiler};
+use super::source::{JsonId, Source};
 use super::strings::StringSet;
-use crate::{MemberSpelling, Slot};
+use super::{catalog_json, substring_json};
+use crate::{MemberSpelling, Slot, Span};
 
 /// A set of strings that is known by its slot alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,10 +27,7 @@ pub(super) struct CatalogSlots(Vec<(Slot, JsonId)>);
 
 impl CatalogSlots {
     fn add(&mut self, slot: Slot, at: JsonId) -> u32 {
-        let is_same = |(known, _): &(Slot, JsonId)| {
-            (&known.name, &known.field, &known.filter) == (&slot.name, &slot.field, &slot.filter)
-        };
-        let known = self.0.iter().position(is_same);
+        let known = self.0.iter().position(|(known, _)| known.is_same(&slot));
         known.unwrap_or_else(|| {
             self.0.push((slot, at));
             self.0.len() - 1
@@ -47,17 +44,26 @@ impl CatalogSlots {
     }
 }
 
+/// Reader of a slot from the value of its keyword.
+type FromJson = fn(&Source, JsonId, MemberSpelling, Option<Span>) -> Result<Slot, String>;
+
 impl Compiler<'_> {
-    /// The slot of a schema's `x-catalog`.
+    /// The slot of a schema's `x-catalog` or `x-substring`.
     pub(super) fn member_case(
         &mut self,
         schema: JsonId,
         strings: &StringSet,
         types: &Cases,
-    ) -> Result<Option<MemberCase>> {
-        let Some(at) = self.get(schema, "x-catalog") else { return Ok(None) };
+    ) -> compile::Result<Option<MemberCase>> {
+        let (at, from_json): (_, FromJson) =
+            match (self.get(schema, "x-catalog"), self.get(schema, "x-substring")) {
+                (None, None) => return Ok(None),
+                (Some(at), None) => (at, catalog_json::from_json),
+                (None, Some(at)) => (at, substring_json::from_json),
+                (Some(_), Some(at)) => return Err(self.unsupported(at, ASKS_BOTH)),
+            };
         let span = Some(self.source.span(at));
-        let slot = catalog_json::from_json(&self.source, at, MemberSpelling::JsonString, span);
+        let slot = from_json(&self.source, at, MemberSpelling::JsonString, span);
         let slot = slot.map_err(|reason| self.unsupported(at, reason))?;
         let beside = Cases { strings: vec![StringSet::any()], null: types.null, ..Cases::none() };
         if *types != beside {
@@ -72,7 +78,11 @@ impl Compiler<'_> {
     }
 
     /// The strings by slots that are in both.
-    pub(super) fn meet_members(&self, one: &Cases, other: &Cases) -> Result<Vec<MemberCase>> {
+    pub(super) fn meet_members(
+        &self,
+        one: &Cases,
+        other: &Cases,
+    ) -> compile::Result<Vec<MemberCase>> {
         if one.members.is_empty() && other.members.is_empty() {
             return Ok(Vec::new());
         }
@@ -97,7 +107,7 @@ impl Compiler<'_> {
     }
 
     /// Refuses strings by slots where texts are asked for that must be known.
-    pub(super) fn no_members(&self, cases: &Cases, reason: &str) -> Result<()> {
+    pub(super) fn no_members(&self, cases: &Cases, reason: &str) -> compile::Result<()> {
         match cases.members.first() {
             None => Ok(()),
             Some(member) => {
@@ -108,7 +118,7 @@ impl Compiler<'_> {
 
     /// Refuses the strings that are no members of a set: what is to be written is known of members
     /// alone.
-    pub(super) fn no_outsiders(&self, cases: &Cases) -> Result<()> {
+    pub(super) fn no_outsiders(&self, cases: &Cases) -> compile::Result<()> {
         match cases.members.iter().find(|member| member.outside) {
             None => Ok(()),
             Some(member) => {

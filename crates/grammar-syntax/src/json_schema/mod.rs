@@ -77,6 +77,7 @@ mod schema;
 mod sharing;
 pub(super) mod source;
 mod strings;
+pub(crate) mod substring_json;
 mod unevaluated;
 mod uri;
 mod wrappers;

@@ -62,7 +62,8 @@ pub(super) struct KeywordConstraints {
     pub(super) types: Cases,
     pub(super) numbers: NumberSet,
     pub(super) strings: StringSet,
-    /// The set that is narrower than all strings, of a schema with `x-catalog`.
+    /// The set that is narrower than all strings, of a schema with `x-catalog` or
+    /// `x-substring`.
     pub(super) member: Option<MemberCase>,
     pub(super) array: Option<ArraySet>,
     pub(super) object: Option<ObjectSet>,

@@ -1,5 +1,5 @@
 //! Grammars in other languages within a rule: `%json {…}`, `%regex {…}` and `%lark {…}`, as
-//! llguidance writes them, and `%catalog {…}`.
+//! llguidance writes them, and `%catalog {…}` and `%substring {…}`.
 //!
 //! ```text
 //! start: /[^{]*/ answer
@@ -7,6 +7,7 @@
 //! quote: %regex {"substring_words": "some words that a part of is quoted"}
 //! port: %regex {"integer_between": [1, 65535]}
 //! sku: %catalog {"name": "shop", "field": "id"}
+//! words: %substring {"of": "doc", "unit": "words"}
 //! list: %lark { start: "a" ("," "a")*  %ignore " " }
 //! ```
 
@@ -17,10 +18,9 @@ use super::error::Problems;
 use super::options::{LarkLimits, LarkOptions};
 use super::syntax::Expr;
 use crate::catalog_references;
-use crate::json_schema::catalog_json;
 use crate::json_schema::number_text::integers_between;
 use crate::json_schema::source::{Json, JsonId, Source};
-use crate::json_schema::{self, JsonSchemaOptions};
+use crate::json_schema::{self, JsonSchemaOptions, catalog_json, substring_json};
 use crate::{Budget, Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalKind};
 
 /// Grammars within grammars past this many are an error: each is read by recursion.
@@ -38,6 +38,7 @@ pub(super) fn read(range: &Range<usize>, problems: &mut Problems<'_>) -> Option<
         "%json" => schema(inside, problems),
         "%regex" => regular(inside),
         "%catalog" => catalog_json::from_json_text(inside).map(catalog_references::grammar),
+        "%substring" => substring_json::from_json_text(inside).map(catalog_references::grammar),
         _ => nested(&inside[1..inside.len() - 1], problems),
     };
     let checked = made.and_then(|grammar| {

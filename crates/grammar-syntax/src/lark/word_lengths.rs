@@ -19,7 +19,9 @@ pub(super) fn embedded_length(source: &str) -> Option<Result<usize, String>> {
     }
     let before = directive.len() + blanks;
     match directive {
-        "%json" | "%regex" | "%catalog" => Some(json_length(inside).map(|length| before + length)),
+        "%json" | "%regex" | "%catalog" | "%substring" => {
+            Some(json_length(inside).map(|length| before + length))
+        }
         "%lark" => Some(match braces_length(inside) {
             Some(length) => Ok(before + length),
             None => Err("a grammar in braces, `%lark {…}`, that is not closed by `}`".to_owned()),

@@ -12,5 +12,6 @@ mod looking_back;
 mod members;
 mod real_terminals;
 mod residuals;
+mod substrings;
 mod token_terminals;
 mod tool_calls;
