@@ -20,7 +20,7 @@ const TABLE_MEMBERS: usize = 16;
 /// Chosen members of an implicit trie in a spelling, with the tables of its hot prefixes.
 ///
 /// Sets of lexicons and of documents are this; they differ by the trie.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct SpelledMembers<'a, V, C> {
     pub(crate) strings: V,
     pub(crate) chosen: C,
@@ -29,17 +29,17 @@ pub(crate) struct SpelledMembers<'a, V, C> {
 }
 
 impl<'a, V: ImplicitTrie<'a>, C: RankFilter> SpelledMembers<'a, V, C> {
-    pub(crate) fn start(self) -> Option<Cursor> {
+    pub(crate) fn start(&self) -> Option<Cursor> {
         let at = self.strings.root().filter(|&root| self.is_any(root))?;
         Some(Place { at, phase: Phase::Inside }.to_cursor())
     }
 
-    pub(crate) fn advance(self, at: &Cursor, byte: u8) -> Option<Cursor> {
+    pub(crate) fn advance(&self, at: &Cursor, byte: u8) -> Option<Cursor> {
         self.advance_place(self.place(at)?, byte).map(Place::to_cursor)
     }
 
     /// The member whose string ends at a place, where that is a place after its spelling.
-    pub(crate) fn member(self, at: &Cursor) -> Option<MemberId> {
+    pub(crate) fn member(&self, at: &Cursor) -> Option<MemberId> {
         let place = self.place(at)?;
         let is_whole = match place.phase {
             Phase::Closed => true,
@@ -50,7 +50,7 @@ impl<'a, V: ImplicitTrie<'a>, C: RankFilter> SpelledMembers<'a, V, C> {
     }
 
     pub(crate) fn effect(
-        self,
+        &self,
         at: &Cursor,
         (trie, node): (&VocabularyTrie, u32),
         mask: &mut [u32],
@@ -73,35 +73,35 @@ impl<'a, V: ImplicitTrie<'a>, C: RankFilter> SpelledMembers<'a, V, C> {
         }
     }
 
-    pub(crate) fn forced(self, at: &Cursor, bytes: &mut Vec<u8>) {
+    pub(crate) fn forced(&self, at: &Cursor, bytes: &mut Vec<u8>) {
         if let Some(place) = self.place(at) {
             forced(self.strings, self.chosen, self.spelling, place, bytes);
         }
     }
 
-    fn place(self, at: &Cursor) -> Option<Place> {
+    fn place(&self, at: &Cursor) -> Option<Place> {
         Place::from_cursor(at, self.strings.len())
     }
 
     /// True if a prefix has a member.
     #[inline]
-    fn is_any(self, at: Prefix) -> bool {
+    fn is_any(&self, at: Prefix) -> bool {
         self.chosen.next(at.lo, at.hi).is_some()
     }
 
     /// True if a member is the bytes of a prefix.
     #[inline]
-    fn is_member(self, at: Prefix) -> bool {
+    fn is_member(&self, at: Prefix) -> bool {
         let is_chosen = C::IS_ALL || self.is_any(Prefix { hi: at.lo + 1, ..at });
         at.depth > 0 && is_chosen && self.strings.ends_at(at)
     }
 
     /// The prefix that is one byte longer, where it has a member.
-    fn child(self, at: Prefix, byte: u8) -> Option<Prefix> {
+    fn child(&self, at: Prefix, byte: u8) -> Option<Prefix> {
         self.strings.child(at, byte).filter(|&child| self.is_any(child))
     }
 
-    fn advance_place(self, place: Place, byte: u8) -> Option<Place> {
+    fn advance_place(&self, place: Place, byte: u8) -> Option<Place> {
         let Place { at, phase } = place;
         let begun = match phase {
             Phase::Closed => return None,
@@ -127,7 +127,7 @@ impl<'a, V: ImplicitTrie<'a>, C: RankFilter> SpelledMembers<'a, V, C> {
     }
 
     fn inside(
-        self,
+        &self,
         at: Prefix,
         (trie, node): (&VocabularyTrie, u32),
         into: &mut MaskSink<'_>,
@@ -143,7 +143,7 @@ impl<'a, V: ImplicitTrie<'a>, C: RankFilter> SpelledMembers<'a, V, C> {
 
     /// The table of a hot prefix.
     pub(crate) fn table(
-        self,
+        &self,
         at: Prefix,
         trie: &VocabularyTrie,
         node: u32,
@@ -161,7 +161,7 @@ impl<'a, V: ImplicitTrie<'a>, C: RankFilter> SpelledMembers<'a, V, C> {
     /// whose escape it may be, the remainder of that is followed, and then the strings with the
     /// byte.
     fn in_escape(
-        self,
+        &self,
         (at, begun): (Prefix, usize),
         (trie, node): (&VocabularyTrie, u32),
         into: &mut MaskSink<'_>,
@@ -179,7 +179,7 @@ impl<'a, V: ImplicitTrie<'a>, C: RankFilter> SpelledMembers<'a, V, C> {
     }
 
     fn join<'j, 'b, D: RankFilter, S: Sink>(
-        self,
+        &self,
         chosen: D,
         trie: &'j VocabularyTrie,
         sink: S,

@@ -210,8 +210,8 @@ impl<'a> ImplicitTrie<'a> for StringsView<'a> {
     }
 
     #[inline]
-    fn lengths(&self) -> SharedView<'a, u16> {
-        self.shared
+    fn lengths(&self) -> &SharedView<'a, u16> {
+        &self.shared
     }
 
     #[inline]

@@ -63,7 +63,7 @@ pub(crate) trait ImplicitTrie<'a>: Copy {
     /// All strings but the empty one; `None` where there is no other.
     fn root(&self) -> Option<Prefix>;
 
-    fn lengths(&self) -> SharedView<'a, Self::Long>;
+    fn lengths(&self) -> &SharedView<'a, Self::Long>;
 
     /// The byte by which a string parts from the one before it.
     fn branch(&self, rank: usize) -> u8;

@@ -121,8 +121,8 @@ impl SubstringsBuilder {
             forks: forks.into_ranks(),
             tables: Tables::default(),
         };
-        // PERF: twice the share of a lexicon. A document of a megabyte by characters makes tables again
-        // and again within less.
+        // PERF: twice the share of a lexicon. A document of a megabyte by characters makes tables
+        // again and again within less.
         made.tables = Tables::new(2 * made.bytes());
         made
     }

@@ -142,8 +142,8 @@ impl<'a> ImplicitTrie<'a> for SuffixesView<'a> {
     }
 
     #[inline]
-    fn lengths(&self) -> SharedView<'a, u32> {
-        self.shared
+    fn lengths(&self) -> &SharedView<'a, u32> {
+        &self.shared
     }
 
     #[inline]

@@ -14,7 +14,7 @@ use clap::Args;
 use palmette_catalog::{Catalog, Filter};
 use palmette_catalog_members::{CatalogFields, FieldSet, ID_FIELD};
 use palmette_core::{Binding, MemberSet, MemberSpelling};
-use palmette_grammar::{BindError, GrammarConstraint, Slot};
+use palmette_grammar::{BindError, GrammarConstraint, Slot, SlotKind};
 use palmette_lexicon::Lexicon;
 use palmette_text::question::CatalogBinder;
 
@@ -212,6 +212,11 @@ impl OpenCatalogs {
     }
 
     fn catalog(&self, slot: &Slot) -> anyhow::Result<&NamedCatalog> {
+        ensure!(
+            slot.kind == SlotKind::Catalog,
+            "the grammar quotes documents {}, which this command does not take",
+            slot.name
+        );
         self.catalogs.get(&slot.name).with_context(|| {
             let (name, label) = (&slot.name, slot.label());
             format!("the grammar names the catalog {label}; say which it is: --catalog {name}=FILE")
