@@ -1,5 +1,6 @@
 //! One field of one frozen catalog: the lexicon of its values, and which of them items have.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use palmette_catalog::{Catalog, ColumnKind, RankSet};
@@ -16,6 +17,8 @@ pub(crate) struct FieldIndex {
     ranks: TextRanks,
     /// Values of all items, once asked for.
     all: OnceLock<ItemValues>,
+    /// Number of times that each text stands in an item, once asked for.
+    counts: OnceLock<Box<[u32]>>,
 }
 
 /// Ranks of the texts of an item, by what the catalog has for the item.
@@ -42,6 +45,8 @@ pub(crate) struct ItemValues {
 
 /// Shorter lists of ranks are kept as such.
 const MAX_LIST: u64 = 1024;
+/// Number of missing items up to which their values are taken out of those of all items.
+const MAX_MISSING: u64 = 1 << 15;
 
 impl FieldIndex {
     /// The index of the ids.
@@ -83,7 +88,7 @@ impl FieldIndex {
     }
 
     fn new(lexicon: Lexicon, ranks: TextRanks) -> Self {
-        Self { lexicon: lexicon.into(), ranks, all: OnceLock::new() }
+        Self { lexicon: lexicon.into(), ranks, all: OnceLock::new(), counts: OnceLock::new() }
     }
 
     pub(crate) fn lexicon(&self) -> &Arc<Lexicon> {
@@ -97,20 +102,121 @@ impl FieldIndex {
             TextRanks::Places | TextRanks::Words => 0,
             TextRanks::Listed { starts, ranks } => starts.len() + ranks.len(),
         };
-        self.lexicon.bytes() + self.lexicon.table_bytes() + ranks * size_of::<u32>()
+        let counts = self.counts.get().map_or(0, |counts| counts.len());
+        self.lexicon.bytes() + self.lexicon.table_bytes() + (ranks + counts) * size_of::<u32>()
     }
 
     /// The values of all items of the catalog.
     pub(crate) fn all_values(&self, catalog: &Catalog, name: &str) -> &ItemValues {
-        self.all.get_or_init(|| self.values(catalog, name, &RankSet::full(catalog.num_items())))
+        self.all.get_or_init(|| self.gathered(catalog, name, &RankSet::full(catalog.num_items())))
     }
 
     /// The values that some items of the catalog have.
     ///
-    /// Cost: a pass over the items, and one over the values.
+    /// Cost: a pass over the items, and one over the values; where few items are missing, a look at
+    /// each of these.
     pub(crate) fn values(&self, catalog: &Catalog, name: &str, items: &RankSet) -> ItemValues {
+        let num_missing = items.num_ranks() - items.len();
+        match num_missing <= MAX_MISSING && num_missing * 2 < items.len() {
+            true => self.without(catalog, name, &items.not()),
+            false => self.gathered(catalog, name, items),
+        }
+    }
+
+    /// The values of all items but those that are missing: a text is gone where it stands in the
+    /// missing items as often as in all.
+    fn without(&self, catalog: &Catalog, name: &str, missing: &RankSet) -> ItemValues {
+        let all = self.all_values(catalog, name);
+        let first_member = self.first_member();
+        let (mut num_items, mut gone) = (all.num_items, HashMap::<u32, u32>::new());
+        for item in missing.iter() {
+            let mut has_member = false;
+            self.for_each_rank(catalog, name, item, |rank| {
+                has_member |= rank >= first_member;
+                *gone.entry(rank).or_default() += 1;
+            });
+            num_items -= u64::from(has_member);
+        }
+        let counts = self.counts(catalog, name);
+        let mut ranks = rank_set(&all.selection, self.lexicon.len() as u64);
+        for (rank, count) in gone {
+            if counts.is_none_or(|counts| counts.get(rank as usize) == Some(&count)) {
+                ranks.remove(rank.into());
+            }
+        }
+        ItemValues { selection: selection(ranks), num_items }
+    }
+
+    /// The values of some items, without those of others, which are given by their ids.
+    pub(crate) fn without_ids<'a>(
+        &self,
+        values: ItemValues,
+        catalog: &Catalog,
+        ids: impl Iterator<Item = &'a str>,
+    ) -> ItemValues {
+        let TextRanks::Ids(by_item) = &self.ranks else { return values };
+        let mut ranks = rank_set(&values.selection, self.lexicon.len() as u64);
+        let before = ranks.len();
+        for item in ids.filter_map(|id| catalog.rank_of(id)) {
+            ranks.remove(by_item[item as usize].into());
+        }
+        let num_items = values.num_items - (before - ranks.len());
+        ItemValues { selection: selection(ranks), num_items }
+    }
+
+    /// Number of times that each text stands in an item; `None` of ids, which each stand in one.
+    fn counts(&self, catalog: &Catalog, name: &str) -> Option<&[u32]> {
+        if matches!(self.ranks, TextRanks::Ids(_)) {
+            return None;
+        }
+        let counted = || {
+            let mut counts = vec![0_u32; self.lexicon.len()];
+            for item in 0..catalog.num_items() {
+                self.for_each_rank(catalog, name, item, |rank| {
+                    if let Some(count) = counts.get_mut(rank as usize) {
+                        *count = count.saturating_add(1);
+                    }
+                });
+            }
+            counts.into()
+        };
+        Some(self.counts.get_or_init(counted))
+    }
+
+    /// Visits the ranks of the texts of an item, the empty text included.
+    #[inline]
+    fn for_each_rank(&self, catalog: &Catalog, name: &str, item: u64, mut visit: impl FnMut(u32)) {
+        let column = || catalog.columns().reader(name).expect("an index is of a column");
+        match &self.ranks {
+            TextRanks::Ids(ranks) => visit(ranks[item as usize]),
+            TextRanks::Places => {
+                if let Some(value) = column().code(item).checked_sub(1) {
+                    visit(value);
+                }
+            }
+            TextRanks::Words => {
+                let column = column();
+                column.word_places(column.code(item)).iter().for_each(|&word| visit(word));
+            }
+            TextRanks::Listed { starts, ranks } => {
+                let value = column().code(item).checked_sub(1);
+                let bounds = value.and_then(|at| starts.get(at as usize..at as usize + 2));
+                if let Some(&[from, to]) = bounds {
+                    ranks[from as usize..to as usize].iter().for_each(|&rank| visit(rank));
+                }
+            }
+        }
+    }
+
+    /// The first rank that is not the empty text's.
+    fn first_member(&self) -> u32 {
+        u32::from(self.lexicon.rank(b"").is_some())
+    }
+
+    /// The values of some items, by a pass over them.
+    fn gathered(&self, catalog: &Catalog, name: &str, items: &RankSet) -> ItemValues {
         let len = self.lexicon.len();
-        let first_member = u32::from(self.lexicon.rank(b"").is_some());
+        let first_member = self.first_member();
         let is_member = |rank: &u32| *rank >= first_member;
         let mut chosen = Bits::new(len);
         let column = || catalog.columns().reader(name).expect("an index is of a column");
@@ -217,6 +323,15 @@ pub(crate) fn selection(ranks: RankSet) -> Selection {
         Selection::List(ranks.iter().map(|rank| rank as u32).collect())
     } else {
         Selection::Ranks(ranks.into())
+    }
+}
+
+/// A selection as a set of ranks.
+fn rank_set(selection: &Selection, num_ranks: u64) -> RankSet {
+    match selection {
+        Selection::All => RankSet::full(num_ranks),
+        Selection::Ranks(ranks) => RankSet::clone(ranks),
+        Selection::List(list) => RankSet::from_ranks(num_ranks, list.iter().map(|&r| r.into())),
     }
 }
 

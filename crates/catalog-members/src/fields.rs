@@ -74,8 +74,9 @@ impl CatalogFields {
     /// The values of a field that the items matching a filter have, all items where there is none.
     ///
     /// Cost: the first time for a field and segment, making its index; the first time for a filter,
-    /// compiling it and a pass over its items; then a look-up in each segment. Excluded ids are a
-    /// pass over the items each time.
+    /// compiling it and a pass over its items; then a look-up in each segment. Ids that the filter
+    /// excludes are a look-up each where the field is `id`; for another, a pass over the filter's
+    /// items each time, unless the filter says nothing else.
     ///
     /// # Errors
     /// When there is no such field, it has values that are no texts, or the filter does not fit the
@@ -129,7 +130,14 @@ fn of_view(
     filter: Option<&Filter>,
     spelling: MemberSpelling,
 ) -> Result<FieldSet, FieldError> {
-    let matching = filter.map(|filter| view.filter(filter)).transpose()?;
+    // An id that is excluded is no member, whatever else is: the set without exclusions is kept.
+    let excluded = filter.map_or(&[][..], Filter::excluded);
+    let is_of_ids = field == ID_FIELD && !excluded.is_empty();
+    let matching = match filter {
+        Some(filter) if is_of_ids => Some(view.filter(&filter.without_excluded())?),
+        Some(filter) => Some(view.filter(filter)?),
+        None => None,
+    };
     let (mut parts, mut num_items) = (Vec::new(), 0);
     for (segment, (catalog, _)) in view.parts().enumerate() {
         let items = match (&matching, view) {
@@ -142,7 +150,11 @@ fn of_view(
         }
         let fields = catalog.derived::<SegmentFields>();
         let Some(index) = fields.index(catalog, field)? else { continue };
-        let values = fields.values(catalog, (field, &index), items);
+        let mut values = fields.values(catalog, (field, &index), items);
+        if is_of_ids {
+            let ids = excluded.iter().map(String::as_str);
+            values = index.without_ids(values, catalog, ids);
+        }
         num_items += values.num_items;
         parts.push(lexicon_set(index.lexicon(), values.selection, spelling));
     }

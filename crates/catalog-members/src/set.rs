@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use palmette_catalog_live::CatalogView;
+use palmette_catalog_live::{CatalogView, MAX_SEGMENTS};
 use palmette_core::{Budget, Cursor, Interrupted, MemberId, MemberSet, VocabularyTrie};
 use palmette_lexicon::LexiconSet;
 use smallvec::SmallVec;
@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 /// The values of a field that some items of a view have.
 ///
 /// A union of one [`LexiconSet`] a segment: a value that several segments have is one member, that
-/// of the first of them. A cursor has a bit for each segment whose values go on so, and their
-/// cursors.
+/// of the first of them. A cursor has a bit for each segment whose values go on so, what was read,
+/// and a range of each of these segments.
 #[derive(Debug)]
 pub struct FieldSet {
     /// Sets that have members, the one with the most strings first.
@@ -33,7 +33,9 @@ pub(crate) enum ItemNumbers {
 
 /// Bits of a member's number that are its rank within a part.
 const RANK_BITS: u32 = 32;
-const WORDS: usize = LexiconSet::CURSOR_WORDS;
+/// Words of a cursor before its ranges.
+const HEAD_WORDS: usize = 2;
+const _: () = assert!(LexiconSet::CURSOR_WORDS == 2, "a range, and what was read");
 
 impl FieldSet {
     pub(crate) fn new(
@@ -96,13 +98,13 @@ impl FieldSet {
         &'a self,
         at: &'a Cursor,
     ) -> impl Iterator<Item = (usize, &'a LexiconSet, Cursor)> {
-        let (places, cursors) = match at.words() {
-            words if self.parts.len() == 1 => (1, words),
-            [places, cursors @ ..] => (*places, cursors),
-            [] => (0, &[][..]),
+        let (places, read, ranges) = match *at.words() {
+            [ref range, read] if self.parts.len() == 1 => (1, read, std::slice::from_ref(range)),
+            [places, read, ref ranges @ ..] => (places, read, ranges),
+            _ => (0, 0, &[][..]),
         };
         let alive = self.parts.iter().enumerate().filter(move |(at, _)| places >> at & 1 == 1);
-        let cursors = cursors.chunks_exact(WORDS).map(Cursor::new);
+        let cursors = ranges.iter().map(move |&range| Cursor::new(&[range, read]));
         alive.zip(cursors).map(|((place, part), cursor)| (place, part, cursor))
     }
 
@@ -113,11 +115,11 @@ impl FieldSet {
         if self.parts.len() == 1 {
             return parts.next().map(|(_, cursor)| cursor);
         }
-        let mut words = SmallVec::<[u64; 1 + 4 * WORDS]>::new();
-        words.push(0);
+        let mut words = SmallVec::<[u64; HEAD_WORDS + MAX_SEGMENTS]>::from_slice(&[0; HEAD_WORDS]);
         for (place, cursor) in parts {
             words[0] |= 1 << place;
-            words.extend_from_slice(cursor.words());
+            words[1] = cursor.words()[1];
+            words.push(cursor.words()[0]);
         }
         Some(Cursor::new(&words))
     }

@@ -73,7 +73,8 @@ pub enum SetError {
 }
 
 impl LexiconSet {
-    /// Number of words of a cursor.
+    /// Number of words of a cursor: the strings that begin so, and how much of a spelling was read.
+    /// The second is the same in every lexicon, for sets that are written alike.
     pub const CURSOR_WORDS: usize = 2;
 
     /// The strings of a selection.

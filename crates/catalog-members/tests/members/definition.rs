@@ -12,12 +12,14 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 pub(crate) const FIELDS: [&str; 7] = ["id", "brand", "tags", "price", "new", "added", "ean"];
-const FILTERS: [&str; 6] = [
+const FILTERS: [&str; 8] = [
     "{}",
     r#"{"match": {"brand": ["ab", "a\"b"]}}"#,
     r#"{"range": {"price": {"lt": 3}}}"#,
     r#"{"must": {"match": {"new": true}}, "exclude": ["a0", "b1", "a\"2"]}"#,
     r#"{"must_not": {"exists": "tags"}}"#,
+    r#"{"exclude": ["ab3", "a1", "nobody"]}"#,
+    r#"{"exclude": ["b1"]}"#,
     r#"{"ids": ["a0", "a1", "ab3", "nobody"]}"#,
 ];
 

@@ -56,6 +56,13 @@ fn sets_of_many_values_are_sets_of_ranks() {
         let set = fields.set(field, Some(&odd), MemberSpelling::JsonString).expect("a field");
         assert_eq!((all.len(), set.len(), set.num_items()), (num_all, num_odd, 4500), "{field}");
     }
+    // A value is gone when the last item that has it is.
+    let some = Filter::parse(r#"{"exclude": ["P00001", "P03001", "P06001", "P00002"]}"#);
+    let some = some.expect("a filter");
+    for (field, num) in [("id", 8996), ("title", 8996), ("tags", 2999), ("price", 2500)] {
+        let set = fields.set(field, Some(&some), MemberSpelling::Raw).expect("a field");
+        assert_eq!((set.len(), set.num_items()), (num, 8996), "{field}");
+    }
     let ids = fields.set("id", Some(&odd), MemberSpelling::Raw).expect("a field");
     assert!(ids.find("P00007").is_some() && ids.find("P00008").is_none());
     assert_eq!(ids.nearest("P0007", 2), ["P00007", "P00017"]);
