@@ -135,7 +135,8 @@ impl FieldIndex {
                 has_member |= rank >= first_member;
                 *gone.entry(rank).or_default() += 1;
             });
-            num_items -= u64::from(has_member);
+            // A damaged file may have codes that count nowhere.
+            num_items = num_items.saturating_sub(u64::from(has_member));
         }
         let counts = self.counts(catalog, name);
         let mut ranks = rank_set(&all.selection, self.lexicon.len() as u64);
@@ -160,7 +161,7 @@ impl FieldIndex {
         for item in ids.filter_map(|id| catalog.rank_of(id)) {
             ranks.remove(by_item[item as usize].into());
         }
-        let num_items = values.num_items - (before - ranks.len());
+        let num_items = values.num_items.saturating_sub(before - ranks.len());
         ItemValues { selection: selection(ranks), num_items }
     }
 
