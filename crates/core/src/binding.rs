@@ -27,6 +27,12 @@ impl Binding {
         Self { sets: sets.into() }
     }
 
+    /// This binding, and sets of the slots that come after its own.
+    #[must_use]
+    pub fn with(&self, more: impl IntoIterator<Item = Arc<dyn MemberSet>>) -> Self {
+        Self { sets: self.sets.iter().cloned().chain(more).collect() }
+    }
+
     /// Number of slots that are bound.
     pub fn len(&self) -> usize {
         self.sets.len()

@@ -79,8 +79,8 @@ pub use analysis::{Analysis, Conflict, Diagnostic, Severity, analyse};
 pub use glr::{LimitError, ParserLimits};
 pub use grammar::{
     DistinctNames, EmbedError, Grammar, GrammarBuilder, Indentation, Lexing, Nonterminal,
-    NonterminalId, Rule, Slot, SlotKind, Symbol, Terminal, TerminalId, TerminalKind, TerminalSet,
-    ignored_terminals,
+    NonterminalId, OwnSet, Rule, Slot, SlotKind, Symbol, Terminal, TerminalId, TerminalKind,
+    TerminalSet, ignored_terminals,
 };
 pub use lexer::{LexerError, LexerLimits};
 pub use lr::{TableError, TableLimits};

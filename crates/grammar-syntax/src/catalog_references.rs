@@ -54,7 +54,8 @@ pub(crate) fn slot(
         ));
     }
     let field = field.filter(|field| *field != ID).map(str::to_owned);
-    Ok(Slot { name: name.to_owned(), kind: SlotKind::Catalog, field, spelling, filter: None, span })
+    let (kind, filter, own) = (SlotKind::Catalog, None, None);
+    Ok(Slot { name: name.to_owned(), kind, field, spelling, filter, span, own })
 }
 
 /// Checks the name of a set, which has none of the characters that end it somewhere.

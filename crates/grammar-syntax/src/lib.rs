@@ -41,7 +41,7 @@ mod token_references;
 pub use palmette_grammar_parser::Span;
 use palmette_grammar_parser::{
     DistinctNames, Grammar, GrammarBuilder, Indentation, Interrupted, Lexing, MemberSpelling,
-    NonterminalId, Rule, Slot, SlotId, SlotKind, SubstringRule, SubstringUnit, Symbol, Terminal,
-    TerminalId, TerminalKind,
+    NonterminalId, OwnSet, Rule, Slot, SlotId, SlotKind, SubstringRule, SubstringUnit, Symbol,
+    Terminal, TerminalId, TerminalKind,
 };
 use palmette_grammar_regex::{Budget, CharClass, Multiple, Regex, TokenPart, TokenPattern};

@@ -36,7 +36,7 @@ pub(crate) fn slot(
 ) -> Result<Slot, String> {
     check_name(name, "documents")?;
     let kind = SlotKind::Documents(rule);
-    Ok(Slot { name: name.to_owned(), kind, field: None, spelling, filter: None, span })
+    Ok(Slot { name: name.to_owned(), kind, field: None, spelling, filter: None, span, own: None })
 }
 
 /// The unit of a name.

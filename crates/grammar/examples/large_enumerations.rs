@@ -1,7 +1,8 @@
 //! Time and memory from a JSON Schema with a large enumeration to its first mask.
 //!
-//! `cargo run --release -p palmette-grammar --example large_enumerations -- [--unique] NUMBER…`:
-//! a line for each number of listed names, with the CPU seconds of each stage.
+//! `cargo run --release -p palmette-grammar --example large_enumerations -- [KEYWORDS] NUMBER…`: a
+//! line for each number of listed names. They are the schema, or the items of an array that has the
+//! keywords, such as `'"uniqueItems": true'`.
 
 #![expect(clippy::print_stdout, reason = "the result is printed")]
 

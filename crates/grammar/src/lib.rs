@@ -127,7 +127,7 @@ pub use palmette_grammar_parser::{
     Analysis, Budget, CharClass, CompileError, Conflict, DeadEnd, DeadEnds, Diagnostic,
     DistinctNames, EmbedError, Expected, Grammar, GrammarBuilder, Indentation, Interrupted,
     LexerError, LexerLimits, Lexing, LimitError, MemberSpelling, Multiple, Nonterminal,
-    NonterminalId, ParserLimits, Position, Recognizer, RecognizerError, RecognizerLimits,
+    NonterminalId, OwnSet, ParserLimits, Position, Recognizer, RecognizerError, RecognizerLimits,
     RecognizerScratch, Regex, Rule, Severity, Slot, SlotKind, Span, SubstringRule, SubstringUnit,
     Symbol, TableError, TableLimits, Terminal, TerminalId, TerminalKind, TerminalSet, TokenError,
     TokenPart, TokenPattern, analyse,

@@ -169,7 +169,7 @@ impl GrammarConstraint {
     fn sections(&self, source: &GrammarSource) -> Result<SectionsOut, SaveError> {
         let recognizer = self.recognizer();
         // What a file knows of a node is its mask, and where members may begin that is not all.
-        let automaton = self.mask_automaton().filter(|_| self.slots().is_empty());
+        let automaton = self.mask_automaton().filter(|_| recognizer.source().slots().is_empty());
         let SavedAutomaton { nodes, firsts, edges, masks } =
             automaton.map(|automaton| automaton.save(recognizer)).unwrap_or_default();
         let masks = masks.into_iter().map(|mask| (mask.base, mask.patches));
@@ -294,7 +294,8 @@ impl SavedGrammar {
             return malformed("it mentions states that the parser does not have");
         }
         let constraint = GrammarConstraint::new(Arc::new(recognizer), Arc::clone(vocabulary));
-        let own = constraint.mask_automaton().filter(|_| constraint.slots().is_empty());
+        let own = constraint.mask_automaton();
+        let own = own.filter(|_| constraint.recognizer().source().slots().is_empty());
         if let (true, Some(own)) = (is_same, own) {
             own.restore(&automaton);
         }

@@ -6,7 +6,7 @@ mod terminal_set;
 mod tokens;
 
 pub use embed::EmbedError;
-pub use slots::{Slot, SlotKind};
+pub use slots::{OwnSet, Slot, SlotKind};
 pub use terminal_set::{TerminalSet, ignored_terminals};
 
 use palmette_core::SlotId;
@@ -327,6 +327,7 @@ impl GrammarBuilder {
             _ => true,
         };
         assert!(self.terminals.iter().all(is_known), "a slot is of another grammar");
+        self.order_slots();
         Grammar {
             terminals: self.terminals,
             nonterminals: self.nonterminals,

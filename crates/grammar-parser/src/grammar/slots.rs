@@ -1,11 +1,15 @@
 //! Slots: sets of texts that a grammar names, and that a binding gives for each request.
 
-use palmette_core::{MemberSpelling, SlotId, SubstringRule};
+use std::fmt;
+use std::sync::Arc;
+
+use palmette_core::{MemberSet, MemberSpelling, SlotId, SubstringRule};
 
 use super::{Grammar, GrammarBuilder, Symbol, Terminal, TerminalId, TerminalKind};
 use crate::{Regex, Span};
 
-/// A set of texts that is not known when the grammar is made, such as the ids of a catalog.
+/// A set of texts that is not known when the grammar is made, such as the ids of a catalog, or one
+/// that the grammar brings, such as a hundred thousand listed titles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// The name by which a request binds it.
@@ -20,6 +24,48 @@ pub struct Slot {
     pub filter: Option<String>,
     /// The place where it is first named.
     pub span: Option<Span>,
+    /// The set that the grammar brings; `None` where a request binds one.
+    pub own: Option<OwnSet>,
+}
+
+/// A set of texts that a grammar brings.
+#[derive(Clone)]
+pub struct OwnSet {
+    set: Arc<dyn MemberSet>,
+    fingerprint: u128,
+    bytes: usize,
+}
+
+impl OwnSet {
+    /// A set, with a fingerprint of its texts, by which sets are compared, and the memory that it
+    /// takes.
+    pub fn new(set: Arc<dyn MemberSet>, fingerprint: u128, bytes: usize) -> Self {
+        Self { set, fingerprint, bytes }
+    }
+
+    /// About how much memory the set takes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The set.
+    pub fn set(&self) -> &Arc<dyn MemberSet> {
+        &self.set
+    }
+}
+
+impl PartialEq for OwnSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint && self.set.len() == other.set.len()
+    }
+}
+
+impl Eq for OwnSet {}
+
+impl fmt::Debug for OwnSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OwnSet({} texts, {:032x})", self.set.len(), self.fingerprint)
+    }
 }
 
 /// Kind of what a request binds to the name of a slot.
@@ -43,16 +89,26 @@ impl Slot {
 
     /// True if both have the same set, wherever they are named.
     pub fn is_same(&self, other: &Self) -> bool {
-        let Self { name, kind, field, spelling, filter, span: _ } = self;
+        let Self { name, kind, field, spelling, filter, span: _, own } = self;
         (name, kind, field) == (&other.name, &other.kind, &other.field)
-            && (spelling, filter) == (&other.spelling, &other.filter)
+            && (spelling, filter, own) == (&other.spelling, &other.filter, &other.own)
     }
 }
 
 impl Grammar {
-    /// The slots, by id.
+    /// The slots, by id: those that a request binds, then those with sets of the grammar's own.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
+    }
+
+    /// The slots that a request binds, by id.
+    pub fn open_slots(&self) -> &[Slot] {
+        &self.slots[..self.slots.partition_point(|slot| slot.own.is_none())]
+    }
+
+    /// The sets that the grammar brings, of the slots after the open ones.
+    pub fn own_sets(&self) -> impl Iterator<Item = Arc<dyn MemberSet>> + '_ {
+        self.slots.iter().filter_map(|slot| slot.own.as_ref()).map(|own| Arc::clone(own.set()))
     }
 
     /// The slot that a terminal stands for, where it stands for one.
@@ -80,7 +136,8 @@ impl Grammar {
 }
 
 impl GrammarBuilder {
-    /// Adds a slot, unless there is [the same](Slot::is_same).
+    /// Adds a slot, unless there is [the same](Slot::is_same). In the grammar that is built, those
+    /// with sets of their own have the last ids.
     pub fn slot(&mut self, slot: Slot) -> SlotId {
         let known = self.slots.iter().position(|known| known.is_same(&slot));
         let place = known.unwrap_or_else(|| {
@@ -94,6 +151,20 @@ impl GrammarBuilder {
     /// there.
     pub fn slots_of(&mut self, slots: &[Slot]) -> Vec<SlotId> {
         slots.iter().map(|slot| self.slot(slot.clone())).collect()
+    }
+
+    /// Puts the slots that a request binds before the others.
+    pub(super) fn order_slots(&mut self) {
+        let num_open = self.slots.iter().filter(|slot| slot.own.is_none()).count() as u32;
+        let (mut open, mut own) = (0..num_open, num_open..);
+        let place = |slot: &Slot| if slot.own.is_none() { open.next() } else { own.next() };
+        let places: Vec<Option<u32>> = self.slots.iter().map(place).collect();
+        for terminal in &mut self.terminals {
+            if let TerminalKind::Member(slot) = &mut terminal.kind {
+                *slot = SlotId(places[slot.index()].expect("a place for each slot"));
+            }
+        }
+        self.slots.sort_by_key(|slot| slot.own.is_some());
     }
 
     /// Adds a terminal for the members of a slot.

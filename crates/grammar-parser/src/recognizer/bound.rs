@@ -33,11 +33,29 @@ impl Recognizer {
         // A part of the grammar takes no more steps than the whole was allowed.
         Self::new(grammar, &self.limits, &mut Budget::unlimited())
     }
+
+    /// Binds the sets that the grammar brings, where it has no open slots.
+    pub(super) fn bind_own_sets(&mut self) -> Result<(), CompileError> {
+        if self.grammar.open_slots().is_empty() && !self.grammar.slots().is_empty() {
+            let sets: Vec<_> = self.grammar.own_sets().collect();
+            let sets = Arc::new(Binding::new(sets));
+            self.start = self.start_bound(&sets, &mut RecognizerScratch::default())?;
+        }
+        Ok(())
+    }
 }
 
 impl BoundRecognizer {
-    /// Binds sets to the slots of a grammar; `None` when no text is left. The grammar is made ready
-    /// again only where a set is empty.
+    /// A grammar that brings the sets of all its slots; `None` where it has other slots or none, or
+    /// no text.
+    pub fn from_own_sets(recognizer: &Arc<Recognizer>) -> Option<Self> {
+        let start = recognizer.start()?.clone();
+        let sets = Arc::clone(start.binding()?);
+        Some(Self { recognizer: Arc::clone(recognizer), sets, start })
+    }
+
+    /// Binds sets to the open slots of a grammar; `None` when no text is left. The grammar is made
+    /// ready again only where a set is empty.
     ///
     /// # Errors
     /// When the grammar without what needs a member of an empty set cannot be made ready.
@@ -56,8 +74,8 @@ impl BoundRecognizer {
         Self::from_parts(recognizer, sets)
     }
 
-    /// Binds sets to the slots of a grammar that has nothing left that needs a member of an empty
-    /// one; `None` when it has no text.
+    /// Binds sets to the open slots of a grammar that has nothing left that needs a member of an
+    /// empty one; `None` when it has no text.
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded.
@@ -68,6 +86,8 @@ impl BoundRecognizer {
         recognizer: Arc<Recognizer>,
         sets: Arc<Binding>,
     ) -> Result<Option<Self>, CompileError> {
+        let own: Vec<_> = recognizer.grammar().own_sets().collect();
+        let sets = if own.is_empty() { sets } else { Arc::new(sets.with(own)) };
         let start = recognizer.start_bound(&sets, &mut RecognizerScratch::default())?;
         Ok(start.map(|start| Self { recognizer, sets, start }))
     }

@@ -315,8 +315,8 @@ impl Recognizer {
         Some(Arc::new(Trail { last, before: branch.trail.clone() }))
     }
 
-    /// The members that a text has, in their order: of a text with several readings, those of one
-    /// of them.
+    /// The members of open slots that a text has, in their order: of a text with several readings,
+    /// those of one of them.
     ///
     /// Members of the text so far count where they have ended, or where the text may end with them.
     /// `None` where the text begins no text of the language.
@@ -368,7 +368,9 @@ impl Recognizer {
             let mut members: Vec<WrittenMember> = Vec::new();
             let mut rest = trail.as_ref();
             while let Some(trail) = rest {
-                members.push(trail.last.clone());
+                if trail.last.slot.index() < self.grammar.open_slots().len() {
+                    members.push(trail.last.clone());
+                }
                 rest = trail.before.as_ref();
             }
             members.reverse();

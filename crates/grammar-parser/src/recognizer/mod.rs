@@ -171,6 +171,7 @@ impl Recognizer {
             mark,
         };
         recognizer.start = recognizer.find_start()?;
+        recognizer.bind_own_sets()?;
         Ok(recognizer)
     }
 

@@ -16,7 +16,7 @@ use super::{
     number_text,
     numbers::{self, NumberSet},
     objects::ObjectSet,
-    options::Digits,
+    options::{Digits, Escapes},
     parameter_styles::Frame,
     sharing,
     strings::StringSet,
@@ -49,7 +49,7 @@ pub(super) struct Emitter<'c, 'o> {
     /// The values of parameters, by goal.
     pub(super) parameter_values: HashMap<GoalId, NonterminalId>,
     /// The terminals.
-    builder: GrammarBuilder,
+    pub(super) builder: GrammarBuilder,
     /// The names of the nonterminals.
     nonterminals: Vec<String>,
     rules: Vec<Rule>,
@@ -60,7 +60,11 @@ pub(super) struct Emitter<'c, 'o> {
     /// Terminals by expression, and by their role in scopes of distinct names.
     terminals: HashMap<(Regex, Option<InScope>), TerminalId>,
     /// Terminals of members by slot.
-    member_terminals: HashMap<SlotId, TerminalId>,
+    pub(super) member_terminals: HashMap<SlotId, TerminalId>,
+    /// Slots of listed texts, by fingerprint.
+    pub(super) listed_slots: HashMap<u128, SlotId>,
+    /// Limit on the texts that are alternatives of one expression.
+    pub(super) max_listed: usize,
     distinct_names: DistinctNames,
     goals: HashMap<GoalId, NonterminalId>,
     /// Goals that are met in the same cases share a nonterminal.
@@ -168,6 +172,10 @@ fn possible(rules: &[Rule], num_nonterminals: usize) -> Vec<bool> {
 impl<'c, 'o> Emitter<'c, 'o> {
     fn new(compiler: &'c mut Compiler<'o>, framing: Framing, impossible: HashSet<GoalId>) -> Self {
         let (whitespace, escapes) = (compiler.options.whitespace, compiler.options.escapes);
+        let max_listed = match escapes {
+            Escapes::Needed => compiler.options.max_listed,
+            Escapes::Any => usize::MAX,
+        };
         Self {
             compiler,
             spelling: Spelling::new(whitespace, escapes).with_max_blanks(framing.max_blanks),
@@ -178,6 +186,8 @@ impl<'c, 'o> Emitter<'c, 'o> {
             rules: Vec::new(),
             terminals: HashMap::new(),
             member_terminals: HashMap::new(),
+            listed_slots: HashMap::new(),
+            max_listed,
             distinct_names: DistinctNames::default(),
             counted: Vec::new(),
             impossible,
@@ -399,22 +409,13 @@ impl Emitter<'_, '_> {
                 self.rule(head, vec![word])?;
             }
         }
-        if !cases.strings.is_empty() {
-            let texts = Regex::alternate(cases.strings.iter().map(StringSet::regex));
-            let quoted = self.spelling.quoted(&texts);
-            let string = self.token("string", quoted)?;
-            self.rule(head, vec![string])?;
-        }
+        self.strings(head, &cases.strings)?;
         self.compiler.no_outsiders(cases)?;
         for member in &cases.members {
             let slot = self.compiler.catalog_slots.slot(member.slot).clone();
             let span = slot.span;
-            let open = self.punctuation("\"")?;
             let slot = self.builder.slot(slot);
-            let known = self.member_terminals.get(&slot).copied();
-            let terminal = known.unwrap_or_else(|| self.builder.member_terminal(slot, span));
-            self.member_terminals.insert(slot, terminal);
-            self.rule(head, vec![open, Symbol::Terminal(terminal)])?;
+            self.slot_member(head, slot, span)?;
         }
         self.numbers(head, &cases.numbers)?;
         for array in &cases.arrays {

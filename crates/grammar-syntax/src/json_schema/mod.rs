@@ -59,6 +59,7 @@ mod framing;
 mod goals;
 mod json_text;
 mod keywords;
+mod listed_sets;
 mod matching;
 mod members;
 mod metaschemas;

@@ -30,6 +30,13 @@ pub struct JsonSchemaOptions {
     pub digits: Digits,
     /// Escapes with which a string may be written.
     pub escapes: Escapes,
+    /// Limit on the texts of an enumeration that are alternatives of one expression. More are a set
+    /// that the grammar brings, a lexicon: it compiles in the time that it takes to read them, and
+    /// a text of it is written in one way alone, with the escapes that JSON demands and no others.
+    ///
+    /// Under [`Escapes::Any`], and where a schema is a part of another grammar, all are
+    /// alternatives.
+    pub max_listed: usize,
     /// True when `1.0` spells an integer, as it does for the standard since draft 6.
     pub integer_fractions: bool,
     /// True when `format` is enforced (for the formats that are known) or only an annotation. The
@@ -197,6 +204,7 @@ impl Default for JsonSchemaOptions {
             whitespace: Whitespace::Bounded,
             digits: Digits::Bounded,
             escapes: Escapes::Needed,
+            max_listed: 4_096,
             integer_fractions: true,
             formats: true,
             inexpressible: Inexpressible::default(),

@@ -196,6 +196,8 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
         let mut options = self.options.json_schema.clone();
         options.order = schema.order.unwrap_or(options.order);
         options.closed_objects |= schema.is_closed;
+        // What stands around it may be cut in ways that members of a set are not told from.
+        options.max_listed = usize::MAX;
         let given = schema.resources.iter();
         let given = given.map(|(uri, at)| (uri.to_string(), self.json.text(*at).to_owned()));
         options.resources.extend(given);

@@ -23,6 +23,12 @@ pub(super) struct BoundSlots {
 }
 
 impl BoundSlots {
+    /// The sets that a grammar brings, where it has no open slots.
+    pub(super) fn from_own_sets(recognizer: &Arc<Recognizer>) -> Option<Self> {
+        let recognizer = Arc::new(BoundRecognizer::from_own_sets(recognizer)?);
+        Some(Self { recognizer, rows: Arc::default() })
+    }
+
     /// The position before the first byte.
     pub(super) fn start(&self) -> &Position {
         &self.recognizer.start
@@ -67,7 +73,7 @@ pub enum BindError {
 impl GrammarConstraint {
     /// The sets that the grammar leaves open, in the order in which they are bound.
     pub fn slots(&self) -> &[Slot] {
-        self.recognizer.source().slots()
+        self.recognizer.source().open_slots()
     }
 
     /// A constraint on the texts whose members are of these sets, `set` giving one for each slot.

@@ -28,6 +28,7 @@ use palmette_grammar_masks::walk::WalkScratch;
 use palmette_grammar_masks::{
     AutomatonStatistics, MaskAutomaton, MemberScratch, PoolId, PreparedVocabulary,
 };
+use palmette_grammar_parser::OwnSet;
 use palmette_grammar_parser::recognizer::{
     Position, Recognizer, RecognizerError, RecognizerScratch,
 };
@@ -118,7 +119,7 @@ impl GrammarConstraint {
         let (dictionary, name_tokens, reduced) = Default::default();
         let asks_for_tokens = recognizer.grammar().token_terminals().next().is_some();
         let ends = vocabulary.vocabulary().ends().into();
-        let (bound, mask_steps) = (None, None);
+        let (bound, mask_steps) = (BoundSlots::from_own_sets(&recognizer), None);
         Self {
             recognizer,
             vocabulary,
@@ -190,12 +191,14 @@ impl GrammarConstraint {
         self.automaton.as_deref()
     }
 
-    /// About how much memory lexer, parser and what is known of masks take by now, without what
-    /// grammars over the vocabulary share.
+    /// About how much memory lexer, parser, the grammar's own sets and what is known of masks take
+    /// by now, without what grammars over the vocabulary share.
     pub fn bytes(&self) -> usize {
         let masks = self.mask_automaton().map_or(0, MaskAutomaton::bytes);
         let rows = self.bound.as_ref().map_or(0, BoundSlots::bytes);
-        self.recognizer.bytes() + masks + self.dictionary.statistics().bytes + rows
+        let slots = self.recognizer.source().slots().iter();
+        let own_sets: usize = slots.flat_map(|slot| &slot.own).map(OwnSet::bytes).sum();
+        self.recognizer.bytes() + masks + self.dictionary.statistics().bytes + rows + own_sets
     }
 
     /// Size of the automaton of masks; `None` where masks are found by walking.

@@ -8,6 +8,7 @@ mod distinct_names;
 mod engines;
 mod hostile;
 mod language_masks;
+mod listed_sets;
 mod looking_back;
 mod members;
 mod real_terminals;

@@ -119,7 +119,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let recognizer = Arc::new(args.grammar.compile(grammar.without_tokens())?);
     report.diagnostics.extend(dead_ends(&recognizer));
     // Without texts nothing is asked of the sets.
-    let slots = recognizer.source().slots();
+    let slots = recognizer.source().open_slots();
     let catalogs = match args.text.is_empty() {
         true => None,
         false => args.catalogs.for_slots(slots)?,

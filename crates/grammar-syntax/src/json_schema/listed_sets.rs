@@ -1,0 +1,123 @@
+//! Large enumerations as lexicons: sets that the grammar brings.
+//!
+//! As alternatives of an expression a hundred thousand texts take seconds and hundreds of
+//! megabytes; as sorted strings they take what it costs to read them, and masks ask the lexicon. A
+//! lexicon writes each text in one way, so that short lists, in which a character may be escaped
+//! where JSON allows it, stay expressions.
+//!
+//! It is made here, where the texts are: a grammar has the set and not the list, and whoever reads
+//! a grammar knows sets alone.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use palmette_lexicon::{Lexicon, LexiconSet, MAX_TEXT_BYTES, Selection};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::compile::Result;
+use super::emit::Emitter;
+use super::strings::StringSet;
+use crate::{MemberSpelling, NonterminalId, OwnSet, Regex, Slot, SlotId, SlotKind, Span, Symbol};
+
+/// Name of the slots of listed texts, in messages.
+const NAME: &str = "enum";
+
+impl Emitter<'_, '_> {
+    /// The strings of a value. Many listed ones are a set of the grammar's own.
+    pub(super) fn strings(&mut self, head: NonterminalId, sets: &[StringSet]) -> Result<()> {
+        let rest = self.listed_set(head, sets)?;
+        let sets = rest.as_deref().unwrap_or(sets);
+        if sets.is_empty() {
+            return Ok(());
+        }
+        let texts = Regex::alternate(sets.iter().map(StringSet::regex));
+        let quoted = self.spelling.quoted(&texts);
+        let string = self.token("string", quoted)?;
+        self.rule(head, vec![string])
+    }
+
+    /// A member of a slot, as a JSON string.
+    pub(super) fn slot_member(
+        &mut self,
+        head: NonterminalId,
+        slot: SlotId,
+        span: Option<Span>,
+    ) -> Result<()> {
+        let open = self.punctuation("\"")?;
+        let known = self.member_terminals.get(&slot).copied();
+        let terminal = known.unwrap_or_else(|| self.builder.member_terminal(slot, span));
+        self.member_terminals.insert(slot, terminal);
+        self.rule(head, vec![open, Symbol::Terminal(terminal)])
+    }
+
+    /// Makes the listed texts of `sets` a set of the grammar's own, where they are more than
+    /// alternatives may be; gives the strings that are left, or `None` where that is all.
+    fn listed_set(
+        &mut self,
+        head: NonterminalId,
+        sets: &[StringSet],
+    ) -> Result<Option<Vec<StringSet>>> {
+        let num_listed = sets.iter().map(|set| match set {
+            StringSet::OneOf(texts) => texts.len(),
+            StringSet::All { .. } => 0,
+        });
+        let num_listed: usize = num_listed.sum();
+        if num_listed <= self.max_listed {
+            return Ok(None);
+        }
+        let (mut listed, mut others, mut rest) = (Vec::new(), BTreeSet::new(), Vec::new());
+        let mut num_bytes = 0;
+        for set in sets {
+            match set {
+                StringSet::OneOf(texts) => {
+                    for text in texts {
+                        num_bytes += text.len();
+                        // No member is empty, or longer than a lexicon has them.
+                        if text.is_empty() || text.len() > MAX_TEXT_BYTES {
+                            others.insert(Arc::clone(text));
+                        } else {
+                            listed.push(&**text);
+                        }
+                    }
+                }
+                StringSet::All { .. } => rest.push(set.clone()),
+            }
+        }
+        self.compiler.tick(num_listed + num_bytes / 8)?;
+        if !others.is_empty() {
+            rest.push(StringSet::OneOf(others));
+        }
+        listed.sort_unstable();
+        listed.dedup();
+        let mut hasher = Xxh3::new();
+        for text in &listed {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        }
+        let fingerprint = hasher.digest128();
+        let slot = match self.listed_slots.get(&fingerprint) {
+            Some(&known) => known,
+            None => {
+                let lexicon = Lexicon::from_sorted(&listed).expect("they ascend, and none is long");
+                let spelling = MemberSpelling::JsonString;
+                // Its tables, as they are made, are a quarter of it.
+                let bytes = lexicon.bytes() + lexicon.bytes() / 4;
+                let set = LexiconSet::new(Arc::new(lexicon), Selection::All, spelling);
+                let set = Arc::new(set.expect("all strings, which are UTF-8"));
+                let slot = self.builder.slot(Slot {
+                    name: NAME.to_owned(),
+                    kind: SlotKind::Catalog,
+                    field: None,
+                    spelling,
+                    filter: None,
+                    span: None,
+                    own: Some(OwnSet::new(set, fingerprint, bytes)),
+                });
+                self.listed_slots.insert(fingerprint, slot);
+                slot
+            }
+        };
+        self.slot_member(head, slot, None)?;
+        Ok(Some(rest))
+    }
+}
