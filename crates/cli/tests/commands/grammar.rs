@@ -561,3 +561,73 @@ fn catalogs_fill_what_a_grammar_leaves_open() {
         "{report}"
     );
 }
+
+/// A schema whose strings are quotes of documents in files.
+#[test]
+fn documents_are_quoted_word_by_word() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| drop(write(dir.path(), name, text));
+    write("page1.txt", "The dog sleeps.\nIt says \"woof\".\n");
+    write("page2.txt", "Later we see how the quick brown fox jumps. The dog sleeps on.");
+    write("none.txt", " ");
+    write(
+        "quote.json",
+        r#"{"type": "object", "required": ["quote"], "additionalProperties": false, "properties": {
+            "quote": {"type": "string", "x-substring": {"of": "doc", "min": 8}}}}"#,
+    );
+    write("right.txt", r#"{"quote": "the quick brown fox"}"#);
+    write("escaped.txt", r#"{"quote": "sleeps.\nIt says \"woof\"."}"#);
+    let run = |arguments: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palmette"));
+        let run = command.args(arguments.split(' ')).current_dir(dir.path()).output().expect("it");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        (run.status.success(), text(run.stdout), text(run.stderr))
+    };
+    let both = "--document doc=page1.txt --document doc=page2.txt";
+    let texts = "--text right.txt --text escaped.txt";
+    let (ok, out, err) = run(&format!("grammar check quote.json {both} {texts}"));
+    assert!(ok, "{out}{err}");
+    assert!(
+        out.contains(
+            "  doc the quick brown fox, bytes 11 to 31, first in page2.txt at bytes 17 to 36"
+        ),
+        "{out}"
+    );
+    assert!(out.contains("first in page1.txt at bytes 8 to 31"), "{out}");
+    let (ok, out, _) = run(&format!("grammar check quote.json {both} --text right.txt --json"));
+    let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let first = &report["texts"][0]["members"][0];
+    assert!(ok && first["first"]["file"] == "page2.txt" && first.get("field").is_none(), "{first}");
+    for wrong in
+        ["the quick brown fo", "the quick brown ", "quick", "sleeps. Later we", "woof\\nIt"]
+    {
+        write("wrong.txt", &format!(r#"{{"quote": "{wrong}"}}"#));
+        let (ok, out, _) = run(&format!("grammar check quote.json {both} --text wrong.txt"));
+        assert!(!ok && out.contains("wrong.txt: not in the language"), "{out}");
+    }
+    for (arguments, words) in [
+        ("", "say which they are: --document doc=FILE"),
+        ("--catalog doc=page1.txt", "give them as --document doc=FILE"),
+        ("--document other=page1.txt", "it quotes doc"),
+        ("--document doc=none.txt", "none of its 1 documents has words of at least 8 characters"),
+        ("--document doc", "expected NAME=VALUE"),
+        ("--document doc=gone.txt", "gone.txt"),
+    ] {
+        let (ok, _, err) =
+            run(format!("grammar check quote.json --text right.txt {arguments}").trim_end());
+        assert!(!ok && err.contains(words), "{arguments}: {err}");
+    }
+    vocabulary(dir.path());
+    write(
+        "open.lark",
+        "start: \"<\" quote \">\"\nquote: %substring {\"of\": \"doc\", \"unit\": \"chars\"}",
+    );
+    let (ok, out, err) =
+        run(&format!("grammar mask open.lark --vocab pieces.json {both} --prefix <T --json"));
+    assert!(ok, "{err}");
+    let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert!(report["allowed"].as_u64().is_some_and(|allowed| allowed > 0), "{report}");
+    write("shop.lark", "start: \"<\" sku \">\"\nsku: %catalog {\"name\": \"shop\"}");
+    let (ok, _, err) = run("grammar mask shop.lark --vocab pieces.json --document shop=page1.txt");
+    assert!(!ok && err.contains("give it as --catalog shop=page1.txt"), "{err}");
+}

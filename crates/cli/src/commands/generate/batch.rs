@@ -59,8 +59,8 @@ pub(super) fn run(
     }
     while batch.finish_first()? {}
     batch.bar.finish_and_clear();
-    if let Some(name) = shape.1.unnamed().filter(|_| !args.quiet) {
-        eprintln!("note: --catalog {name}: no line has a grammar that names it");
+    if let Some(option) = shape.1.unnamed().filter(|_| !args.quiet) {
+        eprintln!("note: {option}: no line has a grammar that names it");
     }
     let totals = batch.totals;
     if !args.quiet {

@@ -89,8 +89,8 @@ fn answer(
 ) -> anyhow::Result<()> {
     let model = session.model().clone();
     let prepared = question.prepare(args, &model, (shape, catalogs))?;
-    if let Some(name) = catalogs.unnamed() {
-        bail!("--catalog {name}: the text has no grammar that names it; leave it out");
+    if let Some(option) = catalogs.unnamed() {
+        bail!("{option}: the text has no grammar that names it; leave it out");
     }
     prepared.warn(args.quiet || args.json);
     let is_terminal = std::io::stdout().is_terminal();

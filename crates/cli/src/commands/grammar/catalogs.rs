@@ -18,6 +18,7 @@ use palmette_grammar::{BindError, GrammarConstraint, Slot, SlotKind};
 use palmette_lexicon::Lexicon;
 use palmette_text::question::CatalogBinder;
 
+use super::documents::{DocumentArgs, Documents, NamedDocuments};
 use crate::commands::lexicon::ListedValues;
 use crate::commands::loading::{ViewArgs, filter, open_view};
 use crate::output::{grouped, reading_bar};
@@ -34,12 +35,15 @@ pub(crate) struct CatalogArgs {
     /// Items of a catalog that may be written: a filter as JSON or @FILE, repeatable
     #[arg(long, value_name = "NAME=JSON", value_parser = named, help_heading = "Catalogs")]
     filter: Vec<(String, String)>,
+    #[command(flatten)]
+    documents: DocumentArgs,
 }
 
 /// Catalogs by their names, opened once for all grammars that name them.
 #[derive(Debug)]
 pub(crate) struct OpenCatalogs {
     catalogs: BTreeMap<String, NamedCatalog>,
+    documents: BTreeMap<String, NamedDocuments>,
 }
 
 #[derive(Debug)]
@@ -54,12 +58,19 @@ struct NamedCatalog {
 /// Sets of a grammar's slots, in their order.
 #[derive(Debug)]
 pub(crate) struct SlotSets {
-    pub(crate) sets: Vec<Arc<FieldSet>>,
-    /// Sets without a member, with the number of items that they are taken from.
+    pub(super) sets: Vec<SlotSet>,
+    /// Sets without a member, with what they are taken from.
     shortages: Vec<String>,
 }
 
-fn named(text: &str) -> Result<(String, String), String> {
+/// Set of a slot.
+#[derive(Debug)]
+pub(super) enum SlotSet {
+    Fields(Arc<FieldSet>),
+    Documents(Documents),
+}
+
+pub(super) fn named(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {
             Ok((name.to_owned(), value.to_owned()))
@@ -72,6 +83,7 @@ impl CatalogArgs {
     /// The catalogs that a grammar's slots name; `None` where there are no slots. Nothing is opened
     /// before names are known to be right.
     pub(crate) fn for_slots(&self, slots: &[Slot]) -> anyhow::Result<Option<OpenCatalogs>> {
+        self.documents.check_names(slots)?;
         self.check_names(slots)?;
         if slots.is_empty() {
             return Ok(None);
@@ -100,7 +112,7 @@ impl CatalogArgs {
             let (path, is_named) = (path.into(), AtomicBool::new(false));
             catalogs.insert(name.clone(), NamedCatalog { path, fields, filter, is_named });
         }
-        Ok(OpenCatalogs { catalogs })
+        Ok(OpenCatalogs { catalogs, documents: self.documents.open()? })
     }
 
     /// The constraint with its slots bound; itself where it has none.
@@ -113,11 +125,17 @@ impl CatalogArgs {
 
     /// Refuses names that the grammar does not ask for, and names that come twice.
     fn check_names(&self, slots: &[Slot]) -> anyhow::Result<()> {
-        let mut known: Vec<&str> = slots.iter().map(|slot| &*slot.name).collect();
+        let catalogs = slots.iter().filter(|slot| slot.kind == SlotKind::Catalog);
+        let mut known: Vec<&str> = catalogs.map(|slot| &*slot.name).collect();
         known.sort_unstable();
         known.dedup();
         for (option, given) in [("catalog", &self.catalog), ("filter", &self.filter)] {
             for (name, _) in given {
+                if !known.contains(&&**name) && slots.iter().any(|slot| slot.name == *name) {
+                    bail!(
+                        "{name} are documents in the grammar; give them as --document {name}=FILE"
+                    );
+                }
                 if known.is_empty() {
                     bail!("--{option} {name}: the grammar names no catalog; leave it out");
                 }
@@ -169,6 +187,12 @@ impl OpenCatalogs {
     pub(crate) fn sets(&self, slots: &[Slot]) -> anyhow::Result<SlotSets> {
         let (mut sets, mut shortages) = (Vec::new(), Vec::new());
         for slot in slots {
+            if let SlotKind::Documents(rule) = slot.kind {
+                let documents = self.documents(slot)?.quoted(slot, rule)?;
+                shortages.extend(documents.shortage(slot));
+                sets.push(SlotSet::Documents(documents));
+                continue;
+            }
             let catalog = self.catalog(slot)?;
             catalog.is_named.store(true, Ordering::Relaxed);
             let set = catalog
@@ -178,7 +202,7 @@ impl OpenCatalogs {
                 let of = grouped(catalog.fields.num_items());
                 shortages.push(format!("{}: 0 of {of} match", slot.label()));
             }
-            sets.push(Arc::new(set));
+            sets.push(SlotSet::Fields(Arc::new(set)));
         }
         Ok(SlotSets { sets, shortages })
     }
@@ -192,11 +216,14 @@ impl OpenCatalogs {
         all.is_some_and(|all| all.find(value).is_some())
     }
 
-    /// The first catalog that no grammar has named so far.
-    pub(crate) fn unnamed(&self) -> Option<&str> {
+    /// The first option whose catalog or documents no grammar has named so far.
+    pub(crate) fn unnamed(&self) -> Option<String> {
         let is_named = |catalog: &NamedCatalog| catalog.is_named.load(Ordering::Relaxed);
-        let unnamed = self.catalogs.iter().find(|(_, catalog)| !is_named(catalog));
-        unnamed.map(|(name, _)| name.as_str())
+        let catalogs = self.catalogs.iter().filter(|(_, catalog)| !is_named(catalog));
+        let documents = self.documents.iter().filter(|(_, documents)| !documents.is_named());
+        let catalogs = catalogs.map(|(name, _)| format!("--catalog {name}"));
+        let documents = documents.map(|(name, _)| format!("--document {name}"));
+        catalogs.chain(documents).next()
     }
 
     /// A grammar with its slots bound.
@@ -212,15 +239,31 @@ impl OpenCatalogs {
     }
 
     fn catalog(&self, slot: &Slot) -> anyhow::Result<&NamedCatalog> {
-        ensure!(
-            slot.kind == SlotKind::Catalog,
-            "the grammar quotes documents {}, which this command does not take",
-            slot.name
-        );
         self.catalogs.get(&slot.name).with_context(|| {
             let (name, label) = (&slot.name, slot.label());
             format!("the grammar names the catalog {label}; say which it is: --catalog {name}=FILE")
         })
+    }
+}
+
+impl OpenCatalogs {
+    fn documents(&self, slot: &Slot) -> anyhow::Result<&NamedDocuments> {
+        self.documents.get(&slot.name).with_context(|| {
+            let name = &slot.name;
+            format!(
+                "the grammar quotes documents {name}; say which they are: --document {name}=FILE"
+            )
+        })
+    }
+}
+
+impl SlotSet {
+    /// The set that is bound.
+    pub(super) fn member_set(&self) -> Arc<dyn MemberSet> {
+        match self {
+            Self::Fields(set) => Arc::clone(set) as Arc<dyn MemberSet>,
+            Self::Documents(documents) => documents.set(),
+        }
     }
 }
 
@@ -254,7 +297,7 @@ pub(super) fn field_of(slot: &Slot) -> &str {
 impl SlotSets {
     /// The sets as a binding.
     pub(crate) fn binding(&self) -> Binding {
-        let sets = self.sets.iter().map(|set| Arc::clone(set) as Arc<dyn MemberSet>);
+        let sets = self.sets.iter().map(SlotSet::member_set);
         Binding::new(sets.collect::<Vec<_>>())
     }
 

@@ -9,7 +9,8 @@ use palmette_grammar::{
 };
 use serde::Serialize;
 
-use super::catalogs::{CatalogArgs, field_of};
+use super::catalogs::{CatalogArgs, SlotSet, field_of};
+use super::documents::Citation;
 use super::loading::{GrammarFileArgs, Warning};
 use super::refused_member::RefusedMember;
 use crate::output::{Reported, print, print_json, visible};
@@ -85,10 +86,15 @@ struct Text {
 #[derive(Debug, Serialize)]
 struct Member {
     catalog: String,
-    field: String,
+    /// Part of an item that is written; none where the member is a substring.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
     text: String,
     /// Bytes of its spelling.
     span: [usize; 2],
+    /// The place of documents where a substring stands first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first: Option<Citation>,
 }
 
 /// Place in a text.
@@ -146,7 +152,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
                         RefusedMember::find(sets, bound, &text, place.offset)?
                     }
                 };
-                Text { members: members(bound, &text)?, refused_member, ..read }
+                Text { members: members(bound, &sets.sets, &text)?, refused_member, ..read }
             }
         });
     }
@@ -199,7 +205,7 @@ impl From<Warning> for Diagnostic {
 }
 
 /// The members of a text, in their order.
-fn members(bound: &BoundRecognizer, text: &[u8]) -> anyhow::Result<Vec<Member>> {
+fn members(bound: &BoundRecognizer, sets: &[SlotSet], text: &[u8]) -> anyhow::Result<Vec<Member>> {
     let scratch = &mut RecognizerScratch::default();
     let members = bound.recognizer.members(&bound.sets, text, scratch)?.unwrap_or_default();
     let slots = bound.recognizer.source().slots();
@@ -207,11 +213,16 @@ fn members(bound: &BoundRecognizer, text: &[u8]) -> anyhow::Result<Vec<Member>> 
         let mut bytes = Vec::new();
         bound.sets.set(member.slot).text(member.member, &mut bytes);
         let slot = &slots[member.slot.index()];
+        let (field, first) = match &sets[member.slot.index()] {
+            SlotSet::Fields(_) => (Some(field_of(slot).to_owned()), None),
+            SlotSet::Documents(documents) => (None, Some(documents.cite(member.member))),
+        };
         Member {
             catalog: slot.name.clone(),
-            field: field_of(slot).to_owned(),
+            field,
             text: String::from_utf8_lossy(&bytes).into_owned(),
             span: [member.span.start, member.span.end],
+            first,
         }
     });
     Ok(shown.collect())
@@ -358,9 +369,15 @@ fn text(report: &Report) -> String {
             }
         };
         text += &format!("{}: {}\n", visible(&read.file), visible(&verdict));
-        for Member { catalog, field, text: member, span: [begin, end] } in &read.members {
+        for Member { catalog, field, text: member, span: [begin, end], first } in &read.members {
+            let field = field.as_ref().map(|field| format!(".{field}")).unwrap_or_default();
             let member = visible(member);
-            text += &format!("  {catalog}.{field} {member}, bytes {begin} to {end}\n");
+            text += &format!("  {catalog}{field} {member}, bytes {begin} to {end}");
+            if let Some(Citation { file, span: [begin, end] }) = first {
+                let file = visible(file);
+                text += &format!(", first in {file} at bytes {begin} to {end}");
+            }
+            text.push('\n');
         }
     }
     text.trim_end().to_owned()

@@ -4,6 +4,7 @@ mod ahead;
 mod catalogs;
 mod check;
 mod compile;
+mod documents;
 mod loading;
 mod mask;
 mod reading;
@@ -38,6 +39,7 @@ Examples:
   generate-schema | palmette grammar check - --syntax json-schema --option draft=7
   palmette grammar mask schema.json --vocab o200k_base --prefix '{\"name\": \"'
   palmette grammar mask answer.json --catalog shop=shop.palm --filter shop='{\"match\": {\"brand\": \"Fernhollow\"}}'
+  palmette grammar check quote.json --document doc=page1.txt --document doc=page2.txt --text answer.txt
   palmette grammar stats python.lark --start file_input
   palmette grammar compile schema.json --vocab o200k_base --ahead -o schema.pmg";
 

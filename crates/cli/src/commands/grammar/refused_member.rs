@@ -1,13 +1,11 @@
 //! A member that a text writes and its set does not have, with those that are near.
 
-use std::sync::Arc;
-
 use palmette_catalog_members::FieldSet;
 use palmette_core::{MemberSet, MemberSpelling, SlotId};
 use palmette_grammar::{BoundRecognizer, RecognizerScratch, Slot};
 use serde::Serialize;
 
-use super::catalogs::{OpenCatalogs, field_of};
+use super::catalogs::{OpenCatalogs, SlotSet, field_of};
 use super::check::{Place, place};
 
 /// Value where a member is asked for, which is none.
@@ -34,7 +32,7 @@ impl RefusedMember {
     /// continue. A place is where a member begins if the grammar reads the text so far and the
     /// remainder of some member as one.
     pub(super) fn find(
-        (catalogs, sets): (&OpenCatalogs, &[Arc<FieldSet>]),
+        (catalogs, sets): (&OpenCatalogs, &[SlotSet]),
         bound: &BoundRecognizer,
         text: &[u8],
         refused_at: usize,
@@ -44,6 +42,7 @@ impl RefusedMember {
         let mut tries = 0;
         for start in refused_at.saturating_sub(MAX_READ)..=refused_at {
             for ((slot, set), place) in slots.iter().zip(sets).zip(0..) {
+                let SlotSet::Fields(set) = set else { continue };
                 let Some(rest) = remainder(set, &text[start..refused_at]) else { continue };
                 tries += 1;
                 if tries > MAX_TRIES {
