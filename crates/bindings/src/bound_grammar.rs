@@ -6,14 +6,24 @@ use std::sync::Arc;
 use palmette_catalog_members::{FieldSet, ID_FIELD};
 use palmette_core::MemberSet;
 use palmette_grammar::{GrammarConstraint, GrammarScratch, RecognizerError, WrittenMember};
+use palmette_lexicon::{DocumentPlace, SubstringSet};
 
 /// A grammar whose slots have their sets. Cheap to clone; threads share it.
 #[derive(Clone, Debug)]
 pub struct BoundGrammar {
     constraint: GrammarConstraint,
-    /// Sets by slot.
-    sets: Arc<[Arc<FieldSet>]>,
+    /// Sets by slot, of those that are bound.
+    sets: Arc<[BoundSet]>,
     sources: Arc<[BoundSource]>,
+}
+
+/// Set of a slot.
+#[derive(Clone, Debug)]
+pub enum BoundSet {
+    /// Values of a catalog's field.
+    Field(Arc<FieldSet>),
+    /// Substrings of documents.
+    Quotes(SubstringSet),
 }
 
 /// Source of a binding, as it is at the binding's time.
@@ -23,10 +33,10 @@ pub struct BoundSource {
     pub name: String,
     /// Generation of a live catalog.
     pub generation: Option<u64>,
-    /// Items in all.
+    /// Items, or documents, in all.
     pub num_items: u64,
-    /// Items of which a field may be written: of the field with the most of them, where the grammar
-    /// names several.
+    /// Substrings of documents that may be written, or items of which a field may be: of the field
+    /// with the most of them, where the grammar names several.
     pub eligible: u64,
 }
 
@@ -35,20 +45,40 @@ pub struct BoundSource {
 pub struct Member {
     /// The name of the set.
     pub set: String,
-    /// The field: `id` or an attribute.
+    /// The field: `id` or an attribute; of documents, the unit that is quoted.
     pub field: String,
     /// The value, which may be spelled another way in the text.
     pub value: String,
     /// The number of the item, where the value is its id.
     pub item: Option<u64>,
+    /// The place of the documents where the value stands first, where it is a quote.
+    pub place: Option<DocumentPlace>,
     /// Bytes of its spelling within the text.
     pub span: Range<usize>,
+}
+
+impl BoundSet {
+    /// The set itself.
+    pub fn members(&self) -> Arc<dyn MemberSet> {
+        match self {
+            Self::Field(set) => Arc::clone(set) as Arc<dyn MemberSet>,
+            Self::Quotes(set) => Arc::new(set.clone()),
+        }
+    }
+
+    /// Items of which a value may be written, or substrings.
+    pub(crate) fn num_items(&self) -> u64 {
+        match self {
+            Self::Field(set) => set.num_items(),
+            Self::Quotes(set) => set.len(),
+        }
+    }
 }
 
 impl BoundGrammar {
     pub(crate) fn new(
         constraint: GrammarConstraint,
-        sets: Vec<Arc<FieldSet>>,
+        sets: Vec<BoundSet>,
         sources: Vec<BoundSource>,
     ) -> Self {
         Self { constraint, sets: sets.into(), sources: sources.into() }
@@ -65,7 +95,7 @@ impl BoundGrammar {
     }
 
     /// Sets by slot, in the order of [`GrammarConstraint::slots`].
-    pub fn sets(&self) -> &[Arc<FieldSet>] {
+    pub fn sets(&self) -> &[BoundSet] {
         &self.sets
     }
 
@@ -88,19 +118,32 @@ impl BoundGrammar {
         scratch: &mut GrammarScratch,
     ) -> Result<Option<Vec<Member>>, RecognizerError> {
         let written = self.constraint.members(text, scratch)?;
-        Ok(written.map(|all| all.into_iter().map(|member| self.named(member)).collect()))
+        Ok(written.map(|all| all.into_iter().filter_map(|member| self.named(member)).collect()))
     }
 
-    fn named(&self, WrittenMember { slot, member, span }: WrittenMember) -> Member {
-        let (of, set) = (&self.constraint.slots()[slot.index()], &self.sets[slot.index()]);
+    /// A member with its names; `None` of a set that the grammar brings.
+    fn named(&self, WrittenMember { slot, member, span }: WrittenMember) -> Option<Member> {
+        let set = self.sets.get(slot.index())?;
+        let of = &self.constraint.slots()[slot.index()];
         let mut value = Vec::new();
-        set.text(member, &mut value);
-        Member {
+        let (field, item, place) = match set {
+            BoundSet::Field(set) => {
+                set.text(member, &mut value);
+                (of.field.as_deref().unwrap_or(ID_FIELD), set.item(member), None)
+            }
+            BoundSet::Quotes(set) => {
+                set.text(member, &mut value);
+                let unit = set.substrings().rule().unit().name();
+                (unit, None, Some(set.substrings().first_place(member)))
+            }
+        };
+        Some(Member {
             set: of.name.clone(),
-            field: of.field.clone().unwrap_or_else(|| ID_FIELD.to_owned()),
+            field: field.to_owned(),
             value: String::from_utf8_lossy(&value).into_owned(),
-            item: set.item(member),
+            item,
+            place,
             span,
-        }
+        })
     }
 }

@@ -3,7 +3,7 @@
 use palmette_catalog::FilterError;
 use palmette_catalog_members::FieldError;
 use palmette_grammar::CompileError;
-use palmette_lexicon::BuildError;
+use palmette_lexicon::{BuildError, DocumentsError};
 
 /// Names and sets that do not fit a grammar.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum BindingError {
         hint: String,
     },
     /// A filter was given for a name that is not bound.
-    #[error("a filter is given for {name}, which is not bound; bind it first")]
+    #[error("a filter is given for {name}, which is bound to no catalog; bind it first")]
     Unfiltered {
         /// The name.
         name: String,
@@ -39,6 +39,24 @@ pub enum BindingError {
         name: String,
         /// The reason.
         error: BuildError,
+    },
+    /// Documents of which no substrings can be had.
+    #[error("documents of {name}: {error}")]
+    Documents {
+        /// The name that they are bound by.
+        name: String,
+        /// The reason.
+        error: DocumentsError,
+    },
+    /// Documents where the grammar names a catalog, or the other way round.
+    #[error("the grammar names {slot} as {asked}, and {bound} is bound; bind {asked}")]
+    Kind {
+        /// The set as the grammar calls it.
+        slot: String,
+        /// The kind that the grammar names.
+        asked: &'static str,
+        /// The kind that is bound.
+        bound: &'static str,
     },
     /// A request's filter that is none.
     #[error("filter of {name}: {error}")]
@@ -79,12 +97,20 @@ pub enum BindingError {
 pub struct Shortage {
     /// The set as the grammar calls it.
     pub slot: String,
-    /// Items that it is taken from.
+    /// Items, or documents, that it is taken from.
     pub num_items: u64,
+    /// True of documents.
+    pub is_documents: bool,
 }
 
 fn shortages(all: &[Shortage]) -> String {
-    let of = |short: &Shortage| format!("{}: 0 of {} match", short.slot, grouped(short.num_items));
+    let of = |Shortage { slot, num_items, is_documents }: &Shortage| {
+        let num = grouped(*num_items);
+        match is_documents {
+            true => format!("{slot}: none of {num} documents has what may be quoted"),
+            false => format!("{slot}: 0 of {num} match"),
+        }
+    };
     all.iter().map(of).collect::<Vec<_>>().join("; ")
 }
 

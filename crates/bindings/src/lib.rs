@@ -51,6 +51,6 @@ mod bound_grammar;
 mod error;
 mod sources;
 
-pub use bound_grammar::{BoundGrammar, BoundSource, Member};
+pub use bound_grammar::{BoundGrammar, BoundSet, BoundSource, Member};
 pub use error::{BindingError, Shortage};
 pub use sources::Bindings;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use palmette_catalog::{Filter, nearest};
 use palmette_catalog_live::CatalogView;
 use palmette_catalog_members::{CatalogFields, FieldSet, ID_FIELD};
-use palmette_core::{Binding, MemberSet};
-use palmette_grammar::{BindError, GrammarConstraint, Slot};
-use palmette_lexicon::{Lexicon, LexiconBuilder};
+use palmette_core::Binding;
+use palmette_grammar::{BindError, GrammarConstraint, Slot, SlotKind};
+use palmette_lexicon::{Lexicon, LexiconBuilder, SubstringSet, Substrings};
 
-use crate::bound_grammar::{BoundGrammar, BoundSource};
+use crate::bound_grammar::{BoundGrammar, BoundSet, BoundSource};
 use crate::error::{BindingError, Shortage};
 
 /// The sets of one request by the names that grammars call them. Cheap to clone.
@@ -19,11 +19,13 @@ pub struct Bindings {
     sources: BTreeMap<String, Source>,
 }
 
-/// A catalog, lexicon or list, and the items of it that may be written.
+/// Source of a name's sets.
 #[derive(Clone, Debug)]
-struct Source {
-    fields: CatalogFields,
-    filter: Option<Filter>,
+enum Source {
+    /// A catalog, lexicon or list, and the items of it that may be written.
+    Catalog { fields: CatalogFields, filter: Option<Filter> },
+    /// Documents that are quoted.
+    Documents(Arc<[String]>),
 }
 
 impl Bindings {
@@ -67,7 +69,20 @@ impl Bindings {
     /// Binds a name to the fields of a catalog.
     #[must_use]
     pub fn fields(mut self, name: impl Into<String>, fields: CatalogFields) -> Self {
-        self.sources.insert(name.into(), Source { fields, filter: None });
+        self.sources.insert(name.into(), Source::Catalog { fields, filter: None });
+        self
+    }
+
+    /// Binds a name to documents that a grammar quotes (`x-substring`, `%substring`,
+    /// `<substring:…>`).
+    #[must_use]
+    pub fn documents<T: Into<String>>(
+        mut self,
+        name: impl Into<String>,
+        documents: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let documents = documents.into_iter().map(Into::into).collect();
+        self.sources.insert(name.into(), Source::Documents(documents));
         self
     }
 
@@ -87,12 +102,10 @@ impl Bindings {
     /// # Errors
     /// When the name is not bound.
     pub fn matching(mut self, name: &str, filter: &Filter) -> Result<Self, BindingError> {
-        let unfiltered = || BindingError::Unfiltered { name: name.to_owned() };
-        let source = self.sources.get_mut(name).ok_or_else(unfiltered)?;
-        source.filter = Some(match &source.filter {
-            Some(known) => known.and(filter),
-            None => filter.clone(),
-        });
+        let Some(Source::Catalog { filter: known, .. }) = self.sources.get_mut(name) else {
+            return Err(BindingError::Unfiltered { name: name.to_owned() });
+        };
+        *known = Some(known.as_ref().map_or_else(|| filter.clone(), |known| known.and(filter)));
         Ok(self)
     }
 
@@ -106,9 +119,12 @@ impl Bindings {
         self.sources.is_empty()
     }
 
-    /// The fields that a name is bound to.
+    /// The fields that a name is bound to; `None` where it is bound to documents, or not.
     pub fn fields_of(&self, name: &str) -> Option<&CatalogFields> {
-        self.sources.get(name).map(|source| &source.fields)
+        match self.sources.get(name)? {
+            Source::Catalog { fields, .. } => Some(fields),
+            Source::Documents(_) => None,
+        }
     }
 
     /// A grammar with each of its slots bound by name. One without slots takes no bindings.
@@ -127,19 +143,18 @@ impl Bindings {
             return Ok(BoundGrammar::new(grammar.clone(), Vec::new(), Vec::new()));
         }
         let sets: Result<Vec<_>, _> = slots.iter().map(|slot| self.set(slot)).collect();
-        let sets: Vec<Arc<FieldSet>> = sets?.into_iter().map(Arc::new).collect();
-        let members = sets.iter().map(|set| Arc::clone(set) as Arc<dyn MemberSet>);
-        let binding = Arc::new(Binding::new(members.collect::<Vec<_>>()));
-        let constraint = grammar.bind_all(binding).map_err(|error| match error {
+        let sets = sets?;
+        let binding = Binding::new(sets.iter().map(BoundSet::members).collect::<Vec<_>>());
+        let constraint = grammar.bind_all(Arc::new(binding)).map_err(|error| match error {
             BindError::Empty { .. } => BindingError::NoText(self.shortages(slots, &sets)),
             BindError::Compile(error) => BindingError::Compile(error.into()),
         })?;
-        let sources = self.sources.iter().map(|(name, Source { fields, .. })| {
+        let sources = self.sources.iter().map(|(name, source)| {
             let of_name = slots.iter().zip(&sets).filter(|(slot, _)| slot.name == *name);
             BoundSource {
                 name: name.clone(),
-                generation: fields.view().and_then(CatalogView::generation),
-                num_items: fields.num_items(),
+                generation: source.generation(),
+                num_items: source.num_items(),
                 eligible: of_name.map(|(_, set)| set.num_items()).max().unwrap_or(0),
             }
         });
@@ -147,21 +162,23 @@ impl Bindings {
         Ok(BoundGrammar::new(constraint, sets, sources))
     }
 
-    fn set(&self, slot: &Slot) -> Result<FieldSet, BindingError> {
-        let Some(source) = self.sources.get(&slot.name) else { return Err(self.unbound(slot)) };
-        let own = slot.filter.as_deref().map(Filter::parse).transpose();
-        let no_filter =
-            |error| BindingError::SlotFilter { slot: slot.label(), error: Box::new(error) };
-        let own = own.map_err(no_filter)?;
-        let filter = match (&source.filter, own) {
-            (Some(given), Some(own)) => Some(given.and(&own)),
-            (given, own) => own.or_else(|| given.clone()),
-        };
-        let field = slot.field.as_deref().unwrap_or(ID_FIELD);
-        source.fields.set(field, filter.as_ref(), slot.spelling).map_err(|error| {
-            let error = Box::new(error);
-            BindingError::Field { slot: slot.label(), name: slot.name.clone(), error }
-        })
+    fn set(&self, slot: &Slot) -> Result<BoundSet, BindingError> {
+        match (self.sources.get(&slot.name), slot.kind) {
+            (None, _) => Err(self.unbound(slot)),
+            (Some(Source::Catalog { fields, filter }), SlotKind::Catalog) => {
+                Ok(BoundSet::Field(Arc::new(field_set(fields, filter.as_ref(), slot)?)))
+            }
+            (Some(Source::Documents(documents)), SlotKind::Documents(rule)) => {
+                let quotes = Substrings::new(documents.iter(), rule)
+                    .map_err(|error| BindingError::Documents { name: slot.name.clone(), error })?;
+                Ok(BoundSet::Quotes(SubstringSet::new(Arc::new(quotes), slot.spelling)))
+            }
+            (Some(source), kind) => Err(BindingError::Kind {
+                slot: slot.label(),
+                asked: if kind == SlotKind::Catalog { "a catalog" } else { "documents" },
+                bound: if source.is_documents() { "documents" } else { "a catalog" },
+            }),
+        }
     }
 
     /// Refuses names that are missing, and those that the grammar does not ask for.
@@ -190,12 +207,54 @@ impl Bindings {
         BindingError::Unbound { slot: slot.label(), name: slot.name.clone(), hint }
     }
 
-    fn shortages(&self, slots: &[Slot], sets: &[Arc<FieldSet>]) -> Vec<Shortage> {
-        let empty = slots.iter().zip(sets).filter(|(_, set)| set.is_empty());
+    fn shortages(&self, slots: &[Slot], sets: &[BoundSet]) -> Vec<Shortage> {
+        let empty = slots.iter().zip(sets).filter(|(_, set)| set.members().is_empty());
         let short = empty.map(|(slot, _)| {
-            let fields = &self.sources[&slot.name].fields;
-            Shortage { slot: slot.label(), num_items: fields.num_items() }
+            let source = &self.sources[&slot.name];
+            let (num_items, is_documents) = (source.num_items(), source.is_documents());
+            Shortage { slot: slot.label(), num_items, is_documents }
         });
         short.collect()
     }
+}
+
+impl Source {
+    fn is_documents(&self) -> bool {
+        matches!(self, Self::Documents(_))
+    }
+
+    /// Items, or documents, in all.
+    fn num_items(&self) -> u64 {
+        match self {
+            Self::Catalog { fields, .. } => fields.num_items(),
+            Self::Documents(documents) => documents.len() as u64,
+        }
+    }
+
+    fn generation(&self) -> Option<u64> {
+        match self {
+            Self::Catalog { fields, .. } => fields.view().and_then(CatalogView::generation),
+            Self::Documents(_) => None,
+        }
+    }
+}
+
+/// The values of a slot's field under its own filter and the request's.
+fn field_set(
+    fields: &CatalogFields,
+    given: Option<&Filter>,
+    slot: &Slot,
+) -> Result<FieldSet, BindingError> {
+    let own = slot.filter.as_deref().map(Filter::parse).transpose();
+    let no_filter = |error| BindingError::SlotFilter { slot: slot.label(), error: Box::new(error) };
+    let own = own.map_err(no_filter)?;
+    let filter = match (given, own) {
+        (Some(given), Some(own)) => Some(given.and(&own)),
+        (given, own) => own.or_else(|| given.cloned()),
+    };
+    let field = slot.field.as_deref().unwrap_or(ID_FIELD);
+    fields.set(field, filter.as_ref(), slot.spelling).map_err(|error| {
+        let error = Box::new(error);
+        BindingError::Field { slot: slot.label(), name: slot.name.clone(), error }
+    })
 }

@@ -107,7 +107,7 @@ pub use palmette_grammar::{
     CacheError as GrammarError, CacheLimits, GrammarCache, GrammarConstraint, GrammarSource,
     GrammarState, MaskId, MaskRef as Mask, PreparedVocabulary, Slot,
 };
-pub use palmette_lexicon::{Lexicon, LexiconBuilder};
+pub use palmette_lexicon::{DocumentPlace, Lexicon, LexiconBuilder};
 pub use palmette_recommend::{
     Mode, ModeName, NamedItem, RecommendQuestion, Rules, RulesError, SpelledView, TracedBeam,
     UnknownItems, Verification, WorkerPool,

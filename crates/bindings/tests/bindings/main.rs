@@ -114,6 +114,28 @@ fn what_does_not_fit_says_what_to_do() {
     assert!(long.to_string().starts_with("values of list: "), "{long}");
 }
 
+#[test]
+fn quotes_of_documents_are_named_with_their_places() {
+    let grammar = grammar(r#"root ::= <substring:doc.words> "," <catalog:shop>"#);
+    let bindings = Bindings::new().catalog("shop", shop());
+    let bound = bindings.clone().documents("doc", ["x 12", "P1 Acme, x"]).bind(&grammar);
+    let bound = bound.expect("it fits");
+    let members = bound.members(b"P1 Acme,P3").expect("small").expect("it begins a text");
+    let place = members[0].place.as_ref().expect("a quote");
+    assert_eq!((place.document, place.span.clone()), (1, 0..7));
+    assert_eq!((&*members[0].set, &*members[0].field, &*members[1].value), ("doc", "words", "P3"));
+    assert!(bound.members(b"Zeta").expect("small").is_none());
+    let listed = bindings.clone().values("doc", ["x"]).expect("short");
+    let error = listed.bind(&grammar).expect_err("a list").to_string();
+    assert_eq!(error, "the grammar names doc as documents, and a catalog is bound; bind documents");
+    let error = bindings.documents("doc", ["", ""]).bind(&grammar).expect_err("nothing to quote");
+    let why = "doc: none of 2 documents has what may be quoted";
+    assert_eq!(
+        error.to_string(),
+        format!("no text is left, since the grammar needs a member: {why}")
+    );
+}
+
 /// A set without members takes its alternatives with it; where no text is left, the error counts.
 #[test]
 fn empty_sets_leave_alternatives_out() {
