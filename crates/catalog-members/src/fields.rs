@@ -76,7 +76,8 @@ impl CatalogFields {
     /// Cost: the first time for a field and segment, making its index; the first time for a filter,
     /// compiling it and a pass over its items; then a look-up in each segment. Ids that the filter
     /// excludes are a look-up each where the field is `id`; for another, a pass over the filter's
-    /// items each time, unless the filter says nothing else.
+    /// items each time, unless the filter says nothing else. Others that ask for an index that is
+    /// being made wait for it, so this is no call for jobs of rayon, on whose threads it sorts.
     ///
     /// # Errors
     /// When there is no such field, it has values that are no texts, or the filter does not fit the
