@@ -1,8 +1,9 @@
 //! Time and memory from a JSON Schema with a large enumeration to its first mask.
 //!
-//! `cargo run --release -p palmette-grammar --example large_enumerations -- [KEYWORDS] NUMBER…`: a
-//! line for each number of listed names. They are the schema, or the items of an array that has the
-//! keywords, such as `'"uniqueItems": true'`.
+//! `cargo run --release -p palmette-grammar --example large_enumerations -- [--listed]
+//! [KEYWORDS] NUMBER…`: a line for each number of listed names. They are the schema, or the items of
+//! an array that has the keywords, such as `'"uniqueItems": true'`. With `--listed` they are
+//! alternatives of an expression, however many.
 
 #![expect(clippy::print_stdout, reason = "the result is printed")]
 
@@ -14,18 +15,18 @@ use palmette_grammar::frontends::json_schema::{JsonSchemaOptions, parse_with_war
 use palmette_grammar::{Budget, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer};
 
 fn main() -> anyhow::Result<()> {
-    let mut array = String::new();
+    let (mut array, mut options) = (String::new(), JsonSchemaOptions::default());
     for argument in std::env::args().skip(1) {
-        let Ok(number) = argument.parse() else {
-            array = argument;
-            continue;
-        };
-        measure(&array, number)?;
+        match argument.parse() {
+            Ok(number) => measure(&array, number, &options)?,
+            Err(_) if argument == "--listed" => options.max_listed = usize::MAX,
+            Err(_) => array = argument,
+        }
     }
     Ok(())
 }
 
-fn measure(array: &str, number: usize) -> anyhow::Result<()> {
+fn measure(array: &str, number: usize, options: &JsonSchemaOptions) -> anyhow::Result<()> {
     let names: Vec<String> = (0..number).map(name).collect();
     let listed = serde_json::json!({ "enum": names });
     let schema = match array {
@@ -36,7 +37,7 @@ fn measure(array: &str, number: usize) -> anyhow::Result<()> {
     let vocabulary = Arc::new(Vocabulary::new(bytes, [TokenId(256)])?);
     let vocabulary = Arc::new(PreparedVocabulary::new(vocabulary));
     let began = Instant::now();
-    let parsed = parse_with_warnings(&schema, &JsonSchemaOptions::default());
+    let parsed = parse_with_warnings(&schema, options);
     let read = began.elapsed();
     let (grammar, warnings) = match parsed {
         Ok(parsed) => parsed,
