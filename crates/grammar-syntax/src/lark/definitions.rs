@@ -51,8 +51,25 @@ impl Definitions {
                 Statement::Ignore(ignored, range) => gathered.ignored.push((ignored, range)),
             }
         }
+        gathered.take_sets_for_rules(problems);
         gathered.check(problems);
         gathered
+    }
+
+    /// Takes a name that stands for the members of a set, `SKU: %catalog {…}`, for the rule that it
+    /// is: no regular expression is known of them.
+    fn take_sets_for_rules(&mut self, problems: &mut Problems<'_>) {
+        for definition in self.list.iter_mut().filter(|definition| definition.is_terminal) {
+            let Expr::Embedded { grammar, range } = &definition.body else { continue };
+            if grammar.open_slots().is_empty() || grammar.terminals().len() != 1 {
+                continue;
+            }
+            if definition.priority != 0 {
+                let message = "members of a set compete with nothing: leave the priority out";
+                problems.add(range, message);
+            }
+            definition.is_terminal = false;
+        }
     }
 
     pub(super) fn get(&self, name: &str) -> Option<(usize, &Definition)> {
@@ -191,6 +208,14 @@ impl Definitions {
                 if in_terminal => problems.add(
                 &name.range,
                 format!("`{}` is a rule: a terminal is built of texts, regular expressions and terminals", name.text),
+            ),
+            Expr::Terminal(name)
+                if in_terminal && self.get(&name.text).is_some_and(|(_, found)| !found.is_terminal) => problems.add(
+                &name.range,
+                format!(
+                    "`{}` stands for members of a set, which are no part of a terminal: put it into a rule",
+                    name.text
+                ),
             ),
             Expr::Rule(name) if parameters.iter().any(|known| known.text == name.text) => {}
             Expr::Rule(name) | Expr::Terminal(name) => match self.get(&name.text) {

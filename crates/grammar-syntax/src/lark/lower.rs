@@ -167,7 +167,13 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
                     Some(Body::Symbol(Symbol::Nonterminal(self.rules[&index])))
                 }
             },
-            Expr::Terminal(name) => self.terminal(self.terminals.named(&name.text)?, &name.range),
+            Expr::Terminal(name) => {
+                let (index, definition) = self.definitions.get(&name.text)?;
+                match definition.is_terminal {
+                    true => self.terminal(self.terminals.named(&name.text)?, &name.range),
+                    false => Some(Body::Symbol(Symbol::Nonterminal(self.rules[&index]))),
+                }
+            }
             Expr::Literal { range, .. }
             | Expr::Regex { range, .. }
             | Expr::Characters { range, .. }

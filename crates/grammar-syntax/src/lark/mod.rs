@@ -16,6 +16,7 @@
 //! `i` after them; regular expressions are Python's, with the flags `imsxu`. `%declare`, `%extend`
 //! and `%override` work; `%import` knows the library `common`. `<|name|>`, `<[7]>` in a rule are
 //! tokens by name or number; `%json {…}`, `%regex {…}` and `%lark {…}` are grammars of their own.
+//! `SKU: %catalog {…}` is a name for members of a set.
 //! In terminals `a & b` is what both match and `~a` what `a` does not.
 //!
 //! Where lark gives up we go on: a terminal may match the empty text (rules then may leave it out),

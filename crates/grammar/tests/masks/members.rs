@@ -429,6 +429,28 @@ fn members_that_compete_are_refused() {
     }
 }
 
+/// A name in capitals may stand for a set, as a rule may; it is no part of other terminals.
+#[test]
+fn a_terminal_of_lark_may_stand_for_a_set() {
+    let parse = |source: &str| {
+        let source = format!("{source}\nSKU: %catalog {{\"name\": \"s\", \"field\": \"id\"}}");
+        lark::parse(&source, &LarkOptions::default()).map_err(|error| error.to_string())
+    };
+    let open = constraint(parse("start: \"<\" SKU \">\"").expect("sound"), &vocabulary());
+    assert_eq!(open.slots()[0].label(), "s");
+    let set: BTreeSet<String> = ["ab", "c"].map(str::to_owned).into();
+    let bound = bind(&open, &set, &set).expect("texts");
+    let members = bound.members(b"<ab>", &mut GrammarScratch::default()).expect("small");
+    assert_eq!(members.expect("it fits").len(), 1);
+    for source in ["start: OTHER\nOTHER: \"a\" SKU", "start: \"a\"\n%ignore SKU"] {
+        let error = parse(source).expect_err(source);
+        assert!(error.contains("`SKU` stands for members of a set"), "{error}");
+    }
+    let error =
+        lark::parse("start: SKU\nSKU.2: %catalog {\"name\": \"s\"}", &LarkOptions::default());
+    assert!(error.expect_err("a priority").to_string().contains("leave the priority out"));
+}
+
 #[test]
 fn references_that_name_no_catalog_are_refused() {
     for (source, words) in [

@@ -171,6 +171,12 @@ fn open_fields(path: &Path) -> anyhow::Result<CatalogFields> {
         return Ok(CatalogFields::new(open_view(path, &ViewArgs::default())?));
     }
     let lexicon = match Lexicon::has_magic(&begin) {
+        // Its lines are not its values.
+        false if is_table(path) => bail!(
+            "{0} is a table of items, and a file in which each line is a value is read here; make a catalog of it \
+             (palmette catalog build {0} --out shop.palm) or a lexicon (palmette lexicon build {0} --field …)",
+            path.display()
+        ),
         true => Lexicon::open(path)?,
         false => {
             let bar = reading_bar(std::fs::metadata(path).map_or(0, |meta| meta.len()), false);
@@ -180,6 +186,13 @@ fn open_fields(path: &Path) -> anyhow::Result<CatalogFields> {
         }
     };
     Ok(CatalogFields::from_lexicon(Arc::new(lexicon)))
+}
+
+/// True for the name of a file of items.
+fn is_table(path: &Path) -> bool {
+    const ENDINGS: [&str; 9] =
+        ["json", "jsonl", "ndjson", "csv", "tsv", "parquet", "arrow", "feather", "npy"];
+    path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
 }
 
 impl OpenCatalogs {
