@@ -41,8 +41,8 @@ pub struct MemberScratch {
     ends: Vec<(u32, MemberId)>,
     /// Nodes that were gone on from.
     ended: HashSet<u32>,
-    /// Addresses of entries that were followed.
-    entered: HashSet<usize>,
+    /// Entries that were followed, few; kept alive, so that they are told apart by their addresses.
+    entered: Vec<Arc<MemberEntry>>,
     bytes: Vec<u8>,
 }
 
@@ -117,7 +117,8 @@ impl Filling<'_, '_, '_> {
         }
         loop {
             if let Some(entry) = scratch.found.entries.pop() {
-                if scratch.entered.insert(Arc::as_ptr(&entry).addr()) {
+                if !scratch.entered.iter().any(|known| Arc::ptr_eq(known, &entry)) {
+                    scratch.entered.push(Arc::clone(&entry));
                     self.enter(&entry, scratch, reading)?;
                 }
             } else if let Some((node, _)) = scratch.ends.pop() {
