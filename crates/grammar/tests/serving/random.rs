@@ -174,15 +174,17 @@ fn check_complete(
     let recognizer = Arc::new(recognizer.expect("a small grammar"));
     let constraint = GrammarConstraint::new(recognizer, Arc::clone(vocabulary));
     let slow = walking(&constraint, vocabulary);
-    let limits = PrecomputeLimits::default();
+    // Some schemas would take minutes to find out about, and little memory.
+    let limits = PrecomputeLimits { steps: 20_000_000, ..PrecomputeLimits::default() };
     let done = constraint.precompute(&limits, &AtomicBool::new(false)).expect("small");
     let to_its_end = done.stopped.is_none();
-    if to_its_end {
-        prop_assert_eq!(done.open, 0);
-    } else {
-        prop_assert_eq!(done.stopped, Some(PrecomputeStop::Bytes));
-        let bytes = constraint.bytes();
-        prop_assert!(bytes > limits.bytes / 4, "stopped for memory at {bytes} bytes");
+    match done.stopped {
+        None => prop_assert_eq!(done.open, 0),
+        Some(PrecomputeStop::Bytes) => {
+            let bytes = constraint.bytes();
+            prop_assert!(bytes > limits.bytes / 4, "stopped for memory at {bytes} bytes");
+        }
+        Some(stopped) => prop_assert_eq!(stopped, PrecomputeStop::Steps),
     }
     let little = MaskBudget { explore: work, walk: 0, ..MaskBudget::unlimited() };
     let mut scratch = GrammarScratch::default();
