@@ -1,4 +1,4 @@
-//! What does a whole mask cost in JSON whose strings are members of a set of a million?
+//! Bench of whole masks: JSON whose strings are members of a set of a million.
 //!
 //! ```text
 //! cargo run --release -p palmette-bindings --example whole_masks -- titles 1000000

@@ -408,8 +408,8 @@ impl CatalogView {
         self.item_sets(items).iter().map(|set| set.ranks()).collect()
     }
 
-    /// Some items as a set for each catalog of [`segment_of`](Self::segment_of). Where they are
-    /// those of a filter, the sets are the ones that are kept for it.
+    /// Sets of some items, one for each catalog of [`segment_of`](Self::segment_of). Where the items
+    /// are those of a filter, the sets are the ones that are kept for it.
     ///
     /// # Panics
     /// When the items are of another kind of view.

@@ -1,4 +1,4 @@
-//! What does a field of a catalog cost as a set: its index, a filter's values, a new generation?
+//! Bench of fields as sets: the index, a filter's values, a new generation.
 //!
 //! ```text
 //! cargo run --release -p palmette-catalog-members --example fields -- 1000000

@@ -39,7 +39,7 @@ pub enum SubstringRuleError {
 }
 
 impl SubstringUnit {
-    /// All units.
+    /// Units of text, every one.
     pub const ALL: [Self; 3] = [Self::Chars, Self::Words, Self::Sentences];
 
     /// The name in grammars.

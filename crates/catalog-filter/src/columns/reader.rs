@@ -71,7 +71,7 @@ impl<'a> ColumnReader<'a> {
         }
     }
 
-    /// All words of a column of lists, in ascending order; none of another column.
+    /// Words of a column of lists, all in ascending order; none of another column.
     pub fn words(&self) -> impl Iterator<Item = &'a str> {
         let words = match &self.column.dictionary {
             Dictionary::Keywords(lists) => Some(lists.words()),

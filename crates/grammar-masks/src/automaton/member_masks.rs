@@ -176,23 +176,17 @@ impl Filling<'_, '_, '_> {
             return self.read_below(node as usize, &there, reading);
         }
         let Some(after) = recognizer.after_members(&there, reading)? else { return Ok(()) };
-        let FoundMasks { masks, entries } = &mut scratch.found;
-        if node == 0 {
-            let found = &mut FoundMasks::default();
-            automaton.read(recognizer, self.budget, WhenFull::Drop, |memo| {
-                found.masks.clear();
-                found.entries.clear();
-                memo.find(recognizer, &after, found)?;
-                let all = found.masks.iter();
-                all.for_each(|&of| memo.masks.insert(of, &memo.suffix_sets, self.mask));
-                Ok(())
-            })?;
-            masks.clear();
-            entries.append(&mut found.entries);
-            return Ok(());
-        }
+        let found = &mut scratch.found;
+        // Entries are added to those that wait.
         automaton.read(recognizer, self.budget, WhenFull::Drop, |memo| {
-            memo.insert_below(node, &after, entries, self.mask)
+            if node != 0 {
+                return memo.insert_below(node, &after, &mut found.entries, self.mask);
+            }
+            found.masks.clear();
+            memo.find(recognizer, &after, found)?;
+            let all = found.masks.iter();
+            all.for_each(|&of| memo.masks.insert(of, &memo.suffix_sets, self.mask));
+            Ok(())
         })
     }
 

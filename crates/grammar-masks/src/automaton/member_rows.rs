@@ -1,6 +1,6 @@
 //! Memo of rows: tokens that begin with members, by the places where these begin.
 //!
-//! They depend on the set and on the places alone, whatever stacks led there, so a binding keeps
+//! Rows depend on the set and on the places alone, whatever stacks led there, so a binding keeps
 //! them for all its texts.
 
 use std::sync::{Arc, PoisonError, RwLock};
