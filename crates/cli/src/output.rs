@@ -134,6 +134,19 @@ pub(crate) fn progress_bar(len: usize, what: &str, quiet: bool) -> ProgressBar {
     bar
 }
 
+/// A line on the terminal's error stream that says what is done, as [`progress_bar`].
+pub(crate) fn progress_spinner(quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(
+        ProgressStyle::with_template("{spinner} {msg}, {elapsed}").expect("a sound template"),
+    );
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 /// A bar over the bytes of a file that is being read, with the time left, as [`progress_bar`].
 pub(crate) fn reading_bar(file_bytes: u64, quiet: bool) -> ProgressBar {
     if quiet {

@@ -8,6 +8,8 @@
 //!   and hot, and gives a [`Report`]; `palmette bench catalog` prints it.
 //! - [`grammar`]: grammars with texts, followed token by token; `palmette bench grammar` prints the
 //!   report.
+//! - [`members`]: sets of strings that grammars name, alone and in whole masks; `palmette bench
+//!   members` prints the report.
 //! - [`own_core`]: whether a step that was timed had its core for itself.
 //! - [`recommend`]: whole recommendations by a random model, next to what their arithmetic must
 //!   take; `palmette bench recommend` prints the report.
@@ -23,6 +25,7 @@ mod generate;
 pub mod grammar;
 mod machine;
 mod measure;
+pub mod members;
 pub mod own_core;
 mod peers;
 mod random;

@@ -71,6 +71,20 @@ pub(crate) fn process_cpu_s() -> Option<f64> {
     None
 }
 
+/// Seconds of processor time this thread has had.
+#[cfg(unix)]
+pub(crate) fn thread_cpu_s() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Seconds since this was first asked, where the processor time of a thread is not known.
+#[cfg(not(unix))]
+pub(crate) fn thread_cpu_s() -> f64 {
+    static BEGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    BEGIN.get_or_init(std::time::Instant::now).elapsed().as_secs_f64()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

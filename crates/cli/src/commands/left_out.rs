@@ -7,8 +7,8 @@ pub(crate) mod bench {
 
     use crate::features::left_out;
 
-    /// Measure what catalogs and grammars cost on this machine (not in this build: `--features
-    /// bench`)
+    /// Measure what catalogs, grammars and sets of strings cost on this machine (not in this build:
+    /// `--features bench`)
     #[derive(Debug, Args)]
     pub(crate) struct BenchArgs {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]

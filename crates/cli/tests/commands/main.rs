@@ -7,6 +7,8 @@ mod bench;
 #[cfg(feature = "bench")]
 mod bench_grammar;
 #[cfg(feature = "bench")]
+mod bench_members;
+#[cfg(feature = "bench")]
 mod bench_recommend;
 #[cfg(feature = "tables")]
 mod catalog_build;

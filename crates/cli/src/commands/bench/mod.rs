@@ -2,11 +2,12 @@
 
 mod catalog;
 mod grammar;
+mod members;
 mod recommend;
 
 use clap::{Args, Subcommand};
 
-/// Measure what catalogs and grammars cost on this machine
+/// Measure what catalogs, grammars and sets of strings cost on this machine
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
@@ -17,6 +18,7 @@ pub(crate) struct BenchArgs {
 enum BenchCommand {
     Catalog(catalog::CatalogArgs),
     Grammar(Box<grammar::GrammarArgs>),
+    Members(members::MembersArgs),
     Recommend(recommend::RecommendArgs),
 }
 
@@ -24,6 +26,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.command {
         BenchCommand::Catalog(args) => catalog::run(args),
         BenchCommand::Grammar(args) => grammar::run(args),
+        BenchCommand::Members(args) => members::run(args),
         BenchCommand::Recommend(args) => recommend::run(args),
     }
 }

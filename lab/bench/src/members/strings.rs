@@ -1,37 +1,25 @@
 //! Strings from a seed: titles of products, stock-keeping units, addresses of pages.
 
 use palmette_core::Vocabulary;
+use serde::Serialize;
 
-/// Random numbers from a seed (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
+use super::{MembersError, below};
+use crate::random::Random;
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ mixed >> 31
-    }
-
-    /// A number below `bound`, all alike.
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.next()) * bound as u128) >> 64) as usize
-    }
-
-    /// A number below `bound`, small ones far more often: as words are used.
-    pub(crate) fn skewed(&mut self, bound: usize) -> usize {
-        let share = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
-        ((bound as f64).powf(share) - 1.0) as usize % bound
-    }
-
-    fn pick<'a>(&mut self, words: &[&'a str]) -> &'a str {
-        words[self.skewed(words.len())]
-    }
+/// A number below `bound`, small ones far more often: as words are used.
+pub(super) fn skewed(random: &mut Random, bound: usize) -> usize {
+    let share = (random.next() >> 11) as f64 / (1_u64 << 53) as f64;
+    ((bound as f64).powf(share) - 1.0) as usize % bound
 }
 
-#[derive(Clone, Copy)]
-pub(crate) enum Kind {
+fn pick<'a>(random: &mut Random, words: &[&'a str]) -> &'a str {
+    words[skewed(random, words.len())]
+}
+
+/// Kind of the strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemberKind {
     /// A brand, adjectives, a thing, what it is for, sizes, a colour, a model number: 60 bytes.
     Titles,
     /// `B0` and eight letters and digits.
@@ -40,47 +28,45 @@ pub(crate) enum Kind {
     Urls,
 }
 
-impl Kind {
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "titles" => Some(Self::Titles),
-            "skus" => Some(Self::Skus),
-            "urls" => Some(Self::Urls),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn append(self, random: &mut Random, words: &[String], text: &mut String) {
+impl MemberKind {
+    pub(super) fn append(self, random: &mut Random, words: &[String], text: &mut String) {
         match self {
             Self::Titles => title(random, words, text),
             Self::Skus => {
                 const DIGITS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
                 text.push_str("B0");
-                text.extend((0..8).map(|_| char::from(DIGITS[random.below(DIGITS.len())])));
+                text.extend((0..8).map(|_| char::from(DIGITS[below(random, DIGITS.len())])));
             }
             Self::Urls => {
                 let mut slug = String::new();
                 title(random, words, &mut slug);
-                let host = ["example", "shop", "store"][random.below(3)];
-                let folder = ["p", "dp", "product", "item"][random.below(4)];
+                let host = ["example", "shop", "store"][below(random, 3)];
+                let folder = ["p", "dp", "product", "item"][below(random, 4)];
                 *text += &format!("https://www.{host}.com/{folder}/");
                 let plain =
                     |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
                 text.extend(slug.chars().map(plain));
-                *text += &format!("-{}", random.below(100_000_000));
+                *text += &format!("-{}", below(random, 100_000_000));
             }
         }
     }
 }
 
 /// The words of a vocabulary: its tokens of a blank and letters.
-pub(crate) fn words(vocabulary: &Vocabulary) -> Vec<String> {
+pub(super) fn words(vocabulary: &Vocabulary) -> Result<Vec<String>, MembersError> {
     let word = |text: &[u8]| {
         let word = std::str::from_utf8(text).ok()?.strip_prefix(' ')?;
         let is_word = word.chars().count() >= 2 && word.chars().all(char::is_alphabetic);
         is_word.then(|| word.to_owned())
     };
-    vocabulary.texts().filter_map(|(_, text)| word(text)).collect()
+    let words: Vec<String> = vocabulary.texts().filter_map(|(_, text)| word(text)).collect();
+    match words.is_empty() {
+        false => Ok(words),
+        true => Err(MembersError(
+            "the vocabulary has no token of a blank and letters, of which strings are made; choose another"
+                .to_owned(),
+        )),
+    }
 }
 
 const ADJECTIVES: &[&str] = &[
@@ -223,39 +209,39 @@ const PURPOSES: &[&str] = &[
 
 fn title(random: &mut Random, words: &[String], text: &mut String) {
     let word = |random: &mut Random, text: &mut String| {
-        let mut letters = words[random.skewed(words.len())].chars();
+        let mut letters = words[skewed(random, words.len())].chars();
         text.extend(letters.next().into_iter().flat_map(char::to_uppercase));
         text.extend(letters);
     };
     word(random, text);
-    if random.below(3) == 0 {
+    if below(random, 3) == 0 {
         text.push(' ');
         word(random, text);
     }
-    for _ in 0..1 + random.below(2) {
+    for _ in 0..1 + below(random, 2) {
         *text += " ";
-        *text += random.pick(ADJECTIVES);
+        *text += pick(random, ADJECTIVES);
     }
     *text += " ";
-    *text += random.pick(THINGS);
-    if random.below(2) == 0 {
+    *text += pick(random, THINGS);
+    if below(random, 2) == 0 {
         text.push(' ');
         word(random, text);
     }
-    if random.below(2) == 0 {
+    if below(random, 2) == 0 {
         *text += " ";
-        *text += random.pick(PURPOSES);
+        *text += pick(random, PURPOSES);
     }
-    match random.below(4) {
-        0 => *text += &format!(", {} Pack", 1 + random.skewed(100)),
-        1 => *text += &format!(", {} oz", 1 + random.below(64)),
-        2 => *text += &format!(", {}\" x {}\"", 1 + random.below(60), 1 + random.below(60)),
+    match below(random, 4) {
+        0 => *text += &format!(", {} Pack", 1 + skewed(random, 100)),
+        1 => *text += &format!(", {} oz", 1 + below(random, 64)),
+        2 => *text += &format!(", {}\" x {}\"", 1 + below(random, 60), 1 + below(random, 60)),
         _ => {}
     }
     *text += ", ";
-    *text += random.pick(COLOURS);
-    if random.below(3) > 0 {
-        let letter = char::from(b'A' + random.below(26) as u8);
-        *text += &format!(", {letter}{}", 100 + random.below(9900));
+    *text += pick(random, COLOURS);
+    if below(random, 3) > 0 {
+        let letter = char::from(b'A' + below(random, 26) as u8);
+        *text += &format!(", {letter}{}", 100 + below(random, 9900));
     }
 }
