@@ -29,7 +29,7 @@ pub struct DocumentBench {
     pub seed: u64,
 }
 
-/// What the substrings of a document cost.
+/// Costs of the substrings of a document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DocumentReport {
     /// Bytes of the document.
@@ -38,7 +38,7 @@ pub struct DocumentReport {
     pub seed: u64,
     /// Random substrings whose tokens were followed.
     pub walks: usize,
-    /// By unit.
+    /// Costs by unit.
     pub units: Vec<UnitReport>,
     /// Machine of the measurement.
     pub machine: Machine,

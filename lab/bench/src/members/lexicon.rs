@@ -28,7 +28,7 @@ pub struct MembersBench {
     pub seed: u64,
 }
 
-/// What a set of strings costs.
+/// Costs of a set of strings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MembersReport {
     /// Kind of the strings.

@@ -29,7 +29,7 @@ use crate::random::Random;
 /// Times of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimedKind {
-    /// What was timed.
+    /// Name of the kind.
     pub what: String,
     /// Microseconds.
     pub us: Percentiles,
