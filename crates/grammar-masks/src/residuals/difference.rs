@@ -8,8 +8,8 @@
 use std::ops::Range;
 
 use hashbrown::HashMap;
-use palmette_core::mask;
 use palmette_core::vocabulary_trie::Visit;
+use palmette_core::{NUMBER_MARK, mask};
 use palmette_grammar_regex::expressions::ExprId;
 
 use super::bounded_equivalence::BoundedEquivalence;
@@ -30,6 +30,9 @@ impl EffectComputation<'_, '_, '_> {
         equivalence: &BoundedEquivalence,
         most: usize,
     ) -> Result<Option<TokenEffect>, MaskFailure> {
+        if self.reads_numbers(residual)? || self.reads_numbers(reference)? {
+            return self.walk(residual, most);
+        }
         let root = (self.steps.number(residual)?, self.steps.number(reference)?);
         let known = self.residuals.effect(self.trie, self.num_words, reference, self.budget)?;
         let mut words = known.consumed.to_words(self.num_words);
@@ -94,6 +97,13 @@ impl EffectComputation<'_, '_, '_> {
         }
         removed.extend(known.ends_in(&dead).into_iter().map(|node| (ExprId::ALL, node)));
         self.like_reference(known, &words, &removed, &added)
+    }
+
+    /// True where tokens are read by number. A token may be spelled by text too: what is taken out
+    /// of a row since it is not consumed by the one may be consumed by the other.
+    pub(super) fn reads_numbers(&mut self, residual: ResidualId) -> Result<bool, MaskFailure> {
+        let root = self.steps.number(residual)?;
+        Ok(self.steps.advance(root, NUMBER_MARK, self.budget)?.is_some())
     }
 
     /// Number of bytes, whatever they are, for which two residuals cannot be told apart; `None`

@@ -169,7 +169,7 @@ impl EffectComputation<'_, '_, '_> {
     }
 
     /// Walks all tokens through a residual; `None` where more than `most` nodes are left of them.
-    fn walk(
+    pub(super) fn walk(
         &mut self,
         residual: ResidualId,
         most: usize,

@@ -124,6 +124,9 @@ impl EffectComputation<'_, '_, '_> {
         residual: ResidualId,
         reference: ResidualId,
     ) -> Result<Option<TokenEffect>, MaskFailure> {
+        if self.reads_numbers(residual)? || self.reads_numbers(reference)? {
+            return Ok(None);
+        }
         let (residuals, trie) = (self.residuals, self.trie);
         let known = residuals.effect(trie, self.num_words, reference, self.budget)?;
         let Some(ends) = &known.ends else { return Ok(None) };

@@ -100,6 +100,13 @@ fn a_token_with_text_is_read_in_either_way() {
     laws::check(&either, 3, 5, 8);
 }
 
+/// A token that is not read as a number is not taken from those that are read as text.
+#[test]
+fn text_is_read_beside_a_token_with_text() {
+    assert_eq!(allowed(&lark("start: /[abc]/? <[0]> | /[ab]+/ <[1]>"), &[]), [0, 2]);
+    assert_eq!(allowed(&lark("start: /[ab]+/? <[4]>"), &[]), [0, 2, 4]);
+}
+
 /// The end token ends where the text may end, and is a special token elsewhere.
 #[test]
 fn the_end_token_may_be_asked_for() {
