@@ -165,7 +165,7 @@ impl Bindings {
     fn set(&self, slot: &Slot) -> Result<BoundSet, BindingError> {
         match (self.sources.get(&slot.name), slot.kind) {
             (None, _) => Err(self.unbound(slot)),
-            (Some(Source::Catalog { fields, filter }), SlotKind::Catalog) => {
+            (Some(Source::Catalog { fields, filter }), SlotKind::Catalog | SlotKind::Codes) => {
                 Ok(BoundSet::Field(Arc::new(field_set(fields, filter.as_ref(), slot)?)))
             }
             (Some(Source::Documents(documents)), SlotKind::Documents(rule)) => {
@@ -175,7 +175,10 @@ impl Bindings {
             }
             (Some(source), kind) => Err(BindingError::Kind {
                 slot: slot.label(),
-                asked: if kind == SlotKind::Catalog { "a catalog" } else { "documents" },
+                asked: match kind {
+                    SlotKind::Catalog | SlotKind::Codes => "a catalog",
+                    SlotKind::Documents(_) => "documents",
+                },
                 bound: if source.is_documents() { "documents" } else { "a catalog" },
             }),
         }

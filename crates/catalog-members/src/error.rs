@@ -1,6 +1,6 @@
 //! Errors of asking for a field.
 
-use palmette_catalog::FilterError;
+use palmette_catalog::{FilterError, TokensError};
 
 /// A set that cannot be had of a catalog; the message says why and what there is.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -18,6 +18,16 @@ pub(crate) enum FieldErrorKind {
     Value { field: String, value: String, item: String },
     #[error("field {field:?} cannot be indexed: item {item}: {problem}")]
     Index { field: String, item: String, problem: String },
+    #[error(
+        "the items have no semantic IDs, so nothing spells them as codes; name \"id\" or an attribute"
+    )]
+    NoCodes,
+    #[error(
+        "codes are tokens of a model and no texts; ask for them with the tokens that spell them"
+    )]
+    CodesAsTexts,
+    #[error(transparent)]
+    Tokens(TokensError),
     #[error(transparent)]
     Filter(#[from] FilterError),
 }

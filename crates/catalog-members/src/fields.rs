@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use palmette_catalog::{Filter, nearest};
+use palmette_catalog::index::ItemSet;
+use palmette_catalog::{CatalogConstraint, CodeTokens, Filter, nearest};
 use palmette_catalog_filter::Columns;
-use palmette_catalog_live::CatalogView;
+use palmette_catalog_live::{CatalogView, SnapshotConstraint, ViewItems};
 use palmette_core::MemberSpelling;
 use palmette_lexicon::{Lexicon, LexiconSet, Selection};
 
+use crate::code_set::{CodeSet, Part};
 use crate::error::{FieldError, FieldErrorKind};
 use crate::field_index::selection;
 use crate::segment_fields::SegmentFields;
@@ -15,6 +17,8 @@ use crate::set::{FieldSet, ItemNumbers};
 
 /// The field of items' ids.
 pub const ID_FIELD: &str = "id";
+/// The field of items' semantic IDs, whose members are no texts: see [`CatalogFields::codes`].
+pub const CODES_FIELD: &str = "codes";
 
 /// The fields of a view of a catalog, each as a set of texts. Cheap to make and to clone.
 ///
@@ -88,12 +92,57 @@ impl CatalogFields {
         filter: Option<&Filter>,
         spelling: MemberSpelling,
     ) -> Result<FieldSet, FieldError> {
+        if field == CODES_FIELD {
+            return Err(FieldErrorKind::CodesAsTexts.into());
+        }
         self.check_field(field)?;
         let filter = filter.filter(|filter| !filter.is_match_all());
         match &self.0 {
             FieldSource::View(view) => of_view(view, field, filter, spelling),
             FieldSource::Lexicon(lexicon) => of_lexicon(lexicon, filter, spelling),
         }
+    }
+
+    /// The semantic IDs that the items matching a filter have, all items where there is none, in
+    /// the tokens that spell their codes.
+    ///
+    /// Cost: a few look-ups, and the first time for a filter compiling it; a pass over the codes of
+    /// a segment where its codebooks may be larger than the model's.
+    ///
+    /// # Errors
+    /// When there are no semantic IDs, an item has a code without a token, or the filter does not
+    /// fit the catalog.
+    pub fn codes(
+        &self,
+        filter: Option<&Filter>,
+        tokens: &Arc<CodeTokens>,
+    ) -> Result<CodeSet, FieldError> {
+        let FieldSource::View(view) = &self.0 else { return Err(FieldErrorKind::NoCodes.into()) };
+        let tokens = Arc::clone(tokens);
+        match view {
+            CatalogView::Frozen(filters) => {
+                let catalog = Arc::clone(filters.catalog());
+                CatalogConstraint::new(catalog, Arc::clone(&tokens)).map(drop)
+            }
+            CatalogView::Snapshot(snapshot) => {
+                SnapshotConstraint::new(Arc::clone(snapshot), Arc::clone(&tokens)).map(drop)
+            }
+        }
+        .map_err(FieldErrorKind::Tokens)?;
+        let filter = filter.filter(|filter| !filter.is_match_all());
+        let matching = filter.map(|filter| view.filter(filter)).transpose()?;
+        let mut parts = Vec::new();
+        for (segment, (catalog, _)) in view.parts().enumerate() {
+            let items = items_of(view, matching.as_ref(), segment);
+            if catalog.num_items() > 0 && items.is_none_or(|items| !items.is_empty()) {
+                if catalog.num_levels() == 0 {
+                    return Err(FieldErrorKind::NoCodes.into());
+                }
+                let (segment, items) = (segment as u32, items.cloned());
+                parts.push(Part { segment, items });
+            }
+        }
+        Ok(CodeSet::new(view.clone(), tokens, parts))
     }
 
     /// Bytes of the indexes of fields and the values of filters that are kept: with the segments of
@@ -141,11 +190,7 @@ fn of_view(
     };
     let (mut parts, mut num_items) = (Vec::new(), 0);
     for (segment, (catalog, _)) in view.parts().enumerate() {
-        let items = match (&matching, view) {
-            (Some(matching), _) => Some(&view.item_sets(matching)[segment]),
-            (None, CatalogView::Frozen(_)) => None,
-            (None, CatalogView::Snapshot(snapshot)) => snapshot.segments()[segment].live(),
-        };
+        let items = items_of(view, matching.as_ref(), segment);
         if items.is_some_and(|items| items.is_empty()) {
             continue;
         }
@@ -161,6 +206,19 @@ fn of_view(
     }
     let numbers = (field == ID_FIELD).then(|| ItemNumbers::View(view.clone()));
     Ok(FieldSet::new(parts, num_items, numbers))
+}
+
+/// The items of a segment that match, all that are there where nothing is asked; `None` for all.
+fn items_of<'a>(
+    view: &'a CatalogView,
+    matching: Option<&'a ViewItems>,
+    segment: usize,
+) -> Option<&'a Arc<ItemSet>> {
+    match (matching, view) {
+        (Some(matching), _) => Some(&view.item_sets(matching)[segment]),
+        (None, CatalogView::Frozen(_)) => None,
+        (None, CatalogView::Snapshot(snapshot)) => snapshot.segments()[segment].live(),
+    }
 }
 
 fn of_lexicon(

@@ -16,6 +16,10 @@
 //!
 //! A value is a member while one of the items has it. The empty text is none.
 //!
+//! The field `codes` is no text: its members are semantic IDs in a model's own tokens, by number,
+//! so [`CatalogFields::codes`] is given these and makes a [`CodeSet`]. Masks then ask the index
+//! which codes may follow, as recommending does.
+//!
 //! ```
 //! use palmette_catalog::{BuildOptions, Catalog, Filter, Item};
 //! use palmette_catalog_members::CatalogFields;
@@ -56,12 +60,15 @@
 //! filter's items are. Both count in [`CatalogFields::bytes`].
 #![forbid(unsafe_code)]
 
+mod code_set;
 mod error;
 mod field_index;
 mod fields;
+mod number_path;
 mod segment_fields;
 mod set;
 
+pub use code_set::CodeSet;
 pub use error::FieldError;
-pub use fields::{CatalogFields, ID_FIELD};
+pub use fields::{CODES_FIELD, CatalogFields, ID_FIELD};
 pub use set::FieldSet;

@@ -44,7 +44,7 @@ pub use mask::TokenMask;
 pub use member_set::{Cursor, MemberId, MemberSet};
 pub use member_spelling::MemberSpelling;
 pub use substring_rule::{SubstringRule, SubstringRuleError, SubstringUnit};
-pub use token::TokenId;
+pub use token::{NUMBER_BYTES, NUMBER_MARK, TokenId};
 pub use unconstrained::Unconstrained;
 pub use vocabulary::{Vocabulary, VocabularyError};
 pub use vocabulary_trie::VocabularyTrie;

@@ -1,26 +1,14 @@
 //! Token terminals: tokens asked for by name or number instead of by text.
 //!
-//! A token that is asked for so is spelled by a byte that no UTF-8 text holds and its number, so
-//! that lexer, parser and masks read it as they read text; the text of a token never matches, and
-//! no text matches such a terminal.
+//! A token that is asked for so is spelled by a byte that no UTF-8 text holds and its number
+//! ([`TokenId::to_spelling`]), so that lexer, parser and masks read it as they read text; the text
+//! of a token never matches, and no text matches such a terminal.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use palmette_core::{TokenId, Vocabulary};
-
-/// The first byte of a token's [number](spelled_number): no UTF-8 text holds it.
-pub const NUMBER_MARK: u8 = 0xFF;
-
-/// Bytes of a token's number with its mark.
-pub const NUMBER_BYTES: usize = 5;
-
-/// The spelling of a token by its number.
-pub fn spelled_number(token: TokenId) -> [u8; NUMBER_BYTES] {
-    let [a, b, c, d] = token.0.to_be_bytes();
-    [NUMBER_MARK, a, b, c, d]
-}
 
 /// A set of tokens, by name and number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -3,12 +3,15 @@
 //! ```text
 //! shop            ids of the items of the set that a request binds to `shop`
 //! shop.title      values of an attribute
+//! shop.codes      semantic IDs, in the model's own tokens by number
 //! ```
 
 use crate::{Grammar, GrammarBuilder, Lexing, MemberSpelling, Slot, SlotKind, Span, Symbol};
 
 /// The part of an item that is written where no other is named.
 const ID: &str = "id";
+/// The part of an item that is its semantic ID.
+const CODES: &str = "codes";
 
 /// The slot of `name` or `name.field`.
 ///
@@ -54,7 +57,13 @@ pub(crate) fn slot(
         ));
     }
     let field = field.filter(|field| *field != ID).map(str::to_owned);
-    let (kind, filter, own) = (SlotKind::Catalog, None, None);
+    let kind = if field.as_deref() == Some(CODES) { SlotKind::Codes } else { SlotKind::Catalog };
+    if kind == SlotKind::Codes && spelling == MemberSpelling::JsonString {
+        return Err(format!(
+            "codes are tokens by number, which no JSON string holds; write {name}.{ID} here, or the items outside of the JSON, by a Lark or GBNF grammar"
+        ));
+    }
+    let (filter, own) = (None, None);
     Ok(Slot { name: name.to_owned(), kind, field, spelling, filter, span, own })
 }
 

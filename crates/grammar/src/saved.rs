@@ -333,7 +333,7 @@ impl SavedGrammar {
         if let Some(node) = ends.find(|&node| node as usize >= nodes.len()) {
             return malformed(format!("it mentions node {node} of {}", nodes.len()));
         }
-        let asks_for_tokens = grammar.token_terminals().next().is_some();
+        let asks_for_tokens = grammar.asks_for_tokens();
         let masks = self.masks(vocabulary, asks_for_tokens)?;
         Ok(SavedAutomaton { nodes, firsts, edges, masks })
     }

@@ -35,6 +35,14 @@ impl NaiveSet {
         Self { members: members.map(spelled).collect() }
     }
 
+    /// Members with a spelling and a text each.
+    pub fn spelled(members: impl IntoIterator<Item = (u64, Vec<u8>, Vec<u8>)>) -> Self {
+        let members = members.into_iter();
+        Self {
+            members: members.map(|(id, spelled, text)| (spelled, (MemberId(id), text))).collect(),
+        }
+    }
+
     /// Spellings that begin so, in order.
     fn beginning_with<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let from = (Bound::Included(bytes), Bound::Unbounded);

@@ -1,5 +1,6 @@
 //! Sets of fields against their definition: the listed values of the items that match.
 
+mod codes;
 mod damaged;
 mod definition;
 mod frozen;

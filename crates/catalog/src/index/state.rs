@@ -32,6 +32,20 @@ impl CatalogState {
         u64::from(self.start)..u64::from(self.end)
     }
 
+    /// The position as two words, for sets that keep it beside other things.
+    pub fn to_words(&self) -> [u64; 2] {
+        let word = |low: u32, high: u32| u64::from(low) | u64::from(high) << u32::BITS;
+        [word(self.start, self.end), word(self.key, self.level)]
+    }
+
+    /// The position of [`to_words`](Self::to_words). One of other words is a wrong position, and
+    /// looking at it gives wrong codes and no panic.
+    pub fn from_words([ranks, place]: [u64; 2]) -> Self {
+        let halves = |word: u64| (word as u32, (word >> u32::BITS) as u32);
+        let ((start, end), (key, level)) = (halves(ranks), halves(place));
+        Self { start, end, key, level }
+    }
+
     /// Codes committed so far.
     pub fn level(&self) -> usize {
         self.level as usize

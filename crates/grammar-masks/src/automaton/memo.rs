@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use palmette_core::mask;
+use palmette_core::{NUMBER_MARK, mask};
+use palmette_grammar_parser::SlotKind;
 use palmette_grammar_parser::glr::StackNode;
 use palmette_grammar_parser::lexer::LexerState;
 use palmette_grammar_parser::lr::StateId;
@@ -255,7 +256,14 @@ impl Memo {
     ) {
         let slot = recognizer.grammar().slot_of(begin.terminal).expect("a member begins");
         let composed = self.composed.get_or_insert_with(|| ComposedMasks::new(vocabulary));
-        let nodes = composed.lexemes.residuals().nodes_at(vocabulary.trie(), begin);
+        let mut nodes = composed.lexemes.residuals().nodes_at(vocabulary.trie(), begin);
+        // A token by number begins with a byte that no text holds: beside free text these are all
+        // nodes but one.
+        if recognizer.grammar().slots()[slot.index()].kind == SlotKind::Codes {
+            let may_begin =
+                |node: &u32| vocabulary.trie().child(*node as usize, NUMBER_MARK).is_some();
+            nodes = nodes.iter().copied().filter(may_begin).collect();
+        }
         composed.insert_entry(begin, MemberEntry { slot, nodes, at_all: begin.in_all });
     }
 

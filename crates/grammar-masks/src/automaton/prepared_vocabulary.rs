@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock, RwLock};
 
 use palmette_core::{TokenId, Vocabulary, VocabularyTrie, mask};
+use palmette_grammar_parser::SlotKind;
 use palmette_grammar_regex::Askers;
 
 use crate::residuals::Residuals;
@@ -53,7 +54,10 @@ impl PreparedVocabulary {
         let has_text = |tokens: &TokenPattern| {
             tokens.contains_any(self.vocabulary().texts().map(|(token, _)| token))
         };
-        if !grammar.token_terminals().any(|(_, tokens)| has_text(tokens)) {
+        // Tokens that spell codes may have text: only a binding knows them.
+        let may_ask = grammar.slots().iter().any(|slot| slot.kind == SlotKind::Codes)
+            || grammar.token_terminals().any(|(_, tokens)| has_text(tokens));
+        if !may_ask {
             return Arc::clone(self);
         }
         let vocabulary = || Arc::clone(self.vocabulary());

@@ -1,8 +1,7 @@
 //! Spellings of a vocabulary's tokens: text, and numbers for those that grammars ask for by name or
 //! number.
 
-use palmette_core::{TokenId, Vocabulary, VocabularyTrie};
-use palmette_grammar_regex::tokens::{NUMBER_BYTES, NUMBER_MARK, spelled_number};
+use palmette_core::{NUMBER_BYTES, NUMBER_MARK, TokenId, Vocabulary, VocabularyTrie};
 
 /// The tokens whose numbers are spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +28,7 @@ impl Spellings {
     /// The spellings of a vocabulary.
     pub fn new(vocabulary: &Vocabulary, numbered: NumberedTokens) -> Self {
         let tokens = (0..vocabulary.num_tokens() as u32).map(TokenId);
-        Self { numbers: tokens.map(spelled_number).collect(), numbered }
+        Self { numbers: tokens.map(TokenId::to_spelling).collect(), numbered }
     }
 
     /// The spellings of a token: one or two, none where its text is no part of a UTF-8 text.

@@ -76,6 +76,8 @@ pub enum SlotKind {
     Catalog,
     /// Documents, of which substrings by this rule are members.
     Documents(SubstringRule),
+    /// A catalog whose items are written as semantic IDs, in the model's own tokens by number.
+    Codes,
 }
 
 impl Slot {
@@ -109,6 +111,13 @@ impl Grammar {
     /// The sets that the grammar brings, of the slots after the open ones.
     pub fn own_sets(&self) -> impl Iterator<Item = Arc<dyn MemberSet>> + '_ {
         self.slots.iter().filter_map(|slot| slot.own.as_ref()).map(|own| Arc::clone(own.set()))
+    }
+
+    /// True where the grammar may ask for tokens by name or number: by a terminal, or by a slot of
+    /// semantic IDs, whose tokens only a binding knows.
+    pub fn asks_for_tokens(&self) -> bool {
+        let is_of_codes = |slot: &Slot| slot.kind == SlotKind::Codes;
+        self.token_terminals().next().is_some() || self.slots.iter().any(is_of_codes)
     }
 
     /// The slot that a terminal stands for, where it stands for one.

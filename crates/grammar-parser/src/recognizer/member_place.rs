@@ -31,6 +31,15 @@ pub struct WrittenMember {
     pub span: Range<usize>,
 }
 
+/// Part of a text with the ways in which it may be read.
+#[derive(Clone, Debug)]
+pub struct TextPart<'t> {
+    /// The bytes of each way.
+    pub spellings: Vec<&'t [u8]>,
+    /// Bytes that it takes in the text, by which places are counted: none of a token without text.
+    pub num_bytes: usize,
+}
+
 /// The members before a place, the last one first: a list that branches share.
 #[derive(Debug, PartialEq)]
 pub(super) struct Trail {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use palmette_core::{Binding, MemberId, SlotId};
 
-use super::member_place::{MemberPlace, Trail, WrittenMember};
+use super::member_place::{MemberPlace, TextPart, Trail, WrittenMember};
 use super::vacuous::Entered;
 use super::{Branch, CompileError, Position, Recognizer, RecognizerError, RecognizerScratch};
 use crate::blocks::{Blocks, Line};
@@ -331,26 +331,55 @@ impl Recognizer {
         text: &[u8],
         scratch: &mut RecognizerScratch,
     ) -> Result<Option<Vec<WrittenMember>>, RecognizerError> {
+        let whole = TextPart { spellings: vec![text], num_bytes: text.len() };
+        self.members_of_parts(binding, std::iter::once(whole), scratch)
+    }
+
+    /// The members of a text as [`members`](Self::members) tells them, of one in parts that may be
+    /// read in several ways: tokens, which are texts or numbers.
+    ///
+    /// # Errors
+    /// When a limit is exceeded.
+    pub fn members_of_parts<'p>(
+        &self,
+        binding: &Arc<Binding>,
+        parts: impl Iterator<Item = TextPart<'p>>,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Option<Vec<WrittenMember>>, RecognizerError> {
         let Some(start) = self.start_bound(binding, scratch)? else { return Ok(None) };
         scratch.now.clear();
         scratch.now.extend_from_slice(start.branches());
-        let traced = self.trace(text, scratch);
+        let traced = self.trace(parts, scratch);
         scratch.offset = None;
         scratch.now.clear();
         scratch.next.clear();
         traced
     }
 
-    fn trace(
+    fn trace<'p>(
         &self,
-        text: &[u8],
+        parts: impl Iterator<Item = TextPart<'p>>,
         scratch: &mut RecognizerScratch,
     ) -> Result<Option<Vec<WrittenMember>>, RecognizerError> {
-        for (offset, byte) in text.iter().enumerate() {
-            scratch.offset = Some(offset);
-            self.read(std::slice::from_ref(byte), scratch)?;
+        let mut begin = 0;
+        for TextPart { spellings, num_bytes } in parts {
+            let before = std::mem::take(&mut scratch.now);
+            let mut after = Vec::new();
+            for spelling in spellings {
+                scratch.now.clone_from(&before);
+                for (at, byte) in spelling.iter().enumerate() {
+                    scratch.offset = Some(begin + at.min(num_bytes));
+                    self.read(std::slice::from_ref(byte), scratch)?;
+                }
+                after.append(&mut scratch.now);
+            }
+            scratch.next.clear();
+            after.into_iter().for_each(|branch| self.add(branch, scratch));
+            std::mem::swap(&mut scratch.now, &mut scratch.next);
+            scratch.now.sort_by(|a, b| a.key().cmp(&b.key()));
+            begin += num_bytes;
         }
-        scratch.offset = Some(text.len());
+        scratch.offset = Some(begin);
         let branches = std::mem::take(&mut scratch.now);
         // A reading that may end here goes first: it is the whole text's.
         let mut best: Option<(bool, Option<Arc<Trail>>)> = None;

@@ -26,7 +26,7 @@ pub use dead_ends::{DeadEnd, DeadEnds};
 pub use error::{CompileError, RecognizerError};
 pub use expected::Expected;
 pub use expected::Lexeme;
-pub use member_place::{MemberPlace, WrittenMember};
+pub use member_place::{MemberPlace, TextPart, WrittenMember};
 use members::Members;
 pub use position::{Branch, Position};
 pub use scratch::RecognizerScratch;

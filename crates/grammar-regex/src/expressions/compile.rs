@@ -1,8 +1,10 @@
 //! The compiler from trees of regular expressions to hash-consed expressions.
 
+use palmette_core::NUMBER_MARK;
+
 use super::{Arm, Exceeded, ExprId, ExprResult, Maker, Node, Repeat};
 use crate::Regex;
-use crate::tokens::{NUMBER_MARK, TokenPattern};
+use crate::tokens::TokenPattern;
 
 /// Reason that a tree has no expression.
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashMap;
-use palmette_core::{Binding, MemberSet, SlotId};
+use palmette_core::{Binding, MemberSet, SlotId, TokenId};
 use palmette_grammar_masks::{MaskAutomaton, MemberRows};
 use palmette_grammar_parser::Slot;
 use palmette_grammar_parser::recognizer::{
-    BoundRecognizer, CompileError, Position, Recognizer, RecognizerError, WrittenMember,
+    BoundRecognizer, CompileError, Position, Recognizer, RecognizerError, TextPart, WrittenMember,
 };
 
 use super::{GrammarConstraint, GrammarScratch};
@@ -155,5 +155,29 @@ impl GrammarConstraint {
             None => Ok(Some(Vec::new())),
             Some(sets) => self.recognizer.members(sets, text, &mut scratch.recognizer),
         }
+    }
+
+    /// The members that a text has, as [`members`](Self::members) tells them, of one in tokens:
+    /// semantic IDs are none of its bytes. Places count the bytes that `num_bytes` gives for each
+    /// token, such as those of a special token's name where it is shown.
+    ///
+    /// # Errors
+    /// When a limit of the grammar is exceeded.
+    ///
+    /// # Panics
+    /// When a token is not in the vocabulary.
+    pub fn members_of_tokens(
+        &self,
+        tokens: &[TokenId],
+        num_bytes: impl Fn(TokenId) -> usize,
+        scratch: &mut GrammarScratch,
+    ) -> Result<Option<Vec<WrittenMember>>, RecognizerError> {
+        let Some(sets) = self.binding() else { return Ok(Some(Vec::new())) };
+        let (spellings, vocabulary) = (self.vocabulary.spellings(), self.vocabulary());
+        let parts = tokens.iter().map(|&token| TextPart {
+            spellings: spellings.of(vocabulary, token).collect(),
+            num_bytes: num_bytes(token),
+        });
+        self.recognizer.members_of_parts(sets, parts, &mut scratch.recognizer)
     }
 }

@@ -1,8 +1,7 @@
 //! Tokens ahead of a position: those that must follow, and those of a draft that can.
 
-use palmette_core::{CommitError, Constraint, TokenId, mask};
+use palmette_core::{CommitError, Constraint, NUMBER_MARK, TokenId, mask};
 use palmette_grammar_parser::recognizer::{Position, RecognizerError};
-use palmette_grammar_regex::tokens::NUMBER_MARK;
 
 use super::{GrammarConstraint, GrammarScratch, GrammarState};
 
@@ -23,6 +22,11 @@ impl GrammarConstraint {
         while let Some(position) = at.take().filter(|_| forced.len() < limit) {
             let before = forced.len();
             self.recognizer.forced_by_member(&position, &mut forced);
+            // Tokens by number are no text.
+            if forced.get(before) == Some(&NUMBER_MARK) {
+                forced.truncate(before);
+                break;
+            }
             forced.truncate(limit);
             if forced.len() > before {
                 let bytes = &forced[before..];

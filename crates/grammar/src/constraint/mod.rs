@@ -15,7 +15,9 @@ mod state;
 
 use std::sync::{Arc, OnceLock};
 
-use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Vocabulary, mask};
+use palmette_core::{
+    CommitError, Constraint, NUMBER_MARK, RollbackError, TokenId, Vocabulary, mask,
+};
 
 pub use batch::{BatchFiller, BatchRow, RowError, RowErrorKind};
 pub use binding::{BindError, SetBinding};
@@ -32,7 +34,6 @@ use palmette_grammar_parser::OwnSet;
 use palmette_grammar_parser::recognizer::{
     Position, Recognizer, RecognizerError, RecognizerScratch,
 };
-use palmette_grammar_regex::tokens::NUMBER_MARK;
 
 use binding::{BoundSlots, ReducedGrammars};
 use dictionary::MaskDictionary;
@@ -117,7 +118,7 @@ impl GrammarConstraint {
         automaton: Option<Arc<MaskAutomaton>>,
     ) -> Self {
         let (dictionary, name_tokens, reduced) = Default::default();
-        let asks_for_tokens = recognizer.grammar().token_terminals().next().is_some();
+        let asks_for_tokens = recognizer.grammar().asks_for_tokens();
         let ends = vocabulary.vocabulary().ends().into();
         let (bound, mask_steps) = (BoundSlots::from_own_sets(&recognizer), None);
         Self {

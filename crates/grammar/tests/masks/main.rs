@@ -2,6 +2,7 @@
 
 mod blocks;
 mod budget;
+mod codes;
 mod constraint;
 mod corpus;
 mod distinct_names;
