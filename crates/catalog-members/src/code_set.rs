@@ -380,6 +380,10 @@ impl MemberSet for CodeSet {
         *self.len.get_or_init(|| (0..self.parts.len()).map(|place| self.count(place)).sum())
     }
 
+    fn longest(&self) -> Option<usize> {
+        Some(self.num_levels() * NUMBER_BYTES)
+    }
+
     fn is_empty(&self) -> bool {
         self.num_items == 0
     }

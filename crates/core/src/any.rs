@@ -5,7 +5,7 @@ use std::any::Any;
 use std::error::Error;
 use std::fmt;
 
-use crate::{CommitError, Constraint, RollbackError, TokenId};
+use crate::{CommitError, Constraint, RollbackError, SequencePart, TokenId};
 
 /// Any [`Constraint`], erased: `Arc<dyn AnyConstraint>` holds a catalog or a grammar alike.
 ///
@@ -76,6 +76,13 @@ pub trait AnyConstraint: Send + Sync {
         scratch: &mut AnyScratch,
         mask: &mut [u32],
     ) -> Result<Vec<TokenId>, AnyError>;
+    #[doc(hidden)]
+    fn erased_next_part(
+        &self,
+        state: &AnyState,
+        scratch: &mut AnyScratch,
+        mask: &[u32],
+    ) -> Result<Option<SequencePart>, AnyError>;
 }
 
 /// A position in an erased constraint: a box around the constraint's own state.
@@ -281,6 +288,15 @@ where
     ) -> Result<Vec<TokenId>, AnyError> {
         self.forced_stretch(state.of(), scratch.of(), mask).map_err(AnyError::new)
     }
+
+    fn erased_next_part(
+        &self,
+        state: &AnyState,
+        scratch: &mut AnyScratch,
+        mask: &[u32],
+    ) -> Result<Option<SequencePart>, AnyError> {
+        self.next_part(state.of(), scratch.of(), mask).map_err(AnyError::new)
+    }
 }
 
 impl Constraint for dyn AnyConstraint + '_ {
@@ -346,6 +362,15 @@ impl Constraint for dyn AnyConstraint + '_ {
         mask: &mut [u32],
     ) -> Result<Vec<TokenId>, AnyError> {
         self.erased_forced_stretch(state, scratch, mask)
+    }
+
+    fn next_part(
+        &self,
+        state: &AnyState,
+        scratch: &mut AnyScratch,
+        mask: &[u32],
+    ) -> Result<Option<SequencePart>, AnyError> {
+        self.erased_next_part(state, scratch, mask)
     }
 }
 

@@ -51,6 +51,19 @@ impl Binding {
         &*self.sets[slot.index()]
     }
 
+    /// The set of a slot, to be kept.
+    ///
+    /// # Panics
+    /// When the grammar has no such slot.
+    pub fn shared_set(&self, slot: SlotId) -> Arc<dyn MemberSet> {
+        Arc::clone(&self.sets[slot.index()])
+    }
+
+    /// The sets, by slot.
+    pub fn sets(&self) -> impl Iterator<Item = &dyn MemberSet> {
+        self.sets.iter().map(|set| &**set)
+    }
+
     /// The slots whose sets have no member.
     pub fn empty_slots(&self) -> impl Iterator<Item = SlotId> + '_ {
         let slots = (0..).map(SlotId).zip(&self.sets);

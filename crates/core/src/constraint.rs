@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fmt::Debug;
 
-use crate::TokenId;
+use crate::{SequencePart, TokenId};
 
 /// A set of token sequences, asked step by step.
 ///
@@ -194,6 +194,21 @@ pub trait Constraint {
     ) -> Result<Vec<TokenId>, Self::Error> {
         let _ = (state, scratch, mask);
         Ok(Vec::new())
+    }
+
+    /// The part that must come next, where what may follow is one that a search can write as a
+    /// whole; `mask` is that of `state`. None where tokens are drawn one by one.
+    ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded.
+    fn next_part(
+        &self,
+        state: &Self::State,
+        scratch: &mut Self::Scratch,
+        mask: &[u32],
+    ) -> Result<Option<SequencePart>, Self::Error> {
+        let _ = (state, scratch, mask);
+        Ok(None)
     }
 }
 

@@ -60,6 +60,11 @@ pub trait MemberSet: Send + Sync + Debug {
     /// Number of members.
     fn len(&self) -> u64;
 
+    /// A bound on the bytes of a spelling, where one is known.
+    fn longest(&self) -> Option<usize> {
+        None
+    }
+
     /// True if there is no member.
     fn is_empty(&self) -> bool {
         self.len() == 0

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use palmette_core::{CommitError, Constraint, TokenId, mask};
+use palmette_core::{CommitError, Constraint, SequencePart, TokenId, mask};
 
 use crate::error::DecodeError;
 use crate::logits_source::LogitsSource;
@@ -21,12 +21,15 @@ pub struct GenerateOptions {
     /// Tokens before the first that the sampler's repetition penalty counts too: the prompt's, as a
     /// rule.
     pub context: Vec<TokenId>,
+    /// Stop before [parts](Constraint::next_part) that a search may write as a whole.
+    pub parts: bool,
 }
 
 impl GenerateOptions {
     /// Generates at most `max_tokens` tokens, without stop tokens.
     pub fn new(max_tokens: usize) -> Self {
-        Self { max_tokens, min_tokens: 0, stop_tokens: Vec::new(), context: Vec::new() }
+        let (stop_tokens, context) = (Vec::new(), Vec::new());
+        Self { max_tokens, min_tokens: 0, stop_tokens, context, parts: false }
     }
 }
 
@@ -37,8 +40,8 @@ pub struct NewToken<'a> {
     pub token: TokenId,
     /// True for a token that was no choice, for which no logits were asked.
     pub is_forced: bool,
-    /// Logits that it was drawn from, as the source gave them; none of a forced token. Shape:
-    /// `[V]`.
+    /// Logits that it was drawn from, as the source gave them; none of a token that was forced or
+    /// found by a search. Shape: `[V]`.
     pub logits: &'a [f32],
     /// Tokens that were allowed, as a mask.
     pub allowed: &'a [u32],
@@ -108,7 +111,17 @@ pub struct Generator<C: Constraint + ?Sized> {
     /// Position in the constraint; `None` before the start.
     state: Option<C::State>,
     forced: usize,
+    /// The part that comes next, to be searched.
+    part: Option<SequencePart>,
     finish: Option<Finish>,
+}
+
+/// The way in which a token was found.
+#[derive(Clone, Copy)]
+enum TokenOrigin<'a> {
+    Forced,
+    Drawn(&'a [f32]),
+    Searched,
 }
 
 impl<C: Constraint + ?Sized> fmt::Debug for Generator<C> {
@@ -133,6 +146,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
             unread: 0,
             state: None,
             forced: 0,
+            part: None,
             finish: None,
         }
     }
@@ -163,7 +177,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
         self.tokens.truncate(self.options.context.len());
         self.mask.resize(mask::num_words(constraint.num_tokens()), 0);
         self.state = Some(constraint.start());
-        (self.unread, self.forced, self.finish) = (0, 0, None);
+        (self.unread, self.forced, self.part, self.finish) = (0, 0, None, None);
     }
 
     /// Fills masks and commits forced tokens, until there is a choice: `None`, and
@@ -186,11 +200,22 @@ impl<C: Constraint + ?Sized> Generator<C> {
             filled.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
             self.hold_back_stops(step);
             let state = self.state.as_ref().expect(NOT_STARTED);
+            if self.options.parts && step < self.options.max_tokens {
+                let part = constraint.next_part(state, &mut self.scratch, &self.mask);
+                let part =
+                    part.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
+                // One that may not fit is cut off wherever it is, so it is no use to search it.
+                let left = self.options.max_tokens - step;
+                self.part = part.filter(|part| part.max_tokens.is_none_or(|most| most <= left));
+                if self.part.is_some() {
+                    return Ok(None);
+                }
+            }
             let stretch = constraint.forced_stretch(state, &mut self.scratch, &mut self.mask);
             let stretch = stretch
                 .map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
             if !stretch.is_empty() {
-                self.commit_stretch(constraint, &stretch, on_token)?;
+                self.commit_all(constraint, &stretch, TokenOrigin::Forced, on_token)?;
                 continue;
             }
             let first_two = {
@@ -200,7 +225,9 @@ impl<C: Constraint + ?Sized> Generator<C> {
             match first_two {
                 (None, _) => self.finish = Some(Finish::Complete),
                 _ if step >= self.options.max_tokens => self.finish = Some(Finish::MaxTokens),
-                (Some(only), None) => self.commit(constraint, only, None, on_token)?,
+                (Some(only), None) => {
+                    self.commit(constraint, only, TokenOrigin::Forced, on_token)?;
+                }
                 _ => return Ok(None),
             }
         }
@@ -227,7 +254,36 @@ impl<C: Constraint + ?Sized> Generator<C> {
         let drawn = sampler.sample_after(logits, &self.mask, context, generated);
         let token = drawn.map_err(|error| DecodeError::Sample { step, error })?;
         self.unread = 0;
-        self.commit(constraint, token, Some(logits), on_token)
+        self.commit(constraint, token, TokenOrigin::Drawn(logits), on_token)
+    }
+
+    /// The part that the latest [`settle`](Self::settle) stopped before: follow with
+    /// [`choose_part`](Self::choose_part) instead of a token.
+    pub fn part(&self) -> Option<&SequencePart> {
+        self.part.as_ref()
+    }
+
+    /// Tokens that may still be generated.
+    pub fn tokens_left(&self) -> usize {
+        self.options.max_tokens - self.tokens().len().min(self.options.max_tokens)
+    }
+
+    /// Commits a sequence of the [part](Self::part) that comes next, which a search found after all
+    /// tokens so far; as much of it as there may be.
+    ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded, or it refuses a token.
+    ///
+    /// # Panics
+    /// When nothing was [started](Self::start).
+    pub fn choose_part(
+        &mut self,
+        constraint: &C,
+        tokens: &[TokenId],
+        on_token: &mut OnToken<'_>,
+    ) -> Result<(), DecodeError> {
+        (self.unread, self.part) = (0, None);
+        self.commit_all(constraint, tokens, TokenOrigin::Searched, on_token)
     }
 
     /// Membership in the constraint's set of what has been generated so far.
@@ -257,21 +313,22 @@ impl<C: Constraint + ?Sized> Generator<C> {
         }
     }
 
-    /// Commits tokens that are no choice, as many as there may be.
-    fn commit_stretch(
+    /// Commits tokens that were found together, as many as there may be.
+    fn commit_all(
         &mut self,
         constraint: &C,
-        stretch: &[TokenId],
+        tokens: &[TokenId],
+        origin: TokenOrigin<'_>,
         on_token: &mut OnToken<'_>,
     ) -> Result<(), DecodeError> {
-        for &token in stretch {
+        for &token in tokens {
             if self.tokens().len() >= self.options.max_tokens {
                 self.finish = Some(Finish::MaxTokens);
             }
             if self.finish.is_some() {
                 break;
             }
-            self.commit(constraint, token, None, on_token)?;
+            self.commit(constraint, token, origin, on_token)?;
         }
         Ok(())
     }
@@ -280,7 +337,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
         &mut self,
         constraint: &C,
         token: TokenId,
-        logits: Option<&[f32]>,
+        origin: TokenOrigin<'_>,
         on_token: &mut OnToken<'_>,
     ) -> Result<(), DecodeError> {
         let step = self.tokens().len();
@@ -293,9 +350,12 @@ impl<C: Constraint + ?Sized> Generator<C> {
         })?;
         self.tokens.push(token);
         self.unread += 1;
-        let is_forced = logits.is_none();
+        let is_forced = matches!(origin, TokenOrigin::Forced);
         self.forced += usize::from(is_forced);
-        let logits = logits.unwrap_or_default();
+        let logits = match origin {
+            TokenOrigin::Drawn(logits) => logits,
+            TokenOrigin::Forced | TokenOrigin::Searched => &[],
+        };
         let flow = on_token(NewToken { token, is_forced, logits, allowed: &self.mask });
         self.finish = match flow {
             ControlFlow::Break(()) => Some(Finish::Stopped),

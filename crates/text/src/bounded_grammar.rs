@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
+use palmette_core::{CommitError, Constraint, RollbackError, SequencePart, TokenId, mask};
 use palmette_grammar::{
     GrammarConstraint, GrammarScratch, GrammarState, Interrupted, MaskBudget, RecognizerError,
 };
@@ -153,5 +153,14 @@ impl Constraint for BoundedGrammar {
         scratch: &mut GrammarScratch,
     ) -> Result<bool, MaskError> {
         Ok(self.grammar.is_accepting(state, scratch)?)
+    }
+
+    fn next_part(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+        mask: &[u32],
+    ) -> Result<Option<SequencePart>, MaskError> {
+        Ok(self.grammar.next_part(state, scratch, mask)?)
     }
 }

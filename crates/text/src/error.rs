@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use palmette_core::TokenId;
 use palmette_decode::{DecodeError, SampleError, SamplerOptionError};
-use palmette_model::{LoadError, SessionError};
+use palmette_model::{LoadError, SequencesError, SessionError};
 use palmette_vocabulary::{TokenizeError, VocabularyLoadError};
+
+use crate::item_search::ItemSearchError;
 
 /// A folder that cannot be used as a model of text; the message names the file, the value and the
 /// rule.
@@ -103,6 +105,9 @@ pub enum RequestError {
     /// Likelihoods of a prompt are asked of a session, which keeps the last logits alone.
     #[error("log-probabilities of a prompt come from an engine; leave prompt_logprobs out")]
     PromptLogprobs,
+    /// A search for items that cannot be.
+    #[error(transparent)]
+    ItemSearch(#[from] ItemSearchError),
     /// A sampler's option outside its range.
     #[error(transparent)]
     Sampler(#[from] SamplerOptionError),
@@ -150,6 +155,8 @@ pub enum RequestMember {
     Constraint,
     /// Likelihoods of the prompt.
     PromptLogprobs,
+    /// The search for items.
+    ItemSearch,
 }
 
 impl RequestError {
@@ -165,6 +172,7 @@ impl RequestError {
             Self::UnknownToken { what: TokenList::LogitBias, .. } => RequestMember::LogitBias,
             Self::OtherVocabulary { .. } => RequestMember::Constraint,
             Self::PromptLogprobs => RequestMember::PromptLogprobs,
+            Self::ItemSearch(_) => RequestMember::ItemSearch,
             Self::Sampler(error) => match error.name() {
                 "logit_bias" => RequestMember::LogitBias,
                 name => RequestMember::Sampler(name),
@@ -191,6 +199,8 @@ pub(crate) enum TextErrorKind {
     Decode(#[from] DecodeError),
     #[error(transparent)]
     Session(#[from] SessionError),
+    #[error(transparent)]
+    Sequences(#[from] SequencesError),
     #[error(
         "no token of the model goes on with the text, and it is not whole: the vocabulary spells no text of the grammar that begins so"
     )]
@@ -207,11 +217,16 @@ pub enum TextCause {
 }
 
 impl TextError {
+    /// The error of a text that cannot go on.
+    pub(crate) fn stuck() -> Self {
+        TextErrorKind::Stuck.into()
+    }
+
     /// The side that the error is of.
     pub fn cause(&self) -> TextCause {
         match &self.0 {
             TextErrorKind::Request(_) | TextErrorKind::Stuck => TextCause::Request,
-            TextErrorKind::Session(_) => TextCause::Engine,
+            TextErrorKind::Session(_) | TextErrorKind::Sequences(_) => TextCause::Engine,
             TextErrorKind::Decode(DecodeError::Constraint { .. }) => TextCause::Request,
             TextErrorKind::Decode(DecodeError::Sample {
                 error: SampleError::NothingAllowed | SampleError::NoProbability,
@@ -248,4 +263,5 @@ from_kinds! {
     RequestError => TextErrorKind, TextError;
     DecodeError => TextErrorKind, TextError;
     SessionError => TextErrorKind, TextError;
+    SequencesError => TextErrorKind, TextError;
 }

@@ -6,6 +6,7 @@ use palmette_decode::{LogitsSource, Stage};
 use palmette_model::{Session, SessionOptions};
 
 use crate::error::{RequestError, TextError};
+use crate::item_beams::ItemReader;
 use crate::model::TextModel;
 use crate::request::TextRequest;
 use crate::sequence::{TextEnd, TextEvent, TextSequence};
@@ -31,12 +32,14 @@ pub struct TextSession {
     session: Option<Session>,
     /// Tokens that the session was planned for.
     planned: usize,
+    /// Reader of texts that search items.
+    reader: Option<ItemReader>,
 }
 
 impl TextSession {
     /// A session that has planned nothing yet.
     pub fn new(model: TextModel) -> Self {
-        Self { model, session: None, planned: 0 }
+        Self { model, session: None, planned: 0, reader: None }
     }
 
     /// The model.
@@ -70,6 +73,17 @@ impl TextSession {
                 return Ok(ended.clone());
             }
             let unread = sequence.take_unread();
+            if request.max_item_tokens() > 0 {
+                let reader = match stage {
+                    Stage::Prefill => self.reader_for(request)?,
+                    _ => self.reader.as_mut().expect("it was begun"),
+                };
+                reader.read(unread)?;
+                let _ = events(TextEvent::Stage(stage));
+                stage = Stage::Decode;
+                reader.choose(&mut sequence, events)?;
+                continue;
+            }
             let logits = match stage {
                 Stage::Prefill => {
                     let tokens = request.prompt.len() + request.max_tokens;
@@ -101,5 +115,18 @@ impl TextSession {
             self.planned = planned;
         }
         Ok(self.session.as_mut().expect("just planned"))
+    }
+
+    /// Reader with room for a text and the beams of its items, which has read nothing.
+    fn reader_for(&mut self, request: &TextRequest) -> Result<&mut ItemReader, TextError> {
+        let tokens = request.prompt.len() + request.max_tokens;
+        match self.reader.take().filter(|reader| reader.planned >= tokens) {
+            Some(mut reader) => {
+                reader.begin()?;
+                self.reader = Some(reader);
+            }
+            None => self.reader = Some(ItemReader::new(&self.model, tokens)?),
+        }
+        Ok(self.reader.as_mut().expect("just made"))
     }
 }

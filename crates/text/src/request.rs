@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use palmette_core::{AnyConstraint, Constraint, TokenId};
+use palmette_core::{AnyConstraint, Constraint, NUMBER_BYTES, SlotId, TokenId};
 use palmette_decode::{Sampler, SamplerOptions};
-use palmette_grammar::{CompiledGrammar, GrammarConstraint};
+use palmette_grammar::{CompiledGrammar, GrammarConstraint, SlotKind};
 
 use crate::error::{RequestError, TokenList};
+use crate::item_search::{ItemSearch, ItemSearchError, MAX_ITEM_TOKENS};
 use crate::model::TextModel;
 use crate::tool_calls::names_in;
 
@@ -40,6 +41,8 @@ pub struct TextRequest {
     pub prompt_logprobs: Option<usize>,
     /// Special tokens that are text.
     pub special: SpecialText,
+    /// Search for the items that the text must have; see [`ItemSearch`].
+    pub item_search: Option<ItemSearch>,
 }
 
 impl TextRequest {
@@ -58,7 +61,38 @@ impl TextRequest {
             logprobs: None,
             prompt_logprobs: None,
             special: SpecialText::Hidden,
+            item_search: None,
         }
+    }
+
+    /// Searches the items that the text must have, instead of drawing their tokens one by one.
+    #[must_use]
+    pub fn search_items(self, search: ItemSearch) -> Self {
+        Self { item_search: Some(search), ..self }
+    }
+
+    /// Tokens of the longest item that may be searched; 0 where none is.
+    pub(crate) fn max_item_tokens(&self) -> usize {
+        let (Some(_), Some(grammar)) = (self.item_search, self.constraint.grammar()) else {
+            return 0;
+        };
+        let codes = (0..).map(SlotId).zip(grammar.slots());
+        let codes = codes.filter(|(_, slot)| slot.kind == SlotKind::Codes);
+        let longest = codes.filter_map(|(slot, _)| {
+            let bytes = grammar.binding()?.set(slot).longest();
+            Some(bytes.map_or(MAX_ITEM_TOKENS, |bytes| bytes / NUMBER_BYTES))
+        });
+        longest.max().unwrap_or(0)
+    }
+
+    /// The rules that a search for items breaks.
+    fn broken_search(&self) -> Result<(), ItemSearchError> {
+        let Some(search) = self.item_search else { return Ok(()) };
+        search.check()?;
+        if self.logprobs.is_some() {
+            return Err(ItemSearchError::Logprobs);
+        }
+        Ok(())
     }
 
     /// Checks all that can be known before anything is computed.
@@ -106,6 +140,7 @@ impl TextRequest {
             }
             () => {}
         }
+        broken.extend(self.broken_search().err().map(RequestError::from));
         if min_tokens > max_tokens {
             broken.push(RequestError::MinAboveMax { min_tokens, max_tokens });
         }
@@ -154,6 +189,14 @@ impl Constrained {
     /// The texts of a grammar.
     pub fn by(grammar: &CompiledGrammar) -> Self {
         Self::Grammar(grammar.constraint.clone())
+    }
+
+    /// The grammar, where it is one.
+    pub(crate) fn grammar(&self) -> Option<&GrammarConstraint> {
+        match self {
+            Self::Grammar(grammar) => Some(grammar),
+            Self::Nothing | Self::By(_) => None,
+        }
     }
 
     /// Tokens that the constraint knows; `None` where there is none.

@@ -1,18 +1,21 @@
 //! A text being written: constraint, sampler and stream of one sequence, without the model.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use palmette_core::{AnyConstraint, TokenId, Unconstrained};
 use palmette_decode::{
-    Finish, GenerateOptions, Generator, LogProbabilities, NewToken, Sampler, Stage,
+    BeamOptions, BeamSearch, Finish, GenerateOptions, Generator, LogProbabilities, NewToken,
+    Sampler, Stage, StepBackend,
 };
 
 use crate::bounded_grammar::BoundedGrammar;
 use crate::detokenize::Detokenizer;
 use crate::error::{RequestError, TextError, TextErrorKind};
+use crate::item_search::{ItemSearch, MAX_ITEM_TOKENS, ScoredTokens, SearchedItem};
 use crate::model::TextModel;
 use crate::request::{Constrained, TextRequest};
 
@@ -59,6 +62,8 @@ pub struct TextEnd {
     pub is_complete: bool,
     /// Numbers of tokens.
     pub usage: Usage,
+    /// The items that were [searched](TextRequest::search_items), in their order.
+    pub searched: Vec<SearchedItem>,
 }
 
 /// The reason why a text ended.
@@ -103,6 +108,8 @@ pub struct TextSequence {
     prompt_is_read: bool,
     prompt_tokens: usize,
     prompt_logprobs: Option<usize>,
+    item_search: Option<ItemSearch>,
+    searched: Vec<SearchedItem>,
     writer: Writer,
     /// Logits as long as the vocabulary, where the model's are not.
     row: Vec<f32>,
@@ -122,7 +129,7 @@ struct Writer {
 }
 
 /// Hears of a text as it is written, and ends it by [`ControlFlow::Break`].
-type Events<'a> = dyn FnMut(TextEvent) -> ControlFlow<()> + 'a;
+pub(crate) type Events<'a> = dyn FnMut(TextEvent) -> ControlFlow<()> + 'a;
 
 impl TextSequence {
     /// A text at its beginning.
@@ -156,6 +163,7 @@ impl TextSequence {
             min_tokens: request.min_tokens,
             stop_tokens: ends.clone(),
             context: if counts_prompt { request.prompt.clone() } else { Vec::new() },
+            parts: request.max_item_tokens() > 0,
         });
         generator.start(&*constraint);
         let shown = Arc::new(request.special.shown(model));
@@ -177,6 +185,8 @@ impl TextSequence {
             prompt_is_read: false,
             prompt_tokens: request.prompt.len(),
             prompt_logprobs: request.prompt_logprobs,
+            item_search: request.item_search,
+            searched: Vec::new(),
             writer,
             row: Vec::new(),
             ended: None,
@@ -253,6 +263,49 @@ impl TextSequence {
         Ok(())
     }
 
+    /// True where an item comes next that is to be [searched](Self::search), in place of a choice.
+    pub fn is_before_item(&self) -> bool {
+        self.generator.part().is_some()
+    }
+
+    /// Searches the item that comes next, after all tokens so far, and commits the best.
+    ///
+    /// # Errors
+    /// When the search fails or is called off, a limit of the constraint is exceeded, or the model
+    /// gives no item a likelihood; the text is as it was.
+    pub fn search<B>(&mut self, backend: &mut B, events: &mut Events<'_>) -> Result<(), B::Error>
+    where
+        B: StepBackend<Error: From<TextError>>,
+    {
+        let (Some(part), Some(options)) = (self.generator.part(), self.item_search) else {
+            return Ok(());
+        };
+        let left = self.generator.tokens_left();
+        let max_tokens = part.max_tokens.unwrap_or_else(|| left.min(MAX_ITEM_TOKENS));
+        let width = NonZeroUsize::new(options.beam_width).unwrap_or(NonZeroUsize::MIN);
+        let mut search = BeamSearch::<dyn AnyConstraint>::new(BeamOptions { width, max_tokens });
+        let is_called_off = &self.is_called_off;
+        let control = &mut |_| match is_called_off.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        search.run_controlled(&*part.constraint, backend, control)?;
+        let found = search.results().take(1 + options.alternatives);
+        let found = found.map(|one| ScoredTokens { tokens: one.tokens.to_vec(), score: one.score });
+        let found: Vec<ScoredTokens> = found.collect();
+        let Some(best) = found.first() else { return Err(TextError::stuck().into()) };
+        let place = self.generator.tokens().len();
+        let Self { generator, constraint, writer, .. } = self;
+        let mut stopped = events(TextEvent::Stage(Stage::TopK)).is_break();
+        let on_token = &mut |new: NewToken<'_>| {
+            stopped |= writer.write(&new, events).is_break();
+            if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        generator.choose_part(&**constraint, &best.tokens, on_token)?;
+        self.searched.push(SearchedItem { place, found });
+        Ok(())
+    }
+
     /// A flag that calls off the mask that is being made, which fails then: for a text that nobody
     /// wants any more.
     pub fn is_called_off(&self) -> &Arc<AtomicBool> {
@@ -292,7 +345,8 @@ impl TextSequence {
         if reason == FinishReason::Complete && !is_complete {
             return Err(TextErrorKind::Stuck.into());
         }
-        Ok(TextEnd { reason, is_complete, usage })
+        let searched = std::mem::take(&mut self.searched);
+        Ok(TextEnd { reason, is_complete, usage, searched })
     }
 }
 

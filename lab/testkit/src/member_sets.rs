@@ -142,6 +142,10 @@ impl MemberSet for NaiveSet {
     fn len(&self) -> u64 {
         self.members.len() as u64
     }
+
+    fn longest(&self) -> Option<usize> {
+        self.members.keys().map(Vec::len).max()
+    }
 }
 
 /// Compares two sets along the bytes of all their spellings, up to `max_places` texts: members,

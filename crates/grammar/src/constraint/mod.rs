@@ -8,6 +8,7 @@ mod forced;
 mod history;
 mod mask_budget;
 mod mask_references;
+mod member_tokens;
 mod name_tokens;
 mod names;
 mod precompute;
@@ -16,7 +17,7 @@ mod state;
 use std::sync::{Arc, OnceLock};
 
 use palmette_core::{
-    CommitError, Constraint, NUMBER_MARK, RollbackError, TokenId, Vocabulary, mask,
+    CommitError, Constraint, NUMBER_MARK, RollbackError, SequencePart, TokenId, Vocabulary, mask,
 };
 
 pub use batch::{BatchFiller, BatchRow, RowError, RowErrorKind};
@@ -354,6 +355,15 @@ impl Constraint for GrammarConstraint {
             None => Ok(false),
             Some(position) => self.recognizer.is_accepting(position, &mut scratch.recognizer),
         }
+    }
+
+    fn next_part(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+        mask: &[u32],
+    ) -> Result<Option<SequencePart>, RecognizerError> {
+        self.next_codes(state, scratch, mask)
     }
 }
 

@@ -15,6 +15,11 @@
 //!   dropped; then nothing more.
 //! - Requests begin in the order of their arrival.
 //!
+//! # Items
+//! Where a text is to have an item that is [searched](crate::ItemSearch), its beams are forks of
+//! it (`item_beams.rs`). The search runs between two passes: other texts wait for it, as for a
+//! prompt that is read.
+//!
 //! # Memory
 //! Keys and values are kept in pages that all texts share. Texts with the same beginning (a system
 //! prompt, the answers to one request, the next turn of a chat) share its pages. When none is free,
@@ -38,6 +43,7 @@ use palmette_decode::LogProbabilities;
 use palmette_model::{Sequences, SequencesBytes, SequencesError, SequencesOptions};
 
 use crate::error::{RequestError, TextError};
+use crate::item_beams::BEAM_PAGES;
 use crate::model::TextModel;
 use crate::request::TextRequest;
 use crate::sequence::{TextEnd, TextEvent, TextPiece, TextSequence};
@@ -213,6 +219,8 @@ pub struct Engine {
     model: TextModel,
     desk: Arc<Desk>,
     max_positions: usize,
+    /// Tokens of all pages.
+    max_tokens: usize,
     planned: SequencesBytes,
     threads: Vec<JoinHandle<()>>,
 }
@@ -246,8 +254,10 @@ impl Engine {
         let planned = Sequences::planned_bytes(model.model().config(), &plan)?;
         let sequences = Sequences::new(model.model(), plan)?;
         let max_positions = sequences.max_positions();
+        let max_tokens = sequences.free_pages() * Sequences::PAGE_TOKENS;
         let desk = Arc::new(Desk::new(options.max_waiting, sequences.free_pages()));
-        let mut engine = Self { model, desk, max_positions, planned, threads: Vec::new() };
+        let threads = Vec::new();
+        let mut engine = Self { model, desk, max_positions, max_tokens, planned, threads };
         for number in 0..options.mask_threads {
             let desk = Arc::clone(&engine.desk);
             let named = thread::Builder::new().name(format!("text-masks-{number}"));
@@ -298,7 +308,14 @@ impl Engine {
     pub fn submit_to(&self, request: &TextRequest, sink: Sink) -> Result<Ticket, SubmitError> {
         let text = TextSequence::new(&self.model, request)?;
         let (tokens, max) = (request.prompt.len() + request.max_tokens, self.max_positions);
-        if tokens > max {
+        // A beam has its own copy of the last page, and may need another.
+        let beams = match request.max_item_tokens() {
+            0 => 0,
+            _ => BEAM_PAGES * Sequences::PAGE_TOKENS,
+        };
+        if tokens > max || tokens.next_multiple_of(Sequences::PAGE_TOKENS) + beams > self.max_tokens
+        {
+            let max = max.min(self.max_tokens.saturating_sub(beams));
             return Err(SubmitError::TooLong { tokens, max });
         }
         let is_dropped = Arc::clone(text.is_called_off());

@@ -12,6 +12,7 @@ use super::desk::{Arrivals, Desk, Job, Settled, Waiting, Writing};
 use super::scores::Scores;
 use super::shares::shares;
 use super::{EngineError, EngineOptions, Spent, Update, tell};
+use crate::item_beams::SequenceBeams;
 use crate::sequence::{FinishReason, TextEnd};
 
 /// The part of a pass's time that the model waits for masks before it: those that are quick let
@@ -85,6 +86,11 @@ impl Row {
 
     fn can_go(&self) -> bool {
         !self.is_parked && self.unread() > 0 && self.broken.is_none()
+    }
+
+    /// True where an item is to be searched next.
+    fn is_before_item(&self) -> bool {
+        self.writing.as_ref().is_some_and(|writing| writing.text.is_before_item())
     }
 
     /// True where its own tokens are read, few at a time.
@@ -208,7 +214,7 @@ impl Runner {
                 if row.unread() > 0 {
                     row.logits = None;
                 } else if let Some(logits) = row.logits.take() {
-                    self.choose(place, &logits);
+                    self.go_on(place, &logits);
                 }
             }
         }
@@ -397,6 +403,7 @@ impl Runner {
         let rows: usize = plan.iter().map(|(_, count)| count).sum();
         let mut prompt_tokens = 0;
         // What is chosen may end a text, but none is removed before it is settled: places stay.
+        let mut before_items = Vec::new();
         for (number, &(place, count)) in plan.iter().enumerate() {
             let row = &mut self.rows[place];
             row.spent.count_pass(took, count as f64 / rows as f64, row.read < row.prompt);
@@ -404,6 +411,7 @@ impl Runner {
             row.read += count;
             let Some(logits) = self.sequences.logits(number) else { continue };
             match row.is_settled && row.writing.is_some() {
+                true if row.is_before_item() => before_items.push((place, logits.to_vec())),
                 true => Self::choose_of(&self.desk, row, logits),
                 false => row.logits = Some(logits.to_vec()),
             }
@@ -417,6 +425,10 @@ impl Runner {
             counts.pass_seconds += took.as_secs_f64();
             counts.choose_seconds += chose.as_secs_f64();
         });
+        // Their passes come after all logits of this one are taken.
+        for (place, logits) in before_items {
+            self.search(place, &logits);
+        }
     }
 
     /// Finds likelihoods of prompts in the pass that has been made, and lets the texts begin whose
@@ -447,13 +459,7 @@ impl Runner {
         let youngest = self.rows.iter().rposition(|row| row.sequence.is_some());
         let holders = self.rows.iter().filter(|row| row.sequence.is_some()).count();
         match youngest {
-            Some(place) if holders > 1 => {
-                let row = &mut self.rows[place];
-                (row.is_parked, row.read, row.logits) = (true, 0, None);
-                let sequence = row.sequence.take();
-                sequence.into_iter().for_each(|sequence| self.give_up(sequence));
-                self.desk.count(|counts| counts.preempted += 1);
-            }
+            Some(place) if holders > 1 => self.park(place),
             // A text alone has room for all that it may become.
             _ => {
                 let error = SequencesError::NoRoom { needed: 1, free: 0 };
@@ -470,8 +476,80 @@ impl Runner {
         }
     }
 
-    fn choose(&mut self, place: usize, logits: &[f32]) {
-        Self::choose_of(&self.desk, &mut self.rows[place], logits);
+    /// Takes a text one token or one item further, whose mask and logits are there.
+    fn go_on(&mut self, place: usize, logits: &[f32]) {
+        match self.rows[place].is_before_item() {
+            true => self.search(place, logits),
+            false => Self::choose_of(&self.desk, &mut self.rows[place], logits),
+        }
+    }
+
+    /// Searches a text's next item and hands the text over to be settled.
+    fn search(&mut self, place: usize, logits: &[f32]) {
+        let row = &mut self.rows[place];
+        // Where its pages were given up meanwhile, it is read again and then searched.
+        let Some(sequence) = row.sequence else { return };
+        let Some(mut writing) = row.writing.take() else { return };
+        row.is_settled = false;
+        let number = row.number;
+        writing.spent += std::mem::take(&mut row.spent);
+        let began = Instant::now();
+        let outcome = loop {
+            let Writing { text, sink, is_dropped, spent } = &mut *writing;
+            let mut beams =
+                SequenceBeams::new(&mut self.sequences, sequence, logits, self.num_tokens);
+            let searched = catch_unwind(AssertUnwindSafe(|| {
+                text.search(&mut beams, &mut |event| tell(sink, is_dropped, event, || *spent))
+            }));
+            let ((passes, rows), needs_room) = (beams.passes, beams.needs_room);
+            spent.num_passes += passes as usize;
+            self.desk.count(|counts| {
+                counts.passes += passes;
+                counts.rows += rows;
+            });
+            match searched {
+                Ok(Err(_)) if needs_room && self.make_room_beside(place) => {}
+                Ok(searched) => break searched.map_err(EngineError::from),
+                Err(_) => break Err(EngineError::Panicked),
+            }
+        };
+        let took = began.elapsed();
+        writing.spent.passes += took;
+        self.desk.count(|counts| counts.pass_seconds += took.as_secs_f64());
+        match outcome {
+            Ok(()) => {
+                self.rows[place].tokens.extend_from_slice(writing.text.take_unread());
+                self.desk.hand_over(Job { row: number, writing });
+            }
+            Err(error) => {
+                self.desk.hand_back(Settled { row: number, writing, outcome: Err(error) });
+            }
+        }
+    }
+
+    /// Forgets a text that has ended, or takes the pages of the youngest one beside a row; false
+    /// where there is none.
+    fn make_room_beside(&mut self, place: usize) -> bool {
+        if self.forget_oldest() {
+            return true;
+        }
+        let holds = |at: &usize| *at != place && self.rows[*at].sequence.is_some();
+        match (0..self.rows.len()).rev().find(holds) {
+            Some(youngest) => {
+                self.park(youngest);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Takes the pages of a text, which is read again later.
+    fn park(&mut self, place: usize) {
+        let row = &mut self.rows[place];
+        (row.is_parked, row.read, row.logits) = (true, 0, None);
+        let sequence = row.sequence.take();
+        sequence.into_iter().for_each(|sequence| self.give_up(sequence));
+        self.desk.count(|counts| counts.preempted += 1);
     }
 
     /// Draws a text's next token and hands it over to be settled.

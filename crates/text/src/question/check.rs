@@ -359,6 +359,7 @@ impl<'a> Check<'a> {
             RequestMember::Sampler(name) => format!("/{name}"),
             // Not of a question: its grammar is compiled for the model, and prompts are scored
             // where there is an engine.
+            RequestMember::ItemSearch => "/item_search".to_owned(),
             RequestMember::Constraint | RequestMember::PromptLogprobs => String::new(),
         };
         self.is_too_long |= error.is_too_long();

@@ -1,6 +1,8 @@
 //! Texts of an engine against texts that are written alone: to the token the same, whatever is
 //! written beside them.
 
+mod items;
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
