@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use palmette_catalog_members::{FieldSet, ID_FIELD};
-use palmette_core::MemberSet;
+use palmette_catalog_members::{CODES_FIELD, CodeSet, FieldSet, ID_FIELD};
+use palmette_core::{MemberSet, TokenId};
 use palmette_grammar::{GrammarConstraint, GrammarScratch, RecognizerError, WrittenMember};
 use palmette_lexicon::{DocumentPlace, SubstringSet};
 
@@ -22,6 +22,8 @@ pub struct BoundGrammar {
 pub enum BoundSet {
     /// Values of a catalog's field.
     Field(Arc<FieldSet>),
+    /// Semantic IDs of a catalog's items.
+    Codes(Arc<CodeSet>),
     /// Substrings of documents.
     Quotes(SubstringSet),
 }
@@ -45,9 +47,10 @@ pub struct BoundSource {
 pub struct Member {
     /// The name of the set.
     pub set: String,
-    /// The field: `id` or an attribute; of documents, the unit that is quoted.
+    /// The field: `id`, `codes` or an attribute; of documents, the unit that is quoted.
     pub field: String,
-    /// The value, which may be spelled another way in the text.
+    /// The value, which may be spelled another way in the text. Of codes it is the id of the item:
+    /// where several share a semantic ID, of the one that is recommended first.
     pub value: String,
     /// The number of the item, where the value is its id.
     pub item: Option<u64>,
@@ -62,6 +65,7 @@ impl BoundSet {
     pub fn members(&self) -> Arc<dyn MemberSet> {
         match self {
             Self::Field(set) => Arc::clone(set) as Arc<dyn MemberSet>,
+            Self::Codes(set) => Arc::clone(set) as Arc<dyn MemberSet>,
             Self::Quotes(set) => Arc::new(set.clone()),
         }
     }
@@ -70,6 +74,7 @@ impl BoundSet {
     pub(crate) fn num_items(&self) -> u64 {
         match self {
             Self::Field(set) => set.num_items(),
+            Self::Codes(set) => set.num_items(),
             Self::Quotes(set) => set.len(),
         }
     }
@@ -121,6 +126,24 @@ impl BoundGrammar {
         Ok(written.map(|all| all.into_iter().filter_map(|member| self.named(member)).collect()))
     }
 
+    /// The members that a text in tokens has, among them semantic IDs, which are none of its bytes;
+    /// places count the bytes that `num_bytes` gives for each token.
+    ///
+    /// # Errors
+    /// As [`members`](Self::members).
+    ///
+    /// # Panics
+    /// When a token is not in the vocabulary.
+    pub fn members_of_tokens(
+        &self,
+        tokens: &[TokenId],
+        num_bytes: impl Fn(TokenId) -> usize,
+    ) -> Result<Option<Vec<Member>>, RecognizerError> {
+        let scratch = &mut GrammarScratch::default();
+        let written = self.constraint.members_of_tokens(tokens, num_bytes, scratch)?;
+        Ok(written.map(|all| all.into_iter().filter_map(|member| self.named(member)).collect()))
+    }
+
     /// A member with its names; `None` of a set that the grammar brings.
     fn named(&self, WrittenMember { slot, member, span }: WrittenMember) -> Option<Member> {
         let set = self.sets.get(slot.index())?;
@@ -130,6 +153,11 @@ impl BoundGrammar {
             BoundSet::Field(set) => {
                 set.text(member, &mut value);
                 (of.field.as_deref().unwrap_or(ID_FIELD), set.item(member), None)
+            }
+            BoundSet::Codes(set) => {
+                let item = set.items(member).next();
+                value.extend(item.iter().flat_map(|&item| set.view().id(item).bytes()));
+                (CODES_FIELD, item, None)
             }
             BoundSet::Quotes(set) => {
                 set.text(member, &mut value);

@@ -84,6 +84,30 @@ pub enum BindingError {
         /// The reason.
         error: Box<FieldError>,
     },
+    /// Semantic IDs of which nothing says how they are written.
+    #[error(
+        "the grammar names {slot}, semantic IDs, and no tokens spell the codes of {name}: give a \
+         model that has tokens for them, or name {name}.id"
+    )]
+    NoCodeTokens {
+        /// The set as the grammar calls it.
+        slot: String,
+        /// The name that it is bound by.
+        name: String,
+    },
+    /// Tokens of another model.
+    #[error(
+        "{slot}: the tokens that spell codes are of {tokens}, and the grammar's vocabulary has \
+         {num_tokens}: both must be one model's"
+    )]
+    OtherVocabulary {
+        /// The set as the grammar calls it.
+        slot: String,
+        /// Tokens of their vocabulary.
+        tokens: usize,
+        /// Tokens of the grammar's.
+        num_tokens: usize,
+    },
     /// No text is left.
     #[error("no text is left, since the grammar needs a member: {}", shortages(.0))]
     NoText(Vec<Shortage>),

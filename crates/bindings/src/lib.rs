@@ -48,6 +48,7 @@
 #![forbid(unsafe_code)]
 
 mod bound_grammar;
+mod code_tokens;
 mod error;
 mod sources;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use palmette_catalog::{Filter, nearest};
+use palmette_catalog::{CodeTokens, Filter, nearest};
 use palmette_catalog_live::CatalogView;
 use palmette_catalog_members::{CatalogFields, FieldSet, ID_FIELD};
 use palmette_core::Binding;
@@ -17,6 +17,8 @@ use crate::error::{BindingError, Shortage};
 #[derive(Clone, Debug, Default)]
 pub struct Bindings {
     sources: BTreeMap<String, Source>,
+    /// Tokens that spell the codes of catalogs.
+    pub(crate) code_tokens: BTreeMap<String, Arc<CodeTokens>>,
 }
 
 /// Source of a name's sets.
@@ -142,6 +144,7 @@ impl Bindings {
         if slots.is_empty() {
             return Ok(BoundGrammar::new(grammar.clone(), Vec::new(), Vec::new()));
         }
+        self.check_code_tokens(grammar)?;
         let sets: Result<Vec<_>, _> = slots.iter().map(|slot| self.set(slot)).collect();
         let sets = sets?;
         let binding = Binding::new(sets.iter().map(BoundSet::members).collect::<Vec<_>>());
@@ -165,7 +168,10 @@ impl Bindings {
     fn set(&self, slot: &Slot) -> Result<BoundSet, BindingError> {
         match (self.sources.get(&slot.name), slot.kind) {
             (None, _) => Err(self.unbound(slot)),
-            (Some(Source::Catalog { fields, filter }), SlotKind::Catalog | SlotKind::Codes) => {
+            (Some(Source::Catalog { fields, filter }), SlotKind::Codes) => {
+                Ok(BoundSet::Codes(Arc::new(self.code_set(slot, fields, filter.as_ref())?)))
+            }
+            (Some(Source::Catalog { fields, filter }), SlotKind::Catalog) => {
                 Ok(BoundSet::Field(Arc::new(field_set(fields, filter.as_ref(), slot)?)))
             }
             (Some(Source::Documents(documents)), SlotKind::Documents(rule)) => {
@@ -248,16 +254,23 @@ fn field_set(
     given: Option<&Filter>,
     slot: &Slot,
 ) -> Result<FieldSet, BindingError> {
-    let own = slot.filter.as_deref().map(Filter::parse).transpose();
-    let no_filter = |error| BindingError::SlotFilter { slot: slot.label(), error: Box::new(error) };
-    let own = own.map_err(no_filter)?;
-    let filter = match (given, own) {
-        (Some(given), Some(own)) => Some(given.and(&own)),
-        (given, own) => own.or_else(|| given.cloned()),
-    };
+    let filter = slot_filter(given, slot)?;
     let field = slot.field.as_deref().unwrap_or(ID_FIELD);
     fields.set(field, filter.as_ref(), slot.spelling).map_err(|error| {
         let error = Box::new(error);
         BindingError::Field { slot: slot.label(), name: slot.name.clone(), error }
+    })
+}
+
+/// The request's filter and a slot's own as one.
+pub(crate) fn slot_filter(
+    given: Option<&Filter>,
+    slot: &Slot,
+) -> Result<Option<Filter>, BindingError> {
+    let own = slot.filter.as_deref().map(Filter::parse).transpose();
+    let no_filter = |error| BindingError::SlotFilter { slot: slot.label(), error: Box::new(error) };
+    Ok(match (given, own.map_err(no_filter)?) {
+        (Some(given), Some(own)) => Some(given.and(&own)),
+        (given, own) => own.or_else(|| given.cloned()),
     })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use palmette_bindings::{BindingError, Bindings};
-use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_catalog::{BuildOptions, Catalog, CodeTokens, Item, LevelTokens};
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::frontends::gbnf;
 use palmette_grammar::{
@@ -155,4 +155,45 @@ fn empty_sets_leave_alternatives_out() {
     let (source, bindings) = none("root ::= <catalog:shop>");
     let error = bindings.bind(&source).expect_err("no text is left").to_string();
     assert_eq!(error, "no text is left, since the grammar needs a member: shop: 0 of 4 match");
+}
+
+/// Level 0 has one code, of token `P1`; the codes of level 1 are the first eight tokens.
+fn code_tokens(num_tokens: usize) -> CodeTokens {
+    let level = |first_token, num_codes| LevelTokens { first_token, num_codes };
+    CodeTokens::new(vec![level(4, 1), level(0, 8)], num_tokens).expect("tokens")
+}
+
+#[test]
+fn items_are_written_as_semantic_ids_in_tokens_of_the_model() {
+    let grammar = grammar(r#"root ::= "x" <catalog:shop.codes> ("," <catalog:shop.codes>)*"#);
+    let in_stock = Bindings::new().catalog("shop", shop());
+    let in_stock = in_stock.filter("shop", r#"{"range": {"stock": {"gt": 0}}}"#).expect("a filter");
+    let unspelled = in_stock.bind(&grammar).expect_err("no tokens").to_string();
+    assert!(unspelled.contains("no tokens spell the codes of shop"), "{unspelled}");
+    let other = in_stock.clone().code_tokens("shop", code_tokens(99));
+    let other = other.bind(&grammar).expect_err("another vocabulary").to_string();
+    assert!(other.contains("are of 99, and the grammar's vocabulary has 13"), "{other}");
+
+    let bound = in_stock.code_tokens("shop", code_tokens(13)).bind(&grammar).expect("it fits");
+    let source = &bound.sources()[0];
+    assert_eq!((source.num_items, source.eligible), (4, 3));
+    let (mut state, scratch) = (bound.constraint().start(), &mut GrammarScratch::default());
+    let allowed = [vec![11], vec![4], vec![1, 3, 7], vec![6, 12], vec![4], vec![1, 3, 7]];
+    let tokens = [11, 4, 3, 6, 4, 7].map(TokenId);
+    for (token, expected) in tokens.into_iter().zip(allowed) {
+        let mut row = vec![0; mask::num_words(13)];
+        bound.constraint().fill_mask(&state, scratch, &mut row).expect("small");
+        assert_eq!(mask::iter(&row).map(|token| token.0).collect::<Vec<_>>(), expected);
+        bound.constraint().commit(&mut state, token, scratch).expect("allowed");
+    }
+    // `x` and `,` are a byte each, and tokens that are read as numbers none.
+    let num_bytes = |token: TokenId| usize::from([6, 11].contains(&token.0));
+    let members = bound.members_of_tokens(&tokens, num_bytes).expect("small").expect("it fits");
+    let shown: Vec<_> =
+        members.iter().map(|of| (&*of.field, &*of.value, of.item, of.span.clone())).collect();
+    assert_eq!(shown, [("codes", "P1", Some(2), 1..1), ("codes", "P2", Some(3), 2..2)]);
+    assert!(bound.members_of_tokens(&[11, 0].map(TokenId), num_bytes).unwrap().is_none());
+    let values = Bindings::new().values("shop", ["a"]).expect("short");
+    let values = values.code_tokens("shop", code_tokens(13)).bind(&grammar).expect_err("no codes");
+    assert!(values.to_string().contains("no semantic IDs"), "{values}");
 }
