@@ -172,6 +172,13 @@ impl CodeSet {
         self.parts.iter().enumerate().find_map(found)
     }
 
+    /// The member that these tokens spell.
+    pub fn find_tokens(&self, tokens: &[TokenId]) -> Option<MemberId> {
+        let code = |(level, &token): (usize, &TokenId)| self.tokens.code(level, token);
+        let codes: Option<Vec<u32>> = tokens.iter().enumerate().map(code).collect();
+        self.find(&codes?)
+    }
+
     fn place_of(&self, member: MemberId) -> (&Part, u64) {
         let (place, rank) = (member.0 >> RANK_BITS, member.0 & u64::from(u32::MAX));
         (&self.parts[place as usize], rank)

@@ -8,6 +8,8 @@ mod generate_text;
 mod items_in_text;
 #[path = "../examples/json_mask_loop.rs"]
 mod json_mask_loop;
+#[path = "../examples/listed_items.rs"]
+mod listed_items;
 #[path = "../examples/live_catalog.rs"]
 mod live_catalog;
 #[path = "../examples/speculative_drafts.rs"]
@@ -31,6 +33,11 @@ fn items_in_text_runs() {
 #[test]
 fn json_mask_loop_runs() {
     json_mask_loop::main().unwrap();
+}
+
+#[test]
+fn listed_items_runs() {
+    listed_items::main().unwrap();
 }
 
 #[test]

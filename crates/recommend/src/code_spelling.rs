@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
-use palmette_catalog::{LevelSpelling, TokenTable};
+use palmette_catalog::{CodeTokens, LevelSpelling, TokenTable};
 use palmette_catalog_live::CatalogView;
 use palmette_core::TokenId;
 use palmette_vocabulary::PromptTokenizer;
 
-use crate::prompt_format::{LevelFormat, letters};
+use crate::error::FormatError;
+use crate::prompt_format::{LevelFormat, PromptFormat, letters};
+use crate::template::TemplateFile;
 
 /// The name of a code's token: a text before its number and one after it. Written `<a_{}>`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,7 +129,7 @@ pub(crate) fn levels(
         };
         return Err(format!(
             "{levels}{names}; say how each level is spelled, `\"codes\": [\"<a_{{}}>\", …]` in {}",
-            crate::template::TemplateFile::FILE_NAME
+            TemplateFile::FILE_NAME
         ));
     }
     let mut levels = Vec::new();
@@ -148,7 +151,7 @@ pub(crate) fn levels(
                  `\"codes\": [\"<a_{{}}>\", …]` in {}",
                 spelling.name(0),
                 described(&families),
-                crate::template::TemplateFile::FILE_NAME
+                TemplateFile::FILE_NAME
             ));
         }
         let unspelled = view.and_then(|view| unspelled(view, level, &tokens));
@@ -168,6 +171,43 @@ pub(crate) fn levels(
         levels.push((spelling, LevelFormat { prefix, tokens }));
     }
     Ok(levels)
+}
+
+/// The tokens by which a model's folder spells the codes of a catalog, over a vocabulary of
+/// `num_tokens`: those of `semantic_ids.json`, else of the tokenizer's names, by the spellings of
+/// `prompt_template.json` where it has some. No prompt need be known, so that any language model
+/// with such tokens may write items in its texts.
+///
+/// # Errors
+/// When a file is damaged, or the model has no token for a code.
+pub fn code_tokens(
+    dir: &Path,
+    view: &CatalogView,
+    num_tokens: usize,
+) -> Result<CodeTokens, FormatError> {
+    let format_path = dir.join(PromptFormat::FILE_NAME);
+    if format_path.exists() {
+        let tokens = PromptFormat::read(dir)?.code_tokens(num_tokens);
+        return tokens
+            .map_err(|error| FormatError { path: format_path, reason: error.to_string() });
+    }
+    let path = dir.join(TemplateFile::FILE_NAME);
+    let failed = |reason| FormatError { path: path.clone(), reason };
+    let given = match path.exists() {
+        true => {
+            let text = std::fs::read_to_string(&path);
+            let text = text.map_err(|error| failed(format!("cannot be read: {error}")))?;
+            TemplateFile::from_json(&text).and_then(|file| file.spellings()).map_err(failed)?
+        }
+        false => None,
+    };
+    let path = dir.join(PromptTokenizer::FILE_NAME);
+    let failed = |reason: String| FormatError { path: path.clone(), reason };
+    let tokenizer = PromptTokenizer::from_directory(dir);
+    let tokenizer = tokenizer.map_err(|error| failed(error.to_string()))?;
+    let levels = levels(Some(view), &tokenizer, given.as_deref()).map_err(failed)?;
+    let levels = levels.into_iter().map(|(_, level)| level.tokens).collect();
+    CodeTokens::new(levels, num_tokens).map_err(|error| failed(error.to_string()))
 }
 
 fn described(families: &BTreeMap<CodeSpelling, (u32, u32)>) -> String {

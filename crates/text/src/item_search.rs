@@ -20,6 +20,12 @@ pub struct ItemSearch {
     pub alternatives: usize,
 }
 
+impl Default for ItemSearch {
+    fn default() -> Self {
+        Self { beam_width: 64, alternatives: 0 }
+    }
+}
+
 /// Outcome of one search: the item that was written, and others that could have been.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchedItem {

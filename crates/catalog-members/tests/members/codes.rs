@@ -74,7 +74,9 @@ fn check(view: &CatalogView) {
             assert_eq!(set.codes(member), *codes);
             assert_eq!(set.items(member).collect::<Vec<_>>(), *numbers);
             let token = |(level, &code)| tokens.token(level, code).expect("a token");
-            let spelled = codes.iter().enumerate().map(token);
+            let spelled: Vec<TokenId> = codes.iter().enumerate().map(token).collect();
+            assert_eq!(set.find_tokens(&spelled), Some(member));
+            let spelled = spelled.into_iter();
             let text: Vec<String> = codes.iter().map(u32::to_string).collect();
             let spelled = spelled.flat_map(TokenId::to_spelling).collect();
             (member.0, spelled, text.join("-").into_bytes())

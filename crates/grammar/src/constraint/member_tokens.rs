@@ -140,19 +140,20 @@ impl GrammarConstraint {
         let reading = &mut scratch.recognizer;
         let begun = self.recognizer.begin_members_after(position, reading)?;
         let begun = begun.iter().flat_map(|begun| begun.branches());
-        // At the beginning of a text members have begun with it.
+        // At the beginning of a text members have begun with it. One that has ended may be there
+        // still: whether it goes on the mask says.
         let members = position.branches().iter().chain(begun);
-        let mut places = members.filter_map(|branch| branch.member.as_ref());
-        let Some(first) = places.next().filter(|place| is_of_codes(place.slot)) else {
+        let places = members.filter_map(|branch| branch.member.as_ref());
+        let mut fresh = places.filter(|place| {
+            binding.set(place.slot).start().is_some_and(|start| start == place.cursor)
+        });
+        let Some(first) = fresh.next().filter(|place| is_of_codes(place.slot)) else {
             return Ok(None);
         };
-        let set = binding.shared_set(first.slot);
-        let is_fresh = set.start().is_some_and(|start| start == first.cursor);
-        if !is_fresh
-            || places.any(|place| (place.slot, &place.cursor) != (first.slot, &first.cursor))
-        {
+        if fresh.any(|place| place.slot != first.slot) {
             return Ok(None);
         }
+        let set = binding.shared_set(first.slot);
         let max_tokens = set.longest().map(|bytes| bytes / NUMBER_BYTES);
         let part = MemberTokens { set, vocabulary: Arc::clone(&self.vocabulary) };
         let allowed = &mut scratch.mask;
