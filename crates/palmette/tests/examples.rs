@@ -2,6 +2,8 @@
 
 #[path = "../examples/beam_search.rs"]
 mod beam_search;
+#[path = "../examples/extraction.rs"]
+mod extraction;
 #[path = "../examples/generate_text.rs"]
 mod generate_text;
 #[path = "../examples/items_in_text.rs"]
@@ -18,6 +20,11 @@ mod speculative_drafts;
 #[test]
 fn beam_search_runs() {
     beam_search::main().unwrap();
+}
+
+#[test]
+fn extraction_runs() {
+    extraction::run(Some("2000")).unwrap();
 }
 
 #[test]
