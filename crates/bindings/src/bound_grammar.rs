@@ -1,31 +1,18 @@
 //! A grammar under bindings, and the members of its texts.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use palmette_catalog_members::{CODES_FIELD, CodeSet, FieldSet, ID_FIELD};
-use palmette_core::{MemberSet, TokenId};
+use palmette_core::TokenId;
 use palmette_grammar::{GrammarConstraint, GrammarScratch, RecognizerError, WrittenMember};
-use palmette_lexicon::{DocumentPlace, SubstringSet};
+
+use crate::bound_sets::{BoundSet, BoundSets, Member};
 
 /// A grammar whose slots have their sets. Cheap to clone; threads share it.
 #[derive(Clone, Debug)]
 pub struct BoundGrammar {
     constraint: GrammarConstraint,
-    /// Sets by slot, of those that are bound.
-    sets: Arc<[BoundSet]>,
+    sets: Arc<BoundSets>,
     sources: Arc<[BoundSource]>,
-}
-
-/// Set of a slot.
-#[derive(Clone, Debug)]
-pub enum BoundSet {
-    /// Values of a catalog's field.
-    Field(Arc<FieldSet>),
-    /// Semantic IDs of a catalog's items.
-    Codes(Arc<CodeSet>),
-    /// Substrings of documents.
-    Quotes(SubstringSet),
 }
 
 /// Source of a binding, as it is at the binding's time.
@@ -42,51 +29,13 @@ pub struct BoundSource {
     pub eligible: u64,
 }
 
-/// Member of a bound set that a text has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// The name of the set.
-    pub set: String,
-    /// The field: `id`, `codes` or an attribute; of documents, the unit that is quoted.
-    pub field: String,
-    /// The value, which may be spelled another way in the text. Of codes it is the id of the item:
-    /// where several share a semantic ID, of the one that is recommended first.
-    pub value: String,
-    /// The number of the item, where the value is its id.
-    pub item: Option<u64>,
-    /// The place of the documents where the value stands first, where it is a quote.
-    pub place: Option<DocumentPlace>,
-    /// Bytes of its spelling within the text.
-    pub span: Range<usize>,
-}
-
-impl BoundSet {
-    /// The set itself.
-    pub fn members(&self) -> Arc<dyn MemberSet> {
-        match self {
-            Self::Field(set) => Arc::clone(set) as Arc<dyn MemberSet>,
-            Self::Codes(set) => Arc::clone(set) as Arc<dyn MemberSet>,
-            Self::Quotes(set) => Arc::new(set.clone()),
-        }
-    }
-
-    /// Items of which a value may be written, or substrings.
-    pub(crate) fn num_items(&self) -> u64 {
-        match self {
-            Self::Field(set) => set.num_items(),
-            Self::Codes(set) => set.num_items(),
-            Self::Quotes(set) => set.len(),
-        }
-    }
-}
-
 impl BoundGrammar {
     pub(crate) fn new(
         constraint: GrammarConstraint,
-        sets: Vec<BoundSet>,
+        sets: BoundSets,
         sources: Vec<BoundSource>,
     ) -> Self {
-        Self { constraint, sets: sets.into(), sources: sources.into() }
+        Self { constraint, sets: Arc::new(sets), sources: sources.into() }
     }
 
     /// The grammar as a [`Constraint`](palmette_core::Constraint).
@@ -101,7 +50,7 @@ impl BoundGrammar {
 
     /// Sets by slot, in the order of [`GrammarConstraint::slots`].
     pub fn sets(&self) -> &[BoundSet] {
-        &self.sets
+        self.sets.as_slice()
     }
 
     /// The members that a text has, in their order; `None` where it begins no text of the language.
@@ -123,7 +72,7 @@ impl BoundGrammar {
         scratch: &mut GrammarScratch,
     ) -> Result<Option<Vec<Member>>, RecognizerError> {
         let written = self.constraint.members(text, scratch)?;
-        Ok(written.map(|all| all.into_iter().filter_map(|member| self.named(member)).collect()))
+        Ok(self.named(written))
     }
 
     /// The members that a text in tokens has, among them semantic IDs, which are none of its bytes;
@@ -140,38 +89,14 @@ impl BoundGrammar {
         num_bytes: impl Fn(TokenId) -> usize,
     ) -> Result<Option<Vec<Member>>, RecognizerError> {
         let scratch = &mut GrammarScratch::default();
-        let written = self.constraint.members_of_tokens(tokens, num_bytes, scratch)?;
-        Ok(written.map(|all| all.into_iter().filter_map(|member| self.named(member)).collect()))
+        Ok(self.named(self.constraint.members_of_tokens(tokens, num_bytes, scratch)?))
     }
 
-    /// A member with its names; `None` of a set that the grammar brings.
-    fn named(&self, WrittenMember { slot, member, span }: WrittenMember) -> Option<Member> {
-        let set = self.sets.get(slot.index())?;
-        let of = &self.constraint.slots()[slot.index()];
-        let mut value = Vec::new();
-        let (field, item, place) = match set {
-            BoundSet::Field(set) => {
-                set.text(member, &mut value);
-                (of.field.as_deref().unwrap_or(ID_FIELD), set.item(member), None)
-            }
-            BoundSet::Codes(set) => {
-                let item = set.items(member).next();
-                value.extend(item.iter().flat_map(|&item| set.view().id(item).bytes()));
-                (CODES_FIELD, item, None)
-            }
-            BoundSet::Quotes(set) => {
-                set.text(member, &mut value);
-                let unit = set.substrings().rule().unit().name();
-                (unit, None, Some(set.substrings().first_place(member)))
-            }
+    /// Members with their names, but for those of sets that the grammar brings.
+    fn named(&self, written: Option<Vec<WrittenMember>>) -> Option<Vec<Member>> {
+        let named = |all: Vec<WrittenMember>| {
+            all.into_iter().filter_map(|member| self.sets.member(member)).collect()
         };
-        Some(Member {
-            set: of.name.clone(),
-            field: field.to_owned(),
-            value: String::from_utf8_lossy(&value).into_owned(),
-            item,
-            place,
-            span,
-        })
+        written.map(named)
     }
 }

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use palmette_catalog::{CodeTokens, Filter};
-use palmette_catalog_members::{CatalogFields, CodeSet};
+use palmette_catalog::CodeTokens;
 use palmette_core::Constraint;
-use palmette_grammar::{GrammarConstraint, Slot, SlotKind};
+use palmette_grammar::{GrammarConstraint, SlotKind};
 
+use crate::bindings::Bindings;
 use crate::error::BindingError;
-use crate::sources::{Bindings, slot_filter};
 
 impl Bindings {
     /// Gives the tokens by which a model spells the codes of a name's catalog, for grammars that
@@ -22,23 +21,6 @@ impl Bindings {
     ) -> Self {
         self.code_tokens.insert(name.into(), tokens.into());
         self
-    }
-
-    /// The semantic IDs of a slot's items under its own filter and the request's.
-    pub(crate) fn code_set(
-        &self,
-        slot: &Slot,
-        fields: &CatalogFields,
-        given: Option<&Filter>,
-    ) -> Result<CodeSet, BindingError> {
-        let unspelled =
-            || BindingError::NoCodeTokens { slot: slot.label(), name: slot.name.clone() };
-        let tokens = self.code_tokens.get(&slot.name).ok_or_else(unspelled)?;
-        let filter = slot_filter(given, slot)?;
-        fields.codes(filter.as_ref(), tokens).map_err(|error| {
-            let error = Box::new(error);
-            BindingError::Field { slot: slot.label(), name: slot.name.clone(), error }
-        })
     }
 
     /// Refuses tokens that the grammar's vocabulary does not have.

@@ -1,20 +1,22 @@
 //! Errors of giving a grammar's names their sets.
 
-use palmette_catalog::FilterError;
+use palmette_catalog::{FilterError, grouped};
 use palmette_catalog_members::FieldError;
-use palmette_grammar::CompileError;
+use palmette_grammar::{CompileError, SubstringRule};
 use palmette_lexicon::{BuildError, DocumentsError};
 
 /// Names and sets that do not fit a grammar.
 #[derive(Debug, thiserror::Error)]
 pub enum BindingError {
     /// The grammar names a set that was not given.
-    #[error("the grammar names the catalog {slot}, which is not bound; {hint}")]
+    #[error("the grammar names the {} {slot}, which is not bound; {hint}", kind(*.is_documents))]
     Unbound {
         /// The set as the grammar calls it, with its field.
         slot: String,
         /// The name to bind.
         name: String,
+        /// True of documents that are quoted.
+        is_documents: bool,
         /// The names that are bound.
         hint: String,
     },
@@ -53,12 +55,14 @@ pub enum BindingError {
     Kind {
         /// The set as the grammar calls it.
         slot: String,
+        /// The name to bind.
+        name: String,
         /// The kind that the grammar names.
         asked: &'static str,
         /// The kind that is bound.
         bound: &'static str,
     },
-    /// A request's filter that is none.
+    /// A request's filter that is none, or does not fit the catalog.
     #[error("filter of {name}: {error}")]
     Filter {
         /// The name that it is of.
@@ -66,7 +70,7 @@ pub enum BindingError {
         /// The reason.
         error: Box<FilterError>,
     },
-    /// A filter in the grammar that is none.
+    /// A filter in the grammar that is none, or does not fit the catalog.
     #[error("the grammar's filter of {slot}: {error}")]
     SlotFilter {
         /// The set as the grammar calls it.
@@ -74,7 +78,7 @@ pub enum BindingError {
         /// The reason.
         error: Box<FilterError>,
     },
-    /// A field that the catalog cannot give, or a filter that does not fit it.
+    /// A field that the catalog cannot give.
     #[error("{slot}: {error}")]
     Field {
         /// The set as the grammar calls it.
@@ -123,30 +127,21 @@ pub struct Shortage {
     pub slot: String,
     /// Items, or documents, that it is taken from.
     pub num_items: u64,
-    /// True of documents.
-    pub is_documents: bool,
+    /// The rule of quotes, of documents.
+    pub quotes: Option<SubstringRule>,
+}
+
+fn kind(is_documents: bool) -> &'static str {
+    if is_documents { "set of documents" } else { "catalog" }
 }
 
 fn shortages(all: &[Shortage]) -> String {
-    let of = |Shortage { slot, num_items, is_documents }: &Shortage| {
+    let of = |Shortage { slot, num_items, quotes }: &Shortage| {
         let num = grouped(*num_items);
-        match is_documents {
-            true => format!("{slot}: none of {num} documents has what may be quoted"),
-            false => format!("{slot}: 0 of {num} match"),
-        }
+        let Some(rule) = quotes else { return format!("{slot}: 0 of {num} match") };
+        let (unit, min) = (rule.unit().name(), rule.min());
+        let max = rule.max().map(|max| format!(" and at most {max}")).unwrap_or_default();
+        format!("{slot}: none of its {num} documents has {unit} of at least {min}{max} characters")
     };
     all.iter().map(of).collect::<Vec<_>>().join("; ")
-}
-
-/// A number with a comma between thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }

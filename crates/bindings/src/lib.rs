@@ -47,11 +47,15 @@
 //! - Nothing that was given is ignored: a name that the grammar does not ask for is an error.
 #![forbid(unsafe_code)]
 
+mod bindings;
 mod bound_grammar;
+mod bound_sets;
 mod code_tokens;
 mod error;
-mod sources;
+mod set_source;
 
-pub use bound_grammar::{BoundGrammar, BoundSet, BoundSource, Member};
+pub use bindings::Bindings;
+pub use bound_grammar::{BoundGrammar, BoundSource};
+pub use bound_sets::{BoundSet, BoundSets, Member};
 pub use error::{BindingError, Shortage};
-pub use sources::Bindings;
+pub use set_source::SetSource;

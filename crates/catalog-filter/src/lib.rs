@@ -75,6 +75,6 @@ pub use columns::{
     whole, whole_number,
 };
 pub use filter::{Filter, FilterError, Moment, NoMoment};
-pub use message_values::nearest;
+pub use message_values::{grouped, nearest};
 pub use palmette_mapped::{Members, RankSet};
 pub use unique_keys::{UniqueValue, parse_unique};

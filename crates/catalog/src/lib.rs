@@ -68,7 +68,7 @@ pub use index::CatalogState;
 pub use item::Item;
 pub use keys::{CatalogKeys, KeysError};
 pub use palmette_catalog_filter::{
-    ColumnConflict, ColumnKind, Filter, FilterError, RankSet, UnknownKind, nearest,
+    ColumnConflict, ColumnKind, Filter, FilterError, RankSet, UnknownKind, grouped, nearest,
 };
 pub use palmette_mapped::Check;
 pub use plan::{CatalogPlan, PlanError, PlanOptions};

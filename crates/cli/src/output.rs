@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+pub(crate) use palmette_catalog::grouped;
 use serde::Serialize;
 
 /// Prints a text and a line end. A reader that has gone away (`palmette … | head`) is no error.
@@ -77,19 +78,6 @@ pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
     let head = line(&mut headings.iter().map(|heading| heading.trim()));
     let body = rows.iter().map(|row| line(&mut row.iter().map(String::as_str)));
     head + &body.collect::<String>()
-}
-
-/// 12345678 as `12,345,678`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A byte count in the unit that suits it.
@@ -165,7 +153,6 @@ mod tests {
 
     #[test]
     fn numbers_for_people() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(
             [12, 1500, 999_960, 3_000_000_000].map(bytes),
             ["12 B", "1.5 KB", "1.0 MB", "3.0 GB"]

@@ -35,14 +35,28 @@ pub struct Problem {
     pub request_id: Box<str>,
     /// Milliseconds after which a repetition may succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry_after_ms: Option<u64>,
+    #[schema(value_type = Option<u64>)]
+    pub retry_after_ms: Option<u32>,
     /// Places in the body that break a rule.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Fault>,
+    /// Items that may be written, and how many the grammar needs, where no text is left for want of
+    /// them.
+    #[serde(flatten)]
+    pub shortage: Option<Box<MemberShortage>>,
     /// Name that OpenAI's interface has for it, where that is not the end of the kind.
     #[serde(skip)]
     #[schema(ignore)]
     pub code: Option<OpenAiCode>,
+}
+
+/// Members that a grammar needs of a set, and those that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct MemberShortage {
+    /// Items, or quotes of documents, that may be written.
+    pub eligible: u64,
+    /// Items that every text of the grammar has at least.
+    pub needed: u64,
 }
 
 /// Name of a problem in OpenAI's interface, where its kind has another one here.
@@ -116,6 +130,7 @@ pub(crate) enum Kind {
     UnsupportedMedia,
     OutOfRange,
     Invalid,
+    NoText,
     Overloaded,
     Internal,
     Unavailable,
@@ -173,6 +188,11 @@ impl Kind {
             Self::Invalid => {
                 ("/problems/invalid", "The request breaks a rule", StatusCode::UNPROCESSABLE_ENTITY)
             }
+            Self::NoText => (
+                "/problems/no-text",
+                "No text is left of the grammar",
+                StatusCode::UNPROCESSABLE_ENTITY,
+            ),
             Self::Overloaded => {
                 ("/problems/overloaded", "Too many requests", StatusCode::TOO_MANY_REQUESTS)
             }
@@ -202,6 +222,7 @@ impl Problem {
             request_id: request_id::current().into(),
             retry_after_ms: None,
             errors: Vec::new(),
+            shortage: None,
             code: None,
         }
     }
@@ -215,9 +236,14 @@ impl Problem {
 
     /// A document with these faults; the detail has those of all.
     pub(crate) fn of_faults(faults: palmette_document::Faults) -> Self {
+        Self::of_faults_as(Kind::Invalid, faults)
+    }
+
+    /// A document with these faults, of a kind.
+    pub(crate) fn of_faults_as(kind: Kind, faults: palmette_document::Faults) -> Self {
         let detail = faults.to_string();
         let fault = |of: palmette_document::Fault| Fault { pointer: of.pointer, detail: of.detail };
-        Self { errors: faults.into_iter().map(fault).collect(), ..Self::new(Kind::Invalid, detail) }
+        Self { errors: faults.into_iter().map(fault).collect(), ..Self::new(kind, detail) }
     }
 
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
@@ -225,7 +251,7 @@ impl Problem {
     }
 
     pub(crate) fn retry_after(self, ms: u64) -> Self {
-        Self { retry_after_ms: Some(ms), ..self }
+        Self { retry_after_ms: Some(u32::try_from(ms).unwrap_or(u32::MAX)), ..self }
     }
 
     /// The detail, without its middle where it is long.

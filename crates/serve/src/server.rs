@@ -17,6 +17,7 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use palmette_catalog_live::CatalogSource;
+use palmette_lexicon::Lexicon;
 use palmette_model::{Model, WeightFormat};
 use palmette_recommend::Prompts;
 use palmette_text::TextModel;
@@ -155,6 +156,16 @@ impl Server {
     ) -> Result<(), LoadError> {
         path.iter().for_each(|path| own_paths::hide(path, name));
         self.app.registry.add_catalog(name, source.into(), path.map(Path::to_owned)).map(|_| ())
+    }
+
+    /// Opens a lexicon and adds it under a name that grammars of texts call it.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open_lexicon(&self, name: &str, path: &Path) -> Result<(), LoadError> {
+        own_paths::hide(path, name);
+        let lexicon = Lexicon::open(path)?;
+        self.app.registry.add_lexicon(name, Arc::new(lexicon))
     }
 
     /// Points an alias at a pair, and measures what its requests cost.

@@ -23,7 +23,7 @@ const REQUESTS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 const TOKENS: [f64; 11] =
     [16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0];
 
-const COUNTERS: [(&str, &str); 16] = [
+const COUNTERS: [(&str, &str); 17] = [
     ("palmette_answer_cache_total", "Look-ups of kept answers, by result"),
     ("palmette_catalog_apply_waits_total", "Batches that waited for merges to make room"),
     ("palmette_filter_cache_total", "Look-ups of compiled filters, by result; one a segment"),
@@ -38,6 +38,7 @@ const COUNTERS: [(&str, &str); 16] = [
         "palmette_recommend_stopped_total",
         "Requests that were broken off after admission, by reason",
     ),
+    ("palmette_text_members_total", "Members of catalogs that texts have, by model"),
     ("palmette_text_passes_total", "Passes of a text model"),
     ("palmette_text_preempted_total", "Times that a text gave up its keys and values for others"),
     ("palmette_text_rows_total", "Rows of the passes of a text model"),
@@ -84,7 +85,7 @@ const OF_TEXTS: [&str; 4] = [
     "palmette_text_token_seconds",
 ];
 
-const HISTOGRAMS: [(&str, &str); 11] = [
+const HISTOGRAMS: [(&str, &str); 12] = [
     ("palmette_batch_requests", "Requests of a batch that a stream was given"),
     ("palmette_batch_tokens", "Tokens of the prompts of such a batch"),
     ("palmette_catalog_apply_seconds", "Time to apply a batch, from its turn to its generation"),
@@ -92,6 +93,7 @@ const HISTOGRAMS: [(&str, &str); 11] = [
     ("palmette_http_request_duration_seconds", "Time from headers to answer, by route"),
     ("palmette_recommend_slack_seconds", "Time left to the deadline when an answer was ready"),
     ("palmette_recommend_stage_seconds", "Time of each stage of a request"),
+    ("palmette_text_bind_seconds", "Time to give a grammar's names their catalogs"),
     (OF_TEXTS[0], "Time from the request for a text to its first piece"),
     (OF_TEXTS[1], "Time that a text waited for a place"),
     (OF_TEXTS[2], "Time from the request for a text to its end"),

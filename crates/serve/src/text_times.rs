@@ -34,7 +34,9 @@ impl TextTimes {
                 }
                 self.last = Some(now);
             }
-            Update::End(_, spent) => {
+            Update::End(ended, spent) => {
+                metrics::counter!("palmette_text_members_total", "model" => self.model.clone())
+                    .increment(ended.members.len() as u64);
                 self.record("palmette_text_queue_seconds", spent.waited, 1);
                 self.record("palmette_text_seconds", now - self.began, 1);
             }

@@ -45,6 +45,11 @@ impl Detokenizer {
         Self { shown, ..self }
     }
 
+    /// Names of special tokens that are text.
+    pub(crate) fn shown(&self) -> &BTreeMap<TokenId, String> {
+        &self.shown
+    }
+
     /// Adds a token. One that is not in the vocabulary has no text.
     pub fn push(&mut self, token: TokenId) -> ReleasedText {
         let shown = self.shown.get(&token).map(String::as_bytes);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use palmette_core::TokenId;
 use palmette_decode::{DecodeError, SampleError, SamplerOptionError};
+use palmette_grammar::RecognizerError;
 use palmette_model::{LoadError, SequencesError, SessionError};
 use palmette_vocabulary::{TokenizeError, VocabularyLoadError};
 
@@ -201,6 +202,8 @@ pub(crate) enum TextErrorKind {
     Session(#[from] SessionError),
     #[error(transparent)]
     Sequences(#[from] SequencesError),
+    #[error("the members of the text cannot be told: {0}")]
+    Members(#[from] RecognizerError),
     #[error(
         "no token of the model goes on with the text, and it is not whole: the vocabulary spells no text of the grammar that begins so"
     )]
@@ -225,7 +228,9 @@ impl TextError {
     /// The side that the error is of.
     pub fn cause(&self) -> TextCause {
         match &self.0 {
-            TextErrorKind::Request(_) | TextErrorKind::Stuck => TextCause::Request,
+            TextErrorKind::Request(_) | TextErrorKind::Stuck | TextErrorKind::Members(_) => {
+                TextCause::Request
+            }
             TextErrorKind::Session(_) | TextErrorKind::Sequences(_) => TextCause::Engine,
             TextErrorKind::Decode(DecodeError::Constraint { .. }) => TextCause::Request,
             TextErrorKind::Decode(DecodeError::Sample {
@@ -264,4 +269,5 @@ from_kinds! {
     DecodeError => TextErrorKind, TextError;
     SessionError => TextErrorKind, TextError;
     SequencesError => TextErrorKind, TextError;
+    RecognizerError => TextErrorKind, TextError;
 }

@@ -107,6 +107,7 @@ pub use error::{OpenError, RequestError, RequestMember, TextCause, TextError, To
 pub use generate::{TextSession, generate};
 pub use item_search::{ItemSearch, ItemSearchError, ScoredTokens, SearchedItem};
 pub use model::{TextModel, TextModelOptions};
+pub use palmette_bindings::Member;
 pub use palmette_decode::{LogProbabilities, SamplerOptions, Stage};
 pub use palmette_grammar::frontends::json_schema::Whitespace;
 pub use palmette_grammar::frontends::structural_tag::ToolFormat;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use palmette_bindings::BoundGrammar;
 use palmette_core::{AnyConstraint, Constraint, NUMBER_BYTES, SlotId, TokenId};
 use palmette_decode::{Sampler, SamplerOptions};
 use palmette_grammar::{CompiledGrammar, GrammarConstraint, SlotKind};
@@ -181,6 +182,10 @@ pub enum Constrained {
     /// A grammar's texts. Its masks have the model's budget
     /// ([`mask_steps`](crate::TextModelOptions::mask_steps)).
     Grammar(GrammarConstraint),
+    /// A grammar that names catalogs, with their sets; the text's [members] are told at its end.
+    ///
+    /// [members]: crate::TextEnd::members
+    Bound(BoundGrammar),
     /// The sequences of any other constraint over the model's vocabulary.
     By(Arc<dyn AnyConstraint>),
 }
@@ -195,6 +200,7 @@ impl Constrained {
     pub(crate) fn grammar(&self) -> Option<&GrammarConstraint> {
         match self {
             Self::Grammar(grammar) => Some(grammar),
+            Self::Bound(bound) => Some(bound.constraint()),
             Self::Nothing | Self::By(_) => None,
         }
     }
@@ -204,7 +210,18 @@ impl Constrained {
         match self {
             Self::Nothing => None,
             Self::Grammar(grammar) => Some(grammar.num_tokens()),
+            Self::Bound(bound) => Some(bound.constraint().num_tokens()),
             Self::By(constraint) => Some(constraint.num_tokens()),
+        }
+    }
+}
+
+/// A grammar that names no catalog has no members to tell.
+impl From<BoundGrammar> for Constrained {
+    fn from(bound: BoundGrammar) -> Self {
+        match bound.sets() {
+            [] => Self::Grammar(bound.constraint().clone()),
+            _ => Self::Bound(bound),
         }
     }
 }
@@ -214,6 +231,7 @@ impl fmt::Debug for Constrained {
         f.write_str(match self {
             Self::Nothing => "Nothing",
             Self::Grammar(_) => "Grammar(…)",
+            Self::Bound(_) => "Bound(…)",
             Self::By(_) => "By(…)",
         })
     }

@@ -6,11 +6,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use palmette_bindings::{BoundGrammar, Member};
 use palmette_core::{AnyConstraint, TokenId, Unconstrained};
 use palmette_decode::{
     BeamOptions, BeamSearch, Finish, GenerateOptions, Generator, LogProbabilities, NewToken,
     Sampler, Stage, StepBackend,
 };
+use palmette_grammar::GrammarConstraint;
 
 use crate::bounded_grammar::BoundedGrammar;
 use crate::detokenize::Detokenizer;
@@ -64,6 +66,9 @@ pub struct TextEnd {
     pub usage: Usage,
     /// The items that were [searched](TextRequest::search_items), in their order.
     pub searched: Vec<SearchedItem>,
+    /// Members of the catalogs that the grammar names, in their order, with their bytes of the text
+    /// as it was told.
+    pub members: Vec<Member>,
 }
 
 /// The reason why a text ended.
@@ -100,6 +105,8 @@ pub struct Usage {
 pub struct TextSequence {
     constraint: Arc<dyn AnyConstraint>,
     is_constrained: bool,
+    /// The grammar whose members the end tells.
+    bound: Option<BoundGrammar>,
     is_called_off: Arc<AtomicBool>,
     generator: Generator<dyn AnyConstraint>,
     sampler: Sampler,
@@ -126,6 +133,8 @@ struct Writer {
     ends: Vec<TokenId>,
     logprobs: Option<usize>,
     stop_string: Option<String>,
+    /// Bytes of the text so far.
+    len: usize,
 }
 
 /// Hears of a text as it is written, and ends it by [`ControlFlow::Break`].
@@ -142,13 +151,14 @@ impl TextSequence {
         let vocabulary = model.vocabulary().vocabulary();
         let num_tokens = vocabulary.num_tokens();
         let is_called_off = Arc::<AtomicBool>::default();
+        let bounded = |grammar: &GrammarConstraint| {
+            let (grammar, mask_steps) = (grammar.clone(), model.mask_steps());
+            let (is_called_off, model) = (Arc::clone(&is_called_off), model.clone());
+            Arc::new(BoundedGrammar { grammar, mask_steps, is_called_off, model })
+        };
         let (constraint, is_constrained): (Arc<dyn AnyConstraint>, _) = match &request.constraint {
-            Constrained::Grammar(grammar) => {
-                let (grammar, mask_steps) = (grammar.clone(), model.mask_steps());
-                let is_called_off = Arc::clone(&is_called_off);
-                let model = model.clone();
-                (Arc::new(BoundedGrammar { grammar, mask_steps, is_called_off, model }), true)
-            }
+            Constrained::Grammar(grammar) => (bounded(grammar), true),
+            Constrained::Bound(bound) => (bounded(bound.constraint()), true),
             Constrained::By(constraint) => (Arc::clone(constraint), true),
             // One more than may be generated: the length is the generator's to say.
             Constrained::Nothing => {
@@ -174,10 +184,16 @@ impl TextSequence {
             ends,
             logprobs: request.logprobs,
             stop_string: None,
+            len: 0,
+        };
+        let bound = match &request.constraint {
+            Constrained::Bound(bound) => Some(bound.clone()),
+            _ => None,
         };
         Ok(Self {
             constraint,
             is_constrained,
+            bound,
             is_called_off,
             generator,
             sampler,
@@ -346,7 +362,24 @@ impl TextSequence {
             return Err(TextErrorKind::Stuck.into());
         }
         let searched = std::mem::take(&mut self.searched);
-        Ok(TextEnd { reason, is_complete, usage, searched })
+        let members = self.members(&reason)?;
+        Ok(TextEnd { reason, is_complete, usage, searched, members })
+    }
+
+    /// The members of the text as far as it is told.
+    fn members(&self, reason: &FinishReason) -> Result<Vec<Member>, TextError> {
+        let Some(bound) = &self.bound else { return Ok(Vec::new()) };
+        let (vocabulary, shown) =
+            (bound.constraint().vocabulary(), self.writer.detokenizer.shown());
+        let mut tokens = self.generator.tokens().to_vec();
+        tokens.retain(|token| !self.writer.ends.contains(token));
+        let told = |token| shown.get(&token).map_or(vocabulary.text(token).len(), String::len);
+        let mut members = bound.members_of_tokens(&tokens, told)?.unwrap_or_default();
+        // What was held back is told at the end, unless it is cut off.
+        if matches!(reason, FinishReason::StopString(_) | FinishReason::Cancelled) {
+            members.retain(|member| member.span.end <= self.writer.len);
+        }
+        Ok(members)
     }
 }
 
@@ -389,6 +422,7 @@ impl Writer {
     }
 
     fn send(&mut self, text: String, events: &mut Events<'_>) -> ControlFlow<()> {
+        self.len += text.len();
         events(TextEvent::Text(TextPiece { text, tokens: std::mem::take(&mut self.tokens) }))
     }
 }

@@ -129,7 +129,7 @@ fn quotes_of_documents_are_named_with_their_places() {
     let error = listed.bind(&grammar).expect_err("a list").to_string();
     assert_eq!(error, "the grammar names doc as documents, and a catalog is bound; bind documents");
     let error = bindings.documents("doc", ["", ""]).bind(&grammar).expect_err("nothing to quote");
-    let why = "doc: none of 2 documents has what may be quoted";
+    let why = "doc: none of its 2 documents has words of at least 1 characters";
     assert_eq!(
         error.to_string(),
         format!("no text is left, since the grammar needs a member: {why}")

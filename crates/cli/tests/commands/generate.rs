@@ -113,10 +113,31 @@ fn texts_name_members_of_catalogs() {
         assert!(sku < 40 && sku % 2 == 1, "{text}");
         assert!(["kg", "lb"].contains(&value["unit"].as_str().unwrap()), "{text}");
     }
-    let batch = model
-        .file("batch.jsonl", "{\"prompt\": \"a\"}\n{\"prompt\": \"b\", \"guided_regex\": \"x\"}\n");
+    // A line may say filters and values of its own, and calls catalogs by the options' names.
+    let lines = [
+        json!({"prompt": "a"}),
+        json!({"prompt": "b", "guided_regex": "x"}),
+        json!({"prompt": "c", "catalogs": {"shop": {"filter": {"ids": ["P7"]}}, "units": {"values": ["x\""]}}}),
+        json!({"prompt": "d", "guided_grammar": "root ::= <catalog:mine> \";\"", "catalogs": {"mine": {"catalog": "units", "exclude": ["kg"]}}}),
+    ];
+    let batch = model.file("batch.jsonl", &lines.map(|line| line.to_string()).join("\n"));
     let answers = run(&model.args(&[&["--batch", &*batch], &shape[..]].concat()));
-    assert!(answers.lines().next().unwrap().contains("sku"), "{answers}");
+    let answers: Vec<Value> =
+        answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(answers[0]["text"].as_str().unwrap().contains("sku"), "{answers:?}");
+    assert!(answers[1].get("members").is_none(), "{answers:?}");
+    let text = answers[2]["text"].as_str().unwrap();
+    for (member, [value, spelled]) in
+        answers[2]["members"].as_array().unwrap().iter().zip([["P7", "P7"], ["x\"", "x\\\""]])
+    {
+        let [begin, end] = [0, 1].map(|at| member["span"][at].as_u64().unwrap() as usize);
+        assert_eq!((member["value"].as_str(), &text[begin..end]), (Some(value), spelled));
+    }
+    assert_eq!(answers[3]["text"], "lb;");
+    let own = json!({"prompt": "a", "catalogs": {"shop": {"catalog": "shpo"}}});
+    let own = model.file("own.json", &own.to_string());
+    let refused = [&["--chat", &*own], &shape[..]].concat();
+    model.refused(&refused, &["there is no catalog", "the nearest is", "shop"]);
 
     let refused = |more: &[&str], words: &[&str]| model.refused(&[&base[..], more].concat(), words);
     refused(&shape[..4], &["names the catalog units", "--catalog units=FILE"]);

@@ -501,7 +501,7 @@ fn catalogs_fill_what_a_grammar_leaves_open() {
     let (ok, out, err) = run(&format!("grammar check answer.json {both} --text right.txt"));
     assert!(ok, "{err}");
     assert!(out.contains("right.txt: in the language"), "{out}");
-    assert!(out.contains("shop.id P2, bytes 9 to 12"), "{out}");
+    assert!(out.contains("shop.id P2, bytes 9 to 11"), "{out}");
     assert!(out.contains("units.id lb, bytes"), "{out}");
     let (ok, out, _) = run(&format!("grammar check answer.json {both} --text wrong.txt"));
     let words = "line 1, column 10: \"P9\" is no id of catalog shop; the nearest are P1, P2";
@@ -589,7 +589,7 @@ fn documents_are_quoted_word_by_word() {
     assert!(ok, "{out}{err}");
     assert!(
         out.contains(
-            "  doc the quick brown fox, bytes 11 to 31, first in page2.txt at bytes 17 to 36"
+            "  doc the quick brown fox, bytes 11 to 30, first in page2.txt at bytes 17 to 36"
         ),
         "{out}"
     );

@@ -1,5 +1,7 @@
 //! Bodies: read within a size and a time, and parsed with the place of what is wrong.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
@@ -10,7 +12,9 @@ use palmette_recommend::RecommendBody;
 use palmette_text::question::{OwnMembers, TextBody};
 use serde::de::{Deserialize, DeserializeOwned};
 
+use super::upload::Upload;
 use crate::app::App;
+use crate::domain::background::blocking;
 use crate::problem::{Kind, Problem};
 
 /// Reads a body that is a JSON object, of the size of a request.
@@ -76,12 +80,28 @@ pub(crate) fn parse_question(bytes: &[u8]) -> Result<RecommendBody, Problem> {
     RecommendBody::from_json(bytes).map_err(Problem::from)
 }
 
-/// Reads a question for text in its envelope.
-pub(crate) async fn text<Own: OwnMembers>(
-    app: &App,
+/// Bytes of a body with values and documents of its own, where uploads may have so many.
+const TEXT_BYTES: usize = 16 << 20;
+/// Bytes that are parsed on the thread of the socket.
+const PARSED_AT_ONCE: usize = 256 << 10;
+
+/// Reads a question for text in its envelope, which may bring values and documents: a large one
+/// takes of the room of uploads.
+pub(crate) async fn text<Own: OwnMembers + Send + 'static>(
+    app: &Arc<App>,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<TextBody<Own>, Problem> {
-    let members: Members = object(app, headers, body).await?;
-    TextBody::from_members(members).map_err(Problem::of_faults)
+    check_json(headers)?;
+    let most = app.config.max_body.max(TEXT_BYTES.min(app.config.max_upload));
+    let body = Upload::up_to(most, app, headers, body)?.into_memory().await?;
+    let is_small = body.bytes.len() <= PARSED_AT_ONCE;
+    let read = move || {
+        let members: Members = parse(&body.bytes)?;
+        TextBody::from_members(members).map_err(Problem::of_faults)
+    };
+    match is_small {
+        true => read(),
+        false => blocking(read).await?,
+    }
 }

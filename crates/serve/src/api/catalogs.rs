@@ -27,18 +27,17 @@ use palmette_catalog_replica::Registry;
 
 use super::documented::{Deletes, Lists, Looks};
 use super::extract::{GENERATION, Path, Query, at_generation, header};
-use super::recommend::find_kept;
 use crate::app::App;
 use crate::domain::background::blocking;
 use crate::domain::catalog_files::{CATALOGS, DELETED};
 use crate::domain::cluster::ChangeProblem;
 use crate::domain::exported::Exported;
+use crate::domain::generations::view_at;
 use crate::domain::permissions;
 use crate::domain::registry::{ServedCatalog, Table};
 use crate::problem::{Kind, Problem};
 use crate::wire::{
-    AttributeEntry, CatalogEntry, CatalogKind, Catalogs, GenerationName, GenerationParam,
-    LiveNumbers,
+    AttributeEntry, CatalogEntry, CatalogKind, Catalogs, GenerationParam, LiveNumbers,
 };
 
 /// Time that a delete waits for the catalog's work in the background to end.
@@ -61,27 +60,6 @@ pub(crate) fn served(app: &App, name: &str) -> Result<Arc<ServedCatalog>, Proble
         let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
         Problem::not_found(format!("there is no catalog {name:?}; there are {there}"))
     })
-}
-
-/// A catalog at its newest generation, or at one that is kept. Opening the latter maps files.
-pub(crate) fn view_at(
-    catalog: &ServedCatalog,
-    name: Option<&GenerationName>,
-) -> Result<CatalogView, Problem> {
-    let newest = catalog.source.view();
-    let Some(name) = name else { return Ok(newest) };
-    let Some(now) = newest.generation() else {
-        return Err(Problem::invalid(
-            "/generation",
-            "the catalog is frozen and has no generations",
-        ));
-    };
-    if matches!(name, GenerationName::Number(number) if *number == now) {
-        return Ok(newest);
-    }
-    let number = find_kept(&catalog.generations(), name, now)?;
-    let kept = catalog.kept_snapshot(number);
-    kept.map(CatalogView::from).map_err(|error| Problem::new(Kind::Gone, error.to_string()))
 }
 
 /// Lists the catalogs.

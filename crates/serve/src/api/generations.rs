@@ -15,8 +15,8 @@ use super::catalogs::served;
 use super::documented::{Deletes, Looks, Writes};
 use super::extract::{Path, at_generation};
 use super::items::{Write, failed};
-use super::recommend::find_kept;
 use crate::app::App;
+use crate::domain::generations::find_kept;
 use crate::domain::name::check_name;
 use crate::problem::{Kind, Problem};
 use crate::wire::{

@@ -22,13 +22,14 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::body;
-use super::catalogs::{served, view_at};
+use super::catalogs::served;
 use super::documented::{Reads, Writes as WriteProblems};
 use super::extract::{IfMatch, Path, Query, answered, at_generation, header, media_type};
 use super::recommend::filtered;
 use super::upload::{BufferedBody, Upload};
 use crate::app::App;
 use crate::domain::background::blocking;
+use crate::domain::generations::view_at;
 use crate::domain::registry::ServedCatalog;
 use crate::domain::writes;
 use crate::problem::{Fault, Kind, Problem};

@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use palmette_catalog::FilterLookUps;
 use palmette_catalog_filter::{Filter, FilterError};
-use palmette_catalog_live::{CatalogView, KeptGeneration, ViewItems};
+use palmette_catalog_live::{CatalogView, ViewItems};
 use palmette_recommend::{
     Cause, CheckedQuestion, GenerationName, Moment, NamedItem, Priority, RecommendBody,
     RecommendError, RecommendQuestion, Recommendations, RequestEnvelope, SpelledView,
@@ -25,6 +25,7 @@ use crate::app::{App, Drain, Received};
 use crate::audit;
 use crate::domain::answers::{CachedAnswer, Key};
 use crate::domain::background::blocking;
+use crate::domain::generations::find_kept;
 use crate::domain::registry::Target;
 use crate::engine::{Outcome, Work};
 use crate::problem::{Kind, Problem};
@@ -261,39 +262,6 @@ pub(crate) async fn pinned(
     blocking(move || target.kept_view(number))
         .await?
         .map_err(|error| Problem::new(Kind::Gone, error.to_string()))
-}
-
-/// The number of a kept generation.
-pub(crate) fn find_kept(
-    kept: &[KeptGeneration],
-    name: &GenerationName,
-    now: u64,
-) -> Result<u64, Problem> {
-    let (found, shown) = match name {
-        GenerationName::Number(number) => {
-            (kept.iter().find(|of| of.generation == *number), number.to_string())
-        }
-        GenerationName::Name(name) => {
-            (kept.iter().rev().find(|of| of.name.as_ref() == Some(name)), format!("{name:?}"))
-        }
-    };
-    if let Some(found) = found {
-        return Ok(found.generation);
-    }
-    let there: Vec<String> = kept
-        .iter()
-        .map(|of| match &of.name {
-            Some(name) => format!("{} ({name})", of.generation),
-            None => of.generation.to_string(),
-        })
-        .collect();
-    let there = if there.is_empty() {
-        "none is".to_owned()
-    } else {
-        format!("kept are {}", there.join(", "))
-    };
-    let detail = format!("generation {shown} is not kept; {there}, and {now} is the newest");
-    Err(Problem::new(Kind::Gone, detail))
 }
 
 /// Checks a question; look-ups of its filter are counted.

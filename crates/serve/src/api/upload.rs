@@ -27,6 +27,8 @@ const LEAST_PACE: f64 = 65536.0;
 pub(crate) struct Upload<'a> {
     app: &'a Arc<App>,
     body: Body,
+    /// Bytes, at most.
+    most: usize,
     began: Instant,
     received: usize,
     held: Option<Permit>,
@@ -49,23 +51,29 @@ pub(crate) struct HeldFile {
 impl<'a> Upload<'a> {
     /// A body that says to be too long is refused before it is read.
     pub(crate) fn new(app: &'a Arc<App>, headers: &HeaderMap, body: Body) -> Result<Self, Problem> {
-        let length: Option<usize> =
-            headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let upload = Self { app, body, began: Instant::now(), received: 0, held: None };
-        match length {
-            Some(length) if length > upload.most() => Err(upload.too_large()),
-            _ => Ok(upload),
-        }
+        Self::up_to(app.config.max_upload, app, headers, body)
     }
 
-    fn most(&self) -> usize {
-        self.app.config.max_upload
+    /// A body of at most so many bytes; [`new`](Self::new) takes the most.
+    pub(crate) fn up_to(
+        most: usize,
+        app: &'a Arc<App>,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Self, Problem> {
+        let length: Option<usize> =
+            headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let upload = Self { app, body, most, began: Instant::now(), received: 0, held: None };
+        match length {
+            Some(length) if length > most => Err(upload.too_large()),
+            _ => Ok(upload),
+        }
     }
 
     fn too_large(&self) -> Problem {
         let detail = format!(
             "the body has more than {} bytes; send it in parts, or start the server with room for more",
-            self.most()
+            self.most
         );
         Problem::new(Kind::TooLarge, detail)
     }
@@ -94,7 +102,7 @@ impl<'a> Upload<'a> {
             };
             let Ok(data) = frame.into_data() else { continue };
             self.received = self.received.saturating_add(data.len());
-            if self.received > self.most() {
+            if self.received > self.most {
                 return Err(self.too_large());
             }
             self.app.room.take(self.received, &mut self.held)?;

@@ -22,6 +22,9 @@ pub enum LoadError {
     /// A catalog file.
     #[error(transparent)]
     Catalog(#[from] palmette_catalog::FileError),
+    /// A lexicon's file.
+    #[error(transparent)]
+    Lexicon(#[from] palmette_lexicon::FileError),
     /// The directory of a live catalog.
     #[error(transparent)]
     Live(#[from] palmette_catalog_live::LiveError),

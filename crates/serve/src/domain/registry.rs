@@ -16,6 +16,7 @@ use palmette_catalog_live::{
     Snapshot,
 };
 use palmette_catalog_replica::Replica;
+use palmette_lexicon::Lexicon;
 use palmette_model::WeightFormat;
 use palmette_recommend::{RecommendError, Recommender, SpelledView};
 
@@ -72,6 +73,8 @@ const MAX_KEPT_VIEWS: usize = 4;
 pub(crate) struct Table {
     pub(crate) models: BTreeMap<String, Arc<ServedModel>>,
     pub(crate) catalogs: BTreeMap<String, Arc<ServedCatalog>>,
+    /// Lexicons, which texts alone name.
+    pub(crate) lexicons: BTreeMap<String, Arc<Lexicon>>,
     /// Targets by alias.
     pub(crate) targets: BTreeMap<String, Arc<Target>>,
     /// Alias of the target that requests ask for which name none.
@@ -218,6 +221,15 @@ impl Registry {
             });
             table.catalogs.insert(name, Arc::clone(&served));
             Ok(served)
+        })
+    }
+
+    /// Adds a lexicon in place of one of its name.
+    pub(crate) fn add_lexicon(&self, name: &str, lexicon: Arc<Lexicon>) -> Result<(), LoadError> {
+        check_name("lexicon", name)?;
+        self.change(|table, _| {
+            table.lexicons.insert(name.to_owned(), lexicon);
+            Ok(())
         })
     }
 

@@ -1,9 +1,10 @@
 //! Text models: loaded ones, each with an engine that writes its texts.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use palmette_text::engine::{Engine, EngineOptions, EngineStatistics};
-use palmette_text::question::{TextDefaults, TextLimits, TextSettings};
+use palmette_text::question::{NamedCatalogs, TextDefaults, TextLimits, TextSettings};
 use palmette_text::sources::JsonForm;
 use palmette_text::{TextModel, TextModelOptions, ToolFormat};
 
@@ -75,7 +76,10 @@ impl ServedText {
     }
 
     /// The settings by which a question is checked that comes now, with a seed of its own.
-    pub(crate) fn settings(&self) -> Result<TextSettings, Problem> {
+    pub(crate) fn settings(
+        &self,
+        catalogs: Arc<dyn NamedCatalogs>,
+    ) -> Result<TextSettings, Problem> {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| {
             Problem::new(Kind::Unavailable, format!("no random numbers: {error}"))
@@ -90,7 +94,7 @@ impl ServedText {
             },
             tool_format: self.tool_format,
             now: Some(seconds_since_1970() as i64),
-            catalogs: None,
+            catalogs: Some(catalogs),
         })
     }
 

@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use palmette_bindings::{BoundSource, Member};
 use palmette_text::question::OwnMembers;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+
+use crate::problem::MemberShortage;
 
 /// Members of a question about a mask that are not a text's.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -48,6 +51,12 @@ pub struct MaskAnswer {
     pub tokens: Vec<MaskToken>,
     /// Milliseconds that the mask took.
     pub milliseconds: f64,
+    /// Catalogs and documents that the grammar names, as they were bound.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub catalogs: BTreeMap<String, BoundCatalog>,
+    /// Members of these in the text so far, where there are some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members: Option<Vec<TextMember>>,
     /// Parts of the request that have no effect, where there are some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -60,6 +69,68 @@ pub struct MaskToken {
     pub token: u32,
     /// Text of the token; of a special token its name.
     pub text: String,
+}
+
+/// A catalog, values or documents as they were when the answer began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct BoundCatalog {
+    /// Generation of a live catalog.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u64>,
+    /// Items that may be written, or quotes of the documents.
+    pub eligible: u64,
+}
+
+impl BoundCatalog {
+    /// Sources by name.
+    pub(crate) fn by_name(sources: &[BoundSource]) -> BTreeMap<String, Self> {
+        let entry = |of: &BoundSource| {
+            (of.name.clone(), Self { generation: of.generation, eligible: of.eligible })
+        };
+        sources.iter().map(entry).collect()
+    }
+}
+
+/// A member of a catalog, of values or of documents that a text has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct TextMember {
+    /// Name of the set, as the grammar has it.
+    pub set: String,
+    /// `id` or an attribute; of documents the unit that is quoted.
+    pub field: String,
+    /// Id of the item, where one is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The value, which may be spelled otherwise in the text.
+    pub value: String,
+    /// Begin and end of its spelling, in bytes of the text.
+    pub span: [usize; 2],
+    /// Number of the document that has the quote first, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub document: Option<usize>,
+    /// Begin and end of the quote, in bytes of that document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<[usize; 2]>,
+}
+
+impl TextMember {
+    /// A member of a text that stands after `offset` bytes of another.
+    pub(crate) fn after(offset: usize, member: Member) -> Self {
+        let Member { set, field, value, id, span, place, .. } = member;
+        let (document, place) = match place {
+            Some(place) => (Some(place.document), Some([place.span.start, place.span.end])),
+            None => (None, None),
+        };
+        Self {
+            set,
+            field,
+            id,
+            value,
+            span: [offset + span.start, offset + span.end],
+            document,
+            place,
+        }
+    }
 }
 
 /// A text to be cut into tokens, or a chat whose prompt is.
@@ -170,6 +241,9 @@ pub struct ChatCompletion {
     /// there are some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Catalogs and documents that the grammar names, as they were when the answer began.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub catalogs: BTreeMap<String, BoundCatalog>,
 }
 
 /// One of the answers to a chat.
@@ -183,6 +257,9 @@ pub struct ChatChoice {
     pub logprobs: Option<ChatLogprobs>,
     /// The reason for which it ended.
     pub finish_reason: FinishName,
+    /// Members of the catalogs that the grammar names, in their order, where it names some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members: Option<Vec<TextMember>>,
 }
 
 /// An answer as a message.
@@ -268,6 +345,9 @@ pub struct ChatChunk {
     /// Parts of the request that have no effect, in the first part, where there are some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Catalogs and documents that the grammar names, in the last part of each answer.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub catalogs: BTreeMap<String, BoundCatalog>,
 }
 
 /// New part of one of the answers.
@@ -281,6 +361,9 @@ pub struct ChunkChoice {
     pub logprobs: Option<ChatLogprobs>,
     /// The reason for which it ended, in its last part.
     pub finish_reason: Option<FinishName>,
+    /// Members of the catalogs that the grammar names, in the last part, where it names some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members: Option<Vec<TextMember>>,
 }
 
 /// Contents of a new part of an answer.
@@ -349,6 +432,9 @@ pub struct Completion {
     /// some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Catalogs and documents that the grammar names, of a stream in the last part of each answer.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub catalogs: BTreeMap<String, BoundCatalog>,
 }
 
 /// One of the answers to a completion, or a part of one.
@@ -362,6 +448,10 @@ pub struct CompletionChoice {
     pub logprobs: Option<CompletionLogprobs>,
     /// The reason for which it ended; `null` in a part that is not the last.
     pub finish_reason: Option<FinishName>,
+    /// Members of the catalogs that the grammar names, of a stream in the last part, where it names
+    /// some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members: Option<Vec<TextMember>>,
 }
 
 /// Log-probabilities of a completion's tokens, in lists of one length.
@@ -397,4 +487,7 @@ pub struct OpenAiErrorBody {
     pub param: Option<String>,
     /// Last part of the problem's type, such as `overloaded`.
     pub code: &'static str,
+    /// Items that may be written, and how many the grammar needs, where no text is left.
+    #[serde(flatten)]
+    pub shortage: Option<MemberShortage>,
 }

@@ -18,5 +18,6 @@ mod sockets;
 mod tables;
 mod targets;
 mod text;
+mod text_catalogs;
 mod text_members;
 mod transport;

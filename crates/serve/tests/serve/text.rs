@@ -402,7 +402,7 @@ async fn what_cannot_be_answered_is_refused_by_its_member() {
     writing.send(Method::POST, path, "{").await.error(400, "not-json");
     writing.send(Method::POST, path, "[]").await.error(400, "invalid");
     writing.send(Method::GET, path, Body::empty()).await.error(405, "method-not-allowed");
-    let large = format!("{{\"messages\": \"{}\"}}", "x".repeat(2 << 20));
+    let large = format!("{{\"messages\": \"{}\"}}", "x".repeat(17 << 20));
     writing.send(Method::POST, path, large).await.error(413, "too-large");
     let (message, _) = writing
         .chat(json!({"deadline_ms": 1, "max_tokens": 500, "ignore_eos": true}))

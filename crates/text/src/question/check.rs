@@ -5,11 +5,13 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
+use palmette_bindings::{BoundSource, Shortage};
 use palmette_core::TokenId;
 use palmette_decode::SamplerOptions;
 use palmette_document::{Fault, Faults};
 use palmette_vocabulary::TokenizeError;
 
+use super::grammar::BoundForm;
 use super::prompt::Prompt;
 use super::tools::Calling;
 use super::{ChatQuestion, CompletionQuestion, OneOrMany, TextMembers, TextSettings};
@@ -32,6 +34,8 @@ pub struct CheckedText {
     pub echoes: Vec<String>,
     /// Parts of the question that have no effect.
     pub warnings: Vec<String>,
+    /// The catalogs and documents that are bound, ascending by name.
+    pub sources: Vec<BoundSource>,
 }
 
 impl CheckedText {
@@ -57,16 +61,43 @@ pub enum CheckError {
     Faults(Faults),
     /// The question breaks rules, one of them the limit on what the model reads.
     TooLong(Faults),
+    /// The question breaks rules, one of them about the catalogs that its grammar names.
+    Refused(Refusal, Faults),
     /// Compiling its grammar was called off.
     Cancelled,
     /// The model cuts no text into tokens: not the question's fault.
     Model(TokenizeError),
 }
 
+/// The reason why a set that the grammar names cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The asker may not use a catalog.
+    Forbidden,
+    /// Values or documents are over their limit.
+    TooLarge,
+    /// A generation is not kept any more.
+    Gone,
+    /// No text is left: these sets have no members.
+    NoText(Vec<Shortage>),
+}
+
+impl CheckError {
+    /// The rules that the question breaks; `None` where it is not the question's fault.
+    pub fn faults(&self) -> Option<&Faults> {
+        match self {
+            Self::Faults(faults) | Self::TooLong(faults) | Self::Refused(_, faults) => Some(faults),
+            Self::Cancelled | Self::Model(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for CheckError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Faults(faults) | Self::TooLong(faults) => faults.fmt(f),
+            Self::Faults(faults) | Self::TooLong(faults) | Self::Refused(_, faults) => {
+                faults.fmt(f)
+            }
             Self::Cancelled => f.write_str("the compilation was cancelled"),
             Self::Model(error) => error.fmt(f),
         }
@@ -85,6 +116,7 @@ pub(super) struct Check<'a> {
     pub(super) failure: Option<CheckError>,
     faults: Faults,
     is_too_long: bool,
+    refusal: Option<Refusal>,
 }
 
 /// Values of members that chats and completions spell otherwise.
@@ -124,8 +156,8 @@ impl ChatQuestion {
             let tokens = model.encode_prompt(&prompt);
             check.encoded(tokens, "/messages")
         });
-        let grammar = check.grammar(text, tools.as_ref().map(|tools| (chat, tools)));
-        let constraint = grammar.map(|grammar| Constrained::Grammar(grammar.constraint));
+        let form = check.grammar(text, tools.as_ref().map(|tools| (chat, tools)));
+        let (constraint, sources) = parts(form);
         let calling = tools.map(|tools| tools.calling());
         let logprobs = match (chat.logprobs, chat.top_logprobs) {
             (Some(true), top) => Some(top.unwrap_or(0)),
@@ -165,7 +197,7 @@ impl ChatQuestion {
         let requests = check.requests(text, &spelled, vec![prompt], constraint);
         let warnings = std::mem::take(&mut check.warnings);
         let echoes = vec![String::new()];
-        check.finish(CheckedText { requests, n, calling, echoes, warnings })
+        check.finish(CheckedText { requests, n, calling, echoes, warnings, sources })
     }
 }
 
@@ -185,8 +217,7 @@ impl CompletionQuestion {
         let mut check = Check::new(model, settings, cancelled);
         let n = check.answers(text, completion.prompt.count());
         let prompts = check.prompts(completion);
-        let grammar = check.grammar(text, None);
-        let constraint = grammar.map(|grammar| Constrained::Grammar(grammar.constraint));
+        let (constraint, sources) = parts(check.grammar(text, None));
         let echo = completion.echo == Some(true);
         // A prompt that is all of the answer is read, if not for its likelihoods.
         let only_echo = (text.max_tokens == Some(0)).then_some(0);
@@ -208,8 +239,15 @@ impl CompletionQuestion {
         let prompts = prompts.into_iter().map(one).collect();
         let requests = check.requests(text, &spelled, prompts, constraint);
         let warnings = std::mem::take(&mut check.warnings);
-        check.finish(CheckedText { requests, n, calling: None, echoes, warnings })
+        check.finish(CheckedText { requests, n, calling: None, echoes, warnings, sources })
     }
+}
+
+/// The constraint of a form, and what it is bound to.
+fn parts(form: Option<BoundForm>) -> (Option<Constrained>, Vec<BoundSource>) {
+    let Some(BoundForm { bound, .. }) = form else { return Default::default() };
+    let sources = bound.sources().to_vec();
+    (Some(bound.into()), sources)
 }
 
 impl<'a> Check<'a> {
@@ -218,8 +256,8 @@ impl<'a> Check<'a> {
         settings: &'a TextSettings,
         cancelled: &'a AtomicBool,
     ) -> Self {
-        let (warnings, failure, faults) = Default::default();
-        Self { model, settings, cancelled, warnings, failure, faults, is_too_long: false }
+        let (warnings, failure, faults, refusal) = Default::default();
+        Self { model, settings, cancelled, warnings, failure, faults, is_too_long: false, refusal }
     }
 
     /// Adds a fault. Several prompts break a rule about the same member once.
@@ -229,17 +267,24 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// Adds a fault about a set that the grammar names.
+    pub(super) fn refuse(&mut self, refusal: Option<Refusal>, fault: Fault) {
+        self.refusal = self.refusal.take().or(refusal);
+        self.fault(fault);
+    }
+
     pub(super) fn take<T>(&mut self, checked: Result<T, Fault>) -> Option<T> {
         checked.map_err(|fault| self.fault(fault)).ok()
     }
 
     /// The value, where nothing is against it.
     pub(super) fn finish<T>(self, value: T) -> Result<T, CheckError> {
-        match (self.failure, self.faults.or(value)) {
-            (Some(failure), _) => Err(failure),
-            (None, Ok(value)) => Ok(value),
-            (None, Err(faults)) if self.is_too_long => Err(CheckError::TooLong(faults)),
-            (None, Err(faults)) => Err(CheckError::Faults(faults)),
+        match (self.failure, self.faults.or(value), self.refusal) {
+            (Some(failure), ..) => Err(failure),
+            (None, Ok(value), _) => Ok(value),
+            (None, Err(faults), Some(refusal)) => Err(CheckError::Refused(refusal, faults)),
+            (None, Err(faults), None) if self.is_too_long => Err(CheckError::TooLong(faults)),
+            (None, Err(faults), None) => Err(CheckError::Faults(faults)),
         }
     }
 

@@ -1,15 +1,14 @@
 //! The grammar of an answer: the one member that names a form, or the tools that may be called.
 
-use std::error::Error;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use palmette_bindings::BoundGrammar;
 use palmette_catalog_filter::parse_unique;
 use palmette_document::{Fault, Faults, RawJson, place};
 use palmette_grammar::frontends::gbnf::GbnfOptions;
 use palmette_grammar::frontends::json_schema::Whitespace;
 use palmette_grammar::frontends::lark::LarkOptions;
-use palmette_grammar::{CacheError, CompiledGrammar, GrammarConstraint, GrammarSource};
+use palmette_grammar::{CacheError, GrammarSource};
 use serde_json::{Map, Value};
 
 use super::check::{Check, CheckError};
@@ -33,7 +32,7 @@ pub struct NamedGrammar {
 #[derive(Clone, Debug)]
 pub struct AnswerForm {
     /// The grammar, bound to the catalogs that it names.
-    pub constraint: GrammarConstraint,
+    pub bound: BoundGrammar,
     /// The member that it is from, as a JSON pointer.
     pub pointer: String,
     /// Parts of the question that have no effect.
@@ -57,15 +56,14 @@ impl ChatQuestion {
         let tools = check.take(self.own.callable_tools(model, settings)).flatten();
         let form = check.grammar(&self.text, tools.as_ref().map(|tools| (&self.own, tools)));
         let warnings = std::mem::take(&mut check.warnings);
-        let named =
-            |NamedConstraint { constraint, pointer }| AnswerForm { constraint, pointer, warnings };
+        let named = |BoundForm { bound, pointer }| AnswerForm { bound, pointer, warnings };
         check.finish(form.map(named))
     }
 }
 
 /// A compiled grammar with its catalogs, and the member that it is from.
-pub(super) struct NamedConstraint {
-    pub(super) constraint: GrammarConstraint,
+pub(super) struct BoundForm {
+    pub(super) bound: BoundGrammar,
     pointer: String,
 }
 
@@ -75,30 +73,30 @@ impl Check<'_> {
         &mut self,
         text: &TextMembers,
         tools: Option<(&ChatMembers, &Tools)>,
-    ) -> Option<NamedConstraint> {
+    ) -> Option<BoundForm> {
         let defaults = &self.settings.defaults;
         let named = match tools {
             Some((chat, tools)) => text.calls(chat, tools, defaults).map(Some),
             None => text.grammar(defaults),
         };
+        let given = text.catalogs.as_ref();
         let NamedGrammar { source, pointer } = match named {
-            Ok(named) => named?,
+            Ok(Some(named)) => named,
+            Ok(None) => {
+                self.no_catalogs(given);
+                return None;
+            }
             Err(faults) => {
                 faults.into_iter().for_each(|fault| self.fault(fault));
                 return None;
             }
         };
-        match self.compiled(&source) {
+        match self.model.compile_open(&source, self.cancelled) {
             Ok(grammar) => {
                 let name = place(&pointer);
                 self.warnings.extend(grammar.notes().iter().map(|note| format!("{name}: {note}")));
-                match self.bound(&grammar.constraint) {
-                    Ok(constraint) => Some(NamedConstraint { constraint, pointer }),
-                    Err(error) => {
-                        self.fault(Fault::new(pointer, error.to_string()));
-                        None
-                    }
-                }
+                let bound = self.bound(given, &grammar.constraint, &pointer)?;
+                Some(BoundForm { bound, pointer })
             }
             Err(CacheError::Cancelled) => {
                 self.failure = Some(CheckError::Cancelled);
@@ -114,26 +112,6 @@ impl Check<'_> {
                 self.fault(Fault::new(pointer, error.to_string()));
                 None
             }
-        }
-    }
-}
-
-impl Check<'_> {
-    /// The compiled grammar, whose catalogs are open only where somebody binds them.
-    fn compiled(&self, source: &GrammarSource) -> Result<Arc<CompiledGrammar>, CacheError> {
-        match &self.settings.catalogs {
-            Some(_) => self.model.compile_open(source, self.cancelled),
-            None => self.model.compile_unless(source, self.cancelled),
-        }
-    }
-
-    fn bound(
-        &self,
-        constraint: &GrammarConstraint,
-    ) -> Result<GrammarConstraint, Box<dyn Error + Send + Sync>> {
-        match &self.settings.catalogs {
-            Some(catalogs) if !constraint.slots().is_empty() => catalogs.bind(constraint),
-            _ => Ok(constraint.clone()),
         }
     }
 }

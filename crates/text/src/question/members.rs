@@ -6,6 +6,7 @@ use palmette_document::RawJson;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::catalogs::CatalogMembers;
 use super::forms::{JsonFormMembers, StructuredOutputs};
 
 /// Members that chats and completions have: sampling, limits, the form of the answer.
@@ -67,6 +68,9 @@ pub struct TextMembers {
     pub guided_grammar: Option<String>,
     /// Form of the JSON in answers and calls.
     pub json_form: Option<JsonFormMembers>,
+    /// Sets for the catalogs and documents that the grammar names, by name.
+    #[cfg_attr(feature = "schema", schema(example = json!({"shop": {"catalog": "shop", "filter": {"range": {"stock": {"gt": 0}}}}, "labels": {"values": ["red", "green"]}})))]
+    pub catalogs: Option<BTreeMap<String, CatalogMembers>>,
 }
 
 /// One text or several.

@@ -10,6 +10,8 @@
 //! A member that would change the answer and is not computed is none of these types: it is refused
 //! by its name.
 
+mod binding;
+mod catalogs;
 mod chat;
 mod check;
 mod completion;
@@ -25,14 +27,15 @@ mod tools;
 
 use serde_json::{Value, json};
 
+pub use catalogs::CatalogMembers;
 pub use chat::{ChatMembers, Thinking, ThinkingKind};
-pub use check::{CheckError, CheckedText};
+pub use check::{CheckError, CheckedText, Refusal};
 pub use completion::{CompletionMembers, Prompts};
 pub use envelope::{OwnMembers, StreamOptions, TextBody, TextEnvelope};
 pub use forms::{JsonFormMembers, JsonWhitespace, MemberOrder, StructuredOutputs};
 pub use grammar::{AnswerForm, NamedGrammar};
 pub use members::{OneOrMany, TextMembers};
-pub use settings::{CatalogBinder, TextDefaults, TextLimits, TextSettings};
+pub use settings::{CatalogError, NamedCatalogs, TextDefaults, TextLimits, TextSettings};
 pub use tools::Calling;
 
 /// A question of one kind: its own members, and those that all have.

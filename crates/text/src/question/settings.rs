@@ -1,10 +1,10 @@
 //! Settings of a surface: limits, defaults and the moment by which questions are checked.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use palmette_bindings::{BindingError, Bindings, BoundGrammar, SetSource};
 use palmette_grammar::GrammarConstraint;
 use palmette_grammar::frontends::structural_tag::ToolFormat;
 
@@ -24,6 +24,12 @@ pub struct TextLimits {
     pub max_logprobs: usize,
     /// Tokens of a prompt and its answer, where that is less than the model reads.
     pub max_positions: usize,
+    /// Values of a question's own that are bound to one name.
+    pub max_values: usize,
+    /// Bytes of such values together.
+    pub max_value_bytes: usize,
+    /// Bytes of the documents that are bound to one name.
+    pub max_document_bytes: usize,
 }
 
 impl Default for TextLimits {
@@ -34,6 +40,9 @@ impl Default for TextLimits {
             max_stop_bytes: 1024,
             max_logprobs: 20,
             max_positions: usize::MAX,
+            max_values: 100_000,
+            max_value_bytes: 8 << 20,
+            max_document_bytes: 4 << 20,
         }
     }
 }
@@ -47,6 +56,9 @@ impl TextLimits {
         max_stop_bytes: usize::MAX,
         max_logprobs: usize::MAX,
         max_positions: usize::MAX,
+        max_values: usize::MAX,
+        max_value_bytes: usize::MAX,
+        max_document_bytes: usize::MAX,
     };
 }
 
@@ -112,20 +124,49 @@ pub struct TextSettings {
     pub tool_format: Option<ToolFormat>,
     /// Seconds since 1970, for chat templates that print the date.
     pub now: Option<i64>,
-    /// Sets for the catalogs that grammars name; such grammars are refused where there are none.
-    pub catalogs: Option<Arc<dyn CatalogBinder>>,
+    /// Catalogs for the names of grammars; `None` where questions bring all of them.
+    pub catalogs: Option<Arc<dyn NamedCatalogs>>,
 }
 
-/// Binder of the catalogs that a grammar names, for one question.
-pub trait CatalogBinder: fmt::Debug + Send + Sync {
-    /// The grammar with a set for each of its slots.
+/// Catalogs of a surface, by the names that questions and grammars call them.
+pub trait NamedCatalogs: fmt::Debug + Send + Sync {
+    /// The catalog of a name, pinned as it is now or at a generation (a number, or the name of one
+    /// that is kept).
     ///
     /// # Errors
-    /// When it names a catalog or field that is not there, or no text is left.
+    /// When there is none, or it may not be used.
+    fn get(&self, name: &str, generation: Option<&str>) -> Result<SetSource, CatalogError>;
+
+    /// Names that a question may have meant, ascending.
+    fn names(&self) -> Vec<String>;
+
+    /// Advice on how to give the catalog, or the documents, of a name that nothing is bound to.
+    fn advice(&self, name: &str, is_documents: bool) -> String;
+
+    /// Gives a grammar's names their sets. A surface that measures this does it here.
+    ///
+    /// # Errors
+    /// As [`Bindings::bind`].
     fn bind(
         &self,
+        bindings: &Bindings,
         grammar: &GrammarConstraint,
-    ) -> Result<GrammarConstraint, Box<dyn Error + Send + Sync>>;
+    ) -> Result<BoundGrammar, BindingError> {
+        bindings.bind(grammar)
+    }
+}
+
+/// A catalog that a question cannot have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CatalogError {
+    /// There is none of this name.
+    Unknown,
+    /// The asker may not use it; the value, the rule and the way out.
+    Forbidden(String),
+    /// The catalog has no such generation.
+    Generation(String),
+    /// The generation is not kept any more.
+    Gone(String),
 }
 
 impl TextSettings {

@@ -43,10 +43,8 @@ fn complete(members: Value) -> Result<CheckedText, CheckError> {
 
 #[track_caller]
 fn faults(checked: Result<CheckedText, CheckError>) -> Faults {
-    match checked.unwrap_err() {
-        CheckError::Faults(faults) | CheckError::TooLong(faults) => faults,
-        other => panic!("{other}"),
-    }
+    let error = checked.unwrap_err();
+    error.faults().unwrap_or_else(|| panic!("{error}")).clone()
 }
 
 #[track_caller]

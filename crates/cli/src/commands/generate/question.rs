@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, bail, ensure};
 use palmette_document::Members;
 use palmette_text::question::{
-    CatalogBinder, ChatMembers, ChatQuestion, CheckError, CheckedText, CompletionMembers,
-    CompletionQuestion, OwnMembers, TextBody, TextDefaults, TextEnvelope, TextLimits, TextMembers,
+    ChatMembers, ChatQuestion, CheckError, CheckedText, CompletionMembers, CompletionQuestion,
+    NamedCatalogs, OwnMembers, TextBody, TextDefaults, TextEnvelope, TextLimits, TextMembers,
     TextQuestion, TextSettings,
 };
 use palmette_text::{
@@ -108,7 +108,7 @@ impl Question {
             defaults,
             tool_format: args.shape.format()?.map(|format| model.spoken(format)),
             now: now.ok().and_then(|now| i64::try_from(now.as_secs()).ok()),
-            catalogs: Some(Arc::clone(catalogs) as Arc<dyn CatalogBinder>),
+            catalogs: Some(Arc::clone(catalogs) as Arc<dyn NamedCatalogs>),
         };
         let never = AtomicBool::new(false);
         let checked = match &self.document {
@@ -176,12 +176,7 @@ fn is_of_form(error: &CheckError) -> bool {
     let is_form = |pointer: &str| {
         ["/structured_outputs", "/response_format"].iter().any(|at| pointer.starts_with(at))
     };
-    match error {
-        CheckError::Faults(faults) | CheckError::TooLong(faults) => {
-            faults.iter().any(|fault| is_form(&fault.pointer))
-        }
-        CheckError::Cancelled | CheckError::Model(_) => false,
-    }
+    error.faults().is_some_and(|faults| faults.iter().any(|fault| is_form(&fault.pointer)))
 }
 
 impl Document {

@@ -192,10 +192,7 @@ impl Shape {
     ) -> anyhow::Result<Constrained> {
         let (budget, limits) = (&mut Budget::new(PARSE_STEPS), RecognizerLimits::default());
         let reopened = saved.compile(model.vocabulary(), &limits, budget)?;
-        Ok(Constrained::Grammar(match reopened.constraint.slots() {
-            [] => reopened.constraint,
-            _ => catalogs.bind_slots(&reopened.constraint)?,
-        }))
+        Ok(catalogs.bind(&reopened.constraint)?.into())
     }
 }
 

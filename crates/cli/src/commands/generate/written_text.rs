@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use palmette_text::engine::Spent;
 use palmette_text::{
-    FinishReason, Piece, Stage, TextEnd, TextEvent, TextModel, TextToken, ToolCallReader,
+    FinishReason, Member, Piece, Stage, TextEnd, TextEvent, TextModel, TextToken, ToolCallReader,
 };
 use serde_json::{Value, json};
 
@@ -188,6 +188,9 @@ impl WrittenText {
         if self.tokens.iter().any(|token| token.logprobs.is_some()) {
             document["tokens"] = self.tokens.iter().map(|token| token_json(model, token)).collect();
         }
+        if !self.ended.members.is_empty() {
+            document["members"] = self.ended.members.iter().map(member_json).collect();
+        }
         if !warnings.is_empty() {
             document["warnings"] = json!(warnings);
         }
@@ -244,6 +247,21 @@ fn token_text(model: &TextModel, token: palmette_core::TokenId) -> String {
     let named = model.special_name(token).map(str::to_owned);
     let text = || model.vocabulary().vocabulary().text(token);
     named.unwrap_or_else(|| String::from_utf8_lossy(text()).into_owned())
+}
+
+/// A member of a catalog or of documents, in bytes of the text as the model wrote it.
+fn member_json(of: &Member) -> Value {
+    let mut document = json!({
+        "set": of.set, "field": of.field, "value": of.value, "span": [of.span.start, of.span.end],
+    });
+    if let Some(id) = &of.id {
+        document["id"] = json!(id);
+    }
+    if let Some(place) = &of.place {
+        document["document"] = json!(place.document);
+        document["place"] = json!([place.span.start, place.span.end]);
+    }
+    document
 }
 
 fn token_json(model: &TextModel, of: &TextToken) -> Value {

@@ -4,14 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use palmette_bindings::BoundSets;
 use palmette_grammar::{
     BoundRecognizer, Position, Recognizer, RecognizerScratch, Severity, analyse,
 };
+use palmette_lexicon::DocumentPlace;
 use serde::Serialize;
 
-use super::catalogs::{CatalogArgs, SlotSet, field_of};
+use super::catalogs::CatalogArgs;
 use super::documents::Citation;
 use super::loading::{GrammarFileArgs, Warning};
+use super::open_catalogs::OpenCatalogs;
 use super::refused_member::RefusedMember;
 use crate::output::{Reported, print, print_json, visible};
 
@@ -133,7 +136,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let bound = catalogs
         .map(|catalogs| {
             let sets = catalogs.sets(slots)?;
-            let bound = BoundRecognizer::new(&recognizer, Arc::new(sets.binding()))?;
+            let bound = BoundRecognizer::new(&recognizer, sets.binding())?;
             let bound = bound.ok_or_else(|| sets.no_text())?;
             anyhow::Ok((catalogs, sets, bound))
         })
@@ -148,11 +151,11 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
                 let refused_member = match &read.refused_at {
                     None => None,
                     Some(place) => {
-                        let sets = (catalogs, &*sets.sets);
+                        let sets = (catalogs, sets.as_slice());
                         RefusedMember::find(sets, bound, &text, place.offset)?
                     }
                 };
-                Text { members: members(bound, &sets.sets, &text)?, refused_member, ..read }
+                Text { members: members(bound, (catalogs, sets), &text)?, refused_member, ..read }
             }
         });
     }
@@ -205,25 +208,22 @@ impl From<Warning> for Diagnostic {
 }
 
 /// The members of a text, in their order.
-fn members(bound: &BoundRecognizer, sets: &[SlotSet], text: &[u8]) -> anyhow::Result<Vec<Member>> {
+fn members(
+    bound: &BoundRecognizer,
+    (catalogs, sets): (&OpenCatalogs, &BoundSets),
+    text: &[u8],
+) -> anyhow::Result<Vec<Member>> {
     let scratch = &mut RecognizerScratch::default();
     let members = bound.recognizer.members(&bound.sets, text, scratch)?.unwrap_or_default();
-    let slots = bound.recognizer.source().slots();
-    let shown = members.into_iter().map(|member| {
-        let mut bytes = Vec::new();
-        bound.sets.set(member.slot).text(member.member, &mut bytes);
-        let slot = &slots[member.slot.index()];
-        let (field, first) = match &sets[member.slot.index()] {
-            SlotSet::Fields(_) => (Some(field_of(slot).to_owned()), None),
-            SlotSet::Documents(documents) => (None, Some(documents.cite(member.member))),
+    let members = members.into_iter().filter_map(|member| sets.member(member));
+    let shown = members.map(|of| {
+        let cite = |DocumentPlace { document, span }: DocumentPlace| Citation {
+            file: catalogs.file(&of.set, document).to_owned(),
+            span: [span.start, span.end],
         };
-        Member {
-            catalog: slot.name.clone(),
-            field,
-            text: String::from_utf8_lossy(&bytes).into_owned(),
-            span: [member.span.start, member.span.end],
-            first,
-        }
+        let first = of.place.map(cite);
+        let (span, field) = ([of.span.start, of.span.end], first.is_none().then_some(of.field));
+        Member { catalog: of.set, field, text: of.value, span, first }
     });
     Ok(shown.collect())
 }

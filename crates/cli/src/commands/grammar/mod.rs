@@ -7,6 +7,7 @@ mod compile;
 mod documents;
 mod loading;
 mod mask;
+mod open_catalogs;
 mod reading;
 mod refused_member;
 mod schema_option;
@@ -15,7 +16,8 @@ mod syntax;
 
 use clap::Subcommand;
 
-pub(crate) use catalogs::{CatalogArgs, OpenCatalogs};
+pub(crate) use catalogs::CatalogArgs;
+pub(crate) use open_catalogs::OpenCatalogs;
 pub(crate) use reading::{ReadingArgs, Spaces, resource, resources};
 pub(crate) use syntax::Syntax;
 

@@ -1,12 +1,13 @@
 //! A member that a text writes and its set does not have, with those that are near.
 
+use palmette_bindings::BoundSet;
 use palmette_catalog_members::FieldSet;
 use palmette_core::{MemberSet, MemberSpelling, SlotId};
 use palmette_grammar::{BoundRecognizer, RecognizerScratch, Slot};
 use serde::Serialize;
 
-use super::catalogs::{OpenCatalogs, SlotSet, field_of};
 use super::check::{Place, place};
+use super::open_catalogs::{OpenCatalogs, field_of};
 
 /// Value where a member is asked for, which is none.
 #[derive(Debug, Serialize)]
@@ -32,7 +33,7 @@ impl RefusedMember {
     /// continue. A place is where a member begins if the grammar reads the text so far and the
     /// remainder of some member as one.
     pub(super) fn find(
-        (catalogs, sets): (&OpenCatalogs, &[SlotSet]),
+        (catalogs, sets): (&OpenCatalogs, &[BoundSet]),
         bound: &BoundRecognizer,
         text: &[u8],
         refused_at: usize,
@@ -42,7 +43,7 @@ impl RefusedMember {
         let mut tries = 0;
         for start in refused_at.saturating_sub(MAX_READ)..=refused_at {
             for ((slot, set), place) in slots.iter().zip(sets).zip(0..) {
-                let SlotSet::Fields(set) = set else { continue };
+                let BoundSet::Field(set) = set else { continue };
                 let Some(rest) = remainder(set, &text[start..refused_at]) else { continue };
                 tries += 1;
                 if tries > MAX_TRIES {

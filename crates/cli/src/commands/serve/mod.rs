@@ -38,6 +38,9 @@ pub(crate) struct ServeArgs {
     /// then writes
     #[arg(long, value_name = "[NAME=]PATH")]
     catalog: Vec<NamedPath>,
+    /// Lexicon of `palmette lexicon build`, whose values grammars of texts may name
+    #[arg(long, value_name = "[NAME=]FILE")]
+    lexicon: Vec<NamedPath>,
     /// A name for a model with a catalog, by which requests ask for them [default: where there is
     /// one of each, the catalog's name]
     #[arg(long, value_name = "ALIAS=MODEL:CATALOG")]
@@ -104,7 +107,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     ensure!(
         args.data_dir.is_some()
             || !(args.model.is_empty() || args.catalog.is_empty())
-            || (args.text.serves_some() && args.model.is_empty() && args.catalog.is_empty()),
+            || (args.text.serves_some() && args.model.is_empty()),
         "give --model and --catalog, --text, or a --data-dir that has models and catalogs"
     );
     ensure!(
@@ -113,7 +116,8 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     );
     let _traces = running::log(&args.options)?;
     check_twice("--model", args.model.iter().map(|model| &model.name))?;
-    check_twice("--catalog", args.catalog.iter().map(|catalog| &catalog.name))?;
+    let sets = args.catalog.iter().chain(&args.lexicon);
+    check_twice("--catalog or --lexicon", sets.map(|set| &set.name))?;
     let targets = targets(args)?;
     check_twice("--text", args.text.names())?;
     check_twice("--target", targets.iter().map(|(alias, ..)| alias))?;
@@ -130,6 +134,9 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     }
     let threads = config.schedule.threads as usize;
     let server = Server::new(config)?;
+    for lexicon in &args.lexicon {
+        server.open_lexicon(&lexicon.name, &lexicon.path)?;
+    }
     if let Some(address) = &args.shared_log {
         let named = |of: &NamedPath| (of.name.clone(), of.path.clone());
         server.follow_log(LogConfig {
@@ -189,7 +196,8 @@ fn targets(args: &ServeArgs) -> anyhow::Result<Vec<(String, String, String)>> {
             Ok(vec![(catalog.name.clone(), model.name.clone(), catalog.name.clone())])
         }
         _ if args.data_dir.is_some() => Ok(Vec::new()),
-        ([], []) => Ok(Vec::new()),
+        // Texts name catalogs without a model of recommendations.
+        ([], _) => Ok(Vec::new()),
         (models, catalogs) => bail!(
             "there are {} models and {} catalogs: say which go together with --target ALIAS=MODEL:CATALOG",
             models.len(),

@@ -7,7 +7,8 @@ use palmette_core::{TokenId, Vocabulary};
 use palmette_text::engine::{EngineError, Update};
 use palmette_text::question::Calling;
 use palmette_text::{
-    FinishReason, LogProbabilities, Piece, TextCause, TextPiece, TextToken, ToolCallReader, Usage,
+    FinishReason, LogProbabilities, Member, Piece, TextCause, TextPiece, TextToken, ToolCallReader,
+    Usage,
 };
 
 use super::request::{self, Answers};
@@ -211,6 +212,8 @@ pub(super) struct PartialAnswer {
     /// Log-probabilities of the prompt's tokens from the second on.
     pub(super) prompt: Vec<LogProbabilities>,
     pub(super) end: Option<(FinishName, Usage)>,
+    /// Members of the catalogs that the grammar names.
+    pub(super) members: Vec<Member>,
 }
 
 impl PartialAnswer {
@@ -267,6 +270,7 @@ pub(super) async fn whole(
                 let (parts, finish) = reader.finish(&ended.reason);
                 answer.add(parts, id);
                 answer.end = Some((finish, ended.usage));
+                answer.members = ended.members;
                 left -= 1;
             }
             Update::Prompt(found) => answer.prompt = found,

@@ -1,5 +1,6 @@
 //! `POST /v1/chat/completions`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -7,9 +8,9 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use palmette_text::TextPiece;
 use palmette_text::engine::Update;
 use palmette_text::question::CheckedText;
+use palmette_text::{Member, TextPiece};
 
 use super::answer::{self, PartialAnswer, Reader, call_id, chat_logprobs, usage, whole};
 use super::request::{Part, deadline, named, prepared, submit};
@@ -22,8 +23,8 @@ use crate::problem::Problem;
 use crate::request_id;
 use crate::wall_clock::seconds_since_1970;
 use crate::wire::{
-    ChatBody, ChatChoice, ChatChunk, ChatCompletion, ChatMessage, ChunkChoice, Delta, DeltaCall,
-    DeltaFunction, FinishName, StreamOptions, TextUsage,
+    BoundCatalog, ChatBody, ChatChoice, ChatChunk, ChatCompletion, ChatLogprobs, ChatMessage,
+    ChunkChoice, Delta, DeltaCall, DeltaFunction, FinishName, StreamOptions, TextMember, TextUsage,
 };
 
 /// Answers a chat by a text model.
@@ -48,20 +49,22 @@ pub(crate) async fn chat(
     body: Body,
 ) -> Result<Response, Problem> {
     let ChatBody { envelope, question } = body::text(&app, &headers, body).await?;
-    let served = app.registry.table().text(envelope.model.as_deref())?;
+    let table = app.registry.table();
+    let served = table.text(envelope.model.as_deref())?;
     let until = deadline(&app, &envelope, received.0)?;
-    let question = prepared(&served, until, move |served, settings, is_gone| {
+    let question = prepared((&table, &served), until, move |served, settings, is_gone| {
         question.check(served.model(), settings, is_gone)
     });
     let question = question.await?;
     let answers = submit(&app, &served, &question)?;
-    let CheckedText { requests, n, calling, warnings, .. } = question;
+    let CheckedText { requests, n, calling, warnings, sources, .. } = question;
     let head = Head {
         id: request_id::current(),
         created: seconds_since_1970() as u64,
         served,
         prompt_tokens: requests.iter().map(|request| request.prompt.len()).sum(),
         warnings: named(warnings),
+        catalogs: BoundCatalog::by_name(&sources),
     };
     if envelope.stream == Some(true) {
         let options = envelope.stream_options.unwrap_or_default();
@@ -81,9 +84,17 @@ struct Head {
     served: Arc<ServedText>,
     prompt_tokens: usize,
     warnings: Vec<String>,
+    /// Catalogs that the grammar names.
+    catalogs: BTreeMap<String, BoundCatalog>,
 }
 
 impl Head {
+    /// Members of an answer; `None` where the grammar names no catalog.
+    fn members(&self, members: Vec<Member>) -> Option<Vec<TextMember>> {
+        let members = || members.into_iter().map(|member| TextMember::after(0, member)).collect();
+        (!self.catalogs.is_empty()).then(members)
+    }
+
     fn id(&self) -> String {
         format!("chatcmpl-{}", self.id)
     }
@@ -106,7 +117,8 @@ impl Head {
                 true => None,
                 false => chat_logprobs(&self.served, &written.tokens),
             };
-            ChatChoice { index, message, logprobs, finish_reason }
+            let members = self.members(written.members);
+            ChatChoice { index, message, logprobs, finish_reason, members }
         };
         let choices = written.into_iter().enumerate().map(choice).collect();
         ChatCompletion {
@@ -117,6 +129,7 @@ impl Head {
             choices,
             usage: usage(self.prompt_tokens, completion_tokens),
             warnings: self.warnings.clone(),
+            catalogs: self.catalogs.clone(),
         }
     }
 }
@@ -142,6 +155,7 @@ impl ChatEvents {
             usage,
             // Once: the first event has them.
             warnings: std::mem::take(&mut self.head.warnings),
+            catalogs: BTreeMap::new(),
         }
     }
 
@@ -151,7 +165,21 @@ impl ChatEvents {
 
     fn push(&mut self, choice: ChunkChoice, out: &mut EventLines) {
         let usage = self.options.continuous_usage_stats.then(|| self.usage());
-        out.push(&self.chunk(vec![choice], usage));
+        let is_last = choice.finish_reason.is_some();
+        let catalogs = if is_last { self.head.catalogs.clone() } else { BTreeMap::new() };
+        out.push(&ChatChunk { catalogs, ..self.chunk(vec![choice], usage) });
+    }
+
+    /// Tells more of an answer that has not ended.
+    fn push_delta(
+        &mut self,
+        index: usize,
+        delta: Delta,
+        logprobs: Option<ChatLogprobs>,
+        out: &mut EventLines,
+    ) {
+        let choice = ChunkChoice { index, delta, logprobs, finish_reason: None, members: None };
+        self.push(choice, out);
     }
 
     fn delta(&self, answer: usize, call: usize, part: answer::Part) -> Option<Delta> {
@@ -188,7 +216,7 @@ impl Events for ChatEvents {
         for index in 0..self.readers.len() {
             let delta =
                 Delta { role: Some("assistant"), content: Some(String::new()), ..Delta::default() };
-            self.push(ChunkChoice { index, delta, logprobs: None, finish_reason: None }, out);
+            self.push_delta(index, delta, None, out);
         }
     }
 
@@ -206,11 +234,10 @@ impl Events for ChatEvents {
                 for (call, piece) in pieces {
                     let Some(delta) = self.delta(index, call, piece) else { continue };
                     let logprobs = logprobs.take();
-                    self.push(ChunkChoice { index, delta, logprobs, finish_reason: None }, out);
+                    self.push_delta(index, delta, logprobs, out);
                 }
                 if logprobs.is_some() {
-                    let delta = Delta::default();
-                    self.push(ChunkChoice { index, delta, logprobs, finish_reason: None }, out);
+                    self.push_delta(index, Delta::default(), logprobs, out);
                 }
                 self.readers[index] = Some((reader, told));
             }
@@ -220,12 +247,12 @@ impl Events for ChatEvents {
                 let (pieces, finish) = reader.finish(&ended.reason);
                 for (call, piece) in pieces {
                     let Some(delta) = self.delta(index, call, piece) else { continue };
-                    let choice = ChunkChoice { index, delta, logprobs: None, finish_reason: None };
-                    self.push(choice, out);
+                    self.push_delta(index, delta, None, out);
                 }
-                let finish_reason = Some(finish);
-                let delta = Delta::default();
-                self.push(ChunkChoice { index, delta, logprobs: None, finish_reason }, out);
+                let members = self.head.members(ended.members);
+                let (delta, logprobs, finish_reason) = (Delta::default(), None, Some(finish));
+                let choice = ChunkChoice { index, delta, logprobs, finish_reason, members };
+                self.push(choice, out);
                 self.left -= 1;
             }
             Update::Prompt(_) | Update::Failed(_) => {}

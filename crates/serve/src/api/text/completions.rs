@@ -1,5 +1,6 @@
 //! `POST /v1/completions`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -10,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use palmette_core::TokenId;
 use palmette_text::engine::Update;
 use palmette_text::question::CheckedText;
-use palmette_text::{LogProbabilities, TextPiece, TextRequest};
+use palmette_text::{LogProbabilities, Member, TextPiece, TextRequest};
 
 use super::answer::{
     PartialAnswer, completion_logprobs, finish_name, prompt_logprobs, usage, whole,
@@ -25,7 +26,8 @@ use crate::problem::Problem;
 use crate::request_id;
 use crate::wall_clock::seconds_since_1970;
 use crate::wire::{
-    Completion, CompletionBody, CompletionChoice, CompletionLogprobs, FinishName, StreamOptions,
+    BoundCatalog, Completion, CompletionBody, CompletionChoice, CompletionLogprobs, FinishName,
+    StreamOptions, TextMember,
 };
 
 /// Continues a text by a text model.
@@ -49,15 +51,16 @@ pub(crate) async fn complete(
     body: Body,
 ) -> Result<Response, Problem> {
     let CompletionBody { envelope, question } = body::text(&app, &headers, body).await?;
-    let served = app.registry.table().text(envelope.model.as_deref())?;
+    let table = app.registry.table();
+    let served = table.text(envelope.model.as_deref())?;
     let until = deadline(&app, &envelope, received.0)?;
-    let question = prepared(&served, until, move |served, settings, is_gone| {
+    let question = prepared((&table, &served), until, move |served, settings, is_gone| {
         question.check(served.model(), settings, is_gone)
     });
     let question = question.await?;
     let answers = submit(&app, &served, &question)?;
     let count = question.num_answers();
-    let CheckedText { requests, n, echoes, warnings, .. } = question;
+    let CheckedText { requests, n, echoes, warnings, sources, .. } = question;
     let of_request = |request: &TextRequest| {
         let wanted = request.logprobs.and(request.prompt_logprobs);
         wanted.map(|_| request.prompt.clone())
@@ -71,6 +74,7 @@ pub(crate) async fn complete(
         scored: requests.iter().map(of_request).collect(),
         n,
         warnings: named(warnings),
+        catalogs: BoundCatalog::by_name(&sources),
     };
     if envelope.stream == Some(true) {
         let options = envelope.stream_options.unwrap_or_default();
@@ -96,9 +100,20 @@ struct Head {
     /// Answers of each prompt.
     n: usize,
     warnings: Vec<String>,
+    /// Catalogs that the grammar names.
+    catalogs: BTreeMap<String, BoundCatalog>,
 }
 
 impl Head {
+    /// Members of an answer, whose text stands after its echo; `None` where the grammar names no
+    /// catalog.
+    fn members(&self, index: usize, members: Vec<Member>) -> Option<Vec<TextMember>> {
+        let echo = self.echo(index).len();
+        let members =
+            || members.into_iter().map(|member| TextMember::after(echo, member)).collect();
+        (!self.catalogs.is_empty()).then(members)
+    }
+
     fn echo(&self, index: usize) -> &str {
         &self.echoes[index / self.n]
     }
@@ -112,6 +127,7 @@ impl Head {
             choices,
             usage: None,
             warnings: Vec::new(),
+            catalogs: BTreeMap::new(),
         }
     }
 
@@ -153,12 +169,13 @@ impl Head {
             completion_tokens += took.completion_tokens;
             let logprobs = self.logprobs(index, &written);
             let text = self.echo(index).to_owned() + &written.text;
-            CompletionChoice { index, text, logprobs, finish_reason: Some(finish_reason) }
+            let members = self.members(index, written.members);
+            CompletionChoice { index, text, logprobs, finish_reason: Some(finish_reason), members }
         };
         let choices = written.into_iter().enumerate().map(choice).collect();
         let usage = Some(usage(self.prompt_tokens, completion_tokens));
-        let warnings = self.warnings.clone();
-        Completion { usage, warnings, ..self.completion(choices) }
+        let (warnings, catalogs) = (self.warnings.clone(), self.catalogs.clone());
+        Completion { usage, warnings, catalogs, ..self.completion(choices) }
     }
 }
 
@@ -192,8 +209,15 @@ impl CompletionEvents {
         let usage = with_usage.then(|| usage(self.head.prompt_tokens, self.completion_tokens));
         // Once: the first event has them.
         let warnings = std::mem::take(&mut self.head.warnings);
-        out.push(&Completion { usage, warnings, ..self.head.completion(choices) });
+        let is_last = choices.iter().any(|choice| choice.finish_reason.is_some());
+        let catalogs = if is_last { self.head.catalogs.clone() } else { BTreeMap::new() };
+        out.push(&Completion { usage, warnings, catalogs, ..self.head.completion(choices) });
     }
+}
+
+/// More of an answer that has not ended.
+fn more(index: usize, text: String, logprobs: Option<CompletionLogprobs>) -> CompletionChoice {
+    CompletionChoice { index, text, logprobs, finish_reason: None, members: None }
 }
 
 impl Events for CompletionEvents {
@@ -206,7 +230,7 @@ impl Events for CompletionEvents {
             let told = self.texts[index].as_mut();
             let text = told.map_or(String::new(), |told| std::mem::take(&mut told.echo));
             if !text.is_empty() {
-                let choice = CompletionChoice { index, text, logprobs: None, finish_reason: None };
+                let choice = more(index, text, None);
                 self.push(vec![choice], self.options.continuous_usage_stats, out);
             }
         }
@@ -223,14 +247,16 @@ impl Events for CompletionEvents {
                     false => completion_logprobs(&self.head.served, &tokens, &mut told.offset),
                 };
                 self.texts[index] = Some(told);
-                CompletionChoice { index, text, logprobs, finish_reason: None }
+                more(index, text, logprobs)
             }
             Update::End(ended, _) => {
                 // Tokens that ended the text were not told.
                 self.completion_tokens += ended.usage.completion_tokens - told.tokens;
                 self.left -= 1;
                 let finish_reason = Some(finish_name(&ended.reason, false));
-                CompletionChoice { index, text: String::new(), logprobs: None, finish_reason }
+                let members = self.head.members(index, ended.members);
+                let (text, logprobs) = Default::default();
+                CompletionChoice { index, text, logprobs, finish_reason, members }
             }
             Update::Prompt(found) => {
                 let logprobs = self.head.echoed(index, &found, &mut told.offset);
@@ -239,7 +265,7 @@ impl Events for CompletionEvents {
                 if logprobs.is_none() {
                     return;
                 }
-                CompletionChoice { index, text, logprobs, finish_reason: None }
+                more(index, text, logprobs)
             }
             Update::Failed(_) => return,
         };

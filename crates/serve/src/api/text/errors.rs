@@ -37,10 +37,10 @@ pub(crate) fn reshaped(mut response: Response) -> Response {
 }
 
 /// The status: 400 for a request that breaks a rule, for which clients have a class of their own;
-/// the problem's else.
+/// the problem's else. A sound request of which the catalogs leave no text keeps its 422.
 pub(crate) fn status_of(problem: &Problem) -> StatusCode {
     match problem.status {
-        422 => StatusCode::BAD_REQUEST,
+        422 if problem.shortage.is_none() => StatusCode::BAD_REQUEST,
         other => StatusCode::from_u16(other).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
     }
 }
@@ -64,6 +64,7 @@ pub(crate) fn body_of(problem: &Problem, status: StatusCode) -> OpenAiError {
                 Some(code) => code.name(),
                 None => problem.kind.rsplit('/').next().unwrap_or_default(),
             },
+            shortage: problem.shortage.as_deref().copied(),
         },
     }
 }

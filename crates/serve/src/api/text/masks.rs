@@ -21,7 +21,9 @@ use crate::api::documented::Texts;
 use crate::app::{App, Received};
 use crate::domain::texts::ServedText;
 use crate::problem::Problem;
-use crate::wire::{ChatMembers, MaskAnswer, MaskBody, MaskMembers, MaskToken};
+use crate::wire::{
+    BoundCatalog, ChatMembers, MaskAnswer, MaskBody, MaskMembers, MaskToken, TextMember,
+};
 
 /// Bytes of a text, at most: what comes after them is as in longer texts.
 const MOST_TEXT: usize = 64 << 10;
@@ -46,9 +48,10 @@ pub(crate) async fn show(
     body: Body,
 ) -> Result<Json<MaskAnswer>, Problem> {
     let MaskBody { envelope, question } = body::text(&app, &headers, body).await?;
-    let served = app.registry.table().text(envelope.model.as_deref())?;
+    let table = app.registry.table();
+    let served = table.text(envelope.model.as_deref())?;
     let until = deadline(&app, &envelope, received.0)?;
-    let answered = prepared(&served, until, move |served, settings, is_gone| {
+    let answered = prepared((&table, &served), until, move |served, settings, is_gone| {
         let TextQuestion { own, text } = question;
         check(&own).map_err(|fault| CheckError::Faults(fault.into()))?;
         let chat = ChatMembers {
@@ -86,13 +89,14 @@ fn answer(
     form: Option<AnswerForm>,
     is_gone: &AtomicBool,
 ) -> Result<MaskAnswer, Problem> {
-    let AnswerForm { constraint: grammar, pointer, warnings } = form.ok_or_else(|| {
+    let AnswerForm { bound, pointer, warnings } = form.ok_or_else(|| {
         Problem::invalid(
             "",
             "no member names a form of the answer, so that every token may follow: give response_format, structured_outputs, a guided_… \
              member, or tools",
         )
     })?;
+    let grammar = bound.constraint();
     let text = own.text.as_deref().unwrap_or_default();
     let show = own.show.unwrap_or(SHOWN);
     let began = Instant::now();
@@ -125,6 +129,15 @@ fn answer(
         grammar.forced_bytes(&state, MOST_FORCED, &mut scratch).map_err(|error| place(&error))?;
     let may_end = grammar.is_accepting(&state, &mut scratch).map_err(|error| place(&error))?;
     let took = began.elapsed();
+    let catalogs = BoundCatalog::by_name(bound.sources());
+    let members = match catalogs.is_empty() {
+        true => None,
+        false => {
+            let members = bound.members_with(text.as_bytes(), &mut scratch);
+            let members = members.map_err(|error| place(&error))?.unwrap_or_default();
+            Some(members.into_iter().map(|member| TextMember::after(0, member)).collect())
+        }
+    };
     let vocabulary = grammar.vocabulary();
     let mut allowed: Vec<TokenId> = mask::iter(&row).collect();
     let count = allowed.len();
@@ -146,6 +159,8 @@ fn answer(
         forced: String::from_utf8_lossy(&forced).into_owned(),
         tokens: allowed.into_iter().take(show).map(token).collect(),
         milliseconds: took.as_secs_f64() * 1e3,
+        catalogs,
+        members,
         warnings: named(warnings),
     })
 }

@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use palmette_text::engine::{SubmitError, Ticket, Update};
-use palmette_text::question::{CheckError, CheckedText, TextSettings};
+use palmette_text::question::{CheckError, CheckedText, Refusal, TextSettings};
 use tokio::sync::{mpsc, watch};
 
 use super::answer::missed;
 use crate::app::{App, Drain};
 use crate::domain::background::blocking;
+use crate::domain::registry::Table;
+use crate::domain::text_catalogs::TextCatalogs;
 use crate::domain::texts::ServedText;
-use crate::problem::{Kind, OpenAiCode, Problem};
+use crate::problem::{Kind, MemberShortage, OpenAiCode, Problem};
 use crate::text_times::TextTimes;
 use crate::wire::TextEnvelope;
 
@@ -51,11 +53,11 @@ pub(super) fn deadline(
 /// Does the work that a question needs before a text can begin, on a thread where nobody waits; a
 /// client that goes away, or the deadline, calls it off.
 pub(super) async fn prepared<T: Send + 'static>(
-    served: &Arc<ServedText>,
+    (table, served): (&Arc<Table>, &Arc<ServedText>),
     until: Instant,
     work: impl FnOnce(&ServedText, &TextSettings, &AtomicBool) -> Result<T, CheckError> + Send + 'static,
 ) -> Result<T, Problem> {
-    let settings = served.settings()?;
+    let settings = served.settings(TextCatalogs::new(table, &served.name))?;
     let served = Arc::clone(served);
     let is_gone = Arc::new(AtomicBool::new(false));
     let _going = Going(Arc::clone(&is_gone));
@@ -69,6 +71,16 @@ pub(super) fn refused(error: CheckError) -> Problem {
     match error {
         CheckError::Faults(faults) => Problem::of_faults(faults),
         CheckError::TooLong(faults) => Problem::of_faults(faults).with_code(TOO_LONG),
+        CheckError::Refused(refusal, faults) => match refusal {
+            Refusal::Forbidden => Problem::of_faults_as(Kind::Forbidden, faults),
+            Refusal::TooLarge => Problem::of_faults_as(Kind::TooLarge, faults),
+            Refusal::Gone => Problem::of_faults_as(Kind::Gone, faults),
+            Refusal::NoText(_) => Problem {
+                // Sets without a member are what leaves no text.
+                shortage: Some(Box::new(MemberShortage { eligible: 0, needed: 1 })),
+                ..Problem::of_faults_as(Kind::NoText, faults)
+            },
+        },
         CheckError::Cancelled => missed(),
         CheckError::Model(error) => Problem::new(Kind::Internal, error.to_string()),
     }

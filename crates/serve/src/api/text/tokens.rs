@@ -15,6 +15,8 @@ use crate::api::body;
 use crate::api::documented::Texts;
 use crate::app::App;
 use crate::domain::background::blocking;
+use crate::domain::registry::Table;
+use crate::domain::text_catalogs::TextCatalogs;
 use crate::domain::texts::ServedText;
 use crate::problem::Problem;
 use crate::wire::{ChatMembers, Detokenize, Detokenized, Tokenize, Tokenized};
@@ -30,11 +32,15 @@ pub(crate) async fn tokenize(
     body: Body,
 ) -> Result<Json<Tokenized>, Problem> {
     let asked: Tokenize = body::object(&app, &headers, body).await?;
-    let served = app.registry.table().text(asked.model.as_deref())?;
-    blocking(move || cut(&served, &asked)).await?.map(Json)
+    let table = app.registry.table();
+    let served = table.text(asked.model.as_deref())?;
+    blocking(move || cut((&table, &served), &asked)).await?.map(Json)
 }
 
-fn cut(served: &ServedText, asked: &Tokenize) -> Result<Tokenized, Problem> {
+fn cut(
+    (table, served): (&Arc<Table>, &ServedText),
+    asked: &Tokenize,
+) -> Result<Tokenized, Problem> {
     let tokens = match (&asked.prompt, &asked.messages) {
         (Some(text), None) => {
             let model = served.model();
@@ -53,7 +59,11 @@ fn cut(served: &ServedText, asked: &Tokenize) -> Result<Tokenized, Problem> {
                 chat_template_kwargs: asked.chat_template_kwargs.clone(),
                 ..ChatMembers::default()
             };
-            chat.prompt_tokens(served.model(), &served.settings()?).map_err(refused)?
+            chat.prompt_tokens(
+                served.model(),
+                &served.settings(TextCatalogs::new(table, &served.name))?,
+            )
+            .map_err(refused)?
         }
         _ => return Err(Problem::invalid("/prompt", "give a prompt or messages, one of the two")),
     };

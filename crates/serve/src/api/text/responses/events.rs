@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use palmette_text::engine::Update;
-use palmette_text::{TextPiece, Usage};
+use palmette_text::{Member, TextPiece, Usage};
 use serde_json::{Value, json};
 
 use super::super::answer::{Part, Reader, chat_logprobs};
@@ -30,6 +30,8 @@ pub(super) struct ResponseEvents {
     /// Tokens of the reasoning.
     reasoning_tokens: usize,
     end: Option<(&'static str, Usage)>,
+    /// Members of the catalogs that the grammar names.
+    members: Vec<Member>,
 }
 
 /// An item that has begun, so far.
@@ -41,9 +43,9 @@ enum Item {
 
 impl ResponseEvents {
     pub(super) fn new(head: Head, reader: Reader) -> Self {
-        let (output, logprobs) = (Vec::new(), Vec::new());
+        let (output, logprobs, members) = (Vec::new(), Vec::new(), Vec::new());
         let (number, open, reasoning_tokens, end) = (0, None, 0, None);
-        Self { head, reader, number, output, open, logprobs, reasoning_tokens, end }
+        Self { head, reader, number, output, open, logprobs, reasoning_tokens, end, members }
     }
 
     fn tell(&mut self, name: &str, mut event: Value, out: &mut EventLines) {
@@ -218,6 +220,7 @@ impl Events for ResponseEvents {
                     self.begin_item(Item::Message(String::new()), out);
                 }
                 self.end_item(status, out);
+                self.members = ended.members;
                 self.end = Some((status, ended.usage));
             }
             Update::Prompt(_) | Update::Failed(_) => {}
@@ -231,8 +234,9 @@ impl Events for ResponseEvents {
     fn end(&mut self, out: &mut EventLines) {
         let Some((status, usage)) = self.end else { return };
         let usage = Some((usage, self.reasoning_tokens));
-        let event = json!({"response": self.head.document(status, &self.output, usage)});
-        self.tell(&format!("response.{status}"), event, out);
+        let document = self.head.document(status, &self.output, usage);
+        let document = self.head.with_members(document, std::mem::take(&mut self.members));
+        self.tell(&format!("response.{status}"), json!({"response": document}), out);
     }
 
     fn broken_off(&mut self, problem: &Problem, out: &mut EventLines) {

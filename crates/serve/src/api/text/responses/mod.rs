@@ -12,6 +12,7 @@ use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use palmette_text::question::{CheckedText, TextQuestion};
+use serde_json::json;
 
 use super::answer::{Reader, whole};
 use super::request::{deadline, named, prepared, submit};
@@ -22,7 +23,7 @@ use crate::app::{App, Received};
 use crate::problem::Problem;
 use crate::request_id;
 use crate::wall_clock::seconds_since_1970;
-use crate::wire::ResponseBody;
+use crate::wire::{BoundCatalog, ResponseBody};
 use events::ResponseEvents;
 use output::Head;
 
@@ -49,19 +50,23 @@ pub(crate) async fn respond(
 ) -> Result<Response, Problem> {
     let ResponseBody { envelope, question: TextQuestion { own, text } } =
         body::text(&app, &headers, body).await?;
-    let served = app.registry.table().text(envelope.model.as_deref())?;
+    let table = app.registry.table();
+    let served = table.text(envelope.model.as_deref())?;
     let until = deadline(&app, &envelope, received.0)?;
     let mut said = output::said(&own, &text);
     let chat = input::chat(own, text).map_err(Problem::of_faults)?;
-    let question = prepared(&served, until, move |served, settings, is_gone| {
+    let question = prepared((&table, &served), until, move |served, settings, is_gone| {
         chat.check(served.model(), settings, is_gone)
     });
     let question = question.await.map_err(input::renamed)?;
     let answers = submit(&app, &served, &question)?;
-    let CheckedText { requests, calling, warnings, .. } = question;
+    let CheckedText { requests, calling, warnings, sources, .. } = question;
     let prompt_tokens = requests.iter().map(|request| request.prompt.len()).sum();
     if !warnings.is_empty() {
         said.insert("warnings".to_owned(), named(warnings).into());
+    }
+    if !sources.is_empty() {
+        said.insert("catalogs".to_owned(), json!(BoundCatalog::by_name(&sources)));
     }
     let created = seconds_since_1970() as u64;
     let head = Head { id: request_id::current(), created, served, prompt_tokens, said };

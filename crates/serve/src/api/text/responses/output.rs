@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use palmette_text::Usage;
+use palmette_text::{Member, Usage};
 use serde_json::{Map, Value, json};
 
 use super::super::answer::{PartialAnswer, call_id, chat_logprobs};
 use crate::domain::texts::ServedText;
-use crate::wire::{FinishName, ResponseMembers, TextMembers};
+use crate::wire::{FinishName, ResponseMembers, TextMember, TextMembers};
 
 /// Members that all documents of a response have.
 pub(super) struct Head {
@@ -125,7 +125,17 @@ impl Head {
                 }
             });
         }
-        self.document(status, &output, Some((usage, written.reasoning_tokens)))
+        let document = self.document(status, &output, Some((usage, written.reasoning_tokens)));
+        self.with_members(document, written.members)
+    }
+
+    /// A document with the members that its text has, where its grammar names catalogs.
+    pub(super) fn with_members(&self, mut document: Value, members: Vec<Member>) -> Value {
+        if self.said.contains_key("catalogs") {
+            let members = members.into_iter().map(|member| TextMember::after(0, member));
+            document["members"] = json!(members.collect::<Vec<_>>());
+        }
+        document
     }
 
     pub(super) fn call_id(&self, call: usize) -> String {
