@@ -243,6 +243,23 @@ class Grammar:
 class CompiledGrammar:
     """A grammar made ready to mask the tokens of a vocabulary. Frozen; threads share it."""
 
+    def bind(
+        self,
+        **sets: Catalog | ItemSet | LiveCatalog | LiveReader | Lexicon | Substrings | list[str] | tuple[str, ...],
+    ) -> CompiledGrammar:
+        """The grammar with sets for the names that it leaves open (``x-catalog``, ``%catalog``, ``<catalog:…>``, ``x-substring``).
+
+        For one request, pinned as they are now; nothing is compiled again. What was bound before is bound anew. ``GrammarError`` for a
+        name that is missing or not asked for, and where no text is left.
+        """
+    @property
+    def names(self) -> list[str]:
+        """Names of the sets that the grammar leaves open, ascending."""
+    @property
+    def sources(self) -> dict[str, dict[str, int | None]]:
+        """Sources that its names are bound to, by name: the ``generation`` of a live catalog, and how many items or quotes are ``eligible``.
+
+        Empty where nothing is bound."""
     def matcher(self, ends: Sequence[int] | None = None) -> Matcher:
         """Follows one sequence from its beginning.
 
@@ -346,6 +363,11 @@ class Matcher:
     @property
     def compiled(self) -> CompiledGrammar:
         """The compiled grammar."""
+    def members(self) -> list[Member]:
+        """The members of the sets that the grammar is bound to, as far as the text has them, in their order.
+
+        None where nothing is bound. A member counts where it has ended, or where the text may end with it. The cost is a step for
+        each byte of the text."""
     def allowed(self) -> npt.NDArray[np.int32]:
         """The tokens that may follow, ascending: int32 ``[n]``."""
     def forced_tokens(self, limit: int = 256) -> list[int]:
@@ -359,6 +381,59 @@ class Matcher:
     def __copy__(self) -> Matcher: ...
     def __deepcopy__(self, _memo: Any, /) -> Matcher: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Lexicon:
+    """Texts without semantic IDs or attributes, millions of them, one of which a grammar may ask for by name.
+
+    Frozen; threads share it.
+    """
+
+    def __new__(cls, values: Iterable[str]) -> Lexicon:
+        """A lexicon of these texts; those that stand twice count once."""
+    @staticmethod
+    def open(path: str | os.PathLike[str]) -> Lexicon:
+        """Opens a file of ``palmette lexicon build`` or ``save``. Everything in it is checked."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it to a file, which ``open`` and the command line read."""
+    def __len__(self, /) -> int: ...
+    def __contains__(self, text: str, /) -> bool: ...
+
+@final
+class Substrings:
+    """Documents that a grammar quotes; how, it says itself (``x-substring``)."""
+
+    def __new__(cls, texts: Iterable[str]) -> Substrings:
+        """Documents, 4 MiB together: a list of texts."""
+    def __len__(self, /) -> int: ...
+
+@final
+class Member:
+    """A member of a set that a text has."""
+
+    @property
+    def set(self) -> str:
+        """Name of the set in the grammar."""
+    @property
+    def field(self) -> str:
+        """``id`` or an attribute; of documents the unit that is quoted."""
+    @property
+    def value(self) -> str:
+        """The value, which may be spelled otherwise in the text."""
+    @property
+    def id(self) -> str | None:
+        """Id of the item, where one is meant."""
+    @property
+    def span(self) -> tuple[int, int]:
+        """Begin and end of its spelling, in bytes of the text."""
+    @property
+    def document(self) -> int | None:
+        """Number of the document that has the quote first, from 0."""
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """Begin and end of the quote, in bytes of that document."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
 
 def fill_masks(
     matchers: Iterable[Matcher | None],

@@ -26,6 +26,7 @@ from sglang.srt.constrained.base_grammar_backend import (
 )
 
 import palmette
+import palmette.catalogs
 import palmette.torch
 from palmette import _requests
 
@@ -76,8 +77,12 @@ class PalmetteGrammar(BaseGrammarObject):
             self._finished = False
             self.matcher.rollback(k)
 
-    def copy(self) -> PalmetteGrammar:
-        return PalmetteGrammar(self.matcher.fork(), self.grammar_stats and GrammarStats(is_cache_hit=True))
+    def copy(self) -> BaseGrammarObject:
+        stats = self.grammar_stats and GrammarStats(is_cache_hit=True)
+        if self.matcher.position == 0 and self.matcher.compiled.names:
+            # A request has the registered catalogs as they are when it begins, not when its schema was first seen.
+            return _begun(self.matcher.compiled, stats)
+        return PalmetteGrammar(self.matcher.fork(), stats)
 
     def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
         return _allocate(batch_size, vocab_size)
@@ -126,6 +131,26 @@ class PalmetteGrammar(BaseGrammarObject):
 
     def jump_and_retokenize(self, old_output_ids: list[int], new_output_ids: list[int], next_state: int) -> None:
         pass
+
+
+class _UnboundGrammar(InvalidGrammarObject):
+    """A grammar whose names stand for nothing, or for nothing that leaves a text; the next request may find them changed."""
+
+    def __init__(self, compiled: palmette.CompiledGrammar, stats: GrammarStats | None, message: str) -> None:
+        super().__init__(message)
+        self._compiled = compiled
+        self._stats = stats
+
+    def copy(self) -> BaseGrammarObject:
+        return _begun(self._compiled, self._stats)
+
+
+def _begun(compiled: palmette.CompiledGrammar, stats: GrammarStats | None) -> BaseGrammarObject:
+    """The position of a request at its beginning, with the registered catalogs as they are now."""
+    try:
+        return PalmetteGrammar(palmette.catalogs.bound(compiled).matcher(), stats)
+    except (ValueError, OSError) as error:  # palmette.Error is a ValueError
+        return _UnboundGrammar(compiled, stats, str(error))
 
 
 def _allocate(rows: int, num_tokens: int) -> torch.Tensor:
@@ -180,7 +205,7 @@ class PalmetteBackend(BaseGrammarBackend):
         except ValueError as error:  # palmette.Error is one
             return InvalidGrammarObject(f"{kind}: {error}")
         _requests.log_notes(logger, compiled.notes)
-        return PalmetteGrammar(compiled.matcher(), GrammarStats(dispatch_type=kind))
+        return _begun(compiled, GrammarStats(dispatch_type=kind))
 
     # The wrapper for reasoning asks the backend, which may have no grammar at hand yet.
 

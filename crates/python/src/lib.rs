@@ -45,6 +45,8 @@ mod _palmette {
     #[pymodule_export]
     use super::grammar::matcher::Matcher;
     #[pymodule_export]
+    use super::grammar::members::{Lexicon, Member, Substrings};
+    #[pymodule_export]
     use super::grammar::source::Grammar;
     #[pymodule_export]
     use super::grammar::vocabulary::Vocabulary;

@@ -21,6 +21,7 @@ from vllm.v1.structured_output.backend_types import (
 )
 
 import palmette
+import palmette.catalogs
 from palmette import _requests
 from palmette.vllm import ENVIRONMENT
 
@@ -114,7 +115,8 @@ class PalmetteBackend(StructuredOutputBackend):
         stop_token_ids: set[int] | None = None,
     ) -> PalmetteGrammar:
         grammar = _grammar(request_type, grammar_spec, compact=self._compact, closed=self._closed)
-        compiled = grammar.compile(self._vocabulary)
+        # A request has the registered catalogs as they are when it begins.
+        compiled = palmette.catalogs.bound(grammar.compile(self._vocabulary))
         _requests.log_notes(logger, compiled.notes)
         ends = tuple(sorted(stop_token_ids)) if stop_token_ids else tuple(self._vocabulary.ends)
         if not ends:

@@ -8,7 +8,8 @@ Start the server with the processor and a file that says which catalogs there ar
 
 `code_tokens` says how the model spells codes: a list with an entry a level, which is the name of a code's token with `{}` for
 the code, or `[first, num]` for `num` tokens in a row, or the list of the codes' tokens. `"live"` in place of `"path"` is the directory of a
-live catalog: each request sees the newest generation of its beginning.
+live catalog: each request sees the newest generation of its beginning. An entry without `code_tokens` is for grammars alone
+(`palmette.catalogs`).
 
 A request asks by `extra_args`, which are `vllm_xargs` over HTTP and hold a text there:
 
@@ -32,7 +33,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,6 +44,7 @@ from vllm.v1.sample.logits_processor import BatchUpdate, MoveDirectionality
 from vllm.v1.sample.logits_processor import LogitsProcessor as FirstRunnerProcessor
 
 import palmette
+from palmette.catalogs import ENVIRONMENT, settings
 
 try:
     from vllm.v1.worker.gpu.sample.logits_processor import LogitsProcessor as SecondRunnerProcessor
@@ -56,9 +57,6 @@ except ImportError:  # vLLM before 0.33 has the first runner only
 if TYPE_CHECKING:
     from vllm.sampling_params import SamplingParams
     from vllm.v1.worker.gpu.sample.logits_processor import LogitsContext
-
-ENVIRONMENT = "PALMETTE_CATALOGS"
-"""Environment variable with the path of the file that says which catalogs there are."""
 
 ARGUMENT = "palmette"
 """Name of the request's argument."""
@@ -358,11 +356,11 @@ def _level_tokens(spelled: Any, num_codes: int, tokenizer: Callable[[], Any]) ->
 class Catalogs:
     """Catalogs of this process, by name; each is opened when a request first asks for it."""
 
-    def __init__(self, settings: dict[str, dict]) -> None:
-        for name, one in settings.items():
-            if not isinstance(one, dict) or ("path" in one) == ("live" in one) or "code_tokens" not in one:
-                raise ValueError(f"catalog {name!r} needs 'path' or 'live', and 'code_tokens'; it has {one!r:.200}")
-        self._settings = settings
+    def __init__(self, entries: dict[str, dict]) -> None:
+        # The others are for grammars alone.
+        self._settings = {name: one for name, one in entries.items() if "code_tokens" in one}
+        if not self._settings:
+            raise ValueError(f"no catalog of {ENVIRONMENT} has 'code_tokens', by which a model spells its items; there are {', '.join(entries)}")
         self._entries: dict[str, Entry] = {}
 
     def name(self, asked: Any) -> str:
@@ -391,8 +389,7 @@ def catalogs() -> Catalogs:
 
     Raises ValueError if it names none.
     """
-    path = os.environ.get(ENVIRONMENT)
-    if not path:
+    entries = settings()
+    if not entries:
         raise ValueError(f"this server has no catalogs: set {ENVIRONMENT} to a file that names them")
-    with open(path, encoding="utf-8") as file:
-        return Catalogs(json.load(file))
+    return Catalogs(entries)

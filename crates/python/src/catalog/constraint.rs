@@ -83,7 +83,8 @@ impl CatalogConstraint {
     #[getter]
     fn items(&self, py: Python<'_>) -> Option<ItemSet> {
         let items = self.items.clone()?;
-        Some(ItemSet { catalog: self.catalog.clone_ref(py), view: self.view.clone(), items })
+        let (catalog, view) = (self.catalog.clone_ref(py), self.view.clone());
+        Some(ItemSet { catalog, view, items, filter: None })
     }
 
     /// The token of each code of each level; -1 for a code without one.

@@ -86,6 +86,8 @@ pub(crate) struct ItemSet {
     pub(crate) catalog: Py<Catalog>,
     pub(crate) view: CatalogView,
     pub(crate) items: ViewItems,
+    /// The filter that found them; `None` where other sets were combined.
+    pub(crate) filter: Option<palmette_catalog::Filter>,
 }
 
 impl ItemSet {
@@ -104,10 +106,11 @@ impl ItemSet {
         other: &Self,
         py: Python<'_>,
         op: impl Fn(&CatalogView, &ViewItems, &ViewItems) -> ViewItems + Send + Sync,
+        filter: Option<palmette_catalog::Filter>,
     ) -> PyResult<Self> {
         let others = other.items_of(&self.view)?;
         let items = process::detach_in_pool(py, || op(&self.view, &self.items, &others));
-        Ok(Self { catalog: self.catalog.clone_ref(py), view: self.view.clone(), items })
+        Ok(Self { catalog: self.catalog.clone_ref(py), view: self.view.clone(), items, filter })
     }
 }
 
@@ -127,7 +130,7 @@ impl ItemSet {
     }
 
     /// The ids, in the order of semantic IDs (of a live catalog: segment by segment).
-    fn ids(&self) -> Vec<String> {
+    pub(crate) fn ids(&self) -> Vec<String> {
         self.view.numbers_in(&self.items).map(|number| self.view.id(number).to_owned()).collect()
     }
 
@@ -138,15 +141,17 @@ impl ItemSet {
     }
 
     fn __and__(&self, other: &Self, py: Python<'_>) -> PyResult<Self> {
-        self.combined(other, py, CatalogView::intersection)
+        let filters = self.filter.as_ref().zip(other.filter.as_ref());
+        let filter = filters.map(|(one, other)| one.and(other));
+        self.combined(other, py, CatalogView::intersection, filter)
     }
 
     fn __or__(&self, other: &Self, py: Python<'_>) -> PyResult<Self> {
-        self.combined(other, py, CatalogView::union)
+        self.combined(other, py, CatalogView::union, None)
     }
 
     fn __sub__(&self, other: &Self, py: Python<'_>) -> PyResult<Self> {
-        self.combined(other, py, CatalogView::minus)
+        self.combined(other, py, CatalogView::minus, None)
     }
 
     fn __eq__(&self, other: &Self) -> bool {
@@ -189,7 +194,7 @@ impl ItemSet {
     ) -> PyResult<Self> {
         let view = catalog.get().view.clone();
         let items = catalog.get().chosen(numbers)?;
-        Ok(Self { catalog: catalog.clone().unbind(), view, items })
+        Ok(Self { catalog: catalog.clone().unbind(), view, items, filter: None })
     }
 }
 

@@ -239,7 +239,8 @@ impl Catalog {
     fn filter(slf: &Bound<'_, Self>, filter: &Bound<'_, PyAny>) -> PyResult<ItemSet> {
         let (filter, view) = (filter_of(filter)?, &slf.get().view);
         let items = process::detach_in_pool(slf.py(), || view.filter(&filter));
-        Ok(Self::set(slf, items.map_err(|error| of_filter(&error))?))
+        let items = Self::set(slf, items.map_err(|error| of_filter(&error))?);
+        Ok(ItemSet { filter: Some(filter), ..items })
     }
 
     /// Counters of the filters that are kept.
@@ -262,7 +263,8 @@ impl Catalog {
 
     /// All items, as a set to take some out of.
     fn all_items(slf: &Bound<'_, Self>) -> ItemSet {
-        Self::set(slf, slf.get().view.all_items())
+        let filter = Some(palmette_catalog::Filter::default());
+        ItemSet { filter, ..Self::set(slf, slf.get().view.all_items()) }
     }
 
     /// The items with these ids.
@@ -390,7 +392,8 @@ impl Catalog {
 impl Catalog {
     /// A set of its items.
     fn set(slf: &Bound<'_, Self>, items: ViewItems) -> ItemSet {
-        ItemSet { catalog: slf.clone().unbind(), view: slf.get().view.clone(), items }
+        let (catalog, view) = (slf.clone().unbind(), slf.get().view.clone());
+        ItemSet { catalog, view, items, filter: None }
     }
 
     /// The items with these numbers.

@@ -9,7 +9,7 @@ mod bitmask;
 mod build;
 mod codes;
 pub(crate) mod constraint;
-mod errors;
+pub(crate) mod errors;
 mod files;
 pub(crate) mod filter;
 pub(crate) mod frozen;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use palmette_bindings::BoundGrammar;
 use palmette_grammar::{
     BackgroundPrecompute, Budget, CacheError, CacheLimits, GrammarCache, GrammarConstraint,
     PrecomputeLimits, ReopenError, Reopened, SavedGrammar,
@@ -16,6 +17,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyType};
 
 use super::matcher::Matcher;
+use super::members::{bindings_of, of_binding};
 use super::source::Grammar;
 use super::vocabulary::{Vocabulary, tokens_of};
 use crate::errors;
@@ -33,6 +35,8 @@ pub(crate) struct CompiledGrammar {
     vocabulary: Py<Vocabulary>,
     grammar: Py<Grammar>,
     ahead: Mutex<Option<OfProcess<BackgroundPrecompute>>>,
+    /// Sets of its names, and the grammar that leaves them open.
+    bound: Option<(BoundGrammar, Py<CompiledGrammar>)>,
 }
 
 /// Masks found out before they are asked for: not, on a thread of its own, or waited for as many
@@ -114,6 +118,7 @@ pub(crate) fn compile(
         vocabulary: vocabulary.clone().unbind(),
         grammar: grammar.clone().unbind(),
         ahead: Mutex::default(),
+        bound: None,
     };
     if let Some(seconds) = seconds {
         compiled.begin_ahead(py, seconds)?;
@@ -137,6 +142,16 @@ fn seconds_of(ahead: Option<Ahead>) -> PyResult<Option<Duration>> {
 }
 
 impl CompiledGrammar {
+    /// The grammar with its sets, where they are bound.
+    pub(crate) fn bound(&self) -> Option<&BoundGrammar> {
+        self.bound.as_ref().map(|(bound, _)| bound)
+    }
+
+    /// The grammar as it was compiled, for files and pickles, which hold no sets.
+    fn as_compiled(&self) -> &GrammarConstraint {
+        self.bound.as_ref().map_or(&self.constraint, |(_, open)| &open.get().constraint)
+    }
+
     /// Finds out masks on a thread of its own, which is waited for at most so long.
     fn begin_ahead(&self, py: Python<'_>, seconds: Duration) -> PyResult<()> {
         let limits = PrecomputeLimits::default();
@@ -207,6 +222,7 @@ impl CompiledGrammar {
             vocabulary: vocabulary.clone().unbind(),
             grammar: Py::new(py, Grammar { source })?,
             ahead: Mutex::default(),
+            bound: None,
         })
     }
 }
@@ -225,6 +241,54 @@ impl CompiledGrammar {
             None => Arc::clone(&this.constraint),
         };
         Ok(Matcher::new(slf.clone().unbind(), constraint))
+    }
+
+    /// The grammar with sets for the names that it leaves open (``x-catalog``, ``%catalog``,
+    /// ``<catalog:…>``, ``x-substring``): for one request, pinned as they are now. Nothing is
+    /// compiled again. What was bound before is bound anew.
+    #[pyo3(signature = (**sets))]
+    fn bind(slf: &Bound<'_, Self>, sets: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let (py, this) = (slf.py(), slf.get());
+        let bindings = bindings_of(sets)?;
+        let open = match &this.bound {
+            Some((_, open)) => open.clone_ref(py),
+            None => slf.clone().unbind(),
+        };
+        let constraint = &open.get().constraint;
+        let bound = process::detach_in_pool(py, || bindings.bind(constraint));
+        let bound = bound.map_err(|error| of_binding(&error))?;
+        Ok(Self {
+            constraint: Arc::new(bound.constraint().clone()),
+            notes: this.notes.clone(),
+            vocabulary: this.vocabulary(py),
+            grammar: this.grammar(py),
+            ahead: Mutex::default(),
+            bound: Some((bound, open)),
+        })
+    }
+
+    /// Names of the sets that the grammar leaves open, ascending.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        let slots = self.as_compiled().slots().iter();
+        let mut names: Vec<String> = slots.map(|slot| slot.name.clone()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Sources that its names are bound to, by name: the ``generation`` of a live catalog, and the
+    /// number of items or quotes that are ``eligible``. Empty where nothing is bound.
+    #[getter]
+    fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let shown = PyDict::new(py);
+        for source in self.bound().map_or(&[][..], BoundGrammar::sources) {
+            let entry = PyDict::new(py);
+            entry.set_item("generation", source.generation)?;
+            entry.set_item("eligible", source.eligible)?;
+            shown.set_item(&source.name, entry)?;
+        }
+        Ok(shown)
     }
 
     /// Parts of the grammar that have no effect, or are enforced in part only: a sentence each,
@@ -277,8 +341,9 @@ impl CompiledGrammar {
     /// so does the command line. Limits of the grammar are not written: one that needs greater ones
     /// than the default is refused.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let saved =
-            process::detach_in_pool(py, || self.constraint.save(&self.grammar.get().source, &path));
+        let saved = process::detach_in_pool(py, || {
+            self.as_compiled().save(&self.grammar.get().source, &path)
+        });
         saved.map_err(|error| errors::of_save(py, &error, Some(&path)))
     }
 
@@ -292,6 +357,11 @@ impl CompiledGrammar {
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (Py<Vocabulary>, Bound<'py, PyBytes>))> {
         let (py, this) = (slf.py(), slf.get());
+        if this.bound.is_some() {
+            return Err(PyTypeError::new_err(
+                "a grammar with sets is of one process; pickle the grammar that was bound, and bind it there",
+            ));
+        }
         let bytes =
             process::detach_in_pool(py, || this.constraint.to_bytes(&this.grammar.get().source));
         let bytes = bytes.map_err(|error| errors::of_save(py, &error, None))?;

@@ -14,6 +14,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyAny, PyBytes};
 
 use super::compiled::CompiledGrammar;
+use super::members::Member;
 use super::steps::{Step, Steps};
 use super::vocabulary::{numbers_of, token_of, tokens_of};
 use crate::buffers::{MaskRows, new_array};
@@ -282,6 +283,37 @@ impl Matcher {
     #[getter]
     fn compiled(&self, py: Python<'_>) -> Py<CompiledGrammar> {
         self.compiled.clone_ref(py)
+    }
+
+    /// The members of the sets that the grammar is bound to, as far as the text has them, in their
+    /// order; none where nothing is bound. A member counts where it has ended, or where the text
+    /// may end with it. The cost is a step for each byte of the text.
+    fn members(&self, py: Python<'_>) -> PyResult<Vec<Member>> {
+        let Some(bound) = self.compiled.get().bound() else { return Ok(Vec::new()) };
+        let steps = self.locked(py).steps.all();
+        let found = process::detach(py, || {
+            let vocabulary = self.constraint.vocabulary();
+            let text = |token: TokenId| vocabulary.text(token);
+            let is_end = |token: &TokenId| self.constraint.ends().contains(token);
+            let tokens = steps.iter().map(|step| match step {
+                Step::Token(token) => Some(TokenId(*token)),
+                Step::Bytes(_) => None,
+            });
+            if let Some(mut tokens) = tokens.collect::<Option<Vec<_>>>() {
+                tokens.retain(|token| !is_end(token));
+                return bound.members_of_tokens(&tokens, |token| text(token).len());
+            }
+            // Text that was committed is no tokens: a semantic ID in others is none of its bytes.
+            let bytes = steps.iter().flat_map(|step| match step {
+                Step::Token(token) if is_end(&TokenId(*token)) => &[],
+                Step::Token(token) => text(TokenId(*token)),
+                Step::Bytes(bytes) => bytes,
+            });
+            let bytes: Vec<u8> = bytes.copied().collect();
+            with_scratch(|scratch| bound.members_with(&bytes, scratch))
+        });
+        let members = found.map_err(|error| errors::of_recognizer(py, &error))?;
+        Ok(members.into_iter().flatten().map(Member::from).collect())
     }
 
     /// The tokens that may follow, ascending: int32 ``[n]``.

@@ -5,6 +5,7 @@ pub(crate) mod batch;
 pub(crate) mod compiled;
 pub(crate) mod follower;
 pub(crate) mod matcher;
+pub(crate) mod members;
 pub(crate) mod source;
 pub(crate) mod steps;
 pub(crate) mod vocabulary;
