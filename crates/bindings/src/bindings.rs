@@ -17,9 +17,9 @@ use crate::set_source::SetSource;
 /// The sets of one request by the names that grammars call them. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings {
-    sources: BTreeMap<String, SetSource>,
+    pub(crate) sources: BTreeMap<String, SetSource>,
     /// Tokens that spell the codes of catalogs.
-    pub(crate) code_tokens: BTreeMap<String, Arc<CodeTokens>>,
+    pub(crate) code_tokens: BTreeMap<String, Result<Arc<CodeTokens>, String>>,
 }
 
 impl Bindings {

@@ -53,6 +53,11 @@ impl BoundGrammar {
         self.sets.as_slice()
     }
 
+    /// The id of the item of a named catalog that these tokens spell as codes.
+    pub fn item_of_tokens(&self, name: &str, tokens: &[TokenId]) -> Option<String> {
+        self.sets.item_of_tokens(name, tokens)
+    }
+
     /// The members that a text has, in their order; `None` where it begins no text of the language.
     /// A member counts where it has ended, or where the text may end with it.
     ///

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use palmette_catalog_members::{CODES_FIELD, CodeSet, FieldSet, ID_FIELD};
-use palmette_core::{Binding, MemberSet};
+use palmette_core::{Binding, MemberSet, TokenId};
 use palmette_grammar::{Slot, WrittenMember};
 use palmette_lexicon::{DocumentPlace, SubstringSet};
 
@@ -30,8 +30,17 @@ pub enum BoundSet {
     Quotes(SubstringSet),
 }
 
+/// Item that a search found, with its score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankedItem {
+    /// The item's id.
+    pub id: String,
+    /// Sum of the log-probabilities of its tokens.
+    pub score: f32,
+}
+
 /// Member of a bound set that a text has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     /// The name of the set.
     pub set: String,
@@ -48,6 +57,9 @@ pub struct Member {
     pub place: Option<DocumentPlace>,
     /// Bytes of its spelling within the text, without the quotes around it.
     pub span: Range<usize>,
+    /// The items of the search that found it, best first, its own first; none where its tokens were
+    /// drawn.
+    pub ranked: Vec<RankedItem>,
 }
 
 impl BoundSet {
@@ -91,6 +103,19 @@ impl BoundSets {
         BindingError::NoText(self.shortages.clone())
     }
 
+    /// The id of the item of a named catalog that these tokens spell as codes.
+    pub fn item_of_tokens(&self, name: &str, tokens: &[TokenId]) -> Option<String> {
+        let named = self.slots.iter().zip(&self.sets).filter(|(slot, _)| slot.name == name);
+        let mut found = named.filter_map(|(_, set)| match set {
+            BoundSet::Codes(set) => {
+                let item = set.items(set.find_tokens(tokens)?).next()?;
+                Some(set.view().id(item).to_owned())
+            }
+            BoundSet::Field(_) | BoundSet::Quotes(_) => None,
+        });
+        found.next()
+    }
+
     /// A member of a text with its names; `None` of a set that the grammar brings.
     pub fn member(&self, WrittenMember { slot, member, span }: WrittenMember) -> Option<Member> {
         let set = self.sets.get(slot.index())?;
@@ -124,6 +149,7 @@ impl BoundSets {
             item,
             place,
             span,
+            ranked: Vec::new(),
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use palmette_catalog::CodeTokens;
+use palmette_catalog_live::CatalogView;
 use palmette_core::Constraint;
 use palmette_grammar::{GrammarConstraint, SlotKind};
 
@@ -19,8 +20,21 @@ impl Bindings {
         name: impl Into<String>,
         tokens: impl Into<Arc<CodeTokens>>,
     ) -> Self {
-        self.code_tokens.insert(name.into(), tokens.into());
+        self.code_tokens.insert(name.into(), Ok(tokens.into()));
         self
+    }
+
+    /// Says why a model has no tokens for the codes of a name's catalog, for the error of grammars
+    /// that name its `codes`.
+    #[must_use]
+    pub fn no_code_tokens(mut self, name: impl Into<String>, reason: impl Into<String>) -> Self {
+        self.code_tokens.insert(name.into(), Err(reason.into()));
+        self
+    }
+
+    /// The view of the catalog that a name is bound to, whose codes tokens may spell.
+    pub fn view_of(&self, name: &str) -> Option<&CatalogView> {
+        self.sources.get(name)?.fields()?.view()
     }
 
     /// Refuses tokens that the grammar's vocabulary does not have.
@@ -30,7 +44,8 @@ impl Bindings {
     ) -> Result<(), BindingError> {
         let num_tokens = grammar.num_tokens();
         for slot in grammar.slots().iter().filter(|slot| slot.kind == SlotKind::Codes) {
-            let tokens = self.code_tokens.get(&slot.name).map_or(0, |tokens| tokens.num_tokens());
+            let tokens = self.code_tokens.get(&slot.name).and_then(|tokens| tokens.as_ref().ok());
+            let tokens = tokens.map_or(0, |tokens| tokens.num_tokens());
             if tokens > num_tokens {
                 let slot = slot.label();
                 return Err(BindingError::OtherVocabulary { slot, tokens, num_tokens });

@@ -90,14 +90,16 @@ pub enum BindingError {
     },
     /// Semantic IDs of which nothing says how they are written.
     #[error(
-        "the grammar names {slot}, semantic IDs, and no tokens spell the codes of {name}: give a \
-         model that has tokens for them, or name {name}.id"
+        "the grammar names {slot}, semantic IDs, and no tokens spell the codes of {name}: {reason}; \
+         name {name}.id to write ids"
     )]
     NoCodeTokens {
         /// The set as the grammar calls it.
         slot: String,
         /// The name that it is bound by.
         name: String,
+        /// The reason that there are none.
+        reason: String,
     },
     /// Tokens of another model.
     #[error(

@@ -56,6 +56,7 @@ mod set_source;
 
 pub use bindings::Bindings;
 pub use bound_grammar::{BoundGrammar, BoundSource};
-pub use bound_sets::{BoundSet, BoundSets, Member};
+pub use bound_sets::{BoundSet, BoundSets, Member, RankedItem};
 pub use error::{BindingError, Shortage};
+pub use palmette_catalog_members::CODES_FIELD;
 pub use set_source::SetSource;

@@ -102,7 +102,7 @@ impl SetSource {
     pub(crate) fn set(
         &self,
         slot: &Slot,
-        code_tokens: Option<&Arc<CodeTokens>>,
+        code_tokens: Option<&Result<Arc<CodeTokens>, String>>,
     ) -> Result<BoundSet, BindingError> {
         match (&self.0, slot.kind) {
             (Kind::Catalog { fields, filter }, SlotKind::Catalog) => {
@@ -145,10 +145,19 @@ fn code_set(
     fields: &CatalogFields,
     given: Option<&Filter>,
     slot: &Slot,
-    tokens: Option<&Arc<CodeTokens>>,
+    tokens: Option<&Result<Arc<CodeTokens>, String>>,
 ) -> Result<CodeSet, BindingError> {
     let (label, name) = (slot.label(), slot.name.clone());
-    let tokens = tokens.ok_or(BindingError::NoCodeTokens { slot: label, name })?;
+    let tokens = match tokens {
+        Some(Ok(tokens)) => tokens,
+        other => {
+            let reason = match other {
+                Some(Err(reason)) => reason.clone(),
+                _ => "no model is given that has tokens for them".to_owned(),
+            };
+            return Err(BindingError::NoCodeTokens { slot: label, name, reason });
+        }
+    };
     filtered(given, slot, |filter| fields.codes(filter, tokens))
 }
 

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use palmette_bindings::{BoundGrammar, Member};
+use palmette_bindings::{BoundGrammar, CODES_FIELD, Member, RankedItem};
 use palmette_core::{AnyConstraint, TokenId, Unconstrained};
 use palmette_decode::{
     BeamOptions, BeamSearch, Finish, GenerateOptions, Generator, LogProbabilities, NewToken,
@@ -361,8 +361,8 @@ impl TextSequence {
         if reason == FinishReason::Complete && !is_complete {
             return Err(TextErrorKind::Stuck.into());
         }
-        let searched = std::mem::take(&mut self.searched);
         let members = self.members(&reason)?;
+        let searched = std::mem::take(&mut self.searched);
         Ok(TextEnd { reason, is_complete, usage, searched, members })
     }
 
@@ -375,6 +375,16 @@ impl TextSequence {
         tokens.retain(|token| !self.writer.ends.contains(token));
         let told = |token| shown.get(&token).map_or(vocabulary.text(token).len(), String::len);
         let mut members = bound.members_of_tokens(&tokens, told)?.unwrap_or_default();
+        let mut codes = members.iter_mut().filter(|member| member.field == CODES_FIELD);
+        for SearchedItem { place, found } in &self.searched {
+            let begin = tokens.iter().take(*place).map(|&token| told(token)).sum::<usize>();
+            let Some(member) = codes.find(|member| member.span.start == begin) else { continue };
+            let ranked = found.iter().filter_map(|one| {
+                let id = bound.item_of_tokens(&member.set, &one.tokens)?;
+                Some(RankedItem { id, score: one.score })
+            });
+            member.ranked = ranked.collect();
+        }
         // What was held back is told at the end, unless it is cut off.
         if matches!(reason, FinishReason::StopString(_) | FinishReason::Cancelled) {
             members.retain(|member| member.span.end <= self.writer.len);

@@ -83,6 +83,54 @@ fn a_text_fits_its_schema_and_its_numbers_are_said() {
     assert_eq!((String::from_utf8(quiet.stdout).unwrap(), quiet.stderr), (text, vec![]));
 }
 
+/// Items as semantic IDs in tokens of the model, each found by a beam search.
+#[test]
+fn texts_have_items_in_the_model_s_tokens() {
+    let model = Model::new();
+    let items = (0..40_u32).map(|n| {
+        let item = json!({"item_id": format!("P{n}"), "codes": [n % 4, n / 4], "stock": n % 2});
+        item.to_string()
+    });
+    let items = model.file("items.jsonl", &items.collect::<Vec<_>>().join("\n"));
+    let shop = model.file("shop.palm", "");
+    run(&["catalog", "build", &items, "--out", &shop]);
+    let shop = format!("shop={shop}");
+    let line = json!({
+        "prompt": "a", "guided_grammar": "root ::= \"x\" <catalog:shop.codes> [0-9]{2} <catalog:shop.codes>",
+        "item_search": {"beam_width": 50, "alternatives": 3},
+        "catalogs": {"shop": {"filter": {"match": {"stock": 1}}}},
+    });
+    let batch = model.file("batch.jsonl", &line.to_string());
+    let args = model.args(&["--batch", &batch, "--catalog", &shop]);
+    let answer = String::from_utf8(palmette(&args).stdout).unwrap();
+    assert!(answer.contains("no tokens spell the codes of shop: "), "{answer}");
+    // Codes are letters: `A` to `D`, then `a` to `j`.
+    let format = json!({
+        "levels": [{"prefix": "a", "first_token": 33, "num_codes": 4}, {"prefix": "b", "first_token": 65, "num_codes": 10}],
+        "max_history_items": 4,
+    });
+    model.file("semantic_ids.json", &format.to_string());
+    let answer: Value = serde_json::from_str(&run(&args)).unwrap();
+    let text = answer["text"].as_str().unwrap().as_bytes();
+    let members = answer["members"].as_array().unwrap();
+    assert_eq!(members.len(), 2, "{answer}");
+    for (member, begin) in members.iter().zip([1, 5]) {
+        let (first, second) = (u32::from(text[begin] - b'A'), u32::from(text[begin + 1] - b'a'));
+        let item = format!("P{}", second * 4 + first);
+        assert_eq!((&member["field"], &member["id"]), (&json!("codes"), &json!(item)));
+        assert_eq!(member["span"], json!([begin, begin + 2]));
+        let alternatives = member["alternatives"].as_array().unwrap();
+        let scores: Vec<f64> =
+            alternatives.iter().map(|other| other["score"].as_f64().unwrap()).collect();
+        assert!(scores.len() == 3 && member["score"].as_f64().unwrap() >= scores[0], "{answer}");
+        let stock = |id: &Value| id.as_str().unwrap()[1..].parse::<u32>().unwrap() % 2;
+        assert!(alternatives.iter().all(|other| stock(&other["id"]) == 1), "{answer}");
+    }
+    let wide = json!({"prompt": "a", "item_search": {"beam_width": 5000}});
+    let wide = model.file("wide.json", &wide.to_string());
+    model.refused(&["--chat", &wide], &["item_search", "5000", "at most 1024"]);
+}
+
 /// Members of catalogs that a grammar leaves open, under filters, from files of every kind.
 #[test]
 fn texts_name_members_of_catalogs() {

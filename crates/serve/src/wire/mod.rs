@@ -22,9 +22,9 @@ pub use palmette_recommend::{
     UnknownItems, schema as filter,
 };
 pub use palmette_text::question::{
-    CatalogMembers, ChatBody, ChatMembers, CompletionBody, CompletionMembers, JsonFormMembers,
-    JsonWhitespace, MemberOrder, OneOrMany, Prompts, StreamOptions, StructuredOutputs, TextBody,
-    TextEnvelope, TextMembers, Thinking, ThinkingKind,
+    CatalogMembers, ChatBody, ChatMembers, CompletionBody, CompletionMembers, ItemSearchMembers,
+    JsonFormMembers, JsonWhitespace, MemberOrder, OneOrMany, Prompts, StreamOptions,
+    StructuredOutputs, TextBody, TextEnvelope, TextMembers, Thinking, ThinkingKind,
 };
 pub use recommend::{
     AnsweredItem, Beam, HistoryNote, RecommendAnswer, Shortfall, ShortfallReason, TargetName,
@@ -36,11 +36,11 @@ pub use targets::{
     TargetChanges, TargetEntry, Targets, TextModelEntry,
 };
 pub use text::{
-    BoundCatalog, ChatChoice, ChatChunk, ChatCompletion, ChatLogprobs, ChatMessage, ChunkChoice,
-    Completion, CompletionChoice, CompletionLogprobs, CustomCall, Delta, DeltaCall, DeltaFunction,
-    Detokenize, Detokenized, FinishName, FunctionCall, MaskAnswer, MaskMembers, MaskToken,
-    OpenAiError, OpenAiErrorBody, TextMember, TextUsage, TokenLogprob, Tokenize, Tokenized,
-    ToolCall,
+    AlternativeItem, BoundCatalog, ChatChoice, ChatChunk, ChatCompletion, ChatLogprobs,
+    ChatMessage, ChunkChoice, Completion, CompletionChoice, CompletionLogprobs, CustomCall, Delta,
+    DeltaCall, DeltaFunction, Detokenize, Detokenized, FinishName, FunctionCall, MaskAnswer,
+    MaskMembers, MaskToken, OpenAiError, OpenAiErrorBody, TextMember, TextUsage, TokenLogprob,
+    Tokenize, Tokenized, ToolCall,
 };
 
 /// A question about a mask.

@@ -91,8 +91,17 @@ impl BoundCatalog {
     }
 }
 
+/// An item that a search found beside the one that was written.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct AlternativeItem {
+    /// Id of the item.
+    pub id: String,
+    /// Sum of the log-probabilities of its tokens.
+    pub score: f32,
+}
+
 /// A member of a catalog, of values or of documents that a text has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct TextMember {
     /// Name of the set, as the grammar has it.
     pub set: String,
@@ -111,12 +120,22 @@ pub struct TextMember {
     /// Begin and end of the quote, in bytes of that document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<[usize; 2]>,
+    /// Sum of the log-probabilities of its tokens, of an item that was searched (`item_search`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<f32>,
+    /// The next best items of that search.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alternatives: Option<Vec<AlternativeItem>>,
 }
 
 impl TextMember {
     /// A member of a text that stands after `offset` bytes of another.
     pub(crate) fn after(offset: usize, member: Member) -> Self {
-        let Member { set, field, value, id, span, place, .. } = member;
+        let Member { set, field, value, id, span, place, ranked, .. } = member;
+        let score = ranked.first().map(|own| own.score);
+        let others = ranked.into_iter().skip(1);
+        let others = others.map(|of| AlternativeItem { id: of.id, score: of.score });
+        let alternatives = score.map(|_| others.collect());
         let (document, place) = match place {
             Some(place) => (Some(place.document), Some([place.span.start, place.span.end])),
             None => (None, None),
@@ -129,6 +148,8 @@ impl TextMember {
             span: [offset + span.start, offset + span.end],
             document,
             place,
+            score,
+            alternatives,
         }
     }
 }

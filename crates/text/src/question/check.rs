@@ -16,6 +16,7 @@ use super::prompt::Prompt;
 use super::tools::Calling;
 use super::{ChatQuestion, CompletionQuestion, OneOrMany, TextMembers, TextSettings};
 use crate::error::{RequestError, RequestMember};
+use crate::item_search::ItemSearch;
 use crate::model::TextModel;
 use crate::request::{Constrained, SpecialText, TextRequest};
 use crate::tool_calls::ToolCallReader;
@@ -326,6 +327,7 @@ impl<'a> Check<'a> {
             logprobs: spelled.logprobs,
             prompt_logprobs: spelled.prompt_logprobs,
             special: spelled.special.clone(),
+            item_search: text.item_search.map(ItemSearch::from),
             ..TextRequest::new(Vec::new(), 0)
         };
         let prompts: Vec<Prompt> = prompts.into_iter().flatten().collect();

@@ -6,6 +6,7 @@ use palmette_document::RawJson;
 use palmette_grammar::frontends::json_schema::Whitespace;
 use serde::Deserialize;
 
+use crate::item_search::ItemSearch;
 use crate::sources::JsonForm;
 
 /// Form of the JSON in answers and calls; the server, or the command, has a default of each.
@@ -100,4 +101,28 @@ pub struct StructuredOutputs {
     pub disable_fallback: Option<bool>,
     /// `null`: whitespace by a pattern is not computed.
     pub whitespace_pattern: Option<String>,
+}
+
+/// Search of the items that an answer must have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ItemSearchMembers {
+    /// Beginnings of items that are kept side by side.
+    #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 1024, default = 64))]
+    pub beam_width: Option<usize>,
+    /// Items that are told beside each that is written, fewer than the width.
+    #[cfg_attr(feature = "schema", schema(minimum = 0, default = 0))]
+    pub alternatives: Option<usize>,
+}
+
+impl From<ItemSearchMembers> for ItemSearch {
+    fn from(given: ItemSearchMembers) -> Self {
+        let default = Self::default();
+        let ItemSearchMembers { beam_width, alternatives } = given;
+        Self {
+            beam_width: beam_width.unwrap_or(default.beam_width),
+            alternatives: alternatives.unwrap_or(default.alternatives),
+        }
+    }
 }

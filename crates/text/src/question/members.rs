@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::catalogs::CatalogMembers;
-use super::forms::{JsonFormMembers, StructuredOutputs};
+use super::forms::{ItemSearchMembers, JsonFormMembers, StructuredOutputs};
 
 /// Members that chats and completions have: sampling, limits, the form of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -71,6 +71,9 @@ pub struct TextMembers {
     /// Sets for the catalogs and documents that the grammar names, by name.
     #[cfg_attr(feature = "schema", schema(example = json!({"shop": {"catalog": "shop", "filter": {"range": {"stock": {"gt": 0}}}}, "labels": {"values": ["red", "green"]}})))]
     pub catalogs: Option<BTreeMap<String, CatalogMembers>>,
+    /// Beam search of the items that the answer must have, where its grammar names the `codes` of a
+    /// catalog; without it their tokens are drawn one by one.
+    pub item_search: Option<ItemSearchMembers>,
 }
 
 /// One text or several.

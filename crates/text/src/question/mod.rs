@@ -32,7 +32,9 @@ pub use chat::{ChatMembers, Thinking, ThinkingKind};
 pub use check::{CheckError, CheckedText, Refusal};
 pub use completion::{CompletionMembers, Prompts};
 pub use envelope::{OwnMembers, StreamOptions, TextBody, TextEnvelope};
-pub use forms::{JsonFormMembers, JsonWhitespace, MemberOrder, StructuredOutputs};
+pub use forms::{
+    ItemSearchMembers, JsonFormMembers, JsonWhitespace, MemberOrder, StructuredOutputs,
+};
 pub use grammar::{AnswerForm, NamedGrammar};
 pub use members::{OneOrMany, TextMembers};
 pub use settings::{CatalogError, NamedCatalogs, TextDefaults, TextLimits, TextSettings};

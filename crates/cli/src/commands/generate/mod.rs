@@ -31,7 +31,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     args.sampling.check()?;
     let shape = args.shape.read()?;
     let questions = args.questions()?;
-    let catalogs = Arc::new(args.catalogs.open()?);
+    let catalogs = Arc::new(args.catalogs.open()?.for_model(&args.model));
     let threads = set_threads(args.threads)?;
     let mut model = TextModel::open(
         &args.model,

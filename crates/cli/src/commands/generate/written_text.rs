@@ -261,6 +261,11 @@ fn member_json(of: &Member) -> Value {
         document["document"] = json!(place.document);
         document["place"] = json!([place.span.start, place.span.end]);
     }
+    if let [own, others @ ..] = &*of.ranked {
+        document["score"] = json!(own.score);
+        let others = others.iter().map(|other| json!({"id": other.id, "score": other.score}));
+        document["alternatives"] = others.collect();
+    }
     document
 }
 

@@ -1,20 +1,24 @@
 //! Catalogs and documents of the command's options, for all grammars that name them.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use palmette_bindings::{BindingError, Bindings, BoundGrammar, BoundSets, SetSource};
 use palmette_catalog_members::ID_FIELD;
-use palmette_core::MemberSpelling;
-use palmette_grammar::{GrammarConstraint, Slot};
+use palmette_core::{Constraint, MemberSpelling};
+use palmette_grammar::{GrammarConstraint, Slot, SlotKind};
 use palmette_lexicon::DocumentsError;
+use palmette_recommend::code_tokens;
 use palmette_text::question::{CatalogError, NamedCatalogs};
 
 /// Catalogs and documents by their names, opened once.
 #[derive(Debug)]
 pub(crate) struct OpenCatalogs {
     sources: BTreeMap<String, NamedSource>,
+    /// Folder of the model that writes, whose tokens spell the codes of catalogs.
+    model: Option<PathBuf>,
 }
 
 /// Source of a name, with its files.
@@ -45,7 +49,25 @@ impl NamedSource {
 
 impl OpenCatalogs {
     pub(super) fn new(sources: BTreeMap<String, NamedSource>) -> Self {
-        Self { sources }
+        Self { sources, model: None }
+    }
+
+    /// These for the texts of a model.
+    pub(crate) fn for_model(self, folder: &Path) -> Self {
+        Self { model: Some(folder.to_owned()), ..self }
+    }
+
+    /// Adds the tokens that spell codes, where a grammar names them and there is a model.
+    fn with_code_tokens(&self, mut bindings: Bindings, grammar: &GrammarConstraint) -> Bindings {
+        let Some(folder) = &self.model else { return bindings };
+        for slot in grammar.slots().iter().filter(|slot| slot.kind == SlotKind::Codes) {
+            let Some(view) = bindings.view_of(&slot.name) else { continue };
+            bindings = match code_tokens(folder, view, grammar.num_tokens()) {
+                Ok(tokens) => bindings.code_tokens(&*slot.name, tokens),
+                Err(error) => bindings.no_code_tokens(&*slot.name, error.to_string()),
+            };
+        }
+        bindings
     }
 
     /// The sources that slots name; what others name is not theirs.
@@ -61,7 +83,8 @@ impl OpenCatalogs {
 
     /// A grammar with its slots bound.
     pub(crate) fn bind(&self, grammar: &GrammarConstraint) -> anyhow::Result<BoundGrammar> {
-        self.bindings(grammar.slots()).bind(grammar).map_err(|error| self.explained(error))
+        let bindings = self.with_code_tokens(self.bindings(grammar.slots()), grammar);
+        bindings.bind(grammar).map_err(|error| self.explained(error))
     }
 
     /// True where an item of a slot's catalog has this value, whatever the filters.
@@ -146,6 +169,14 @@ impl NamedCatalogs for OpenCatalogs {
 
     fn advice(&self, name: &str, is_documents: bool) -> String {
         advice(name, is_documents)
+    }
+
+    fn bind(
+        &self,
+        bindings: &Bindings,
+        grammar: &GrammarConstraint,
+    ) -> Result<BoundGrammar, BindingError> {
+        self.with_code_tokens(bindings.clone(), grammar).bind(grammar)
     }
 }
 
