@@ -64,8 +64,9 @@
 //! 2. On a thread of its own the question is checked (`question/check.rs`): the chat template makes
 //!    the prompt (`text/src/conversation` refuses what it would pass over), the tokenizer its
 //!    tokens; `grammar.rs` finds the member that asks for a form and makes a grammar's source of
-//!    it, which the model's cache compiles once. What comes out is the requests to the engine, or
-//!    all faults.
+//!    it, which the model's cache compiles once; where the grammar names catalogs, `binding.rs`
+//!    gives it their sets, pinned as they are at that moment. What comes out is the requests to the
+//!    engine, or all faults.
 //! 3. The engine's desk takes a `TextSequence` for each answer, or refuses it. From then on it is
 //!    with one of two: a thread that makes masks (`settle`: mask, forced tokens, end), or the
 //!    runner, which has it once its mask is there. A grammar's mask has a budget of steps there

@@ -120,7 +120,7 @@ const TEXT: Need = Need::Scope(Scope::Text);
 
 /// Every route and what it needs. Where a path has the parameter `c`, the key must permit this
 /// catalog too; recommending checks the catalog of its target, asking for text the name of the
-/// model.
+/// model and the catalogs that its grammar names.
 pub(crate) const ROUTES: &[(&str, &str, Need)] = &[
     ("GET", "/", Need::Nothing),
     ("GET", "/assets/{name}", Need::Nothing),
