@@ -6,12 +6,14 @@ use std::sync::Arc;
 use palmette_catalog::{CodeTokens, Filter, nearest};
 use palmette_catalog_live::CatalogView;
 use palmette_catalog_members::CatalogFields;
-use palmette_grammar::{BindError, GrammarConstraint, Slot, SlotKind};
+use palmette_core::Binding;
+use palmette_grammar::{BindError, GrammarConstraint, Recognizer, Slot, SlotKind};
 use palmette_lexicon::Lexicon;
 
 use crate::bound_grammar::{BoundGrammar, BoundSource};
 use crate::bound_sets::BoundSets;
 use crate::error::{BindingError, Shortage};
+use crate::scope_sources::scoped_items;
 use crate::set_source::SetSource;
 
 /// The sets of one request by the names that grammars call them. Cheap to clone.
@@ -132,8 +134,10 @@ impl Bindings {
             return Ok(BoundGrammar::new(grammar.clone(), sets, Vec::new()));
         }
         self.check_code_tokens(grammar)?;
-        let constraint = grammar.bind_all(sets.binding()).map_err(|error| match error {
+        let binding = self.binding(grammar.recognizer(), &sets)?;
+        let constraint = grammar.bind_all(binding).map_err(|error| match error {
             BindError::Empty { .. } => sets.no_text(),
+            BindError::Short(short) => BindingError::Short(short),
             BindError::Compile(error) => BindingError::Compile(error.into()),
         })?;
         let sources = self.sources.iter().map(|(name, source)| {
@@ -147,6 +151,23 @@ impl Bindings {
         });
         let sources = sources.collect();
         Ok(BoundGrammar::new(constraint, sets, sources))
+    }
+
+    /// The sets of a grammar's slots as it takes them, with the items behind its scopes.
+    ///
+    /// # Errors
+    /// When a scope is about items, and its name is not bound to a catalog that has what it needs.
+    pub fn binding(
+        &self,
+        recognizer: &Recognizer,
+        sets: &BoundSets,
+    ) -> Result<Arc<Binding>, BindingError> {
+        let catalog = |name: &str| self.sources.get(name)?.catalog();
+        let binding = sets.binding();
+        Ok(match scoped_items(recognizer, sets.as_slice(), catalog)? {
+            None => binding,
+            Some(items) => Arc::new(Arc::unwrap_or_clone(binding).with_items(items)),
+        })
     }
 
     /// The sets of slots alone, for who reads texts without a vocabulary.

@@ -2,7 +2,7 @@
 
 use palmette_catalog::{FilterError, grouped};
 use palmette_catalog_members::FieldError;
-use palmette_grammar::{CompileError, SubstringRule};
+use palmette_grammar::{CompileError, ScopeShortage, SubstringRule};
 use palmette_lexicon::{BuildError, DocumentsError};
 
 /// Names and sets that do not fit a grammar.
@@ -117,6 +117,19 @@ pub enum BindingError {
     /// No text is left.
     #[error("no text is left, since the grammar needs a member: {}", shortages(.0))]
     NoText(Vec<Shortage>),
+    /// A scope that the set bound to its name cannot have.
+    #[error("{scope}: {reason}")]
+    Scope {
+        /// The scope as messages name it.
+        scope: String,
+        /// The name of its set.
+        name: String,
+        /// The reason.
+        reason: String,
+    },
+    /// No text is left, since scopes have too few items to choose from.
+    #[error("no text is left: {}", .0.iter().map(short).collect::<Vec<_>>().join("; "))]
+    Short(Vec<ScopeShortage>),
     /// The grammar without what needs a member of an empty set cannot be made ready.
     #[error(transparent)]
     Compile(Box<CompileError>),
@@ -146,4 +159,8 @@ fn shortages(all: &[Shortage]) -> String {
         format!("{slot}: none of its {num} documents has {unit} of at least {min}{max} characters")
     };
     all.iter().map(of).collect::<Vec<_>>().join("; ")
+}
+
+fn short(ScopeShortage { scope, eligible, needed, .. }: &ScopeShortage) -> String {
+    format!("{scope} needs {needed}, and {} may be written there", grouped(*eligible))
 }

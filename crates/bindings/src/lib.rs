@@ -40,6 +40,46 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Scopes
+//!
+//! What was written of a set may bind what comes later: no item twice in a list, a few of a brand,
+//! one item in a record. Such scopes are the grammar's; here they get the items.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use palmette_bindings::Bindings;
+//! # use palmette_catalog::{BuildOptions, Catalog, Item};
+//! # use palmette_core::{TokenId, Vocabulary};
+//! # use palmette_grammar::frontends::json_schema;
+//! # use palmette_grammar::{Budget, GrammarConstraint, PreparedVocabulary, Recognizer};
+//! # use serde_json::json;
+//! # let items = [("P1", "Acme", "Mat"), ("P2", "Acme", "Tent"), ("P3", "Zeta", "Mat")];
+//! # let items = items.map(|(id, brand, title)| {
+//! #     let attributes = json!({"brand": brand, "title": title}).as_object().unwrap().clone();
+//! #     Item { id: id.into(), codes: vec![0], attributes }
+//! # });
+//! # let catalog = Catalog::build(items.to_vec().into(), &BuildOptions::default())?;
+//! # let vocabulary = Vocabulary::new(["[", "]", "P"].map(Some).into_iter().chain([None]), [TokenId(3)])?;
+//! # let vocabulary = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
+//! # let compile = |schema: &str| {
+//! #     let grammar = json_schema::parse(schema, &Default::default()).unwrap();
+//! #     let recognizer = Recognizer::new(Arc::new(grammar), &Default::default(), &mut Budget::unlimited());
+//! #     GrammarConstraint::new(Arc::new(recognizer.unwrap()), Arc::clone(&vocabulary))
+//! # };
+//! let grammar = compile(r#"{"type": "array", "minItems": 2, "maxItems": 5,
+//!     "x-distinct": "shop", "x-at-most": [{"attribute": "brand", "items": 1}],
+//!     "items": {"type": "object", "x-record": "shop", "required": ["sku", "title"], "properties": {
+//!         "sku":   {"type": "string", "x-catalog": "shop.id"},
+//!         "title": {"type": "string", "x-catalog": "shop.title"}}}}"#);
+//! let bound = Bindings::new().catalog("shop", catalog).bind(&grammar)?;
+//! let is_beginning = |text: &str| Ok::<_, Box<dyn std::error::Error>>(bound.members(text.as_bytes())?.is_some());
+//! assert!(is_beginning(r#"[{"sku": "P1", "title": "Mat"}, {"title": "Mat", "sku": "P3"}]"#)?);
+//! assert!(!is_beginning(r#"[{"sku": "P1", "title": "Tent"#)?);             // the title of another
+//! assert!(!is_beginning(r#"[{"sku": "P1", "title": "Mat"}, {"sku": "P2"#)?); // the same brand
+//! assert!(!is_beginning(r#"[{"sku": "P1", "title": "Mat"}, {"sku": "P3", "title": "Mat"},"#)?); // no third
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Invariants
 //! - A binding is pinned: what changes in a live catalog meanwhile is seen by the next one.
 //! - The grammar is not compiled again, whatever is bound, unless a set is empty: then the
@@ -52,6 +92,9 @@ mod bound_grammar;
 mod bound_sets;
 mod code_tokens;
 mod error;
+mod item_scopes;
+mod numbered_part;
+mod scope_sources;
 mod set_source;
 
 pub use bindings::Bindings;

@@ -98,6 +98,14 @@ impl SetSource {
         self.fields()?.view().and_then(CatalogView::generation)
     }
 
+    /// The catalog and the filter of its items; `None` of documents.
+    pub(crate) fn catalog(&self) -> Option<(&CatalogFields, Option<&Filter>)> {
+        match &self.0 {
+            Kind::Catalog { fields, filter } => Some((fields, filter.as_ref())),
+            Kind::Documents(_) => None,
+        }
+    }
+
     /// The set of a slot.
     pub(crate) fn set(
         &self,

@@ -7,8 +7,8 @@ use palmette_catalog::index::ItemSet;
 use palmette_catalog::{Catalog, CatalogState, CodeTokens};
 use palmette_catalog_live::{CatalogView, ItemRef, MAX_SEGMENTS};
 use palmette_core::{
-    Budget, Cursor, Interrupted, MemberId, MemberSet, NUMBER_BYTES, NUMBER_MARK, TokenId,
-    VocabularyTrie,
+    Budget, Cursor, Interrupted, MemberId, MemberSet, MemberSpelling, NUMBER_BYTES, NUMBER_MARK,
+    TokenId, VocabularyTrie,
 };
 use smallvec::SmallVec;
 
@@ -379,6 +379,13 @@ impl MemberSet for CodeSet {
                 bytes.push(b'-');
             }
             bytes.extend_from_slice(code.to_string().as_bytes());
+        }
+    }
+
+    fn spell(&self, member: MemberId, _: MemberSpelling, bytes: &mut Vec<u8>) {
+        for (level, code) in self.codes(member).into_iter().enumerate() {
+            let token = self.tokens.token(level, code);
+            bytes.extend(token.iter().flat_map(|token| token.to_spelling()));
         }
     }
 

@@ -16,6 +16,10 @@ pub(crate) enum FieldErrorKind {
          false, times, or lists of texts"
     )]
     Value { field: String, value: String, item: String },
+    #[error(
+        "attribute {field:?} may have several values an item, so that items have no one group by it; name one with one value an item"
+    )]
+    ManyValues { field: String },
     #[error("field {field:?} cannot be indexed: item {item}: {problem}")]
     Index { field: String, item: String, problem: String },
     #[error(

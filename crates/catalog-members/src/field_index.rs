@@ -186,7 +186,13 @@ impl FieldIndex {
 
     /// Visits the ranks of the texts of an item, the empty text included.
     #[inline]
-    fn for_each_rank(&self, catalog: &Catalog, name: &str, item: u64, mut visit: impl FnMut(u32)) {
+    pub(crate) fn for_each_rank(
+        &self,
+        catalog: &Catalog,
+        name: &str,
+        item: u64,
+        mut visit: impl FnMut(u32),
+    ) {
         let column = || catalog.columns().reader(name).expect("an index is of a column");
         match &self.ranks {
             TextRanks::Ids(ranks) => visit(ranks[item as usize]),
@@ -210,7 +216,7 @@ impl FieldIndex {
     }
 
     /// The first rank that is not the empty text's.
-    fn first_member(&self) -> u32 {
+    pub(crate) fn first_member(&self) -> u32 {
         u32::from(self.lexicon.rank(b"").is_some())
     }
 

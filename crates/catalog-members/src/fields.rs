@@ -12,6 +12,7 @@ use palmette_lexicon::{Lexicon, LexiconSet, Selection};
 use crate::code_set::{CodeSet, Part};
 use crate::error::{FieldError, FieldErrorKind};
 use crate::field_index::selection;
+use crate::items::FieldItems;
 use crate::segment_fields::SegmentFields;
 use crate::set::{FieldSet, ItemNumbers};
 
@@ -50,6 +51,11 @@ impl CatalogFields {
             FieldSource::View(view) => Some(view),
             FieldSource::Lexicon(_) => None,
         }
+    }
+
+    /// The items, as scopes of a grammar ask for them; `None` of a lexicon.
+    pub fn items(&self) -> Option<FieldItems> {
+        self.view().map(|view| FieldItems::new(view.clone()))
     }
 
     /// Items in all.
@@ -188,16 +194,29 @@ fn of_view(
         Some(filter) => Some(view.filter(filter)?),
         None => None,
     };
+    let excluded = if is_of_ids { excluded } else { &[] };
+    field_set(view, field, matching.as_ref(), excluded, spelling)
+}
+
+/// The values of a field that some items have, all items where there are none given, without the
+/// excluded ids.
+pub(crate) fn field_set(
+    view: &CatalogView,
+    field: &str,
+    matching: Option<&ViewItems>,
+    excluded: &[String],
+    spelling: MemberSpelling,
+) -> Result<FieldSet, FieldError> {
     let (mut parts, mut num_items) = (Vec::new(), 0);
     for (segment, (catalog, _)) in view.parts().enumerate() {
-        let items = items_of(view, matching.as_ref(), segment);
+        let items = items_of(view, matching, segment);
         if items.is_some_and(|items| items.is_empty()) {
             continue;
         }
         let fields = catalog.derived::<SegmentFields>();
         let Some(index) = fields.index(catalog, field)? else { continue };
         let mut values = fields.values(catalog, (field, &index), items);
-        if is_of_ids {
+        if !excluded.is_empty() {
             let ids = excluded.iter().map(String::as_str);
             values = index.without_ids(values, catalog, ids);
         }
@@ -206,6 +225,15 @@ fn of_view(
     }
     let numbers = (field == ID_FIELD).then(|| ItemNumbers::View(view.clone()));
     Ok(FieldSet::new(parts, num_items, numbers))
+}
+
+/// The items of a segment among some of a view.
+pub(crate) fn shared_items<'a>(
+    view: &CatalogView,
+    items: &'a ViewItems,
+    segment: usize,
+) -> &'a Arc<ItemSet> {
+    &view.item_sets(items)[segment]
 }
 
 /// The items of a segment that match, all that are there where nothing is asked; `None` for all.

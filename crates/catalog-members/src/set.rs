@@ -76,6 +76,14 @@ impl FieldSet {
         }
     }
 
+    /// True if a member of this set has the same number in another.
+    pub fn is_numbered_as(&self, other: &Self) -> bool {
+        let is_same = |(own, other): (&LexiconSet, &LexiconSet)| {
+            std::ptr::eq(&**own.lexicon(), &**other.lexicon())
+        };
+        self.parts.len() <= other.parts.len() && self.parts.iter().zip(&other.parts).all(is_same)
+    }
+
     /// Members that a text may have been meant for, the nearest first, `count` at most.
     pub fn nearest(&self, text: &str, count: usize) -> Vec<String> {
         let mut near = Vec::new();

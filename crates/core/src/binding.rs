@@ -1,8 +1,10 @@
-//! Bindings: the sets that a grammar's slots stand for, in one request.
+//! Bindings: the sets that a grammar's slots stand for, in one request, and within open scopes.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::MemberSet;
+use crate::{MemberId, MemberSet, MemberSpelling, OpenScope, RemainingMembers, ScopeId};
 
 /// A slot of a grammar by its place: a set of texts that the grammar names and does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,7 +14,40 @@ pub struct SlotId(pub u32);
 #[derive(Clone, Debug)]
 pub struct Binding {
     sets: Box<[Arc<dyn MemberSet>]>,
+    /// The items behind the sets, where scopes ask for them.
+    items: Option<Arc<dyn ScopedSets>>,
+    scoped: Arc<Mutex<ScopedMemo>>,
 }
+
+/// The items behind a binding's sets, for scopes that are about items: records and groups.
+///
+/// `within` are the open scopes of the slot's name, outermost first: a distinct scope, a record, or
+/// a record in a distinct scope.
+pub trait ScopedSets: Send + Sync + Debug {
+    /// Number of items that a scope may have from its beginning, all that its groups admit.
+    fn capacity(&self, scope: ScopeId) -> u64;
+
+    /// The set of a slot within open scopes.
+    fn set(&self, slot: SlotId, within: &[OpenScope]) -> Arc<dyn MemberSet>;
+
+    /// The key of a member in a distinct scope: the number of its item, or its own.
+    fn key(&self, scope: ScopeId, slot: SlotId, member: MemberId) -> u64;
+
+    /// The key of the item that a record is about, the last of the open scopes.
+    fn record_key(&self, within: &[OpenScope]) -> u64;
+}
+
+/// Memo of sets within open scopes.
+#[derive(Debug, Default)]
+struct ScopedMemo {
+    sets: HashMap<ScopedKey, Arc<dyn MemberSet>>,
+}
+
+/// A slot, and the open scopes of its name.
+type ScopedKey = (SlotId, Box<[OpenScope]>);
+
+/// At most so many sets within open scopes are remembered; then the memory begins anew.
+const MAX_SCOPED: usize = 256;
 
 impl SlotId {
     /// The id as an index.
@@ -24,13 +59,25 @@ impl SlotId {
 impl Binding {
     /// A binding of these sets, one for each slot in their order.
     pub fn new(sets: impl Into<Box<[Arc<dyn MemberSet>]>>) -> Self {
-        Self { sets: sets.into() }
+        Self { sets: sets.into(), items: None, scoped: Arc::default() }
+    }
+
+    /// This binding with the items behind its sets.
+    #[must_use]
+    pub fn with_items(self, items: Arc<dyn ScopedSets>) -> Self {
+        Self { items: Some(items), scoped: Arc::default(), ..self }
+    }
+
+    /// The items behind the sets, where scopes ask for them.
+    pub fn items(&self) -> Option<&dyn ScopedSets> {
+        self.items.as_deref()
     }
 
     /// This binding, and sets of the slots that come after its own.
     #[must_use]
     pub fn with(&self, more: impl IntoIterator<Item = Arc<dyn MemberSet>>) -> Self {
-        Self { sets: self.sets.iter().cloned().chain(more).collect() }
+        let sets = self.sets.iter().cloned().chain(more).collect();
+        Self { sets, items: self.items.clone(), scoped: Arc::default() }
     }
 
     /// Number of slots that are bound.
@@ -62,6 +109,44 @@ impl Binding {
     /// The sets, by slot.
     pub fn sets(&self) -> impl Iterator<Item = &dyn MemberSet> {
         self.sets.iter().map(|set| &**set)
+    }
+
+    /// The set of a slot within the open scopes of its name, outermost first; `spelling` is the
+    /// slot's. Without items it is the slot's set less the members that were written.
+    ///
+    /// # Panics
+    /// When the grammar has no such slot.
+    pub fn set_within(
+        &self,
+        slot: SlotId,
+        spelling: MemberSpelling,
+        within: &[OpenScope],
+    ) -> Arc<dyn MemberSet> {
+        let is_fresh = |scope: &OpenScope| scope.written.is_empty() && scope.fields.is_empty();
+        if self.items.is_none() && within.iter().all(is_fresh) {
+            return Arc::clone(&self.sets[slot.index()]);
+        }
+        let key = (slot, within.into());
+        let lock = || self.scoped.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().sets.get(&key) {
+            return Arc::clone(known);
+        }
+        // Made without the lock, so that others need not wait; two may make the same.
+        let set = match &self.items {
+            Some(items) => items.set(slot, within),
+            None => {
+                let whole = Arc::clone(&self.sets[slot.index()]);
+                let written = within.iter().flat_map(|scope| scope.written.iter());
+                let written = written.map(|&member| MemberId(member));
+                Arc::new(RemainingMembers::new(whole, spelling, written))
+            }
+        };
+        let mut memo = lock();
+        if memo.sets.len() >= MAX_SCOPED {
+            memo.sets.clear();
+        }
+        memo.sets.insert(key, Arc::clone(&set));
+        set
     }
 
     /// The slots whose sets have no member.

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use smallvec::SmallVec;
 
-use crate::{Budget, Interrupted, VocabularyTrie};
+use crate::{Budget, Interrupted, MemberSpelling, VocabularyTrie};
 
 /// A set of byte texts as one request sees it, read byte by byte and token by token.
 ///
@@ -56,6 +56,16 @@ pub trait MemberSet: Send + Sync + Debug {
     /// # Panics
     /// May panic where the set has no such member.
     fn text(&self, member: MemberId, bytes: &mut Vec<u8>);
+
+    /// Adds the spelling of a member, `spelling` being that of the set's texts.
+    ///
+    /// # Panics
+    /// May panic where the set has no such member.
+    fn spell(&self, member: MemberId, spelling: MemberSpelling, bytes: &mut Vec<u8>) {
+        let mut text = Vec::new();
+        self.text(member, &mut text);
+        spelling.append(&text, bytes);
+    }
 
     /// Number of members.
     fn len(&self) -> u64;

@@ -137,7 +137,7 @@ fn members_alone(position: &Position) -> Option<Vec<(&dyn MemberSet, &palmette_c
     let binding = position.binding()?;
     let places = position.branches().iter().map(|branch| {
         let place = branch.member.as_ref()?;
-        Some((binding.set(place.slot), &place.cursor))
+        Some((place.set(binding), &place.cursor))
     });
     places.collect()
 }

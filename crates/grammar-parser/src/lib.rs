@@ -73,18 +73,19 @@ pub mod lr;
 pub mod names;
 pub mod recognizer;
 pub mod rules;
+pub mod scopes;
 mod span;
 
 pub use analysis::{Analysis, Conflict, Diagnostic, Severity, analyse};
 pub use glr::{LimitError, ParserLimits};
 pub use grammar::{
-    DistinctNames, EmbedError, Grammar, GrammarBuilder, Indentation, Lexing, Nonterminal,
-    NonterminalId, OwnSet, Rule, Slot, SlotKind, Symbol, Terminal, TerminalId, TerminalKind,
-    TerminalSet, ignored_terminals,
+    DistinctNames, EmbedError, Grammar, GrammarBuilder, GroupLimit, Indentation, Lexing,
+    MemberScope, Nonterminal, NonterminalId, OwnSet, Rule, ScopeKind, Slot, SlotKind, Symbol,
+    Terminal, TerminalId, TerminalKind, TerminalSet, ignored_terminals,
 };
 pub use lexer::{LexerError, LexerLimits};
 pub use lr::{TableError, TableLimits};
-pub use palmette_core::{MemberSpelling, SlotId, SubstringRule, SubstringUnit};
+pub use palmette_core::{MemberSpelling, ScopeId, SlotId, SubstringRule, SubstringUnit};
 pub use palmette_grammar_regex::{
     Budget, CharClass, Interrupted, Multiple, Regex, TokenError, TokenPart, TokenPattern,
 };

@@ -40,8 +40,8 @@ mod token_references;
 
 pub use palmette_grammar_parser::Span;
 use palmette_grammar_parser::{
-    DistinctNames, Grammar, GrammarBuilder, Indentation, Interrupted, Lexing, MemberSpelling,
-    NonterminalId, OwnSet, Rule, Slot, SlotId, SlotKind, SubstringRule, SubstringUnit, Symbol,
-    Terminal, TerminalId, TerminalKind,
+    DistinctNames, Grammar, GrammarBuilder, GroupLimit, Indentation, Interrupted, Lexing,
+    MemberScope, MemberSpelling, NonterminalId, OwnSet, Rule, ScopeKind, Slot, SlotId, SlotKind,
+    SubstringRule, SubstringUnit, Symbol, Terminal, TerminalId, TerminalKind,
 };
 use palmette_grammar_regex::{Budget, CharClass, Multiple, Regex, TokenPart, TokenPattern};

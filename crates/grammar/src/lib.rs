@@ -123,14 +123,15 @@ pub use constraint::{
 };
 pub use palmette_grammar_masks::{AutomatonStatistics, PreparedVocabulary, VocabularyFingerprint};
 pub use palmette_grammar_parser::recognizer::{BoundRecognizer, WrittenMember};
+pub use palmette_grammar_parser::scopes::ScopeShortage;
 pub use palmette_grammar_parser::{
     Analysis, Budget, CharClass, CompileError, Conflict, DeadEnd, DeadEnds, Diagnostic,
-    DistinctNames, EmbedError, Expected, Grammar, GrammarBuilder, Indentation, Interrupted,
-    LexerError, LexerLimits, Lexing, LimitError, MemberSpelling, Multiple, Nonterminal,
-    NonterminalId, OwnSet, ParserLimits, Position, Recognizer, RecognizerError, RecognizerLimits,
-    RecognizerScratch, Regex, Rule, Severity, Slot, SlotKind, Span, SubstringRule, SubstringUnit,
-    Symbol, TableError, TableLimits, Terminal, TerminalId, TerminalKind, TerminalSet, TokenError,
-    TokenPart, TokenPattern, analyse,
+    DistinctNames, EmbedError, Expected, Grammar, GrammarBuilder, GroupLimit, Indentation,
+    Interrupted, LexerError, LexerLimits, Lexing, LimitError, MemberScope, MemberSpelling,
+    Multiple, Nonterminal, NonterminalId, OwnSet, ParserLimits, Position, Recognizer,
+    RecognizerError, RecognizerLimits, RecognizerScratch, Regex, Rule, ScopeId, ScopeKind,
+    Severity, Slot, SlotKind, Span, SubstringRule, SubstringUnit, Symbol, TableError, TableLimits,
+    Terminal, TerminalId, TerminalKind, TerminalSet, TokenError, TokenPart, TokenPattern, analyse,
 };
 pub use palmette_grammar_syntax as frontends;
 pub use saved::{ReopenError, Reopened, SaveError, SavedGrammar};

@@ -212,7 +212,8 @@ fn of_compile(py: Python<'_>, error: &Arc<CompileError>) -> PyErr {
         | CompileError::ContextualMembers { .. }
         | CompileError::MembersAmongBlocks { .. }
         | CompileError::IgnoredMembers { .. }
-        | CompileError::MemberAfterLookahead { .. } => GrammarError::new_err(error.to_string()),
+        | CompileError::MemberAfterLookahead { .. }
+        | CompileError::Scope(_) => GrammarError::new_err(error.to_string()),
         CompileError::Lexer(error) => of_limit(py, error),
         CompileError::Parser(error) => of_limit(py, error),
     }

@@ -28,6 +28,7 @@ pub mod laws;
 pub mod lexing;
 pub mod logits;
 pub mod member_sets;
+pub mod naive_items;
 pub mod search;
 mod sequence_set;
 pub mod substrings;

@@ -25,7 +25,11 @@ const CRATES: &[(&str, Layers)] = &[
             ("lexer", &["grammar", "rules"]),
             ("blocks", &["grammar", "glr"]),
             ("names", &["grammar", "lexer"]),
-            ("recognizer", &["span", "grammar", "rules", "lr", "glr", "lexer", "blocks", "names"]),
+            ("scopes", &["grammar", "lr", "glr"]),
+            (
+                "recognizer",
+                &["span", "grammar", "rules", "lr", "glr", "lexer", "blocks", "names", "scopes"],
+            ),
         ],
     ),
     (

@@ -1,5 +1,7 @@
 //! Bindings of catalogs to grammars: sets, members of texts, and everything that does not fit.
 
+mod scopes;
+
 use std::sync::Arc;
 
 use palmette_bindings::{BindingError, Bindings};

@@ -469,6 +469,62 @@ fn a_compiled_grammar_is_asked_like_its_source() {
     check_refused(&["grammar", "mask", &compiled, "--vocab", &vocab], &["order.pmg", "damaged"]);
 }
 
+/// Lists in which no item comes twice, records of one item, and few of a group.
+#[test]
+fn scopes_bind_what_comes_later() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| drop(write(dir.path(), name, text));
+    write(
+        "items.jsonl",
+        "{\"item_id\": \"P1\", \"codes\": [0, 0], \"title\": \"Tent\", \"brand\": \"a\"}\n\
+         {\"item_id\": \"P2\", \"codes\": [0, 1], \"title\": \"Mat\", \"brand\": \"a\"}\n\
+         {\"item_id\": \"Q3\", \"codes\": [1, 0], \"title\": \"Lamp\", \"brand\": \"b\"}\n",
+    );
+    let schema = |min: usize| {
+        format!(
+            r#"{{"type": "array", "minItems": {min}, "x-distinct": "shop", "x-at-most": [{{"attribute": "brand", "items": 1}}],
+                "items": {{"type": "object", "x-record": "shop", "required": ["sku"], "properties": {{
+                    "sku": {{"type": "string", "x-catalog": "shop"}}, "title": {{"type": "string", "x-catalog": "shop.title"}}}}}}}}"#
+        )
+    };
+    write("list.json", &schema(1));
+    write("long.json", &schema(3));
+    write("right.txt", r#"[{"sku": "P2", "title": "Mat"}, {"title": "Lamp", "sku": "Q3"}]"#);
+    write("other.txt", r#"[{"sku": "P2", "title": "Tent"}]"#);
+    write("brand.txt", r#"[{"sku": "P2"}, {"sku": "P1"}]"#);
+    let run = |arguments: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palmette"));
+        let run = command.args(arguments.split(' ')).current_dir(dir.path()).output().expect("it");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        (run.status.success(), text(run.stdout), text(run.stderr))
+    };
+    assert!(run("catalog build items.jsonl --out shop.palm").0);
+    let check = |grammar: &str, text: &str| {
+        run(&format!("grammar check {grammar} --catalog shop=shop.palm --text {text}"))
+    };
+    let (ok, out, err) = check("list.json", "right.txt");
+    assert!(ok && out.contains("shop.title Lamp"), "{out}{err}");
+    write("twice.txt", r#"[{"sku": "P2"}, {"sku": "P2"}]"#);
+    for (wrong, words) in [
+        ("other.txt", "\"Tent\" is left out by what was written before it (x-record \"shop\")"),
+        ("brand.txt", "\"P1\" is left out by what was written before it"),
+        ("twice.txt", "\"P2\" is there already (x-distinct \"shop\")"),
+    ] {
+        let (ok, out, _) = check("list.json", wrong);
+        assert!(!ok && out.contains(words), "{out}");
+    }
+    let (ok, _, err) = check("long.json", "right.txt");
+    assert!(!ok && err.contains("x-distinct \"shop\" needs 3, and 2 may be written"), "{err}");
+    vocabulary(dir.path());
+    let arguments =
+        "grammar mask list.json --vocab pieces.json --catalog shop=shop.palm --json --prefix";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_palmette"));
+    let prefix = r#"[{"title": "Mat", "sku": "P"#;
+    let run = command.args(arguments.split(' ')).arg(prefix).current_dir(dir.path()).output();
+    let report: serde_json::Value = serde_json::from_slice(&run.expect("it").stdout).expect("JSON");
+    assert!(report["allowed"].as_u64().is_some_and(|allowed| allowed > 0), "{report}");
+}
+
 /// A schema whose strings are ids and titles of a catalog's items, and a list of texts in a file.
 #[test]
 fn catalogs_fill_what_a_grammar_leaves_open() {

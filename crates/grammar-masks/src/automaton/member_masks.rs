@@ -85,6 +85,15 @@ impl MemberMasks<'_> {
     }
 }
 
+/// Extent of what is read below a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// All that goes on there.
+    All,
+    /// Lexemes and members that begin after those in progress.
+    Next,
+}
+
 /// A mask that is being filled.
 struct Filling<'a, 'm, 'b> {
     of: MemberMasks<'a>,
@@ -110,10 +119,14 @@ impl Filling<'_, '_, '_> {
         })?;
         for branch in self.position.branches() {
             if let Some(place) = &branch.member {
-                let (set, trie) = (self.binding.set(place.slot), automaton.vocabulary.trie());
+                let (set, trie) = (place.set(self.binding), automaton.vocabulary.trie());
                 let ends = &mut scratch.ends;
                 set.effect(&place.cursor, trie, 0, self.mask, ends, self.budget)?;
             }
+        }
+        let longest = automaton.vocabulary.trie().max_depth();
+        if !recognizer.is_roomy(self.position, longest) {
+            return self.read_after_ends(scratch, reading);
         }
         loop {
             if let Some(entry) = scratch.found.entries.pop() {
@@ -140,8 +153,11 @@ impl Filling<'_, '_, '_> {
     ) -> Result<(), RecognizerError> {
         let MemberMasks { automaton, recognizer, rows } = self.of;
         let trie = automaton.vocabulary.trie();
-        // What was read of a name decides about names later on, so with these only reading tells.
-        if entry.at_all && !recognizer.names().is_active() {
+        // What was read of a name decides about names later on, and what was written in a scope
+        // about its set, so with these only reading tells.
+        let (names, scopes) = (recognizer.names(), recognizer.scopes());
+        let depends = names.is_active() || scopes.is_scoped(recognizer.grammar(), entry.slot);
+        if entry.at_all && !depends {
             let vocabulary = (trie, self.mask.len());
             let row = rows.row(entry, self.binding, vocabulary, self.budget)?;
             self.budget.spend(1 + entry.nodes.len() as u64)?;
@@ -155,8 +171,41 @@ impl Filling<'_, '_, '_> {
             let Some(begun) = recognizer.begin_members_after(&there, reading)? else { continue };
             for branch in begun.branches() {
                 let Some(place) = &branch.member else { continue };
-                let (set, ends) = (self.binding.set(place.slot), &mut scratch.ends);
+                let (set, ends) = (place.set(self.binding), &mut scratch.ends);
                 set.effect(&place.cursor, trie, node, self.mask, ends, self.budget)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes out the tokens that go on after the lexemes and members in progress, which the
+    /// automaton knows without open scopes, and adds those that reading finds.
+    fn read_after_ends(
+        &mut self,
+        scratch: &mut MemberScratch,
+        reading: &mut RecognizerScratch,
+    ) -> Result<(), RecognizerError> {
+        let MemberMasks { automaton, recognizer, .. } = self.of;
+        let trie = automaton.vocabulary.trie();
+        let mut nodes: Vec<u32> = scratch.ends.drain(..).map(|(node, _)| node).collect();
+        for branch in self.position.branches().iter().filter(|branch| branch.member.is_none()) {
+            let ends = automaton.ends.find(recognizer, trie, branch.lexer, self.budget)?;
+            nodes.extend_from_slice(&ends);
+        }
+        nodes.sort_unstable();
+        let mut end = 0;
+        for node in nodes {
+            // What lies below the one before was read with it.
+            if (node as usize) < end {
+                continue;
+            }
+            end = trie.end(node as usize);
+            let below = trie.own_ranks(node as usize).end..trie.ranks(node as usize).end;
+            let tokens = trie.tokens_in(below).iter();
+            tokens.for_each(|&token| mask::remove(self.mask, token));
+            let there = self.read_to(node, &mut scratch.bytes, reading)?;
+            if let Some(there) = there {
+                self.read_below(node as usize, &there, Reading::All, reading)?;
             }
         }
         Ok(())
@@ -173,7 +222,7 @@ impl Filling<'_, '_, '_> {
         self.budget.spend(1)?;
         let Some(there) = self.read_to(node, &mut scratch.bytes, reading)? else { return Ok(()) };
         if recognizer.names().is_active() {
-            return self.read_below(node as usize, &there, reading);
+            return self.read_below(node as usize, &there, Reading::Next, reading);
         }
         let Some(after) = recognizer.after_members(&there, reading)? else { return Ok(()) };
         let found = &mut scratch.found;
@@ -190,11 +239,12 @@ impl Filling<'_, '_, '_> {
         })
     }
 
-    /// Adds the tokens below a node that go on after what has ended there, by reading them.
+    /// Adds the tokens below a node by reading them.
     fn read_below(
         &mut self,
         node: usize,
         position: &Position,
+        of: Reading,
         reading: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
         let MemberMasks { automaton, recognizer, .. } = self.of;
@@ -203,7 +253,7 @@ impl Filling<'_, '_, '_> {
         while let Some((above, position)) = open.pop() {
             for child in trie.children(above) {
                 self.budget.spend(1)?;
-                let next = match above == node {
+                let next = match above == node && of == Reading::Next {
                     true => recognizer.begin_next(&position, child.byte, reading)?,
                     false => recognizer.advance(&position, child.byte, reading)?,
                 };

@@ -13,6 +13,7 @@
 //! ([`bounded_equivalent`](palmette_grammar_parser::lexer::Lexer::bounded_equivalent)).
 
 mod composed;
+mod lexeme_ends;
 mod member_entry;
 mod member_masks;
 mod member_rows;
@@ -29,6 +30,7 @@ use smallvec::SmallVec;
 
 use super::mask_pool::PoolId;
 use crate::{Budget, Interrupted};
+use lexeme_ends::LexemeEnds;
 use member_entry::MemberEntry;
 pub use member_masks::{MemberMasks, MemberScratch};
 pub use member_rows::MemberRows;
@@ -51,6 +53,7 @@ pub struct MaskAutomaton {
     vocabulary: Arc<PreparedVocabulary>,
     max_bytes: usize,
     memo: RwLock<Memo>,
+    ends: LexemeEnds,
 }
 
 /// Size of an automaton.
@@ -72,7 +75,8 @@ impl MaskAutomaton {
 
     /// [`new`](Self::new) with another limit on the memory of nodes and masks.
     pub fn with_max_bytes(vocabulary: Arc<PreparedVocabulary>, max_bytes: usize) -> Self {
-        Self { vocabulary, max_bytes, memo: RwLock::default() }
+        let (memo, ends) = Default::default();
+        Self { vocabulary, max_bytes, memo, ends }
     }
 
     /// An automaton without nodes over the same vocabulary, within the same memory: for another

@@ -12,6 +12,8 @@ use crate::lr::StateId;
 /// there is no cycle. Only the bottom has none.
 pub(super) struct Node {
     pub(super) state: StateId,
+    /// Entries of its highest stack.
+    height: u32,
     /// Hash of the state and the links' hashes: equal nodes have equal hashes.
     hash: u64,
     links: Links,
@@ -30,12 +32,14 @@ pub(super) enum Links {
 impl Node {
     /// The bottom of every stack.
     pub(super) fn bottom() -> Self {
-        Self { state: StateId::START, hash: mix(0, StateId::START.0.into()), links: Links::None }
+        let hash = mix(0, StateId::START.0.into());
+        Self { state: StateId::START, height: 1, hash, links: Links::None }
     }
 
     /// An entry above one other.
     pub(super) fn above(state: StateId, below: Arc<Node>) -> Self {
-        Self { state, hash: mix(mix(0, state.0.into()), below.hash), links: Links::One(below) }
+        let (height, hash) = (below.height + 1, mix(mix(0, state.0.into()), below.hash));
+        Self { state, height, hash, links: Links::One(below) }
     }
 
     /// An entry above several others, of which some may be equal.
@@ -48,7 +52,8 @@ impl Node {
             return Self::above(state, only);
         }
         let hash = below.iter().fold(mix(0, state.0.into()), |hash, node| mix(hash, node.hash));
-        Self { state, hash, links: Links::Many(below.into()) }
+        let height = below.iter().map(|node| node.height).max().unwrap_or(0) + 1;
+        Self { state, height, hash, links: Links::Many(below.into()) }
     }
 
     /// Links directly below.
@@ -66,6 +71,11 @@ impl Node {
             Links::One(below) => Some(below),
             _ => None,
         }
+    }
+
+    /// Entries of its highest stack, itself included.
+    pub(super) fn height(&self) -> u32 {
+        self.height
     }
 
     /// Equal for equal nodes.

@@ -107,6 +107,11 @@ impl Stacks {
         self.heads().iter().map(|head| head.state)
     }
 
+    /// Entries of the highest stack.
+    pub fn height(&self) -> usize {
+        self.heads().iter().map(|head| head.height() as usize).max().unwrap_or(0)
+    }
+
     /// A hash that equal positions share; the same on every machine.
     pub fn fingerprint(&self) -> u64 {
         self.heads().iter().fold(0, |sum, head| sum.rotate_left(23) ^ head.hash())

@@ -53,6 +53,7 @@ impl GrammarBuilder {
         if let Some(names) = &grammar.distinct_names {
             self.distinct_names.get_or_insert_default().add(names, &terminals);
         }
+        self.scopes_of(&grammar.scopes, |terminal| terminals[terminal.index()]);
         let ignored = grammar.ignored.iter().map(|terminal| terminals[terminal.index()]).collect();
         let skipped = self.skipped(ignored);
         for rule in &grammar.rules {

@@ -1,11 +1,13 @@
 //! The one grammar type: what every front end makes and every later pass reads.
 
 mod embed;
+mod scopes;
 mod slots;
 mod terminal_set;
 mod tokens;
 
 pub use embed::EmbedError;
+pub use scopes::{GroupLimit, MemberScope, ScopeKind};
 pub use slots::{OwnSet, Slot, SlotKind};
 pub use terminal_set::{TerminalSet, ignored_terminals};
 
@@ -32,6 +34,7 @@ pub struct Grammar {
     indentation: Option<Indentation>,
     distinct_names: Option<DistinctNames>,
     slots: Vec<Slot>,
+    scopes: Vec<MemberScope>,
 }
 
 /// A terminal's place in [`Grammar::terminals`].
@@ -253,6 +256,7 @@ pub struct GrammarBuilder {
     indentation: Option<Indentation>,
     distinct_names: Option<DistinctNames>,
     slots: Vec<Slot>,
+    scopes: Vec<MemberScope>,
 }
 
 impl GrammarBuilder {
@@ -322,6 +326,9 @@ impl GrammarBuilder {
         let mut mentioned = self.ignored.iter().copied().chain(blocks).chain(names);
         assert!(mentioned.all(|id| id.index() < terminals), "a terminal is of another grammar");
         drop(mentioned);
+        let is_here =
+            |scope: &MemberScope| scope.open.index() < terminals && scope.close.index() < terminals;
+        assert!(self.scopes.iter().all(is_here), "a scope is of another grammar");
         let is_known = |terminal: &Terminal| match terminal.kind {
             TerminalKind::Member(slot) => slot.index() < self.slots.len(),
             _ => true,
@@ -338,6 +345,7 @@ impl GrammarBuilder {
             indentation: self.indentation,
             distinct_names: self.distinct_names,
             slots: self.slots,
+            scopes: self.scopes,
         }
     }
 }

@@ -17,6 +17,7 @@ mod tables;
 mod unhide;
 
 pub use automaton::StateId;
+pub(crate) use rule_table::ItemId;
 pub use rule_table::{RuleId, RuleTable};
 pub(crate) use tables::Action;
 pub use tables::Tables;

@@ -4,7 +4,7 @@ use palmette_grammar_regex::Budget;
 
 use super::automaton::{Automaton, Rows, StateId};
 use super::lookaheads::{LookaheadId, Lookaheads};
-use super::rule_table::{RuleId, RuleTable};
+use super::rule_table::{ItemId, RuleId, RuleTable};
 use super::{TableError, TableLimits};
 use crate::{Grammar, NonterminalId, Symbol, TerminalId, TerminalSet};
 
@@ -28,6 +28,8 @@ pub struct Tables {
     sole: Vec<Option<RuleId>>,
     /// The state in which the text may end.
     accepting: StateId,
+    /// Kernel items by state, where the grammar has scopes of members.
+    kernels: Option<Rows<ItemId>>,
 }
 
 /// Action of a state on a terminal.
@@ -83,8 +85,10 @@ impl Tables {
         let accepting =
             accepting.iter().find(|(head, _)| start == Some(Symbol::Nonterminal(*head)));
         let accepting = accepting.map_or(StateId::START, |&(_, target)| target);
-        let Automaton { shifts, gotos, .. } = automaton;
-        Ok(Self { rules, shifts, gotos, reductions, lookaheads: lookaheads.sets, sole, accepting })
+        let Automaton { kernels, shifts, gotos, .. } = automaton;
+        let kernels = (!grammar.scopes().is_empty()).then_some(kernels);
+        let lookaheads = lookaheads.sets;
+        Ok(Self { rules, shifts, gotos, reductions, lookaheads, sole, accepting, kernels })
     }
 
     /// The tables with states that are split: `of` is the old state of each new one, and `target`
@@ -116,6 +120,14 @@ impl Tables {
             lookaheads: self.lookaheads.clone(),
             sole: of.iter().map(|old| self.sole[old.index()]).collect(),
             accepting: accepting.map_or(StateId::START, |at| StateId(at as u32)),
+            kernels: self.kernels.as_ref().map(|kernels| {
+                let mut rows = Rows::new();
+                for old in of {
+                    kernels.row(old.index()).iter().for_each(|&item| rows.push(item));
+                    rows.end_row();
+                }
+                rows
+            }),
         }
     }
 
@@ -127,7 +139,14 @@ impl Tables {
             + self.gotos.bytes()
             + self.reductions.bytes()
             + self.lookaheads.len() * set
+            + self.kernels.as_ref().map_or(0, Rows::bytes)
             + size_of_val(&*self.sole)
+    }
+
+    /// The items of a state whose dots are past something, and that of the start; none where the
+    /// grammar has no scopes of members.
+    pub(crate) fn kernel(&self, state: StateId) -> &[ItemId] {
+        self.kernels.as_ref().map_or(&[], |kernels| kernels.row(state.index()))
     }
 
     /// The rules that are parsed.

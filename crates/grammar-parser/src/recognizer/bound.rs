@@ -3,18 +3,20 @@
 
 use std::sync::Arc;
 
-use palmette_core::{Binding, SlotId};
+use palmette_core::{Binding, ScopeId, SlotId};
 
 use super::Recognizer;
 use super::error::CompileError;
 use super::position::Position;
 use super::scratch::RecognizerScratch;
 use crate::Budget;
+use crate::lr::RuleTable;
+use crate::scopes::{ScopeShortage, ShortScope};
 
 /// A grammar whose slots have their sets.
 #[derive(Clone, Debug)]
 pub struct BoundRecognizer {
-    /// The grammar made ready, without alternatives that need a member of an empty set.
+    /// The grammar made ready, without what no text under the sets can have.
     pub recognizer: Arc<Recognizer>,
     /// The sets.
     pub sets: Arc<Binding>,
@@ -22,16 +24,70 @@ pub struct BoundRecognizer {
     pub start: Position,
 }
 
+/// The part of a grammar that no text under a binding can have: slots whose sets are empty, and
+/// scopes with too few members.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Lack {
+    /// Slots without members.
+    pub slots: Vec<SlotId>,
+    /// Scopes that no text fills.
+    pub scopes: Vec<ShortScope>,
+}
+
+impl Lack {
+    /// True where nothing is lacking.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty() && self.scopes.is_empty()
+    }
+}
+
 impl Recognizer {
-    /// The grammar made ready without what needs a member of these slots, within the limits of the
-    /// whole.
+    /// The part of the grammar that no text under a binding of its open slots can have.
+    ///
+    /// # Errors
+    /// When scopes depend on each other in too many ways.
+    pub fn lack(&self, sets: &Binding) -> Result<Lack, CompileError> {
+        let mut lack = Lack { slots: sets.empty_slots().collect(), scopes: Vec::new() };
+        if !self.scopes.is_active() {
+            return Ok(lack);
+        }
+        let sets = sets.with(self.grammar.own_sets());
+        let mut left = self.source.without_slots(&lack.slots);
+        loop {
+            // What is left out may have been the cheapest way to fill another scope.
+            let (rules, budget) = (RuleTable::new(&left), &mut Budget::unlimited());
+            let short = self.scopes.short_scopes(&rules, &sets, budget)?;
+            if short.is_empty() {
+                return Ok(lack);
+            }
+            let scopes: Vec<ScopeId> = short.iter().map(|short| short.scope).collect();
+            left = left.without_scopes(&scopes);
+            lack.scopes.extend(short);
+        }
+    }
+
+    /// The scopes that a grammar lacks, by names.
+    pub fn shortages(&self, lack: &Lack) -> Vec<ScopeShortage> {
+        let shortage = |short: &ShortScope| {
+            let scope = &self.source.scopes()[short.scope.index()];
+            let (eligible, needed) = (short.eligible, short.needed);
+            ScopeShortage { scope: scope.label(), set: scope.name.clone(), eligible, needed }
+        };
+        lack.scopes.iter().map(shortage).collect()
+    }
+
+    /// The grammar made ready without a part that no text can have, within the limits of the whole.
     ///
     /// # Errors
     /// When a limit is exceeded, or what is left cannot be honoured.
-    pub fn without_slots(&self, empty: &[SlotId]) -> Result<Self, CompileError> {
-        let grammar = Arc::new(self.source.without_slots(empty));
+    pub fn without(&self, lack: &Lack) -> Result<Self, CompileError> {
+        let mut grammar = self.source.without_slots(&lack.slots);
+        if !lack.scopes.is_empty() {
+            let scopes: Vec<ScopeId> = lack.scopes.iter().map(|short| short.scope).collect();
+            grammar = grammar.without_scopes(&scopes);
+        }
         // A part of the grammar takes no more steps than the whole was allowed.
-        Self::new(grammar, &self.limits, &mut Budget::unlimited())
+        Self::make(Arc::new(grammar), &self.limits, true, &mut Budget::unlimited())
     }
 
     /// Binds the sets that the grammar brings, where it has no open slots.
@@ -55,7 +111,7 @@ impl BoundRecognizer {
     }
 
     /// Binds sets to the open slots of a grammar; `None` when no text is left. The grammar is made
-    /// ready again only where a set is empty.
+    /// ready again only where a set is empty or a scope has too few members.
     ///
     /// # Errors
     /// When the grammar without what needs a member of an empty set cannot be made ready.
@@ -66,16 +122,15 @@ impl BoundRecognizer {
         recognizer: &Arc<Recognizer>,
         sets: Arc<Binding>,
     ) -> Result<Option<Self>, CompileError> {
-        let empty: Vec<SlotId> = sets.empty_slots().collect();
-        let recognizer = match &*empty {
-            [] => Arc::clone(recognizer),
-            empty => Arc::new(recognizer.without_slots(empty)?),
+        let lack = recognizer.lack(&sets)?;
+        let recognizer = match lack.is_empty() {
+            true => Arc::clone(recognizer),
+            false => Arc::new(recognizer.without(&lack)?),
         };
         Self::from_parts(recognizer, sets)
     }
 
-    /// Binds sets to the open slots of a grammar that has nothing left that needs a member of an
-    /// empty one; `None` when it has no text.
+    /// Binds sets to the open slots of a grammar that [lacks](Recognizer::lack) nothing under them; `None` when it has no text.
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded.

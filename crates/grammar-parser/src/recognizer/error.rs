@@ -2,6 +2,7 @@
 
 use crate::lexer::LexerError;
 use crate::lr::TableError;
+use crate::scopes::ScopeError;
 use crate::{Interrupted, LimitError};
 
 /// Error of a grammar that cannot be made ready.
@@ -63,6 +64,9 @@ pub enum CompileError {
         /// The one before it.
         before: String,
     },
+    /// A scope of members that cannot be honoured.
+    #[error(transparent)]
+    Scope(ScopeError),
     /// A grammar that cannot begin: its stacks are too many before the first byte.
     #[error(transparent)]
     Start(#[from] RecognizerError),
@@ -74,6 +78,15 @@ pub enum CompileError {
 impl From<LexerError> for CompileError {
     fn from(error: LexerError) -> Self {
         error.interrupted().map_or(Self::Lexer(error), Self::Interrupted)
+    }
+}
+
+impl From<ScopeError> for CompileError {
+    fn from(error: ScopeError) -> Self {
+        match error {
+            ScopeError::Interrupted(interrupted) => Self::Interrupted(interrupted),
+            error => Self::Scope(error),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Viable terminals and bytes at a position.
 
-use super::{Branch, Position, Recognizer, RecognizerError, RecognizerScratch};
+use super::{Branch, ParserState, Position, Recognizer, RecognizerError, RecognizerScratch};
 use crate::TerminalSet;
 use crate::lexer::LexerState;
 
@@ -136,11 +136,10 @@ impl Recognizer {
         }
         for end in self.lexer.ends(branch.lexer)? {
             for terminal in end.terminals.iter() {
-                let after = self.step(branch, terminal, scratch)?;
-                let Some((stacks, blocks, names)) = after else { continue };
-                for (start, stacks) in self.begin(end.next, stacks, &names, scratch)? {
-                    let (blocks, names) = (blocks.clone(), names.clone());
-                    let after = Branch { stacks, blocks, names, ..branch.clone() };
+                let Some(after) = self.step(branch, terminal, scratch)? else { continue };
+                for (start, stacks) in self.begin(end.next, &after, scratch)? {
+                    let at = ParserState { stacks, ..after.clone() };
+                    let after = at.into_branch(branch.lexer, branch.line);
                     lexemes.push(self.lexeme(&after, start, true, scratch)?);
                 }
             }
@@ -177,7 +176,7 @@ impl Recognizer {
                 terminals: self.lexer.viable_terminals(lexer).clone(),
             });
         }
-        let allowed = scratch.allowed(self, &branch.stacks)?;
+        let allowed = scratch.allowed(self, (&branch.stacks, &branch.scopes))?;
         let mut terminals = TerminalSet::new(self.grammar.terminals().len());
         for terminal in self.lexer.viable_terminals(lexer).iter() {
             if allowed.contains(terminal) || self.layer.is_dropped(&branch.blocks, terminal) {

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use palmette_core::{Binding, MemberId, SlotId};
 
-use super::member_place::{MemberPlace, TextPart, Trail, WrittenMember};
+use super::member_place::{MemberPlace, ScopedSet, TextPart, Trail, WrittenMember};
 use super::vacuous::Entered;
-use super::{Branch, CompileError, Position, Recognizer, RecognizerError, RecognizerScratch};
-use crate::blocks::{Blocks, Line};
-use crate::glr::{Parser, Stacks};
+use super::{
+    Branch, CompileError, ParserState, Position, Recognizer, RecognizerError, RecognizerScratch,
+};
+use crate::blocks::Line;
+use crate::glr::Parser;
 use crate::lexer::LexerState;
-use crate::names::Names;
 use crate::{Grammar, Lexing, Regex, TerminalId, TerminalSet};
 
 /// The member terminals of a grammar, with their slots.
@@ -123,8 +124,7 @@ impl Recognizer {
         scratch.next.clear();
         for branch in start.branches() {
             self.add(branch.clone(), scratch);
-            let at = (branch.stacks.clone(), &branch.blocks, &branch.names, None);
-            self.begin_members(at, None, scratch)?;
+            self.begin_members(&ParserState::of(branch), None, None, scratch)?;
         }
         Ok(self.position_of_next(scratch))
     }
@@ -141,35 +141,32 @@ impl Recognizer {
     /// one where it is `None`.
     pub(super) fn begin_members(
         &self,
-        (stacks, blocks, names, trail): (Stacks, &Blocks, &Names, Option<&Arc<Trail>>),
+        at: &ParserState,
+        trail: Option<&Arc<Trail>>,
         byte: Option<u8>,
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
         let (Some(state), Some(binding)) = (self.members.state, scratch.binding.clone()) else {
             return Ok(());
         };
-        let allowed = scratch.allowed(self, &stacks)?;
+        let allowed = scratch.allowed(self, (&at.stacks, &at.scopes))?;
         for &(terminal, slot) in &self.members.terminals {
             if !allowed.contains(terminal) {
                 continue;
             }
-            let set = binding.set(slot);
+            let scoped = self.scopes.set(&binding, slot, terminal, &at.scopes);
+            let set = scoped.as_deref().unwrap_or_else(|| binding.set(slot));
             let cursor = set.start().and_then(|start| match byte {
                 None => Some(start),
                 Some(byte) => set.advance(&start, byte),
             });
             let Some(cursor) = cursor else { continue };
             let begin = scratch.offset.unwrap_or(0);
-            let branch = Branch {
-                lexer: state,
-                stacks: stacks.clone(),
-                blocks: blocks.clone(),
-                line: Line::OTHER,
-                names: names.clone(),
-                member: Some(Arc::new(MemberPlace { terminal, slot, cursor, begin })),
-                trail: trail.cloned(),
-            };
-            self.add(branch, scratch);
+            let scoped = ScopedSet(scoped);
+            let place = MemberPlace { terminal, slot, cursor, scoped, begin };
+            let (member, trail) = (Some(Arc::new(place)), trail.cloned());
+            let branch = at.clone().into_branch(state, Line::OTHER);
+            self.add(Branch { member, trail, ..branch }, scratch);
         }
         Ok(())
     }
@@ -193,13 +190,24 @@ impl Recognizer {
         Ok(self.position_of_next(scratch))
     }
 
+    /// True where no scope of members can have too few left within the next `bytes` of a text,
+    /// whatever they are; a bound that is easy to tell, so that `false` says nothing.
+    pub fn is_roomy(&self, position: &Position, bytes: usize) -> bool {
+        let Some(binding) = position.binding().filter(|_| self.scopes.is_active()) else {
+            return true;
+        };
+        let branches = position.branches().iter();
+        let branches = branches.map(|branch| (&branch.stacks, &branch.scopes));
+        self.scopes.is_roomy(binding, branches, bytes)
+    }
+
     /// Adds the bytes that must follow where nothing but one member is in progress, as far as the
     /// set tells.
     pub fn forced_by_member(&self, position: &Position, bytes: &mut Vec<u8>) {
         if let ([branch], Some(binding)) = (position.branches(), position.binding())
             && let Some(place) = &branch.member
         {
-            binding.set(place.slot).forced(&place.cursor, bytes);
+            place.set(binding).forced(&place.cursor, bytes);
         }
     }
 
@@ -238,9 +246,7 @@ impl Recognizer {
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
         match self.step(branch, terminal, scratch)? {
-            Some((stacks, blocks, names)) => {
-                self.begin_members((stacks, &blocks, &names, None), None, scratch)
-            }
+            Some(after) => self.begin_members(&after, None, None, scratch),
             None => Ok(()),
         }
     }
@@ -262,15 +268,10 @@ impl Recognizer {
             if self.whole_member(place, scratch).is_none() {
                 continue;
             }
-            let Some((stacks, blocks, names)) = self.step(branch, place.terminal, scratch)? else {
-                continue;
-            };
-            for (lexer, stacks) in self.begin(self.lexer.start(), stacks, &names, scratch)? {
-                let (blocks, names) = (blocks.clone(), names.clone());
-                let line = Line::OTHER;
-                let begun =
-                    Branch { lexer, stacks, blocks, line, names, member: None, trail: None };
-                self.add(begun, scratch);
+            let Some(after) = self.step(branch, place.terminal, scratch)? else { continue };
+            for (lexer, stacks) in self.begin(self.lexer.start(), &after, scratch)? {
+                let begun = ParserState { stacks, ..after.clone() };
+                self.add(begun.into_branch(lexer, Line::OTHER), scratch);
             }
         }
         Ok(self.position_of_next(scratch))
@@ -285,7 +286,7 @@ impl Recognizer {
         scratch: &mut RecognizerScratch,
     ) {
         let Some(binding) = &scratch.binding else { return };
-        if let Some(cursor) = binding.set(place.slot).advance(&place.cursor, byte) {
+        if let Some(cursor) = place.set(binding).advance(&place.cursor, byte) {
             branch.member = Some(Arc::new(MemberPlace { cursor, ..place.clone() }));
             self.add(branch, scratch);
         }
@@ -298,7 +299,7 @@ impl Recognizer {
         scratch: &RecognizerScratch,
     ) -> Option<MemberId> {
         let binding = scratch.binding.as_ref()?;
-        binding.set(place.slot).member(&place.cursor)
+        place.set(binding).member(&place.cursor)
     }
 
     /// Adds a member to a branch's trail, where members are traced.

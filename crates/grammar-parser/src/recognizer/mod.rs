@@ -13,13 +13,16 @@ mod error;
 mod expected;
 mod member_place;
 mod members;
+mod parser_state;
 mod position;
 mod scratch;
 mod vacuous;
 
 use std::sync::Arc;
 
-pub use bound::BoundRecognizer;
+use palmette_core::ScopeMemory;
+
+pub use bound::{BoundRecognizer, Lack};
 pub use contexts::{ContextId, Contexts, ContextualStates};
 use dead_ends::exclusion;
 pub use dead_ends::{DeadEnd, DeadEnds};
@@ -28,6 +31,7 @@ pub use expected::Expected;
 pub use expected::Lexeme;
 pub use member_place::{MemberPlace, TextPart, WrittenMember};
 use members::Members;
+use parser_state::ParserState;
 pub use position::{Branch, Position};
 pub use scratch::RecognizerScratch;
 use vacuous::is_vacuous;
@@ -36,6 +40,7 @@ use crate::blocks::{Blocks, Layer, Line};
 use crate::glr::{Parser, Stacks};
 use crate::lexer::{Lexer, LexerLimits, LexerState};
 use crate::names::{NameLayer, Names};
+use crate::scopes::ScopeLayer;
 use crate::{
     Budget, Grammar, GrammarBuilder, Lexing, ParserLimits, Symbol, TerminalId, TerminalKind,
     TerminalSet,
@@ -55,6 +60,7 @@ pub struct Recognizer {
     parser: Parser,
     layer: Layer,
     names: NameLayer,
+    scopes: ScopeLayer,
     beginnings: Beginnings,
     dead_ends: DeadEnds,
     members: Members,
@@ -97,11 +103,22 @@ impl Recognizer {
     /// Makes a grammar ready.
     ///
     /// # Errors
-    /// When a terminal cannot be honoured, blocks by indentation meet contextual lexing, a limit is
-    /// exceeded, the budget is used up or the compilation is cancelled.
+    /// When a terminal or a scope of members cannot be honoured, blocks by indentation meet
+    /// contextual lexing, a limit is exceeded, the budget is used up or the compilation is
+    /// cancelled.
     pub fn new(
         grammar: Arc<Grammar>,
         limits: &RecognizerLimits,
+        budget: &mut Budget<'_>,
+    ) -> Result<Self, CompileError> {
+        Self::make(grammar, limits, false, budget)
+    }
+
+    /// Makes a grammar ready, or the part of one that was, whose scopes may have nothing left.
+    fn make(
+        grammar: Arc<Grammar>,
+        limits: &RecognizerLimits,
+        is_part: bool,
         budget: &mut Budget<'_>,
     ) -> Result<Self, CompileError> {
         if grammar.indentation().is_some() && grammar.lexing() == Lexing::Contextual {
@@ -118,6 +135,7 @@ impl Recognizer {
         let members = Members::new(&grammar);
         let layer = Layer::new(&grammar);
         let names = NameLayer::new(&grammar);
+        let scopes = ScopeLayer::new(&grammar, parser.tables().rules(), is_part, budget)?;
         let mark = Arc::default();
         let mut beginnings = Beginnings::new(&grammar, &parser, &layer.ignored);
         let mut dead_ends = DeadEnds::NONE;
@@ -164,6 +182,7 @@ impl Recognizer {
             parser,
             layer,
             names,
+            scopes,
             beginnings,
             dead_ends,
             members,
@@ -212,6 +231,11 @@ impl Recognizer {
     /// The memory of names between lexer and parser.
     pub fn names(&self) -> &NameLayer {
         &self.names
+    }
+
+    /// The memory of members between parser and sets.
+    pub fn scopes(&self) -> &ScopeLayer {
+        &self.scopes
     }
 
     /// Report on dead ends, made when the grammar was made ready; without contextual lexing there
@@ -308,16 +332,9 @@ impl Recognizer {
         if !empty && first.is_empty() {
             return Ok(None);
         }
-        let branch = |(lexer, stacks)| Branch {
-            lexer,
-            stacks,
-            blocks: Blocks::default(),
-            line: Line::OTHER,
-            names: Names::default(),
-            member: None,
-            trail: None,
-        };
-        let begun = self.begin(self.lexer.start(), stacks, &Names::default(), scratch)?;
+        let at = ParserState::new(stacks);
+        let begun = self.begin(self.lexer.start(), &at, scratch)?;
+        let branch = |(lexer, stacks)| ParserState::new(stacks).into_branch(lexer, Line::OTHER);
         let mut branches: Vec<Branch> = begun.map(branch).collect();
         first.union_with(&self.layer.ignored);
         let is_live =
@@ -405,21 +422,17 @@ impl Recognizer {
         byte: u8,
         scratch: &mut RecognizerScratch,
     ) -> Result<(), RecognizerError> {
-        let Some((stacks, blocks, names)) = self.step(branch, terminal, scratch)? else {
-            return Ok(());
-        };
+        let Some(after) = self.step(branch, terminal, scratch)? else { return Ok(()) };
         let trail = self.trail_after(branch, scratch);
         if !self.members.is_empty() {
-            let at = (stacks.clone(), &blocks, &names, trail.as_ref());
-            self.begin_members(at, Some(byte), scratch)?;
+            self.begin_members(&after, trail.as_ref(), Some(byte), scratch)?;
         }
         let line = self.layer.line_after(Line::OTHER, byte);
-        for (start, stacks) in self.begin(next, stacks, &names, scratch)? {
+        for (start, stacks) in self.begin(next, &after, scratch)? {
             let Some(lexer) = self.lexer.advance(start, byte)? else { continue };
-            let mut names = names.clone();
-            let live = self.names.read(&mut names, byte, true, &self.lexer, lexer)?;
-            let (blocks, trail) = (blocks.clone(), trail.clone());
-            let begun = Branch { lexer, stacks, blocks, line, names, member: None, trail };
+            let mut at = ParserState { stacks, ..after.clone() };
+            let live = self.names.read(&mut at.names, byte, true, &self.lexer, lexer)?;
+            let begun = Branch { trail: trail.clone(), ..at.into_branch(lexer, line) };
             if live && self.is_live(&begun, scratch)? {
                 self.add(begun, scratch);
             }
@@ -428,19 +441,19 @@ impl Recognizer {
     }
 
     /// The state `next`, in which no byte of a lexeme was read, for the terminals with which a
-    /// lexeme begins after some stacks, less the names that were seen; stacks that differ in these
-    /// terminals are parted.
+    /// lexeme begins after some stacks, less the names that were seen and what open scopes have not
+    /// enough left for; stacks that differ in these terminals are parted.
     fn begin(
         &self,
         next: LexerState,
-        stacks: Stacks,
-        names: &Names,
+        at: &ParserState,
         scratch: &mut RecognizerScratch,
     ) -> Result<impl Iterator<Item = (LexerState, Stacks)> + use<>, RecognizerError> {
         let mut others = Vec::new();
+        let (stacks, names) = (at.stacks.clone(), &at.names);
         let first = match &self.beginnings {
             Beginnings::All => (next, stacks),
-            Beginnings::Viable => (scratch.restricted_to(self, next, (&stacks, names))?, stacks),
+            Beginnings::Viable => (scratch.restricted_to(self, next, at)?, stacks),
             Beginnings::Contextual(contexts) => {
                 let parts = stacks.by_top(|state| contexts.of(state));
                 let mut begin = |(context, stacks)| {
@@ -505,7 +518,7 @@ impl Recognizer {
             true => Some(stacks.clone()),
             false => scratch.shift(self, stacks, terminal)?,
         };
-        let begun = stacks.map(|stacks| self.begin(next, stacks, &Names::default(), scratch));
+        let begun = stacks.map(|stacks| self.begin(next, &ParserState::new(stacks), scratch));
         Ok(begun.transpose()?.into_iter().flatten())
     }
 
@@ -586,10 +599,9 @@ impl Recognizer {
         terminal: TerminalId,
         scratch: &mut RecognizerScratch,
     ) -> Result<bool, RecognizerError> {
-        let Some((stacks, blocks, _)) = self.step(branch, terminal, scratch)? else {
-            return Ok(false);
-        };
-        Ok(self.layer.accepts_end(&self.parser, (&stacks, &blocks), &mut scratch.parser)?)
+        let Some(after) = self.step(branch, terminal, scratch)? else { return Ok(false) };
+        let parsed = (&after.stacks, &after.blocks);
+        Ok(self.layer.accepts_end(&self.parser, parsed, &mut scratch.parser)?)
     }
 
     /// A branch after its lexeme, which ends as `terminal`.
@@ -598,16 +610,31 @@ impl Recognizer {
         branch: &Branch,
         terminal: TerminalId,
         scratch: &mut RecognizerScratch,
-    ) -> Result<Option<(Stacks, Blocks, Names)>, RecognizerError> {
+    ) -> Result<Option<ParserState>, RecognizerError> {
         let Some(names) = self.names.after(&branch.names, terminal) else { return Ok(None) };
         let parsed = (&branch.stacks, &branch.blocks);
         if self.layer.indentation.is_some() || self.layer.ignored.contains(terminal) {
             let letter = self.layer.ended(terminal, branch.line);
             let after = self.layer.step(&self.parser, parsed, letter, &mut scratch.parser)?;
-            return Ok(after.map(|(stacks, blocks)| (stacks, blocks, names)));
+            let scopes = branch.scopes.clone();
+            return Ok(after.map(|(stacks, blocks)| ParserState { stacks, blocks, names, scopes }));
         }
-        let stacks = scratch.shift(self, &branch.stacks, terminal)?;
-        Ok(stacks.map(|stacks| (stacks, Blocks::default(), names)))
+        let Some(stacks) = scratch.shift(self, &branch.stacks, terminal)? else { return Ok(None) };
+        let scopes = match self.scopes.is_active() {
+            false => ScopeMemory::default(),
+            true => {
+                let member = branch.member.as_ref();
+                let member = member.and_then(|place| self.whole_member(place, scratch));
+                let binding = scratch.binding.as_deref();
+                let after = self.scopes.after(binding, &branch.scopes, terminal, member);
+                let Some(scopes) = after else { return Ok(None) };
+                if !scratch.has_left(self, &stacks, &scopes)? {
+                    return Ok(None);
+                }
+                scopes
+            }
+        };
+        Ok(Some(ParserState { stacks, blocks: Blocks::default(), names, scopes }))
     }
 }
 
@@ -648,5 +675,6 @@ fn spelled(grammar: Arc<Grammar>, possible: &TerminalSet) -> Arc<Grammar> {
     if let Some(names) = grammar.distinct_names() {
         kept.distinct_names(names.clone());
     }
+    kept.scopes_of(grammar.scopes(), |terminal| terminal);
     Arc::new(kept.build(grammar.start(), grammar.lexing()))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-use palmette_core::Binding;
+use palmette_core::{Binding, ScopeMemory};
 
 use super::member_place::{MemberPlace, Trail};
 use crate::blocks::{Blocks, Line};
@@ -48,16 +48,23 @@ pub struct Branch {
     pub line: Line,
     /// The open scopes of a grammar with distinct names.
     pub names: Names,
+    /// The open scopes of members.
+    pub scopes: ScopeMemory,
     /// The member in progress: the lexer then knows no terminal.
     pub member: Option<Arc<MemberPlace>>,
     /// Members of the text before, while they are traced.
     pub(super) trail: Option<Arc<Trail>>,
 }
 
+/// All that tells branches apart, but their stacks.
+pub(super) type BranchKey<'a> =
+    ((LexerState, Line), &'a Blocks, &'a Names, &'a ScopeMemory, Option<&'a MemberPlace>);
+
 impl Branch {
     /// Branches that differ in nothing but their stacks have the same key.
-    pub(super) fn key(&self) -> (LexerState, Line, &Blocks, &Names, Option<&MemberPlace>) {
-        (self.lexer, self.line, &self.blocks, &self.names, self.member.as_deref())
+    pub(super) fn key(&self) -> BranchKey<'_> {
+        let place = (self.lexer, self.line);
+        (place, &self.blocks, &self.names, &self.scopes, self.member.as_deref())
     }
 }
 
@@ -132,6 +139,7 @@ impl Hash for Branch {
         self.stacks.fingerprint().hash(state);
         self.blocks.hash(state);
         self.names.hash(state);
+        self.scopes.hash(state);
         self.member.hash(state);
     }
 }

@@ -3,14 +3,15 @@
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use palmette_core::Binding;
+use palmette_core::{Binding, ScopeMemory};
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
-use super::{Branch, ContextualStates, Position, Recognizer, RecognizerError};
+use super::{Branch, ContextualStates, ParserState, Position, Recognizer, RecognizerError};
 use crate::glr::{ParserScratch, Stacks};
 use crate::lexer::LexerState;
 use crate::names::Names;
+use crate::scopes::{Front, Question};
 use crate::{LimitError, TerminalId, TerminalSet};
 
 /// A memory takes about this many bytes at most; then it begins anew.
@@ -52,6 +53,12 @@ pub(super) struct Memory {
     contextual: ContextualStates,
     /// Likewise, if names were seen.
     among_unseen: HashMap<(u64, LexerState, Names), (Stacks, LexerState)>,
+    /// Likewise, in open scopes of a binding.
+    in_scopes: HashMap<(u64, LexerState, Names, ScopeMemory), (Stacks, LexerState)>,
+    /// Allowed terminals in open scopes of a binding.
+    allowed_in_scopes: HashMap<(u64, ScopeMemory), (Stacks, Arc<TerminalSet>)>,
+    /// The members that stacks need, by a hash of the stacks and the open scopes' sets.
+    needs: HashMap<(u64, Question), (Stacks, Arc<Front>)>,
     positions: HashTable<Position>,
     hasher: DefaultHashBuilder,
     bytes: usize,
@@ -70,7 +77,11 @@ impl RecognizerScratch {
         match (&self.binding, binding) {
             (None, None) => {}
             (Some(known), Some(binding)) if Arc::ptr_eq(known, binding) => {}
-            _ => self.binding = binding.cloned(),
+            _ => {
+                self.binding = binding.cloned();
+                self.memory.in_scopes.clear();
+                self.memory.allowed_in_scopes.clear();
+            }
         }
     }
 
@@ -105,8 +116,91 @@ impl RecognizerScratch {
         Ok(after)
     }
 
-    /// The terminals that may come next, as [`Parser::allowed`](crate::Parser::allowed) gives them.
+    /// The terminals that may come next, as [`Parser::allowed`](crate::Parser::allowed) gives them,
+    /// less those for which open scopes have not enough left.
     pub(super) fn allowed(
+        &mut self,
+        recognizer: &Recognizer,
+        (stacks, scopes): (&Stacks, &ScopeMemory),
+    ) -> Result<Arc<TerminalSet>, LimitError> {
+        let all = self.allowed_by_parser(recognizer, stacks)?;
+        if scopes.is_empty() {
+            return Ok(all);
+        }
+        let key = (stacks.fingerprint(), scopes.clone());
+        if let Some((before, known)) = self.memory.allowed_in_scopes.get(&key)
+            && before == stacks
+        {
+            return Ok(Arc::clone(known));
+        }
+        let mut allowed = TerminalSet::new(all.num_terminals());
+        for terminal in all.iter() {
+            if self.has_left_after(recognizer, (stacks, scopes), terminal)? {
+                allowed.insert(terminal);
+            }
+        }
+        let allowed = Arc::new(allowed);
+        self.memory.bytes += SHIFT_BYTES + allowed.num_terminals() / 8;
+        self.memory.allowed_in_scopes.insert(key, (stacks.clone(), Arc::clone(&allowed)));
+        Ok(allowed)
+    }
+
+    /// True where open scopes have enough left for a text with `terminal` next.
+    fn has_left_after(
+        &mut self,
+        recognizer: &Recognizer,
+        (stacks, scopes): (&Stacks, &ScopeMemory),
+        terminal: TerminalId,
+    ) -> Result<bool, LimitError> {
+        let Some(after) = self.shift(recognizer, stacks, terminal)? else { return Ok(false) };
+        let Some(binding) = self.binding.clone() else { return Ok(true) };
+        let Some((question, left)) = recognizer.scopes().left_after(&binding, scopes, terminal)
+        else {
+            return Ok(true);
+        };
+        match left {
+            None => Ok(false),
+            Some(left) => Ok(left.suffices(&*self.needs(recognizer, &after, question)?)),
+        }
+    }
+
+    /// True where open scopes have enough left for a text that follows some stacks.
+    pub(super) fn has_left(
+        &mut self,
+        recognizer: &Recognizer,
+        stacks: &Stacks,
+        scopes: &ScopeMemory,
+    ) -> Result<bool, LimitError> {
+        let layer = recognizer.scopes();
+        let (Some(question), Some(binding)) = (layer.question(scopes), self.binding.clone()) else {
+            return Ok(true);
+        };
+        let left = layer.left(&binding, scopes);
+        Ok(left.suffices(&*self.needs(recognizer, stacks, question)?))
+    }
+
+    /// The members that stacks need in open scopes.
+    fn needs(
+        &mut self,
+        recognizer: &Recognizer,
+        stacks: &Stacks,
+        question: Question,
+    ) -> Result<Arc<Front>, LimitError> {
+        self.memory.turn_to(recognizer);
+        let key = (stacks.fingerprint(), question);
+        if let Some((before, known)) = self.memory.needs.get(&key)
+            && before == stacks
+        {
+            return Ok(Arc::clone(known));
+        }
+        let fewest = recognizer.scopes().fewest(recognizer.parser(), stacks, question)?;
+        let fewest = Arc::new(fewest);
+        self.memory.bytes += SHIFT_BYTES;
+        self.memory.needs.insert(key, (stacks.clone(), Arc::clone(&fewest)));
+        Ok(fewest)
+    }
+
+    fn allowed_by_parser(
         &mut self,
         recognizer: &Recognizer,
         stacks: &Stacks,
@@ -127,14 +221,18 @@ impl RecognizerScratch {
     }
 
     /// The state `next`, in which no byte of a lexeme was read, for what the parser takes after
-    /// some stacks, less the names that were seen.
+    /// some stacks, less the names that were seen and what open scopes have not enough left for.
     pub(super) fn restricted_to(
         &mut self,
         recognizer: &Recognizer,
         next: LexerState,
-        (stacks, names): (&Stacks, &Names),
+        at: &ParserState,
     ) -> Result<LexerState, RecognizerError> {
         self.memory.turn_to(recognizer);
+        let ParserState { stacks, names, scopes, .. } = at;
+        if !scopes.is_empty() {
+            return self.within_scopes(recognizer, next, at);
+        }
         if !names.is_empty() {
             return self.among_unseen(recognizer, next, (stacks, names));
         }
@@ -149,6 +247,27 @@ impl RecognizerScratch {
         let found = recognizer.lexer().restricted_to(next, &terminals)?;
         self.memory.bytes += SHIFT_BYTES;
         self.memory.restricted.insert(key, (stacks.clone(), found));
+        Ok(found)
+    }
+
+    fn within_scopes(
+        &mut self,
+        recognizer: &Recognizer,
+        next: LexerState,
+        ParserState { stacks, names, scopes, .. }: &ParserState,
+    ) -> Result<LexerState, RecognizerError> {
+        let key = (stacks.fingerprint(), next, names.clone(), scopes.clone());
+        if let Some((before, known)) = self.memory.in_scopes.get(&key)
+            && before == stacks
+        {
+            return Ok(*known);
+        }
+        let mut terminals = recognizer.ignored().clone();
+        terminals.union_with(&*self.allowed(recognizer, (stacks, scopes))?);
+        recognizer.names().leave_out(names, &mut terminals);
+        let found = recognizer.lexer().restricted_to(next, &terminals)?;
+        self.memory.bytes += SHIFT_BYTES;
+        self.memory.in_scopes.insert(key, (stacks.clone(), found));
         Ok(found)
     }
 

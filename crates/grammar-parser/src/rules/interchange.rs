@@ -96,6 +96,7 @@ fn with_rules(
     if let Some(names) = grammar.distinct_names() {
         made.distinct_names(names.clone());
     }
+    made.scopes_of(grammar.scopes(), |terminal| terminal);
     made.build(grammar.start(), grammar.lexing())
 }
 
@@ -188,6 +189,7 @@ fn has_other_roles(grammar: &Grammar, budget: &mut Budget<'_>) -> Result<Vec<boo
         names.open.iter().chain(&names.between).chain(&names.close).for_each(&mut mark);
         names.many.iter().chain(names.one.iter().map(|(id, _)| id)).for_each(&mut mark);
     }
+    grammar.scopes().iter().flat_map(|scope| [&scope.open, &scope.close]).for_each(&mut mark);
     Ok(has)
 }
 

@@ -36,6 +36,7 @@ pub fn reduce(grammar: &Grammar) -> Grammar {
     if let Some(indentation) = grammar.indentation() {
         builder.indentation(indentation.clone());
     }
+    builder.scopes_of(grammar.scopes(), |terminal| terminal);
     builder.build(new_ids[grammar.start().index()], grammar.lexing())
 }
 

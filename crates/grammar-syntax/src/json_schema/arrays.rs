@@ -2,6 +2,7 @@
 
 use super::{
     goals::{GoalId, Goals},
+    schema_scope::SchemaScope,
     source::JsonId,
 };
 
@@ -19,6 +20,8 @@ pub(super) struct ArraySet {
     pub(super) unique: Option<bool>,
     /// Place where that is asked for.
     pub(super) unique_at: Option<JsonId>,
+    /// Scopes of members; more than one is refused where it is written.
+    pub(super) scopes: Vec<SchemaScope>,
 }
 
 /// A bound on how many items are of a kind.
@@ -43,6 +46,7 @@ impl ArraySet {
             counts: Vec::new(),
             unique: None,
             unique_at: None,
+            scopes: Vec::new(),
         }
     }
 
@@ -69,7 +73,9 @@ impl ArraySet {
             (one, other) => one.or(other),
         };
         let unique_at = self.unique_at.or(other.unique_at);
-        Self { prefix, rest, min, max, counts, unique, unique_at }.normalised()
+        let mut scopes = self.scopes.clone();
+        scopes.extend(other.scopes.iter().filter(|scope| !self.scopes.contains(scope)).cloned());
+        Self { prefix, rest, min, max, counts, unique, unique_at, scopes }.normalised()
     }
 
     /// This set with tighter bounds; `None` when it is plainly empty.

@@ -543,6 +543,7 @@ impl Compiler<'_> {
 
     /// The arrays not in `array`.
     fn array_complement(&mut self, array: &ArraySet) -> Result<Cases> {
+        self.no_scope(&array.scopes)?;
         let mut sets = Vec::new();
         for (at, &item) in array.prefix.iter().enumerate() {
             if item != GoalId::ANY {
@@ -585,6 +586,7 @@ impl Compiler<'_> {
 
     /// The objects not in `object`.
     fn object_complement(&mut self, object: &ObjectSet) -> Result<Cases> {
+        self.no_scope(&object.records)?;
         let mut sets = Vec::new();
         for scope in &object.scopes {
             for (name, goal) in &scope.properties {

@@ -29,6 +29,9 @@ use crate::{
 /// Limit on the numbers between two bounds that are listed rather than made an automaton of.
 const MAX_LITERALS: u64 = 500;
 
+/// Stand-in for a bracket that another rule writes.
+const LEFT_OUT: Symbol = Symbol::Terminal(TerminalId(u32::MAX));
+
 /// A terminal's part in objects whose names are remembered, and in arrays whose items are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum InScope {
@@ -38,6 +41,13 @@ pub(super) enum InScope {
     /// This one.
     OneName(Arc<str>),
     ManyNames,
+}
+
+/// The parts that brackets left out have in scopes of distinct names.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut {
+    pub(super) open: Option<InScope>,
+    pub(super) close: Option<InScope>,
 }
 
 /// Makes the grammar.
@@ -66,6 +76,8 @@ pub(super) struct Emitter<'c, 'o> {
     /// Limit on the texts that are alternatives of one expression.
     pub(super) max_listed: usize,
     distinct_names: DistinctNames,
+    /// Within a value whose brackets another rule writes: their parts.
+    pub(super) left_out: Option<LeftOut>,
     goals: HashMap<GoalId, NonterminalId>,
     /// Goals that are met in the same cases share a nonterminal.
     values: HashMap<Rc<Cases>, NonterminalId>,
@@ -189,6 +201,7 @@ impl<'c, 'o> Emitter<'c, 'o> {
             listed_slots: HashMap::new(),
             max_listed,
             distinct_names: DistinctNames::default(),
+            left_out: None,
             counted: Vec::new(),
             impossible,
             goals: HashMap::new(),
@@ -304,7 +317,10 @@ impl Emitter<'_, '_> {
         builder.build(start, Lexing::Any)
     }
 
-    pub(super) fn rule(&mut self, head: NonterminalId, body: Vec<Symbol>) -> Result<()> {
+    pub(super) fn rule(&mut self, head: NonterminalId, mut body: Vec<Symbol>) -> Result<()> {
+        if self.left_out.is_some() {
+            body.retain(|symbol| *symbol != LEFT_OUT);
+        }
         self.compiler.tick(16 + body.len())?;
         let max = self.compiler.options.limits.max_rules;
         if self.rules.len() >= max {
@@ -335,6 +351,9 @@ impl Emitter<'_, '_> {
     }
 
     pub(super) fn punctuation(&mut self, text: &str) -> Result<Symbol> {
+        if self.left_out.is_some() && matches!(text, "[" | "]") {
+            return Ok(LEFT_OUT);
+        }
         self.token(text, Regex::literal(text))
     }
 
@@ -343,8 +362,20 @@ impl Emitter<'_, '_> {
         if let Some(frame) = self.frame {
             return Ok(frame.empty);
         }
+        if let Some(left_out) = &mut self.left_out {
+            let is_open = matches!(text, "[" | "{");
+            *if is_open { &mut left_out.open } else { &mut left_out.close } = scope;
+            return Ok(LEFT_OUT);
+        }
         let regex = self.spelling.token(Regex::literal(text));
         self.pattern(text, regex, scope)
+    }
+
+    /// A bracket that stands nowhere else, whose part in a scope of distinct names this is.
+    pub(super) fn own_bracket(&mut self, text: &str, scope: Option<InScope>) -> Result<TerminalId> {
+        let regex = self.spelling.token(Regex::literal(text));
+        self.compiler.tick(size(&regex))?;
+        Ok(self.fresh_pattern(text, regex, scope.as_ref()))
     }
 
     /// A member's name and the colon.
@@ -380,16 +411,17 @@ impl Emitter<'_, '_> {
         if let Some(&found) = self.terminals.get(&key) {
             return Ok(Symbol::Terminal(found));
         }
-        let terminal = Terminal {
-            name: name.into(),
-            regex: key.0.clone(),
-            priority: 0,
-            kind: TerminalKind::Pattern,
-            span: None,
-        };
+        let fresh = self.fresh_pattern(name, key.0.clone(), key.1.as_ref());
+        self.terminals.insert(key, fresh);
+        Ok(Symbol::Terminal(fresh))
+    }
+
+    fn fresh_pattern(&mut self, name: &str, regex: Regex, scope: Option<&InScope>) -> TerminalId {
+        let kind = TerminalKind::Pattern;
+        let terminal = Terminal { name: name.into(), regex, priority: 0, kind, span: None };
         let fresh = self.builder.terminal(terminal);
         let names = &mut self.distinct_names;
-        match &key.1 {
+        match scope {
             None => {}
             Some(InScope::Open) => names.open.push(fresh),
             Some(InScope::Comma) => names.between.push(fresh),
@@ -397,8 +429,7 @@ impl Emitter<'_, '_> {
             Some(InScope::OneName(name)) => names.one.push((fresh, name.to_string())),
             Some(InScope::ManyNames) => names.many.push(fresh),
         }
-        self.terminals.insert(key, fresh);
-        Ok(Symbol::Terminal(fresh))
+        fresh
     }
 
     fn value(&mut self, head: NonterminalId, cases: &Cases) -> Result<()> {

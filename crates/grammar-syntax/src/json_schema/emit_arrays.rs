@@ -53,6 +53,9 @@ struct State {
 
 impl Emitter<'_, '_> {
     pub(super) fn array(&mut self, head: NonterminalId, array: &ArraySet) -> Result<()> {
+        if self.scoped_array(head, array)? {
+            return Ok(());
+        }
         if let Some(unique) = array.unique
             && !self.is_unique_anyway(array, unique)
         {
@@ -367,7 +370,9 @@ impl Emitter<'_, '_> {
         let mut allowed: Vec<Vec<usize>> = Vec::new();
         for at in 0..places {
             let Some(scalars) = self.scalars(array.item(at))? else {
-                if self.unique_strings(head, array)? {
+                if self.unique_strings(head, array)?
+                    || unique && self.unique_members(head, array)?
+                {
                     return Ok(());
                 }
                 return self.not_unique(head, array, "the items have infinitely many values");

@@ -89,6 +89,9 @@ impl Scope {
 
 impl Emitter<'_, '_> {
     pub(super) fn object(&mut self, head: NonterminalId, object: &ObjectSet) -> Result<()> {
+        if self.scoped_object(head, object)? {
+            return Ok(());
+        }
         let Some(plan) = self.plan(object)? else { return Ok(()) };
         let order = match self.frame {
             Some(_) => self.parameter_order(&plan, self.compiler.options.order)?,

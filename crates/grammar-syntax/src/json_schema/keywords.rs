@@ -42,7 +42,7 @@ pub(super) fn role(name: &str) -> Option<Role> {
 }
 
 /// Sorted by name.
-const KEYWORDS: [(&str, Role); 69] = {
+const KEYWORDS: [(&str, Role); 72] = {
     use Role::*;
     [
         ("$anchor", Core),
@@ -112,7 +112,10 @@ const KEYWORDS: [(&str, Role); 69] = {
         ("unevaluatedProperties", Schema),
         ("uniqueItems", Assertion),
         ("writeOnly", Annotation),
+        ("x-at-most", Assertion),
         ("x-catalog", Assertion),
+        ("x-distinct", Assertion),
+        ("x-record", Assertion),
         ("x-substring", Assertion),
     ]
 };

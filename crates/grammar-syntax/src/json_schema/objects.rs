@@ -12,6 +12,7 @@ use hashbrown::HashMap;
 use super::{
     goals::{GoalId, Goals},
     matching::matches,
+    schema_scope::SchemaScope,
     strings::{StringSet, Texts},
 };
 
@@ -29,6 +30,8 @@ pub(super) struct ObjectSet {
     pub(super) min: u64,
     pub(super) max: Option<u64>,
     pub(super) exists: Vec<Exists>,
+    /// Scopes of members; more than one is refused where it is written.
+    pub(super) records: Vec<SchemaScope>,
 }
 
 /// Constraints of one schema on the members of an object.
@@ -93,6 +96,7 @@ impl ObjectSet {
             min: 0,
             max: None,
             exists: Vec::new(),
+            records: Vec::new(),
         }
     }
 
@@ -140,6 +144,7 @@ impl ObjectSet {
             min: self.min.max(other.min),
             max: [self.max, other.max].into_iter().flatten().min(),
             exists: union(&self.exists, &other.exists),
+            records: union(&self.records, &other.records),
         };
         set.normalised(goals)
     }
@@ -221,6 +226,7 @@ impl ObjectSet {
             && all_in(&other.required, &self.required)
             && all_in(&other.names, &self.names)
             && all_in(&other.exists, &self.exists)
+            && self.records == other.records
             && other.members.iter().all(|(name, &goal)| {
                 let own = self.value(name, goals);
                 goals.implies(own, goal)
@@ -270,7 +276,14 @@ impl ObjectSet {
         let required = self.required.iter().map(place_of);
         let exists = self.exists.iter().map(place_of);
         let names = self.names.iter().map(|goal| place_of((goal, "name")));
-        Outline(required.chain(exists).chain(names).fold(0, |bits, place| bits | 1 << place))
+        let records = self.records.iter().map(place_of);
+        Outline(
+            required
+                .chain(exists)
+                .chain(names)
+                .chain(records)
+                .fold(0, |bits, place| bits | 1 << place),
+        )
     }
 
     /// Goal of the value of the member `name`; of the schemas on names nothing is asked.

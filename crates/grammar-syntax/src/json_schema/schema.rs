@@ -279,6 +279,7 @@ impl Compiler<'_> {
                 _ => return Err(self.invalid(at, "must be true or false".into())),
             }
         }
+        set.scopes.extend(self.array_scope(schema)?);
         Ok(set.normalised())
     }
 
@@ -346,6 +347,7 @@ impl Compiler<'_> {
                 set.names.push(goal);
             }
         }
+        set.records.extend(self.object_scope(schema)?);
         self.note_impossible_member(schema, &set);
         let possible = set.max.is_none_or(|max| set.min.max(set.required.len() as u64) <= max);
         Ok(possible.then_some(set))

@@ -1,12 +1,17 @@
 //! The grammar of what the start rule reaches.
 
 use super::{
-    blocks, definitions::Definitions, error::Problems, lower::Draft, options::LarkOptions,
-    terminals::Terminals,
+    blocks,
+    definitions::Definitions,
+    error::Problems,
+    lower::Draft,
+    options::LarkOptions,
+    syntax::RuleScope,
+    terminals::{self, Terminals},
 };
 use crate::{
-    Grammar, GrammarBuilder, Indentation, Lexing, NonterminalId, Regex, Symbol, Terminal,
-    TerminalId, TerminalKind,
+    Grammar, GrammarBuilder, Indentation, Lexing, MemberScope, NonterminalId, Regex, Symbol,
+    Terminal, TerminalId, TerminalKind,
 };
 
 /// Results of the passes before.
@@ -136,12 +141,24 @@ pub(super) fn grammar(
     let skipped = if embeds { builder.skipped(ignored.clone()) } else { None };
     for (draft, head) in rules.iter().zip(&heads) {
         let Some(head) = head else { continue };
+        let ends = match &draft.scope {
+            Some(scope) => {
+                let terminals = &terminals.drafts;
+                Some(ends_of_scope((draft, scope), terminals, &mut builder, problems)?)
+            }
+            None => None,
+        };
         for alternative in &draft.alternatives {
             let mut body = Vec::with_capacity(alternative.len());
-            for symbol in alternative {
+            for (at, symbol) in alternative.iter().enumerate() {
                 match symbol {
                     Symbol::Terminal(id) => {
-                        body.push(Symbol::Terminal(ids[id.index()]?));
+                        let own = match ends {
+                            Some((open, _)) if at == 0 => open,
+                            Some((_, close)) if at + 1 == alternative.len() => close,
+                            _ => ids[id.index()]?,
+                        };
+                        body.push(Symbol::Terminal(own));
                         body.extend(skipped);
                     }
                     Symbol::Nonterminal(id) => body.push(Symbol::Nonterminal(heads[id.index()]?)),
@@ -172,6 +189,49 @@ pub(super) fn grammar(
         });
     }
     Some(builder.build(start, lexing))
+}
+
+/// The terminals that begin and end a scope's rule, copied for it alone.
+fn ends_of_scope(
+    (rule, scope): (&Draft, &RuleScope),
+    terminals: &[terminals::Draft],
+    builder: &mut GrammarBuilder,
+    problems: &mut Problems<'_>,
+) -> Option<(TerminalId, TerminalId)> {
+    let ends = |body: &Vec<Symbol>| match body[..] {
+        [Symbol::Terminal(open), .., Symbol::Terminal(close)]
+            if [open, close].iter().all(|id| terminals[id.index()].kind.has_text()) =>
+        {
+            Some((open, close))
+        }
+        _ => None,
+    };
+    let mut all = rule.alternatives.iter().map(ends);
+    let first = all.next().flatten();
+    let Some((open, close)) = first.filter(|_| all.all(|other| other == first)) else {
+        let message = format!(
+            "`{}` is a scope of members, which begins and ends with terminals, the same in each alternative: write them in this \
+             rule, as in `\"[\" item (\",\" item)* \"]\"`",
+            rule.name
+        );
+        problems.add(&scope.set.range, message);
+        return None;
+    };
+    let mut copy = |id: TerminalId| {
+        let draft = &terminals[id.index()];
+        builder.terminal(Terminal {
+            name: draft.name.clone(),
+            regex: draft.regex.clone(),
+            priority: draft.priority,
+            kind: draft.kind,
+            span: Some(problems.source.span(&draft.range)),
+        })
+    };
+    let (open, close) = (copy(open), copy(close));
+    let span = Some(problems.source.span(&scope.set.range));
+    let (name, kind) = (scope.set.text.clone(), scope.kind.clone());
+    builder.scope(MemberScope { name, kind, open, close, span });
+    Some((open, close))
 }
 
 /// The ways to cut texts; `None` where they and blocks by indentation exclude each other.

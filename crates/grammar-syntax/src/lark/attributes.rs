@@ -1,21 +1,25 @@
 //! Attributes of rules, `name[lazy]: …`, as llguidance writes them.
 //!
 //! `lazy` makes a rule a terminal whose lexemes are those of which no beginning is one; `suffix=…`
-//! does so for the rule and what comes after it. `capture` and `temperature` are about what is done
-//! with a text, and change nothing about which texts there are, nor does `stop=""`. `max_tokens` is
-//! not enforced, and a warning.
+//! does so for the rule and what comes after it. `distinct=shop` makes a rule a scope in which no
+//! item of the set `shop` comes twice, `record=shop` one in which all members of the set are of one
+//! item; such a rule begins and ends with a terminal. `capture` and `temperature` are about what is
+//! done with a text, and change nothing about which texts there are, nor does `stop=""`.
+//! `max_tokens` is not enforced, and a warning.
 
 use super::parse::Parser;
-use super::syntax::{Definition, Expr, Name, Statement};
+use super::syntax::{Definition, Expr, Name, RuleScope, Statement};
 use super::tokens::Kind;
+use crate::catalog_references::check_name;
 use crate::json_schema::Warning;
-use crate::{CharClass, Regex, Span};
+use crate::{CharClass, Regex, ScopeKind, Span};
 
 /// Demands of a rule's attributes on its body.
 #[derive(Debug, Default)]
 pub(super) struct Attributes {
     lazy: bool,
     suffix: Option<Expr>,
+    scope: Option<RuleScope>,
 }
 
 impl Parser<'_, '_> {
@@ -61,6 +65,26 @@ impl Parser<'_, '_> {
                 let pointer = "max_tokens".to_owned();
                 self.problems.warnings.push(Warning { message, span, pointer });
             }
+            ("distinct" | "record", Some(set)) => {
+                let range = value.map_or(name.range.clone(), |word| word.range);
+                if let Err(reason) = check_name(set, "a set") {
+                    self.problems.add(&range, reason);
+                    return None;
+                }
+                if attributes.scope.is_some() {
+                    self.problems.add(
+                        &name.range,
+                        "a rule is one scope of members: `distinct` or `record`, once",
+                    );
+                    return None;
+                }
+                let kind = match &*name.text {
+                    "record" => ScopeKind::Record,
+                    _ => ScopeKind::Distinct { at_most: None },
+                };
+                attributes.scope =
+                    Some(RuleScope { set: Name { text: set.to_owned(), range }, kind });
+            }
             ("suffix", Some(_)) => {
                 // The value is an atom, to be read again as one.
                 self.back();
@@ -68,8 +92,8 @@ impl Parser<'_, '_> {
             }
             _ => {
                 let message = format!(
-                    "there is no attribute `{}` here; there are lazy, suffix=TERMINAL, capture, temperature, max_tokens and \
-                     stop=\"\"; for what ends a text write `suffix=…`",
+                    "there is no attribute `{}` here; there are lazy, suffix=TERMINAL, distinct=SET, record=SET, capture, \
+                     temperature, max_tokens and stop=\"\"; for what ends a text write `suffix=…`",
                     name.text
                 );
                 self.problems.add(&name.range, message);
@@ -79,15 +103,16 @@ impl Parser<'_, '_> {
         Some(())
     }
 
-    /// A rule's body with what its attributes ask of it: a terminal of its own.
+    /// The scope that a rule's attributes make it, and its body with what they ask of it: a
+    /// terminal of its own.
     pub(super) fn with_attributes(
         &mut self,
         rule: &Name,
-        Attributes { lazy, suffix }: Attributes,
+        Attributes { lazy, suffix, scope }: Attributes,
         body: Expr,
-    ) -> Expr {
+    ) -> (Option<RuleScope>, Expr) {
         if !lazy && suffix.is_none() {
-            return body;
+            return (scope, body);
         }
         let range = rule.range.clone();
         let whole = Expr::Sequence(std::iter::once(body).chain(suffix).collect());
@@ -102,8 +127,9 @@ impl Parser<'_, '_> {
             is_terminal: true,
             parameters: Vec::new(),
             priority: 0,
+            scope: None,
             body: Expr::And(vec![whole, longer], range),
         }));
-        Expr::Terminal(name)
+        (scope, Expr::Terminal(name))
     }
 }

@@ -42,6 +42,7 @@ impl Definitions {
                         name,
                         parameters: Vec::new(),
                         priority: 0,
+                        scope: None,
                         body: Expr::Declared,
                     },
                     problems,
@@ -165,6 +166,7 @@ impl Definitions {
             is_terminal: true,
             parameters: Vec::new(),
             priority: 0,
+            scope: None,
             body: Expr::Regex { regex, range: name.range.clone() },
         };
         self.define(definition, problems);

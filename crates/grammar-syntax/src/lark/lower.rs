@@ -15,7 +15,7 @@ use super::{
     emptiness::Emptiness,
     error::Problems,
     options::LarkLimits,
-    syntax::{Definition, Expr, NUMBER},
+    syntax::{Definition, Expr, NUMBER, RuleScope},
     terminals::Terminals,
 };
 use crate::{Grammar, NonterminalId, Regex, Symbol, TerminalId, TerminalKind};
@@ -41,6 +41,8 @@ pub(super) struct Draft {
     pub(super) alternatives: Vec<Vec<Symbol>>,
     /// The grammar that it stands for instead.
     pub(super) embedded: Option<Arc<Grammar>>,
+    /// The scope of members that it is.
+    pub(super) scope: Option<RuleScope>,
 }
 
 /// Makes plain rules; a `None` of its methods means that the reason has been reported.
@@ -154,6 +156,7 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
         }
         let body = self.body(&definition.body, parameters)?;
         self.drafts[id.index()].alternatives = self.alternatives(&body)?;
+        self.drafts[id.index()].scope = definition.scope.clone();
         Some(())
     }
 
@@ -506,7 +509,8 @@ impl<'d, 'p, 'a> Lowering<'d, 'p, 'a> {
     }
 
     fn nonterminal(&mut self, name: String, range: Range<usize>) -> NonterminalId {
-        self.drafts.push(Draft { name, range, alternatives: Vec::new(), embedded: None });
+        let (embedded, scope) = (None, None);
+        self.drafts.push(Draft { name, range, alternatives: Vec::new(), embedded, scope });
         NonterminalId((self.drafts.len() - 1) as u32)
     }
 

@@ -143,8 +143,8 @@ impl Parser<'_, '_> {
         }
         let body = self.choice()?;
         self.end_of_statement()?;
-        let body = self.with_attributes(&name, attributes, body);
-        Some(Definition { name, is_terminal, parameters, priority, body })
+        let (scope, body) = self.with_attributes(&name, attributes, body);
+        Some(Definition { name, is_terminal, parameters, priority, scope, body })
     }
 
     /// `a | b -> alias | …`

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::rule_number::{Condition, Use};
-use crate::{Grammar, Regex, TokenPattern};
+use crate::{Grammar, Regex, ScopeKind, TokenPattern};
 
 /// A name where it stands.
 #[derive(Clone, Debug)]
@@ -39,7 +39,17 @@ pub(super) struct Definition {
     pub(super) parameters: Vec<Name>,
     /// Priority of a terminal; a rule's decides between parses, not between texts.
     pub(super) priority: i32,
+    /// The scope of members that a rule is.
+    pub(super) scope: Option<RuleScope>,
     pub(super) body: Expr,
+}
+
+/// A scope of members that a rule is, from its first terminal to its last.
+#[derive(Clone, Debug)]
+pub(super) struct RuleScope {
+    /// The name of the set, where it stands.
+    pub(super) set: Name,
+    pub(super) kind: ScopeKind,
 }
 
 /// The name of a parametric rule's number.

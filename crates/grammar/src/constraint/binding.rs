@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashMap;
-use palmette_core::{Binding, MemberSet, SlotId, TokenId};
+use palmette_core::{Binding, MemberSet, ScopeId, SlotId, TokenId};
 use palmette_grammar_masks::{MaskAutomaton, MemberRows};
 use palmette_grammar_parser::Slot;
 use palmette_grammar_parser::recognizer::{
-    BoundRecognizer, CompileError, Position, Recognizer, RecognizerError, TextPart, WrittenMember,
+    BoundRecognizer, CompileError, Lack, Position, Recognizer, RecognizerError, TextPart,
+    WrittenMember,
 };
+use palmette_grammar_parser::scopes::ScopeShortage;
 
 use super::{GrammarConstraint, GrammarScratch};
 
@@ -47,13 +49,16 @@ struct ReducedGrammar {
     automaton: Option<Arc<MaskAutomaton>>,
 }
 
-/// Memo of a grammar without what needs members of empty sets, by the slots that are empty.
+/// Memo of a grammar without what no text can have, by what it lacks.
 #[derive(Debug, Default)]
 pub(super) struct ReducedGrammars {
-    known: Mutex<HashMap<Box<[SlotId]>, ReducedGrammar>>,
+    known: Mutex<HashMap<LackKey, ReducedGrammar>>,
 }
 
-/// At most so many combinations of empty slots are remembered; then the memory begins anew.
+/// Slots without members, and scopes that no text fills.
+type LackKey = (Vec<SlotId>, Vec<ScopeId>);
+
+/// At most so many combinations of slots and scopes are remembered; then the memory begins anew.
 const MAX_REDUCED: usize = 16;
 
 /// Sets that cannot be bound to a grammar.
@@ -65,9 +70,19 @@ pub enum BindError {
         /// Names of the slots without members.
         empty: Vec<String>,
     },
+    /// No text is left: scopes have fewer members than the grammar needs there.
+    #[error("no text is left: {}; bind more, or ask for fewer", shortages(.0))]
+    Short(Vec<ScopeShortage>),
     /// The grammar without what needs a member of an empty set cannot be made ready.
     #[error(transparent)]
     Compile(#[from] CompileError),
+}
+
+fn shortages(all: &[ScopeShortage]) -> String {
+    let of = |ScopeShortage { scope, eligible, needed, .. }: &ScopeShortage| {
+        format!("{scope} has {eligible} to choose from and needs {needed}")
+    };
+    all.iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
 impl GrammarConstraint {
@@ -103,37 +118,45 @@ impl GrammarConstraint {
     /// # Panics
     /// When the grammar has another number of slots.
     pub fn bind_all(&self, sets: Arc<Binding>) -> Result<Self, BindError> {
-        let empty: Vec<SlotId> = sets.empty_slots().collect();
-        let ReducedGrammar { recognizer, automaton } = self.reduced(&empty)?;
+        let lack = self.recognizer.lack(&sets)?;
+        let ReducedGrammar { recognizer, automaton } = self.reduced(&lack)?;
         let bound = BoundRecognizer::from_parts(Arc::clone(&recognizer), sets)?;
-        let label = |slot: &SlotId| self.slots()[slot.index()].label();
-        let none_left = || BindError::Empty { empty: empty.iter().map(label).collect() };
-        let bound = Arc::new(bound.ok_or_else(none_left)?);
+        let bound = Arc::new(bound.ok_or_else(|| self.none_left(&lack))?);
         let (dictionary, rows) = Default::default();
         let bound = Some(BoundSlots { recognizer: bound, rows });
         Ok(Self { recognizer, automaton, bound, dictionary, ..self.clone() })
     }
 
-    /// The grammar without what needs members of these slots.
-    fn reduced(&self, empty: &[SlotId]) -> Result<ReducedGrammar, CompileError> {
+    fn none_left(&self, lack: &Lack) -> BindError {
+        if lack.scopes.is_empty() {
+            let label = |slot: &SlotId| self.slots()[slot.index()].label();
+            return BindError::Empty { empty: lack.slots.iter().map(label).collect() };
+        }
+        BindError::Short(self.recognizer.shortages(lack))
+    }
+
+    /// The grammar without a part that no text can have.
+    fn reduced(&self, lack: &Lack) -> Result<ReducedGrammar, CompileError> {
         let (recognizer, automaton) = (&self.recognizer, &self.automaton);
-        if empty.is_empty() {
+        if lack.is_empty() {
             let (recognizer, automaton) = (Arc::clone(recognizer), automaton.clone());
             return Ok(ReducedGrammar { recognizer, automaton });
         }
+        let scopes = lack.scopes.iter().map(|short| short.scope).collect();
+        let key = (lack.slots.clone(), scopes);
         let known = self.reduced.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get(empty) {
+        if let Some(known) = known.get(&key) {
             return Ok(known.clone());
         }
         drop(known);
-        let recognizer = Arc::new(recognizer.without_slots(empty)?);
+        let recognizer = Arc::new(recognizer.without(lack)?);
         let new = |automaton: &Arc<MaskAutomaton>| Arc::new(automaton.without_nodes());
         let made = ReducedGrammar { recognizer, automaton: automaton.as_ref().map(new) };
         let mut known = self.reduced.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_REDUCED {
             known.clear();
         }
-        Ok(known.entry(empty.into()).or_insert(made).clone())
+        Ok(known.entry(key).or_insert(made).clone())
     }
 
     /// The sets that are bound.

@@ -9,7 +9,7 @@ use palmette_core::{
 };
 use palmette_grammar_masks::PreparedVocabulary;
 use palmette_grammar_parser::SlotKind;
-use palmette_grammar_parser::recognizer::RecognizerError;
+use palmette_grammar_parser::recognizer::{MemberPlace, RecognizerError};
 
 use super::{GrammarConstraint, GrammarScratch, GrammarState};
 
@@ -144,16 +144,18 @@ impl GrammarConstraint {
         // still: whether it goes on the mask says.
         let members = position.branches().iter().chain(begun);
         let places = members.filter_map(|branch| branch.member.as_ref());
-        let mut fresh = places.filter(|place| {
-            binding.set(place.slot).start().is_some_and(|start| start == place.cursor)
-        });
+        let mut fresh = places
+            .filter(|place| place.set(binding).start().is_some_and(|start| start == place.cursor));
         let Some(first) = fresh.next().filter(|place| is_of_codes(place.slot)) else {
             return Ok(None);
         };
-        if fresh.any(|place| place.slot != first.slot) {
+        let set = first.shared_set(binding);
+        let is_other = |place: &Arc<MemberPlace>| {
+            place.slot != first.slot || !Arc::ptr_eq(&place.shared_set(binding), &set)
+        };
+        if fresh.any(is_other) {
             return Ok(None);
         }
-        let set = binding.shared_set(first.slot);
         let max_tokens = set.longest().map(|bytes| bytes / NUMBER_BYTES);
         let part = MemberTokens { set, vocabulary: Arc::clone(&self.vocabulary) };
         let allowed = &mut scratch.mask;

@@ -14,6 +14,7 @@ mod looking_back;
 mod members;
 mod real_terminals;
 mod residuals;
+mod scopes;
 mod substrings;
 mod token_terminals;
 mod tool_calls;

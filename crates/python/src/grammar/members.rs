@@ -216,6 +216,8 @@ pub(crate) fn of_binding(error: &BindingError) -> PyErr {
         | BindingError::NoCodeTokens { .. }
         | BindingError::OtherVocabulary { .. }
         | BindingError::NoText(_)
+        | BindingError::Short(_)
+        | BindingError::Scope { .. }
         | BindingError::Compile(_) => GrammarError::new_err(error.to_string()),
     }
 }

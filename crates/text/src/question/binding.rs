@@ -164,7 +164,10 @@ impl Check<'_> {
             | BindingError::SlotFilter { .. }
             | BindingError::NoCodeTokens { .. }
             | BindingError::OtherVocabulary { .. }
+            | BindingError::Scope { .. }
             | BindingError::Compile(_) => (at.to_owned(), None),
+            // The detail says how many each scope has and needs.
+            BindingError::Short(_) => (at.to_owned(), Some(Refusal::NoText(Vec::new()))),
             BindingError::NoText(shortages) => (at.to_owned(), Some(Refusal::NoText(shortages))),
         };
         self.refuse(refusal, Fault::new(pointer, detail));

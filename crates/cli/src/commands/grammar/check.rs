@@ -136,8 +136,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let bound = catalogs
         .map(|catalogs| {
             let sets = catalogs.sets(slots)?;
-            let bound = BoundRecognizer::new(&recognizer, sets.binding())?;
-            let bound = bound.ok_or_else(|| sets.no_text())?;
+            let bound = catalogs.bind_ready(&recognizer, &sets)?;
             anyhow::Ok((catalogs, sets, bound))
         })
         .transpose()?;

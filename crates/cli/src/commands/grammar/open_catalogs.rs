@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use palmette_bindings::{BindingError, Bindings, BoundGrammar, BoundSets, SetSource};
 use palmette_catalog_members::ID_FIELD;
 use palmette_core::{Constraint, MemberSpelling};
-use palmette_grammar::{GrammarConstraint, Slot, SlotKind};
+use palmette_grammar::{BoundRecognizer, GrammarConstraint, Recognizer, Slot, SlotKind};
 use palmette_lexicon::DocumentsError;
 use palmette_recommend::code_tokens;
 use palmette_text::question::{CatalogError, NamedCatalogs};
@@ -81,6 +82,22 @@ impl OpenCatalogs {
         self.bindings(slots).sets(slots).map_err(|error| self.explained(error))
     }
 
+    /// A grammar made ready under the sets of its slots.
+    pub(super) fn bind_ready(
+        &self,
+        recognizer: &Arc<Recognizer>,
+        sets: &BoundSets,
+    ) -> anyhow::Result<BoundRecognizer> {
+        let bindings = self.bindings(recognizer.source().open_slots());
+        let binding = bindings.binding(recognizer, sets).map_err(|error| self.explained(error))?;
+        let lack = recognizer.lack(&binding)?;
+        match BoundRecognizer::new(recognizer, binding)? {
+            Some(bound) => Ok(bound),
+            None if lack.scopes.is_empty() => Err(sets.no_text().into()),
+            None => Err(BindingError::Short(recognizer.shortages(&lack)).into()),
+        }
+    }
+
     /// A grammar with its slots bound.
     pub(crate) fn bind(&self, grammar: &GrammarConstraint) -> anyhow::Result<BoundGrammar> {
         let bindings = self.with_code_tokens(self.bindings(grammar.slots()), grammar);
@@ -122,7 +139,9 @@ impl OpenCatalogs {
                 _ => of_option(name, 0),
             },
             BindingError::Filter { name, .. } => format!("--filter {name}"),
-            BindingError::Field { name, .. } => of_option(name, 0),
+            BindingError::Field { name, .. } | BindingError::Scope { name, .. } => {
+                of_option(name, 0)
+            }
             BindingError::Unused { .. }
             | BindingError::Unfiltered { .. }
             | BindingError::Value { .. }
@@ -131,6 +150,7 @@ impl OpenCatalogs {
             | BindingError::NoCodeTokens { .. }
             | BindingError::OtherVocabulary { .. }
             | BindingError::NoText(_)
+            | BindingError::Short(_)
             | BindingError::Compile(_) => return error.into(),
         };
         Err::<(), _>(error).context(option).expect_err("an error")

@@ -3,7 +3,7 @@
 use palmette_bindings::BoundSet;
 use palmette_catalog_members::FieldSet;
 use palmette_core::{MemberSet, MemberSpelling, SlotId};
-use palmette_grammar::{BoundRecognizer, RecognizerScratch, Slot};
+use palmette_grammar::{BoundRecognizer, RecognizerScratch, Slot, WrittenMember};
 use serde::Serialize;
 
 use super::check::{Place, place};
@@ -19,6 +19,12 @@ pub(super) struct RefusedMember {
     pub(super) begins_at: Place,
     /// True where an item has it that does not match the filter.
     pub(super) is_filtered_out: bool,
+    /// The scope in which what was written before leaves it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) left_out_by: Option<String>,
+    /// True where it was written before in the text.
+    #[serde(skip)]
+    is_written: bool,
     pub(super) nearest: Vec<String>,
 }
 
@@ -40,6 +46,9 @@ impl RefusedMember {
     ) -> anyhow::Result<Option<Self>> {
         let slots = bound.recognizer.source().slots();
         let mut scratch = RecognizerScratch::default();
+        if let Some(left_out) = Self::left_out(sets, bound, text, refused_at)? {
+            return Ok(Some(left_out));
+        }
         let mut tries = 0;
         for start in refused_at.saturating_sub(MAX_READ)..=refused_at {
             for ((slot, set), place) in slots.iter().zip(sets).zip(0..) {
@@ -55,6 +64,69 @@ impl RefusedMember {
                     return Ok(Self::of_slot(catalogs, (slot, set), text, (start, refused_at)));
                 }
             }
+        }
+        Ok(None)
+    }
+
+    /// The member in progress, where it is one of its set and an open scope has it no longer.
+    fn left_out(
+        sets: &[BoundSet],
+        bound: &BoundRecognizer,
+        text: &[u8],
+        refused_at: usize,
+    ) -> anyhow::Result<Option<Self>> {
+        let BoundRecognizer { recognizer, sets: binding, start } = bound;
+        if !recognizer.scopes().is_active() {
+            return Ok(None);
+        }
+        let (slots, scopes) = (recognizer.source().slots(), recognizer.source().scopes());
+        let scratch = &mut RecognizerScratch::default();
+        let Some(before) = recognizer.advance_all(start, &text[..refused_at], scratch)? else {
+            return Ok(None);
+        };
+        let begun = recognizer.begin_members_after(&before, scratch)?;
+        let begun = begun.iter().flat_map(|begun| begun.branches());
+        for branch in before.branches().iter().chain(begun) {
+            let Some(place) = &branch.member else { continue };
+            let slot = &slots[place.slot.index()];
+            let open = branch.scopes.open().iter().rev().map(|open| &scopes[open.scope.index()]);
+            let mut open = open.filter(|scope| scope.name == slot.name);
+            let (Some(scope), Some(BoundSet::Field(whole))) =
+                (open.next(), sets.get(place.slot.index()))
+            else {
+                continue;
+            };
+            let tells_apart = slot.field.is_none() || scope.kind.is_distinct();
+            let outermost = open.next_back().unwrap_or(scope);
+            // Cursors tell how much was read, so a member in progress begins at one place.
+            let set = place.set(binding);
+            let begins_at = (refused_at.saturating_sub(MAX_READ)..=refused_at).find(|&begin| {
+                let read = text[begin..refused_at].iter();
+                let mut read = read.copied();
+                let at =
+                    set.start().and_then(|at| read.try_fold(at, |at, byte| set.advance(&at, byte)));
+                at.as_ref() == Some(&place.cursor)
+            });
+            let Some(begin) = begins_at else { continue };
+            let value = value(slot.spelling, &text[begin..], refused_at - begin);
+            let Some(text_of) = value.filter(|value| whole.find(value).is_some()) else { continue };
+            let written = recognizer.members(binding, &text[..begin], scratch)?;
+            let is_same = |member: &WrittenMember| {
+                let mut known = Vec::new();
+                binding.set(member.slot).text(member.member, &mut known);
+                member.slot == place.slot && known == text_of.as_bytes()
+            };
+            let is_written = tells_apart && written.unwrap_or_default().iter().any(is_same);
+            return Ok(Some(Self {
+                catalog: slot.name.clone(),
+                field: field_of(slot).to_owned(),
+                begins_at: self::place(text, begin),
+                is_filtered_out: false,
+                left_out_by: Some(if is_written { outermost } else { scope }.label()),
+                is_written,
+                nearest: Vec::new(),
+                text: text_of,
+            }));
         }
         Ok(None)
     }
@@ -75,6 +147,8 @@ impl RefusedMember {
             field: field_of(slot).to_owned(),
             begins_at: place(text, start),
             is_filtered_out,
+            left_out_by: None,
+            is_written: false,
             nearest: if is_filtered_out { Vec::new() } else { set.nearest(&value, NUM_NEAREST) },
             text: value,
         })
@@ -83,6 +157,12 @@ impl RefusedMember {
     /// The sentence about it.
     pub(super) fn message(&self) -> String {
         let Self { catalog, field, text, .. } = self;
+        if let Some(scope) = &self.left_out_by {
+            return match self.is_written {
+                true => format!("{text:?} is there already ({scope})"),
+                false => format!("{text:?} is left out by what was written before it ({scope})"),
+            };
+        }
         let article = if field.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
         if self.is_filtered_out {
             return format!(
