@@ -6,7 +6,7 @@ use palmette_core::{ScopeId, SlotId};
 use smallvec::SmallVec;
 
 use super::{Part, ScopeError, ScopeLayer};
-use crate::{Grammar, NonterminalId, Symbol};
+use crate::{Budget, Grammar, NonterminalId, Symbol};
 
 /// The slots and records of a scope's set that stand in it, each once, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,9 @@ struct OpenOfSet {
     record: Option<ScopeId>,
 }
 
+/// Nonterminals in contexts, at most.
+const MAX_CONTEXTS: usize = 1 << 20;
+
 /// Follows all rules from the start, in every context.
 struct Walk<'a> {
     grammar: &'a Grammar,
@@ -42,6 +45,7 @@ struct Walk<'a> {
 pub(super) fn contents(
     grammar: &Grammar,
     layer: &ScopeLayer,
+    budget: &mut Budget<'_>,
 ) -> Result<Vec<ScopeContents>, ScopeError> {
     let mut rules_of: Vec<Vec<usize>> = vec![Vec::new(); grammar.nonterminals().len()];
     for (at, rule) in grammar.rules().iter().enumerate() {
@@ -53,8 +57,13 @@ pub(super) fn contents(
     let seen = HashSet::from([start.clone()]);
     let mut walk = Walk { grammar, layer, contents, seen, open: vec![start] };
     while let Some((head, context)) = walk.open.pop() {
+        if walk.seen.len() > MAX_CONTEXTS {
+            return Err(ScopeError::Entangled { limit: MAX_CONTEXTS });
+        }
         for &rule in &rules_of[head.index()] {
-            walk.follow(&grammar.rules()[rule].body, context.clone())?;
+            let body = &grammar.rules()[rule].body;
+            budget.spend(1 + body.len() as u64)?;
+            walk.follow(body, context.clone())?;
         }
     }
     for contents in &mut walk.contents {

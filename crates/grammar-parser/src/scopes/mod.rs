@@ -99,7 +99,7 @@ impl Remainder {
 }
 
 /// Sets with scopes in one grammar, at most: they are bits.
-const MAX_SETS: usize = 64;
+const MAX_SETS: usize = 16;
 
 /// Question of what stacks need: the sets that are counted, and those of open records.
 pub(crate) type Question = (u64, u64);
@@ -146,7 +146,7 @@ impl ScopeLayer {
         }
         let spellings = grammar.slots().iter().map(|slot| slot.spelling).collect();
         let mut layer = Self { parts: parts.into(), sets, scopes, spellings, needs: None };
-        let all = contents::contents(grammar, &layer)?;
+        let all = contents::contents(grammar, &layer, budget)?;
         layer.scopes.iter_mut().zip(all).for_each(|(plan, contents)| plan.contents = contents);
         if !is_part {
             contents::check(grammar, &layer)?;

@@ -87,7 +87,7 @@ impl Needs {
             budget.spend((1 + body.len() * body.len()) as u64)?;
             let mut most = 0;
             for dot in 0..=body.len() {
-                let rest = costs.rest(&body[dot..]);
+                let rest = costs.rest(&body[dot..])?;
                 most = most.max(rest.iter().map(RestPart::most).sum());
                 needs.rests.push(rest);
             }
@@ -133,7 +133,7 @@ impl Needs {
             }
             let mut of_place = Vec::new();
             for &item in tables.kernel(place.state) {
-                self.follow(tables, place, item, &mut places, &mut of_place);
+                self.follow(tables, place, item, &mut places, &mut of_place)?;
             }
             ways.push(of_place);
         }
@@ -170,7 +170,7 @@ impl Needs {
         item: ItemId,
         places: &mut Places<'a>,
         ways: &mut Vec<(Front, Option<usize>)>,
-    ) {
+    ) -> Result<(), LimitError> {
         let Place { mut counted, mut records, .. } = place;
         let mut cost = Front::zero(self.num_sets);
         for part in &self.rests[item.index()] {
@@ -188,11 +188,15 @@ impl Needs {
                 }
                 RestPart::CloseDistinct(set) => counted &= !(1 << set),
             }
+            if cost.len() > MAX_FRONT {
+                return Err(LimitError::new(MAX_FRONT));
+            }
         }
         let rules = tables.rules();
         let rule = rules.rule_of(item);
         if counted == 0 || rule == RuleId::START {
-            return ways.push((cost, None));
+            ways.push((cost, None));
+            return Ok(());
         }
         // The place's own state is the last symbol before the dot; a rule's dot is at the front in
         // the start's state alone.
@@ -208,6 +212,7 @@ impl Needs {
                 ways.push((cost.clone(), Some(places.find(next))));
             }
         }
+        Ok(())
     }
 }
 
@@ -235,7 +240,7 @@ struct Costs<'a> {
 
 impl Costs<'_> {
     /// The costs of a body whose scopes begin and end in it.
-    fn body(&self, body: &[Symbol]) -> Front {
+    fn body(&self, body: &[Symbol]) -> Result<Front, ScopeError> {
         let num_sets = self.layer.sets.len();
         let mut sum = Front::zero(num_sets);
         let mut at = 0;
@@ -247,7 +252,7 @@ impl Costs<'_> {
                     Part::Member(_, set) => Front::one(num_sets, set),
                     Part::Open(scope) => {
                         let length = self.layer.inner_length(&body[at..]);
-                        let inner = self.body(&body[at..at + length]);
+                        let inner = self.body(&body[at..at + length])?;
                         at += length + 1;
                         let plan = &self.layer.scopes[scope.index()];
                         let own = u32::from(!plan.is_distinct);
@@ -257,12 +262,15 @@ impl Costs<'_> {
                 },
             };
             sum = sum.plus(&cost);
+            if sum.len() > MAX_FRONT {
+                return Err(ScopeError::Entangled { limit: MAX_FRONT });
+            }
         }
-        sum
+        Ok(sum)
     }
 
     /// The parts of what follows a dot, cut where scopes end that are open before it.
-    fn rest(&self, rest: &[Symbol]) -> Box<[RestPart]> {
+    fn rest(&self, rest: &[Symbol]) -> Result<Box<[RestPart]>, ScopeError> {
         let (mut parts, mut first) = (Vec::new(), 0);
         let mut depth = 0;
         for (at, symbol) in rest.iter().enumerate() {
@@ -271,7 +279,7 @@ impl Costs<'_> {
                 Part::Open(_) => depth += 1,
                 Part::Close(_) if depth > 0 => depth -= 1,
                 Part::Close(scope) => {
-                    parts.push(RestPart::Cost(self.body(&rest[first..at])));
+                    parts.push(RestPart::Cost(self.body(&rest[first..at])?));
                     let plan = &self.layer.scopes[scope.index()];
                     parts.push(match plan.is_distinct {
                         true => RestPart::CloseDistinct(plan.set),
@@ -282,8 +290,8 @@ impl Costs<'_> {
                 Part::Other | Part::Member(..) => {}
             }
         }
-        parts.push(RestPart::Cost(self.body(&rest[first..])));
-        parts.into()
+        parts.push(RestPart::Cost(self.body(&rest[first..])?));
+        Ok(parts.into())
     }
 }
 
@@ -299,7 +307,7 @@ fn least(
         for rule in rules.ids() {
             let body: Vec<Symbol> = rules.body(rule).collect();
             budget.spend(1 + body.len() as u64)?;
-            let cost = Costs { layer, least: &least }.body(&body);
+            let cost = Costs { layer, least: &least }.body(&body)?;
             let known = &mut least[rules.head(rule).index()];
             grew |= known.unite(&cost);
             if known.len() > MAX_FRONT {
@@ -330,7 +338,7 @@ impl ScopeLayer {
                 let Part::Open(scope) = self.part(*id) else { continue };
                 let inner = &body[at + 1..][..self.inner_length(&body[at + 1..])];
                 let plan = &self.scopes[scope.index()];
-                for cost in costs.body(inner).iter() {
+                for cost in costs.body(inner)?.iter() {
                     let own = if plan.is_distinct { u64::from(cost[plan.set]) } else { 1 };
                     let known = &mut needed[scope.index()];
                     *known = Some(known.map_or(own, |known| known.min(own)));
