@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use palmette_core::TokenId;
-use palmette_grammar::{GrammarConstraint, GrammarScratch, RecognizerError, WrittenMember};
+use palmette_core::{SlotId, TokenId};
+use palmette_grammar::{GrammarConstraint, GrammarScratch, RecognizerError, Slot, WrittenMember};
 
 use crate::bound_sets::{BoundSet, BoundSets, Member};
 
@@ -56,6 +56,17 @@ impl BoundGrammar {
     /// The id of the item of a named catalog that these tokens spell as codes.
     pub fn item_of_tokens(&self, name: &str, tokens: &[TokenId]) -> Option<String> {
         self.sets.item_of_tokens(name, tokens)
+    }
+
+    /// A slot with its set; `None` of a set that the grammar brings.
+    pub(crate) fn slot(&self, slot: SlotId) -> Option<(&BoundSet, &Slot)> {
+        let (place, slots) = (slot.index(), self.constraint.slots());
+        self.sets.as_slice().get(place).zip(slots.get(place))
+    }
+
+    /// A member with its names; `None` of a set that the grammar brings.
+    pub(crate) fn named_member(&self, member: WrittenMember) -> Option<Member> {
+        self.sets.member(member)
     }
 
     /// The members that a text has, in their order; `None` where it begins no text of the language.

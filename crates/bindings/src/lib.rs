@@ -94,6 +94,7 @@ mod code_tokens;
 mod error;
 mod item_scopes;
 mod numbered_part;
+mod place;
 mod scope_sources;
 mod set_source;
 
@@ -102,4 +103,5 @@ pub use bound_grammar::{BoundGrammar, BoundSource};
 pub use bound_sets::{BoundSet, BoundSets, Member, RankedItem};
 pub use error::{BindingError, Shortage};
 pub use palmette_catalog_members::CODES_FIELD;
+pub use place::{MembersWithin, Place, PossibleMember, RefusedValue, written_value};
 pub use set_source::SetSource;

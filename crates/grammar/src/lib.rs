@@ -122,7 +122,7 @@ pub use constraint::{
     PrecomputeStop, Precomputed, RowError, RowErrorKind, SetBinding,
 };
 pub use palmette_grammar_masks::{AutomatonStatistics, PreparedVocabulary, VocabularyFingerprint};
-pub use palmette_grammar_parser::recognizer::{BoundRecognizer, WrittenMember};
+pub use palmette_grammar_parser::recognizer::{BoundRecognizer, MemberPlace, WrittenMember};
 pub use palmette_grammar_parser::scopes::ScopeShortage;
 pub use palmette_grammar_parser::{
     Analysis, Budget, CharClass, CompileError, Conflict, DeadEnd, DeadEnds, Diagnostic,

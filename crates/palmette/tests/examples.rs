@@ -2,6 +2,8 @@
 
 #[path = "../examples/beam_search.rs"]
 mod beam_search;
+#[path = "../examples/database_schema.rs"]
+mod database_schema;
 #[path = "../examples/extraction.rs"]
 mod extraction;
 #[path = "../examples/generate_text.rs"]
@@ -20,6 +22,11 @@ mod speculative_drafts;
 #[test]
 fn beam_search_runs() {
     beam_search::main().unwrap();
+}
+
+#[test]
+fn database_schema_runs() {
+    database_schema::main().unwrap();
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use palmette_catalog_live::CatalogSource;
+use palmette_text::GrammarCompiler;
 use tokio::sync::watch;
 
 use crate::config::ServeConfig;
@@ -34,6 +35,8 @@ pub(crate) struct App {
     pub(crate) room: Room,
     pub(crate) claims: Claims,
     pub(crate) operations: Operations,
+    /// Grammars of places in texts that people write.
+    pub(crate) place_grammars: GrammarCompiler,
     /// Maker of the OpenAPI document, which knows all routes.
     pub(crate) openapi: fn() -> utoipa::openapi::OpenApi,
     /// The shared log, where one is followed.

@@ -17,9 +17,11 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use palmette_catalog_live::CatalogSource;
+use palmette_grammar::CacheLimits;
 use palmette_lexicon::Lexicon;
 use palmette_model::{Model, WeightFormat};
 use palmette_recommend::Prompts;
+use palmette_text::GrammarCompiler;
 use palmette_text::TextModel;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -89,6 +91,7 @@ impl Server {
             room: Room::new(&config),
             claims: Claims::default(),
             operations: Operations::default(),
+            place_grammars: GrammarCompiler::of_bytes(CacheLimits::default()),
             cluster: OnceLock::new(),
             data_lock: OnceLock::new(),
             openapi,
@@ -481,6 +484,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(api::text::chat::chat))
         .routes(routes!(api::text::completions::complete))
         .routes(routes!(api::text::masks::show))
+        .routes(routes!(api::text::places::show))
         .routes(routes!(api::text::responses::respond))
         .routes(routes!(api::text::tokens::tokenize))
         .routes(routes!(api::text::tokens::detokenize))

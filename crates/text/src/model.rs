@@ -9,8 +9,7 @@ use std::sync::atomic::AtomicBool;
 use palmette_core::TokenId;
 use palmette_grammar::frontends::structural_tag::ToolFormat;
 use palmette_grammar::{
-    CacheError, CacheLimits, CompiledGrammar, GrammarCache, GrammarSource, MaskBudget,
-    PreparedVocabulary,
+    CacheError, CacheLimits, CompiledGrammar, GrammarSource, MaskBudget, PreparedVocabulary,
 };
 use palmette_model::{Model, WeightFormat};
 use palmette_model_template::{ChatTemplate, TemplateError};
@@ -18,6 +17,7 @@ use palmette_vocabulary::{LoadOptions, LoadedVocabulary, TokenizeError, Tokenize
 
 use crate::conversation::{Conversation, ConversationError};
 use crate::error::{OpenError, OpenErrorKind};
+use crate::grammar_compiler::GrammarCompiler;
 use crate::prompt_tokens::{PromptTokens, TokenizerFiles};
 use crate::tool_calls::tool_format_of_template;
 
@@ -62,11 +62,10 @@ struct ChatOf {
 struct Shared {
     name: String,
     model: Arc<Model>,
-    slices: Arc<PreparedVocabulary>,
     tokenizer: Tokenizer,
     prompt_tokens: PromptTokens,
     special_names: BTreeMap<TokenId, String>,
-    grammars: GrammarCache,
+    grammars: GrammarCompiler,
     mask_steps: u64,
     threads: usize,
 }
@@ -131,16 +130,15 @@ impl TextModel {
         let tokenizer = loaded.tokenizer.ok_or_else(named)?;
         let prompt_tokens = PromptTokens::new(&loaded.vocabulary, files);
         let special_names = loaded.specials.into_iter().collect();
-        let slices = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
+        let vocabulary = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
         Ok(Self {
             shared: Arc::new(Shared {
                 name: name.to_owned(),
                 model,
-                slices,
                 tokenizer,
                 prompt_tokens,
                 special_names,
-                grammars: GrammarCache::new(options.grammars.clone()),
+                grammars: GrammarCompiler::new(vocabulary, options.grammars.clone()),
                 mask_steps: options.mask_steps,
                 threads: options.threads.max(1),
             }),
@@ -217,7 +215,7 @@ impl TextModel {
 
     /// The vocabulary, with what grammars over it share.
     pub fn vocabulary(&self) -> &Arc<PreparedVocabulary> {
-        &self.shared.slices
+        self.shared.grammars.vocabulary()
     }
 
     /// Cuts text into tokens, none of them special.
@@ -228,7 +226,7 @@ impl TextModel {
     /// The tokens by which the model ends a text, ascending: of `generation_config.json`,
     /// `tokenizer_config.json` or `config.json`, else those known by name.
     pub fn end_tokens(&self) -> &[TokenId] {
-        self.shared.slices.vocabulary().ends()
+        self.vocabulary().vocabulary().ends()
     }
 
     /// The name of a special token, such as `<|im_end|>`.
@@ -253,7 +251,7 @@ impl TextModel {
 
     /// About the memory that the compiled grammars take.
     pub fn grammar_bytes(&self) -> usize {
-        self.shared.grammars.statistics().bytes
+        self.shared.grammars.bytes()
     }
 
     /// Largest number of threads of a pass.
@@ -307,11 +305,7 @@ impl TextModel {
         source: &GrammarSource,
         cancelled: &AtomicBool,
     ) -> Result<Arc<CompiledGrammar>, CacheError> {
-        let grammar = self.compile_open(source, cancelled)?;
-        match grammar.constraint.slots().first() {
-            Some(slot) => Err(CacheError::Unbound { slot: slot.label() }),
-            None => Ok(grammar),
-        }
+        self.shared.grammars.compile_unless(source, cancelled)
     }
 
     /// [`compile_unless`](Self::compile_unless) of a grammar that may leave sets open, which are to
@@ -324,12 +318,12 @@ impl TextModel {
         source: &GrammarSource,
         cancelled: &AtomicBool,
     ) -> Result<Arc<CompiledGrammar>, CacheError> {
-        let grammar = self.shared.grammars.get(source, &self.shared.slices, cancelled)?.grammar;
-        // A text of it would end before its first token, as if it were there.
-        match grammar.constraint.recognizer().start() {
-            Some(_) => Ok(grammar),
-            None => Err(CacheError::NoText),
-        }
+        self.shared.grammars.compile_open(source, cancelled)
+    }
+
+    /// The compiler of grammars over the model's vocabulary.
+    pub fn grammars(&self) -> &GrammarCompiler {
+        &self.shared.grammars
     }
 }
 

@@ -1,5 +1,6 @@
 //! Bindings of catalogs to grammars: sets, members of texts, and everything that does not fit.
 
+mod places;
 mod scopes;
 
 use std::sync::Arc;

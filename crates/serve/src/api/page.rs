@@ -38,7 +38,7 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: LazyLock<[Asset; 12]> = LazyLock::new(|| {
+static ASSETS: LazyLock<[Asset; 14]> = LazyLock::new(|| {
     assets! {
         "index.html": "text/html; charset=utf-8",
         "style.css": "text/css; charset=utf-8",
@@ -52,6 +52,8 @@ static ASSETS: LazyLock<[Asset; 12]> = LazyLock::new(|| {
         "results.js": "text/javascript; charset=utf-8",
         "live.js": "text/javascript; charset=utf-8",
         "texts.js": "text/javascript; charset=utf-8",
+        "places.js": "text/javascript; charset=utf-8",
+        "signs.js": "text/javascript; charset=utf-8",
     }
 });
 

@@ -136,6 +136,7 @@ pub(crate) const ROUTES: &[(&str, &str, Need)] = &[
     ("POST", "/v1/chat/completions", TEXT),
     ("POST", "/v1/completions", TEXT),
     ("POST", "/v1/masks", TEXT),
+    ("POST", "/v1/places", TEXT),
     ("POST", "/v1/responses", TEXT),
     ("POST", "/tokenize", TEXT),
     ("POST", "/detokenize", TEXT),

@@ -5,6 +5,7 @@ import { $, el, milliseconds, number, settled } from "./dom.js";
 import { Fan, drawStages } from "./fan.js";
 import { Items, WORD_PAGES } from "./items.js";
 import { Live } from "./live.js";
+import { Places } from "./places.js";
 import { Excluded, Filter, History, WrongField, readQuestion } from "./question.js";
 import { Results, drawEdits } from "./results.js";
 import { Texts } from "./texts.js";
@@ -21,6 +22,10 @@ const fan = new Fan($("fan"), $("fan-note"), lightRows);
 const excluded = new Excluded(items, () => hasAsked && askSoon());
 const results = new Results(items, { light, add: (id) => history.add(id), exclude: (id) => excluded.add(id), setStock });
 const texts = new Texts();
+const places = new Places(items, async (id, pieces) => {
+  await client.patchItem(items.catalog, id, { [filter.stock]: pieces });
+  items.get(id).fields[filter.stock] = pieces;
+});
 
 /** Changed stocks: id → the first and the present number. */
 const edits = new Map();
@@ -28,6 +33,8 @@ let hasAsked = false;
 let isEditable = false;
 /** The targets; none where the server does not list them. */
 let targets = [];
+/** The text models; none where the server does not list them. */
+let models = [];
 /** The question that the answer on the page belongs to. */
 let shownQuestion = "";
 /** Items of the pages before this one, and the question that they answer. */
@@ -161,20 +168,24 @@ async function setStock(id, pieces) {
   }
 }
 
-/** Shows the part for items or the one for texts. */
+const MAINS = { recommend: "recommender", text: "texts", place: "places" };
+const ANSWERS = { recommend: "#answer", text: "#text-answer", place: "#place-answer" };
+
+/** Shows one of the parts: for items, for texts, for items in texts. */
 function setView(view) {
-  for (const [name, main] of [["recommend", "recommender"], ["text", "texts"]]) {
+  for (const [name, main] of Object.entries(MAINS)) {
     $(main).hidden = name !== view;
     $(`view-${name}`).setAttribute("aria-pressed", String(name === view));
     for (const of of document.querySelectorAll(`[data-of="${name}"]`)) of.hidden = name !== view;
   }
-  document.querySelector(".skip").hash = view === "text" ? "#text-answer" : "#answer";
+  document.querySelector(".skip").hash = ANSWERS[view];
   $("target-field").hidden = view === "text" || !targets.length;
+  if (view === "place") places.ask();
 }
 
 /** Learns targets and text models, then what the catalog of the chosen target has. */
 async function start() {
-  let models = [];
+  models = [];
   let hasTargets = true;
   try {
     targets = await client.targets();
@@ -184,10 +195,12 @@ async function start() {
     if (!problem.isMissing) return showProblem(problem);
   }
   if (models.length) texts.show(models);
-  $("views").hidden = !(models.length && hasTargets);
+  $("views").hidden = false;
+  $("view-recommend").hidden = !hasTargets && models.length > 0;
+  $("view-text").hidden = !models.length;
   const isText = models.length > 0 && (!hasTargets || !$("texts").hidden);
-  setView(isText ? "text" : "recommend");
-  if (!hasTargets && models.length) return;
+  setView(!$("places").hidden ? "place" : isText ? "text" : "recommend");
+  if (!hasTargets && models.length) return places.show({ models });
   const chosen = $("target").value;
   $("target").replaceChildren(...targets.map(({ alias }) => el("option", { value: alias, selected: alias === chosen }, alias)));
   $("target-field").hidden = isText || !targets.length;
@@ -219,6 +232,10 @@ async function changeTarget() {
     : "Items cannot be listed here: type ids, or titles that answers have shown.";
   filter.fit();
   filter.check();
+  places.stock = isEditable ? filter.stock : null;
+  const inStock = filter.stock && { range: { [filter.stock]: { gt: 0 } } };
+  places.show({ catalog, filter: inStock, title: items.column(/^(title|name)$/), models });
+  places.ask();
   drawExamples();
   history.draw();
   if (hasAsked) ask();
@@ -249,7 +266,7 @@ $("first").addEventListener("click", () => {
   passed = [];
   ask();
 });
-for (const view of ["recommend", "text"]) $(`view-${view}`).addEventListener("click", () => setView(view));
+for (const view of Object.keys(MAINS)) $(`view-${view}`).addEventListener("click", () => setView(view));
 $("target").addEventListener("change", changeTarget);
 $("key").value = client.key.get();
 $("key-form").addEventListener("submit", (event) => {

@@ -48,6 +48,7 @@ const catalogPath = (name) => `/v1/catalogs/${encodeURIComponent(name)}`;
 export const recommend = (body, signal) => post("/v1/recommend", body, signal);
 export const chat = (body, signal) => post("/v1/chat/completions", body, signal);
 export const complete = (body, signal) => post("/v1/completions", body, signal);
+export const place = (body, signal) => post("/v1/places", body, signal);
 export const mask = (body, signal) => post("/v1/masks", body, signal);
 /** Text models; none where the server does not list them. */
 export const textModels = async () => (await send("GET", "/v1/models")).data ?? [];

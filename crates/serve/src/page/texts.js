@@ -2,6 +2,7 @@
 
 import * as client from "./client.js";
 import { $, el, milliseconds, number, settled } from "./dom.js";
+import { visible } from "./signs.js";
 
 const json = (value) => JSON.stringify(value, null, 2);
 const PERSON = {
@@ -42,10 +43,6 @@ const KINDS = {
     members: (text) => ({ guided_grammar: text }),
   },
 };
-/** Signs for characters that cannot be seen. */
-const SIGNS = { " ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍", "": "(no text)" };
-const visible = (text) => SIGNS[text] ?? text.replace(/[ \n\t\r]/g, (sign) => SIGNS[sign]);
-
 /** The part of the page for text models. */
 export class Texts {
   #models = [];

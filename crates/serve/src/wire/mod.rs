@@ -4,6 +4,7 @@ mod batch;
 mod catalogs;
 mod items;
 mod operations;
+mod places;
 mod recommend;
 mod responses;
 mod targets;
@@ -26,6 +27,9 @@ pub use palmette_text::question::{
     JsonFormMembers, JsonWhitespace, MemberOrder, OneOrMany, Prompts, StreamOptions,
     StructuredOutputs, TextBody, TextEnvelope, TextMembers, Thinking, ThinkingKind,
 };
+pub use places::{
+    CharacterRange, MembersHere, PlaceAnswer, PlaceMembers, RefusedText, WritableMember,
+};
 pub use recommend::{
     AnsweredItem, Beam, HistoryNote, RecommendAnswer, Shortfall, ShortfallReason, TargetName,
     Timings,
@@ -45,6 +49,8 @@ pub use text::{
 
 /// A question about a mask.
 pub type MaskBody = TextBody<MaskMembers>;
+/// A question about a place in a text.
+pub type PlaceBody = TextBody<PlaceMembers>;
 
 /// A conversation to go on with.
 pub type ResponseBody = TextBody<ResponseMembers>;

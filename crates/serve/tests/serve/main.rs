@@ -10,6 +10,7 @@ mod keys;
 mod load;
 mod operations;
 mod page;
+mod places;
 mod questions;
 mod recommend;
 mod shop;

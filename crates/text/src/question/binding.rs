@@ -8,13 +8,13 @@ use palmette_document::Fault;
 use palmette_grammar::GrammarConstraint;
 
 use super::catalogs::{CatalogMembers, pointer};
-use super::check::{Check, Refusal};
+use super::check::{FormCheck, Refusal};
 use super::settings::CatalogError;
 
 /// Fault of a set that cannot be had, with what that makes of the question.
 type SourceFault = (Option<Refusal>, Fault);
 
-impl Check<'_> {
+impl FormCheck<'_> {
     /// A grammar with the sets of its names; `at` is the member that it is from.
     pub(super) fn bound(
         &mut self,

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicBool;
 
 use palmette_bindings::{BoundSource, Shortage};
@@ -16,6 +17,7 @@ use super::prompt::Prompt;
 use super::tools::Calling;
 use super::{ChatQuestion, CompletionQuestion, OneOrMany, TextMembers, TextSettings};
 use crate::error::{RequestError, RequestMember};
+use crate::grammar_compiler::GrammarCompiler;
 use crate::item_search::ItemSearch;
 use crate::model::TextModel;
 use crate::request::{Constrained, SpecialText, TextRequest};
@@ -107,17 +109,24 @@ impl fmt::Display for CheckError {
 
 impl std::error::Error for CheckError {}
 
-/// A check under way.
-pub(super) struct Check<'a> {
-    pub(super) model: &'a TextModel,
+/// A check under way of a form and its catalogs, for which no model is needed.
+pub(super) struct FormCheck<'a> {
+    pub(super) grammars: &'a GrammarCompiler,
     pub(super) settings: &'a TextSettings,
     pub(super) cancelled: &'a AtomicBool,
     pub(super) warnings: Vec<String>,
     /// The end of the check for a reason that is not the question's.
     pub(super) failure: Option<CheckError>,
     faults: Faults,
-    is_too_long: bool,
     refusal: Option<Refusal>,
+}
+
+/// A check under way of a question to a model.
+pub(super) struct Check<'a> {
+    pub(super) model: &'a TextModel,
+    /// What is checked whatever the model.
+    form: FormCheck<'a>,
+    is_too_long: bool,
 }
 
 /// Values of members that chats and completions spell otherwise.
@@ -251,14 +260,14 @@ fn parts(form: Option<BoundForm>) -> (Option<Constrained>, Vec<BoundSource>) {
     (Some(bound.into()), sources)
 }
 
-impl<'a> Check<'a> {
+impl<'a> FormCheck<'a> {
     pub(super) fn new(
-        model: &'a TextModel,
+        grammars: &'a GrammarCompiler,
         settings: &'a TextSettings,
         cancelled: &'a AtomicBool,
     ) -> Self {
         let (warnings, failure, faults, refusal) = Default::default();
-        Self { model, settings, cancelled, warnings, failure, faults, is_too_long: false, refusal }
+        Self { grammars, settings, cancelled, warnings, failure, faults, refusal }
     }
 
     /// Adds a fault. Several prompts break a rule about the same member once.
@@ -284,9 +293,41 @@ impl<'a> Check<'a> {
             (Some(failure), ..) => Err(failure),
             (None, Ok(value), _) => Ok(value),
             (None, Err(faults), Some(refusal)) => Err(CheckError::Refused(refusal, faults)),
-            (None, Err(faults), None) if self.is_too_long => Err(CheckError::TooLong(faults)),
             (None, Err(faults), None) => Err(CheckError::Faults(faults)),
         }
+    }
+}
+
+impl<'a> Deref for Check<'a> {
+    type Target = FormCheck<'a>;
+
+    fn deref(&self) -> &FormCheck<'a> {
+        &self.form
+    }
+}
+
+impl DerefMut for Check<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.form
+    }
+}
+
+impl<'a> Check<'a> {
+    pub(super) fn new(
+        model: &'a TextModel,
+        settings: &'a TextSettings,
+        cancelled: &'a AtomicBool,
+    ) -> Self {
+        let form = FormCheck::new(model.grammars(), settings, cancelled);
+        Self { model, form, is_too_long: false }
+    }
+
+    /// The value, where nothing is against it.
+    pub(super) fn finish<T>(self, value: T) -> Result<T, CheckError> {
+        self.form.finish(value).map_err(|error| match error {
+            CheckError::Faults(faults) if self.is_too_long => CheckError::TooLong(faults),
+            other => other,
+        })
     }
 
     /// Answers wanted of each prompt.

@@ -11,11 +11,12 @@ use palmette_grammar::frontends::lark::LarkOptions;
 use palmette_grammar::{CacheError, GrammarSource};
 use serde_json::{Map, Value};
 
-use super::check::{Check, CheckError};
+use super::check::{Check, CheckError, FormCheck};
 use super::tools::Tools;
 use super::{
     ChatMembers, ChatQuestion, StructuredOutputs, TextDefaults, TextMembers, TextSettings,
 };
+use crate::grammar_compiler::GrammarCompiler;
 use crate::model::TextModel;
 use crate::sources::{self, JsonForm, regex};
 
@@ -61,13 +62,33 @@ impl ChatQuestion {
     }
 }
 
+impl TextMembers {
+    /// The form that texts without tools have, over any vocabulary: no model is asked for. `None`
+    /// where it is free.
+    ///
+    /// # Errors
+    /// As [`ChatQuestion::answer_form`].
+    pub fn form(
+        &self,
+        grammars: &GrammarCompiler,
+        settings: &TextSettings,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<AnswerForm>, CheckError> {
+        let mut check = FormCheck::new(grammars, settings, cancelled);
+        let form = check.grammar(self, None);
+        let warnings = std::mem::take(&mut check.warnings);
+        let named = |BoundForm { bound, pointer }| AnswerForm { bound, pointer, warnings };
+        check.finish(form.map(named))
+    }
+}
+
 /// A compiled grammar with its catalogs, and the member that it is from.
 pub(super) struct BoundForm {
     pub(super) bound: BoundGrammar,
     pointer: String,
 }
 
-impl Check<'_> {
+impl FormCheck<'_> {
     /// The compiled grammar of an answer, bound to its catalogs.
     pub(super) fn grammar(
         &mut self,
@@ -91,7 +112,7 @@ impl Check<'_> {
                 return None;
             }
         };
-        match self.model.compile_open(&source, self.cancelled) {
+        match self.grammars.compile_open(&source, self.cancelled) {
             Ok(grammar) => {
                 let name = place(&pointer);
                 self.warnings.extend(grammar.notes().iter().map(|note| format!("{name}: {note}")));

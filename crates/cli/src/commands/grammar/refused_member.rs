@@ -1,8 +1,8 @@
 //! A member that a text writes and its set does not have, with those that are near.
 
-use palmette_bindings::BoundSet;
+use palmette_bindings::{BoundSet, written_value};
 use palmette_catalog_members::FieldSet;
-use palmette_core::{MemberSet, MemberSpelling, SlotId};
+use palmette_core::{MemberSet, SlotId};
 use palmette_grammar::{BoundRecognizer, RecognizerScratch, Slot, WrittenMember};
 use serde::Serialize;
 
@@ -108,7 +108,7 @@ impl RefusedMember {
                 at.as_ref() == Some(&place.cursor)
             });
             let Some(begin) = begins_at else { continue };
-            let value = value(slot.spelling, &text[begin..], refused_at - begin);
+            let value = written_value(slot.spelling, &text[begin..], refused_at - begin);
             let Some(text_of) = value.filter(|value| whole.find(value).is_some()) else { continue };
             let written = recognizer.members(binding, &text[..begin], scratch)?;
             let is_same = |member: &WrittenMember| {
@@ -137,7 +137,7 @@ impl RefusedMember {
         text: &[u8],
         (start, refused_at): (usize, usize),
     ) -> Option<Self> {
-        let value = value(slot.spelling, &text[start..], refused_at - start)?;
+        let value = written_value(slot.spelling, &text[start..], refused_at - start)?;
         if set.find(&value).is_some() {
             return None;
         }
@@ -212,28 +212,4 @@ fn remainder(set: &FieldSet, read: &[u8]) -> Option<Vec<u8>> {
         at = next;
     }
     Some(rest)
-}
-
-/// The value that a text writes, of which `read` bytes were read; shortened where it is long.
-fn value(spelling: MemberSpelling, text: &[u8], read: usize) -> Option<String> {
-    const MAX_BYTES: usize = 200;
-    let text = String::from_utf8_lossy(&text[..text.len().min(read + MAX_BYTES)]);
-    match spelling {
-        MemberSpelling::JsonString => {
-            let mut is_escaped = false;
-            let end = text.char_indices().find(|&(_, c)| {
-                let ends = c == '"' && !is_escaped;
-                is_escaped = c == '\\' && !is_escaped;
-                ends
-            });
-            let (end, _) = end?;
-            serde_json::from_str(&format!("\"{}\"", &text[..end])).ok()
-        }
-        MemberSpelling::Raw => {
-            let is_of_name = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-            let rest = text.get(read..)?;
-            let end = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
-            Some(text[..read + end].to_owned()).filter(|value| !value.is_empty())
-        }
-    }
 }

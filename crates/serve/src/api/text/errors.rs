@@ -14,10 +14,11 @@ use crate::wire::{OpenAiError, OpenAiErrorBody};
 use palmette_document::place;
 
 /// Routes whose errors have OpenAI's form.
-pub(crate) const ROUTES: [&str; 6] = [
+pub(crate) const ROUTES: [&str; 7] = [
     "/v1/chat/completions",
     "/v1/completions",
     "/v1/masks",
+    "/v1/places",
     "/v1/responses",
     "/tokenize",
     "/detokenize",

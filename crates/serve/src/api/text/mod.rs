@@ -11,6 +11,7 @@ pub(crate) mod completions;
 pub(crate) mod errors;
 pub(crate) mod masks;
 pub(crate) mod models;
+pub(crate) mod places;
 mod request;
 pub(crate) mod responses;
 mod stream;

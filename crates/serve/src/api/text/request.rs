@@ -98,7 +98,7 @@ pub(super) fn named(mut warnings: Vec<String>) -> Vec<String> {
 }
 
 /// A flag that is set when this is dropped: work that nobody waits for any more ends.
-struct Going(Arc<AtomicBool>);
+pub(super) struct Going(pub(super) Arc<AtomicBool>);
 
 impl Drop for Going {
     fn drop(&mut self) {
