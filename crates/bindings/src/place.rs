@@ -42,7 +42,7 @@ pub struct RefusedValue {
     pub field: String,
     /// The value.
     pub value: String,
-    /// Those that may be written and are most like it, the nearest first.
+    /// Values that may be written and are most like it, the nearest first.
     pub nearest: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ pub struct MembersWithin {
     pub set: String,
     /// The field.
     pub field: String,
-    /// What is written already of a member's spelling, in bytes of the text.
+    /// Part of a member's spelling that is written already, in bytes of the text.
     pub written: Range<usize>,
     /// The first of the members, ascending by their spellings.
     pub members: Vec<PossibleMember>,
@@ -78,7 +78,7 @@ const NUM_NEAREST: usize = 3;
 const MAX_FORCED: usize = 1024;
 
 impl BoundGrammar {
-    /// What may follow after a text, or after as much of it as the language has, with at most so
+    /// Place after a text, or after as much of it as the language has, with at most so
     /// many members of each set.
     ///
     /// Cost: a step for each byte of the text, 256 at the place, and for each member listed 256 for

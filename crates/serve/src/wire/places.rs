@@ -29,7 +29,7 @@ impl OwnMembers for PlaceMembers {
 pub struct PlaceAnswer {
     /// Bytes of the text before the place: all, or those before what is refused.
     pub read: usize,
-    /// What is refused behind the place, where the text goes on.
+    /// Character that is refused behind the place, where the text goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedText>,
     /// True where the text may end here.
@@ -53,7 +53,7 @@ pub struct PlaceAnswer {
     pub warnings: Vec<String>,
 }
 
-/// What is refused behind a place.
+/// Character that is refused behind a place.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RefusedText {
     /// The byte of the text at which its first character begins.
@@ -96,7 +96,7 @@ pub struct WritableMember {
     /// Id of the item, where one is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What is not written of its spelling yet.
+    /// Part of its spelling that is not written yet.
     pub rest: String,
 }
 

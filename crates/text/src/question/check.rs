@@ -124,7 +124,7 @@ pub(super) struct FormCheck<'a> {
 /// A check under way of a question to a model.
 pub(super) struct Check<'a> {
     pub(super) model: &'a TextModel,
-    /// What is checked whatever the model.
+    /// Check of what does not hang on the model.
     form: FormCheck<'a>,
     is_too_long: bool,
 }

@@ -128,7 +128,7 @@ fn answer(
     })
 }
 
-/// What is refused behind the place, and why.
+/// Refusal of what stands behind the place, and the reason.
 fn refusal(place: &Place, text: &str) -> RefusedText {
     // Within a character it is the whole of it.
     let at = (0..=place.read).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
