@@ -108,9 +108,15 @@ impl BoundGrammar {
             true => open.iter().find_map(|member| self.refused(member, text, read)),
             false => None,
         };
-        let within =
-            open.iter().filter_map(|member| self.within(member, read, max_members)).collect();
-        let members = self.members(&text[..read])?.unwrap_or_default();
+        let sets = open.iter().filter_map(|member| self.within(member, read, max_members));
+        let mut within: Vec<MembersWithin> = sets.collect();
+        let all = within.len();
+        within.retain(|set| set.members.iter().any(|member| !member.rest.is_empty()));
+        let mut longer = text[..read].to_vec();
+        // One that has been written whole counts once the text goes on.
+        longer.extend(next.first().filter(|_| within.is_empty() && all > 0));
+        let mut members = self.members(&longer)?.unwrap_or_default();
+        members.retain(|member| member.span.end <= read);
         let may_end = recognizer.is_accepting(&at, scratch)?;
         let (mut state, scratch) = (start, &mut GrammarScratch::default());
         let forced = match grammar.commit_bytes(&mut state, &text[..read], scratch) {

@@ -110,7 +110,11 @@ impl CharacterRange {
             let kind =
                 |of: char| (of.is_ascii_lowercase(), of.is_ascii_uppercase(), of.is_ascii_digit());
             match ranges.last_mut() {
-                Some(last) if last.to as u8 + 1 == byte && kind(last.to) == kind(one) => {
+                Some(last)
+                    if last.to as u8 + 1 == byte
+                        && one.is_ascii_graphic()
+                        && kind(last.to) == kind(one) =>
+                {
                     last.to = one;
                 }
                 Some(_) | None => ranges.push(Self { from: one, to: one }),
@@ -146,6 +150,7 @@ mod tests {
             (ranges.join(" "), others)
         };
         assert_eq!(ranges(b"\"01239:ABad"), ("\"\" 03 99 :: AB aa dd".to_owned(), false));
+        assert_eq!(ranges(b"\t\n"), ("\t\t \n\n".to_owned(), false));
         assert_eq!(ranges(&[b'x', 0xC3]), ("xx".to_owned(), true));
         assert_eq!(ranges(b""), (String::new(), false));
     }

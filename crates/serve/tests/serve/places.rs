@@ -83,6 +83,9 @@ async fn members_and_the_end_are_told() {
     assert_eq!(whole["members"][0]["id"], "P0095");
     assert_eq!(whole["members"][0]["span"], json!([9, 14]));
     assert_eq!(whole.get("refused"), None);
+    let just_ended = place(&shop, r#"{"sku": "P0095""#).await;
+    assert_eq!(just_ended["members"], whole["members"]);
+    assert_eq!(just_ended["within"], json!([]));
     let forced = place(&shop, r#"{"sk"#).await;
     assert_eq!(forced["forced"], r#"u""#);
 }
