@@ -1,7 +1,7 @@
 //! Member sets: what strings that a grammar names cost to build, to keep, and in each mask.
 //!
 //! - [`MembersBench`]: strings made from a seed as a lexicon, its masks along random members, and
-//!   whole masks in JSON ([`whole`]) beside the same schema with a plain string.
+//!   whole masks in JSON beside the same schema with a plain string.
 //! - [`DocumentBench`]: the substrings of a document.
 //! - [`MembersBench::cases`]: the same texts with the strings as an enumeration, which other
 //!   engines can read.
