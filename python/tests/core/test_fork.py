@@ -116,6 +116,17 @@ def moved(w: World) -> tuple[Any, ...]:
     return *state, *forced, matcher.position, matcher.compiled is w.compiled
 
 
+def bound(w: World) -> tuple[Any, ...]:
+    path = w.folder / f"words-{os.getpid()}.palm"
+    palmette.Lexicon(["ab", "b"]).save(path)
+    open_grammar = palmette.Grammar.from_gbnf('root ::= <catalog:words> "," <substring:doc>').compile(w.vocabulary)
+    made = open_grammar.bind(words=palmette.Lexicon.open(path), doc=palmette.Substrings(["b, b"]))
+    matcher = made.matcher()
+    matcher.commit_bytes(b"ab,b")
+    members = [(m.set, m.field, m.value, m.id, m.span, m.document, m.place) for m in matcher.members()]
+    return open_grammar.names, sorted(made.sources), matcher.allowed().tolist(), members
+
+
 def renamed(w: World) -> tuple[Any, ...]:
     (w.folder / "pieces.json").write_text('["a", "b"]')
     with warnings.catch_warnings():
@@ -186,6 +197,10 @@ CALLS: dict[str, Callable[[World], Any]] = {
             *(w.compiled.vocabulary is w.vocabulary, w.compiled.grammar == w.grammar),
         ]
     ),
+    " ".join(
+        ["Lexicon Lexicon.open Lexicon.save Substrings CompiledGrammar.bind CompiledGrammar.names CompiledGrammar.sources"]
+        + ["Matcher.members Member", *(f"Member.{name}" for name in "set field value id span document place".split())]
+    ): bound,
     "CompiledGrammar.nbytes": lambda w: w.compiled.nbytes > 0,
     "CompiledGrammar.wait": lambda w: w.ahead.wait(),
     "CompiledGrammar.save load": lambda w: [
