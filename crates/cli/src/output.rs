@@ -123,6 +123,7 @@ pub(crate) fn progress_bar(len: usize, what: &str, quiet: bool) -> ProgressBar {
 }
 
 /// A line on the terminal's error stream that says what is done, as [`progress_bar`].
+#[cfg(feature = "bench")]
 pub(crate) fn progress_spinner(quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
