@@ -222,7 +222,7 @@ def main():
     run("demo", "--export", work / "shop")
     run("catalog", "build", work / "shop/items.jsonl", "--out", work / "shop.palm")
     run("catalog", "live", "init", work / "live", "--from", work / "shop.palm")
-    shop = Shop(json.loads(line) for line in open(work / "shop/items.jsonl"))
+    shop = Shop([json.loads(line) for line in open(work / "shop/items.jsonl")])
     log = open(work / "log", "w")
     server = subprocess.Popen(
         [palmette, "serve", "--catalog", f"shop={work / 'live'}", "--text", f"assistant={options.model}", "--listen", "127.0.0.1:0", "--json", *options.serve],
