@@ -136,8 +136,7 @@ impl BoundGrammar {
         }
         // What scopes leave of the set.
         let members = place.set(self.constraint().binding()?);
-        let mut listed = Vec::new();
-        list(members, &place.cursor, &mut Vec::new(), most.saturating_add(1), &mut listed);
+        let mut listed = first_members(members, &place.cursor, most.saturating_add(1));
         let more = listed.len() > most;
         listed.truncate(most);
         let possible = |(member, rest): (MemberId, Vec<u8>)| {
@@ -220,34 +219,37 @@ fn open_members(
     Ok(open)
 }
 
-/// Lists members from a cursor on, ascending by their spellings, up to so many.
-fn list(
-    set: &dyn MemberSet,
-    at: &Cursor,
-    rest: &mut Vec<u8>,
-    most: usize,
-    listed: &mut Vec<(MemberId, Vec<u8>)>,
-) {
-    // Down the only way there is, without a step for each byte that is not there.
-    let begin = rest.len();
-    set.forced(at, rest);
-    let down = rest[begin..].iter().try_fold(at.clone(), |at, &byte| set.advance(&at, byte));
-    if let Some(at) = down {
+/// The first members from a cursor on with what is left of their spellings, ascending by these;
+/// depth first, on a stack of its own, since spellings are as long as they like.
+fn first_members(set: &dyn MemberSet, from: &Cursor, most: usize) -> Vec<(MemberId, Vec<u8>)> {
+    let (mut listed, mut rest) = (Vec::new(), Vec::new());
+    // Cursors that are still to be gone on from, with the bytes that lead there.
+    let mut waiting = vec![(from.clone(), 0, None)];
+    while let Some((mut at, len, byte)) = waiting.pop() {
+        if listed.len() >= most {
+            break;
+        }
+        rest.truncate(len);
+        rest.extend(byte);
+        // Down the only way there is, without a step for each byte that is not there.
+        let begin = rest.len();
+        set.forced(&at, &mut rest);
+        for &byte in &rest[begin..] {
+            match set.advance(&at, byte) {
+                Some(next) => at = next,
+                None => return listed,
+            }
+        }
         if let Some(member) = set.member(&at) {
             listed.push((member, rest.clone()));
         }
-        for byte in 0..=u8::MAX {
-            if listed.len() >= most {
-                break;
-            }
-            if let Some(next) = set.advance(&at, byte) {
-                rest.push(byte);
-                list(set, &next, rest, most, listed);
-                rest.pop();
-            }
-        }
+        // The last is taken first.
+        let ways = (0..=u8::MAX).rev();
+        waiting.extend(
+            ways.filter_map(|byte| Some((set.advance(&at, byte)?, rest.len(), Some(byte)))),
+        );
     }
-    rest.truncate(begin);
+    listed
 }
 
 /// The value that a text writes from its beginning on, of which `read` bytes were read; shortened

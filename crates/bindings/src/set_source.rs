@@ -26,7 +26,7 @@ enum Kind {
 }
 
 impl SetSource {
-    /// All items of a view of a catalog, frozen or live.
+    /// Items of a view of a catalog, frozen or live, all of them.
     pub fn from_catalog(view: impl Into<CatalogView>) -> Self {
         Self::from_fields(CatalogFields::new(view.into()))
     }

@@ -96,7 +96,7 @@ impl FieldItems {
         Ok(self.view.choose(numbers))
     }
 
-    /// Some items without those with these numbers.
+    /// Difference of items and those with these numbers.
     pub fn without(&self, items: &ViewItems, numbers: impl IntoIterator<Item = u64>) -> ViewItems {
         self.view.without(items, numbers)
     }
@@ -163,7 +163,7 @@ impl FieldItems {
         (sizes, others)
     }
 
-    /// Some items without those of some groups, ascending.
+    /// Difference of items and those of some groups, which ascend.
     ///
     /// Cost: a pass over the items.
     pub fn without_groups(

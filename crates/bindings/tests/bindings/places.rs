@@ -4,7 +4,7 @@ use palmette_bindings::Bindings;
 
 use crate::{grammar, list, shop};
 
-/// All texts of `<catalog:shop> ":" <catalog:shop.brand> | <catalog:list>`.
+/// Language of `<catalog:shop> ":" <catalog:shop.brand> | <catalog:list>`.
 fn texts() -> Vec<String> {
     let ids = ["P1", "P12", "P2", "P3"];
     let brands = ["Acme", "Zeta", "x"];

@@ -10,7 +10,7 @@ fn small(more: &[&'static str]) -> Vec<&'static str> {
     small.into_iter().chain(more.iter().copied()).collect()
 }
 
-/// What was timed, with how often.
+/// Names of what was timed, with how often.
 fn counts(times: &Value) -> Vec<(&str, u64)> {
     let rows = times.as_array().expect("a list").iter();
     rows.map(|row| {

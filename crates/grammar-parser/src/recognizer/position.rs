@@ -56,7 +56,7 @@ pub struct Branch {
     pub(super) trail: Option<Arc<Trail>>,
 }
 
-/// All that tells branches apart, but their stacks.
+/// Key of a branch: all that tells it from others, but its stacks.
 pub(super) type BranchKey<'a> =
     ((LexerState, Line), &'a Blocks, &'a Names, &'a ScopeMemory, Option<&'a MemberPlace>);
 

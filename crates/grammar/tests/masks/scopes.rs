@@ -137,7 +137,7 @@ fn explored(
     mask
 }
 
-/// All texts of a constraint, each prefix of which is asked for its mask: it is that of every token
+/// Language of a constraint, each prefix of which is asked for its mask: it is that of every token
 /// tried, and that of the walk, and no prefix is a dead end.
 fn all_texts(fast: &GrammarConstraint, slow: &GrammarConstraint) -> BTreeSet<String> {
     let (scratch, slow_scratch) = (&mut GrammarScratch::default(), &mut GrammarScratch::default());
@@ -198,7 +198,7 @@ fn item(fields: &[(&str, &str)]) -> NaiveItem {
     fields.iter().map(|&(field, text)| (field.to_owned(), text.to_owned())).collect()
 }
 
-/// All ways to write some numbers below `count` in a row, each once, `min` to `max` of them.
+/// Sequences of distinct numbers: all ways to write some below `count` in a row, each once, `min` to `max` of them.
 fn orders(count: usize, min: usize, max: usize) -> Vec<Vec<usize>> {
     let mut all = Vec::new();
     let mut open = vec![Vec::new()];
@@ -426,7 +426,7 @@ fn lists_of_records_describe_distinct_items() {
     }
 }
 
-/// What cannot be expressed is refused, with what to do.
+/// Scopes that cannot be expressed are refused, with what to do.
 #[test]
 fn scopes_that_are_refused() {
     let id = json!({"type": "string", "x-catalog": "s"});

@@ -185,7 +185,7 @@ fn source_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<SetSource> {
     )))
 }
 
-/// Some items of a catalog: by the filter that found them, or else by their ids.
+/// Subset of a catalog's items: by the filter that found them, or else by their ids.
 fn of_items(name: &str, items: &ItemSet) -> PyResult<SetSource> {
     let all = SetSource::from_catalog(items.view.clone());
     if let Some(filter) = &items.filter {

@@ -46,7 +46,7 @@ struct Row {
     sequence: Option<SequenceId>,
     /// Gave its pages up and waits for others.
     is_parked: bool,
-    /// All that the model has read or is to read: the prompt, then the text so far.
+    /// Tokens that the model has read or is to read: the prompt, then the text so far.
     tokens: Vec<TokenId>,
     prompt: usize,
     read: usize,

@@ -53,7 +53,7 @@ fn item_request(model: &TextModel, prompt: &str, seed: u64) -> TextRequest {
     request.search_items(SEARCH)
 }
 
-/// Every item after a text, scored whole by passes over all of it, best first.
+/// Scores of every item after a text, each whole by passes over all of it, best first.
 fn scored(model: &TextModel, before: &[TokenId]) -> Vec<ScoredTokens> {
     let options = SessionOptions {
         max_prompt_tokens: before.len() + 8,

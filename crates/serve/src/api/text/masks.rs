@@ -10,12 +10,11 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use palmette_core::{Constraint, TokenId, mask};
-use palmette_document::Fault;
 use palmette_grammar::{GrammarScratch, Interrupted, MaskBudget, RecognizerError};
 use palmette_text::question::{AnswerForm, ChatQuestion, CheckError, TextQuestion};
 
 use super::answer::missed;
-use super::request::{deadline, named, prepared};
+use super::request::{check_place, deadline, named, prepared};
 use crate::api::body;
 use crate::api::documented::Texts;
 use crate::app::{App, Received};
@@ -25,8 +24,6 @@ use crate::wire::{
     BoundCatalog, ChatMembers, MaskAnswer, MaskBody, MaskMembers, MaskToken, TextMember,
 };
 
-/// Bytes of a text, at most: what comes after them is as in longer texts.
-const MOST_TEXT: usize = 64 << 10;
 /// Tokens that are shown where a request does not say, and at most.
 const SHOWN: usize = 40;
 const MOST_SHOWN: usize = 1000;
@@ -53,7 +50,9 @@ pub(crate) async fn show(
     let until = deadline(&app, &envelope, received.0)?;
     let answered = prepared((&table, &served), until, move |served, settings, is_gone| {
         let TextQuestion { own, text } = question;
-        check(&own).map_err(|fault| CheckError::Faults(fault.into()))?;
+        let shown = (own.show, MOST_SHOWN, "tokens");
+        check_place(own.text.as_deref(), shown)
+            .map_err(|fault| CheckError::Faults(fault.into()))?;
         let chat = ChatMembers {
             tools: own.tools.clone(),
             tool_choice: own.tool_choice.clone(),
@@ -65,22 +64,6 @@ pub(crate) async fn show(
         Ok(answer(served, &own, form, is_gone))
     });
     answered.await?.map(Json)
-}
-
-/// Checks the members that are a mask's alone.
-fn check(own: &MaskMembers) -> Result<(), Fault> {
-    let bytes = own.text.as_ref().map_or(0, String::len);
-    if bytes > MOST_TEXT {
-        let detail = format!("the text has {bytes} bytes; {MOST_TEXT} at most are read");
-        return Err(Fault::new("/text", detail));
-    }
-    match own.show {
-        Some(show) if show > MOST_SHOWN => {
-            let detail = format!("show is {show}; {MOST_SHOWN} tokens at most are shown");
-            Err(Fault::new("/show", detail))
-        }
-        Some(_) | None => Ok(()),
-    }
 }
 
 fn answer(

@@ -10,14 +10,13 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use palmette_bindings::{Place, RefusedValue};
-use palmette_document::Fault;
 use palmette_text::GrammarCompiler;
 use palmette_text::question::{
     AnswerForm, CheckError, TextDefaults, TextLimits, TextQuestion, TextSettings,
 };
 
 use super::answer::missed;
-use super::request::{Going, deadline, named, refused};
+use super::request::{Going, check_place, deadline, named, refused};
 use crate::api::body;
 use crate::api::documented::Texts;
 use crate::app::{App, Received};
@@ -29,8 +28,6 @@ use crate::wire::{
     TextMember,
 };
 
-/// Bytes of a text, at most.
-const MOST_TEXT: usize = 64 << 10;
 /// Members of a set that are shown where a request does not say, and at most.
 const SHOWN: usize = 20;
 const MOST_SHOWN: usize = 200;
@@ -64,29 +61,15 @@ pub(crate) async fn show(
     let is_gone = Arc::new(AtomicBool::new(false));
     let _going = Going(Arc::clone(&is_gone));
     let work = blocking(move || {
-        let answered = answer(&app.place_grammars, &question, &settings, &is_gone)?;
+        let mut answered = answer(&app.place_grammars, &question, &settings, &is_gone)?;
+        let no_model = || "model: without effect, since no model is asked".to_owned();
+        answered.warnings.extend(envelope.model.is_some().then(no_model));
         match is_gone.load(Ordering::Relaxed) {
             true => Err(missed()),
             false => Ok(answered),
         }
     });
     tokio::time::timeout_at(until.into(), work).await.map_err(|_| missed())??.map(Json)
-}
-
-/// Checks the members that are a place's alone.
-fn check(own: &PlaceMembers) -> Result<(), Fault> {
-    let bytes = own.text.as_ref().map_or(0, String::len);
-    if bytes > MOST_TEXT {
-        let detail = format!("the text has {bytes} bytes; {MOST_TEXT} at most are read");
-        return Err(Fault::new("/text", detail));
-    }
-    match own.show {
-        Some(show) if show > MOST_SHOWN => {
-            let detail = format!("show is {show}; {MOST_SHOWN} members of a set at most are shown");
-            Err(Fault::new("/show", detail))
-        }
-        Some(_) | None => Ok(()),
-    }
 }
 
 fn answer(
@@ -96,7 +79,9 @@ fn answer(
     is_gone: &AtomicBool,
 ) -> Result<PlaceAnswer, Problem> {
     let TextQuestion { own, text: members } = question;
-    check(own).map_err(|fault| refused(CheckError::Faults(fault.into())))?;
+    let shown = (own.show, MOST_SHOWN, "members of a set");
+    check_place(own.text.as_deref(), shown)
+        .map_err(|fault| refused(CheckError::Faults(fault.into())))?;
     let form = members.form(grammars, settings, is_gone).map_err(refused)?;
     let AnswerForm { bound, warnings, .. } = form.ok_or_else(|| {
         Problem::invalid(

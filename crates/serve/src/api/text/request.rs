@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use palmette_document::Fault;
 use palmette_text::engine::{SubmitError, Ticket, Update};
 use palmette_text::question::{CheckError, CheckedText, Refusal, TextSettings};
 use tokio::sync::{mpsc, watch};
@@ -64,6 +65,30 @@ pub(super) async fn prepared<T: Send + 'static>(
     let work = blocking(move || work(&served, &settings, &is_gone));
     let done = tokio::time::timeout_at(until.into(), work).await.map_err(|_| missed())??;
     done.map_err(refused)
+}
+
+/// Bytes of the text of a question about one place, at most: what comes after them is as in longer
+/// texts.
+const MOST_PLACE_TEXT: usize = 64 << 10;
+
+/// Checks the text of a question about one place, and how much it wants to be shown: at most so
+/// many of what is named.
+pub(super) fn check_place(
+    text: Option<&str>,
+    (show, most, what): (Option<usize>, usize, &str),
+) -> Result<(), Fault> {
+    let bytes = text.map_or(0, str::len);
+    if bytes > MOST_PLACE_TEXT {
+        let detail = format!("the text has {bytes} bytes; {MOST_PLACE_TEXT} at most are read");
+        return Err(Fault::new("/text", detail));
+    }
+    match show {
+        Some(show) if show > most => {
+            let detail = format!("show is {show}; {most} {what} at most are shown");
+            Err(Fault::new("/show", detail))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// A question that cannot be asked, as a problem.
