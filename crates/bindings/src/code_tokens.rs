@@ -32,8 +32,24 @@ impl Bindings {
         self
     }
 
+    /// Gives the tokens of each name whose `codes` a grammar asks for: what `tokens_of` finds for
+    /// its catalog, or the reason why there are none.
+    #[must_use]
+    pub fn spelled<T: Into<Arc<CodeTokens>>>(
+        self,
+        grammar: &GrammarConstraint,
+        tokens_of: impl Fn(&CatalogView) -> Result<T, String>,
+    ) -> Self {
+        let slots = grammar.slots().iter().filter(|slot| slot.kind == SlotKind::Codes);
+        slots.fold(self, |bindings, slot| match bindings.view_of(&slot.name).map(&tokens_of) {
+            None => bindings,
+            Some(Ok(tokens)) => bindings.code_tokens(&*slot.name, tokens),
+            Some(Err(reason)) => bindings.no_code_tokens(&*slot.name, reason),
+        })
+    }
+
     /// The view of the catalog that a name is bound to, whose codes tokens may spell.
-    pub fn view_of(&self, name: &str) -> Option<&CatalogView> {
+    fn view_of(&self, name: &str) -> Option<&CatalogView> {
         self.sources.get(name)?.fields()?.view()
     }
 

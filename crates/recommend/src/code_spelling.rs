@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use palmette_catalog::{CodeTokens, LevelSpelling, TokenTable};
 use palmette_catalog_live::CatalogView;
@@ -173,10 +173,78 @@ pub(crate) fn levels(
     Ok(levels)
 }
 
+/// Spelling of codes as a model's folder says it, read once: of `semantic_ids.json`, else by the
+/// names of the tokenizer's tokens.
+///
+/// No prompt need be known, so that any language model with such tokens may write items in its
+/// texts.
+#[derive(Debug)]
+pub struct FolderSpelling {
+    /// The file that says it, for errors.
+    path: PathBuf,
+    source: SpellingFile,
+}
+
+#[derive(Debug)]
+enum SpellingFile {
+    Format(Box<PromptFormat>),
+    /// The names of tokens, with the spellings of `prompt_template.json` where it has some.
+    Names(Box<PromptTokenizer>, Option<Vec<CodeSpelling>>),
+}
+
+impl FolderSpelling {
+    /// Reads a model's folder.
+    ///
+    /// # Errors
+    /// When there is no file that names tokens, or one is damaged.
+    pub fn read(dir: &Path) -> Result<Self, FormatError> {
+        let path = dir.join(PromptFormat::FILE_NAME);
+        if path.exists() {
+            let source = SpellingFile::Format(Box::new(PromptFormat::read(dir)?));
+            return Ok(Self { path, source });
+        }
+        let path = dir.join(TemplateFile::FILE_NAME);
+        let failed = |reason| FormatError { path: path.clone(), reason };
+        let given = match path.exists() {
+            true => {
+                let text = std::fs::read_to_string(&path);
+                let text = text.map_err(|error| failed(format!("cannot be read: {error}")))?;
+                TemplateFile::from_json(&text).and_then(|file| file.spellings()).map_err(failed)?
+            }
+            false => None,
+        };
+        let path = dir.join(PromptTokenizer::FILE_NAME);
+        let tokenizer = PromptTokenizer::from_directory(dir)
+            .map_err(|error| FormatError { path: path.clone(), reason: error.to_string() })?;
+        Ok(Self { path, source: SpellingFile::Names(Box::new(tokenizer), given) })
+    }
+
+    /// The tokens of a catalog's codes, over a vocabulary of `num_tokens`.
+    ///
+    /// Cost: of names a look-up for each code, and a pass over the codes that the catalog has.
+    ///
+    /// # Errors
+    /// When the model has no token for a code.
+    pub fn code_tokens(
+        &self,
+        view: &CatalogView,
+        num_tokens: usize,
+    ) -> Result<CodeTokens, FormatError> {
+        let failed = |reason: String| FormatError { path: self.path.clone(), reason };
+        let tokens = match &self.source {
+            SpellingFile::Format(format) => format.code_tokens(num_tokens),
+            SpellingFile::Names(tokenizer, given) => {
+                let levels = levels(Some(view), tokenizer, given.as_deref()).map_err(failed)?;
+                let levels = levels.into_iter().map(|(_, level)| level.tokens).collect();
+                CodeTokens::new(levels, num_tokens)
+            }
+        };
+        tokens.map_err(|error| failed(error.to_string()))
+    }
+}
+
 /// The tokens by which a model's folder spells the codes of a catalog, over a vocabulary of
-/// `num_tokens`: those of `semantic_ids.json`, else of the tokenizer's names, by the spellings of
-/// `prompt_template.json` where it has some. No prompt need be known, so that any language model
-/// with such tokens may write items in its texts.
+/// `num_tokens`, as a [`FolderSpelling`] has them.
 ///
 /// # Errors
 /// When a file is damaged, or the model has no token for a code.
@@ -185,29 +253,7 @@ pub fn code_tokens(
     view: &CatalogView,
     num_tokens: usize,
 ) -> Result<CodeTokens, FormatError> {
-    let format_path = dir.join(PromptFormat::FILE_NAME);
-    if format_path.exists() {
-        let tokens = PromptFormat::read(dir)?.code_tokens(num_tokens);
-        return tokens
-            .map_err(|error| FormatError { path: format_path, reason: error.to_string() });
-    }
-    let path = dir.join(TemplateFile::FILE_NAME);
-    let failed = |reason| FormatError { path: path.clone(), reason };
-    let given = match path.exists() {
-        true => {
-            let text = std::fs::read_to_string(&path);
-            let text = text.map_err(|error| failed(format!("cannot be read: {error}")))?;
-            TemplateFile::from_json(&text).and_then(|file| file.spellings()).map_err(failed)?
-        }
-        false => None,
-    };
-    let path = dir.join(PromptTokenizer::FILE_NAME);
-    let failed = |reason: String| FormatError { path: path.clone(), reason };
-    let tokenizer = PromptTokenizer::from_directory(dir);
-    let tokenizer = tokenizer.map_err(|error| failed(error.to_string()))?;
-    let levels = levels(Some(view), &tokenizer, given.as_deref()).map_err(failed)?;
-    let levels = levels.into_iter().map(|(_, level)| level.tokens).collect();
-    CodeTokens::new(levels, num_tokens).map_err(|error| failed(error.to_string()))
+    FolderSpelling::read(dir)?.code_tokens(view, num_tokens)
 }
 
 fn described(families: &BTreeMap<CodeSpelling, (u32, u32)>) -> String {

@@ -56,7 +56,7 @@ mod worker;
 
 pub use batch::{WorkerPool, recommend_all};
 pub use bounds::{MAX_BEAM_WIDTH, MAX_FREE_TOKENS};
-pub use code_spelling::{CodeSpelling, code_tokens};
+pub use code_spelling::{CodeSpelling, FolderSpelling, code_tokens};
 pub use error::{Cause, FormatError, RecommendError, TemplateFault, TooManyTokens};
 pub use fields::PromptFields;
 pub use free_text::{Explain, Think};

@@ -25,11 +25,11 @@
 //! `cors` and `gzip` stand before the routes; `api` has a handler for each of them; `app` is the
 //! state that handlers share; `engine` has scheduler and streams; `domain` knows no HTTP:
 //! `registry` has the table of targets, `models` the models of recommendations, `texts` the text
-//! models, `text_catalogs` the catalogs that grammars name, `answers` the cache, `writes` the
-//! turns of those that change a catalog, `cluster` the log that several servers share,
-//! `operations` the work that outlives its request, `keys` and `permissions` the clients; `wire`
-//! has the types of bodies, `problem` the errors, `audit` the facts of the log, `document` the
-//! OpenAPI document.
+//! models, `text_catalogs` the catalogs that grammars name, `code_tokens` the tokens by which a
+//! text model spells their codes, `answers` the cache, `writes` the turns of those that change a
+//! catalog, `cluster` the log that several servers share, `operations` the work that outlives its
+//! request, `keys` and `permissions` the clients; `wire` has the types of bodies, `problem` the
+//! errors, `audit` the facts of the log, `document` the OpenAPI document.
 //!
 //! # Life of a request
 //! `POST /v1/recommend` at `palmette serve`; files are within `serve/src`.

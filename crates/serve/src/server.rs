@@ -210,7 +210,7 @@ impl Server {
         options: &TextOptions,
     ) -> Result<(), LoadError> {
         check_name("text model", name)?;
-        self.app.registry.add_text(ServedText::start(name, model, options)?)
+        self.app.registry.add_text(ServedText::start(name, model, None, options)?)
     }
 
     /// True where requests need keys.

@@ -8,6 +8,7 @@ pub(crate) mod background;
 pub(crate) mod catalog_files;
 pub(crate) mod claims;
 pub(crate) mod cluster;
+pub(crate) mod code_tokens;
 pub(crate) mod data_dir;
 pub(crate) mod exported;
 pub(crate) mod generations;

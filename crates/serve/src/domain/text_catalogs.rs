@@ -7,9 +7,11 @@ use palmette_bindings::{BindingError, Bindings, BoundGrammar, SetSource};
 use palmette_grammar::GrammarConstraint;
 use palmette_text::question::{CatalogError, NamedCatalogs};
 
+use super::code_tokens::KeptCodeTokens;
 use super::generations::view_at;
 use super::permissions;
 use super::registry::Table;
+use super::texts::ServedText;
 use crate::problem::Problem;
 use crate::wire::GenerationParam;
 
@@ -18,13 +20,23 @@ use crate::wire::GenerationParam;
 #[derive(Debug)]
 pub(crate) struct TextCatalogs {
     table: Arc<Table>,
-    /// Name of the text model.
+    /// Name of the text model, for metrics.
     model: String,
+    /// The tokens by which it spells codes.
+    codes: Option<Arc<KeptCodeTokens>>,
 }
 
 impl TextCatalogs {
-    pub(crate) fn new(table: &Arc<Table>, model: &str) -> Arc<Self> {
-        Arc::new(Self { table: Arc::clone(table), model: model.to_owned() })
+    /// The catalogs of questions that no text model is asked; `label` stands for one in metrics.
+    pub(crate) fn without_model(table: &Arc<Table>, label: &str) -> Arc<Self> {
+        let (table, model) = (Arc::clone(table), label.to_owned());
+        Arc::new(Self { table, model, codes: None })
+    }
+
+    /// The catalogs of questions to a text model.
+    pub(crate) fn for_model(table: &Arc<Table>, served: &ServedText) -> Arc<Self> {
+        let (table, model) = (Arc::clone(table), served.name.clone());
+        Arc::new(Self { table, model, codes: Some(Arc::clone(&served.codes)) })
     }
 }
 
@@ -76,7 +88,10 @@ impl NamedCatalogs for TextCatalogs {
         grammar: &GrammarConstraint,
     ) -> Result<BoundGrammar, BindingError> {
         let began = Instant::now();
-        let bound = bindings.bind(grammar);
+        let bound = match &self.codes {
+            Some(codes) => bindings.clone().spelled(grammar, |view| codes.of(view)).bind(grammar),
+            None => bindings.bind(grammar),
+        };
         if !bindings.is_empty() {
             metrics::histogram!("palmette_text_bind_seconds", "model" => self.model.clone())
                 .record(began.elapsed().as_secs_f64());

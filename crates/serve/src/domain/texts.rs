@@ -8,6 +8,7 @@ use palmette_text::question::{NamedCatalogs, TextDefaults, TextLimits, TextSetti
 use palmette_text::sources::JsonForm;
 use palmette_text::{TextModel, TextModelOptions, ToolFormat};
 
+use super::code_tokens::KeptCodeTokens;
 use super::load_error::LoadError;
 use crate::problem::{Kind, Problem};
 use crate::wall_clock::seconds_since_1970;
@@ -33,6 +34,8 @@ pub(crate) struct ServedText {
     pub(crate) engine: Engine,
     pub(crate) tool_format: Option<ToolFormat>,
     pub(crate) json: JsonForm,
+    /// The tokens by which it spells the codes of catalogs.
+    pub(crate) codes: Arc<KeptCodeTokens>,
     /// Seconds since 1970 at which it was loaded.
     pub(crate) loaded: u64,
 }
@@ -44,14 +47,15 @@ impl ServedText {
         let model = TextModel::open(dir, &options.model).map_err(|error| of(&error))?;
         match model.chat_template() {
             Err(error) if !error.is_missing() => Err(of(&error)),
-            _ => Self::start(name, model, options),
+            _ => Self::start(name, model, Some(dir), options),
         }
     }
 
-    /// Starts the engine of a model.
+    /// Starts the engine of a model, which may be that of a folder.
     pub(crate) fn start(
         name: &str,
         model: TextModel,
+        dir: Option<&Path>,
         options: &TextOptions,
     ) -> Result<Self, LoadError> {
         let engine = Engine::start(model, options.engine)
@@ -68,7 +72,10 @@ impl ServedText {
             "text model"
         );
         let loaded = seconds_since_1970() as u64;
-        Ok(Self { name: name.to_owned(), engine, tool_format, json: options.json, loaded })
+        let num_tokens = engine.model().vocabulary().vocabulary().num_tokens();
+        let codes = Arc::new(KeptCodeTokens::new(dir, num_tokens));
+        let (name, json) = (name.to_owned(), options.json);
+        Ok(Self { name, engine, tool_format, json, codes, loaded })
     }
 
     pub(crate) fn model(&self) -> &TextModel {

@@ -16,6 +16,9 @@ use crate::problem::MemberShortage;
 pub struct MaskMembers {
     /// The answer so far.
     pub text: Option<String>,
+    /// The answer so far in the model's tokens, instead of `text`: semantic IDs are tokens and no
+    /// text.
+    pub tokens: Option<Vec<u32>>,
     /// Tools as a chat has them: the mask is that of an answer which may call them.
     #[schema(value_type = Option<Vec<Object>>)]
     pub tools: Option<Vec<Value>>,

@@ -20,5 +20,6 @@ mod tables;
 mod targets;
 mod text;
 mod text_catalogs;
+mod text_codes;
 mod text_members;
 mod transport;

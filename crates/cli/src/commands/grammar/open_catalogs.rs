@@ -9,7 +9,7 @@ use anyhow::Context;
 use palmette_bindings::{BindingError, Bindings, BoundGrammar, BoundSets, SetSource};
 use palmette_catalog_members::ID_FIELD;
 use palmette_core::{Constraint, MemberSpelling};
-use palmette_grammar::{BoundRecognizer, GrammarConstraint, Recognizer, Slot, SlotKind};
+use palmette_grammar::{BoundRecognizer, GrammarConstraint, Recognizer, Slot};
 use palmette_lexicon::DocumentsError;
 use palmette_recommend::code_tokens;
 use palmette_text::question::{CatalogError, NamedCatalogs};
@@ -59,16 +59,12 @@ impl OpenCatalogs {
     }
 
     /// Adds the tokens that spell codes, where a grammar names them and there is a model.
-    fn with_code_tokens(&self, mut bindings: Bindings, grammar: &GrammarConstraint) -> Bindings {
+    fn with_code_tokens(&self, bindings: Bindings, grammar: &GrammarConstraint) -> Bindings {
         let Some(folder) = &self.model else { return bindings };
-        for slot in grammar.slots().iter().filter(|slot| slot.kind == SlotKind::Codes) {
-            let Some(view) = bindings.view_of(&slot.name) else { continue };
-            bindings = match code_tokens(folder, view, grammar.num_tokens()) {
-                Ok(tokens) => bindings.code_tokens(&*slot.name, tokens),
-                Err(error) => bindings.no_code_tokens(&*slot.name, error.to_string()),
-            };
-        }
-        bindings
+        let num_tokens = grammar.num_tokens();
+        bindings.spelled(grammar, |view| {
+            code_tokens(folder, view, num_tokens).map_err(|error| error.to_string())
+        })
     }
 
     /// The sources that slots name; what others name is not theirs.

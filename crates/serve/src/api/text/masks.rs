@@ -10,11 +10,12 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use palmette_core::{Constraint, TokenId, mask};
+use palmette_document::Fault;
 use palmette_grammar::{GrammarScratch, Interrupted, MaskBudget, RecognizerError};
 use palmette_text::question::{AnswerForm, ChatQuestion, CheckError, TextQuestion};
 
-use super::answer::missed;
-use super::request::{check_place, deadline, named, prepared};
+use super::answer::{missed, token_text};
+use super::request::{MOST_PLACE_TEXT, check_place, deadline, named, prepared};
 use crate::api::body;
 use crate::api::documented::Texts;
 use crate::app::{App, Received};
@@ -52,6 +53,7 @@ pub(crate) async fn show(
         let TextQuestion { own, text } = question;
         let shown = (own.show, MOST_SHOWN, "tokens");
         check_place(own.text.as_deref(), shown)
+            .and_then(|()| check_tokens(&own, served))
             .map_err(|fault| CheckError::Faults(fault.into()))?;
         let chat = ChatMembers {
             tools: own.tools.clone(),
@@ -64,6 +66,31 @@ pub(crate) async fn show(
         Ok(answer(served, &own, form, is_gone))
     });
     answered.await?.map(Json)
+}
+
+/// Checks the tokens that may stand in the place of a text.
+fn check_tokens(own: &MaskMembers, served: &ServedText) -> Result<(), Fault> {
+    let Some(tokens) = &own.tokens else { return Ok(()) };
+    if own.text.is_some() {
+        return Err(Fault::new(
+            "/tokens",
+            "text and tokens are both the answer so far; leave one out",
+        ));
+    }
+    if tokens.len() > MOST_PLACE_TEXT {
+        let detail =
+            format!("there are {} tokens; {MOST_PLACE_TEXT} at most are read", tokens.len());
+        return Err(Fault::new("/tokens", detail));
+    }
+    let num_tokens = served.model().vocabulary().vocabulary().num_tokens();
+    match tokens.iter().position(|&token| token as usize >= num_tokens) {
+        Some(at) => {
+            let detail =
+                format!("there is no token {}; the vocabulary has {num_tokens}", tokens[at]);
+            Err(Fault::new(format!("/tokens/{at}"), detail))
+        }
+        None => Ok(()),
+    }
 }
 
 fn answer(
@@ -80,15 +107,21 @@ fn answer(
         )
     })?;
     let grammar = bound.constraint();
-    let text = own.text.as_deref().unwrap_or_default();
     let show = own.show.unwrap_or(SHOWN);
     let began = Instant::now();
     let mut scratch = GrammarScratch::default();
     let mut state = grammar.start();
     let place = |error: &dyn ToString| Problem::invalid("/text", error.to_string());
+    let text = own.text.as_deref().unwrap_or_default();
     grammar
         .commit_bytes(&mut state, text.as_bytes(), &mut scratch)
         .map_err(|error| place(&error))?;
+    let tokens: Vec<TokenId> = own.tokens.iter().flatten().copied().map(TokenId).collect();
+    for (at, &token) in tokens.iter().enumerate() {
+        grammar
+            .commit(&mut state, token, &mut scratch)
+            .map_err(|error| Problem::invalid(format!("/tokens/{at}"), error.to_string()))?;
+    }
     let mut row = vec![0; mask::num_words(grammar.num_tokens())];
     let steps = served.model().mask_steps();
     let budget = MaskBudget::of_steps(steps, Some(is_gone));
@@ -116,7 +149,11 @@ fn answer(
     let members = match catalogs.is_empty() {
         true => None,
         false => {
-            let members = bound.members_with(text.as_bytes(), &mut scratch);
+            let told = |token| token_text(served, token).len();
+            let members = match own.tokens {
+                Some(_) => bound.members_of_tokens(&tokens, told),
+                None => bound.members_with(text.as_bytes(), &mut scratch),
+            };
             let members = members.map_err(|error| place(&error))?.unwrap_or_default();
             Some(members.into_iter().map(|member| TextMember::after(0, member)).collect())
         }

@@ -56,7 +56,7 @@ pub(crate) async fn show(
         defaults: TextDefaults::default(),
         tool_format: None,
         now: None,
-        catalogs: Some(TextCatalogs::new(&app.registry.table(), LABEL)),
+        catalogs: Some(TextCatalogs::without_model(&app.registry.table(), LABEL)),
     };
     let is_gone = Arc::new(AtomicBool::new(false));
     let _going = Going(Arc::clone(&is_gone));

@@ -58,7 +58,7 @@ pub(super) async fn prepared<T: Send + 'static>(
     until: Instant,
     work: impl FnOnce(&ServedText, &TextSettings, &AtomicBool) -> Result<T, CheckError> + Send + 'static,
 ) -> Result<T, Problem> {
-    let settings = served.settings(TextCatalogs::new(table, &served.name))?;
+    let settings = served.settings(TextCatalogs::for_model(table, served))?;
     let served = Arc::clone(served);
     let is_gone = Arc::new(AtomicBool::new(false));
     let _going = Going(Arc::clone(&is_gone));
@@ -69,7 +69,7 @@ pub(super) async fn prepared<T: Send + 'static>(
 
 /// Bytes of the text of a question about one place, at most: what comes after them is as in longer
 /// texts.
-const MOST_PLACE_TEXT: usize = 64 << 10;
+pub(super) const MOST_PLACE_TEXT: usize = 64 << 10;
 
 /// Checks the text of a question about one place, and how much it wants to be shown: at most so
 /// many of what is named.

@@ -59,11 +59,8 @@ fn cut(
                 chat_template_kwargs: asked.chat_template_kwargs.clone(),
                 ..ChatMembers::default()
             };
-            chat.prompt_tokens(
-                served.model(),
-                &served.settings(TextCatalogs::new(table, &served.name))?,
-            )
-            .map_err(refused)?
+            let settings = served.settings(TextCatalogs::for_model(table, served))?;
+            chat.prompt_tokens(served.model(), &settings).map_err(refused)?
         }
         _ => return Err(Problem::invalid("/prompt", "give a prompt or messages, one of the two")),
     };
