@@ -72,7 +72,7 @@ fn other_engines_read_the_strings_as_an_enumeration() {
     let files = Files::new();
     let path = files.0.path().join("listed.jsonl").to_str().expect("UTF-8").to_owned();
     let written = run(&[&small(&["--strings=40", "--cases"])[..], &[&path]].concat());
-    assert!(written.ends_with("1 cases, 20 texts\n"), "{written}");
+    assert!(written.ends_with("1 case, 20 texts\n"), "{written}");
     let report =
         run_json(&["bench", "grammar", "--vocab=r50k_base", "--walks=1", "--cases", &path]);
     assert_eq!((&report["valid"], &report["valid_rejected"]), (&20.into(), &0.into()));

@@ -150,7 +150,11 @@ fn write_cases(
     write().with_context(|| path.display().to_string())?;
     bar.finish_and_clear();
     let texts: usize = cases.iter().map(|case| case.texts.len()).sum();
-    print(&format!("{}: {} cases, {} texts", path.display(), cases.len(), grouped(texts as u64)))
+    let cases = match cases.len() {
+        1 => "1 case".to_owned(),
+        many => format!("{many} cases"),
+    };
+    print(&format!("{}: {cases}, {} texts", path.display(), grouped(texts as u64)))
 }
 
 const HEADINGS: [&str; 7] = ["us", " times", " p50", " p90", " p99", " p99.9", " max"];
