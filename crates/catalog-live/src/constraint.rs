@@ -6,7 +6,9 @@ use std::sync::Arc;
 use palmette_catalog::index::{ItemSet, MaskTarget, PartScratch};
 use palmette_catalog::{CatalogState, CodeTokens, LevelSpelling, TokensError};
 use palmette_catalog_filter::{Filter, FilterError};
-use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, TokenId, mask};
+use palmette_core::{
+    CommitAllError, CommitError, Constraint, MaskWindow, RollbackError, TokenId, mask,
+};
 
 use crate::gathered::{Gathered, GatheredParts};
 use crate::segment::{MAX_SEGMENTS, SegmentView};
@@ -216,29 +218,34 @@ impl Constraint for SnapshotConstraint {
         scratch: &mut SnapshotScratch,
         masks: &mut [u32],
     ) -> Result<(), Infallible> {
-        let words = mask::num_words(self.num_tokens());
-        assert_eq!(masks.len(), states.len() * words, "mask rows of {} states", states.len());
-        masks.fill(0);
-        let mut rest = masks;
-        for states in states.chunk_by(|a, b| a.level == b.level) {
-            let (masks, after) = rest.split_at_mut(states.len() * words);
-            rest = after;
-            let level = states[0].level();
-            let first_bit = self.tokens.first_tokens().get(level).copied().unwrap_or(0);
-            let segments = self.snapshot.segments();
-            if let Some(table @ LevelSpelling::Table(_)) = self.tokens.levels().get(level) {
-                self.add_masks_by_table(states, table, words, masks);
-                continue;
-            }
-            scratch.gathered.gather(states, segments.len());
-            for (at, view) in segments.iter().enumerate() {
-                let (index, items) = (view.segment.catalog().index(), self.items_of(at));
-                let target = MaskTarget { masks: &mut *masks, words_per_row: words, first_bit };
-                let (parts, rows) = scratch.gathered.of_segment(at);
-                index.add_masks_of_parts(level, parts, rows, items, target);
-            }
-        }
+        self.write_masks(states, scratch, (0, mask::num_words(self.num_tokens())), masks);
         Ok(())
+    }
+
+    fn fill_window(
+        &self,
+        states: &[SnapshotState],
+        scratch: &mut SnapshotScratch,
+        window: &mut MaskWindow,
+    ) -> Result<(), Infallible> {
+        let runs = states.chunk_by(|a, b| a.level == b.level);
+        window.reset(self.tokens.token_range(runs.map(|run| run[0].level())), states.len());
+        let columns = (window.first_token(), window.columns().len());
+        self.write_masks(states, scratch, columns, window.words_mut());
+        Ok(())
+    }
+
+    /// Every item below a prefix has a code after it, but for those whose whole ID it is.
+    fn goes_on(
+        &self,
+        state: &SnapshotState,
+        _: &mut SnapshotScratch,
+    ) -> Result<Option<bool>, Infallible> {
+        Ok(Some(self.snapshot.segments().iter().enumerate().any(|(at, view)| {
+            let (part, catalog) = (&state.parts[at], view.segment.catalog());
+            state.is_alive_in(at)
+                && any_in(self.items_of(at), catalog.items_at(part).end..part.ranks().end)
+        })))
     }
 
     fn successors(
@@ -357,12 +364,50 @@ impl Constraint for SnapshotConstraint {
 }
 
 impl SnapshotConstraint {
+    /// Writes all words of the mask rows of states: rows of so many words, whose first bit is that
+    /// of a token at or before the tokens of every such level.
+    fn write_masks(
+        &self,
+        states: &[SnapshotState],
+        scratch: &mut SnapshotScratch,
+        (first_token, words): (u32, usize),
+        masks: &mut [u32],
+    ) {
+        assert_eq!(masks.len(), states.len() * words, "mask rows of {} states", states.len());
+        masks.fill(0);
+        if words == 0 {
+            return;
+        }
+        let mut rest = masks;
+        for states in states.chunk_by(|a, b| a.level == b.level) {
+            let (masks, after) = rest.split_at_mut(states.len() * words);
+            rest = after;
+            let level = states[0].level();
+            let first_bit = match self.tokens.levels().get(level) {
+                Some(LevelSpelling::Run(run)) => run.first_token - first_token,
+                Some(table @ LevelSpelling::Table(_)) => {
+                    self.add_masks_by_table(states, table, (first_token, words), masks);
+                    continue;
+                }
+                None => continue,
+            };
+            let segments = self.snapshot.segments();
+            scratch.gathered.gather(states, segments.len());
+            for (at, view) in segments.iter().enumerate() {
+                let (index, items) = (view.segment.catalog().index(), self.items_of(at));
+                let target = MaskTarget { masks: &mut *masks, words_per_row: words, first_bit };
+                let (parts, rows) = scratch.gathered.of_segment(at);
+                index.add_masks_of_parts(level, parts, rows, items, target);
+            }
+        }
+    }
+
     /// Sets the bits of what may follow states of a level that is spelled by a table.
     fn add_masks_by_table(
         &self,
         states: &[SnapshotState],
         table: &LevelSpelling,
-        words: usize,
+        (first_token, words): (u32, usize),
         masks: &mut [u32],
     ) {
         for (at, view) in self.snapshot.segments().iter().enumerate() {
@@ -371,8 +416,8 @@ impl SnapshotConstraint {
             {
                 let row = &mut masks[row * words..][..words];
                 index.successors(&[state.parts[at]], items, |_, code, _| {
-                    if let Some(token) = table.token(code) {
-                        mask::insert(row, token);
+                    if let Some(TokenId(token)) = table.token(code) {
+                        mask::insert(row, TokenId(token - first_token));
                     }
                 });
             }

@@ -4,10 +4,12 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
-use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, TokenId, mask};
+use palmette_core::{
+    CommitAllError, CommitError, Constraint, MaskWindow, RollbackError, TokenId, mask,
+};
 
 use crate::catalog::Catalog;
-use crate::index::{CatalogState, ItemSet, MaskRows};
+use crate::index::{CatalogState, ItemSet, MaskRows, MaskTarget};
 use crate::tokens::{CodeTokens, LevelSpelling, LevelTokens, TokensError};
 
 /// The semantic IDs of a catalog's items, or of some of them, as sequences of a model's tokens.
@@ -102,31 +104,49 @@ impl CatalogConstraint {
         let words = mask::num_words(self.num_tokens());
         assert_eq!(rows.words_per_row(), words, "words of a row for {} tokens", self.num_tokens());
         if self.tokens.has_tables() {
-            return rows.rewrite(states.len(), |masks| self.write_masks(states, masks));
+            let write = |masks: &mut [u32]| self.write_masks(states, 0, words, masks);
+            return rows.rewrite(states.len(), write);
         }
         let (items, first_bits) = (self.items.as_deref(), self.tokens.first_tokens());
         self.catalog.index().fill_mask_rows(states, items, first_bits, rows);
     }
 
-    /// Writes all words of the mask rows of states, level by level as each is spelled.
-    fn write_masks(&self, states: &[CatalogState], mut masks: &mut [u32]) {
+    /// Writes all words of the mask rows of states, level by level as each is spelled. The first
+    /// bit of a row is that of `first_token`, at or before the tokens of every such level.
+    fn write_masks(
+        &self,
+        states: &[CatalogState],
+        first_token: u32,
+        words_per_row: usize,
+        mut masks: &mut [u32],
+    ) {
+        assert_eq!(masks.len(), states.len() * words_per_row, "rows of {} states", states.len());
+        if words_per_row == 0 {
+            return;
+        }
         let (index, items) = (self.catalog.index(), self.items.as_deref());
-        let words = mask::num_words(self.num_tokens());
         for run in states.chunk_by(|a, b| a.level() == b.level()) {
-            let (rows, after) = masks.split_at_mut(run.len() * words);
+            let (rows, after) = masks.split_at_mut(run.len() * words_per_row);
             masks = after;
-            let Some(table @ LevelSpelling::Table(_)) = self.tokens.levels().get(run[0].level())
-            else {
-                index.fill_masks(run, items, self.tokens.first_tokens(), words, rows);
-                continue;
-            };
-            rows.fill(0);
-            index.successors(run, items, |place, code, _| {
-                // Only a damaged catalog has codes without a token.
-                if let Some(token) = table.token(code) {
-                    mask::insert(&mut rows[place * words..][..words], token);
+            let level = run[0].level();
+            match self.tokens.levels().get(level) {
+                Some(table @ LevelSpelling::Table(_)) => {
+                    rows.fill(0);
+                    index.successors(run, items, |place, code, _| {
+                        // Only a damaged catalog has codes without a token.
+                        if let Some(TokenId(token)) = table.token(code) {
+                            let row = &mut rows[place * words_per_row..][..words_per_row];
+                            mask::insert(row, TokenId(token - first_token));
+                        }
+                    });
                 }
-            });
+                Some(LevelSpelling::Run(level_tokens)) => {
+                    let first_bit = level_tokens.first_token - first_token;
+                    let target = MaskTarget { masks: rows, words_per_row, first_bit };
+                    index.fill_level(level, run, items, target);
+                }
+                None => rows.fill(0),
+            }
         }
     }
 
@@ -166,15 +186,26 @@ impl Constraint for CatalogConstraint {
         (): &mut (),
         masks: &mut [u32],
     ) -> Result<(), Infallible> {
-        let words = mask::num_words(self.num_tokens());
-        if self.tokens.has_tables() {
-            assert_eq!(masks.len(), states.len() * words, "mask rows of {} states", states.len());
-            self.write_masks(states, masks);
-            return Ok(());
-        }
-        let (items, first_bits) = (self.items.as_deref(), self.tokens.first_tokens());
-        self.catalog.index().fill_masks(states, items, first_bits, words, masks);
+        self.write_masks(states, 0, mask::num_words(self.num_tokens()), masks);
         Ok(())
+    }
+
+    fn fill_window(
+        &self,
+        states: &[CatalogState],
+        (): &mut (),
+        window: &mut MaskWindow,
+    ) -> Result<(), Infallible> {
+        let runs = states.chunk_by(|a, b| a.level() == b.level());
+        window.reset(self.tokens.token_range(runs.map(|run| run[0].level())), states.len());
+        let (first_token, words) = (window.first_token(), window.columns().len());
+        self.write_masks(states, first_token, words, window.words_mut());
+        Ok(())
+    }
+
+    /// Every item below a prefix has a code after it, but for those whose whole ID it is.
+    fn goes_on(&self, state: &CatalogState, (): &mut ()) -> Result<Option<bool>, Infallible> {
+        Ok(Some(self.any_allowed(self.catalog.items_at(state).end..state.ranks().end)))
     }
 
     fn successors(

@@ -1,5 +1,7 @@
 //! Spelling of codes in a model's tokens: a run of tokens for each level, or a table.
 
+use std::ops::Range;
+
 use palmette_core::TokenId;
 
 /// A run of tokens that spells the codes of one level: code `c` is token `first_token + c`.
@@ -76,6 +78,20 @@ impl TokenTable {
 }
 
 impl LevelSpelling {
+    /// The tokens from the first that spells a code to the last, whatever those between mean.
+    pub fn token_range(&self) -> Range<usize> {
+        match self {
+            Self::Run(run) => {
+                let first = run.first_token as usize;
+                first..first + run.num_codes as usize
+            }
+            Self::Table(table) => match (table.by_token.first(), table.by_token.last()) {
+                (Some(first), Some(last)) => first.0 as usize..last.0 as usize + 1,
+                _ => 0..0,
+            },
+        }
+    }
+
     /// Size of the codebook: codes from here on have no token.
     pub fn num_codes(&self) -> u32 {
         match self {
@@ -286,6 +302,14 @@ impl CodeTokens {
     /// Size of the vocabulary.
     pub fn num_tokens(&self) -> usize {
         self.num_tokens
+    }
+
+    /// The least run of tokens that has those of all these levels; levels that do not exist have
+    /// none.
+    pub fn token_range(&self, levels: impl IntoIterator<Item = usize>) -> Range<usize> {
+        let ranges = levels.into_iter().filter_map(|level| self.levels.get(level));
+        let ranges = ranges.map(LevelSpelling::token_range).filter(|range| !range.is_empty());
+        ranges.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
     }
 
     /// The token that spells `code` at `level`, if there is one.

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fmt::Debug;
 
-use crate::{SequencePart, TokenId};
+use crate::{MaskWindow, SequencePart, TokenId};
 
 /// A set of token sequences, asked step by step.
 ///
@@ -28,7 +28,8 @@ use crate::{SequencePart, TokenId};
 ///    token. Only `start` of the empty set does neither; the empty set is legal and denies all.
 /// 3. [`fill_mask`](Self::fill_mask) changes nothing and does not depend on what the buffer or the
 ///    scratch held before; [`fill_masks`](Self::fill_masks) does what `fill_mask` does for each
-///    state.
+///    state, and so does [`fill_window`](Self::fill_window): tokens outside of its window are
+///    those that no state allows. What [`goes_on`](Self::goes_on) says is what the mask says.
 /// 4. A failed `commit` leaves the state as it was.
 /// 5. `n` commits followed by [`rollback`](Self::rollback) of `n` give an equal state.
 /// 6. Clones (forks) do not see each other.
@@ -89,6 +90,37 @@ pub trait Constraint {
             masks.fill(0);
         }
         filled
+    }
+
+    /// [`fill_masks`](Self::fill_masks) over as few words a row as these states need: a set that
+    /// knows where in the vocabulary their next tokens are leaves the others out. The states of a
+    /// step of a search are of one length; others may have a wider window.
+    ///
+    /// # Errors
+    /// As [`fill_masks`](Self::fill_masks).
+    fn fill_window(
+        &self,
+        states: &[Self::State],
+        scratch: &mut Self::Scratch,
+        window: &mut MaskWindow,
+    ) -> Result<(), Self::Error> {
+        window.reset(0..self.num_tokens(), states.len());
+        self.fill_masks(states, scratch, window.words_mut())
+    }
+
+    /// True where a token may follow the state and false where none may, as far as that is known
+    /// without a mask: a search can then have its model compute while it makes the masks. `None`
+    /// where only the mask tells.
+    ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded.
+    fn goes_on(
+        &self,
+        state: &Self::State,
+        scratch: &mut Self::Scratch,
+    ) -> Result<Option<bool>, Self::Error> {
+        let _ = (state, scratch);
+        Ok(None)
     }
 
     /// Visits the allowed tokens in ascending order, each with the position after it. For states

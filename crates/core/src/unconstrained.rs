@@ -43,6 +43,10 @@ impl Constraint for Unconstrained {
         Ok(())
     }
 
+    fn goes_on(&self, state: &usize, (): &mut ()) -> Result<Option<bool>, Infallible> {
+        Ok(Some(*state < self.len && self.num_tokens > 0))
+    }
+
     fn successors(
         &self,
         state: &usize,

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::fmt;
 use std::num::NonZeroUsize;
 
-use palmette_core::{CommitAllError, Constraint, TokenId, mask};
+use palmette_core::{CommitAllError, Constraint, MaskWindow, TokenId, mask};
 
 use crate::error::DecodeError;
 use crate::gains::{ExtensionGains, Objective, StepGains};
-use crate::step::{Extension, Step};
+use crate::step::{Extension, Pass, Step};
 
 /// Width and length of a search, from which all its memory is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +44,10 @@ pub struct Hypothesis<'a, S> {
 
 /// A beam search over constraint `C`: every buffer it needs, made once and reused.
 ///
-/// Memory, W = the width, or the largest of a schedule, N = `max_tokens`, V tokens: masks `W · V /
-/// 8` bytes, sequences `16 · W · N` bytes, and `4 W` states: live ones, those of the next step, and
-/// up to two widths of results. After the first search over a vocabulary no step allocates unless
-/// cloning a state does.
+/// Memory, W = the width, or the largest of a schedule, N = `max_tokens`, V tokens of the widest
+/// [window](MaskWindow) that the constraint has: masks `W · V / 8` bytes, sequences `16 · W · N`
+/// bytes, and `4 W` states: live ones, those of the next step, and up to two widths of results.
+/// After the first search over a constraint no step allocates unless cloning a state does.
 pub struct BeamSearch<C: Constraint + ?Sized> {
     schedule: Schedule,
     scratch: C::Scratch,
@@ -58,9 +58,11 @@ pub struct BeamSearch<C: Constraint + ?Sized> {
     live: Rows<C::State>,
     /// The hypotheses of the step being built; swapped with `live`.
     next: Rows<C::State>,
-    /// One mask row per live hypothesis, `words_per_row` words each.
-    masks: Vec<u32>,
-    words_per_row: usize,
+    /// One mask row per live hypothesis, once they are made.
+    masks: MaskWindow,
+    has_masks: bool,
+    /// Of each row of `next`, whether a token may follow.
+    goes_on: Vec<bool>,
     /// The driver's buffer between steps.
     extensions: Vec<Extension>,
     results: Results<C::State>,
@@ -130,8 +132,9 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
             step: 0,
             live: Rows::new(widest, max_tokens),
             next: Rows::new(widest, max_tokens),
-            masks: Vec::new(),
-            words_per_row: 0,
+            masks: MaskWindow::with_rows(widest),
+            has_masks: false,
+            goes_on: Vec::with_capacity(widest),
             extensions: Vec::with_capacity(widest),
             results: Results::new(schedule.num_results() + widest, max_tokens),
             schedule,
@@ -176,16 +179,16 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         self.results.clear();
         self.live.clear();
         self.num_tokens = constraint.num_tokens();
-        self.words_per_row = mask::num_words(self.num_tokens);
-        self.masks.resize(self.schedule.widest * self.words_per_row, 0);
 
         let start = constraint.start();
         if constraint.is_accepting(&start, &mut self.scratch).map_err(at_step(0))? {
             self.results.insert(0.0, objective.gain(&start), &[], &start);
         }
-        let row = &mut self.masks[..self.words_per_row];
-        constraint.fill_mask(&start, &mut self.scratch, row).map_err(at_step(0))?;
-        if !mask::is_empty(&self.masks[..self.words_per_row]) {
+        let states = std::slice::from_ref(&start);
+        let filled = constraint.fill_window(states, &mut self.scratch, &mut self.masks);
+        filled.map_err(at_step(0))?;
+        self.has_masks = true;
+        if !mask::is_empty(self.masks.words()) {
             let bound = objective.bound(&start);
             self.live.push(start, Extension { score: 0.0, bound, parent: 0, token: TokenId(0) });
         }
@@ -234,18 +237,25 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
     }
 
     pub(crate) fn step_with<'a>(&'a self, gains: Option<&'a dyn ExtensionGains>) -> Step<'a> {
-        let rows = self.live.scores.len();
+        debug_assert!(self.has_masks, "a step is asked for once its masks are made");
         Step {
-            index: self.step,
-            parents: &self.live.parents,
-            tokens: &self.live.tokens,
-            scores: &self.live.scores,
+            pass: self.pass(),
             bounds: &self.live.bounds,
-            masks: &self.masks[..rows * self.words_per_row],
+            masks: &self.masks,
             num_tokens: self.num_tokens,
             width: self.schedule.width_of(self.step),
             floor: self.floor,
             gains,
+        }
+    }
+
+    /// The pass that comes next.
+    pub(crate) fn pass(&self) -> Pass<'_> {
+        Pass {
+            index: self.step,
+            parents: &self.live.parents,
+            tokens: &self.live.tokens,
+            scores: &self.live.scores,
             sequences: &self.live.sequences,
             max_tokens: self.schedule.max_tokens,
         }
@@ -267,6 +277,17 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         C: 'a,
     {
         let objective = objective.into();
+        self.advance(objective, best)?;
+        self.fill_masks(objective.constraint)
+    }
+
+    /// The first half of [`expand`](Self::expand): what goes on is then known, for the next pass.
+    /// Where only masks tell, they are made here.
+    pub(crate) fn advance(
+        &mut self,
+        objective: Objective<'_, C>,
+        best: &[Extension],
+    ) -> Result<(), DecodeError> {
         let constraint = objective.constraint;
         self.check_extensions(best)?;
         let (step, max_tokens) = (self.step, self.schedule.max_tokens);
@@ -285,16 +306,13 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         if step >= max_tokens && !self.next.states.is_empty() {
             return Err(DecodeError::TooLong { max_tokens });
         }
-        let masks = &mut self.masks[..self.next.states.len() * self.words_per_row];
-        let filled = constraint.fill_masks(&self.next.states, &mut self.scratch, masks);
-        filled.map_err(at_step(step + 1))?;
+        self.find_what_goes_on(constraint).map_err(at_step(step + 1))?;
         for (row, state) in self.next.states.iter().enumerate() {
             let parent_row = self.next.parents[row] as usize;
             let sequence = &mut self.next.sequences[row * max_tokens..][..=step];
             sequence[..step]
                 .copy_from_slice(&self.live.sequences[parent_row * max_tokens..][..step]);
             sequence[step] = self.next.tokens[row];
-            // After the masks, which have brought in what this reads.
             let accepts = constraint.is_accepting(state, &mut self.scratch);
             if accepts.map_err(at_step(step + 1))? {
                 let (score, gain) = (self.next.scores[row], objective.gain(state));
@@ -305,6 +323,36 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         self.results.keep_best(self.schedule.num_results());
         std::mem::swap(&mut self.live, &mut self.next);
         self.step += 1;
+        Ok(())
+    }
+
+    /// Writes into `goes_on` which rows of `next` do: as the constraint knows it, or by masks.
+    fn find_what_goes_on(&mut self, constraint: &C) -> Result<(), C::Error> {
+        let states = &self.next.states;
+        self.goes_on.clear();
+        for state in states {
+            let Some(goes_on) = constraint.goes_on(state, &mut self.scratch)? else { break };
+            self.goes_on.push(goes_on);
+        }
+        self.has_masks = self.goes_on.len() < states.len();
+        if self.has_masks {
+            constraint.fill_window(states, &mut self.scratch, &mut self.masks)?;
+            let rows = (0..states.len()).map(|row| !mask::is_empty(self.masks.row(row)));
+            self.goes_on.clear();
+            self.goes_on.extend(rows);
+        }
+        Ok(())
+    }
+
+    /// The second half of [`expand`](Self::expand): masks of the live hypotheses, unless they are
+    /// made.
+    pub(crate) fn fill_masks(&mut self, constraint: &C) -> Result<(), DecodeError> {
+        if !self.has_masks {
+            let states = &self.live.states;
+            let filled = constraint.fill_window(states, &mut self.scratch, &mut self.masks);
+            filled.map_err(at_step(self.step))?;
+            self.has_masks = true;
+        }
         Ok(())
     }
 
@@ -339,18 +387,18 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
 
     /// Moves the rows that can go on before those that cannot, and lets go of the latter.
     fn drop_ended_rows(&mut self) {
-        let (words, max_tokens) = (self.words_per_row, self.schedule.max_tokens);
+        let max_tokens = self.schedule.max_tokens;
         let mut kept = 0;
-        for row in 0..self.next.states.len() {
-            if mask::is_empty(&self.masks[row * words..][..words]) {
-                continue;
-            }
+        for row in (0..self.next.states.len()).filter(|&row| self.goes_on[row]) {
             if kept < row {
-                self.masks.copy_within(row * words..(row + 1) * words, kept * words);
+                if self.has_masks {
+                    self.masks.move_row(row, kept);
+                }
                 self.next.move_row(row, kept, max_tokens);
             }
             kept += 1;
         }
+        self.masks.truncate(kept);
         self.next.truncate(kept);
     }
 

@@ -17,7 +17,8 @@ pub enum Stage {
     Prefill,
     /// The backend read one more token of every beam.
     Decode,
-    /// Beams moved on and their masks were made.
+    /// Beams moved on, or their masks were made. Twice a step: a pass comes between both, which
+    /// needs no masks.
     Mask,
     /// The best extensions of all beams were chosen.
     TopK,
@@ -160,14 +161,18 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         let mut run = || {
             report(Stage::Mask, 0)?;
             while self.is_live() {
+                let pass = self.pass();
+                let index = pass.index;
+                backend.compute(&pass)?;
+                report(if index == 0 { first_pass } else { Stage::Decode }, index)?;
+                // A device computes on meanwhile.
+                self.fill_masks(constraint)?;
+                report(Stage::Mask, index)?;
                 let gains = self.step_gains(objective, scratch.as_ref());
                 let step = self.step_with(gains.as_ref().map(|gains| gains as _));
-                let index = step.index;
-                backend.compute(&step)?;
-                report(if index == 0 { first_pass } else { Stage::Decode }, index)?;
                 backend.select(&step, &mut best)?;
                 report(Stage::TopK, index)?;
-                self.expand(objective, &best)?;
+                self.advance(objective, &best)?;
                 report(Stage::Mask, index)?;
             }
             Ok(())

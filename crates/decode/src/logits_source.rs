@@ -28,6 +28,12 @@ pub trait LogitsSource {
     /// When they cannot be computed, for one that the sequence would become too long.
     fn next_logits(&mut self, parents: &[u32], tokens: &[TokenId]) -> Result<&[f32], Self::Error>;
 
+    /// The logits that the latest call gave, once more; before the first they mean nothing.
+    ///
+    /// # Errors
+    /// When they cannot be had any more.
+    fn logits(&mut self) -> Result<&[f32], Self::Error>;
+
     /// The logits after several more tokens of a single beam, row 0 of the previous call: a sampled
     /// token with the forced ones after it. Shape: `[V]`.
     ///
@@ -74,6 +80,34 @@ impl<L: LogitsSource + ?Sized> LogitsSource for &mut L {
 
     fn next_logits(&mut self, parents: &[u32], tokens: &[TokenId]) -> Result<&[f32], Self::Error> {
         (**self).next_logits(parents, tokens)
+    }
+
+    fn logits(&mut self) -> Result<&[f32], Self::Error> {
+        (**self).logits()
+    }
+
+    fn append(&mut self, tokens: &[TokenId]) -> Result<&[f32], Self::Error> {
+        (**self).append(tokens)
+    }
+}
+
+impl<L: LogitsSource + ?Sized> LogitsSource for Box<L> {
+    type Error = L::Error;
+
+    fn num_tokens(&self) -> usize {
+        (**self).num_tokens()
+    }
+
+    fn prompt_logits(&mut self) -> Result<&[f32], Self::Error> {
+        (**self).prompt_logits()
+    }
+
+    fn next_logits(&mut self, parents: &[u32], tokens: &[TokenId]) -> Result<&[f32], Self::Error> {
+        (**self).next_logits(parents, tokens)
+    }
+
+    fn logits(&mut self) -> Result<&[f32], Self::Error> {
+        (**self).logits()
     }
 
     fn append(&mut self, tokens: &[TokenId]) -> Result<&[f32], Self::Error> {

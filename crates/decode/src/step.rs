@@ -1,7 +1,7 @@
 //! The seam between search policy and device: one step of a search, as the side that computes it
 //! sees it.
 
-use palmette_core::{TokenId, mask};
+use palmette_core::{MaskWindow, TokenId};
 
 use crate::error::DecodeError;
 use crate::gains::ExtensionGains;
@@ -45,25 +45,48 @@ impl PartialOrd for Extension {
     }
 }
 
-/// Request for one step of a search: its rows, their masks and the number of extensions to keep.
+/// Rows of one forward pass of a search: what a model needs to compute their logits.
 ///
 /// Rows are live hypotheses, best first. At step 0 there is one, the prompt's, and its parent and
 /// token mean nothing.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'a> {
-    /// Tokens generated before: 0 for the step after the prompt.
+pub struct Pass<'a> {
+    /// Tokens generated before: 0 for the pass over the prompt.
     pub index: usize,
-    /// Row that each hypothesis continues, in the rows of the step before. Shape: `[rows]`.
+    /// Row that each hypothesis continues, in the rows of the pass before. Shape: `[rows]`.
     pub parents: &'a [u32],
     /// Last token of each hypothesis. Shape: `[rows]`.
     pub tokens: &'a [TokenId],
     /// Score of each hypothesis. Shape: `[rows]`.
     pub scores: &'a [f32],
+    /// All tokens of each hypothesis, `max_tokens` places a row of which `index` are used.
+    pub(crate) sequences: &'a [TokenId],
+    pub(crate) max_tokens: usize,
+}
+
+impl<'a> Pass<'a> {
+    /// Live hypotheses.
+    pub fn rows(&self) -> usize {
+        self.scores.len()
+    }
+
+    /// The tokens that one row has generated.
+    pub fn sequence(&self, row: usize) -> &'a [TokenId] {
+        &self.sequences[row * self.max_tokens..][..self.index]
+    }
+}
+
+/// Request for one step of a search: the rows of its pass, their masks and the number of extensions
+/// to keep.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// The rows, as they were computed.
+    pub pass: Pass<'a>,
     /// The largest [gain](crate::Gains) of what may come of each hypothesis; 0 in a search without
     /// gains. Shape: `[rows]`.
     pub bounds: &'a [f32],
-    /// Allowed tokens of each hypothesis. Shape: `[rows, num_words(num_tokens)]`.
-    pub masks: &'a [u32],
+    /// Allowed tokens of each hypothesis, over the part of the vocabulary where they are.
+    pub masks: &'a MaskWindow,
     /// V: size of the vocabulary.
     pub num_tokens: usize,
     /// Extensions to keep at most.
@@ -71,21 +94,12 @@ pub struct Step<'a> {
     /// Extensions of a smaller total are not kept.
     pub floor: f32,
     pub(crate) gains: Option<&'a dyn ExtensionGains>,
-    /// All tokens of each hypothesis, `max_tokens` places a row of which `index` are used.
-    pub(crate) sequences: &'a [TokenId],
-    pub(crate) max_tokens: usize,
 }
 
-impl<'a> Step<'a> {
+impl Step<'_> {
     /// Live hypotheses.
     pub fn rows(&self) -> usize {
-        self.scores.len()
-    }
-
-    /// The mask of one row.
-    pub fn mask(&self, row: usize) -> &'a [u32] {
-        let words = mask::num_words(self.num_tokens);
-        &self.masks[row * words..][..words]
+        self.pass.rows()
     }
 
     /// The largest gain of what may come of a row's extension by an allowed token: never more than
@@ -95,11 +109,6 @@ impl<'a> Step<'a> {
         let of_row = self.bounds[row];
         self.gains.map_or(of_row, |gains| gains.bound(row, of_row, token))
     }
-
-    /// The tokens that one row has generated.
-    pub fn sequence(&self, row: usize) -> &'a [TokenId] {
-        &self.sequences[row * self.max_tokens..][..self.index]
-    }
 }
 
 /// The side of a search that holds the logits: a model on this processor or on an accelerator.
@@ -107,7 +116,8 @@ impl<'a> Step<'a> {
 /// The search decides which hypotheses live, under which masks and floors; the backend computes
 /// their logits and picks the best extensions where the logits are, so that a row of a large
 /// vocabulary need not travel. A driver calls [`compute`](Self::compute), then
-/// [`select`](Self::select), once for each step.
+/// [`select`](Self::select), once for each step. A pass needs no masks: a device may begin it and
+/// return, and the masks are made while it computes (xGR, arXiv 2512.11529, §6).
 ///
 /// A search may begin again after the same prompt, at step 0: the backend then answers from the
 /// pass it has made. [`HostBackend`](crate::HostBackend) makes one of any
@@ -119,11 +129,11 @@ pub trait StepBackend {
     /// V: logits per row.
     fn num_tokens(&self) -> usize;
 
-    /// Computes the logits of the step's rows, or begins to.
+    /// Computes the logits of the pass's rows, or begins to.
     ///
     /// # Errors
     /// When they cannot be computed.
-    fn compute(&mut self, step: &Step<'_>) -> Result<(), Self::Error>;
+    fn compute(&mut self, pass: &Pass<'_>) -> Result<(), Self::Error>;
 
     /// Writes the best `step.width` allowed extensions of the rows computed last over `best`, best
     /// first, none below `step.floor`; their scores are the row's plus the token's log-probability,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use palmette_core::{TokenId, mask};
+use palmette_core::TokenId;
 
 use crate::error::DecodeError;
 use crate::log_softmax::max_and_log_sum_exp;
@@ -56,9 +56,9 @@ impl TopK {
         for (beam, row) in logits.chunks_exact(num_columns.max(1)).enumerate() {
             let (max, normaliser) = max_and_log_sum_exp(row);
             if !normaliser.is_finite() {
-                return Err(DecodeError::BadLogits { beam, step: step.index });
+                return Err(DecodeError::BadLogits { beam, step: step.pass.index });
             }
-            let parent_score = step.scores[beam];
+            let parent_score = step.pass.scores[beam];
             // Adding 0 turns −0 into +0, which `total_cmp` would tell apart.
             let score = |logit: f32| parent_score + (logit - normaliser) + 0.0;
             let row_bound = step.bounds[beam];
@@ -68,8 +68,8 @@ impl TopK {
             if !self.may_take(score(max) + row_bound, step.floor) {
                 continue;
             }
-            let sequence = step.sequence(beam);
-            for token in mask::iter(step.mask(beam)) {
+            let sequence = step.pass.sequence(beam);
+            for token in step.masks.allowed(beam) {
                 let place = token.index().checked_sub(columns.start);
                 let Some(&logit) = place.and_then(|place| row.get(place)) else {
                     return Err(no_logit(step, token));
@@ -123,7 +123,7 @@ impl TopK {
 /// A token that is allowed and has no logit: past the vocabulary, or not asked for.
 #[cold]
 fn no_logit(step: &Step<'_>, token: TokenId) -> DecodeError {
-    let (index, past) = (step.index, token.index() >= step.num_tokens);
+    let (index, past) = (step.pass.index, token.index() >= step.num_tokens);
     match past {
         true => DecodeError::BrokenConstraint { token, step: index },
         false => DecodeError::MissingLogit { token, step: index },

@@ -7,7 +7,7 @@ use std::ops::{ControlFlow, Range};
 use palmette_core::{AnyConstraint, CommitError, Constraint, RollbackError, TokenId};
 use palmette_decode::{
     BeamOptions, BeamSearch, DecodeError, Extension, Gains, HostBackend, Hypothesis, LogitsSource,
-    Objective, Stage, Step, StepBackend, TopK,
+    Objective, Pass, Stage, Step, StepBackend, TopK,
 };
 use palmette_testkit::logits::{TableLogits, TableSource};
 use palmette_testkit::search::{
@@ -75,13 +75,13 @@ impl StepBackend for Counted {
         self.backend.num_tokens()
     }
 
-    fn compute(&mut self, step: &Step<'_>) -> Result<(), DecodeError> {
-        if step.index == 0 {
+    fn compute(&mut self, pass: &Pass<'_>) -> Result<(), DecodeError> {
+        if pass.index == 0 {
             self.totals.push(0);
         }
-        *self.totals.last_mut().expect("a search begins at step 0") += step.rows();
-        self.rows.push(step.rows());
-        self.backend.compute(step)
+        *self.totals.last_mut().expect("a search begins at step 0") += pass.rows();
+        self.rows.push(pass.rows());
+        self.backend.compute(pass)
     }
 
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), DecodeError> {
@@ -258,8 +258,8 @@ proptest! {
         let (mut backend, mut best) = (backend(&logits), Vec::new());
         while search.is_live() {
             let step = search.step();
-            backend.compute(&step).expect("tables have distributions");
-            backend.select(&step, &mut best).expect("chosen in `compute`");
+            backend.compute(&step.pass).expect("tables never fail");
+            backend.select(&step, &mut best).expect("tables have distributions");
             search.expand(&set, &best).expect("masks are right");
         }
         let mut expected = naive_beam_search(&set, &logits, width);
@@ -335,6 +335,9 @@ impl LogitsSource for OneRow {
     }
     fn next_logits(&mut self, _: &[u32], _: &[TokenId]) -> Result<&[f32], DecodeError> {
         unreachable!("sequences of one token need one row")
+    }
+    fn logits(&mut self) -> Result<&[f32], DecodeError> {
+        Ok(&self.0)
     }
 }
 
@@ -564,7 +567,7 @@ fn a_control_ends_a_search_after_any_stage() {
         ControlFlow::Continue(())
     };
     search.run_controlled(&set, &mut backend(&logits), &mut heard).unwrap();
-    let round = |first| [first, Stage::TopK, Stage::Mask];
+    let round = |first| [first, Stage::Mask, Stage::TopK, Stage::Mask];
     let expected = [&[Stage::Mask][..], &round(Stage::Prefill), &round(Stage::Decode)].concat();
     assert_eq!(stages, expected);
     for last in 0..stages.len() {
@@ -577,7 +580,7 @@ fn a_control_ends_a_search_after_any_stage() {
             None => ControlFlow::Break(()),
         };
         let ended = search.run_controlled(&set, &mut backend(&logits), &mut stop);
-        let step = last.saturating_sub(1) / 3;
+        let step = last.saturating_sub(1) / 4;
         assert_eq!(ended, Err(DecodeError::Cancelled { step }), "after {last} stages");
     }
     assert_eq!(run(&mut search, &set, &logits), beam_search(&set, &logits, 2));

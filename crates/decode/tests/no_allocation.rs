@@ -197,6 +197,8 @@ impl Constraint for EveryPrefix {
 struct FixedLogits {
     table: Vec<f32>,
     steps: usize,
+    /// Of the latest call.
+    num_rows: usize,
 }
 
 impl FixedLogits {
@@ -206,11 +208,16 @@ impl FixedLogits {
         };
         let random = std::iter::successors(Some(seed), step).skip(1).map(|x| (x >> 48) as f32);
         let logit = |x: f32| if x < 200.0 { 14.0 + x / 200.0 } else { x / 65_536.0 };
-        Self { table: random.map(logit).take(WIDTH.get() * NUM_TOKENS).collect(), steps: 0 }
+        Self {
+            table: random.map(logit).take(WIDTH.get() * NUM_TOKENS).collect(),
+            steps: 0,
+            num_rows: 0,
+        }
     }
 
     fn rows(&mut self, beams: usize) -> &[f32] {
         self.steps += 1;
+        self.num_rows = beams;
         &self.table[..beams * NUM_TOKENS]
     }
 }
@@ -228,6 +235,10 @@ impl LogitsSource for FixedLogits {
 
     fn next_logits(&mut self, parents: &[u32], _: &[TokenId]) -> Result<&[f32], DecodeError> {
         Ok(self.rows(parents.len()))
+    }
+
+    fn logits(&mut self) -> Result<&[f32], DecodeError> {
+        Ok(&self.table[..self.num_rows * NUM_TOKENS])
     }
 }
 

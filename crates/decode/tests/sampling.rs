@@ -283,6 +283,10 @@ impl LogitsSource for OnePass {
         unreachable!("generation reads tokens by `append`")
     }
 
+    fn logits(&mut self) -> Result<&[f32], DecodeError> {
+        Ok(&self.row)
+    }
+
     fn append(&mut self, tokens: &[TokenId]) -> Result<&[f32], DecodeError> {
         self.calls += 1;
         self.read.extend_from_slice(tokens);

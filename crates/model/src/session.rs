@@ -118,6 +118,14 @@ pub enum SessionError {
         "a draft head reads hidden states at placeholders after the prompt, which an encoder reads here: search without one, by `--mode beam`"
     )]
     NoDraft,
+    /// A draft head where the model is not computed on this processor.
+    #[error(
+        "a draft head reads hidden states that this device keeps to itself: search without one, by `--mode beam`, or compute on this processor, by `--device cpu`"
+    )]
+    NoDraftHere,
+    /// What computes the model failed: a device, say.
+    #[error("{0}")]
+    Engine(String),
     /// The search failed.
     #[error(transparent)]
     Decode(#[from] DecodeError),
@@ -751,6 +759,10 @@ impl LogitsSource for Session {
 
     fn next_logits(&mut self, parents: &[u32], tokens: &[TokenId]) -> Result<&[f32], SessionError> {
         self.next_logits_of(parents, tokens, 0..self.model.config.vocab_size)
+    }
+
+    fn logits(&mut self) -> Result<&[f32], SessionError> {
+        Ok(&self.logits[..self.num_logits])
     }
 
     /// One pass, whatever the number of tokens, as long as there was no decode pass since the

@@ -6,12 +6,11 @@ use std::path::Path;
 use palmette_core::TokenId;
 
 use crate::config::ModelConfig;
-use crate::encoder_decoder::{
-    CrossWeights, EncoderWeights, SHARED, settle_shared_tensors, weights_from_tensors,
-};
+use crate::encoder_decoder::{CrossWeights, EncoderWeights, weights_from_tensors};
 use crate::error::LoadError;
 use crate::kernels::{HeadMatrix, Matrix, Values};
-use crate::tensor_files::{EMBEDDING, HEAD, TensorFiles};
+use crate::model_tensors::ModelTensors;
+use crate::tensor_files::{EMBEDDING, HEAD};
 
 /// All weights of a model, matrices packed as `[in, out]`.
 #[derive(Clone, Debug)]
@@ -73,7 +72,7 @@ pub(crate) struct LayerWeights {
 impl Weights {
     /// Reads `model.safetensors`, or the shards that `model.safetensors.index.json` names.
     pub(crate) fn read(dir: &Path, config: &ModelConfig) -> Result<Self, LoadError> {
-        Self::assemble(TensorFiles::open(dir)?, config)
+        Self::assemble(ModelTensors::open(dir, config)?, config)
     }
 
     /// Reads the bytes of one safetensors file; `name` stands for the path in errors.
@@ -82,24 +81,16 @@ impl Weights {
         bytes: Vec<u8>,
         config: &ModelConfig,
     ) -> Result<Self, LoadError> {
-        Self::assemble(TensorFiles::single(name.to_owned(), bytes)?, config)
+        Self::assemble(ModelTensors::from_bytes(name, bytes, config)?, config)
     }
 
-    fn assemble(mut files: TensorFiles, config: &ModelConfig) -> Result<Self, LoadError> {
-        files.name_as_in_whole_models();
+    fn assemble(mut tensors: ModelTensors, config: &ModelConfig) -> Result<Self, LoadError> {
         let mut config = Cow::Borrowed(config);
-        if config.architecture.encoder.is_some() {
-            let own_head = settle_shared_tensors(&mut files, &config)?;
-            config.to_mut().tie_word_embeddings = !own_head;
-        } else if config.tie_word_embeddings {
-            files.tie_head(EMBEDDING)?;
+        if tensors.has_own_head() == config.tie_word_embeddings {
+            config.to_mut().tie_word_embeddings = !tensors.has_own_head();
         }
-        let weights = Self::from_tensors(&config, |name, shape| match name {
-            // Rows that fill the matrix up to a round number belong to no token.
-            HEAD | EMBEDDING | SHARED => files.take_stored_rows(name, shape),
-            _ => files.take_stored(name, shape),
-        })?;
-        files.finish()?;
+        let weights = Self::from_tensors(&config, |name, shape| tensors.take(name, shape))?;
+        tensors.finish()?;
         Ok(weights)
     }
 

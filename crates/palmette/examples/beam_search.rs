@@ -41,6 +41,10 @@ impl LogitsSource for Neighbours {
         self.last = tokens.iter().map(|token| token.0).collect();
         Ok(self.compute())
     }
+
+    fn logits(&mut self) -> Result<&[f32], DecodeError> {
+        Ok(&self.rows)
+    }
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {

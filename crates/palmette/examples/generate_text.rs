@@ -44,6 +44,10 @@ impl LogitsSource for Bigrams {
         self.append(tokens)
     }
 
+    fn logits(&mut self) -> Result<&[f32], DecodeError> {
+        Ok(&self.row)
+    }
+
     /// One pass, however many tokens: those that the grammar forced come along with the chosen one.
     fn append(&mut self, tokens: &[TokenId]) -> Result<&[f32], DecodeError> {
         self.passes += 1;

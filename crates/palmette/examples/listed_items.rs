@@ -44,9 +44,9 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     }
     let names = serde_json::to_vec(&names)?;
     let vocabulary = load_bytes("demo", &names, &LoadOptions::default())?;
-    let model = recommender.model();
+    let model = recommender.engine().model().ok_or("a model of this processor")?;
     let options = TextModelOptions::default();
-    let model = TextModel::from_parts("demo", model.clone(), vocabulary, &options)?;
+    let model = TextModel::from_parts("demo", model, vocabulary, &options)?;
     let num_tokens = model.vocabulary().vocabulary().num_tokens();
 
     // The grammar names a shop and knows none of its items; a request says which may be written.

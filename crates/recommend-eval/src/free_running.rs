@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use palmette_core::{TokenId, Unconstrained};
 use palmette_decode::{BeamSearch, HostBackend};
-use palmette_model::{Session, SessionError};
+use palmette_model::{Reading, ReadingShape, SessionError};
 use palmette_recommend::{PromptFields, RecommendError, Recommender, SpelledView};
 
 use crate::evaluate::EvalOptions;
 
 /// Generation without the constraint: the buffers of one thread.
 pub(crate) struct FreeRunning {
-    backend: HostBackend<Session>,
+    backend: HostBackend<Box<dyn Reading>>,
     search: BeamSearch<Unconstrained>,
     every: Unconstrained,
     recommender: Arc<Recommender>,
@@ -33,11 +33,13 @@ impl FreeRunning {
             .collect();
         let beams: Vec<usize> =
             widths[..widths.len() - 1].iter().map(|width| width.get()).collect();
-        let vocab = recommender.model().config().vocab_size;
-        let session =
-            Session::of_passes(recommender.model(), recommender.max_prompt_tokens(), &beams, 1)?;
+        let vocab = recommender.engine().config().vocab_size;
+        let width = widths.iter().map(|width| width.get()).max().unwrap_or(1);
+        let max_prompt_tokens = recommender.max_prompt_tokens();
+        let shape = ReadingShape { max_prompt_tokens, beams: &beams, width };
+        let reading = recommender.engine().open(&shape, 1)?;
         Ok(Self {
-            backend: HostBackend::new(session),
+            backend: HostBackend::new(reading),
             search: BeamSearch::with_widths(&widths),
             every: Unconstrained::new(vocab, view.view().num_levels()),
             recommender: Arc::clone(recommender),

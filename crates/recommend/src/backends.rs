@@ -2,10 +2,10 @@
 
 use palmette_catalog::{CatalogKeys, CodeTokens};
 use palmette_core::{Constraint, TokenId};
-use palmette_decode::{Extension, Step, StepBackend, TopK};
-use palmette_model::Session;
-use palmette_model::draft::DraftRun;
+use palmette_decode::{Extension, Pass, Step, StepBackend};
+use palmette_model::{Reading, SessionError};
 
+use crate::buffers::DraftBuffers;
 use crate::error::RecommendError;
 use crate::passes::Passes;
 use crate::recommender::Recommender;
@@ -13,8 +13,7 @@ use crate::recommender::Recommender;
 /// The decoder: a pass over the prompt, then one a level over all beams.
 pub(crate) struct DecoderBackend<'a> {
     pub(crate) recommender: &'a Recommender,
-    pub(crate) session: &'a mut Session,
-    pub(crate) top_k: &'a mut TopK,
+    pub(crate) reading: &'a mut dyn Reading,
     pub(crate) passes: &'a mut Passes,
 }
 
@@ -22,37 +21,37 @@ impl StepBackend for DecoderBackend<'_> {
     type Error = RecommendError;
 
     fn num_tokens(&self) -> usize {
-        self.recommender.model().config().vocab_size
+        self.recommender.engine().config().vocab_size
     }
 
-    fn compute(&mut self, step: &Step<'_>) -> Result<(), RecommendError> {
-        let columns = self.recommender.columns(step.index);
-        self.passes.trace(step, self.recommender.tokens());
-        match step.index {
-            // A second search after the same prompt: no pass.
-            0 if self.session.has_read_prompt() => {
-                self.session.prompt_logits_again(columns)?;
-                return Ok(());
+    fn compute(&mut self, pass: &Pass<'_>) -> Result<(), RecommendError> {
+        let columns = self.recommender.columns(pass.index);
+        self.passes.trace(pass, self.recommender.tokens());
+        match pass.index {
+            0 => {
+                let is_read = self.reading.has_read_prompt();
+                self.reading.begin_prompt(columns)?;
+                // A second search after the same prompt: no pass.
+                if is_read {
+                    return Ok(());
+                }
             }
-            0 => self.session.prompt_logits_of(columns)?,
-            _ => self.session.next_logits_of(step.parents, step.tokens, columns)?,
-        };
-        self.passes.rows.push(step.rows());
+            _ => self.reading.begin_next(pass.parents, pass.tokens, columns)?,
+        }
+        self.passes.rows.push(pass.rows());
         Ok(())
     }
 
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), RecommendError> {
-        let columns = self.recommender.columns(step.index);
-        Ok(self.top_k.select(step, self.session.logits(), columns, |_, _| true, best)?)
+        Ok(self.reading.select(step, best)?)
     }
 }
 
 /// A draft head: one pass over prompt and placeholders, then a few products a row and level.
 pub(crate) struct DraftBackend<'a, C: Constraint> {
     pub(crate) recommender: &'a Recommender,
-    pub(crate) session: &'a mut Session,
-    pub(crate) run: &'a mut DraftRun,
-    pub(crate) top_k: &'a mut TopK,
+    pub(crate) reading: &'a mut dyn Reading,
+    pub(crate) draft: &'a mut DraftBuffers,
     pub(crate) passes: &'a mut Passes,
     /// Asked about whole IDs at the last level.
     pub(crate) verifier: Option<Verifier<'a, C>>,
@@ -97,27 +96,31 @@ impl<C: Constraint> StepBackend for DraftBackend<'_, C> {
     type Error = RecommendError;
 
     fn num_tokens(&self) -> usize {
-        self.recommender.model().config().vocab_size
+        self.recommender.engine().config().vocab_size
     }
 
-    fn compute(&mut self, step: &Step<'_>) -> Result<(), RecommendError> {
-        self.passes.trace(step, self.recommender.tokens());
-        self.passes.rows.push(step.rows());
-        match step.index {
-            0 => self.run.begin(self.session)?,
-            _ => self.run.advance(step.parents, step.tokens),
+    fn compute(&mut self, pass: &Pass<'_>) -> Result<(), RecommendError> {
+        self.passes.trace(pass, self.recommender.tokens());
+        self.passes.rows.push(pass.rows());
+        match pass.index {
+            0 => {
+                let session = self.reading.as_session().ok_or(SessionError::NoDraftHere)?;
+                self.draft.run.begin(session)?
+            }
+            _ => self.draft.run.advance(pass.parents, pass.tokens),
         };
         Ok(())
     }
 
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), RecommendError> {
-        let columns = self.recommender.level_columns(step.index);
+        let columns = self.recommender.level_columns(step.pass.index);
         let verifier = &mut self.verifier;
         let accepts = |before: &[TokenId], token| match verifier {
             Some(verifier) => verifier.accepts(before, token),
             None => true,
         };
-        Ok(self.top_k.select(step, self.run.logits(), columns, accepts, best)?)
+        let DraftBuffers { run, top_k } = self.draft;
+        Ok(top_k.select(step, run.logits(), columns, accepts, best)?)
     }
 }
 

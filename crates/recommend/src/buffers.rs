@@ -4,10 +4,10 @@ use std::num::NonZeroUsize;
 
 use palmette_catalog::{CatalogConstraint, CatalogState};
 use palmette_catalog_live::{SnapshotConstraint, SnapshotState, ViewItems};
-use palmette_core::{Constraint, mask};
+use palmette_core::Constraint;
 use palmette_decode::{BeamSearch, Control, Gains, Objective, TopK};
-use palmette_model::Session;
 use palmette_model::draft::DraftRun;
+use palmette_model::{Reading, ReadingShape};
 
 use crate::backends::{DecoderBackend, DraftBackend, Verifier, state_of};
 use crate::bounds::MAX_BEAM_WIDTH;
@@ -64,9 +64,8 @@ fn beams_read(widths: &[NonZeroUsize]) -> Vec<usize> {
 pub(crate) struct Buffers {
     pub(crate) shape: Shape,
     pub(crate) widths: Vec<NonZeroUsize>,
-    pub(crate) session: Session,
-    pub(crate) top_k: TopK,
-    pub(crate) draft: Option<DraftRun>,
+    pub(crate) reading: Box<dyn Reading>,
+    pub(crate) draft: Option<DraftBuffers>,
     /// Each made with the first request over such a view.
     pub(crate) frozen: Option<Searches<CatalogConstraint>>,
     pub(crate) snapshot: Option<Searches<SnapshotConstraint>>,
@@ -76,6 +75,13 @@ pub(crate) struct Buffers {
     /// A draft's search where masks do not hold it to the catalog.
     pub(crate) free: Option<BeamSearch<EveryCode>>,
     pub(crate) latest: Latest,
+}
+
+/// What a draft head computes with, and the selection over its logits.
+#[derive(Debug)]
+pub(crate) struct DraftBuffers {
+    pub(crate) run: DraftRun,
+    pub(crate) top_k: TopK,
 }
 
 /// A search, and the narrow one before it where there is one.
@@ -283,15 +289,17 @@ impl Buffers {
             Some(_) => {
                 let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
                 let run = DraftRun::new(head, widest, threads);
-                (Some(run), prompt_tokens + head.num_placeholders(), &[][..])
+                let draft = DraftBuffers { run, top_k: TopK::with_capacity(widest) };
+                (Some(draft), prompt_tokens + head.num_placeholders(), &[][..])
             }
         };
-        let session = Session::of_passes(recommender.model(), prompt_tokens, beams, threads)?;
+        let shape_of_reading =
+            ReadingShape { max_prompt_tokens: prompt_tokens, beams, width: widest };
+        let reading = recommender.engine().open(&shape_of_reading, threads)?;
         Ok(Self {
             shape,
             widths,
-            session,
-            top_k: TopK::with_capacity(widest),
+            reading,
             draft,
             frozen: None,
             snapshot: None,
@@ -303,7 +311,7 @@ impl Buffers {
     }
 
     /// The memory that [`new`](Self::new) would take, masks of the search included; a draft head's
-    /// own buffers are small beside the session's and left out.
+    /// own buffers are small beside those and left out.
     pub(crate) fn planned(
         recommender: &Recommender,
         shape: &Shape,
@@ -311,7 +319,7 @@ impl Buffers {
     ) -> Result<Planned, RecommendError> {
         let widths = shape.steps(recommender)?;
         let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
-        let (config, beams) = (recommender.model().config(), beams_read(&widths));
+        let beams = beams_read(&widths);
         let prompt_tokens = recommender.max_prompt_tokens().saturating_add(shape.free_tokens);
         let (prompt_tokens, passes) = match shape.draft {
             None => (prompt_tokens, &beams[..]),
@@ -320,10 +328,12 @@ impl Buffers {
                 (prompt_tokens + head.num_placeholders(), &[][..])
             }
         };
-        let session = Session::planned_bytes_of_passes(config, prompt_tokens, passes, threads)?;
-        let masks = widest.saturating_mul(mask::num_words(config.vocab_size) * size_of::<u32>());
+        let of_reading =
+            ReadingShape { max_prompt_tokens: prompt_tokens, beams: passes, width: widest };
+        let reading = recommender.engine().planned_bytes(&of_reading, threads)?;
+        let masks = widest.saturating_mul(recommender.mask_words() * size_of::<u32>());
         let widths = widths.iter().map(|width| width.get()).collect();
-        Ok(Planned { widths, bytes: session.total().saturating_add(masks) })
+        Ok(Planned { widths, bytes: reading.saturating_add(masks) })
     }
 
     /// A search under masks, by the decoder or the draft head.
@@ -335,15 +345,16 @@ impl Buffers {
         sought: &Sought<'_, C>,
         control: &mut Control<'_>,
     ) -> Result<(), RecommendError> {
-        let Self { session, top_k, draft, .. } = self;
+        let Self { reading, draft, .. } = self;
+        let reading = &mut **reading;
         let Searches { wide, probe } = searches;
         let (objective, Round { need, is_first, .. }) = (sought.objective, sought.round);
-        if let Some(run) = draft {
+        if let Some(draft) = draft {
             let backend =
-                &mut DraftBackend::<C> { recommender, session, run, top_k, passes, verifier: None };
+                &mut DraftBackend::<C> { recommender, reading, draft, passes, verifier: None };
             return wide.run_controlled(objective, backend, control);
         }
-        let backend = &mut DecoderBackend { recommender, session, top_k, passes };
+        let backend = &mut DecoderBackend { recommender, reading, passes };
         match probe.as_mut().filter(|probe| is_first && need <= probe.widths()[0].get()) {
             Some(probe) if sought.caps.is_none() => {
                 wide.run_after_probe(probe, objective, need, backend, control)
@@ -368,13 +379,13 @@ impl Buffers {
         control: &mut Control<'_>,
     ) -> Result<Vec<Recommended>, RecommendError> {
         let num_levels = view.view().num_levels();
-        let num_tokens = recommender.model().config().vocab_size;
+        let num_tokens = recommender.engine().config().vocab_size;
         let every = EveryCode::new(recommender.format(), num_levels, num_tokens);
         let mut free = self.free.take().unwrap_or_else(|| BeamSearch::with_widths(&self.widths));
         self.latest = Latest::Free;
         let (mut scratch, mut codes) = (C::Scratch::default(), Vec::new());
-        let Self { session, top_k, draft, .. } = self;
-        let run = draft.as_mut().ok_or(RecommendError::NoDraftHead)?;
+        let Self { reading, draft, .. } = self;
+        let draft = draft.as_mut().ok_or(RecommendError::NoDraftHead)?;
         let verifier = match request.mode {
             Mode::Draft(Verification::Keys) => Some(Verifier {
                 constraint,
@@ -387,7 +398,8 @@ impl Buffers {
             }),
             _ => None,
         };
-        let backend = &mut DraftBackend { recommender, session, run, top_k, passes, verifier };
+        let backend =
+            &mut DraftBackend { recommender, reading: &mut **reading, draft, passes, verifier };
         let done = free.run_controlled(&every, backend, control);
         let found = free.results().map(|found| {
             let state = state_of(constraint, &mut scratch, found.tokens);

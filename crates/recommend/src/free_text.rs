@@ -6,7 +6,7 @@ use palmette_core::{TokenId, TokenMask};
 use palmette_decode::{
     Control, DecodeError, LogitsSource, SampleError, Sampler, SamplerOptions, Stage,
 };
-use palmette_model::Session;
+use palmette_model::Reading;
 
 use crate::bounds::{MAX_FREE_TOKENS, checked};
 use crate::error::RecommendError;
@@ -57,23 +57,23 @@ pub struct Explain {
     pub max_tokens: usize,
 }
 
-/// Writes free text after the session's prompt until one of `ends` comes, which is not written, or
+/// Writes free text after the prompt until one of `ends` comes, which is not written, or
 /// `max_tokens` have.
 pub(crate) fn write_text(
-    session: &mut Session,
+    reading: &mut dyn Reading,
     sampler: &mut Sampler,
     ends: &[TokenId],
     max_tokens: usize,
     control: &mut Control<'_>,
 ) -> Result<Vec<TokenId>, RecommendError> {
-    let mut all = TokenMask::new(session.num_tokens());
-    (0..session.num_tokens() as u32).for_each(|token| all.insert(TokenId(token)));
+    let mut all = TokenMask::new(reading.num_tokens());
+    (0..reading.num_tokens() as u32).for_each(|token| all.insert(TokenId(token)));
     let mut tokens = Vec::new();
     let mut report = |stage, step| match control(stage) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(RecommendError::from(DecodeError::Cancelled { step })),
     };
-    let mut logits = session.prompt_logits()?;
+    let mut logits = reading.prompt_logits()?;
     report(Stage::Prefill, 0)?;
     while tokens.len() < max_tokens {
         let step = tokens.len();
@@ -84,23 +84,23 @@ pub(crate) fn write_text(
             break;
         }
         tokens.push(token);
-        logits = session.append(&[token])?;
+        logits = reading.append(&[token])?;
         report(Stage::Decode, step + 1)?;
     }
     Ok(tokens)
 }
 
-/// Writes the model's reasoning after the session's prompt, then its end and what follows it;
+/// Writes the model's reasoning after the prompt, then its end and what follows it;
 /// returns the reasoning.
 pub(crate) fn think(
-    session: &mut Session,
+    reading: &mut dyn Reading,
     think: &Think,
     ends: &[TokenId],
     (end, then): (TokenId, &[TokenId]),
     control: &mut Control<'_>,
 ) -> Result<Vec<TokenId>, RecommendError> {
-    let thought = write_text(session, &mut think.sampler()?, ends, think.max_tokens, control)?;
+    let thought = write_text(reading, &mut think.sampler()?, ends, think.max_tokens, control)?;
     let rest: Vec<TokenId> = [&[end], then].concat();
-    session.append(&rest)?;
+    reading.append(&rest)?;
     Ok(thought)
 }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::num::NonZeroUsize;
 
 use palmette_catalog::LevelSpelling;
-use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
+use palmette_core::{CommitError, Constraint, MaskWindow, RollbackError, TokenId, mask};
 use serde::{Deserialize, Serialize};
 
 use crate::prompt_format::PromptFormat;
@@ -97,6 +97,14 @@ impl EveryCode {
         Self { levels, num_tokens }
     }
 
+    /// Writes a row whose first bit is that of `first_token`.
+    fn write_mask(&self, level: usize, first_token: u32, words: &mut [u32]) {
+        words.fill(0);
+        let Some(at) = self.levels.get(level) else { return };
+        let tokens = (0..at.num_codes()).filter_map(|code| at.token(code));
+        tokens.for_each(|token| mask::insert(words, TokenId(token.0 - first_token)));
+    }
+
     fn spells(&self, level: usize, token: TokenId) -> bool {
         self.levels.get(level).is_some_and(|at| at.code(token).is_some())
     }
@@ -118,11 +126,30 @@ impl Constraint for EveryCode {
 
     fn fill_mask(&self, state: &usize, (): &mut (), words: &mut [u32]) -> Result<(), Infallible> {
         assert_eq!(words.len(), mask::num_words(self.num_tokens), "words of a mask row");
-        words.fill(0);
-        let Some(at) = self.levels.get(*state) else { return Ok(()) };
-        let tokens = (0..at.num_codes()).filter_map(|code| at.token(code));
-        tokens.for_each(|token| mask::insert(words, token));
+        self.write_mask(*state, 0, words);
         Ok(())
+    }
+
+    /// The states of a step are of one level: its tokens, or those up to the last of several.
+    fn fill_window(
+        &self,
+        states: &[usize],
+        (): &mut (),
+        window: &mut MaskWindow,
+    ) -> Result<(), Infallible> {
+        let levels = states.iter().filter_map(|&level| self.levels.get(level));
+        let ranges = levels.map(LevelSpelling::token_range).filter(|range| !range.is_empty());
+        let range = ranges.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
+        window.reset(range.unwrap_or(0..0), states.len());
+        let (first_token, words) = (window.first_token(), window.columns().len());
+        let rows = window.words_mut().chunks_exact_mut(words.max(1));
+        rows.zip(states).for_each(|(row, &level)| self.write_mask(level, first_token, row));
+        Ok(())
+    }
+
+    fn goes_on(&self, state: &usize, (): &mut ()) -> Result<Option<bool>, Infallible> {
+        let level = self.levels.get(*state);
+        Ok(Some(level.is_some_and(|level| !level.token_range().is_empty())))
     }
 
     fn successors(

@@ -2,7 +2,7 @@
 //! see them.
 
 use palmette_catalog::CodeTokens;
-use palmette_decode::Step;
+use palmette_decode::Pass;
 
 /// A hypothesis that a search kept after a level.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,25 +33,25 @@ impl Passes {
         self.traces = traces;
     }
 
-    /// Notes the beams that a step continues with. A search that begins again, as after a narrow
+    /// Notes the beams that a pass continues with. A search that begins again, as after a narrow
     /// one, takes the place of the one before.
-    pub(crate) fn trace(&mut self, step: &Step<'_>, tokens: &CodeTokens) {
+    pub(crate) fn trace(&mut self, pass: &Pass<'_>, tokens: &CodeTokens) {
         if !self.traces {
             return;
         }
-        if step.index == 0 {
+        if pass.index == 0 {
             self.levels.clear();
             return;
         }
         // Of what ends an item there are no codes.
-        if step.index >= tokens.levels().len() {
+        if pass.index >= tokens.levels().len() {
             return;
         }
         let codes = |row| {
-            let spelled = step.sequence(row).iter().enumerate();
+            let spelled = pass.sequence(row).iter().enumerate();
             spelled.filter_map(|(level, &token)| tokens.code(level, token)).collect()
         };
-        let beam = |row| TracedBeam { codes: codes(row), score: step.scores[row] };
-        self.levels.push((0..step.rows()).map(beam).collect());
+        let beam = |row| TracedBeam { codes: codes(row), score: pass.scores[row] };
+        self.levels.push((0..pass.rows()).map(beam).collect());
     }
 }

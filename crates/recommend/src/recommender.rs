@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use palmette_catalog::{CodeTokens, LevelSpelling};
 use palmette_catalog_live::CatalogSource;
-use palmette_core::TokenId;
+use palmette_core::{MaskWindow, TokenId, mask};
 use palmette_model::draft::DraftHead;
-use palmette_model::{Model, SessionError};
+use palmette_model::{SessionError, SharedEngine};
 
 use crate::bounds::{MAX_BEAM_WIDTH, checked};
 use crate::buffers::{Buffers, Shape};
@@ -41,7 +41,7 @@ pub enum Normaliser {
 /// the one it holds.
 #[derive(Debug)]
 pub struct Recommender {
-    model: Arc<Model>,
+    engine: SharedEngine,
     source: CatalogSource,
     prompts: Prompts,
     tokens: Arc<CodeTokens>,
@@ -62,24 +62,24 @@ impl Recommender {
     /// catalog spells its levels by other letters, or the model's positions do not hold the longest
     /// prompt and a recommendation.
     pub fn new(
-        model: impl Into<Arc<Model>>,
+        engine: impl Into<SharedEngine>,
         source: impl Into<CatalogSource>,
         prompts: impl Into<Prompts>,
     ) -> Result<Self, RecommendError> {
-        let (model, source, prompts) = (model.into(), source.into(), prompts.into());
+        let (engine, source, prompts) = (engine.into(), source.into(), prompts.into());
         let format = prompts.format();
-        let (needed, vocab_size) = (format.vocab_size(), model.config().vocab_size);
+        let (needed, vocab_size) = (format.vocab_size(), engine.config().vocab_size);
         if needed > vocab_size {
             return Err(RecommendError::SmallVocabulary { needed, vocab_size });
         }
         let max_prompt_tokens =
-            max_prompt_tokens(&prompts, model.config().max_position_embeddings)?;
-        let tokens = Arc::new(format.code_tokens(model.config().vocab_size)?);
+            max_prompt_tokens(&prompts, engine.config().max_position_embeddings)?;
+        let tokens = Arc::new(format.code_tokens(vocab_size)?);
         let end_tokens = format.end_tokens.iter().copied().map(TokenId).collect();
         let latest = Mutex::new(Arc::new(SpelledView::new(source.view(), &tokens, format)?));
         let (normaliser, widths, draft_head) = (Normaliser::default(), None, None);
         Ok(Self {
-            model,
+            engine,
             source,
             prompts,
             tokens,
@@ -100,8 +100,11 @@ impl Recommender {
     /// encoder reads the prompt.
     pub fn with_draft_head(self, head: impl Into<Arc<DraftHead>>) -> Result<Self, RecommendError> {
         let head = head.into();
-        if self.model.config().architecture.encoder.is_some() {
+        if self.engine.config().architecture.encoder.is_some() {
             return Err(SessionError::NoDraft.into());
+        }
+        if self.engine.model().is_none() {
+            return Err(SessionError::NoDraftHere.into());
         }
         if !self.end_tokens.is_empty() {
             return Err(RecommendError::NoEnd);
@@ -255,14 +258,24 @@ impl Recommender {
     pub(crate) fn columns(&self, level: usize) -> Range<usize> {
         match self.normaliser {
             Normaliser::Level if level < self.format().levels.len() => self.level_columns(level),
-            _ => 0..self.model.config().vocab_size,
+            _ => 0..self.engine.config().vocab_size,
         }
     }
 
     /// The tokens of a level's codes, which are all those of a range where this is asked.
     pub(crate) fn level_columns(&self, level: usize) -> Range<usize> {
-        let all = 0..self.model.config().vocab_size;
+        let all = 0..self.engine.config().vocab_size;
         level_range(&self.format().levels[level]).unwrap_or(all)
+    }
+
+    /// Words of the widest mask row of a search: a level's, or the vocabulary's where an item may
+    /// end at one level and go on at the next.
+    pub(crate) fn mask_words(&self) -> usize {
+        if !self.end_tokens.is_empty() {
+            return mask::num_words(self.engine.config().vocab_size);
+        }
+        let words = |level: &LevelFormat| MaskWindow::columns_of(level.tokens.token_range()).len();
+        self.format().levels.iter().map(words).max().unwrap_or(0)
     }
 
     /// The tokens that follow the codes of an item.
@@ -275,9 +288,9 @@ impl Recommender {
         self.max_prompt_tokens
     }
 
-    /// The model.
-    pub fn model(&self) -> &Arc<Model> {
-        &self.model
+    /// The model, where it is computed.
+    pub fn engine(&self) -> &SharedEngine {
+        &self.engine
     }
 
     /// Spelling of semantic IDs.

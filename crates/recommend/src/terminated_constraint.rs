@@ -2,7 +2,9 @@
 //! what it writes after them.
 
 use palmette_catalog::CodeTokens;
-use palmette_core::{CommitAllError, CommitError, Constraint, RollbackError, TokenId, mask};
+use palmette_core::{
+    CommitAllError, CommitError, Constraint, MaskWindow, RollbackError, TokenId, mask,
+};
 
 /// The sequences of `C`, each followed by the same tokens.
 ///
@@ -45,7 +47,7 @@ impl<C: Constraint> Default for EndedScratch<C> {
     }
 }
 
-impl<C> TerminatedConstraint<C> {
+impl<C: Constraint> TerminatedConstraint<C> {
     /// # Panics
     /// Without end tokens.
     pub(crate) fn new(inner: C, end: &[TokenId]) -> Self {
@@ -57,8 +59,17 @@ impl<C> TerminatedConstraint<C> {
         &self.inner
     }
 
+    /// True where the next end token may come, if there is one.
+    fn may_end(
+        &self,
+        state: &EndedState<C::State>,
+        inner: &mut C::Scratch,
+    ) -> Result<bool, C::Error> {
+        Ok(state.ended > 0 || self.inner.is_accepting(&state.inner, inner)?)
+    }
+
     /// The end token that comes next, if not all have come.
-    fn next_end<S>(&self, state: &EndedState<S>) -> Option<TokenId> {
+    fn next_end(&self, state: &EndedState<C::State>) -> Option<TokenId> {
         self.end.get(state.ended as usize).copied()
     }
 }
@@ -100,14 +111,65 @@ impl<C: Constraint> Constraint for TerminatedConstraint<C> {
         for (state, row) in states.iter().zip(masks.chunks_exact_mut(words.max(1))) {
             if state.ended > 0 {
                 row.fill(0);
-            } else if !self.inner.is_accepting(&state.inner, inner)? {
-                continue;
             }
-            if let Some(token) = self.next_end(state) {
+            if self.may_end(state, inner)?
+                && let Some(token) = self.next_end(state)
+            {
                 mask::insert(row, token);
             }
         }
         Ok(())
+    }
+
+    /// Where all states end, the end tokens alone; where none may, the window of `C`. Where some
+    /// may and others go on, both may lie anywhere, and the window is the vocabulary.
+    fn fill_window(
+        &self,
+        states: &[Self::State],
+        scratch: &mut Self::Scratch,
+        window: &mut MaskWindow,
+    ) -> Result<(), C::Error> {
+        let EndedScratch { inner, states: positions, .. } = scratch;
+        let (mut some_go_on, mut some_end) = (false, false);
+        for state in states {
+            some_end |= self.may_end(state, inner)?;
+            some_go_on |=
+                state.ended == 0 && self.inner.goes_on(&state.inner, inner)? != Some(false);
+        }
+        if !some_go_on {
+            let next = states.iter().filter_map(|state| self.next_end(state)).map(TokenId::index);
+            let range = next.clone().min().zip(next.max()).map_or(0..0, |(a, b)| a..b + 1);
+            window.reset(range, states.len());
+            let (first_token, words) = (window.first_token(), window.columns().len());
+            window.words_mut().fill(0);
+            let rows = window.words_mut().chunks_exact_mut(words.max(1));
+            for (state, row) in states.iter().zip(rows) {
+                if self.may_end(state, inner)?
+                    && let Some(TokenId(token)) = self.next_end(state)
+                {
+                    mask::insert(row, TokenId(token - first_token));
+                }
+            }
+            return Ok(());
+        }
+        if some_end {
+            window.reset(0..self.num_tokens(), states.len());
+            return self.fill_masks(states, scratch, window.words_mut());
+        }
+        positions.clear();
+        positions.extend(states.iter().map(|state| state.inner.clone()));
+        self.inner.fill_window(positions, inner, window)
+    }
+
+    fn goes_on(
+        &self,
+        state: &Self::State,
+        scratch: &mut Self::Scratch,
+    ) -> Result<Option<bool>, C::Error> {
+        if self.may_end(state, &mut scratch.inner)? {
+            return Ok(Some(self.next_end(state).is_some()));
+        }
+        self.inner.goes_on(&state.inner, &mut scratch.inner)
     }
 
     fn successors(

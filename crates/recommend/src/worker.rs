@@ -99,7 +99,7 @@ impl Worker {
             self.buffers = Some(Buffers::new(&self.recommender, shape, self.threads)?);
         }
         let buffers = self.buffers.as_mut().expect("made above");
-        buffers.session.use_threads(self.used_threads);
+        buffers.reading.use_threads(self.used_threads);
         Ok(())
     }
 
@@ -334,7 +334,7 @@ impl Worker {
         Ok(Some(view.without(&items.unwrap_or_else(|| view.all_items()), denied)))
     }
 
-    /// Sets the session's prompt; returns how many items of the history it holds.
+    /// Sets the prompt; returns how many items of the history it holds.
     fn write_prompt(
         &mut self,
         request: &Request<'_>,
@@ -349,7 +349,7 @@ impl Worker {
         };
         let max = self.recommender.max_prompt_tokens();
         let used = self.recommender.prompts().write(&asked, max, &mut self.prompt)?;
-        self.buffers.as_mut().expect("prepared").session.set_prompt(&self.prompt)?;
+        self.buffers.as_mut().expect("prepared").reading.set_prompt(&self.prompt)?;
         Ok(used)
     }
 
@@ -367,8 +367,8 @@ impl Worker {
         let template = self.recommender.prompts().template().ok_or(RecommendError::NoThink)?;
         let (end, then) = template.think_end().ok_or(RecommendError::NoThink)?;
         let ends: Vec<TokenId> = [end].into_iter().chain(template.eos_token()).collect();
-        let session = &mut self.buffers.as_mut().expect("prepared").session;
-        let thought = free_text::think(session, think, &ends, (end, then), control)?;
+        let reading = &mut *self.buffers.as_mut().expect("prepared").reading;
+        let thought = free_text::think(reading, think, &ends, (end, then), control)?;
         self.prompt.extend(thought.iter().chain([&end]).chain(then));
         let text = template.tokenizer().decode(&thought);
         Ok(Some(text.map_err(|error| TemplateFault::new(error.to_string()))?))
@@ -388,14 +388,14 @@ impl Worker {
         let Some(explain) = request.explain_items else { return Ok(Vec::new()) };
         let template = self.recommender.prompts().template().ok_or(RecommendError::NoExplain)?;
         let ends = template.explain_ends().ok_or(RecommendError::NoExplain)?;
-        let session = &mut self.buffers.as_mut().expect("prepared").session;
+        let reading = &mut *self.buffers.as_mut().expect("prepared").reading;
         let mut texts = Vec::new();
         for item in items.iter().take(explain.items) {
             let codes = view.view().codes(item.number);
             let after = template.explain_tokens(&codes, view.levels())?;
-            session.set_prompt(&[&self.prompt[..], &after].concat())?;
+            reading.set_prompt(&[&self.prompt[..], &after].concat())?;
             let (mut greedy, most) = (Sampler::greedy(), explain.max_tokens);
-            let text = free_text::write_text(session, &mut greedy, ends, most, control)?;
+            let text = free_text::write_text(reading, &mut greedy, ends, most, control)?;
             let text = template.tokenizer().decode(&text);
             texts.push(text.map_err(|error| TemplateFault::new(error.to_string()))?);
         }
@@ -504,7 +504,7 @@ impl Worker {
     /// Bytes of the key/value caches as they were taken: the prompt's and the beams' part. Before
     /// the first request there are none.
     pub fn cache_bytes(&self) -> (usize, usize) {
-        self.buffers.as_ref().map_or((0, 0), |buffers| buffers.session.cache_bytes())
+        self.buffers.as_ref().map_or((0, 0), |buffers| buffers.reading.cache_bytes())
     }
 }
 

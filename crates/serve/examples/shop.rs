@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::new(config)?;
     let demo = Demo::load()?;
     let recommender = demo.recommender();
-    server.add_model("demo", Arc::clone(recommender.model()), recommender.format().clone())?;
+    server.add_model("demo", recommender.engine().clone(), recommender.format().clone())?;
     let catalog = Shop::demo().catalog();
     let schema = Schema::of_catalog(&catalog);
     let live =

@@ -19,7 +19,7 @@ use hyper_util::service::TowerToHyperService;
 use palmette_catalog_live::CatalogSource;
 use palmette_grammar::CacheLimits;
 use palmette_lexicon::Lexicon;
-use palmette_model::{Model, WeightFormat};
+use palmette_model::{SharedEngine, WeightFormat};
 use palmette_recommend::Prompts;
 use palmette_text::GrammarCompiler;
 use palmette_text::TextModel;
@@ -130,7 +130,7 @@ impl Server {
     pub fn add_model(
         &self,
         name: &str,
-        model: impl Into<Arc<Model>>,
+        model: impl Into<SharedEngine>,
         prompts: impl Into<Prompts>,
     ) -> Result<(), LoadError> {
         self.app.registry.add_model(name, ModelParts::in_memory(model.into(), prompts.into()))

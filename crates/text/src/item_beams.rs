@@ -1,7 +1,7 @@
 //! Beams of an item after a text, as sequences that begin as it does.
 
 use palmette_core::TokenId;
-use palmette_decode::{Extension, Step, StepBackend, TopK};
+use palmette_decode::{Extension, Pass, Step, StepBackend, TopK};
 use palmette_model::{SequenceId, Sequences, SequencesError, SequencesOptions, Stretch};
 
 use crate::error::TextError;
@@ -49,7 +49,7 @@ impl<'s> SequenceBeams<'s> {
 
     /// Reads some rows of a step in one pass; how many were read: fewer than asked for where there
     /// is not the room, one at least.
-    fn read(&mut self, step: &Step<'_>, first: usize, most: usize) -> Result<usize, TextError> {
+    fn read(&mut self, pass: &Pass<'_>, first: usize, most: usize) -> Result<usize, TextError> {
         let read = self.sequences.num_tokens(self.text)?;
         let mut forks = Vec::with_capacity(most);
         while forks.len() < most {
@@ -69,7 +69,7 @@ impl<'s> SequenceBeams<'s> {
                 .zip(first..)
                 .map(|(&sequence, row)| Stretch {
                     sequence,
-                    tokens: step.sequence(row),
+                    tokens: pass.sequence(row),
                     wants_logits: true,
                 })
                 .collect();
@@ -91,7 +91,7 @@ impl<'s> SequenceBeams<'s> {
             self.logits.extend_from_slice(row);
         }
         self.passes.0 += 1;
-        self.passes.1 += (forks.len() * step.index) as u64;
+        self.passes.1 += (forks.len() * pass.index) as u64;
         let num_read = forks.len();
         self.remove(&forks)?;
         Ok(num_read)
@@ -120,16 +120,16 @@ impl StepBackend for SequenceBeams<'_> {
         self.num_tokens
     }
 
-    fn compute(&mut self, step: &Step<'_>) -> Result<(), TextError> {
+    fn compute(&mut self, pass: &Pass<'_>) -> Result<(), TextError> {
         self.logits.clear();
-        if step.index == 0 {
+        if pass.index == 0 {
             self.logits.extend_from_slice(self.after_text);
             return Ok(());
         }
-        let most = (self.sequences.options().max_rows / step.index).clamp(1, MAX_FORKS);
+        let most = (self.sequences.options().max_rows / pass.index).clamp(1, MAX_FORKS);
         let mut first = 0;
-        while first < step.rows() {
-            first += self.read(step, first, most.min(step.rows() - first))?;
+        while first < pass.rows() {
+            first += self.read(pass, first, most.min(pass.rows() - first))?;
         }
         Ok(())
     }

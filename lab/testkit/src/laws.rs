@@ -1,6 +1,8 @@
 //! The laws of [`Constraint`], checked on random walks.
 
-use palmette_core::{CommitAllError, CommitError, Constraint, TokenId, TokenMask, mask};
+use palmette_core::{
+    CommitAllError, CommitError, Constraint, MaskWindow, TokenId, TokenMask, mask,
+};
 
 /// Walks from the start `walks` times, each to a state that cannot go on or `max_steps` tokens
 /// long, and checks every law at every state on the way.
@@ -120,6 +122,27 @@ fn check_fill_masks<C: Constraint + ?Sized>(
         assert_eq!(row, one.as_words(), "law 3: fill_masks, state {place} at {path:?}");
     }
     assert_eq!(&rows[..words], allowed.as_words(), "law 3: fill_masks at {path:?}");
+
+    // The successors are of one length, as a step's states are; with their parent they are not.
+    let (all, step) = ((&states[..], &rows[..]), (&states[1..], &rows[words..]));
+    for (states, rows) in [all, step] {
+        let mut window = MaskWindow::default();
+        window.reset(0..constraint.num_tokens(), states.len() + 1);
+        window.words_mut().fill(u32::MAX);
+        constraint.fill_window(states, scratch, &mut window).expect(LIMIT);
+        assert_eq!(window.num_rows(), states.len(), "law 3: fill_window at {path:?}");
+        for (place, state) in states.iter().enumerate() {
+            let of_mask = mask::iter(&rows[place * words..][..words]);
+            assert!(
+                window.allowed(place).eq(of_mask),
+                "law 3: fill_window, state {place} of {} at {path:?}",
+                states.len()
+            );
+            let goes_on = !mask::is_empty(&rows[place * words..][..words]);
+            let said = constraint.goes_on(state, scratch).expect(LIMIT).unwrap_or(goes_on);
+            assert_eq!(said, goes_on, "law 3: goes_on, state {place} at {path:?}");
+        }
+    }
 }
 
 /// Laws say nothing of limits: a check is for sets that keep within theirs.

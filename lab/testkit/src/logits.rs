@@ -65,6 +65,10 @@ impl LogitsSource for TableSource {
         self.rows = self.sequences.iter().flat_map(|s| self.table.row(s)).collect();
         Ok(&self.rows)
     }
+
+    fn logits(&mut self) -> Result<&[f32], DecodeError> {
+        Ok(&self.rows)
+    }
 }
 
 /// A 64-bit finaliser: every input bit moves every output bit.

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use palmette_core::{CommitError, Constraint, RollbackError, TokenId, Unconstrained};
+use palmette_core::{CommitError, Constraint, MaskWindow, RollbackError, TokenId, Unconstrained};
 use palmette_testkit::logits::TableLogits;
 use palmette_testkit::{SequenceSet, generate, laws, search};
 use proptest::prelude::*;
@@ -34,6 +34,8 @@ enum Lie {
     MaskKeepsGarbage,
     DeadEnd,
     RollbackDoesNothing,
+    WindowLeavesOneOut,
+    GoesOnFromTheEnd,
 }
 
 /// A set that answers one question wrongly.
@@ -66,6 +68,25 @@ impl Constraint for Liar {
             _ => {}
         }
         Ok(())
+    }
+
+    fn fill_window(
+        &self,
+        states: &[Self::State],
+        (): &mut (),
+        window: &mut MaskWindow,
+    ) -> Result<(), Infallible> {
+        window.reset(0..self.num_tokens(), states.len());
+        self.fill_masks(states, &mut (), window.words_mut())?;
+        if self.1 == Lie::WindowLeavesOneOut {
+            let words = window.words_mut();
+            words[0] &= words[0].wrapping_sub(1);
+        }
+        Ok(())
+    }
+
+    fn goes_on(&self, _: &Self::State, (): &mut ()) -> Result<Option<bool>, Infallible> {
+        Ok((self.1 == Lie::GoesOnFromTheEnd).then_some(true))
     }
 
     fn successors(
@@ -110,6 +131,8 @@ fn lies_are_caught() {
     check_caught(Lie::MaskKeepsGarbage, "law 3");
     check_caught(Lie::DeadEnd, "law 2");
     check_caught(Lie::RollbackDoesNothing, "law 5");
+    check_caught(Lie::WindowLeavesOneOut, "law 3: fill_window");
+    check_caught(Lie::GoesOnFromTheEnd, "law 3: goes_on");
 }
 
 #[test]

@@ -94,8 +94,11 @@ impl Index {
         }
     }
 
-    /// Rows of states of one level.
-    fn fill_level(
+    /// [`fill_masks`](Self::fill_masks) for states of one level.
+    ///
+    /// # Panics
+    /// When the target has no words, or not a row for each state.
+    pub fn fill_level(
         &self,
         level: usize,
         states: &[CatalogState],

@@ -8,9 +8,11 @@ use super::panels::{self, Bf16, PackedMatrix, RowsMut, RowsRef, Stored};
 
 /// Values as a file has them, row-major.
 #[derive(Clone, Debug)]
-pub(crate) enum Values {
+pub enum Values {
+    /// Stored so, or as float16.
     F32(Vec<f32>),
-    Bf16(Vec<Bf16>),
+    /// The bits of bfloat16: the upper half of the f32 of the same value.
+    Bf16(Vec<u16>),
 }
 
 /// A matrix `[k, n]` of weights.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_core::{TokenId, Unconstrained};
 use palmette_decode::{BeamOptions, BeamSearch, HostBackend, run_on};
-use palmette_model::{Model, Session, SessionOptions};
+use palmette_model::{Model, ReadingShape};
 use palmette_recommend::{
     History, LevelFormat, Mode, PromptFormat, Recommender, Request, SpelledView, Worker,
 };
@@ -52,18 +52,14 @@ fn base_ids() -> Vec<Vec<u32>> {
 fn generated(recommender: &Recommender, history: &[Vec<u32>], width: usize) -> Vec<Vec<u32>> {
     let mut prompt = Vec::new();
     recommender.format().write_prompt(history, &mut prompt);
-    let options = SessionOptions {
-        max_prompt_tokens: prompt.len(),
-        max_beams: width,
-        max_decode_passes: LEVELS - 1,
-        threads: 1,
-    };
-    let mut session = Session::new(recommender.model(), options).unwrap();
-    session.set_prompt(&prompt).unwrap();
+    let beams = [width; LEVELS - 1];
+    let shape = ReadingShape { max_prompt_tokens: prompt.len(), beams: &beams, width };
+    let mut reading = recommender.engine().open(&shape, 1).unwrap();
+    reading.set_prompt(&prompt).unwrap();
     let width = NonZeroUsize::new(width).unwrap();
     let mut search = BeamSearch::new(BeamOptions { width, max_tokens: LEVELS });
-    let vocab = recommender.model().config().vocab_size;
-    search.run(&Unconstrained::new(vocab, LEVELS), &mut HostBackend::new(session)).unwrap();
+    let vocab = recommender.engine().config().vocab_size;
+    search.run(&Unconstrained::new(vocab, LEVELS), &mut HostBackend::new(reading)).unwrap();
     // A token below the codes becomes a number above them.
     let code = |&TokenId(token): &TokenId| token.wrapping_sub(2);
     search.results().map(|found| found.tokens.iter().map(code).collect()).collect()

@@ -36,7 +36,7 @@ fn logits(recommender: &Recommender, history: &[u64], tokens: &[TokenId]) -> Vec
     let (head, format) = (recommender.draft_head().unwrap(), recommender.format());
     let options =
         SessionOptions { max_prompt_tokens: 20, max_beams: 0, max_decode_passes: 0, threads: 1 };
-    let mut session = Session::new(recommender.model(), options).unwrap();
+    let mut session = Session::new(&recommender.engine().model().unwrap(), options).unwrap();
     let view = recommender.view().unwrap();
     let codes: Vec<Vec<u32>> = history.iter().map(|&number| view.view().codes(number)).collect();
     let mut prompt = Vec::new();
@@ -172,7 +172,7 @@ fn what_cannot_be_drafted_is_an_error() {
     assert!(matches!(error, RecommendError::NoDraftHead), "{error}");
     let mut shape = format().draft_shape().unwrap();
     shape.levels[1].1 -= 1;
-    let head = DraftHead::random(DraftForm::default(), plain.model(), shape, 1).unwrap();
+    let head = DraftHead::random(DraftForm::default(), &model(), shape, 1).unwrap();
     let error = new().with_draft_head(head).unwrap_err();
     assert!(error.to_string().contains("(32, 29)"), "{error}");
     let item =

@@ -47,11 +47,11 @@ fn recommender() -> Recommender {
 
 fn score_every_item(recommender: &Recommender, history: &[u64]) -> Vec<Recommended> {
     let (view, format) = (recommender.view().unwrap(), recommender.format());
-    let tokens = format.code_tokens(recommender.model().config().vocab_size).unwrap();
+    let tokens = format.code_tokens(recommender.engine().config().vocab_size).unwrap();
     let catalog = view.view();
     let options =
         SessionOptions { max_prompt_tokens: 20, max_beams: 1, max_decode_passes: 3, threads: 1 };
-    let mut session = Session::new(recommender.model(), options).unwrap();
+    let mut session = Session::new(&recommender.engine().model().unwrap(), options).unwrap();
     let codes: Vec<Vec<u32>> = history.iter().map(|&number| catalog.codes(number)).collect();
     let mut prompt = Vec::new();
     format.write_prompt(&codes, &mut prompt);

@@ -3,6 +3,7 @@
 mod brute_force;
 mod draft;
 mod encoder_decoder;
+mod engine;
 mod live;
 mod naive;
 mod named;

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use palmette_catalog_live::CatalogSource;
 use palmette_model::draft::DraftHead;
-use palmette_model::{Model, WeightFormat};
+use palmette_model::{Model, SharedEngine, WeightFormat};
 use palmette_recommend::{Prompts, RecommendError, Recommender};
 
 use super::load_error::LoadError;
@@ -40,7 +40,7 @@ pub(crate) struct ModelParts {
 /// Weights of a model.
 #[derive(Debug)]
 pub(crate) struct LoadedModel {
-    model: Arc<Model>,
+    engine: SharedEngine,
     draft_head: Option<Arc<DraftHead>>,
 }
 
@@ -77,14 +77,14 @@ impl Stamp {
 impl LoadedModel {
     /// Bytes of its weights.
     pub(crate) fn weight_bytes(&self) -> usize {
-        self.model.weight_bytes()
+        self.engine.weight_bytes()
     }
 }
 
 impl ModelParts {
     /// A model that is in memory, and stays.
-    pub(crate) fn in_memory(model: Arc<Model>, prompts: Prompts) -> Self {
-        let loaded = Arc::new(LoadedModel { model, draft_head: None });
+    pub(crate) fn in_memory(engine: SharedEngine, prompts: Prompts) -> Self {
+        let loaded = Arc::new(LoadedModel { engine, draft_head: None });
         Self::new(prompts, &loaded, Source::Memory(Arc::clone(&loaded)))
     }
 
@@ -104,8 +104,8 @@ impl ModelParts {
     fn new(prompts: Prompts, loaded: &LoadedModel, source: Source) -> Self {
         Self {
             prompts,
-            num_parameters: loaded.model.num_parameters(),
-            vocab_size: loaded.model.config().vocab_size,
+            num_parameters: loaded.engine.num_parameters(),
+            vocab_size: loaded.engine.config().vocab_size,
             has_draft_head: loaded.draft_head.is_some(),
             source,
         }
@@ -163,7 +163,7 @@ impl ServedModel {
         source: CatalogSource,
     ) -> Result<Recommender, RecommendError> {
         let recommender =
-            Recommender::new(Arc::clone(&loaded.model), source, self.parts.prompts.clone())?;
+            Recommender::new(loaded.engine.clone(), source, self.parts.prompts.clone())?;
         match &loaded.draft_head {
             Some(head) => recommender.with_draft_head(Arc::clone(head)),
             None => Ok(recommender),
@@ -186,5 +186,5 @@ fn read(dir: &Path, weights: WeightFormat) -> Result<(Prompts, Arc<LoadedModel>)
         }
         false => None,
     };
-    Ok((prompts, Arc::new(LoadedModel { model, draft_head })))
+    Ok((prompts, Arc::new(LoadedModel { engine: model.into(), draft_head })))
 }

@@ -133,7 +133,7 @@ async fn restarted(shop: Shopping, data: &TempDir) -> Shopping {
     let again =
         Server::new(ServeConfig { data_dir: Some(data.path().to_owned()), ..config() }).unwrap();
     let recommender = demo.recommender();
-    again.add_model("m", recommender.model().clone(), recommender.format().clone()).unwrap();
+    again.add_model("m", recommender.engine().clone(), recommender.format().clone()).unwrap();
     again.add_catalog("items", Shop::demo().catalog(), None).unwrap();
     again.add_catalog("frozen", Shop::demo().catalog(), None).unwrap();
     // The lock of a catalog is free once the requests of the process before have ended.

@@ -51,7 +51,7 @@ pub(crate) fn shopping(config: ServeConfig) -> Shopping {
     let demo = &*DEMO;
     let server = Server::new(config).expect("threads");
     let recommender = demo.recommender();
-    server.add_model("m", Arc::clone(recommender.model()), recommender.format().clone()).unwrap();
+    server.add_model("m", recommender.engine().clone(), recommender.format().clone()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let copy = Catalog::from_bytes("shop", CATALOG.to_bytes(), Check::Frame).unwrap();
     let live =

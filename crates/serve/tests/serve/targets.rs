@@ -109,7 +109,7 @@ async fn models_are_loaded_from_the_data_directory_alone() {
     // The next process finds model and target; the catalog it is given.
     let next = palmette_serve::Server::new(config).unwrap();
     let recommender = shop.demo.recommender();
-    next.add_model("m", Arc::clone(recommender.model()), recommender.format().clone()).unwrap();
+    next.add_model("m", recommender.engine().clone(), recommender.format().clone()).unwrap();
     next.add_catalog("frozen", Shop::demo().catalog(), None).unwrap();
     next.add_catalog("items", Shop::demo().catalog(), None).unwrap();
     next.load_data_dir(palmette_model::WeightFormat::F32, false).unwrap();

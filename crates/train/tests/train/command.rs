@@ -344,7 +344,7 @@ fn what_out_holds_is_not_replaced_unasked() {
 
     // Another shape, so that old and new files do not go together.
     shop.train("model", &["--epochs=3", "--overwrite", "--hidden=24"]);
-    assert_eq!(shop.recommender("model").model().config().hidden_size, 24);
+    assert_eq!(shop.recommender("model").engine().config().hidden_size, 24);
     assert_eq!(shop.num_epochs("model"), 3);
 }
 

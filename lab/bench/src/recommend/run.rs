@@ -180,7 +180,7 @@ impl RecommendBench {
         runs: &[Stages],
         gemm_gflops: f64,
     ) -> RecommendReport {
-        let model = recommender.model().config().clone();
+        let model = recommender.engine().config().clone();
         let drafting = matches!(self.mode, Mode::Draft(_));
         let logits = match self.normaliser {
             Normaliser::Vocabulary if !drafting => model.vocab_size,
@@ -226,9 +226,9 @@ impl RecommendBench {
             kv_bytes_planned,
             kv_bytes_used: prompt_bytes + beam_bytes,
             kv_bytes_beams: beam_bytes,
-            params: recommender.model().num_parameters(),
+            params: recommender.engine().num_parameters(),
             weights: self.weights,
-            weight_bytes: recommender.model().weight_bytes(),
+            weight_bytes: recommender.engine().weight_bytes(),
             model,
             prompt_tokens,
             beam: self.beam(),

@@ -88,7 +88,7 @@ fn mean(shown: &[Example]) -> Timings {
 
 fn text(demo: &Demo, shown: &[Example], beam_width: usize, threads: usize) -> String {
     let view = demo.view().view();
-    let model = demo.recommender().model();
+    let model = demo.recommender().engine();
     let mut text = format!(
         "A shop of {} items, a model of {} parameters, beam width {beam_width}, threads {threads}\n",
         grouped(view.num_items()),

@@ -39,7 +39,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let live = Arc::new(live);
     let server = Server::new(config)?;
     let recommender = demo.recommender();
-    server.add_model("demo", Arc::clone(recommender.model()), recommender.prompts().clone())?;
+    server.add_model("demo", recommender.engine().clone(), recommender.prompts().clone())?;
     server.add_catalog("shop", Arc::clone(&live), Some(dir.path()))?;
     server.set_target("shop", "demo", "shop")?;
 

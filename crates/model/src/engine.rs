@@ -1,0 +1,289 @@
+//! The seam between a search and what computes a model: this processor, or an accelerator.
+//!
+//! A search opens a [`Reading`] of an [`Engine`] for one request at a time, has it begin a pass
+//! (over the prompt, over more tokens, or over one more token of every beam) and then takes the
+//! best extensions of its rows, or their logits. A pass may go on after the call that begins it
+//! returns, so that masks are made meanwhile: an engine waits where what it computed is asked for.
+//!
+//! [`Model`] is the engine of this processor; its readings are [`Session`]s.
+
+use std::fmt::Debug;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use palmette_core::TokenId;
+use palmette_decode::{Extension, LogitsSource, Step, TopK};
+
+use crate::config::ModelConfig;
+use crate::model::Model;
+use crate::session::{Session, SessionError};
+
+/// Sizes that a [`Reading`] is planned for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadingShape<'a> {
+    /// Tokens of the longest prompt.
+    pub max_prompt_tokens: usize,
+    /// Most beams of each pass after the prompt.
+    pub beams: &'a [usize],
+    /// Extensions that the widest step keeps.
+    pub width: usize,
+}
+
+/// A model where it is computed, shared by all that read with it.
+pub trait Engine: Debug + Send + Sync {
+    /// The model's shape.
+    fn config(&self) -> &ModelConfig;
+
+    /// Number of parameters, tied ones counted once.
+    fn num_parameters(&self) -> usize;
+
+    /// Bytes of all weights where it is computed.
+    fn weight_bytes(&self) -> usize;
+
+    /// The model of this processor that this is, if it is one. Its readings are [`Session`]s, whose
+    /// hidden states a draft head reads; texts are read by it too.
+    fn into_model(self: Arc<Self>) -> Option<Arc<Model>> {
+        None
+    }
+
+    /// Memory that [`open`](Self::open) would take for itself, in bytes.
+    ///
+    /// # Errors
+    /// When the plan exceeds the model's positions or an address's range.
+    fn planned_bytes(
+        &self,
+        shape: &ReadingShape<'_>,
+        threads: usize,
+    ) -> Result<usize, SessionError>;
+
+    /// Makes the buffers of one request at a time, which takes this many threads of this processor
+    /// at most.
+    ///
+    /// # Errors
+    /// As [`planned_bytes`](Self::planned_bytes), and when there is not the memory.
+    fn open(
+        self: Arc<Self>,
+        shape: &ReadingShape<'_>,
+        threads: usize,
+    ) -> Result<Box<dyn Reading>, SessionError>;
+}
+
+/// One request at a time through an [`Engine`]: its prompt and its beams.
+///
+/// As a [`LogitsSource`] it computes the whole vocabulary's logits; its own calls, those of some
+/// columns, with the best extensions chosen where the logits are.
+pub trait Reading: LogitsSource<Error = SessionError> + Debug + Send {
+    /// Limits the threads of the requests that follow, up to the number it was opened with; bits do
+    /// not depend on it.
+    fn use_threads(&mut self, threads: usize);
+
+    /// Begins another request with this prompt.
+    ///
+    /// # Errors
+    /// When it is empty, longer than planned, or has an unknown token.
+    fn set_prompt(&mut self, tokens: &[TokenId]) -> Result<(), SessionError>;
+
+    /// True once the prompt has been read: a pass over it [again](Self::begin_prompt) costs its
+    /// logits alone.
+    fn has_read_prompt(&self) -> bool;
+
+    /// Begins the pass over the prompt, for the logits of `columns` after it. Beams begin anew.
+    ///
+    /// # Errors
+    /// When no prompt has been set, or the columns are none or past the vocabulary.
+    fn begin_prompt(&mut self, columns: Range<usize>) -> Result<(), SessionError>;
+
+    /// Begins the pass over one more token per beam: row `b` continues row `parents[b]` of the pass
+    /// before with `tokens[b]`.
+    ///
+    /// # Errors
+    /// When there are more beams or passes than planned, a parent or token is unknown, or the
+    /// columns are none or past the vocabulary.
+    ///
+    /// # Panics
+    /// When there is not one parent a token.
+    fn begin_next(
+        &mut self,
+        parents: &[u32],
+        tokens: &[TokenId],
+        columns: Range<usize>,
+    ) -> Result<(), SessionError>;
+
+    /// Writes the best allowed extensions of the rows of the pass over `best`, as
+    /// [`StepBackend::select`](palmette_decode::StepBackend::select) has it; probabilities are over
+    /// the pass's columns.
+    ///
+    /// # Errors
+    /// When a row has no distribution, a mask allows a token that is not among the columns, or the
+    /// pass failed.
+    fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), SessionError>;
+
+    /// Bytes of the keys and values as they were taken: the prompt's and the beams' part.
+    fn cache_bytes(&self) -> (usize, usize);
+
+    /// The session that this is, where the engine is a [`Model`].
+    fn as_session(&mut self) -> Option<&mut Session> {
+        None
+    }
+}
+
+/// An [`Engine`] of any kind, as a model is handed around.
+#[derive(Clone, Debug)]
+pub struct SharedEngine(Arc<dyn Engine>);
+
+impl SharedEngine {
+    /// The model of this processor that this is, if it is one.
+    pub fn model(&self) -> Option<Arc<Model>> {
+        Arc::clone(&self.0).into_model()
+    }
+
+    /// [`Engine::open`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open(
+        &self,
+        shape: &ReadingShape<'_>,
+        threads: usize,
+    ) -> Result<Box<dyn Reading>, SessionError> {
+        Arc::clone(&self.0).open(shape, threads)
+    }
+}
+
+impl Deref for SharedEngine {
+    type Target = dyn Engine;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl<E: Engine + 'static> From<Arc<E>> for SharedEngine {
+    fn from(engine: Arc<E>) -> Self {
+        Self(engine)
+    }
+}
+
+impl From<Model> for SharedEngine {
+    fn from(model: Model) -> Self {
+        Self(Arc::new(model))
+    }
+}
+
+impl Engine for Model {
+    fn config(&self) -> &ModelConfig {
+        self.config()
+    }
+
+    fn num_parameters(&self) -> usize {
+        self.num_parameters()
+    }
+
+    fn weight_bytes(&self) -> usize {
+        self.weight_bytes()
+    }
+
+    fn into_model(self: Arc<Self>) -> Option<Arc<Model>> {
+        Some(self)
+    }
+
+    fn planned_bytes(
+        &self,
+        shape: &ReadingShape<'_>,
+        threads: usize,
+    ) -> Result<usize, SessionError> {
+        let (prompt, beams) = (shape.max_prompt_tokens, shape.beams);
+        Ok(Session::planned_bytes_of_passes(self.config(), prompt, beams, threads)?.total())
+    }
+
+    fn open(
+        self: Arc<Self>,
+        shape: &ReadingShape<'_>,
+        threads: usize,
+    ) -> Result<Box<dyn Reading>, SessionError> {
+        let (prompt, beams) = (shape.max_prompt_tokens, shape.beams);
+        let session = Session::of_passes(&self, prompt, beams, threads)?;
+        let top_k = TopK::with_capacity(shape.width);
+        Ok(Box::new(SessionReading { session, top_k, columns: 0..0 }))
+    }
+}
+
+/// A session, and the selection over its logits.
+#[derive(Debug)]
+struct SessionReading {
+    session: Session,
+    top_k: TopK,
+    /// Of the latest pass.
+    columns: Range<usize>,
+}
+
+impl LogitsSource for SessionReading {
+    type Error = SessionError;
+
+    fn num_tokens(&self) -> usize {
+        self.session.num_tokens()
+    }
+
+    fn prompt_logits(&mut self) -> Result<&[f32], SessionError> {
+        self.session.prompt_logits()
+    }
+
+    fn next_logits(&mut self, parents: &[u32], tokens: &[TokenId]) -> Result<&[f32], SessionError> {
+        self.session.next_logits(parents, tokens)
+    }
+
+    fn logits(&mut self) -> Result<&[f32], SessionError> {
+        Ok(self.session.logits())
+    }
+
+    fn append(&mut self, tokens: &[TokenId]) -> Result<&[f32], SessionError> {
+        self.session.append(tokens)
+    }
+}
+
+impl Reading for SessionReading {
+    fn use_threads(&mut self, threads: usize) {
+        self.session.use_threads(threads);
+    }
+
+    fn set_prompt(&mut self, tokens: &[TokenId]) -> Result<(), SessionError> {
+        self.session.set_prompt(tokens)
+    }
+
+    fn has_read_prompt(&self) -> bool {
+        self.session.has_read_prompt()
+    }
+
+    fn begin_prompt(&mut self, columns: Range<usize>) -> Result<(), SessionError> {
+        self.columns = columns.clone();
+        match self.session.has_read_prompt() {
+            true => self.session.prompt_logits_again(columns)?,
+            false => self.session.prompt_logits_of(columns)?,
+        };
+        Ok(())
+    }
+
+    fn begin_next(
+        &mut self,
+        parents: &[u32],
+        tokens: &[TokenId],
+        columns: Range<usize>,
+    ) -> Result<(), SessionError> {
+        self.columns = columns.clone();
+        self.session.next_logits_of(parents, tokens, columns)?;
+        Ok(())
+    }
+
+    fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), SessionError> {
+        let (logits, columns) = (self.session.logits(), self.columns.clone());
+        Ok(self.top_k.select(step, logits, columns, |_, _| true, best)?)
+    }
+
+    fn cache_bytes(&self) -> (usize, usize) {
+        self.session.cache_bytes()
+    }
+
+    fn as_session(&mut self) -> Option<&mut Session> {
+        Some(&mut self.session)
+    }
+}
