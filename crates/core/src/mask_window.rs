@@ -19,7 +19,7 @@ pub struct MaskWindow {
     /// Words of the vocabulary's rows that the window has.
     columns: Range<usize>,
     num_rows: usize,
-    /// As many as were ever needed; `[num_rows, columns.len()]` of them mean something.
+    /// Buffer as large as was ever needed; `[num_rows, columns.len()]` of it mean something.
     words: Vec<u32>,
     /// Rows that there is room for over every window that was had.
     most_rows: usize,

@@ -61,7 +61,7 @@ pub struct BeamSearch<C: Constraint + ?Sized> {
     /// One mask row per live hypothesis, once they are made.
     masks: MaskWindow,
     has_masks: bool,
-    /// Of each row of `next`, whether a token may follow.
+    /// True for each row of `next` that a token may follow.
     goes_on: Vec<bool>,
     /// The driver's buffer between steps.
     extensions: Vec<Extension>,

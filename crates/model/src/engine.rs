@@ -23,7 +23,7 @@ use crate::session::{Session, SessionError};
 pub struct ReadingShape<'a> {
     /// Tokens of the longest prompt.
     pub max_prompt_tokens: usize,
-    /// Most beams of each pass after the prompt.
+    /// Limit on the beams of each pass after the prompt.
     pub beams: &'a [usize],
     /// Extensions that the widest step keeps.
     pub width: usize,
@@ -213,7 +213,7 @@ impl Engine for Model {
 struct SessionReading {
     session: Session,
     top_k: TopK,
-    /// Of the latest pass.
+    /// Columns of the latest pass.
     columns: Range<usize>,
 }
 

@@ -30,7 +30,7 @@ impl ModelTensors {
         Self::settled(TensorFiles::open(dir)?, config)
     }
 
-    /// Those of the bytes of one safetensors file; `name` stands for the path in errors.
+    /// Tensors of the bytes of one safetensors file; `name` stands for the path in errors.
     pub(crate) fn from_bytes(
         name: &Path,
         bytes: Vec<u8>,

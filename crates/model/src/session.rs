@@ -123,7 +123,7 @@ pub enum SessionError {
         "a draft head reads hidden states that this device keeps to itself: search without one, by `--mode beam`, or compute on this processor, by `--device cpu`"
     )]
     NoDraftHere,
-    /// What computes the model failed: a device, say.
+    /// Failure of what computes the model: a device, say.
     #[error("{0}")]
     Engine(String),
     /// The search failed.

@@ -77,7 +77,7 @@ pub(crate) struct Buffers {
     pub(crate) latest: Latest,
 }
 
-/// What a draft head computes with, and the selection over its logits.
+/// Buffers of a draft head, and the selection over its logits.
 #[derive(Debug)]
 pub(crate) struct DraftBuffers {
     pub(crate) run: DraftRun,

@@ -121,7 +121,7 @@ impl<C: Constraint> Constraint for TerminatedConstraint<C> {
         Ok(())
     }
 
-    /// Where all states end, the end tokens alone; where none may, the window of `C`. Where some
+    /// The end tokens alone where all states end, and the window of `C` where none may. Where some
     /// may and others go on, both may lie anywhere, and the window is the vocabulary.
     fn fill_window(
         &self,
