@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use palmette_core::{Budget, Cursor, Interrupted, MemberId, MemberSet, TokenId, VocabularyTrie};
+use palmette_core::{
+    Budget, Cursor, Interrupted, MemberId, MemberSet, MemberSpelling, TokenId, VocabularyTrie,
+};
 
 /// A member set as its definition: spellings in a sorted map. A cursor is the bytes read.
 #[derive(Clone, Debug, Default)]
@@ -137,6 +139,12 @@ impl MemberSet for NaiveSet {
         let mut all = self.members.values();
         let (_, text) = all.find(|(other, _)| *other == member).expect("a member");
         bytes.extend_from_slice(text);
+    }
+
+    fn spell(&self, member: MemberId, _: MemberSpelling, bytes: &mut Vec<u8>) {
+        let mut all = self.members.iter();
+        let (spelling, _) = all.find(|(_, (other, _))| *other == member).expect("a member");
+        bytes.extend_from_slice(spelling);
     }
 
     fn len(&self) -> u64 {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::frontends::gbnf::{self, GbnfOptions};
 use palmette_grammar::frontends::json_schema::{self, JsonSchemaOptions};
+use palmette_grammar::frontends::lark::{self, LarkOptions};
 use palmette_grammar::{
     BindError, Budget, Grammar, GrammarConstraint, GrammarScratch, MaskBudget, PreparedVocabulary,
     Recognizer, RecognizerLimits, SlotKind,
@@ -192,4 +193,39 @@ fn codes_in_json_strings_are_refused_and_no_forced_text() {
     bound.commit(&mut state, TokenId(3), scratch).expect("allowed");
     assert_eq!(bound.forced_bytes(&state, 10, scratch).expect("small"), b"");
     laws::check(&bound, 1, 4, 6);
+}
+
+/// In a distinct scope a search goes through the items that were not named before, and no others.
+#[test]
+fn searches_leave_out_what_was_named_before() {
+    let vocabulary = vocabulary();
+    let source = "start: list\nlist[distinct=s]: \"(\" item (\",\" item)* \")\"\n\
+                  item: %catalog {\"name\": \"s\", \"field\": \"codes\"}\n";
+    let grammar = lark::parse(source, &LarkOptions::default()).expect("a grammar");
+    let open = GrammarConstraint::new(ready(grammar, &vocabulary), vocabulary);
+    let mut left: Ids = [vec![20, 255], vec![20, 256], vec![255, 20], vec![300, 12]].into();
+    let bound = bind(&open, &left, &left).expect("members");
+    let (mut state, scratch) = (bound.start(), &mut GrammarScratch::default());
+    let order = [[20, 256], [300, 12], [20, 255]];
+    for (before, id) in [3, 5, 5].into_iter().zip(order) {
+        bound.commit(&mut state, TokenId(before), scratch).expect("allowed");
+        let row = filled(&bound, &state, scratch);
+        let part = bound.next_part(&state, scratch, &row).expect("small").expect("an item comes");
+        let (mut found, mut paths) = (Ids::new(), vec![(part.constraint.start(), Vec::new())]);
+        let mut memory = Default::default();
+        while let Some((at, tokens)) = paths.pop() {
+            if part.constraint.is_accepting(&at, &mut memory).expect("no limits") {
+                found.insert(tokens.clone());
+            }
+            let more = |token: TokenId, next| {
+                paths.push((next, [&tokens[..], &[token.0]].concat()));
+            };
+            part.constraint.successors(&at, &mut memory, more).expect("no limits");
+        }
+        assert_eq!(found, left);
+        for token in id {
+            bound.commit(&mut state, TokenId(token), scratch).expect("allowed");
+        }
+        left.remove(&id[..]);
+    }
 }
