@@ -8,8 +8,9 @@ use palmette_lexicon::{
 };
 use serde::Serialize;
 
+use super::compared::Compared;
 use super::strings::{MemberKind, words};
-use super::{MembersError, TimedKind, Times, below, choose, fill, prefixes, timed, whole};
+use super::{MembersError, TimedKind, Times, below, choose, fill, prefixes, timed};
 use crate::machine::{Machine, process_cpu_s};
 use crate::random::Random;
 
@@ -44,7 +45,7 @@ pub struct MembersReport {
     /// Whole masks in JSON, those of a plain string first.
     pub whole: Vec<TimedKind>,
     /// Whole masks against the definition.
-    pub compared: whole::Compared,
+    pub compared: Compared,
     /// Machine of the measurement.
     pub machine: Machine,
 }
@@ -90,7 +91,8 @@ impl MembersBench {
             }
         }
         stage("making strings");
-        let (lexicon, sort_cpu_s, arrays_cpu_s) = self.build(&words(vocabulary)?, &mut stage);
+        let words = words(vocabulary)?;
+        let (lexicon, sort_cpu_s, arrays_cpu_s) = self.build(&words, &mut stage);
         stage("writing and opening a file");
         let open_ms = filed(&lexicon)?;
         let trie = VocabularyTrie::new(vocabulary);
@@ -104,7 +106,7 @@ impl MembersBench {
         stage("following members");
         let set = self.set(&lexicon, &trie, &mut row);
         stage("following texts");
-        let (whole, compared) = self.whole(&lexicon, vocabulary, &mut stage)?;
+        let (whole, compared) = self.whole(&lexicon, &words, vocabulary, &mut stage)?;
         let text_bytes = lexicon.text_bytes();
         let lexicon = LexiconReport {
             strings: lexicon.len(),

@@ -9,6 +9,8 @@
 //! Times are processor time of one thread, along tokens of random members: most of the time the
 //! longest that fits, sometimes another.
 
+mod compared;
+mod definition;
 mod documents;
 mod lexicon;
 mod strings;
@@ -17,10 +19,10 @@ mod whole;
 use palmette_core::{Budget, Cursor, MemberSet, VocabularyTrie};
 use serde::Serialize;
 
+pub use compared::Compared;
 pub use documents::{DocumentBench, DocumentReport, UnitReport};
 pub use lexicon::{LexiconReport, MembersBench, MembersReport};
 pub use strings::MemberKind;
-pub use whole::Compared;
 
 use crate::grammar::Percentiles;
 use crate::machine::thread_cpu_s;

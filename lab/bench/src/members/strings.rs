@@ -1,4 +1,4 @@
-//! Strings from a seed: titles of products, stock-keeping units, addresses of pages.
+//! Strings from a seed: titles of products, names, stock-keeping units, addresses of pages.
 
 use palmette_core::Vocabulary;
 use serde::Serialize;
@@ -22,6 +22,8 @@ fn pick<'a>(random: &mut Random, words: &[&'a str]) -> &'a str {
 pub enum MemberKind {
     /// A brand, adjectives, a thing, what it is for, sizes, a colour, a model number: 60 bytes.
     Titles,
+    /// A capitalised word or two, as names of countries are: 9 bytes.
+    Names,
     /// `B0` and eight letters and digits.
     Skus,
     /// An address with a title in it: 95 bytes.
@@ -32,6 +34,13 @@ impl MemberKind {
     pub(super) fn append(self, random: &mut Random, words: &[String], text: &mut String) {
         match self {
             Self::Titles => title(random, words, text),
+            Self::Names => {
+                word(random, words, text);
+                if below(random, 3) == 0 {
+                    text.push(' ');
+                    word(random, words, text);
+                }
+            }
             Self::Skus => {
                 const DIGITS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
                 text.push_str("B0");
@@ -207,16 +216,18 @@ const PURPOSES: &[&str] = &[
     "Made in Italy",
 ];
 
+/// Appends a capitalised word.
+pub(super) fn word(random: &mut Random, words: &[String], text: &mut String) {
+    let mut letters = words[skewed(random, words.len())].chars();
+    text.extend(letters.next().into_iter().flat_map(char::to_uppercase));
+    text.extend(letters);
+}
+
 fn title(random: &mut Random, words: &[String], text: &mut String) {
-    let word = |random: &mut Random, text: &mut String| {
-        let mut letters = words[skewed(random, words.len())].chars();
-        text.extend(letters.next().into_iter().flat_map(char::to_uppercase));
-        text.extend(letters);
-    };
-    word(random, text);
+    word(random, words, text);
     if below(random, 3) == 0 {
         text.push(' ');
-        word(random, text);
+        word(random, words, text);
     }
     for _ in 0..1 + below(random, 2) {
         *text += " ";
@@ -226,7 +237,7 @@ fn title(random: &mut Random, words: &[String], text: &mut String) {
     *text += pick(random, THINGS);
     if below(random, 2) == 0 {
         text.push(' ');
-        word(random, text);
+        word(random, words, text);
     }
     if below(random, 2) == 0 {
         *text += " ";

@@ -14,9 +14,9 @@ use palmette_grammar::{
     Budget, GrammarConstraint, GrammarScratch, PreparedVocabulary, Recognizer, RecognizerLimits,
 };
 use palmette_lexicon::Lexicon;
-use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::compared::{Compared, Drawn};
 use super::lexicon::prepare;
 use super::strings::words;
 use super::{MembersBench, MembersError, TimedKind, Times, below, choose, prefixes};
@@ -26,20 +26,15 @@ use crate::random::Random;
 /// Members of a filter at most: they are given by their ids.
 const MAX_IDS: usize = 10_000;
 
-/// Masks that were compared with the definition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Compared {
-    /// Masks.
-    pub masks: usize,
-    /// Masks that differ in any token.
-    pub different: usize,
-}
+/// Characters of the free text beside a member at most.
+pub(super) const MAX_WHY: usize = 60;
 
 impl MembersBench {
     /// Whole masks: times, and how many differ from the definition.
     pub(super) fn whole(
         &self,
         lexicon: &Arc<Lexicon>,
+        words: &[String],
         vocabulary: &Arc<Vocabulary>,
         stage: &mut impl FnMut(&str),
     ) -> Result<(Vec<TimedKind>, Compared), MembersError> {
@@ -81,11 +76,12 @@ impl MembersBench {
         }
         kinds.extend(binds.named("bind under a new filter"));
         stage("comparing with the definition");
-        let pairs = [(&all, &texts), (percent, &of_percent)];
         let mut compared = Compared::default();
-        for (at, (bindings, texts)) in (1..).zip(pairs) {
-            let both = [bind(&named, bindings), bind(&defined, bindings)];
-            self.compare(both, texts, self.compared * at / pairs.len(), &mut compared);
+        let half = self.compared / 2;
+        let sets = [(&all, None, self.compared - half), (percent, Some(&**ranks), half)];
+        for (bindings, of, masks) in sets {
+            let both = [&bind(&named, bindings), &bind(&defined, bindings)];
+            self.compare(both, &Drawn { lexicon, of, words }, masks, &mut compared);
         }
         Ok((kinds, compared))
     }
@@ -167,41 +163,14 @@ impl MembersBench {
         ];
         kinds.into_iter().flatten().collect()
     }
-
-    /// Follows texts from the first until `up_to` masks have been compared in all.
-    fn compare(
-        &self,
-        [engine, definition]: [GrammarConstraint; 2],
-        texts: &[String],
-        up_to: usize,
-        compared: &mut Compared,
-    ) {
-        let mut random = Random::new(self.seed ^ 17);
-        let [mut of_engine, mut of_definition] = [(); 2].map(|()| GrammarScratch::default());
-        let num_words = mask::num_words(engine.num_tokens());
-        let (mut row, mut defined) = (vec![0; num_words], vec![0; num_words]);
-        for text in texts.iter().cycle() {
-            let (mut state, mut rest) = (engine.start(), text.as_bytes());
-            let mut beside = definition.start();
-            while !rest.is_empty() {
-                if compared.masks >= up_to {
-                    return;
-                }
-                engine.fill_mask(&state, &mut of_engine, &mut row).expect("no limit");
-                definition.fill_mask(&beside, &mut of_definition, &mut defined).expect("no limit");
-                compared.masks += 1;
-                compared.different += usize::from(row != defined);
-                let (token, len) = next_token(&mut random, engine.prepared_vocabulary(), rest);
-                engine.commit(&mut state, token, &mut of_engine).expect("it is allowed");
-                definition.commit(&mut beside, token, &mut of_definition).expect("it is allowed");
-                rest = &rest[len..];
-            }
-        }
-    }
 }
 
 /// A token that a text goes on with, and its length.
-fn next_token(random: &mut Random, prepared: &PreparedVocabulary, rest: &[u8]) -> (TokenId, usize) {
+pub(super) fn next_token(
+    random: &mut Random,
+    prepared: &PreparedVocabulary,
+    rest: &[u8],
+) -> (TokenId, usize) {
     let trie = prepared.trie();
     let tokens: Vec<_> = prefixes(trie, rest).collect();
     let (len, node) = choose(random, &tokens).expect("bytes are tokens");
@@ -222,7 +191,7 @@ fn filtered(all: &Bindings, lexicon: &Lexicon, seed: u64) -> (Bindings, Vec<usiz
 fn schema(string: Value) -> Value {
     json!({"type": "array", "items": {
         "type": "object", "required": ["title", "why"], "additionalProperties": false,
-        "properties": {"title": string, "why": {"type": "string", "maxLength": 60}}
+        "properties": {"title": string, "why": {"type": "string", "maxLength": MAX_WHY}}
     }})
 }
 
