@@ -19,7 +19,9 @@ fn main() -> anyhow::Result<()> {
     for argument in std::env::args().skip(1) {
         match argument.parse() {
             Ok(number) => measure(&array, number, &options)?,
-            Err(_) if argument == "--listed" => options.max_listed = usize::MAX,
+            Err(_) if argument == "--listed" => {
+                (options.max_listed, options.max_listed_bytes) = (usize::MAX, usize::MAX);
+            }
             Err(_) => array = argument,
         }
     }

@@ -12,11 +12,12 @@ use super::{
     framing::Framing,
     goals::GoalId,
     json_text::Spelling,
+    listed_sets::ListedLimits,
     number_lengths::{has_few_remainders, room},
     number_text,
     numbers::{self, NumberSet},
     objects::ObjectSet,
-    options::{Digits, Escapes},
+    options::Digits,
     parameter_styles::Frame,
     sharing,
     strings::StringSet,
@@ -73,8 +74,8 @@ pub(super) struct Emitter<'c, 'o> {
     pub(super) member_terminals: HashMap<SlotId, TerminalId>,
     /// Slots of listed texts, by fingerprint.
     pub(super) listed_slots: HashMap<u128, SlotId>,
-    /// Limit on the texts that are alternatives of one expression.
-    pub(super) max_listed: usize,
+    /// Limits on the texts that are alternatives of one expression.
+    pub(super) listed_limits: ListedLimits,
     distinct_names: DistinctNames,
     /// Within a value whose brackets another rule writes: their parts.
     pub(super) left_out: Option<LeftOut>,
@@ -184,10 +185,7 @@ fn possible(rules: &[Rule], num_nonterminals: usize) -> Vec<bool> {
 impl<'c, 'o> Emitter<'c, 'o> {
     fn new(compiler: &'c mut Compiler<'o>, framing: Framing, impossible: HashSet<GoalId>) -> Self {
         let (whitespace, escapes) = (compiler.options.whitespace, compiler.options.escapes);
-        let max_listed = match escapes {
-            Escapes::Needed => compiler.options.max_listed,
-            Escapes::Any => usize::MAX,
-        };
+        let listed_limits = ListedLimits::new(compiler.options);
         Self {
             compiler,
             spelling: Spelling::new(whitespace, escapes).with_max_blanks(framing.max_blanks),
@@ -199,7 +197,7 @@ impl<'c, 'o> Emitter<'c, 'o> {
             terminals: HashMap::new(),
             member_terminals: HashMap::new(),
             listed_slots: HashMap::new(),
-            max_listed,
+            listed_limits,
             distinct_names: DistinctNames::default(),
             left_out: None,
             counted: Vec::new(),

@@ -122,13 +122,18 @@ impl Spelling {
                 _ => spelled.push(self.spelled(option)),
             }
         }
-        let as_it_is = |text: &Arc<str>| text.chars().all(|character| self.is_literal(character));
+        let as_it_is = |text: &Arc<str>| self.is_plain(text);
         let tree = || enumeration(&texts, &|class| self.one_of(class));
         let listed = match if texts.iter().all(as_it_is) { None } else { tree() } {
             Some(tree) => vec![tree],
             None => texts.iter().map(|text| self.literal(text)).collect(),
         };
         Regex::alternate(spelled.into_iter().chain(listed))
+    }
+
+    /// True when a text is spelled in one way, as it is.
+    pub(super) fn is_plain(&self, text: &str) -> bool {
+        text.chars().all(|character| self.is_literal(character))
     }
 
     /// True when a character is spelled in one way, as it is.

@@ -37,6 +37,11 @@ pub struct JsonSchemaOptions {
     /// Under [`Escapes::Any`], and where a schema is a part of another grammar, all are
     /// alternatives.
     pub max_listed: usize,
+    /// Limit on the bytes of those texts of an enumeration that are written in one way as
+    /// alternatives too: of printable ASCII, without quotation marks and slashes. Where more than
+    /// 32 have more, they are a set; the others stay alternatives, up to
+    /// [`max_listed`](Self::max_listed). The language is the same.
+    pub max_listed_bytes: usize,
     /// True when `1.0` spells an integer, as it does for the standard since draft 6.
     pub integer_fractions: bool,
     /// True when `format` is enforced (for the formats that are known) or only an annotation. The
@@ -205,6 +210,7 @@ impl Default for JsonSchemaOptions {
             digits: Digits::Bounded,
             escapes: Escapes::Needed,
             max_listed: 4_096,
+            max_listed_bytes: 4_096,
             integer_fractions: true,
             formats: true,
             inexpressible: Inexpressible::default(),

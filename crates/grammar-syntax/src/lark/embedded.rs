@@ -56,7 +56,8 @@ pub(super) fn read(range: &Range<usize>, problems: &mut Problems<'_>) -> Option<
 
 fn schema(source: &str, problems: &mut Problems<'_>) -> Result<Grammar, String> {
     // A part of another grammar has neighbours that members of a set may not be told from.
-    let options = JsonSchemaOptions { max_listed: usize::MAX, ..JsonSchemaOptions::default() };
+    let (max_listed, max_listed_bytes) = (usize::MAX, usize::MAX);
+    let options = JsonSchemaOptions { max_listed, max_listed_bytes, ..Default::default() };
     let mut budget = problems.budget.split_off();
     let read = json_schema::parse_with_budget(source, &options, &mut budget);
     problems.budget.join(&budget);

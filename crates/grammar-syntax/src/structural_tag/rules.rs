@@ -198,6 +198,7 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
         options.closed_objects |= schema.is_closed;
         // What stands around it may be cut in ways that members of a set are not told from.
         options.max_listed = usize::MAX;
+        options.max_listed_bytes = usize::MAX;
         let given = schema.resources.iter();
         let given = given.map(|(uri, at)| (uri.to_string(), self.json.text(*at).to_owned()));
         options.resources.extend(given);

@@ -38,8 +38,10 @@ fn vocabulary() -> Arc<PreparedVocabulary> {
     Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)))
 }
 
+/// More texts than `max_listed` are a set.
 fn options(max_listed: usize) -> JsonSchemaOptions {
-    JsonSchemaOptions { max_listed, whitespace: Whitespace::Compact, ..Default::default() }
+    let whitespace = Whitespace::Compact;
+    JsonSchemaOptions { max_listed, max_listed_bytes: usize::MAX, whitespace, ..Default::default() }
 }
 
 fn ready(schema: &str, options: &JsonSchemaOptions) -> Arc<Recognizer> {
@@ -71,6 +73,37 @@ fn shown(mask: &[u32]) -> Vec<Option<&&'static str>> {
     mask::iter(mask).map(|token| TOKENS.get(token.index())).collect()
 }
 
+/// Compares the masks of sets, by the engine and by walking, with those of a list, along tokens
+/// that are allowed.
+fn same_masks(
+    sets: &GrammarConstraint,
+    listed: &GrammarConstraint,
+    choices: &[prop::sample::Index],
+) -> Result<(), TestCaseError> {
+    let recognizer = Arc::clone(sets.recognizer());
+    let slow = GrammarConstraint::by_walking(recognizer, vocabulary());
+    let mut states = [sets.start(), listed.start(), slow.start()];
+    let scratch = &mut GrammarScratch::default();
+    for choice in choices {
+        let ours = explored(sets, &states[0]);
+        for (other, state) in [(listed, &states[1]), (&slow, &states[2])] {
+            let mut theirs = ours.clone();
+            other.fill_mask(state, scratch, &mut theirs).expect("small");
+            prop_assert_eq!(shown(&ours), shown(&theirs));
+        }
+        let text = |token: &TokenId| token.index() < TOKENS.len();
+        let allowed: Vec<TokenId> = mask::iter(&ours).filter(text).collect();
+        if allowed.is_empty() {
+            break;
+        }
+        let token = allowed[choice.index(allowed.len())];
+        for (constraint, state) in [sets, listed, &slow].into_iter().zip(&mut states) {
+            constraint.commit(state, token, scratch).expect("allowed");
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -87,29 +120,30 @@ proptest! {
         let few = constraint(&schema, 1);
         prop_assert!(few.slots().is_empty(), "nobody binds them");
         let many = constraint(&schema, usize::MAX);
-        let recognizer = Arc::clone(few.recognizer());
-        let slow = GrammarConstraint::by_walking(recognizer, vocabulary());
         if ahead {
             few.precompute(&PrecomputeLimits::default(), &AtomicBool::new(false)).expect("small");
         }
-        let mut states = [few.start(), many.start(), slow.start()];
-        let scratch = &mut GrammarScratch::default();
-        for choice in choices {
-            let ours = explored(&few, &states[0]);
-            for (other, state) in [(&many, &states[1]), (&slow, &states[2])] {
-                let mut theirs = ours.clone();
-                other.fill_mask(state, scratch, &mut theirs).expect("small");
-                prop_assert_eq!(shown(&ours), shown(&theirs), "{}", schema);
-            }
-            let allowed: Vec<TokenId> = mask::iter(&ours).filter(|token| token.index() < TOKENS.len()).collect();
-            if allowed.is_empty() {
-                break;
-            }
-            let token = allowed[choice.index(allowed.len())];
-            for (constraint, state) in [&few, &many, &slow].into_iter().zip(&mut states) {
-                constraint.commit(state, token, scratch).expect("allowed");
-            }
-        }
+        same_masks(&few, &many, &choices)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Texts of one spelling are a set where they are long, and those that may be escaped
+    /// alternatives beside it.
+    #[test]
+    fn masks_of_texts_that_may_be_escaped_are_those_of_the_list(
+        which in 0..SCHEMAS.len(),
+        s in prop::collection::vec("[abc]{2,5}|[ab/é\"]{0,3}", 90),
+        t in prop::collection::btree_set("[abc]{1,3}|[ab/é]{1,2}", 2..7),
+        choices in prop::collection::vec(any::<prop::sample::Index>(), 14),
+    ) {
+        let s: BTreeSet<String> = s.into_iter().collect();
+        let schema = SCHEMAS[which].replace('S', &list(&s)).replace('T', &list(&t));
+        let partly = JsonSchemaOptions { max_listed_bytes: 40, ..options(usize::MAX) };
+        let partly = GrammarConstraint::new(ready(&schema, &partly), vocabulary());
+        same_masks(&partly, &constraint(&schema, usize::MAX), &choices)?;
     }
 }
 
@@ -154,6 +188,30 @@ fn a_set_has_one_spelling() {
     // Where any escape is asked for, they stay a list.
     let any = JsonSchemaOptions { escapes: Escapes::Any, ..options(1) };
     assert!(ready(schema, &any).source().slots().is_empty());
+}
+
+/// By itself, where the language is the same; what may be escaped is accepted in any way.
+#[test]
+fn long_lists_are_sets_of_what_has_one_spelling() {
+    let titles = |num: usize| (0..num).map(|at| format!("Portable Water Bottle, {at:03} oz"));
+    let own = |texts: BTreeSet<String>| {
+        let schema = format!(r#"{{"enum": [{}]}}"#, list(&texts));
+        let recognizer = ready(&schema, &JsonSchemaOptions::default());
+        recognizer.source().own_sets().map(|set| set.len()).sum::<u64>()
+    };
+    assert_eq!([own(titles(100).collect()), own(titles(500).collect())], [0, 500]);
+    let words = (0..500).map(|at| format!("w{at}"));
+    let [ten, inches] = [10, 4_097].map(|num| (0..num).map(|at| format!("{at}\" Monitor")));
+    assert_eq!(own(words.chain(ten.clone()).collect()), 0);
+    assert_eq!(own(titles(500).chain(ten.clone()).collect()), 500);
+    assert_eq!(own(inches.collect()), 4_097);
+    let schema = format!(r#"{{"enum": [{}]}}"#, list(&titles(500).chain(ten).collect()));
+    let recognizer = ready(&schema, &JsonSchemaOptions::default());
+    let schema = GrammarConstraint::new(recognizer, vocabulary());
+    for text in [r#""9\u0022 Monitor""#, r#""9\" Monitor""#, r#""Portable Water Bottle, 499 oz""#] {
+        assert!(takes(&schema, text), "{text}");
+    }
+    assert!(!takes(&schema, r#""\u0050ortable Water Bottle, 499 oz""#));
 }
 
 #[test]

@@ -52,8 +52,10 @@ pub(crate) struct ReadingArgs {
     /// Rarer options, repeatable: draft=4|6|7|2019-09|2020-12 of schemas that name none;
     /// formats=false, integer_fractions=false; closed_objects=true (no members beside the declared
     /// ones, unless the schema says what they may be); distinct_members=true (no optional member
-    /// twice, however many there are; masks take longer); max_tracked, and the limits max_depth,
-    /// max_nesting, max_cases, max_states, max_rules, max_work
+    /// twice, however many there are; masks take longer); max_tracked; max_listed (more strings of
+    /// an enumeration are a set, each written in one way), max_listed_bytes (so are more bytes of
+    /// those that are written in one way at any rate); and the limits max_depth, max_nesting,
+    /// max_cases, max_states, max_rules, max_work
     #[arg(long, value_name = "NAME=VALUE", value_parser = schema_option, help_heading = "JSON Schema")]
     option: Vec<SchemaOption>,
     /// A schema that others refer to by its URI, repeatable; nothing is downloaded. The drafts' own

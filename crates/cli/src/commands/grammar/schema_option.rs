@@ -11,6 +11,8 @@ pub(crate) enum SchemaOption {
     IntegerFractions(bool),
     Draft(Draft),
     MaxTracked(u32),
+    MaxListed(usize),
+    MaxListedBytes(usize),
     Limit(Limit, usize),
 }
 
@@ -53,6 +55,8 @@ pub(crate) fn schema_option(text: &str) -> Result<SchemaOption, String> {
             Ok(count) => Ok(SchemaOption::MaxTracked(count)),
             Err(_) => Err(format!("max_tracked is a whole number below 2^32, not {value:?}")),
         },
+        "max_listed" => number().map(SchemaOption::MaxListed),
+        "max_listed_bytes" => number().map(SchemaOption::MaxListedBytes),
         "draft" => {
             let known = Draft::NAMES.iter().find(|(draft, _)| *draft == value);
             let drafts = Draft::NAMES.map(|(draft, _)| draft).join(", ");
@@ -65,7 +69,7 @@ pub(crate) fn schema_option(text: &str) -> Result<SchemaOption, String> {
             let limit = limit.ok_or_else(|| {
                 let limits = LIMITS.map(|(limit, _)| limit).join(", ");
                 format!(
-                    "there is no option {name:?}; there are draft, formats, distinct_members, closed_objects, integer_fractions, max_tracked, {limits}"
+                    "there is no option {name:?}; there are draft, formats, distinct_members, closed_objects, integer_fractions, max_tracked, max_listed, max_listed_bytes, {limits}"
                 )
             })?;
             number().map(|number| SchemaOption::Limit(limit.1, number))
@@ -88,6 +92,8 @@ impl SchemaOption {
                     *tracked = max_tracked;
                 }
             }
+            Self::MaxListed(max) => options.max_listed = max,
+            Self::MaxListedBytes(max) => options.max_listed_bytes = max,
             Self::Limit(Limit::Depth, max) => limits.max_depth = max,
             Self::Limit(Limit::Nesting, max) => limits.max_nesting = max,
             Self::Limit(Limit::Cases, max) => limits.max_cases = max,
