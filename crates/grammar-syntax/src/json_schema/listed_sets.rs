@@ -47,11 +47,11 @@ impl ListedLimits {
     }
 }
 
-/// Which listed texts of a value are a set.
+/// Part of the listed texts of a value that is a set.
 #[derive(Clone, Copy, PartialEq)]
 enum InSet {
     All,
-    /// Those of one spelling.
+    /// Texts of one spelling.
     Plain,
 }
 
@@ -83,7 +83,7 @@ impl Emitter<'_, '_> {
         self.rule(head, vec![open, Symbol::Terminal(terminal)])
     }
 
-    /// Which of the listed texts are a set, and how many there are; `None` where none is.
+    /// The part of the listed texts that is a set, and how many there are; `None` where none is.
     fn in_set(&self, sets: &[StringSet]) -> Option<(InSet, usize)> {
         let listed = sets.iter().filter_map(|set| match set {
             StringSet::OneOf(texts) => Some(texts),

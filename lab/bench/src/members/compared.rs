@@ -27,7 +27,7 @@ pub struct Compared {
 }
 
 /// Members of the texts that are walked.
-pub(super) struct Drawn<'a> {
+pub(super) struct Draws<'a> {
     pub(super) lexicon: &'a Lexicon,
     /// Ranks that may be drawn; all where there are none.
     pub(super) of: Option<&'a [usize]>,
@@ -43,7 +43,7 @@ impl MembersBench {
     pub(super) fn compare(
         &self,
         [engine, definition]: [&GrammarConstraint; 2],
-        drawn: &Drawn<'_>,
+        drawn: &Draws<'_>,
         masks: usize,
         compared: &mut Compared,
     ) {
@@ -99,7 +99,7 @@ fn walk(
     }
 }
 
-impl Drawn<'_> {
+impl Draws<'_> {
     /// A list of one to three objects: a member and a text of up to 60 characters, of words,
     /// letters of other scripts, and what is escaped.
     fn text(&self, random: &mut Random) -> String {

@@ -16,7 +16,7 @@ use palmette_grammar::{
 use palmette_lexicon::Lexicon;
 use serde_json::{Value, json};
 
-use super::compared::{Compared, Drawn};
+use super::compared::{Compared, Draws};
 use super::lexicon::prepare;
 use super::strings::words;
 use super::{MembersBench, MembersError, TimedKind, Times, below, choose, prefixes};
@@ -81,7 +81,7 @@ impl MembersBench {
         let sets = [(&all, None, self.compared - half), (percent, Some(&**ranks), half)];
         for (bindings, of, masks) in sets {
             let both = [&bind(&named, bindings), &bind(&defined, bindings)];
-            self.compare(both, &Drawn { lexicon, of, words }, masks, &mut compared);
+            self.compare(both, &Draws { lexicon, of, words }, masks, &mut compared);
         }
         Ok((kinds, compared))
     }

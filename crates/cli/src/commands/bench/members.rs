@@ -41,8 +41,8 @@ pub(crate) struct MembersArgs {
     /// Random members whose tokens are followed, and texts with two of them
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     walks: usize,
-    /// Whole masks to compare with the definition, half of them under a filter of 1%. The definition
-    /// takes a tenth of a second at a place in free text, once for each place
+    /// Whole masks to compare with the definition, half of them under a filter of 1%. It takes a
+    /// tenth of a second at a place in free text, once for each place
     #[arg(long, value_name = "N", default_value_t = 500)]
     compare: usize,
     /// Vocabulary: the name of an encoding such as o200k_base, or a file
