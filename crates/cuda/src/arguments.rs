@@ -1,0 +1,204 @@
+//! Arguments of kernels: structs laid out as C++ has them, written as bytes without unsafe code.
+//!
+//! The structs that a kernel takes are aligned to 64 bytes; the others lie in device memory. Fields
+//! are documented beside the kernels (`kernels/*.cu`), and a test compares every offset with the
+//! compiler's there.
+
+use crate::Address;
+
+/// A struct as a kernel reads it.
+pub trait Arguments: Copy {
+    /// Name in C++.
+    const NAME: &'static str;
+    /// Bytes, padding included.
+    const BYTES: usize;
+    /// Alignment in bytes.
+    const ALIGNMENT: usize;
+    /// Fields in order.
+    const FIELDS: &'static [Field];
+
+    /// Writes its bytes; what pads it stays.
+    ///
+    /// # Panics
+    /// When `to` is shorter than [`BYTES`](Self::BYTES).
+    fn write(&self, to: &mut [u8]);
+}
+
+/// A field of a struct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Name in both languages.
+    pub name: &'static str,
+    /// Bytes from the beginning of the struct.
+    pub offset: usize,
+    /// Bytes of the field.
+    pub bytes: usize,
+}
+
+/// Bytes of structs, one after another, as an array in device memory has them.
+pub fn array_bytes<A: Arguments>(items: &[A]) -> Vec<u8> {
+    let mut bytes = vec![0; items.len() * A::BYTES];
+    for (item, to) in items.iter().zip(bytes.chunks_exact_mut(A::BYTES)) {
+        item.write(to);
+    }
+    bytes
+}
+
+/// A number or an address in a struct.
+trait Scalar: Copy {
+    fn write(self, to: &mut [u8]);
+}
+impl Scalar for i32 {
+    fn write(self, to: &mut [u8]) {
+        to.copy_from_slice(&self.to_le_bytes());
+    }
+}
+impl Scalar for u32 {
+    fn write(self, to: &mut [u8]) {
+        to.copy_from_slice(&self.to_le_bytes());
+    }
+}
+impl Scalar for f32 {
+    fn write(self, to: &mut [u8]) {
+        to.copy_from_slice(&self.to_le_bytes());
+    }
+}
+impl Scalar for Address {
+    fn write(self, to: &mut [u8]) {
+        to.copy_from_slice(&self.0.to_le_bytes());
+    }
+}
+
+macro_rules! structs {
+    ($($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty,)* })*) => {
+        $(
+            $(#[$meta])*
+            #[derive(Clone, Copy, Debug)]
+            #[allow(missing_docs, reason = "fields are documented beside the kernels")]
+            pub struct $name { $(pub $field: $type,)* }
+
+            impl Arguments for $name {
+                const NAME: &'static str = stringify!($name);
+                const BYTES: usize = size_of::<Self>();
+                const ALIGNMENT: usize = align_of::<Self>();
+                const FIELDS: &'static [Field] = &[$(Field {
+                    name: stringify!($field),
+                    offset: std::mem::offset_of!(Self, $field),
+                    bytes: size_of::<$type>(),
+                }),*];
+
+                fn write(&self, to: &mut [u8]) {
+                    $(
+                        let at = std::mem::offset_of!(Self, $field);
+                        self.$field.write(&mut to[at..at + size_of::<$type>()]);
+                    )*
+                }
+            }
+        )*
+
+        /// Layouts of all structs: name, bytes, alignment and fields.
+        pub const LAYOUTS: &[(&str, usize, usize, &[Field])] = &[
+            $(($name::NAME, $name::BYTES, $name::ALIGNMENT, $name::FIELDS)),*
+        ];
+    };
+}
+
+structs! {
+    /// Sizes of a pass, read by its kernels from device memory.
+    #[repr(C)]
+    PassSizes { rows: i32, head_rows: i32, items: i32, merge_rows: i32, first_merge: i32, }
+
+    /// Arguments of the products: `kernels/product_portable.cu`.
+    #[repr(C, align(64))]
+    Product {
+        rows: Address, x: Address, w: Address, out: Address, windows: Address, statistics: Address,
+        n: i32, k: i32, runs: i32, split: i32, part_rows: i32, first_tile: i32, tiles: i32,
+        columns: i32, whole: i32,
+    }
+
+    /// Arguments of `embed_norm`: `kernels/rows.cu`.
+    #[repr(C, align(64))]
+    EmbedNorm {
+        rows: Address, tokens: Address, table: Address, weight: Address, x: Address,
+        normed: Address, width: i32, factor: f32, epsilon: f32,
+    }
+
+    /// Arguments of `norm_rows`: `kernels/rows.cu`.
+    #[repr(C, align(64))]
+    Norm {
+        rows: Address, sums: Address, weight: Address, x: Address, normed: Address, width: i32,
+        parts: i32, part_rows: i32, epsilon: f32,
+    }
+
+    /// Arguments of `heads_64` and `heads_128`: `kernels/rows.cu`.
+    #[repr(C, align(64))]
+    Heads {
+        rows: Address, sums: Address, bias: Address, query_norm: Address, key_norm: Address,
+        cosines: Address, sines: Address, positions: Address, destinations: Address,
+        queries: Address, keys: Address, values: Address, own: Address, parts: i32, part_rows: i32,
+        heads: i32, key_heads: i32, epsilon: f32,
+    }
+
+    /// Arguments of `head_rows`: `kernels/rows.cu`.
+    #[repr(C, align(64))]
+    HeadRows {
+        rows: Address, taken: Address, x: Address, heads: Address, taken_x: Address,
+        taken_heads: Address, width: i32, heads_width: i32,
+    }
+
+    /// Arguments of `row_sums`: `kernels/rows.cu`.
+    #[repr(C, align(64))]
+    RowSums { rows: Address, statistics: Address, normalisers: Address, tiles: i32, }
+
+    /// A tile of attention to prompts: `kernels/attention_portable.cu`.
+    #[repr(C)]
+    AttentionItem { request: i32, key_head: i32, first_row: i32, run: i32, }
+
+    /// A request of a pass: `kernels/attention_portable.cu`.
+    #[repr(C)]
+    AttentionRequest { first_row: i32, rows: i32, tokens: i32, first_page: i32, }
+
+    /// Arguments of the kernels of attention: `kernels/attention_portable.cu`.
+    #[repr(C, align(64))]
+    Attention {
+        sizes: Address, items: Address, requests: Address, pages: Address, visible: Address,
+        own_tokens: Address, ancestors: Address, queries: Address, keys: Address, values: Address,
+        own: Address, sums: Address, statistics: Address, out: Address, heads: i32, key_heads: i32,
+        most_rows: i32, scale: f32,
+    }
+
+    /// A row's ranks in a segment: `kernels/select.cu`.
+    #[repr(C)]
+    Range { begin: u32, end: u32, key: u32, }
+
+    /// A set of ranks of a segment: `kernels/select.cu`.
+    #[repr(C)]
+    Filter { bits: Address, before: Address, }
+
+    /// Codes of a level of a segment: `kernels/select.cu`.
+    #[repr(C)]
+    Level { by_rank: Address, masks: Address, starts: Address, }
+
+    /// An extension of a beam, as selection writes it: `kernels/select.cu`.
+    #[repr(C)]
+    Extension { score: f32, parent: u32, code: u32, }
+
+    /// A search of a step of selection: `kernels/select.cu`.
+    #[repr(C, align(16))]
+    Search {
+        logits: Address, scores: Address, positions: Address, levels: Address, filters: Address,
+        masks: Address, normalisers: Address, histogram: Address, state: Address,
+        candidates: Address, best: Address, next: Address, rows: i32, segments: i32, codes: i32,
+        width: i32, capacity: i32, normalised: i32, floor: f32,
+    }
+
+    /// Arguments of the kernels of selection: `kernels/select.cu`.
+    #[repr(C, align(64))]
+    Select { searches: Address, }
+
+    /// Arguments of `apply_bitmask`: `kernels/masks.cu`.
+    #[repr(C, align(64))]
+    BitMask {
+        rows: Address, masks_of: Address, masks: Address, logits: Address, columns: i32, words: i32,
+    }
+}

@@ -1,0 +1,111 @@
+//! Kernels: each with its threads, its shared memory and the struct that it takes.
+
+use crate::arguments::{
+    Arguments, Attention, BitMask, EmbedNorm, HeadRows, Heads, Norm, Product, RowSums, Select,
+};
+
+/// A file of kernels, compiled and loaded as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Module {
+    /// `product_portable.cu`
+    Product,
+    /// `rows.cu`
+    Rows,
+    /// `attention_portable.cu`
+    Attention,
+    /// `select.cu`
+    Select,
+    /// `masks.cu`
+    Masks,
+}
+
+impl Module {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Product, Self::Rows, Self::Attention, Self::Select, Self::Masks];
+
+    /// Name of the file without its ending.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Product => "product_portable",
+            Self::Rows => "rows",
+            Self::Attention => "attention_portable",
+            Self::Select => "select",
+            Self::Masks => "masks",
+        }
+    }
+}
+
+/// Tiles of a product, and stages of them in shared memory.
+const PRODUCT_SHARED: usize = 3 * (128 + 128) * 64 * 2;
+
+/// Bytes of queries of 128 rows and of two pages of 64 keys and values.
+const fn attention_shared(head_width: usize) -> usize {
+    (128 * head_width + 2 * 2 * 64 * head_width) * 2
+}
+
+macro_rules! kernels {
+    ($($kernel:ident: $name:ident, $module:ident, $arguments:ident, $threads:expr, $shared:expr;)*) => {
+        /// A kernel, by its number in the emulation.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "kernels are documented in their files")]
+        pub enum Kernel { $($kernel),* }
+
+        impl Kernel {
+            /// All of them, in order.
+            pub const ALL: &[Self] = &[$(Self::$kernel),*];
+
+            /// Name of its symbol.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$kernel => stringify!($name)),* }
+            }
+
+            /// The file that has it.
+            pub fn module(self) -> Module {
+                match self { $(Self::$kernel => Module::$module),* }
+            }
+
+            /// Threads of a block.
+            pub fn threads(self) -> u32 {
+                match self { $(Self::$kernel => $threads),* }
+            }
+
+            /// Bytes of shared memory of a block.
+            pub fn shared_bytes(self) -> usize {
+                match self { $(Self::$kernel => $shared),* }
+            }
+
+            /// Name and bytes of the struct that it takes.
+            pub fn arguments(self) -> (&'static str, usize) {
+                match self {
+                    $(Self::$kernel => ($arguments::NAME, $arguments::BYTES)),*
+                }
+            }
+        }
+    };
+}
+
+kernels! {
+    ProductSums: product_sums, Product, Product, 256, PRODUCT_SHARED;
+    ProductAdd: product_add, Product, Product, 256, PRODUCT_SHARED;
+    ProductBf16: product_bf16, Product, Product, 256, PRODUCT_SHARED;
+    ProductSwiglu: product_swiglu, Product, Product, 256, PRODUCT_SHARED;
+    ProductLogits: product_logits, Product, Product, 256, PRODUCT_SHARED;
+    EmbedNorm: embed_norm, Rows, EmbedNorm, 256, 0;
+    NormRows: norm_rows, Rows, Norm, 256, 0;
+    Heads64: heads_64, Rows, Heads, 256, 0;
+    Heads128: heads_128, Rows, Heads, 256, 0;
+    HeadRows: head_rows, Rows, HeadRows, 256, 0;
+    RowSums: row_sums, Rows, RowSums, 256, 128;
+    PromptAttention64: prompt_attention_64, Attention, Attention, 256, attention_shared(64);
+    PromptAttention128: prompt_attention_128, Attention, Attention, 256, attention_shared(128);
+    MergeOwn64: merge_own_64, Attention, Attention, 256, 0;
+    MergeOwn128: merge_own_128, Attention, Attention, 256, 0;
+    AllowedCodes: allowed_codes, Select, Select, 256, 0;
+    RowScores: row_scores, Select, Select, 256, 4 * (8 + 4096 + 24);
+    PickBin: pick_bin, Select, Select, 1024, 128;
+    KeepCandidates: keep_candidates, Select, Select, 256, 0;
+    SortBest: sort_best, Select, Select, 1024, 8 * 4096 + 4 * 256 + 8 + 4 * (2 + 28);
+    Advance: advance, Select, Select, 256, 0;
+    ApplyBitmask: apply_bitmask, Masks, BitMask, 256, 0;
+}

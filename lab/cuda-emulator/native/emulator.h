@@ -1,0 +1,461 @@
+// Emulator of a CUDA block: threads are fibers in a seeded, unfair order, and copies complete late.
+//
+// Kernels see it only through device.cuh, whose functions are PTX on a device. Modelled: barriers,
+// shuffles, ballots and atomics; groups of cp.async, which complete at once or at their wait as the
+// seed says; ldmatrix and its bank conflicts; mma.sync to the bit. Shared memory begins as NaN and
+// ends at a guard page. Not modelled: order of memory between blocks, other bank conflicts, time.
+//
+// A fault of a kernel (an access outside of its memory, a deadlock) leaves the launch by a jump and
+// becomes a message; what the abandoned fibers held is leaked.
+#pragma once
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#ifndef __x86_64__
+#error "the switch of fibers is assembly for x86-64"
+#endif
+
+struct uint2 {
+  unsigned x, y;
+};
+struct uint4 {
+  unsigned x, y, z, w;
+};
+struct float2 {
+  float x, y;
+};
+struct float4 {
+  float x, y, z, w;
+};
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+struct dim3 {
+  unsigned x, y, z;
+};
+
+namespace emulator {
+
+// Saves the callee's registers and the stack pointer, and takes up another stack.
+extern "C" void emulator_switch(void** save, void* load);
+asm(R"(
+.text
+.globl emulator_switch
+.type emulator_switch, @function
+emulator_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp,(%rdi)
+  movq %rsi,%rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+)");
+
+constexpr size_t STACK_BYTES = 128 << 10, PAGE_BYTES = 4096, MOST_SHARED = 227 << 10;
+constexpr int MOST_THREADS = 1024;
+
+enum class Place { Ready, Ended, Barrier, Warp };
+struct Copy {
+  void* to;
+  const void* from;
+  int bytes;
+};
+struct Fiber {
+  void* stack_pointer;
+  Place at;
+  dim3 index;
+  int number;
+  unsigned mask;               // lanes that meet in a collective
+  unsigned char slots[2][32];  // what collectives hand over, by turns
+  int turn;
+  std::vector<Copy> copies;    // of cp.async, in flight
+  std::vector<size_t> groups;  // ends of committed groups within them
+};
+
+// Everything of a launch; each host thread has its own.
+struct Launch {
+  const char* kernel = "";
+  std::function<void()> body;
+  dim3 grid, block, index;
+  std::vector<Fiber> fibers;
+  void* host_stack;
+  char* stacks = nullptr;
+  char* shared_window = nullptr;
+  char* shared = nullptr;
+  uint64_t random_state = 1, lagging = 0, conflicts = 0;
+  bool halves = false;  // the matrix units of Ampere and Ada
+  sigjmp_buf fault;
+  volatile bool running = false;
+  std::string message;
+  std::vector<Fiber*> ready;
+
+  uint64_t random() {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state >> 11;
+  }
+};
+inline thread_local Launch launch_state;
+inline thread_local Fiber* current;
+
+[[noreturn]] inline void fail(const char* what) {
+  Launch& l = launch_state;
+  char text[400];
+  int thread = current ? current->number : -1;
+  snprintf(text, sizeof text, "%s, block (%u, %u, %u), thread %d: %s", l.kernel, l.index.x,
+           l.index.y, l.index.z, thread, what);
+  l.message = text;
+  siglongjmp(l.fault, 1);
+}
+
+inline struct sigaction previous_actions[3];
+inline const int FAULTS[3] = {SIGSEGV, SIGBUS, SIGFPE};
+inline void on_fault(int number, siginfo_t* information, void*) {
+  if (launch_state.running) {
+    char text[100];
+    snprintf(text, sizeof text,
+             number == SIGFPE ? "a division by zero" : "access to %p, outside of its memory",
+             information->si_addr);
+    fail(text);
+  }
+  // Not ours: the access is made once more, for the handler that was there.
+  for (int i = 0; i < 3; i++)
+    if (FAULTS[i] == number) sigaction(number, &previous_actions[i], nullptr);
+}
+inline void catch_faults() {
+  static bool once = [] {
+    struct sigaction action = {};
+    action.sa_sigaction = on_fault;
+    // Left by a jump, so its signal is not to stay blocked.
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    for (int i = 0; i < 3; i++) sigaction(FAULTS[i], &action, &previous_actions[i]);
+    return true;
+  }();
+  (void)once;
+}
+
+inline void yield(Place at) {
+  Fiber* self = current;
+  self->at = at;
+  emulator_switch(&self->stack_pointer, launch_state.host_stack);
+}
+inline void enter() {
+  launch_state.body();
+  Fiber* self = current;
+  if (!self->copies.empty()) fail("ended with copies in flight");
+  self->at = Place::Ended;
+  emulator_switch(&self->stack_pointer, launch_state.host_stack);
+  abort();
+}
+
+inline void complete_copies(size_t groups) {
+  Fiber& f = *current;
+  size_t end = groups ? f.groups[groups - 1] : 0;
+  for (size_t i = 0; i < end; i++) {
+    memset(f.copies[i].to, 0, 16);
+    memcpy(f.copies[i].to, f.copies[i].from, f.copies[i].bytes);
+  }
+  f.copies.erase(f.copies.begin(), f.copies.begin() + end);
+  f.groups.erase(f.groups.begin(), f.groups.begin() + groups);
+  for (size_t& group : f.groups) group -= end;
+}
+
+// ---- The matrix units' arithmetic
+
+// A bf16 as an integer of 8 bits, 7 of them after the point, and an exponent.
+struct Factor {
+  int32_t mantissa, exponent;
+};
+inline Factor factor_of(uint32_t bits) {
+  int exponent = bits >> 7 & 255, mantissa = bits & 127;
+  if (exponent) mantissa |= 128;
+  else exponent = 1;
+  return {bits >> 15 & 1 ? -mantissa : mantissa, exponent - 127};
+}
+
+// A step of N products of bf16 onto an f32, as measured on Hopper by others (arXiv 2511.10909): the
+// products and the sum before are aligned to the largest exponent, cut to BITS bits after the
+// point, added exactly, and cut to f32 toward zero.
+template <int N, int BITS>
+inline float fused_step(float sum, const Factor* a, const Factor* b) {
+  constexpr int NONE = -1000;
+  int64_t mantissas[N + 1];
+  int exponents[N + 1], most = NONE;
+  uint32_t bits;
+  memcpy(&bits, &sum, 4);
+  bool finite = (bits >> 23 & 255) != 255;
+  int exponent = bits >> 23 & 255;
+  int64_t mantissa = bits & 0x7fffff;
+  if (exponent) mantissa |= 0x800000;
+  else exponent = 1;
+  mantissas[N] = (bits >> 31 ? -mantissa : mantissa) * (1 << (BITS - 23));
+  exponents[N] = exponent - 127;
+  if (mantissa) most = exponents[N];
+  for (int k = 0; k < N; k++) {
+    finite &= a[k].exponent != 128 && b[k].exponent != 128;
+    mantissas[k] = (int64_t)(a[k].mantissa * b[k].mantissa) << (BITS - 14);
+    exponents[k] = a[k].exponent + b[k].exponent;
+    if (mantissas[k]) most = std::max(most, exponents[k]);
+  }
+  if (!finite) {
+    auto value = [](Factor f) {
+      uint32_t u = (f.mantissa < 0 ? 0x80000000u : 0) | (uint32_t)(f.exponent + 127) << 23 |
+                   (uint32_t)(std::abs(f.mantissa) & 127) << 16;
+      float v;
+      memcpy(&v, &u, 4);
+      return f.exponent == -126 && std::abs(f.mantissa) < 128 ? std::ldexp(f.mantissa, -133)
+                                                              : (double)v;
+    };
+    double plain = sum;
+    for (int k = 0; k < N; k++) plain += value(a[k]) * value(b[k]);
+    return (float)plain;
+  }
+  int64_t total = 0;
+  for (int i = 0; i <= N; i++) {
+    int shift = std::min(most - exponents[i], 62);
+    if (mantissas[i]) total += mantissas[i] < 0 ? -(-mantissas[i] >> shift) : mantissas[i] >> shift;
+  }
+  if (!total) return 0.0f;
+  uint64_t magnitude = std::abs(total);
+  int top = 63 - __builtin_clzll(magnitude);
+  if (top > 23) magnitude = magnitude >> (top - 23) << (top - 23);  // toward zero
+  double value = std::ldexp((double)magnitude, most - BITS);
+  return (float)(total < 0 ? -value : value);
+}
+inline float step16(float sum, const Factor* a, const Factor* b) {
+  if (launch_state.halves) return fused_step<8, 24>(fused_step<8, 24>(sum, a, b), a + 8, b + 8);
+  return fused_step<16, 25>(sum, a, b);
+}
+
+// ---- Collectives of a warp
+
+template <class T>
+inline const T& of_lane(int lane, int turn) {
+  return *(const T*)launch_state.fibers[current->number / 32 * 32 + lane].slots[turn];
+}
+template <class T, class F>
+inline auto collective(unsigned mask, const T& value, F&& result) {
+  static_assert(sizeof(T) <= 32);
+  int turn = current->turn;
+  memcpy(current->slots[turn], &value, sizeof value);
+  current->turn ^= 1;
+  current->mask = mask;
+  yield(Place::Warp);
+  return result(turn);
+}
+// Rows of one 8x8 matrix that lie in the same banks.
+inline void count_conflicts(int turn) {
+  for (int matrix = 0; matrix < 4; matrix++) {
+    int in[8] = {}, most = 0;
+    for (int row = 0; row < 8; row++)
+      most = std::max(most, ++in[(uintptr_t)of_lane<const char*>(matrix * 8 + row, turn) / 16 % 8]);
+    launch_state.conflicts += most - 1;
+  }
+}
+
+// ---- The order of threads
+
+inline void release() {
+  Launch& l = launch_state;
+  size_t waiting = 0, live = 0;
+  for (Fiber& f : l.fibers) {
+    live += f.at != Place::Ended;
+    waiting += f.at == Place::Barrier;
+  }
+  // Threads that have ended count as arrived.
+  if (waiting && waiting == live)
+    for (Fiber& f : l.fibers)
+      if (f.at == Place::Barrier) f.at = Place::Ready;
+  for (size_t first = 0; first < l.fibers.size(); first += 32) {
+    Fiber* warp = &l.fibers[first];
+    size_t lanes = std::min<size_t>(32, l.fibers.size() - first);
+    for (size_t lane = 0; lane < lanes; lane++) {
+      if (warp[lane].at != Place::Warp) continue;
+      unsigned mask = warp[lane].mask;
+      bool all = true;
+      for (size_t k = 0; k < 32 && all; k++)
+        if (mask >> k & 1) all = k < lanes && warp[k].at == Place::Warp && warp[k].mask == mask;
+      if (!all) continue;
+      for (size_t k = 0; k < 32; k++)
+        if (mask >> k & 1) warp[k].at = Place::Ready;
+    }
+  }
+}
+
+inline void run_block() {
+  Launch& l = launch_state;
+  for (;;) {
+    bool live = false;
+    l.ready.clear();
+    for (Fiber& f : l.fibers) {
+      live |= f.at != Place::Ended;
+      if (f.at == Place::Ready) l.ready.push_back(&f);
+    }
+    if (!live) return;
+    if (l.ready.empty()) {
+      for (Fiber& f : l.fibers)
+        if (f.at != Place::Ended) {
+          current = &f;
+          fail(f.at == Place::Barrier ? "deadlock: waits at __syncthreads"
+                                      : "deadlock: waits for its warp");
+        }
+    }
+    // Warps in a random order, some left behind for long: what no barrier orders must show, which a
+    // fair order never does.
+    if (l.random() % 16 == 0) {
+      uint64_t some = l.random(), more = l.random();
+      l.lagging = l.random() % 3 == 0 ? 0 : l.random() % 2 ? some : some | more;
+    }
+    bool ran = false;
+    for (int pass = 0; pass < 2 && !ran; pass++) {
+      for (size_t i = l.ready.size(); i > 1; i--)
+        std::swap(l.ready[i - 1], l.ready[l.random() % i]);
+      for (Fiber* f : l.ready)
+        if (pass || !(l.lagging >> (f->number / 32) & 1)) {
+          current = f;
+          emulator_switch(&l.host_stack, f->stack_pointer);
+          ran = true;
+        }
+    }
+    current = nullptr;
+    release();
+  }
+}
+
+inline void prepare(size_t threads, size_t shared_bytes) {
+  Launch& l = launch_state;
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  if (!l.stacks) {
+    l.stacks =
+        (char*)mmap(nullptr, MOST_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
+    l.shared_window = (char*)mmap(nullptr, MOST_SHARED + 3 * PAGE_BYTES, PROT_NONE, flags, -1, 0);
+    if (l.stacks == MAP_FAILED || l.shared_window == MAP_FAILED) fail("no memory for stacks");
+  }
+  if (threads > MOST_THREADS) fail("more threads than a block may have");
+  if (shared_bytes > MOST_SHARED) fail("more shared memory than a block may have");
+  size_t pages = (shared_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+  char* begin = l.shared_window + PAGE_BYTES;
+  mprotect(begin, MOST_SHARED + PAGE_BYTES, PROT_NONE);
+  if (pages) mprotect(begin, pages, PROT_READ | PROT_WRITE);
+  l.shared = (char*)((uintptr_t)(begin + pages - shared_bytes) & ~(uintptr_t)127);
+  l.fibers.resize(threads);
+}
+
+// Runs a kernel over its grid. Returns a message about the fault that ended it, or null.
+template <class K, class A>
+const char* run(const char* name, K kernel, dim3 grid, unsigned threads, size_t shared_bytes,
+                const A& arguments) {
+  Launch& l = launch_state;
+  catch_faults();
+  l.kernel = name;
+  l.index = {0, 0, 0};
+  current = nullptr;
+  // Saves no mask of signals: it does not change.
+  if (sigsetjmp(l.fault, 0)) {
+    l.running = false;
+    return l.message.c_str();
+  }
+  l.running = true;
+  prepare(threads, shared_bytes);
+  l.body = [&] { kernel(arguments); };
+  l.grid = grid;
+  l.block = {threads, 1, 1};
+  for (unsigned z = 0; z < grid.z; z++)
+    for (unsigned y = 0; y < grid.y; y++)
+      for (unsigned x = 0; x < grid.x; x++) {
+        l.index = {x, y, z};
+        memset(l.shared, 0xff, shared_bytes);
+        for (unsigned t = 0; t < threads; t++) {
+          Fiber& f = l.fibers[t];
+          f.copies.clear();
+          f.groups.clear();
+          f.index = {t, 0, 0};
+          f.number = (int)t;
+          f.turn = 0;
+          f.at = Place::Ready;
+          // As if it had been called: registers to take up, where to go, and the alignment of a
+          // call.
+          void** top = (void**)(l.stacks + (t + 1) * STACK_BYTES) - 2;
+          top[0] = (void*)enter;
+          f.stack_pointer = top - 6;
+        }
+        run_block();
+      }
+  l.running = false;
+  return nullptr;
+}
+}  // namespace emulator
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __restrict__ __restrict
+#define __launch_bounds__(...)
+#define threadIdx (emulator::current->index)
+#define blockIdx (emulator::launch_state.index)
+#define blockDim (emulator::launch_state.block)
+#define gridDim (emulator::launch_state.grid)
+inline void __syncthreads() { emulator::yield(emulator::Place::Barrier); }
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int distance) {
+  int lane = emulator::current->number % 32;
+  return emulator::collective(mask, value,
+                              [=](int t) { return emulator::of_lane<T>(lane ^ distance, t); });
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, int distance) {
+  int lane = emulator::current->number % 32, from = lane >= distance ? lane - distance : lane;
+  return emulator::collective(mask, value, [=](int t) { return emulator::of_lane<T>(from, t); });
+}
+template <class T>
+T atomicAdd(T* at, T value) {
+  T old = *at;
+  *at += value;
+  return old;
+}
+template <class T>
+T atomicOr(T* at, T value) {
+  T old = *at;
+  *at |= value;
+  return old;
+}
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
+inline int min(int x, int y) { return x < y ? x : y; }
+inline int max(int x, int y) { return x > y ? x : y; }
+inline float __uint_as_float(uint32_t bits) {
+  float f;
+  memcpy(&f, &bits, 4);
+  return f;
+}
+inline uint32_t __float_as_uint(float f) {
+  uint32_t bits;
+  memcpy(&bits, &f, 4);
+  return bits;
+}
+inline float __fadd_rn(float x, float y) { return x + y; }
+inline float __fsub_rn(float x, float y) { return x - y; }
+inline float __fmul_rn(float x, float y) { return x * y; }
+inline float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+inline float __fdiv_rn(float x, float y) { return x / y; }
+inline float __fsqrt_rn(float x) { return __builtin_sqrtf(x); }

@@ -1,0 +1,123 @@
+//! Streams of the emulated device: queues whose heads run in a seeded order.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use palmette_cuda::{Architecture, DeviceError, Kernel, Stream};
+
+use crate::native;
+
+/// A launch, its arguments copied.
+#[derive(Clone, Debug)]
+pub(crate) struct Launch {
+    pub(crate) kernel: Kernel,
+    pub(crate) grid: [u32; 3],
+    pub(crate) arguments: Vec<u8>,
+}
+
+/// Work on a stream.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Launch(Launch),
+    /// To the device, whose memory is held.
+    Write(u64, Arc<dyn Any + Send + Sync>, Arc<Mutex<Vec<u8>>>),
+    /// From the device.
+    Read(u64, Arc<dyn Any + Send + Sync>, Arc<Mutex<Vec<u8>>>),
+    Record(Arc<AtomicBool>),
+    Wait(Arc<AtomicBool>),
+}
+
+/// All streams of a device.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    queues: [VecDeque<Work>; 3],
+    random: u64,
+    architecture: Architecture,
+    /// The launches of a stream that are captured.
+    pub(crate) captured: Option<(Stream, Vec<Launch>)>,
+    /// The first failure of a kernel.
+    pub(crate) fault: Option<String>,
+    /// Accesses to shared memory that met in a bank.
+    pub(crate) conflicts: u64,
+}
+
+impl Streams {
+    pub(crate) fn new(architecture: Architecture, seed: u64) -> Self {
+        Self {
+            queues: Default::default(),
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            architecture,
+            captured: None,
+            fault: None,
+            conflicts: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, on: Stream, work: Work) {
+        self.queues[on as usize].push_back(work);
+    }
+
+    /// Runs some of what is there, or none.
+    pub(crate) fn run_some(&mut self) -> Result<(), DeviceError> {
+        for _ in 0..self.next_random() % 4 {
+            self.step();
+        }
+        self.result()
+    }
+
+    /// Runs what is there, in a seeded order, until an event has happened.
+    pub(crate) fn run_until(&mut self, event: &AtomicBool) -> Result<(), DeviceError> {
+        while !event.load(Ordering::Relaxed) && self.fault.is_none() {
+            if !self.step() {
+                let message = "an event is waited for that no work will bring about".to_owned();
+                return Err(DeviceError::Driver { call: "finish", message });
+            }
+        }
+        self.result()
+    }
+
+    fn result(&self) -> Result<(), DeviceError> {
+        self.fault.clone().map_or(Ok(()), |fault| Err(DeviceError::Fault(fault)))
+    }
+
+    fn next_random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random >> 11
+    }
+
+    /// Runs the head of one stream. False if none has work that can run.
+    fn step(&mut self) -> bool {
+        let can_run = |queue: &VecDeque<Work>| match queue.front() {
+            None => false,
+            Some(Work::Wait(event)) => event.load(Ordering::Relaxed),
+            Some(_) => true,
+        };
+        let able: Vec<usize> = (0..3).filter(|&at| can_run(&self.queues[at])).collect();
+        if able.is_empty() || self.fault.is_some() {
+            return false;
+        }
+        let chosen = able[self.next_random() as usize % able.len()];
+        match self.queues[chosen].pop_front().expect("it has a head") {
+            Work::Wait(_) => {}
+            Work::Record(event) => event.store(true, Ordering::Relaxed),
+            Work::Write(address, _memory, host) => {
+                native::copy_to(address, &host.lock().expect("no copy panics"));
+            }
+            Work::Read(address, _memory, host) => {
+                native::copy_from(address, &mut host.lock().expect("no copy panics"));
+            }
+            Work::Launch(Launch { kernel, grid, arguments }) => {
+                let seed = self.next_random();
+                match native::launch(kernel, grid, &arguments, seed, self.architecture) {
+                    Ok(conflicts) => self.conflicts += conflicts,
+                    Err(message) => self.fault = Some(message),
+                }
+            }
+        }
+        true
+    }
+}
