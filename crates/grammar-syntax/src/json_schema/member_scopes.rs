@@ -55,13 +55,16 @@ impl Compiler<'_> {
     }
 
     fn group_limit(&self, at: JsonId) -> Result<GroupLimit> {
-        const RULE: &str = "is a list of one rule, {\"attribute\": a name, \"items\": the most items with equal values of it, at least 1}; \
-                            with two rules a choice could run into a wall that another order avoids";
+        const RULE: &str = "must be a list of one rule, {\"attribute\": a name, \"items\": the most items with equal values of it, at least 1}";
+        const ONE_RULE: &str =
+            "has several rules: a choice could run into a wall that another order avoids; keep one";
+        let invalid = || self.invalid(at, RULE.to_owned());
         let rule = match self.source.json(at) {
+            Json::Array(rules) if rules.len() > 1 => return Err(self.unsupported(at, ONE_RULE)),
             Json::Array(rules) if rules.len() == 1 => self.source.object(rules[0]),
             _ => None,
         };
-        let rule = rule.ok_or_else(|| self.unsupported(at, RULE))?;
+        let rule = rule.ok_or_else(invalid)?;
         let (mut attribute, mut items) = (None, None);
         for (name, value) in rule.members() {
             match &**name {
@@ -69,12 +72,12 @@ impl Compiler<'_> {
                 "items" => {
                     items = u32::try_from(self.count(*value)?).ok().filter(|&items| items > 0)
                 }
-                _ => return Err(self.unsupported(at, RULE)),
+                _ => return Err(invalid()),
             }
         }
         match (attribute, items) {
             (Some(attribute), Some(items)) => Ok(GroupLimit { attribute, items }),
-            _ => Err(self.unsupported(at, RULE)),
+            _ => Err(invalid()),
         }
     }
 

@@ -444,12 +444,12 @@ fn scopes_that_are_refused() {
         (
             json!({"type": "array", "x-distinct": "s", "items": id, "x-at-most": [
                 {"attribute": "g", "items": 1}, {"attribute": "h", "items": 1}]}),
-            "is a list of one rule",
+            "has several rules",
         ),
         (
             json!({"type": "array", "x-distinct": "s", "items": id,
                 "x-at-most": [{"attribute": "g", "items": 0}]}),
-            "is a list of one rule",
+            "must be a list of one rule",
         ),
         (
             json!({"not": {"type": "array", "x-distinct": "s", "items": id}}),
