@@ -1,6 +1,6 @@
 //! Emulated devices with arrays, random values, and what compares results.
 
-use palmette_cuda::arguments::Arguments;
+use palmette_cuda::arguments::{Arguments, array_bytes};
 use palmette_cuda::{
     Address, Architecture, Driver, Event, Kernel, Region, RegionPlan, Stream, launch,
 };
@@ -55,6 +55,10 @@ impl Device {
             value.write(to);
         }
         self.put_bytes(&bytes)
+    }
+
+    pub(crate) fn put_structs<A: Arguments>(&self, values: &[A]) -> Region {
+        self.put_bytes(&array_bytes(values))
     }
 
     fn put_bytes(&self, bytes: &[u8]) -> Region {

@@ -1,0 +1,337 @@
+//! Kernels of rows: embedding, norms, heads and the rows whose logits are wanted.
+
+use palmette_cuda::arguments::{EmbedNorm, HeadRows, Heads, Norm};
+use palmette_cuda::{Architecture, Kernel};
+
+use crate::support::{Device, NULL, Random, bits, devices, relative_error, to_f64};
+
+const EPSILON: f32 = 1e-6;
+
+/// `x / sqrt(mean(x²) + ε) · weight`
+fn normed(x: &[f64], weight: &[f32]) -> Vec<f64> {
+    let mean = x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
+    let scale = 1.0 / (mean + f64::from(EPSILON)).sqrt();
+    x.iter().zip(weight).map(|(x, &weight)| x * scale * f64::from(weight)).collect()
+}
+
+fn to_f64s(values: &[f32]) -> Vec<f64> {
+    values.iter().map(|&value| f64::from(value)).collect()
+}
+
+#[test]
+fn tokens_become_rows_and_their_norms() {
+    for width in [260, 64] {
+        let (vocabulary, rows, factor) = (9, 13, 1.5f32);
+        let mut random = Random(width as u64);
+        let table = random.bf16(vocabulary * width, 2.0);
+        let weight = random.floats(width, 1.0);
+        let tokens: Vec<i32> = (0..rows).map(|_| random.below(vocabulary) as i32).collect();
+        for (grid, device) in (1..).zip(devices(Architecture::Hopper)) {
+            let kept = (device.put(&[rows as i32]), device.put(&tokens));
+            let kept = (kept, device.put(&table), device.put(&weight));
+            let (x, out) = (device.empty(rows * width * 4), device.empty(rows * width * 2));
+            let arguments = EmbedNorm {
+                rows: kept.0.0.address(),
+                tokens: kept.0.1.address(),
+                table: kept.1.address(),
+                weight: kept.2.address(),
+                x: x.address(),
+                normed: out.address(),
+                width: width as i32,
+                factor,
+                epsilon: EPSILON,
+            };
+            device.run(Kernel::EmbedNorm, [grid, 1, 1], &arguments);
+            let x: Vec<f32> = device.get(&x);
+            let out: Vec<u16> = device.get(&out);
+            for row in 0..rows {
+                let from = &table[tokens[row] as usize * width..][..width];
+                let want: Vec<f32> = from.iter().map(|&v| to_f64(v) as f32 * factor).collect();
+                let got = &x[row * width..][..width];
+                assert_eq!(bits(got), bits(&want));
+                let got = out[row * width..][..width].iter().map(|&value| to_f64(value));
+                let error = relative_error(got, &normed(&to_f64s(&want), &weight));
+                assert!(error < 3e-3, "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn norms_add_the_whole_total_and_are_the_same_alone() {
+    let (width, rows, part_rows) = (196, 11, 12);
+    let mut random = Random(4);
+    let weight = random.floats(width, 1.0);
+    for parts in [0, 1, 3] {
+        let old = random.floats(rows * width, 2.0);
+        let sums = random.floats(3 * part_rows * width, 1.0);
+        let mut first: Option<(Vec<f32>, Vec<u16>)> = None;
+        for (grid, device) in (1..).zip(devices(Architecture::Hopper)) {
+            let run = |rows: usize, old: &[f32], sums: &[f32]| {
+                let kept = (device.put(&[rows as i32]), device.put(sums), device.put(&weight));
+                let (x, out) = (device.put(old), device.empty(rows * width * 2));
+                let arguments = Norm {
+                    rows: kept.0.address(),
+                    sums: kept.1.address(),
+                    weight: kept.2.address(),
+                    x: x.address(),
+                    normed: out.address(),
+                    width: width as i32,
+                    parts,
+                    part_rows: part_rows as i32,
+                    epsilon: EPSILON,
+                };
+                device.run(Kernel::NormRows, [grid, 1, 1], &arguments);
+                (device.get::<f32>(&x), device.get::<u16>(&out))
+            };
+            let (x, out) = run(rows, &old, &sums);
+            let want = |at: usize| {
+                let part = |part: usize| sums[part * part_rows * width + at];
+                let total = (0..parts as usize).map(part).reduce(|total, part| total + part);
+                total.map_or(old[at], |total| old[at] + total)
+            };
+            let want: Vec<f32> = (0..rows * width).map(want).collect();
+            assert_eq!(bits(&x), bits(&want));
+            let want: Vec<f64> =
+                want.chunks(width).flat_map(|row| normed(&to_f64s(row), &weight)).collect();
+            let error = relative_error(out.iter().map(|&value| to_f64(value)), &want);
+            assert!(error < 3e-3, "{error}");
+
+            let (x1, out1) = run(1, &old[7 * width..8 * width], &sums[7 * width..]);
+            assert_eq!(bits(&x1), bits(&x[7 * width..8 * width]));
+            assert_eq!(out1, out[7 * width..8 * width]);
+            let got = (x, out);
+            assert!(*first.get_or_insert_with(|| got.clone()) == got, "seeds differ");
+        }
+    }
+}
+
+/// Rows of a pass and what their heads are made of.
+struct HeadsCase {
+    width: usize,
+    heads: usize,
+    key_heads: usize,
+    rows: usize,
+    parts: usize,
+    sums: Vec<f32>,
+    bias: Option<Vec<f32>>,
+    norms: Option<[Vec<f32>; 2]>,
+    cosines: Vec<f32>,
+    sines: Vec<f32>,
+    positions: Vec<i32>,
+    destinations: Vec<i32>,
+}
+
+const POSITIONS: usize = 40;
+const PAGES: usize = 3;
+const SLOTS: usize = 9;
+/// A place that nothing was written to.
+const UNTOUCHED: u16 = 0xffff;
+
+impl HeadsCase {
+    fn all(&self) -> usize {
+        self.heads + 2 * self.key_heads
+    }
+
+    /// Queries, keys, values and own tokens.
+    fn run(&self, device: &Device, grid: u32) -> [Vec<u16>; 4] {
+        let put = |values: &Option<Vec<f32>>| values.as_ref().map(|values| device.put(values));
+        let norms = self.norms.clone().map(|norms| norms.map(|norm| device.put(&norm)));
+        let (bias, sums) = (put(&self.bias), device.put(&self.sums));
+        let angles = [device.put(&self.cosines), device.put(&self.sines)];
+        let lists = [
+            device.put(&[self.rows as i32]),
+            device.put(&self.positions),
+            device.put(&self.destinations),
+        ];
+        let page = self.key_heads * 64 * self.width;
+        let out = [
+            device.empty(self.rows * self.heads * self.width * 2),
+            device.empty(PAGES * page * 2),
+            device.empty(PAGES * page * 2),
+            device.empty(SLOTS * 2 * self.key_heads * self.width * 2),
+        ];
+        let norm = |at: usize| norms.as_ref().map_or(NULL, |norms| norms[at].address());
+        let arguments = Heads {
+            rows: lists[0].address(),
+            sums: sums.address(),
+            bias: bias.as_ref().map_or(NULL, |bias| bias.address()),
+            query_norm: norm(0),
+            key_norm: norm(1),
+            cosines: angles[0].address(),
+            sines: angles[1].address(),
+            positions: lists[1].address(),
+            destinations: lists[2].address(),
+            queries: out[0].address(),
+            keys: out[1].address(),
+            values: out[2].address(),
+            own: out[3].address(),
+            parts: self.parts as i32,
+            part_rows: self.rows as i32,
+            heads: self.heads as i32,
+            key_heads: self.key_heads as i32,
+            epsilon: EPSILON,
+        };
+        let kernel = if self.width == 64 { Kernel::Heads64 } else { Kernel::Heads128 };
+        device.run(kernel, [grid, 1, 1], &arguments);
+        out.map(|region| device.get(&region))
+    }
+
+    /// A head of a row in f64.
+    fn want(&self, row: usize, head: usize) -> Vec<f64> {
+        let (width, all) = (self.width, self.all());
+        let value = |i: usize| {
+            let column = head * width + i;
+            let sums = |part: usize| self.sums[(part * self.rows + row) * all * width + column];
+            let total: f64 = (0..self.parts).map(|part| f64::from(sums(part))).sum();
+            total + self.bias.as_ref().map_or(0.0, |bias| f64::from(bias[column]))
+        };
+        let mut head_values: Vec<f64> = (0..width).map(value).collect();
+        if head >= self.heads + self.key_heads {
+            return head_values;
+        }
+        if let Some(norms) = &self.norms {
+            head_values = normed(&head_values, &norms[usize::from(head >= self.heads)]);
+        }
+        let half = width / 2;
+        let angles = self.positions[row] as usize * half;
+        let turned = |i: usize| {
+            let (cosine, sine) = (self.cosines[angles + i % half], self.sines[angles + i % half]);
+            let (cosine, sine) = (f64::from(cosine), f64::from(sine));
+            match i < half {
+                true => head_values[i] * cosine - head_values[i + half] * sine,
+                false => head_values[i] * cosine + head_values[i - half] * sine,
+            }
+        };
+        (0..width).map(turned).collect()
+    }
+}
+
+#[test]
+fn heads_are_normed_turned_and_stored_in_pages_and_slots() {
+    for (width, has_norms) in [(64, false), (128, true)] {
+        let (heads, key_heads, parts) = (4, 2, 2);
+        // Eight tokens that fill 16 bytes of each column, then some that do not, then beams.
+        let mut destinations: Vec<i32> = (0..8).map(|i| 2 * 64 + 8 + i).collect();
+        destinations.extend([2 * 64 + 16, 2 * 64 + 17, 5, 6, 7, 8, 9, 10, 11, 12]);
+        destinations.extend([3, 0, 8].map(|slot: i32| !slot));
+        let rows = destinations.len();
+        let mut random = Random(width as u64 + 2);
+        let all = (heads + 2 * key_heads) * width;
+        let angles: Vec<f32> = random.floats(POSITIONS * width / 2, 3.0);
+        let case = HeadsCase {
+            width,
+            heads,
+            key_heads,
+            rows,
+            parts,
+            sums: random.floats(parts * rows * all, 1.0),
+            bias: (!has_norms).then(|| random.floats(all, 0.5)),
+            norms: has_norms.then(|| [random.floats(width, 1.0), random.floats(width, 1.0)]),
+            cosines: angles.iter().map(|angle| angle.cos()).collect(),
+            sines: angles.iter().map(|angle| angle.sin()).collect(),
+            positions: (0..rows).map(|_| random.below(POSITIONS) as i32).collect(),
+            destinations,
+        };
+        let mut first: Option<[Vec<u16>; 4]> = None;
+        for (grid, device) in [1, 3, 7].into_iter().zip(devices(Architecture::Hopper)) {
+            let got = case.run(&device, grid);
+            let [queries, keys, values, own] = &got;
+            let mut touched = [0, 0, 0];
+            let check = |got: &mut dyn Iterator<Item = u16>, row: usize, head: usize| {
+                let want = case.want(row, head);
+                let error = relative_error(got.map(to_f64), &want);
+                assert!(error < 4e-3, "row {row}, head {head}: {error}");
+            };
+            for row in 0..rows {
+                for head in 0..heads {
+                    let at = (row * heads + head) * width;
+                    check(&mut queries[at..][..width].iter().copied(), row, head);
+                }
+                let destination = case.destinations[row];
+                for head in 0..key_heads {
+                    let (key, value) = (heads + head, heads + key_heads + head);
+                    if destination < 0 {
+                        let slot = !destination as usize * 2 * key_heads;
+                        let key_at = (slot + head) * width;
+                        let value_at = (slot + key_heads + head) * width;
+                        check(&mut own[key_at..][..width].iter().copied(), row, key);
+                        check(&mut own[value_at..][..width].iter().copied(), row, value);
+                        touched[2] += 2 * width;
+                        continue;
+                    }
+                    let (page, place) = (destination as usize / 64, destination as usize % 64);
+                    let at = (page * key_heads + head) * 64 * width;
+                    let key_values = keys[at + place * width..][..width].iter();
+                    check(&mut key_values.copied(), row, key);
+                    let column = values[at + place..].iter().step_by(64).take(width);
+                    check(&mut column.copied(), row, value);
+                    touched[0] += width;
+                    touched[1] += width;
+                }
+            }
+            for (stored, touched) in [keys, values, own].into_iter().zip(touched) {
+                let written = stored.iter().filter(|&&value| value != UNTOUCHED).count();
+                assert_eq!(written, touched, "nothing else is written");
+            }
+            // A row alone, where no eight rows stand side by side.
+            for row in [3, 20] {
+                let pick = |part: usize| {
+                    case.sums[(part * rows + row) * all..(part * rows + row + 1) * all].to_vec()
+                };
+                let alone = HeadsCase {
+                    rows: 1,
+                    sums: (0..parts).flat_map(pick).collect(),
+                    positions: vec![case.positions[row]],
+                    destinations: vec![case.destinations[row]],
+                    bias: case.bias.clone(),
+                    norms: case.norms.clone(),
+                    cosines: case.cosines.clone(),
+                    sines: case.sines.clone(),
+                    ..case
+                };
+                let [alone_queries, alone_keys, alone_values, alone_own] = alone.run(&device, 1);
+                let size = heads * width;
+                assert_eq!(alone_queries, queries[row * size..(row + 1) * size], "row {row}");
+                for (alone, all) in [(alone_keys, keys), (alone_values, values), (alone_own, own)] {
+                    let same = |(alone, all): (&u16, &u16)| *alone == UNTOUCHED || alone == all;
+                    assert!(alone.iter().zip(all).all(same), "row {row}");
+                }
+            }
+            assert!(*first.get_or_insert_with(|| got.clone()) == got, "seeds differ");
+        }
+    }
+}
+
+#[test]
+fn rows_whose_logits_are_wanted_stand_side_by_side() {
+    let (width, heads_width, all) = (132, 72, 9);
+    let taken = [8, 0, 3, 3];
+    for device in devices(Architecture::Hopper) {
+        let mut random = Random(6);
+        let (x, heads) = (random.floats(all * width, 1.0), random.bf16(all * heads_width, 1.0));
+        let kept = (device.put(&[taken.len() as i32]), device.put(&taken.map(|row| row as i32)));
+        let from = (device.put(&x), device.put(&heads));
+        let to =
+            (device.empty(taken.len() * width * 4), device.empty(taken.len() * heads_width * 2));
+        let arguments = HeadRows {
+            rows: kept.0.address(),
+            taken: kept.1.address(),
+            x: from.0.address(),
+            heads: from.1.address(),
+            taken_x: to.0.address(),
+            taken_heads: to.1.address(),
+            width: width as i32,
+            heads_width: heads_width as i32,
+        };
+        device.run(Kernel::HeadRows, [2, 1, 1], &arguments);
+        let want: Vec<f32> =
+            taken.iter().flat_map(|&row: &usize| x[row * width..][..width].to_vec()).collect();
+        assert_eq!(bits(&device.get(&to.0)), bits(&want));
+        let want: Vec<u16> = taken
+            .iter()
+            .flat_map(|&row| heads[row * heads_width..][..heads_width].to_vec())
+            .collect();
+        assert_eq!(device.get::<u16>(&to.1), want);
+    }
+}
