@@ -20,7 +20,6 @@ struct AttentionItem {
 };
 struct AttentionRequest {
   int first_row, rows;  // rows of the pass
-  int tokens;           // in its pages
   int first_page;       // in the table of pages
 };
 struct alignas(64) Attention {
@@ -61,11 +60,9 @@ DEVICE void load_page(const Attention& a, const AttentionRequest& r, int head, i
   size_t from = ((size_t)a.pages[r.first_page + page] * a.key_heads + head) * PAGE * C;
   for (int i = threadIdx.x; i < PAGE * C / 8; i += ATTENTION_THREADS) {
     int row = i / (C / 8), at = i % (C / 8);
-    bool there = page * PAGE + row < r.tokens;
-    copy16_async(piece(to, row, at, C / 8), a.keys + from + i * 8, there);
+    copy16_async(piece(to, row, at, C / 8), a.keys + from + i * 8, true);
     row = i / (PAGE / 8), at = i % (PAGE / 8);
-    there = page * PAGE + at * 8 < r.tokens;
-    copy16_async(piece(to + PAGE * C, row, at, PAGE / 8), a.values + from + i * 8, there);
+    copy16_async(piece(to + PAGE * C, row, at, PAGE / 8), a.values + from + i * 8, true);
   }
   copies_commit();
 }

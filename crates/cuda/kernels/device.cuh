@@ -7,6 +7,7 @@
 #include "emulator.h"
 #define DEVICE inline
 #define UNROLL
+#define NO_UNROLL
 #else
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
@@ -15,9 +16,12 @@ typedef unsigned long long uint64_t;
 #define INFINITY __int_as_float(0x7f800000)
 #define DEVICE __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
 #endif
 // A loop that is unrolled whatever its size: it indexes registers.
-#define EACH(i, count) UNROLL for (int i = 0; i < count; i++)
+#define EACH(i, count) \
+  UNROLL               \
+  for (int i = 0; i < count; i++)
 typedef uint16_t bf16;  // bits; arithmetic is in f32
 
 constexpr float LOG2E = 1.44269504f;

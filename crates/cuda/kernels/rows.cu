@@ -74,7 +74,7 @@ DEVICE void write_normed(const float* x, const float* weight, bf16* normed, int 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(ROWS_THREADS) embed_norm(const EmbedNorm e) {
+extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 2) embed_norm(const EmbedNorm e) {
   for (int row = first_warp(); row < *e.rows; row += all_warps()) {
     const bf16* from = e.table + (size_t)e.tokens[row] * e.width;
     float* x = e.x + (size_t)row * e.width;
@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(ROWS_THREADS) embed_norm(const Embe
   }
 }
 
-extern "C" __global__ void __launch_bounds__(ROWS_THREADS) norm_rows(const Norm n) {
+extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 2) norm_rows(const Norm n) {
   for (int row = first_warp(); row < *n.rows; row += all_warps()) {
     float* x = n.x + (size_t)row * n.width;
     const float* sums = n.sums + (size_t)row * n.width;
@@ -100,6 +100,7 @@ extern "C" __global__ void __launch_bounds__(ROWS_THREADS) norm_rows(const Norm 
       if (n.parts) {
         // The total is whole before it is added, as in `product_add`.
         float4 total = *(const float4*)(sums + i);
+        NO_UNROLL
         for (int part = 1; part < n.parts; part++) {
           float4 s = *(const float4*)(sums + (size_t)part * n.part_rows * n.width + i);
           total = {total.x + s.x, total.y + s.y, total.z + s.z, total.w + s.w};
@@ -122,6 +123,7 @@ DEVICE void read_head(const Heads& h, int row, int head, float (&value)[C / 32])
     int column = head * C + lane + i * 32;
     const float* sums = h.sums + (size_t)row * width + column;
     float total = sums[0];
+    NO_UNROLL
     for (int part = 1; part < h.parts; part++) total += sums[(size_t)part * h.part_rows * width];
     value[i] = h.bias ? total + h.bias[column] : total;
   }
@@ -136,6 +138,7 @@ DEVICE void write_heads(const Heads& h) {
     if (head < h.heads + h.key_heads) {
       bool is_query = head < h.heads;
       const float* weight = is_query ? h.query_norm : h.key_norm;
+      NO_UNROLL
       for (int row = first; row < first + count; row++) {
         float value[C / 32];
         read_head<C>(h, row, head, value);
@@ -198,15 +201,15 @@ DEVICE void write_heads(const Heads& h) {
     }
   }
 }
-extern "C" __global__ void __launch_bounds__(ROWS_THREADS) heads_64(const Heads h) {
+extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 2) heads_64(const Heads h) {
   write_heads<64>(h);
 }
-extern "C" __global__ void __launch_bounds__(ROWS_THREADS) heads_128(const Heads h) {
+extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 2) heads_128(const Heads h) {
   write_heads<128>(h);
 }
 
 // The rows whose logits are wanted, side by side: what the last layer computes goes on with them.
-extern "C" __global__ void __launch_bounds__(ROWS_THREADS) head_rows(const HeadRows h) {
+extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 2) head_rows(const HeadRows h) {
   int lane = threadIdx.x % 32;
   for (int row = first_warp(); row < *h.rows; row += all_warps()) {
     size_t from = h.taken[row];
@@ -220,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(ROWS_THREADS) head_rows(const HeadR
 }
 
 // A block a row. Threads take every 256th tile, then warps are added in order.
-extern "C" __global__ void __launch_bounds__(ROWS_THREADS) row_sums(const RowSums r) {
+extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 2) row_sums(const RowSums r) {
   float* of_warps = shared_memory<float>();
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (int row = blockIdx.x; row < *r.rows; row += gridDim.x) {

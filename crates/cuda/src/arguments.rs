@@ -156,7 +156,7 @@ structs! {
 
     /// A request of a pass: `kernels/attention_portable.cu`.
     #[repr(C)]
-    AttentionRequest { first_row: i32, rows: i32, tokens: i32, first_page: i32, }
+    AttentionRequest { first_row: i32, rows: i32, first_page: i32, }
 
     /// Arguments of the kernels of attention: `kernels/attention_portable.cu`.
     #[repr(C, align(64))]

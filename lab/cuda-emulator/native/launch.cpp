@@ -151,7 +151,7 @@ extern "C" const char* palmette_emulator_layouts() {
   LAYOUT(HeadRows, rows, taken, x, heads, taken_x, taken_heads, width, heads_width);
   LAYOUT(RowSums, rows, statistics, normalisers, tiles);
   LAYOUT(AttentionItem, request, key_head, first_row, run);
-  LAYOUT(AttentionRequest, first_row, rows, tokens, first_page);
+  LAYOUT(AttentionRequest, first_row, rows, first_page);
   LAYOUT(Attention, sizes, items, requests, pages, visible, own_tokens, ancestors, queries, keys,
          values, own, sums, statistics, out, heads, key_heads, most_rows, scale);
   LAYOUT(Range, begin, end, key);

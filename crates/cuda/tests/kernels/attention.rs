@@ -3,7 +3,7 @@
 use palmette_cuda::arguments::{Attention, AttentionItem, AttentionRequest, PassSizes};
 use palmette_cuda::{Architecture, Kernel};
 
-use crate::support::{Device, Random, devices, relative_error, to_f64};
+use crate::support::{Device, Random, bytes_of, devices, relative_error, to_f64};
 
 /// Rows of a request: its newest tokens, or beams.
 #[derive(Clone, Copy)]
@@ -46,7 +46,7 @@ impl Case {
         let most_own = requests.iter().map(|request| request.own).max().unwrap();
         let num_pages: usize = requests.iter().map(|request| request.tokens.div_ceil(64)).sum();
         let page = key_heads * 64 * width;
-        // Keys past a prompt's end may be anything, values there are zero.
+        // Keys past a prompt's end may be anything, even NaN; values there are zero.
         let mut keys = vec![0xffff; num_pages * page];
         let mut values = vec![0xffff; num_pages * page];
         let (mut pages, mut next) = (Vec::new(), num_pages);
@@ -125,7 +125,6 @@ impl Case {
             requests.push(AttentionRequest {
                 first_row: first_row as i32,
                 rows: request.rows as i32,
-                tokens: request.tokens as i32,
                 first_page,
             });
             for key_head in 0..self.key_heads as i32 {
@@ -280,8 +279,9 @@ fn beams_see_the_prompt_and_their_ancestors() {
 
 #[test]
 fn narrow_heads_of_uneven_groups_and_prompts_of_several_runs() {
-    // A tile on both sides of a run: its first rows do not see the second at all.
-    check(&Case::new(64, 3, 1, &[prompt(40, 530), prompt(5, 513), beams(7, 600, 1)]));
+    // A tile on both sides of a run: its first rows do not see the second at all. The second run of the
+    // other prompt has the larger score for many rows.
+    check(&Case::new(64, 3, 1, &[prompt(40, 530), prompt(5, 900), beams(7, 600, 1)]));
 }
 
 #[test]
@@ -309,4 +309,18 @@ fn a_row_is_the_same_without_its_neighbours() {
     part.ancestors = case.ancestors.chunks(50).flat_map(|row| row[21..].to_vec()).collect();
     let got = part.run(&device, Runs::BlockEach, 1);
     assert!(got == all[21 * row_size..]);
+}
+
+/// Results whose bits are kept, with their names.
+pub(crate) fn golden(device: &Device) -> Vec<(String, Vec<u8>)> {
+    let cases: [(&str, Case); 3] = [
+        ("prompts", Case::new(128, 4, 2, &[prompt(70, 70), prompt(3, 130), prompt(1, 1)])),
+        ("beams", Case::new(128, 4, 2, &[beams(3, 64, 1), beams(65, 65, 2), beams(1, 1, 3)])),
+        ("runs", Case::new(64, 3, 1, &[prompt(40, 530), prompt(5, 900), beams(7, 600, 1)])),
+    ];
+    let run = |(name, case): (&str, Case)| {
+        let out = case.run(device, Runs::BlockEach, 2);
+        (format!("attention {name}"), bytes_of(&out))
+    };
+    cases.map(run).into()
 }

@@ -2,7 +2,9 @@
 
 mod arithmetic;
 mod attention;
+mod golden;
 mod layouts;
+mod manifest;
 mod masks;
 mod product;
 mod rows;

@@ -1,10 +1,10 @@
 //! Products: every ending against f64, the split of a sum, rows alone and among others.
 
-use palmette_cuda::arguments::Product;
+use palmette_cuda::arguments::{Product, RowSums};
 use palmette_cuda::{Architecture, Kernel, Region};
 
 use crate::support::{
-    Device, NULL, Random, bits, device, devices, relative_error, to_bf16, to_f64,
+    Device, NULL, Random, bits, bytes_of, device, devices, relative_error, to_bf16, to_f64,
 };
 
 /// Operands of a product, and the product in f64.
@@ -136,12 +136,18 @@ fn endings_add_round_and_gate_the_sums() {
         let want: Vec<f64> = sums.chunks(2).map(gate).collect();
         let error = relative_error(device.get::<u16>(&out).into_iter().map(to_f64), &want);
         assert!(error < 3e-3, "{error}");
-        // A gate far below zero, where e^-x would pass the largest number.
-        let far = Case { x: case.x.iter().map(|_| to_bf16(30.0)).collect(), ..case };
+        // Gates far below zero, where e^-x would pass the largest number.
+        let far: Vec<u16> = case.x.iter().map(|&x| to_bf16(to_f64(x) as f32 * 64.0)).collect();
+        let far = Case { x: far, ..case };
+        let sums = far.sums(&device, 2);
+        assert!(sums.iter().any(|&sum| sum < -200.0));
+        let want: Vec<f64> = sums.chunks(2).map(gate).collect();
         let out = device.empty(sums.len());
         let (arguments, _kept) = far.arguments(&device, &out);
         device.run(Kernel::ProductSwiglu, [2, 1, 1], &arguments);
-        assert!(device.get::<u16>(&out).into_iter().all(|value| to_f64(value).is_finite()));
+        for (got, want) in device.get::<u16>(&out).into_iter().map(to_f64).zip(want) {
+            assert!((got - want).abs() <= 4e-3 * want.abs() + 1e-30, "{got}, not {want}");
+        }
     }
 }
 
@@ -170,7 +176,7 @@ fn logits_are_those_of_each_rows_window_and_normalise_to_one() {
             device.run(
                 Kernel::RowSums,
                 [4, 1, 1],
-                &palmette_cuda::arguments::RowSums {
+                &RowSums {
                     rows: kept[0].address(),
                     statistics: statistics.address(),
                     normalisers: normalisers.address(),
@@ -192,4 +198,47 @@ fn logits_are_those_of_each_rows_window_and_normalise_to_one() {
             assert_eq!((bits(&got.0), bits(&got.1)), (bits(&first.0), bits(&first.1)));
         }
     }
+}
+
+#[test]
+fn normalisers_are_over_all_tiles_of_a_row() {
+    let (rows, tiles) = (5, 700);
+    let mut random = Random(31);
+    let mut first: Option<Vec<u32>> = None;
+    let statistics: Vec<f32> =
+        (0..rows * tiles).flat_map(|_| [random.uniform() * 20.0, 1.0 + random.uniform()]).collect();
+    for (grid, device) in [1, 2, 5].into_iter().zip(devices(Architecture::Hopper)) {
+        let kept = (device.put(&[rows as i32]), device.put(&statistics));
+        let normalisers = device.empty(rows * 4);
+        let arguments = RowSums {
+            rows: kept.0.address(),
+            statistics: kept.1.address(),
+            normalisers: normalisers.address(),
+            tiles: tiles as i32,
+        };
+        device.run(Kernel::RowSums, [grid, 1, 1], &arguments);
+        let got: Vec<f32> = device.get(&normalisers);
+        for (got, row) in got.iter().zip(statistics.chunks(tiles * 2)) {
+            let power = |tile: &[f32]| f64::from(tile[1]) * f64::from(tile[0]).exp();
+            let want = row.chunks(2).map(power).sum::<f64>().ln();
+            assert!((f64::from(*got) - want).abs() < 1e-5, "{got}, not {want}");
+        }
+        let got = bits(&got);
+        assert!(*first.get_or_insert_with(|| got.clone()) == got, "seeds differ");
+    }
+}
+
+/// Results whose bits are kept, with their names.
+pub(crate) fn golden(device: &Device) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    for (rows, n, k, runs) in SHAPES {
+        let case = Case::new(rows, n, k, runs);
+        let name = format!("{rows} x {n} x {k} in {runs}");
+        all.push((format!("product_sums {name}"), bytes_of(&case.sums(device, 2))));
+        let out = device.empty(rows * n);
+        let (arguments, _kept) = case.arguments(device, &out);
+        device.run(Kernel::ProductSwiglu, [2, 1, 1], &arguments);
+        all.push((format!("product_swiglu {name}"), device.get_bytes(&out)));
+    }
+    all
 }

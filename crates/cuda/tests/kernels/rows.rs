@@ -3,7 +3,7 @@
 use palmette_cuda::arguments::{EmbedNorm, HeadRows, Heads, Norm};
 use palmette_cuda::{Architecture, Kernel};
 
-use crate::support::{Device, NULL, Random, bits, devices, relative_error, to_f64};
+use crate::support::{Device, NULL, Random, bits, bytes_of, devices, relative_error, to_f64};
 
 const EPSILON: f32 = 1e-6;
 
@@ -18,39 +18,60 @@ fn to_f64s(values: &[f32]) -> Vec<f64> {
     values.iter().map(|&value| f64::from(value)).collect()
 }
 
-#[test]
-fn tokens_become_rows_and_their_norms() {
-    for width in [260, 64] {
-        let (vocabulary, rows, factor) = (9, 13, 1.5f32);
+/// Tokens and what they become.
+struct Embedding {
+    width: usize,
+    table: Vec<u16>,
+    weight: Vec<f32>,
+    tokens: Vec<i32>,
+}
+
+const FACTOR: f32 = 1.5;
+
+impl Embedding {
+    fn new(width: usize) -> Self {
+        let (vocabulary, rows) = (9, 13);
         let mut random = Random(width as u64);
         let table = random.bf16(vocabulary * width, 2.0);
         let weight = random.floats(width, 1.0);
-        let tokens: Vec<i32> = (0..rows).map(|_| random.below(vocabulary) as i32).collect();
+        let tokens = (0..rows).map(|_| random.below(vocabulary) as i32).collect();
+        Self { width, table, weight, tokens }
+    }
+
+    fn run(&self, device: &Device, grid: u32) -> (Vec<f32>, Vec<u16>) {
+        let (width, rows) = (self.width, self.tokens.len());
+        let lists = [device.put(&[rows as i32]), device.put(&self.tokens)];
+        let arrays = [device.put(&self.table), device.put(&self.weight)];
+        let (x, out) = (device.empty(rows * width * 4), device.empty(rows * width * 2));
+        let arguments = EmbedNorm {
+            rows: lists[0].address(),
+            tokens: lists[1].address(),
+            table: arrays[0].address(),
+            weight: arrays[1].address(),
+            x: x.address(),
+            normed: out.address(),
+            width: width as i32,
+            factor: FACTOR,
+            epsilon: EPSILON,
+        };
+        device.run(Kernel::EmbedNorm, [grid, 1, 1], &arguments);
+        (device.get(&x), device.get(&out))
+    }
+}
+
+#[test]
+fn tokens_become_rows_and_their_norms() {
+    for width in [260, 64] {
+        let case = Embedding::new(width);
         for (grid, device) in (1..).zip(devices(Architecture::Hopper)) {
-            let kept = (device.put(&[rows as i32]), device.put(&tokens));
-            let kept = (kept, device.put(&table), device.put(&weight));
-            let (x, out) = (device.empty(rows * width * 4), device.empty(rows * width * 2));
-            let arguments = EmbedNorm {
-                rows: kept.0.0.address(),
-                tokens: kept.0.1.address(),
-                table: kept.1.address(),
-                weight: kept.2.address(),
-                x: x.address(),
-                normed: out.address(),
-                width: width as i32,
-                factor,
-                epsilon: EPSILON,
-            };
-            device.run(Kernel::EmbedNorm, [grid, 1, 1], &arguments);
-            let x: Vec<f32> = device.get(&x);
-            let out: Vec<u16> = device.get(&out);
-            for row in 0..rows {
-                let from = &table[tokens[row] as usize * width..][..width];
-                let want: Vec<f32> = from.iter().map(|&v| to_f64(v) as f32 * factor).collect();
+            let (x, out) = case.run(&device, grid);
+            for (row, &token) in case.tokens.iter().enumerate() {
+                let from = &case.table[token as usize * width..][..width];
+                let want: Vec<f32> = from.iter().map(|&v| to_f64(v) as f32 * FACTOR).collect();
                 let got = &x[row * width..][..width];
                 assert_eq!(bits(got), bits(&want));
                 let got = out[row * width..][..width].iter().map(|&value| to_f64(value));
-                let error = relative_error(got, &normed(&to_f64s(&want), &weight));
+                let error = relative_error(got, &normed(&to_f64s(&want), &case.weight));
                 assert!(error < 3e-3, "{error}");
             }
         }
@@ -129,6 +150,33 @@ const SLOTS: usize = 9;
 const UNTOUCHED: u16 = 0xffff;
 
 impl HeadsCase {
+    fn new(width: usize, has_norms: bool) -> Self {
+        let (heads, key_heads, parts) = (4, 2, 2);
+        // Eight tokens that fill 16 bytes of each column, eight at an odd place, some of two pages,
+        // then beams.
+        let mut destinations: Vec<i32> = (0..8).map(|i| 2 * 64 + 8 + i).collect();
+        destinations.extend((0..8).map(|i| 2 * 64 + 19 + i));
+        destinations.extend([5, 6, 70]);
+        destinations.extend([3, 0, 8].map(|slot: i32| !slot));
+        let rows = destinations.len();
+        let mut random = Random(width as u64 + 2);
+        let all = (heads + 2 * key_heads) * width;
+        Self {
+            width,
+            heads,
+            key_heads,
+            rows,
+            parts,
+            sums: random.floats(parts * rows * all, 1.0),
+            bias: (!has_norms).then(|| random.floats(all, 0.5)),
+            norms: has_norms.then(|| [random.floats(width, 1.0), random.floats(width, 1.0)]),
+            cosines: random.floats(POSITIONS * width / 2, 1.0),
+            sines: random.floats(POSITIONS * width / 2, 1.0),
+            positions: (0..rows).map(|_| random.below(POSITIONS) as i32).collect(),
+            destinations,
+        }
+    }
+
     fn all(&self) -> usize {
         self.heads + 2 * self.key_heads
     }
@@ -210,29 +258,9 @@ impl HeadsCase {
 #[test]
 fn heads_are_normed_turned_and_stored_in_pages_and_slots() {
     for (width, has_norms) in [(64, false), (128, true)] {
-        let (heads, key_heads, parts) = (4, 2, 2);
-        // Eight tokens that fill 16 bytes of each column, then some that do not, then beams.
-        let mut destinations: Vec<i32> = (0..8).map(|i| 2 * 64 + 8 + i).collect();
-        destinations.extend([2 * 64 + 16, 2 * 64 + 17, 5, 6, 7, 8, 9, 10, 11, 12]);
-        destinations.extend([3, 0, 8].map(|slot: i32| !slot));
-        let rows = destinations.len();
-        let mut random = Random(width as u64 + 2);
-        let all = (heads + 2 * key_heads) * width;
-        let angles: Vec<f32> = random.floats(POSITIONS * width / 2, 3.0);
-        let case = HeadsCase {
-            width,
-            heads,
-            key_heads,
-            rows,
-            parts,
-            sums: random.floats(parts * rows * all, 1.0),
-            bias: (!has_norms).then(|| random.floats(all, 0.5)),
-            norms: has_norms.then(|| [random.floats(width, 1.0), random.floats(width, 1.0)]),
-            cosines: angles.iter().map(|angle| angle.cos()).collect(),
-            sines: angles.iter().map(|angle| angle.sin()).collect(),
-            positions: (0..rows).map(|_| random.below(POSITIONS) as i32).collect(),
-            destinations,
-        };
+        let case = HeadsCase::new(width, has_norms);
+        let HeadsCase { heads, key_heads, rows, parts, .. } = case;
+        let all = case.all() * width;
         let mut first: Option<[Vec<u16>; 4]> = None;
         for (grid, device) in [1, 3, 7].into_iter().zip(devices(Architecture::Hopper)) {
             let got = case.run(&device, grid);
@@ -334,4 +362,21 @@ fn rows_whose_logits_are_wanted_stand_side_by_side() {
             .collect();
         assert_eq!(device.get::<u16>(&to.1), want);
     }
+}
+
+/// Results whose bits are kept, with their names.
+pub(crate) fn golden(device: &Device) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    for width in [260, 64] {
+        let (x, normed) = Embedding::new(width).run(device, 2);
+        all.push((format!("embed_norm width {width}"), bytes_of(&x)));
+        all.push((format!("embed_norm width {width} normed"), bytes_of(&normed)));
+    }
+    for (width, has_norms) in [(64, false), (128, true)] {
+        let stored = HeadsCase::new(width, has_norms).run(device, 3);
+        for (name, stored) in ["queries", "keys", "values", "own"].into_iter().zip(&stored) {
+            all.push((format!("heads_{width} {name}"), bytes_of(stored)));
+        }
+    }
+    all
 }

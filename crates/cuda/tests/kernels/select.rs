@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use palmette_cuda::arguments::{Extension, Filter, Level, Range, Search, Select};
 use palmette_cuda::{Architecture, Arguments, Kernel, Region};
 
-use crate::support::{Device, NULL, Random, devices};
+use crate::support::{Device, NULL, Random, bytes_of, devices};
 
 const LEVELS: usize = 3;
 const CODES: usize = 64;
@@ -213,7 +213,8 @@ fn best(
 }
 
 /// Runs searches side by side, one a case, and compares every step of each with its definition.
-fn search(device: &Device, cases: &[Case], grid: u32) {
+fn search(device: &Device, cases: &[Case], grid: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
     let mut random = Random(2024);
     let segments: Vec<[Segment; 2]> = cases
         .iter()
@@ -258,6 +259,8 @@ fn search(device: &Device, cases: &[Case], grid: u32) {
             assert_eq!((state[2] as usize, state[3]), (want.len(), 0), "{place}");
             let got: Vec<u32> = device.get(&step.kept[8]);
             let next: Vec<u32> = device.get(&step.kept[9]);
+            bytes.extend(bytes_of(&normalisers));
+            bytes.extend(bytes_of(&got[..want.len() * 3]));
             let mut children = Vec::new();
             for (i, &(total, parent, code)) in want.iter().enumerate() {
                 let expected = [total.to_bits(), parent as u32, u32::from(code)];
@@ -275,11 +278,11 @@ fn search(device: &Device, cases: &[Case], grid: u32) {
             beams[at] = children;
         }
     }
+    bytes
 }
 
-#[test]
-fn the_best_extensions_are_those_of_a_sort_side_by_side_with_other_searches() {
-    let cases = [
+fn cases() -> [Case; 8] {
+    [
         case("one segment", [3000, 0], 50, 100),
         case("two segments", [2000, 700], 64, 100),
         case("filter of 5%", [4000, 300], 40, 5),
@@ -289,7 +292,12 @@ fn the_best_extensions_are_those_of_a_sort_side_by_side_with_other_searches() {
         Case { logits: Logits::Equal, capacity: 64, ..case("all equal", [3000, 100], 48, 100) },
         Case { floor: -6.0, ..case("floor", [3000, 0], 64, 100) },
         case("nothing allowed", [500, 20], 16, 0),
-    ];
+    ]
+}
+
+#[test]
+fn the_best_extensions_are_those_of_a_sort_side_by_side_with_other_searches() {
+    let cases = cases();
     for (grid, device) in [1, 3, 2].into_iter().zip(devices(Architecture::Hopper)) {
         search(&device, &cases, grid);
         for alone in &cases {
@@ -337,4 +345,13 @@ fn normalisers_that_are_given_are_taken_and_bad_ones_counted() {
 /// First codes of a segment.
 fn distinct(segment: &Segment) -> u32 {
     segment.items.iter().map(|item| item[0]).collect::<BTreeSet<_>>().len() as u32
+}
+
+/// Results whose bits are kept, with their names.
+pub(crate) fn golden(device: &Device) -> Vec<(String, Vec<u8>)> {
+    let search = |case: &Case| {
+        let bytes = search(device, std::slice::from_ref(case), 2);
+        (format!("select {}", case.name), bytes)
+    };
+    cases().iter().map(search).collect()
 }

@@ -50,11 +50,7 @@ impl Device {
     }
 
     pub(crate) fn put<T: Value>(&self, values: &[T]) -> Region {
-        let mut bytes = vec![0; values.len() * T::BYTES];
-        for (value, to) in values.iter().zip(bytes.chunks_exact_mut(T::BYTES)) {
-            value.write(to);
-        }
-        self.put_bytes(&bytes)
+        self.put_bytes(&bytes_of(values))
     }
 
     pub(crate) fn put_structs<A: Arguments>(&self, values: &[A]) -> Region {
@@ -92,6 +88,15 @@ impl Device {
         let finish = |event: Event| self.driver.finish(&event);
         self.driver.record(on).and_then(finish).unwrap();
     }
+}
+
+/// Bytes of numbers.
+pub(crate) fn bytes_of<T: Value>(values: &[T]) -> Vec<u8> {
+    let mut bytes = vec![0; values.len() * T::BYTES];
+    for (value, to) in values.iter().zip(bytes.chunks_exact_mut(T::BYTES)) {
+        value.write(to);
+    }
+    bytes
 }
 
 /// Random numbers by xorshift.
