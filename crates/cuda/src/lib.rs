@@ -1,7 +1,7 @@
 //! NVIDIA devices: kernels, their arguments, and the seam through which they are launched.
 //!
 //! [`Driver`] is the seam: memory, launches and their order. Everything above it is host code that
-//! runs over a device and over its emulation alike; the emulation computes the same bits. A
+//! runs over a [`Device`] and over its emulation alike; the emulation computes the same bits. A
 //! [`Kernel`] knows how it is launched, and takes one struct of [`arguments`].
 //!
 //! Laws of the kernels, held to by the tests of this crate:
@@ -10,7 +10,7 @@
 //! - every sum has one order, and nothing is fused or approximated by the compiler's choice;
 //! - the best extensions are those of a sort by total, then parent, then token.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod arguments;
 mod driver;
@@ -18,7 +18,7 @@ mod kernel;
 
 pub use arguments::{Arguments, Field};
 pub use driver::{
-    Address, Architecture, DeviceError, DeviceInfo, Driver, Event, Graph, HostMemory, Pinned,
-    Region, RegionPlan, Stream, launch,
+    Address, Architecture, Device, DeviceError, DeviceInfo, Driver, Event, Graph, HostMemory,
+    Pinned, Region, RegionPlan, Stream, launch,
 };
 pub use kernel::{Kernel, Module};

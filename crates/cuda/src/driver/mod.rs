@@ -1,12 +1,15 @@
 //! The seam between host code and a device: memory, launches and their order.
 
+mod cuda;
 mod error;
 mod memory;
+mod modules;
 
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+pub use cuda::Device;
 pub use error::DeviceError;
 pub use memory::{Address, HostMemory, Pinned, Region, RegionPlan};
 

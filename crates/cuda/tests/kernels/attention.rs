@@ -203,7 +203,7 @@ impl Case {
         };
         device.run(attend, [grid, 1, 1], &arguments);
         device.run(merge, [grid, 1, 1], &arguments);
-        assert_eq!(device.driver.bank_conflicts(), 0);
+        assert_eq!(device.bank_conflicts(), 0);
         device.get(&out)
     }
 

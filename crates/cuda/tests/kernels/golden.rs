@@ -4,37 +4,80 @@
 //! golden` writes the file anew, after a change that is meant to change bits.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use palmette_cuda::Architecture;
+use palmette_cuda::{Architecture, DeviceError, Driver};
 use sha2::{Digest, Sha256};
 
-use crate::support::device;
+use crate::support::{Device, device};
 use crate::{attention, product, rows, select};
+
+/// The lines of an architecture, as a device has them.
+fn lines(architecture: Architecture, device: &Device) -> String {
+    let name = match architecture {
+        Architecture::Ampere => "ampere",
+        Architecture::Hopper => "hopper",
+    };
+    let mut text = format!("\n[{name}]\n");
+    let golden = [product::golden, rows::golden, attention::golden, select::golden];
+    for (case, bytes) in golden.into_iter().flat_map(|golden| golden(device)) {
+        let hash = Sha256::digest(&bytes);
+        let hash: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(text, "\"{case}\" = \"{hash}\"").unwrap();
+    }
+    text
+}
+
+fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/golden.toml")
+}
 
 #[test]
 fn results_have_the_golden_bits() {
     let mut text =
         "# Hashes of results by architecture, kernel and case: see tests/kernels/golden.rs.\n"
             .to_owned();
-    for (name, architecture) in [("ampere", Architecture::Ampere), ("hopper", Architecture::Hopper)]
-    {
+    for architecture in [Architecture::Ampere, Architecture::Hopper] {
         let Some(device) = device(architecture, 1) else { return };
-        writeln!(text, "\n[{name}]").unwrap();
-        let golden = [product::golden, rows::golden, attention::golden, select::golden];
-        for (case, bytes) in golden.into_iter().flat_map(|golden| golden(&device)) {
-            let hash = Sha256::digest(&bytes);
-            let hash: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-            writeln!(text, "\"{case}\" = \"{hash}\"").unwrap();
-        }
+        text += &lines(architecture, &device);
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/golden.toml");
     if std::env::var("PALMETTE_GOLDEN").is_ok_and(|value| value == "write") {
-        std::fs::write(&path, &text).unwrap();
+        std::fs::write(path(), &text).unwrap();
     }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    let golden = std::fs::read_to_string(path()).unwrap_or_default();
     for (got, want) in text.lines().zip(golden.lines()) {
-        assert_eq!(got, want, "PALMETTE_GOLDEN=write writes {}", path.display());
+        assert_eq!(got, want, "PALMETTE_GOLDEN=write writes {}", path().display());
     }
     assert_eq!(text.len(), golden.len());
+}
+
+#[test]
+fn a_machine_without_a_driver_is_told_so() {
+    match palmette_cuda::Device::open(0) {
+        Err(error @ DeviceError::NoDriver) => {
+            assert!(error.to_string().contains("libcuda.so.1 is missing"), "{error}");
+        }
+        Err(error) => eprintln!("{error}"),
+        Ok(device) => eprintln!("{:?}", device.describe()),
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA device: cargo test -p palmette-cuda -- --ignored golden"]
+fn a_device_has_the_golden_bits() {
+    let driver = Arc::new(palmette_cuda::Device::open(0).unwrap());
+    let capability = driver.describe().capability;
+    let architecture = Architecture::from_capability(capability).unwrap();
+    let got = lines(architecture, &Device::from_driver(driver));
+    let golden = std::fs::read_to_string(path()).unwrap();
+    let missing: Vec<&str> = got.lines().filter(|line| !golden.contains(line)).collect();
+    assert!(
+        missing.is_empty(),
+        "of {} lines these differ:\n{}",
+        got.lines().count(),
+        missing.join("\n")
+    );
+    // Within the section of its architecture, which the others' lines must not stand in for.
+    assert!(golden.contains(&got));
 }

@@ -88,7 +88,7 @@ fn sums_are_those_of_f64_whole_and_in_parts_under_every_seed() {
                 };
                 let added: Vec<f32> = (0..rows * n).map(add).collect();
                 assert_eq!(bits(&added), bits(&got), "parts");
-                assert_eq!(device.driver.bank_conflicts(), 0);
+                assert_eq!(device.bank_conflicts(), 0);
             }
         }
     }

@@ -1,9 +1,7 @@
 //! The seam: order of streams, graphs, memory, and faults that become errors.
 
 use palmette_cuda::arguments::BitMask;
-use palmette_cuda::{
-    Address, Architecture, DeviceError, Driver, Kernel, RegionPlan, Stream, launch,
-};
+use palmette_cuda::{Address, Architecture, DeviceError, Kernel, RegionPlan, Stream, launch};
 
 use crate::support::{Device, NULL, device};
 
@@ -29,7 +27,7 @@ fn work_of_streams_is_ordered_by_events_and_by_nothing_else() {
         for has_event in [true, false] {
             let logits = device.put(&[1.0f32]);
             let (arguments, _kept) = forbid(&device, logits.address());
-            let (on, driver) = (Stream::Compute, &device.driver);
+            let (on, driver) = (Stream::Compute, &*device.driver);
             launch(driver, on, Kernel::ApplyBitmask, [1, 1, 1], &arguments).unwrap();
             if has_event {
                 let event = driver.record(on).unwrap();
@@ -58,7 +56,7 @@ fn work_of_streams_is_ordered_by_events_and_by_nothing_else() {
 #[test]
 fn a_graph_makes_its_launches_again() {
     let Some(device) = device(Architecture::Hopper, 3) else { return };
-    let driver = &device.driver;
+    let driver = &*device.driver;
     let logits = device.put(&[1.0f32]);
     let (arguments, _kept) = forbid(&device, logits.address());
     let on = Stream::Compute;
@@ -84,7 +82,7 @@ fn a_graph_makes_its_launches_again() {
 #[test]
 fn a_fault_is_an_error_with_its_place_and_stays() {
     let Some(device) = device(Architecture::Hopper, 1) else { return };
-    let driver = &device.driver;
+    let driver = &*device.driver;
     let logits = device.put(&[1.0f32]);
     let (mut arguments, _kept) = forbid(&device, logits.address());
     arguments.columns = 32;

@@ -1,5 +1,7 @@
 //! Emulated devices with arrays, random values, and what compares results.
 
+use std::sync::Arc;
+
 use palmette_cuda::arguments::{Arguments, array_bytes};
 use palmette_cuda::{
     Address, Architecture, Driver, Event, Kernel, Region, RegionPlan, Stream, launch,
@@ -8,7 +10,8 @@ use palmette_cuda_emulator::Emulator;
 
 /// A device on which tests run kernels one by one.
 pub(crate) struct Device {
-    pub(crate) driver: Emulator,
+    pub(crate) driver: Arc<dyn Driver>,
+    emulator: Option<Arc<Emulator>>,
 }
 
 /// A number in device memory.
@@ -39,10 +42,21 @@ pub(crate) fn device(architecture: Architecture, seed: u64) -> Option<Device> {
     if driver.is_none() {
         eprintln!("SKIPPED: kernels are emulated on Linux on x86-64, by a C++20 compiler");
     }
-    driver.map(|driver| Device { driver })
+    let emulator = Arc::new(driver?);
+    Some(Device { driver: Arc::clone(&emulator) as Arc<dyn Driver>, emulator: Some(emulator) })
 }
 
 impl Device {
+    /// A device of the machine.
+    pub(crate) fn from_driver(driver: Arc<dyn Driver>) -> Self {
+        Self { driver, emulator: None }
+    }
+
+    /// Accesses to shared memory by ldmatrix that met in a bank.
+    pub(crate) fn bank_conflicts(&self) -> u64 {
+        self.emulator.as_ref().map_or(0, |emulator| emulator.bank_conflicts())
+    }
+
     /// Memory that begins as NaN and ends at a guard page.
     pub(crate) fn empty(&self, bytes: usize) -> Region {
         let plan = RegionPlan { name: "an array of a test", bytes };
@@ -79,7 +93,7 @@ impl Device {
 
     #[track_caller]
     pub(crate) fn run<A: Arguments>(&self, kernel: Kernel, grid: [u32; 3], arguments: &A) {
-        launch(&self.driver, Stream::Compute, kernel, grid, arguments).unwrap();
+        launch(&*self.driver, Stream::Compute, kernel, grid, arguments).unwrap();
         self.finish(Stream::Compute);
     }
 
