@@ -4,6 +4,10 @@
 //! runs over a [`Device`] and over its emulation alike; the emulation computes the same bits. A
 //! [`Kernel`] knows how it is launched, and takes one struct of [`arguments`].
 //!
+//! [`CudaEngine`] is a model on a device, an [`Engine`](palmette_model::Engine) of searches: its
+//! weights, a plan of every byte that a request takes, passes built on the host, and their launches
+//! in order.
+//!
 //! Laws of the kernels, held to by the tests of this crate:
 //! - a row is a function of its tokens, the weights and the architecture: not of the batch, of
 //!   tiles, of the grid or of the split of a sum among blocks;
@@ -14,11 +18,20 @@
 
 pub mod arguments;
 mod driver;
+mod engine;
+mod error;
+mod forward;
 mod kernel;
+mod pass;
+mod plan;
+mod sizes;
+mod weights;
 
 pub use arguments::{Arguments, Field};
 pub use driver::{
     Address, Architecture, Device, DeviceError, DeviceInfo, Driver, Event, Graph, HostMemory,
     Pinned, Region, RegionPlan, Stream, launch,
 };
+pub use engine::CudaEngine;
+pub use error::CudaError;
 pub use kernel::{Kernel, Module};

@@ -168,7 +168,7 @@ impl Architecture {
     }
 
     /// Factor of the products of queries and keys.
-    pub(crate) fn attention_scale(&self, head_dim: usize) -> f32 {
+    pub fn attention_scale(&self, head_dim: usize) -> f32 {
         match self.query_scalar {
             None => 1.0 / (head_dim as f32).sqrt(),
             Some(scalar) => (1.0 / scalar.sqrt()) as f32,

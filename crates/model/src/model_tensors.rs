@@ -31,7 +31,10 @@ impl ModelTensors {
     }
 
     /// Tensors of the bytes of one safetensors file; `name` stands for the path in errors.
-    pub(crate) fn from_bytes(
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_bytes(
         name: &Path,
         bytes: Vec<u8>,
         config: &ModelConfig,

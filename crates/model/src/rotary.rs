@@ -5,6 +5,10 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
+use crate::allocation::zeroed;
+use crate::config::ModelConfig;
+use crate::kernels::RopeTable;
+
 /// The frequencies by which the pairs of a head turn.
 ///
 /// Pair `i` of a head of C values turns by `frequency(i)` a position, in plain positions
@@ -63,7 +67,23 @@ pub enum RopeScaling {
     },
 }
 
+impl ModelConfig {
+    /// Rotary angles of the layers without a window, for positions below `num_positions`; `None`
+    /// where there is not the memory for them.
+    pub fn rope_table(&self, num_positions: usize) -> Option<RopeTable> {
+        let scaling = self.architecture.rope_scaling.clone();
+        Rope { theta: self.rope_theta, scaling }.table(self.head_dim, num_positions)
+    }
+}
+
 impl Rope {
+    pub(crate) fn table(&self, head_dim: usize, num_positions: usize) -> Option<RopeTable> {
+        let half = head_dim / 2;
+        let (cos, sin) = (zeroed(num_positions * half)?, zeroed(num_positions * half)?);
+        let frequency = |i| self.frequency(i, head_dim);
+        Some(RopeTable::fill(cos, sin, half, frequency, self.factor()))
+    }
+
     /// Radians a position for pair `i` of a head of `head_dim` values.
     pub(crate) fn frequency(&self, i: usize, head_dim: usize) -> f64 {
         let plain = self.theta.powf(-((2 * i) as f64) / head_dim as f64);

@@ -20,7 +20,6 @@ use crate::model::Model;
 use crate::plan::{
     Plan, PlannedBytes, SessionOptions, decoder_prompt_tokens, score_places, workspaces,
 };
-use crate::rotary::Rope;
 use crate::weights::LayerWeights;
 
 /// A request or pass that a session cannot take.
@@ -202,16 +201,10 @@ impl Ropes {
             let biases = bias_tables(by, &model.weights.relative_biases, false, positions)?;
             return Some(Self { plain: None, sliding: None, biases });
         }
-        let (c, half) = (config.head_dim, config.head_dim / 2);
-        let table = |rope: &Rope| {
-            let (cos, sin) = (zeroed(positions * half)?, zeroed(positions * half)?);
-            Some(RopeTable::fill(cos, sin, half, |i| rope.frequency(i, c), rope.factor()))
-        };
-        let architecture = &config.architecture;
-        let scaling = architecture.rope_scaling.clone();
-        let plain = Some(table(&Rope { theta: config.rope_theta, scaling })?);
-        let sliding = match architecture.window.as_ref().and_then(|window| window.rope.as_ref()) {
-            Some(rope) => Some(table(rope)?),
+        let plain = Some(config.rope_table(positions)?);
+        let window = config.architecture.window.as_ref();
+        let sliding = match window.and_then(|window| window.rope.as_ref()) {
+            Some(rope) => Some(rope.table(config.head_dim, positions)?),
             None => None,
         };
         Some(Self { plain, sliding, biases: Vec::new() })
@@ -786,7 +779,7 @@ mod tests {
 
     use super::*;
     use crate::architecture::{Architecture, Family, SlidingWindow, WindowLayers};
-    use crate::rotary::RopeScaling;
+    use crate::rotary::{Rope, RopeScaling};
 
     /// The formulas of [`PlannedBytes`] against what is allocated.
     #[test]

@@ -48,7 +48,7 @@ impl Values {
     }
 
     /// All of them as f32.
-    pub(crate) fn into_f32(self) -> Vec<f32> {
+    pub fn into_f32(self) -> Vec<f32> {
         match self {
             Self::F32(values) => values,
             Self::Bf16(values) => values.into_iter().map(Stored::value).collect(),
@@ -105,10 +105,15 @@ impl Values {
 
     /// Rounded to the nearest bfloat16, of two to the even one.
     pub(crate) fn to_bf16(&self) -> Self {
-        Self::Bf16(match self {
-            Self::F32(values) => values.iter().map(|&value| panels::to_bf16(value)).collect(),
-            Self::Bf16(values) => values.clone(),
-        })
+        Self::Bf16(self.clone().into_bf16())
+    }
+
+    /// Bits of all of them as bfloat16, rounded to nearest, of two to the even one.
+    pub fn into_bf16(self) -> Vec<u16> {
+        match self {
+            Self::F32(values) => values.into_iter().map(panels::to_bf16).collect(),
+            Self::Bf16(values) => values,
+        }
     }
 }
 

@@ -19,6 +19,11 @@ impl RopeTable {
         Self::fill(vec![0.0; places], vec![0.0; places], head_dim / 2, frequency, 1.0)
     }
 
+    /// Cosines and sines as they multiply. Shape of each: `[positions, C/2]`.
+    pub fn cosines_and_sines(&self) -> (&[f32], &[f32]) {
+        (&self.cos, &self.sin)
+    }
+
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.cos) + size_of_val(&*self.sin)
