@@ -95,12 +95,7 @@ impl Pass {
             }
         };
         debug_assert!(in_pages <= plan.pages() * PAGE, "tokens of a prompt have their pages");
-        let request = AttentionRequest {
-            first_row: 0,
-            rows: num_rows as i32,
-            tokens: in_pages as i32,
-            first_page: 0,
-        };
+        let request = AttentionRequest { first_row: 0, rows: num_rows as i32, first_page: 0 };
         image.structs(places.requests, &[request]);
         let mut items = Vec::new();
         // The longest first: the last tiles of a prompt see the most keys.

@@ -14,7 +14,8 @@ pub(crate) const ATTENTION_ROWS: usize = 128;
 pub(crate) const TILE: usize = 128;
 /// Limit on the rows of a pass over a prompt; longer ones are read in parts. A multiple of a page.
 pub(crate) const PROMPT_ROWS: usize = 2048;
-/// Limit on the rows whose products are cut into runs that blocks share: more keep a device busy anyway.
+/// Limit on the rows whose products are cut into runs that blocks share: more keep a device busy
+/// anyway.
 const SPLIT_ROWS: usize = 512;
 
 /// Sizes of one reading.
