@@ -26,16 +26,16 @@
 #error "the switch of fibers is assembly for x86-64"
 #endif
 
-struct uint2 {
+struct alignas(8) uint2 {
   unsigned x, y;
 };
-struct uint4 {
+struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
-struct float2 {
+struct alignas(8) float2 {
   float x, y;
 };
-struct float4 {
+struct alignas(16) float4 {
   float x, y, z, w;
 };
 inline float2 make_float2(float x, float y) { return {x, y}; }
@@ -134,7 +134,8 @@ inline void on_fault(int number, siginfo_t* information, void*) {
   if (launch_state.running) {
     char text[100];
     snprintf(text, sizeof text,
-             number == SIGFPE ? "a division by zero" : "access to %p, outside of its memory",
+             number == SIGFPE ? "a division by zero"
+                              : "access to %p, outside of its memory or not aligned",
              information->si_addr);
     fail(text);
   }

@@ -152,11 +152,11 @@ const UNTOUCHED: u16 = 0xffff;
 impl HeadsCase {
     fn new(width: usize, has_norms: bool) -> Self {
         let (heads, key_heads, parts) = (4, 2, 2);
-        // Eight tokens that fill 16 bytes of each column, eight at an odd place, some of two pages,
-        // then beams.
+        // Eight tokens that fill 16 bytes of each column, eight at an odd place, eight of several
+        // pages, then beams.
         let mut destinations: Vec<i32> = (0..8).map(|i| 2 * 64 + 8 + i).collect();
         destinations.extend((0..8).map(|i| 2 * 64 + 19 + i));
-        destinations.extend([5, 6, 70]);
+        destinations.extend([72, 73, 74, 5, 6, 7, 94, 95]);
         destinations.extend([3, 0, 8].map(|slot: i32| !slot));
         let rows = destinations.len();
         let mut random = Random(width as u64 + 2);
@@ -303,7 +303,7 @@ fn heads_are_normed_turned_and_stored_in_pages_and_slots() {
                 assert_eq!(written, touched, "nothing else is written");
             }
             // A row alone, where no eight rows stand side by side.
-            for row in [3, 20] {
+            for row in [3, 19, 25] {
                 let pick = |part: usize| {
                     case.sums[(part * rows + row) * all..(part * rows + row + 1) * all].to_vec()
                 };
