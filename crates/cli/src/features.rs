@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 /// Each feature, and whether it is in this build.
-const FEATURES: [(&str, bool); 8] = [
+const FEATURES: [(&str, bool); 9] = [
     ("bench", cfg!(feature = "bench")),
+    ("cuda", cfg!(feature = "cuda")),
     ("demo", cfg!(feature = "demo")),
     ("encodings", cfg!(feature = "encodings")),
     ("hf-tokenizers", cfg!(feature = "hf-tokenizers")),
@@ -33,7 +34,13 @@ pub(crate) fn version() -> &'static str {
 
 /// The error of something that needs a feature: what this build does not do, and the way out.
 #[cfg_attr(
-    all(feature = "bench", feature = "demo", feature = "otel", feature = "tables"),
+    all(
+        feature = "bench",
+        feature = "cuda",
+        feature = "demo",
+        feature = "otel",
+        feature = "tables"
+    ),
     expect(dead_code, reason = "nothing is missing")
 )]
 pub(crate) fn left_out(lacking: &str, feature: &str) -> anyhow::Error {

@@ -16,8 +16,8 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    bench, catalog, demo, eval, generate, grammar, key, lexicon, loadtest, model, recommend, serve,
-    simulate, vocabulary,
+    bench, catalog, demo, devices, eval, generate, grammar, key, lexicon, loadtest, model,
+    recommend, serve, simulate, vocabulary,
 };
 
 /// Let a language model write only what is valid.
@@ -69,6 +69,7 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     Key(key::KeyArgs),
     Simulate(simulate::SimulateArgs),
+    Devices(devices::DevicesArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -148,6 +149,7 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
         Command::Serve(args) => serve::run(args),
         Command::Key(args) => key::run(args),
         Command::Simulate(args) => simulate::run(args),
+        Command::Devices(args) => devices::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "palmette", &mut script);

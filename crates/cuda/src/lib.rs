@@ -30,7 +30,7 @@ mod weights;
 pub use arguments::{Arguments, Field};
 pub use driver::{
     Address, Architecture, Device, DeviceError, DeviceInfo, Driver, Event, Graph, HostMemory,
-    Pinned, Region, RegionPlan, Stream, launch,
+    ListedDevice, Pinned, Region, RegionPlan, Stream, launch,
 };
 pub use engine::CudaEngine;
 pub use error::CudaError;

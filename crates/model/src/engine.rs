@@ -7,8 +7,9 @@
 //!
 //! [`Model`] is the engine of this processor; its readings are [`Session`]s.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::ops::{Deref, Range};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use palmette_core::TokenId;
@@ -17,6 +18,38 @@ use palmette_decode::{Extension, LogitsSource, Step, TopK};
 use crate::config::ModelConfig;
 use crate::model::Model;
 use crate::session::{Session, SessionError};
+
+/// A device that computes a model, by name: `cpu`, or `cuda:0` and so on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DeviceName {
+    /// This processor.
+    #[default]
+    Cpu,
+    /// An NVIDIA device by its number.
+    Cuda(usize),
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(index) => write!(f, "cuda:{index}"),
+        }
+    }
+}
+
+impl FromStr for DeviceName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let number = name.strip_prefix("cuda:").and_then(|number| number.parse().ok());
+        match (name, number) {
+            ("cpu", _) => Ok(Self::Cpu),
+            (_, Some(index)) => Ok(Self::Cuda(index)),
+            _ => Err(format!("{name:?} is no device: it is cpu, or cuda:0, cuda:1 and so on")),
+        }
+    }
+}
 
 /// Sizes that a [`Reading`] is planned for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,10 @@ use clap::{Args, ValueEnum};
 use palmette_catalog::{Catalog, Filter};
 use palmette_catalog_live::{CatalogSource, CatalogView, LiveReader, ReaderOptions, Snapshot};
 use palmette_model::draft::DraftHead;
-use palmette_model::{Model, WeightFormat};
+use palmette_model::{DeviceName, SessionError, WeightFormat};
 use palmette_recommend::{Mode, NamedItem, PromptFields, Prompts, RecommendError, Recommender};
 
+use super::devices;
 use crate::output::{grouped, visible};
 
 /// A model and the catalog it may recommend from.
@@ -31,6 +32,10 @@ pub(crate) struct RecommenderArgs {
     /// Form in which the model's weights are kept
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = WeightsArg::F32)]
     pub(crate) weights: WeightsArg,
+    /// Device that computes the model: cpu, or cuda:0 and so on, which keeps weights in bfloat16 and
+    /// refuses by name what it does not compute (`palmette devices` lists them)
+    #[arg(long, value_name = "DEVICE", env = "PALMETTE_DEVICE", default_value_t = DeviceName::Cpu)]
+    pub(crate) device: DeviceName,
 }
 
 /// The moment of a live catalog that a command reads.
@@ -86,11 +91,11 @@ impl RecommenderArgs {
         if self.force_ids {
             prompts = prompts.without_witnesses();
         }
-        let weights = weights.format()?;
-        let model = Model::load(&self.model)?.with_weights(weights);
+        let engine = devices::load(self.device, &self.model, weights)?;
         let head = match mode.verification() {
             None => None,
             Some(_) => {
+                let model = engine.model().ok_or(SessionError::NoDraftHere)?;
                 let head = DraftHead::load(&self.model, &model, prompts.format().draft_shape()?);
                 Some(head.map_err(|error| match error.is_io() {
                     true => anyhow!("`palmette-train draft` trains draft heads: {error}"),
@@ -99,7 +104,7 @@ impl RecommenderArgs {
             }
         };
         let both = || format!("{} with {}", self.model.display(), self.catalog.display());
-        let recommender = Recommender::new(model, catalog, prompts);
+        let recommender = Recommender::new(engine, catalog, prompts);
         let recommender = recommender.map_err(with_way_out).with_context(both)?;
         if let Err(other) = recommender.format().check_shop(recommender.view()?.view()) {
             eprintln!("note: {}: {other} (--force-ids says that it is meant so)", both());

@@ -6,6 +6,7 @@ pub(crate) mod catalog;
 mod cold_start;
 #[cfg(feature = "demo")]
 pub(crate) mod demo;
+pub(crate) mod devices;
 pub(crate) mod eval;
 pub(crate) mod generate;
 pub(crate) mod grammar;

@@ -19,6 +19,7 @@ mod cli;
 mod command;
 #[cfg(all(feature = "server", feature = "hf-tokenizers"))]
 mod deploy;
+mod devices;
 #[cfg(feature = "demo")]
 mod filters;
 #[cfg(all(feature = "demo", feature = "server", target_os = "linux"))]

@@ -36,6 +36,17 @@ pub struct Device {
     captured: Mutex<Option<Stream>>,
 }
 
+/// A device of the machine, as a list of them says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedDevice {
+    /// Name and sizes.
+    pub info: DeviceInfo,
+    /// Bytes of memory that nobody has.
+    pub free: u64,
+    /// False where it lacks instructions that the kernels need.
+    pub is_new_enough: bool,
+}
+
 // SAFETY: handles of the driver may be used by any thread that has made their context current,
 // which every call here does first.
 unsafe impl Send for Device {}
@@ -48,26 +59,7 @@ impl Device {
     /// # Errors
     /// No driver, no such device, a device or a driver that is too old.
     pub fn open(index: usize) -> Result<Self, DeviceError> {
-        // SAFETY: it loads a library by name; the driver's has no initialisation that could fail
-        // in other ways than by an error of `init`.
-        if !unsafe { sys::is_culib_present() } {
-            return Err(DeviceError::NoDriver);
-        }
-        match result::init() {
-            Err(DriverError(sys::CUresult::CUDA_ERROR_NO_DEVICE)) => {
-                return Err(DeviceError::NoDevice { index, count: 0 });
-            }
-            result => result.map_err(error("cuInit"))?,
-        }
-        let mut version = 0;
-        // SAFETY: it writes one number.
-        let status = unsafe { sys::cuDriverGetVersion(&raw mut version) };
-        status.result().map_err(error("cuDriverGetVersion"))?;
-        if version < LEAST_CUDA {
-            let driver = format!("(CUDA {}.{})", version / 1000, version % 1000 / 10);
-            return Err(DeviceError::OldDriver { driver });
-        }
-        let count = result::device::get_count().map_err(error("cuDeviceGetCount"))? as usize;
+        let count = Self::count()?;
         if index >= count {
             return Err(DeviceError::NoDevice { index, count });
         }
@@ -100,6 +92,45 @@ impl Device {
             this.functions.push(function(&this.modules, kernel)?);
         }
         Ok(this)
+    }
+
+    /// Number of devices, once the driver is there and new enough.
+    fn count() -> Result<usize, DeviceError> {
+        // SAFETY: it loads a library by name; the driver's has no initialisation that could fail
+        // in other ways than by an error of `init`.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(DeviceError::NoDriver);
+        }
+        match result::init() {
+            Err(DriverError(sys::CUresult::CUDA_ERROR_NO_DEVICE)) => return Ok(0),
+            result => result.map_err(error("cuInit"))?,
+        }
+        let mut version = 0;
+        // SAFETY: it writes one number.
+        let status = unsafe { sys::cuDriverGetVersion(&raw mut version) };
+        status.result().map_err(error("cuDriverGetVersion"))?;
+        if version < LEAST_CUDA {
+            let driver = format!("(CUDA {}.{})", version / 1000, version % 1000 / 10);
+            return Err(DeviceError::OldDriver { driver });
+        }
+        Ok(result::device::get_count().map_err(error("cuDeviceGetCount"))? as usize)
+    }
+
+    /// The devices of this machine, in the order of their numbers; nothing is loaded on them.
+    ///
+    /// # Errors
+    /// No driver, or one that is too old.
+    pub fn list() -> Result<Vec<ListedDevice>, DeviceError> {
+        let listed = |index: usize| {
+            let device = result::device::get(index as i32).map_err(error("cuDeviceGet"))?;
+            let info = describe(device)?;
+            let is_known = Target::from_capability(info.capability).is_some();
+            let context = Context::retain(device)?;
+            context.bind()?;
+            let (free, _) = result::mem_get_info().map_err(error("cuMemGetInfo"))?;
+            Ok(ListedDevice { info, free: free as u64, is_new_enough: is_known })
+        };
+        (0..Self::count()?).map(listed).collect()
     }
 
     fn stream(&self, on: Stream) -> sys::CUstream {

@@ -9,7 +9,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-pub use cuda::Device;
+pub use cuda::{Device, ListedDevice};
 pub use error::DeviceError;
 pub use memory::{Address, HostMemory, Pinned, Region, RegionPlan};
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use palmette_model::DeviceName;
 use palmette_recommend::offline::{
     AnswerCounts, NamedHistory, OfflineRun, PartialFile, RunDescription, RunStep, fingerprint,
 };
@@ -314,6 +315,11 @@ fn description(
         "weights": format!("{:?}", args.recommender.weights),
         "now": asked.question.asks_now().then_some(asked.now),
     });
-    let Value::Object(facts) = facts else { bail!("{facts} is no object") };
+    let Value::Object(mut facts) = facts else { bail!("{facts} is no object") };
+    let device = args.recommender.device;
+    if device != DeviceName::Cpu {
+        // Its bits are others.
+        facts.insert("device".to_owned(), json!(device.to_string()));
+    }
     Ok(RunDescription::new(facts, &asked.question))
 }
