@@ -23,16 +23,16 @@ pub(crate) struct DevicesArgs {
 }
 
 #[derive(Debug, Serialize)]
-struct Listed {
+struct DeviceList {
     /// Each that can be named.
-    devices: Vec<ListedDevice>,
-    /// Why there are no others.
+    devices: Vec<DeviceEntry>,
+    /// Reason for there being no others.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct ListedDevice {
+struct DeviceEntry {
     device: String,
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,14 +41,14 @@ struct ListedDevice {
     memory_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     free_bytes: Option<u64>,
-    /// Why it cannot be taken.
+    /// Reason for which it cannot be taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &DevicesArgs) -> anyhow::Result<()> {
-    let mut devices = vec![ListedDevice {
+    let mut devices = vec![DeviceEntry {
         device: DeviceName::Cpu.to_string(),
         name: "this processor".to_owned(),
         capability: None,
@@ -57,12 +57,12 @@ pub(crate) fn run(args: &DevicesArgs) -> anyhow::Result<()> {
         refused: None,
     }];
     let note = add_cuda(&mut devices).err();
-    let listed = Listed { devices, note };
+    let listed = DeviceList { devices, note };
     if args.json {
         return print_json(&listed);
     }
     let size = |count: Option<u64>| count.map_or_else(String::new, |count| bytes(count as usize));
-    let row = |of: &ListedDevice| {
+    let row = |of: &DeviceEntry| {
         let about = of.capability.clone().unwrap_or_default();
         let refused = of.refused.clone().unwrap_or_default();
         let (all, free) = (size(of.memory_bytes), size(of.free_bytes));
@@ -78,14 +78,14 @@ pub(crate) fn run(args: &DevicesArgs) -> anyhow::Result<()> {
 
 /// Adds the NVIDIA devices; an error is why there are none.
 #[cfg(feature = "cuda")]
-fn add_cuda(devices: &mut Vec<ListedDevice>) -> Result<(), String> {
+fn add_cuda(devices: &mut Vec<DeviceEntry>) -> Result<(), String> {
     let found = palmette_cuda::Device::list().map_err(|error| error.to_string())?;
     if found.is_empty() {
         return Err("the NVIDIA driver knows no device".to_owned());
     }
     devices.extend(found.into_iter().enumerate().map(|(index, found)| {
         let (major, minor) = found.info.capability;
-        ListedDevice {
+        DeviceEntry {
             device: DeviceName::Cuda(index).to_string(),
             name: found.info.name,
             capability: Some(format!("{major}.{minor}")),
@@ -99,7 +99,7 @@ fn add_cuda(devices: &mut Vec<ListedDevice>) -> Result<(), String> {
 
 /// Adds nothing: this build has no kernels.
 #[cfg(not(feature = "cuda"))]
-fn add_cuda(_: &mut Vec<ListedDevice>) -> Result<(), String> {
+fn add_cuda(_: &mut Vec<DeviceEntry>) -> Result<(), String> {
     Err(crate::features::left_out("computes on no other device", "cuda").to_string())
 }
 

@@ -32,8 +32,8 @@ pub(crate) struct RecommenderArgs {
     /// Form in which the model's weights are kept
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = WeightsArg::F32)]
     pub(crate) weights: WeightsArg,
-    /// Device that computes the model: cpu, or cuda:0 and so on, which keeps weights in bfloat16 and
-    /// refuses by name what it does not compute (`palmette devices` lists them)
+    /// Device that computes the model: cpu, or cuda:0 and so on, which keeps weights in bfloat16
+    /// and refuses by name what it does not compute (`palmette devices` lists them)
     #[arg(long, value_name = "DEVICE", env = "PALMETTE_DEVICE", default_value_t = DeviceName::Cpu)]
     pub(crate) device: DeviceName,
 }
