@@ -103,6 +103,15 @@ DEVICE T* shared_memory() {
 DEVICE uint32_t shared_address(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 #endif
 
+// One store of a vector, which a device makes at multiples of its size alone.
+template <class T>
+DEVICE void store(void* to, const T& value) {
+#ifdef EMULATED
+  if ((uintptr_t)to % sizeof(T)) emulator::fail("a store that is not aligned");
+#endif
+  *(T*)to = value;
+}
+
 // Sum and maximum over a warp, the same in every lane.
 DEVICE float warp_sum(float value) {
   for (int d = 16; d; d >>= 1) value = __fadd_rn(value, __shfl_xor_sync(~0u, value, d));
