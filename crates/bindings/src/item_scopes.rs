@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use palmette_catalog_live::ViewItems;
 use palmette_catalog_members::{FieldItems, FieldSet, ID_FIELD, ItemGroups};
 use palmette_core::{
-    MemberId, MemberSet, MemberSpelling, OpenScope, RemainingMembers, ScopeId, ScopedSets, SlotId,
+    MemberId, MemberSet, MemberSpelling, OpenScope, RemainderCache, ScopeId, ScopedSets, SlotId,
 };
 
 use crate::numbered_part::NumberedPart;
@@ -21,6 +21,7 @@ use crate::numbered_part::NumberedPart;
 pub(crate) struct ItemScopes {
     pub(crate) slots: Vec<ScopedSlot>,
     pub(crate) scopes: Vec<ScopeItems>,
+    pub(crate) remainders: RemainderCache,
 }
 
 /// A slot, as scopes ask for it.
@@ -155,7 +156,7 @@ impl ItemScopes {
         written: impl Iterator<Item = MemberId>,
     ) -> Arc<dyn MemberSet> {
         let ScopedSlot { set, spelling, .. } = &self.slots[slot.index()];
-        Arc::new(RemainingMembers::new(Arc::clone(set), *spelling, written))
+        self.remainders.remainder(slot, (set, *spelling), written)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use palmette_catalog::Filter;
 use palmette_catalog_live::ViewItems;
 use palmette_catalog_members::{CatalogFields, FieldItems, ID_FIELD};
-use palmette_core::{ScopedSets, SlotId};
+use palmette_core::{RemainderCache, ScopedSets, SlotId};
 use palmette_grammar::{MemberScope, Recognizer, ScopeKind, Slot, SlotKind};
 
 use crate::bound_sets::BoundSet;
@@ -70,7 +70,7 @@ pub(crate) fn scoped_items<'a>(
         spelling: slot.spelling,
     };
     let slots = slots.iter().zip(sets).map(slot).collect();
-    Ok(Some(Arc::new(ItemScopes { slots, scopes: all })))
+    Ok(Some(Arc::new(ItemScopes { slots, scopes: all, remainders: RemainderCache::default() })))
 }
 
 /// The items that may be written in a scope: those that match the filters of all its slots and have

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{MemberId, MemberSet, MemberSpelling, OpenScope, RemainingMembers, ScopeId};
+use crate::{MemberId, MemberSet, MemberSpelling, OpenScope, RemainderCache, ScopeId};
 
 /// A slot of a grammar by its place: a set of texts that the grammar names and does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,6 +17,7 @@ pub struct Binding {
     /// The items behind the sets, where scopes ask for them.
     items: Option<Arc<dyn ScopedSets>>,
     scoped: Arc<Mutex<ScopedMemo>>,
+    remainders: Arc<RemainderCache>,
 }
 
 /// The items behind a binding's sets, for scopes that are about items: records and groups.
@@ -41,6 +42,8 @@ pub trait ScopedSets: Send + Sync + Debug {
 #[derive(Debug, Default)]
 struct ScopedMemo {
     sets: HashMap<ScopedKey, Arc<dyn MemberSet>>,
+    /// Members that were written, of all keys together.
+    num_written: usize,
 }
 
 /// A slot, and the open scopes of its name.
@@ -48,6 +51,8 @@ type ScopedKey = (SlotId, Box<[OpenScope]>);
 
 /// At most so many sets within open scopes are remembered; then the memory begins anew.
 const MAX_SCOPED: usize = 256;
+/// Limit on the members written before those sets together: each takes some hundred bytes.
+const MAX_WRITTEN: usize = 1 << 18;
 
 impl SlotId {
     /// The id as an index.
@@ -59,7 +64,8 @@ impl SlotId {
 impl Binding {
     /// A binding of these sets, one for each slot in their order.
     pub fn new(sets: impl Into<Box<[Arc<dyn MemberSet>]>>) -> Self {
-        Self { sets: sets.into(), items: None, scoped: Arc::default() }
+        let (scoped, remainders) = Default::default();
+        Self { sets: sets.into(), items: None, scoped, remainders }
     }
 
     /// This binding with the items behind its sets.
@@ -77,7 +83,8 @@ impl Binding {
     #[must_use]
     pub fn with(&self, more: impl IntoIterator<Item = Arc<dyn MemberSet>>) -> Self {
         let sets = self.sets.iter().cloned().chain(more).collect();
-        Self { sets, items: self.items.clone(), scoped: Arc::default() }
+        let (scoped, remainders) = Default::default();
+        Self { sets, items: self.items.clone(), scoped, remainders }
     }
 
     /// Number of slots that are bound.
@@ -135,16 +142,18 @@ impl Binding {
         let set = match &self.items {
             Some(items) => items.set(slot, within),
             None => {
-                let whole = Arc::clone(&self.sets[slot.index()]);
+                let whole = &self.sets[slot.index()];
                 let written = within.iter().flat_map(|scope| scope.written.iter());
                 let written = written.map(|&member| MemberId(member));
-                Arc::new(RemainingMembers::new(whole, spelling, written))
+                self.remainders.remainder(slot, (whole, spelling), written)
             }
         };
         let mut memo = lock();
-        if memo.sets.len() >= MAX_SCOPED {
-            memo.sets.clear();
+        let num_written = within.iter().map(|scope| scope.written.len()).sum::<usize>();
+        if memo.sets.len() >= MAX_SCOPED || memo.num_written + num_written > MAX_WRITTEN {
+            *memo = ScopedMemo::default();
         }
+        memo.num_written += num_written;
         memo.sets.insert(key, Arc::clone(&set));
         set
     }

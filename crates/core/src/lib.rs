@@ -48,7 +48,7 @@ pub use mask::TokenMask;
 pub use mask_window::MaskWindow;
 pub use member_set::{Cursor, MemberId, MemberSet};
 pub use member_spelling::MemberSpelling;
-pub use remaining_members::RemainingMembers;
+pub use remaining_members::{RemainderCache, RemainingMembers};
 pub use scope_memory::{OpenScope, ScopeId, ScopeMemory};
 pub use sequence_part::SequencePart;
 pub use substring_rule::{SubstringRule, SubstringRuleError, SubstringUnit};

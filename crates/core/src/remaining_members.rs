@@ -1,10 +1,10 @@
 //! Remainders of member sets: members without a few that were written.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{
-    Budget, Cursor, Interrupted, MemberId, MemberSet, MemberSpelling, VocabularyTrie, mask,
+    Budget, Cursor, Interrupted, MemberId, MemberSet, MemberSpelling, SlotId, VocabularyTrie, mask,
 };
 
 /// A member set without some of its members. Cursors are those of the whole set.
@@ -12,9 +12,10 @@ use crate::{
 /// What is missing is kept as *cuts*: the first places along the spellings of missing members from
 /// which no other member is reached. A place that is no cut, and lies below none, has a member.
 ///
-/// Cost: to make, a walk along each missing spelling; a step is a look-up more than the whole
-/// set's; an effect takes the tokens below the cuts out of a row of its own.
-#[derive(Debug)]
+/// Cost: to make, a walk along each missing spelling, and 256 steps at each place where several
+/// ways part; a step is a look-up more than the whole set's; an effect takes the tokens below the
+/// cuts out of a row of its own.
+#[derive(Clone, Debug)]
 pub struct RemainingMembers {
     whole: Arc<dyn MemberSet>,
     /// Ascending.
@@ -31,23 +32,45 @@ impl RemainingMembers {
         spelling: MemberSpelling,
         missing: impl IntoIterator<Item = MemberId>,
     ) -> Self {
-        let mut missing: Vec<MemberId> = missing.into_iter().collect();
-        missing.sort_unstable();
-        missing.dedup();
         let (cuts, paths) = Default::default();
-        let mut set = Self { whole, missing: missing.into(), cuts, paths };
-        let mut spelled = Vec::new();
-        for at in 0..set.missing.len() {
+        let none = Self { whole, missing: Box::default(), cuts, paths };
+        none.less(spelling, missing)
+    }
+
+    /// This set without some members more, which may be among those that are missing already.
+    #[must_use]
+    pub fn without(
+        &self,
+        spelling: MemberSpelling,
+        missing: impl IntoIterator<Item = MemberId>,
+    ) -> Self {
+        self.clone().less(spelling, missing)
+    }
+
+    fn less(
+        mut self,
+        spelling: MemberSpelling,
+        missing: impl IntoIterator<Item = MemberId>,
+    ) -> Self {
+        let is_new = |member: &MemberId| !self.is_missing(*member);
+        let mut more: Vec<MemberId> = missing.into_iter().filter(is_new).collect();
+        more.sort_unstable();
+        more.dedup();
+        let mut all = [&*self.missing, &*more].concat();
+        all.sort_unstable();
+        self.missing = all.into();
+        let (mut spelled, mut ways) = (Vec::new(), HashMap::new());
+        for member in more {
             spelled.clear();
-            set.whole.spell(set.missing[at], spelling, &mut spelled);
-            set.cut(&spelled);
+            self.whole.spell(member, spelling, &mut spelled);
+            self.cut(&spelled, &mut ways);
         }
-        set
+        self
     }
 
     /// Walks along a missing spelling, and cuts it off above the longest part that no other member
-    /// has.
-    fn cut(&mut self, spelled: &[u8]) {
+    /// has. `ways` remembers the ways on from places where several part.
+    fn cut(&mut self, spelled: &[u8], ways: &mut HashMap<Cursor, Box<[(u8, Cursor)]>>) {
         let mut places: Vec<Cursor> = self.whole.start().into_iter().collect();
         for &byte in spelled {
             let next = places.last().and_then(|at| self.whole.advance(at, byte));
@@ -64,23 +87,26 @@ impl RemainingMembers {
             at = end.max(at + 1);
         }
         // From the end up to the first place from which a member is reached another way.
-        let mut cut = None;
+        let mut cut = places.len();
         for (at, place) in places.iter().enumerate().rev() {
             if !one_way[at] {
-                let is_other_way = |&byte: &u8| spelled.get(at) != Some(&byte);
-                let is_live = |byte| {
-                    let next = self.whole.advance(place, byte);
-                    next.is_some_and(|next| !self.cuts.contains(&next))
-                };
+                let ways = ways.entry(place.clone()).or_insert_with(|| {
+                    let way = |byte| Some((byte, self.whole.advance(place, byte)?));
+                    (0..=u8::MAX).filter_map(way).collect()
+                });
+                let is_other = |byte: u8| spelled.get(at) != Some(&byte);
+                let is_live =
+                    |(byte, next): &(u8, Cursor)| is_other(*byte) && !self.cuts.contains(next);
                 let ends = self.whole.member(place).is_some_and(|member| !self.is_missing(member));
-                if ends || (0..=u8::MAX).filter(is_other_way).any(is_live) {
+                if ends || ways.iter().any(is_live) {
                     break;
                 }
             }
-            cut = Some(place);
+            cut = at;
         }
-        self.cuts.extend(cut.cloned());
-        self.paths.extend(places);
+        self.cuts.extend(places.get(cut).cloned());
+        // Nothing is asked of places below a cut.
+        self.paths.extend(places.into_iter().take(cut + 1));
     }
 
     fn is_missing(&self, member: MemberId) -> bool {
@@ -184,5 +210,49 @@ impl MemberSet for RemainingMembers {
 
     fn is_empty(&self) -> bool {
         self.start().is_none()
+    }
+}
+
+/// Cache of remainders by slot: a text writes one member after another, so that the set without
+/// some members is mostly one that is known without one more.
+#[derive(Debug, Default)]
+pub struct RemainderCache {
+    /// The last ones of each slot, the newest at the end.
+    known: Mutex<HashMap<SlotId, Vec<Arc<RemainingMembers>>>>,
+}
+
+/// Remainders of a slot that are remembered: of texts that are written side by side.
+const MAX_REMAINDERS: usize = 16;
+
+impl RemainderCache {
+    /// The set of a slot, `whole`, without some of its members, which are spelled so.
+    pub fn remainder(
+        &self,
+        slot: SlotId,
+        (whole, spelling): (&Arc<dyn MemberSet>, MemberSpelling),
+        missing: impl IntoIterator<Item = MemberId>,
+    ) -> Arc<RemainingMembers> {
+        let mut missing: Vec<MemberId> = missing.into_iter().collect();
+        missing.sort_unstable();
+        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_part = |known: &&Arc<RemainingMembers>| {
+            known.missing.iter().all(|member| missing.binary_search(member).is_ok())
+        };
+        let nearest = lock().get(&slot).and_then(|known| {
+            let parts = known.iter().filter(is_part);
+            parts.max_by_key(|known| known.missing.len()).cloned()
+        });
+        // Made without the lock, so that others need not wait.
+        let set = Arc::new(match nearest {
+            Some(known) => known.without(spelling, missing),
+            None => RemainingMembers::new(Arc::clone(whole), spelling, missing),
+        });
+        let mut known = lock();
+        let known = known.entry(slot).or_default();
+        if known.len() >= MAX_REMAINDERS {
+            known.remove(0);
+        }
+        known.push(Arc::clone(&set));
+        set
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use palmette_core::{
-    Constraint, MemberId, MemberSpelling, RemainingMembers, TokenId, Vocabulary, mask,
+    Constraint, MemberId, MemberSet, MemberSpelling, RemainderCache, RemainingMembers, SlotId,
+    TokenId, Vocabulary, mask,
 };
 use palmette_grammar::frontends::json_schema::{self, JsonSchemaOptions, Whitespace};
 use palmette_grammar::frontends::lark::{self, LarkOptions};
@@ -496,6 +497,7 @@ proptest! {
     fn sets_without_members_are_those_of_the_others(
         texts in prop::collection::btree_set("[abx,\"]{1,5}", 1..12),
         missing: u16,
+        before: u16,
         json: bool,
     ) {
         let all: Vec<(u64, Vec<u8>)> =
@@ -506,10 +508,19 @@ proptest! {
             false => NaiveSet::raw(all),
         };
         let is_missing = |id: u64| missing >> id & 1 == 1;
-        let gone = all.iter().map(|(id, _)| MemberId(*id)).filter(|id| is_missing(id.0));
-        let remaining = RemainingMembers::new(Arc::new(make(all.clone())), spelling, gone);
+        let gone = || all.iter().map(|(id, _)| MemberId(*id)).filter(|id| is_missing(id.0));
+        let whole: Arc<dyn MemberSet> = Arc::new(make(all.clone()));
+        let remaining = RemainingMembers::new(Arc::clone(&whole), spelling, gone());
         let others = make(all.iter().filter(|(id, _)| !is_missing(*id)).cloned().collect());
         let vocabulary = vocabulary();
         assert_equal_sets(&remaining, &others, vocabulary.trie(), &[0, 3, 9], 400);
+        // Made of one that lacked fewer, or others, before.
+        let cache = RemainderCache::default();
+        let first = gone().filter(|id| before >> id.0 & 1 == 1);
+        cache.remainder(SlotId(0), (&whole, spelling), first);
+        let others_before = all.iter().map(|(id, _)| MemberId(*id)).filter(|id| !is_missing(id.0));
+        cache.remainder(SlotId(0), (&whole, spelling), others_before);
+        let remaining = cache.remainder(SlotId(0), (&whole, spelling), gone());
+        assert_equal_sets(&*remaining, &others, vocabulary.trie(), &[0, 3, 9], 400);
     }
 }
