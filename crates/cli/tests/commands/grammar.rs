@@ -513,6 +513,16 @@ fn scopes_bind_what_comes_later() {
         let (ok, out, _) = check("list.json", wrong);
         assert!(!ok && out.contains(words), "{out}");
     }
+    // An item that has been written whole is not what is wrong.
+    write("behind.txt", r#"[{"sku": "P2"x"#);
+    let (ok, out, _) = check("list.json", "behind.txt");
+    assert!(!ok && out.contains("not in the language: unexpected `x`"), "{out}");
+    // What is bound is checked without a text, too.
+    let (ok, _, err) = run("grammar check list.json --catalog shop=none.palm");
+    assert!(!ok && err.contains("none.palm"), "{err}");
+    let (ok, _, err) =
+        run("grammar check list.json --catalog shop=shop.palm --filter shop={\"match\":{\"x\":1}}");
+    assert!(!ok && err.contains("no item has the attribute \"x\""), "{err}");
     let (ok, _, err) = check("long.json", "right.txt");
     assert!(!ok && err.contains("x-distinct \"shop\" needs 3, and 2 may be written"), "{err}");
     vocabulary(dir.path());

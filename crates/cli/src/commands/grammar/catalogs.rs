@@ -47,6 +47,11 @@ pub(super) fn named(text: &str) -> Result<(String, String), String> {
 }
 
 impl CatalogArgs {
+    /// True where none of the options is given.
+    pub(super) fn is_empty(&self) -> bool {
+        self.catalog.is_empty() && self.filter.is_empty() && self.documents.is_empty()
+    }
+
     /// The catalogs that a grammar's slots name; `None` where there are no slots. Nothing is opened
     /// before names are known to be right.
     pub(crate) fn for_slots(&self, slots: &[Slot]) -> anyhow::Result<Option<OpenCatalogs>> {

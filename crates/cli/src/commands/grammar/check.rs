@@ -127,9 +127,9 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     };
     let recognizer = Arc::new(args.grammar.compile(grammar.without_tokens())?);
     report.diagnostics.extend(dead_ends(&recognizer));
-    // Without texts nothing is asked of the sets.
+    // Without texts nothing is asked of the sets; those that are given are checked.
     let slots = recognizer.source().open_slots();
-    let catalogs = match args.text.is_empty() {
+    let catalogs = match args.text.is_empty() && args.catalogs.is_empty() {
         true => None,
         false => args.catalogs.for_slots(slots)?,
     };

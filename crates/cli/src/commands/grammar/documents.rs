@@ -29,6 +29,10 @@ pub(super) struct Citation {
 }
 
 impl DocumentArgs {
+    pub(super) fn is_empty(&self) -> bool {
+        self.document.is_empty()
+    }
+
     /// Reads all documents.
     pub(super) fn open(&self) -> anyhow::Result<BTreeMap<String, NamedSource>> {
         let mut opened: BTreeMap<&String, (Vec<String>, Vec<String>)> = BTreeMap::new();

@@ -110,6 +110,12 @@ impl RefusedMember {
             let Some(begin) = begins_at else { continue };
             let value = written_value(slot.spelling, &text[begin..], refused_at - begin);
             let Some(text_of) = value.filter(|value| whole.find(value).is_some()) else { continue };
+            // What has been read whole was not refused; something behind it was.
+            let mut read = Vec::new();
+            set.member(&place.cursor).into_iter().for_each(|member| set.text(member, &mut read));
+            if read == text_of.as_bytes() {
+                continue;
+            }
             let written = recognizer.members(binding, &text[..begin], scratch)?;
             let is_same = |member: &WrittenMember| {
                 let mut known = Vec::new();
@@ -207,6 +213,15 @@ fn remainder(set: &FieldSet, read: &[u8]) -> Option<Vec<u8>> {
     }
     let mut rest = Vec::new();
     while set.member(&at).is_none() {
+        // Down the only way there is, without a step for each byte that is not there.
+        let begin = rest.len();
+        set.forced(&at, &mut rest);
+        for &byte in &rest[begin..] {
+            at = set.advance(&at, byte)?;
+        }
+        if rest.len() > begin {
+            continue;
+        }
         let (byte, next) = (0..=u8::MAX).find_map(|byte| Some((byte, set.advance(&at, byte)?)))?;
         rest.push(byte);
         at = next;
