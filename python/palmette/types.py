@@ -112,6 +112,11 @@ class SchemaOptions(TypedDict, total=False):
     resources: Mapping[str, Any] | None
     #: Properties of an object that are tracked whatever their order; the cost doubles with each; default 4.
     max_tracked: int
+    #: Strings of an enumeration that are alternatives: more are a set, each written in one way; default 4,096. No effect within structural
+    #: tags and tools.
+    max_listed: int
+    #: Bytes of more than 32 strings of an enumeration without escapes that are alternatives: with more they are a set; default 4,096.
+    max_listed_bytes: int
     #: Greatest nesting of the source.
     max_depth: int
     #: Schemas nested in one another on one value.

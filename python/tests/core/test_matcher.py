@@ -321,7 +321,7 @@ def test_options_are_checked():
     ]:
         with pytest.raises(error, match=re.escape(text)):
             Grammar.from_json_schema(True, **options)
-    for options in [{"draft": 7}, {"draft": "2019-09"}, {"resources": None}, {"max_tracked": 6}]:
+    for options in [{"draft": 7}, {"draft": "2019-09"}, {"resources": None}, {"max_tracked": 6}, {"max_listed": 0}]:
         Grammar.from_json_schema(True, **options)
     with pytest.raises(ValueError, match="lexing"):
         Grammar.from_lark("start:", lexing="none")

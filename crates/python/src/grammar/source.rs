@@ -119,6 +119,8 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
                 let count = number()?;
                 max_tracked = Some(u32::try_from(count).unwrap_or(u32::MAX));
             }
+            "max_listed" => options.max_listed = number()?,
+            "max_listed_bytes" => options.max_listed_bytes = number()?,
             "max_depth" => limits.max_depth = number()?,
             "max_nesting" => limits.max_nesting = number()?,
             "max_cases" => limits.max_cases = number()?,
@@ -128,8 +130,8 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
             _ => {
                 return Err(PyTypeError::new_err(format!(
                     "there is no option {name:?}; there are order, whitespace, digits, escapes, on_partial, draft, formats, \
-                     distinct_members, closed_objects, integer_fractions, resources, max_tracked, max_depth, max_nesting, max_cases, max_states, max_rules \
-                     and max_work"
+                     distinct_members, closed_objects, integer_fractions, resources, max_tracked, max_listed, max_listed_bytes, \
+                     max_depth, max_nesting, max_cases, max_states, max_rules and max_work"
                 )));
             }
         }
@@ -178,6 +180,8 @@ fn shown_options<'py>(
     }
     let (limits, usual) = (&options.limits, &default.limits);
     for (name, limit, usual) in [
+        ("max_listed", options.max_listed, default.max_listed),
+        ("max_listed_bytes", options.max_listed_bytes, default.max_listed_bytes),
         ("max_depth", limits.max_depth, usual.max_depth),
         ("max_nesting", limits.max_nesting, usual.max_nesting),
         ("max_cases", limits.max_cases, usual.max_cases),
