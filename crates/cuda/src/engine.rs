@@ -1,8 +1,9 @@
 //! A decoder on a device, as the engine of searches.
 //!
-//! The device computes passes and logits; the best extensions are chosen on the host, from the
-//! logits of the level's columns, while the next request's pass may run. A call that begins a pass
-//! returns when its work is on the device's streams; [`Reading::select`] waits for the logits.
+//! The device computes passes and logits and chooses the best extensions; the host moves
+//! constraints and makes masks meanwhile. Where results gain besides their scores, or a level's
+//! columns are no whole words of a mask, the logits come back and the host chooses. A call that
+//! begins a pass returns when its work is on the device's streams; [`Reading::select`] waits.
 //!
 //! A prompt is read in parts of at most 2,048 rows. Neither parts nor what else is on the device
 //! change a bit.
@@ -21,7 +22,7 @@ use crate::pass::{Ancestors, Pass, PassRows};
 use crate::plan::{Memory, PAGE, PROMPT_ROWS, Plan};
 use crate::sizes::Sizes;
 use crate::weights::{Weights, planned};
-use crate::{DeviceError, Driver, Event, Pinned, Stream};
+use crate::{DeviceError, Driver, Event, Stream, selection};
 
 /// A model on a device.
 #[derive(Debug)]
@@ -66,7 +67,8 @@ impl CudaEngine {
         if prompt.saturating_add(passes) > max {
             return Err(SessionError::TooManyPositions { prompt, passes, max });
         }
-        Ok(Plan { sizes: self.sizes, prompt, beams: shape.beams.to_vec() })
+        let (beams, width) = (shape.beams.to_vec(), shape.width);
+        Ok(Plan { sizes: self.sizes, prompt, beams, width })
     }
 }
 
@@ -119,7 +121,7 @@ impl Engine for CudaEngine {
             rows: 0,
             num_logits: 0,
             columns: 0..0,
-            pending: None,
+            computed: None,
             logits: Vec::new(),
             last_pass: None,
             engine: Arc::clone(&self),
@@ -146,8 +148,9 @@ struct CudaReading {
     rows: usize,
     num_logits: usize,
     columns: Range<usize>,
-    /// Logits on their way to the host.
-    pending: Option<(Pinned, Event)>,
+    /// End of the pass whose logits the host has not seen.
+    computed: Option<Event>,
+    /// The latest that the host has seen.
     logits: Vec<f32>,
     /// End of the latest pass: its description may be written over after it.
     last_pass: Option<Event>,
@@ -191,28 +194,25 @@ impl CudaReading {
         driver.wait(Stream::Compute, &driver.record(Stream::Upload)?)
     }
 
-    /// Begins to compute logits of the rows of a pass, and to copy them to the host.
+    /// Begins to compute logits of the rows of a pass.
     fn begin_logits(&mut self, of_beams: bool, columns: Range<usize>) -> Result<(), DeviceError> {
         self.forward().logits(of_beams, &columns)?;
-        let driver = Arc::clone(&self.engine.driver);
-        let end = driver.record(Stream::Compute)?;
+        let end = self.engine.driver.record(Stream::Compute)?;
         self.num_logits = self.rows * columns.len();
-        let mut pinned = driver.pinned(self.num_logits * 4)?;
-        driver.wait(Stream::Download, &end)?;
-        driver.read(Stream::Download, &self.memory.logits, 0, &mut pinned)?;
-        let copied = driver.record(Stream::Download)?;
-        // The next pass writes over the logits.
-        driver.wait(Stream::Compute, &copied)?;
-        self.pending = Some((pinned, copied));
+        self.computed = Some(end.clone());
         self.last_pass = Some(end);
         self.columns = columns;
         Ok(())
     }
 
-    /// Waits for the logits of the latest pass.
-    fn finish(&mut self) -> Result<(), SessionError> {
-        let Some((mut pinned, copied)) = self.pending.take() else { return Ok(()) };
-        self.engine.driver.finish(&copied)?;
+    /// Copies the logits of the latest pass to the host, and waits for them.
+    fn fetch(&mut self) -> Result<(), SessionError> {
+        let Some(end) = self.computed.take() else { return Ok(()) };
+        let driver = &*self.engine.driver;
+        let mut pinned = driver.pinned(self.num_logits * 4)?;
+        driver.wait(Stream::Download, &end)?;
+        driver.read(Stream::Download, &self.memory.logits, 0, &mut pinned)?;
+        driver.finish(&driver.record(Stream::Download)?)?;
         let bytes = pinned.bytes()?.chunks_exact(4);
         self.logits.clear();
         self.logits.extend(bytes.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])));
@@ -278,7 +278,7 @@ impl LogitsSource for CudaReading {
     }
 
     fn logits(&mut self) -> Result<&[f32], SessionError> {
-        self.finish()?;
+        self.fetch()?;
         Ok(&self.logits[..self.num_logits.min(self.logits.len())])
     }
 
@@ -328,7 +328,6 @@ impl Reading for CudaReading {
             return Err(SessionError::NoPrompt);
         }
         self.check_columns(&columns)?;
-        self.finish()?;
         self.ancestors.clear();
         self.read_prompt()?;
         // Sizes and window of the logits alone; no layer reads it.
@@ -362,11 +361,10 @@ impl Reading for CudaReading {
         if let Some(&parent) = parents.iter().find(|&&parent| parent as usize >= rows) {
             return Err(SessionError::UnknownParent { parent, rows });
         }
-        self.finish()?;
         self.ancestors.fork(parents);
         self.rows = beams;
         if beams == 0 {
-            (self.num_logits, self.columns) = (0, columns);
+            (self.num_logits, self.columns, self.computed) = (0, columns, None);
             return Ok(());
         }
         let rows = PassRows::Beams { tokens, prompt: self.prompt.len() };
@@ -378,8 +376,15 @@ impl Reading for CudaReading {
     }
 
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), SessionError> {
-        self.finish()?;
         let columns = self.columns.clone();
+        if selection::is_computed(step, &columns) {
+            let (region, logits) = (&self.memory.selection, self.memory.logits.address());
+            let driver = &*self.engine.driver;
+            if selection::select(driver, region, logits, step, &columns, best)? {
+                return Ok(());
+            }
+        }
+        self.fetch()?;
         let logits = &self.logits[..self.num_logits];
         Ok(self.top_k.select(step, logits, columns, |_, _| true, best)?)
     }

@@ -24,6 +24,7 @@ mod forward;
 mod kernel;
 mod pass;
 mod plan;
+mod selection;
 mod sizes;
 mod weights;
 

@@ -1,6 +1,7 @@
 //! Memory of a reading on a device, all of it counted before any is taken.
 
 use crate::arguments::{Arguments, AttentionItem, AttentionRequest, PassSizes};
+use crate::selection::Places;
 use crate::sizes::{Sizes, runs};
 use crate::{Region, RegionPlan};
 
@@ -26,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) prompt: usize,
     /// Limit on the beams of each pass after it.
     pub(crate) beams: Vec<usize>,
+    /// Extensions that the widest step keeps.
+    pub(crate) width: usize,
 }
 
 /// Regions of a reading, in the order of [`Plan::regions`].
@@ -55,6 +58,8 @@ pub(crate) struct Memory {
     pub(crate) logit_statistics: Region,
     /// Description of a pass: see [`PassPlaces`].
     pub(crate) pass: Region,
+    /// A step of selection.
+    pub(crate) selection: Region,
 }
 
 impl Plan {
@@ -129,6 +134,7 @@ impl Plan {
             ("logits", product(&[beams, s.vocab, 4])?),
             ("statistics of logits", product(&[beams, tiles, 8])?),
             ("pass", PassPlaces::of(self).bytes),
+            ("selection", Places::new(beams, s.vocab, self.width).bytes()),
         ];
         // A region of nothing has no address of its own.
         Some(plans.map(|(name, bytes)| RegionPlan { name, bytes: bytes.max(16) }).to_vec())
@@ -155,6 +161,7 @@ impl Memory {
             logits,
             logit_statistics,
             pass,
+            selection,
         ] = regions.try_into().ok()?;
         Some(Self {
             keys,
@@ -173,6 +180,7 @@ impl Memory {
             logits,
             logit_statistics,
             pass,
+            selection,
         })
     }
 }

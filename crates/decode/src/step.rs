@@ -102,6 +102,12 @@ impl Step<'_> {
         self.pass.rows()
     }
 
+    /// True where results gain besides their log-probability, so that extensions of equal score may
+    /// not be equal.
+    pub fn has_gains(&self) -> bool {
+        self.gains.is_some()
+    }
+
     /// The largest gain of what may come of a row's extension by an allowed token: never more than
     /// the row's. Cost: none in a search without gains; else up to a commit and a look at the items
     /// below.

@@ -1,11 +1,14 @@
 //! Logits of passes: near the processor's, and bits that depend on nothing but the row.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use palmette_core::TokenId;
 use palmette_cuda::{Architecture, CudaError};
 use palmette_cuda_emulator::Emulator;
+use palmette_decode::{BeamOptions, BeamSearch, Pass, log_sum_exp};
 use palmette_model::{Engine, Family, Reading, ReadingShape, SessionError};
+use palmette_testkit::SequenceSet;
 
 use crate::model::{config, emulated, here, upload};
 
@@ -178,5 +181,60 @@ fn models_that_the_kernels_do_not_compute_are_refused_by_name() {
         let error = upload(driver, &config).unwrap_err();
         assert!(matches!(error, CudaError::Unsupported { .. } | CudaError::Load(_)), "{error}");
         assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+/// What a device chooses is what a sort of its logits chooses, whether kernels or the host do it.
+#[test]
+fn chosen_extensions_are_those_of_a_sort() {
+    let config = config(Family::Qwen3, 64);
+    let Some(device) = emulated(&config, Architecture::Hopper, 2) else { return };
+    // Sequences of three tokens of 64 columns each, a part of which exists.
+    let sequences: Vec<[u32; 3]> =
+        (0..700_u32).map(|n| [n % 40, 64 + n * 7 % 64, 128 + n * 31 / 3 % 64]).collect();
+    let set = SequenceSet::new(200, sequences);
+    for (floor, columns_of) in [
+        (f32::NEG_INFINITY, [0..64, 64..128, 128..192]),
+        (-9.0, [0..64, 64..128, 128..192]),
+        // No whole words: the host chooses.
+        (f32::NEG_INFINITY, [0..61, 64..135, 120..200]),
+    ] {
+        let mut reading = open(&device, &ReadingShape { beams: &[20, 20], width: 20, ..SHAPE });
+        reading.set_prompt(&tokens(30, 3)).unwrap();
+        let options = BeamOptions { width: NonZeroUsize::new(20).unwrap(), max_tokens: 3 };
+        let mut search = BeamSearch::new(options);
+        search.start_above(floor, &set).unwrap();
+        let mut best = Vec::new();
+        while search.is_live() {
+            let step = search.step();
+            let columns = columns_of[step.pass.index].clone();
+            match step.pass.index {
+                0 => reading.begin_prompt(columns.clone()).unwrap(),
+                _ => {
+                    let Pass { parents, tokens, .. } = step.pass;
+                    reading.begin_next(parents, tokens, columns.clone()).unwrap();
+                }
+            }
+            reading.select(&step, &mut best).unwrap();
+            let logits = reading.logits().unwrap().to_vec();
+            let mut sorted = Vec::new();
+            for (row, logits) in logits.chunks(columns.len()).enumerate() {
+                let normaliser = log_sum_exp(logits);
+                sorted.extend(step.masks.allowed(row).map(|token| {
+                    let logit = logits[token.index() - columns.start];
+                    (step.pass.scores[row] + (logit - normaliser), row as u32, token)
+                }));
+            }
+            sorted.retain(|of| of.0 >= floor);
+            sorted.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+            sorted.truncate(20);
+            assert_eq!(best.len(), sorted.len());
+            for (got, want) in best.iter().zip(&sorted) {
+                assert!((got.score - want.0).abs() < 1e-5, "{got:?}, {want:?}");
+                assert_eq!((got.parent, got.token), (want.1, want.2), "{got:?}, {want:?}");
+            }
+            search.expand(&set, &best).unwrap();
+        }
+        assert!(search.results().len() > 0);
     }
 }

@@ -1,0 +1,177 @@
+//! The best extensions of a step, chosen where the logits are.
+//!
+//! The host sends scores and the level's masks, kernels choose, and the best extensions come back:
+//! some bytes a beam, where the logits of 256 rows of 8,192 codes are 8 MB.
+//!
+//! Layout of the region: what is sent (the search, scores, masks, a histogram and counts of zero),
+//! then what kernels write. Normalisers are the device's: within a unit or two in the last place of
+//! those that the host would make of the same logits.
+
+use palmette_core::TokenId;
+use palmette_decode::{Extension, Step};
+
+use crate::arguments::{Arguments, Extension as Chosen, Search, Select};
+use crate::{Address, DeviceError, Driver, Kernel, Pinned, Region, Stream, launch};
+
+/// Bins of scores: see `kernels/select.cu`.
+const BINS: usize = 4096;
+/// Candidates that are sorted at once, and the widest step.
+const SORTED: usize = 4096;
+/// Words of a search's state, and those of its kernels' counts.
+const STATE: usize = 4;
+const FOUND: usize = 2;
+const BAD: usize = 3;
+
+/// Places within the region, for steps of this many rows, columns and extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Places {
+    search: usize,
+    scores: usize,
+    masks: usize,
+    histogram: usize,
+    state: usize,
+    /// End of what is sent.
+    sent: usize,
+    normalisers: usize,
+    best: usize,
+    candidates: usize,
+    bytes: usize,
+}
+
+impl Places {
+    pub(crate) fn new(rows: usize, columns: usize, width: usize) -> Self {
+        let mut end = 0;
+        let mut take = |bytes: usize| {
+            let at = end;
+            end = (end + bytes).next_multiple_of(64);
+            at
+        };
+        Self {
+            search: take(Search::BYTES),
+            scores: take(rows * 4),
+            masks: take(rows * columns.div_ceil(32) * 4),
+            histogram: take(BINS * 4),
+            state: take(STATE * 4),
+            sent: take(0),
+            normalisers: take(rows * 4),
+            best: take(width * Chosen::BYTES),
+            candidates: take(SORTED * 8),
+            bytes: take(0),
+        }
+    }
+
+    /// Bytes of the region.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// True where kernels choose a step's extensions: without gains, of columns that are whole words of
+/// a mask, of no more extensions than are sorted at once.
+pub(crate) fn is_computed(step: &Step<'_>, columns: &std::ops::Range<usize>) -> bool {
+    !step.has_gains()
+        && columns.len().is_multiple_of(32)
+        && (1..=SORTED).contains(&step.width)
+        && step.rows() > 0
+}
+
+/// Writes the best extensions of a step over `best`; false where a row has no distribution, which
+/// is for the host to name. The logits are those of `columns`, `[rows, columns]`.
+///
+/// # Errors
+/// When the device fails.
+pub(crate) fn select(
+    driver: &dyn Driver,
+    region: &Region,
+    logits: Address,
+    step: &Step<'_>,
+    columns: &std::ops::Range<usize>,
+    best: &mut Vec<Extension>,
+) -> Result<bool, DeviceError> {
+    let (rows, width) = (step.rows(), columns.len());
+    let places = Places::new(rows, width, step.width);
+    let at = |place| region.address_at(place);
+    let mut sent = driver.pinned(places.sent)?;
+    let bytes = sent.bytes()?;
+    bytes.fill(0);
+    let search = Search {
+        logits,
+        scores: at(places.scores),
+        positions: Address::NULL,
+        levels: Address::NULL,
+        filters: Address::NULL,
+        masks: at(places.masks),
+        normalisers: at(places.normalisers),
+        histogram: at(places.histogram),
+        state: at(places.state),
+        candidates: at(places.candidates),
+        best: at(places.best),
+        next: Address::NULL,
+        rows: rows as i32,
+        segments: 0,
+        codes: width as i32,
+        width: step.width as i32,
+        capacity: SORTED as i32,
+        normalised: 0,
+        floor: step.floor,
+    };
+    search.write(&mut bytes[places.search..][..Search::BYTES]);
+    let scores = bytes[places.scores..].chunks_exact_mut(4).zip(step.pass.scores);
+    scores.for_each(|(to, score)| to.copy_from_slice(&score.to_le_bytes()));
+    let masks = bytes[places.masks..places.histogram].chunks_exact_mut(width / 8);
+    for (row, words) in (0..rows).zip(masks) {
+        for token in step.masks.allowed(row) {
+            // One outside of the columns is for the host to name.
+            let place = token.index().checked_sub(columns.start).filter(|&place| place < width);
+            let Some(place) = place else { return Ok(false) };
+            words[place / 8] |= 1 << (place % 8);
+        }
+    }
+    driver.write(Stream::Upload, region, 0, &mut sent)?;
+    driver.wait(Stream::Compute, &driver.record(Stream::Upload)?)?;
+    let blocks = driver.describe().multiprocessors;
+    let arguments = Select { searches: at(places.search) };
+    for (kernel, blocks) in [
+        (Kernel::RowScores, blocks),
+        (Kernel::PickBin, 1),
+        (Kernel::KeepCandidates, blocks),
+        (Kernel::SortBest, 1),
+    ] {
+        launch(driver, Stream::Compute, kernel, [blocks, 1, 1], &arguments)?;
+    }
+    driver.wait(Stream::Download, &driver.record(Stream::Compute)?)?;
+    let mut state = read(driver, region, places.state, STATE * 4)?;
+    let mut chosen = read(driver, region, places.best, step.width * Chosen::BYTES)?;
+    // Nothing that is sent later is written over what is still read.
+    driver.finish(&driver.record(Stream::Download)?)?;
+    let state = state.bytes()?;
+    let word = |at: usize| u32_at(state, at * 4);
+    if word(BAD) > 0 {
+        return Ok(false);
+    }
+    let found = word(FOUND) as usize;
+    best.clear();
+    let chosen = chosen.bytes()?.chunks_exact(Chosen::BYTES);
+    best.extend(chosen.take(found).map(|chosen| Extension {
+        score: f32::from_bits(u32_at(chosen, 0)),
+        bound: 0.0,
+        parent: u32_at(chosen, 4),
+        token: TokenId(columns.start as u32 + u32_at(chosen, 8)),
+    }));
+    Ok(true)
+}
+
+fn read(
+    driver: &dyn Driver,
+    region: &Region,
+    at: usize,
+    bytes: usize,
+) -> Result<Pinned, DeviceError> {
+    let mut pinned = driver.pinned(bytes)?;
+    driver.read(Stream::Download, region, at, &mut pinned)?;
+    Ok(pinned)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4].try_into().map_or(0, u32::from_le_bytes)
+}
