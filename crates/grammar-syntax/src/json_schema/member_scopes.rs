@@ -44,6 +44,29 @@ impl Compiler<'_> {
         Ok(Some(SchemaScope { name: self.scope_name(at)?, kind: ScopeKind::Record, at }))
     }
 
+    /// Refuses a scope beside a type whose values it says nothing of: what it promises would not be
+    /// held.
+    pub(super) fn check_scopes(&self, schema: JsonId, types: &Cases) -> Result<()> {
+        for (keyword, has_its_type, way_out) in [
+            (
+                "x-distinct",
+                !types.arrays.is_empty(),
+                "no array is asked for: put it beside `items`",
+            ),
+            ("x-at-most", !types.arrays.is_empty(), "no array is asked for: put it beside `items`"),
+            (
+                "x-record",
+                !types.objects.is_empty(),
+                "no object is asked for: put it beside `properties`",
+            ),
+        ] {
+            if let (Some(at), false) = (self.get(schema, keyword), has_its_type) {
+                return Err(self.unsupported(at, format!("stands where {way_out}")));
+            }
+        }
+        Ok(())
+    }
+
     fn scope_name(&self, at: JsonId) -> Result<Arc<str>> {
         let Some(name) = self.source.string(at).cloned() else {
             return Err(self.unsupported(at, "is the name of a set, as in \"x-catalog\""));

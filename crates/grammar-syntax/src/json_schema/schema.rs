@@ -115,6 +115,7 @@ impl Compiler<'_> {
             types = types.or(&one);
         }
         types.null |= self.is_nullable(schema)?;
+        self.check_scopes(schema, &types)?;
         Ok(types)
     }
 

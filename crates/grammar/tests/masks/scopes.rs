@@ -441,6 +441,14 @@ fn scopes_that_are_refused() {
     for (source, words) in [
         (json!({"type": "array", "x-at-most": [], "items": id}), "stands beside \"x-distinct\""),
         (json!({"type": "array", "x-distinct": 7, "items": id}), "is the name of a set"),
+        (
+            json!({"type": "object", "x-distinct": "s", "properties": {"a": id}}),
+            "no array is asked for: put it beside `items`",
+        ),
+        (
+            json!({"type": ["string", "array"], "x-record": "s", "items": id}),
+            "no object is asked for: put it beside `properties`",
+        ),
         (json!({"type": "array", "x-distinct": "a b", "items": id}), "is no name of a set"),
         (
             json!({"type": "array", "x-distinct": "s", "items": id, "x-at-most": [
