@@ -20,14 +20,16 @@ use crate::error::CudaError;
 use crate::forward::Forward;
 use crate::pass::{Ancestors, Pass, PassRows};
 use crate::plan::{Memory, PAGE, PROMPT_ROWS, Plan};
+use crate::selection::{self, Selection};
 use crate::sizes::Sizes;
 use crate::weights::{Weights, planned};
-use crate::{DeviceError, Driver, Event, Stream, selection};
+use crate::{DeviceError, Driver, Event, Stream};
 
 /// A model on a device.
 #[derive(Debug)]
 pub struct CudaEngine {
     driver: Arc<dyn Driver>,
+    multiprocessors: u32,
     config: ModelConfig,
     sizes: Sizes,
     weights: Weights,
@@ -58,7 +60,8 @@ impl CudaEngine {
         let mut regions = driver.regions(&[planned(&config, &sizes)])?;
         let region = regions.pop().ok_or(DeviceError::Foreign("no region"))?;
         let weights = Weights::upload(&*driver, &config, &sizes, tensors, region)?;
-        Ok(Self { driver, config, sizes, weights })
+        let multiprocessors = driver.describe().multiprocessors;
+        Ok(Self { driver, multiprocessors, config, sizes, weights })
     }
 
     fn plan(&self, shape: &ReadingShape<'_>) -> Result<Plan, SessionError> {
@@ -160,6 +163,7 @@ impl CudaReading {
     fn forward(&self) -> Forward<'_> {
         Forward {
             driver: &*self.engine.driver,
+            multiprocessors: self.engine.multiprocessors,
             config: &self.engine.config,
             weights: &self.engine.weights,
             plan: &self.plan,
@@ -378,9 +382,13 @@ impl Reading for CudaReading {
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), SessionError> {
         let columns = self.columns.clone();
         if selection::is_computed(step, &columns) {
-            let (region, logits) = (&self.memory.selection, self.memory.logits.address());
-            let driver = &*self.engine.driver;
-            if selection::select(driver, region, logits, step, &columns, best)? {
+            let selection = Selection {
+                driver: &*self.engine.driver,
+                blocks: self.engine.multiprocessors,
+                region: &self.memory.selection,
+                logits: self.memory.logits.address(),
+            };
+            if selection.select(step, &columns, best)? {
                 return Ok(());
             }
         }

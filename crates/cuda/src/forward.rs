@@ -13,6 +13,8 @@ use crate::{Address, Arguments, DeviceError, Driver, Kernel, Stream, launch};
 #[derive(Clone, Copy)]
 pub(crate) struct Forward<'a> {
     pub(crate) driver: &'a dyn Driver,
+    /// Number of the device's multiprocessors.
+    pub(crate) multiprocessors: u32,
     pub(crate) config: &'a ModelConfig,
     pub(crate) weights: &'a Weights,
     pub(crate) plan: &'a Plan,
@@ -234,7 +236,7 @@ impl Forward<'_> {
         blocks: u32,
         arguments: &A,
     ) -> Result<(), DeviceError> {
-        let grid = [self.driver.describe().multiprocessors * blocks, 1, 1];
+        let grid = [self.multiprocessors * blocks, 1, 1];
         launch(self.driver, Stream::Compute, kernel, grid, arguments)
     }
 }

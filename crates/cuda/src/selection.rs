@@ -75,90 +75,102 @@ pub(crate) fn is_computed(step: &Step<'_>, columns: &std::ops::Range<usize>) -> 
         && step.rows() > 0
 }
 
-/// Writes the best extensions of a step over `best`; false where a row has no distribution, which
-/// is for the host to name. The logits are those of `columns`, `[rows, columns]`.
-///
-/// # Errors
-/// When the device fails.
-pub(crate) fn select(
-    driver: &dyn Driver,
-    region: &Region,
-    logits: Address,
-    step: &Step<'_>,
-    columns: &std::ops::Range<usize>,
-    best: &mut Vec<Extension>,
-) -> Result<bool, DeviceError> {
-    let (rows, width) = (step.rows(), columns.len());
-    let places = Places::new(rows, width, step.width);
-    let at = |place| region.address_at(place);
-    let mut sent = driver.pinned(places.sent)?;
-    let bytes = sent.bytes()?;
-    bytes.fill(0);
-    let search = Search {
-        logits,
-        scores: at(places.scores),
-        positions: Address::NULL,
-        levels: Address::NULL,
-        filters: Address::NULL,
-        masks: at(places.masks),
-        normalisers: at(places.normalisers),
-        histogram: at(places.histogram),
-        state: at(places.state),
-        candidates: at(places.candidates),
-        best: at(places.best),
-        next: Address::NULL,
-        rows: rows as i32,
-        segments: 0,
-        codes: width as i32,
-        width: step.width as i32,
-        capacity: SORTED as i32,
-        normalised: 0,
-        floor: step.floor,
-    };
-    search.write(&mut bytes[places.search..][..Search::BYTES]);
-    let scores = bytes[places.scores..].chunks_exact_mut(4).zip(step.pass.scores);
-    scores.for_each(|(to, score)| to.copy_from_slice(&score.to_le_bytes()));
-    let masks = bytes[places.masks..places.histogram].chunks_exact_mut(width / 8);
-    for (row, words) in (0..rows).zip(masks) {
-        for token in step.masks.allowed(row) {
-            // One outside of the columns is for the host to name.
-            let place = token.index().checked_sub(columns.start).filter(|&place| place < width);
-            let Some(place) = place else { return Ok(false) };
-            words[place / 8] |= 1 << (place % 8);
+/// Place of a step's selection: device, memory and logits.
+#[derive(Clone, Copy)]
+pub(crate) struct Selection<'a> {
+    pub(crate) driver: &'a dyn Driver,
+    /// Blocks of the kernels that take any number.
+    pub(crate) blocks: u32,
+    /// Memory for [`Places`] as large as the step's.
+    pub(crate) region: &'a Region,
+    /// Logits of the step's pass.
+    pub(crate) logits: Address,
+}
+
+impl Selection<'_> {
+    /// Writes the best extensions of a step over `best`; false where a row has no distribution, which
+    /// is for the host to name. The logits are those of `columns`, `[rows, columns]`.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub(crate) fn select(
+        &self,
+        step: &Step<'_>,
+        columns: &std::ops::Range<usize>,
+        best: &mut Vec<Extension>,
+    ) -> Result<bool, DeviceError> {
+        let Self { driver, blocks, region, logits } = *self;
+        let (rows, width) = (step.rows(), columns.len());
+        let places = Places::new(rows, width, step.width);
+        let at = |place| region.address_at(place);
+        let mut sent = driver.pinned(places.sent)?;
+        let bytes = sent.bytes()?;
+        bytes.fill(0);
+        let search = Search {
+            logits,
+            scores: at(places.scores),
+            positions: Address::NULL,
+            levels: Address::NULL,
+            filters: Address::NULL,
+            masks: at(places.masks),
+            normalisers: at(places.normalisers),
+            histogram: at(places.histogram),
+            state: at(places.state),
+            candidates: at(places.candidates),
+            best: at(places.best),
+            next: Address::NULL,
+            rows: rows as i32,
+            segments: 0,
+            codes: width as i32,
+            width: step.width as i32,
+            capacity: SORTED as i32,
+            normalised: 0,
+            floor: step.floor,
+        };
+        search.write(&mut bytes[places.search..][..Search::BYTES]);
+        let scores = bytes[places.scores..].chunks_exact_mut(4).zip(step.pass.scores);
+        scores.for_each(|(to, score)| to.copy_from_slice(&score.to_le_bytes()));
+        let masks = bytes[places.masks..places.histogram].chunks_exact_mut(width / 8);
+        for (row, words) in (0..rows).zip(masks) {
+            for token in step.masks.allowed(row) {
+                // One outside of the columns is for the host to name.
+                let place = token.index().checked_sub(columns.start).filter(|&place| place < width);
+                let Some(place) = place else { return Ok(false) };
+                words[place / 8] |= 1 << (place % 8);
+            }
         }
+        driver.write(Stream::Upload, region, 0, &mut sent)?;
+        driver.wait(Stream::Compute, &driver.record(Stream::Upload)?)?;
+        let arguments = Select { searches: at(places.search) };
+        for (kernel, blocks) in [
+            (Kernel::RowScores, blocks),
+            (Kernel::PickBin, 1),
+            (Kernel::KeepCandidates, blocks),
+            (Kernel::SortBest, 1),
+        ] {
+            launch(driver, Stream::Compute, kernel, [blocks, 1, 1], &arguments)?;
+        }
+        driver.wait(Stream::Download, &driver.record(Stream::Compute)?)?;
+        let mut state = read(driver, region, places.state, STATE * 4)?;
+        let mut chosen = read(driver, region, places.best, step.width * Chosen::BYTES)?;
+        // Nothing that is sent later is written over what is still read.
+        driver.finish(&driver.record(Stream::Download)?)?;
+        let state = state.bytes()?;
+        let word = |at: usize| u32_at(state, at * 4);
+        if word(BAD) > 0 {
+            return Ok(false);
+        }
+        let found = word(FOUND) as usize;
+        best.clear();
+        let chosen = chosen.bytes()?.chunks_exact(Chosen::BYTES);
+        best.extend(chosen.take(found).map(|chosen| Extension {
+            score: f32::from_bits(u32_at(chosen, 0)),
+            bound: 0.0,
+            parent: u32_at(chosen, 4),
+            token: TokenId(columns.start as u32 + u32_at(chosen, 8)),
+        }));
+        Ok(true)
     }
-    driver.write(Stream::Upload, region, 0, &mut sent)?;
-    driver.wait(Stream::Compute, &driver.record(Stream::Upload)?)?;
-    let blocks = driver.describe().multiprocessors;
-    let arguments = Select { searches: at(places.search) };
-    for (kernel, blocks) in [
-        (Kernel::RowScores, blocks),
-        (Kernel::PickBin, 1),
-        (Kernel::KeepCandidates, blocks),
-        (Kernel::SortBest, 1),
-    ] {
-        launch(driver, Stream::Compute, kernel, [blocks, 1, 1], &arguments)?;
-    }
-    driver.wait(Stream::Download, &driver.record(Stream::Compute)?)?;
-    let mut state = read(driver, region, places.state, STATE * 4)?;
-    let mut chosen = read(driver, region, places.best, step.width * Chosen::BYTES)?;
-    // Nothing that is sent later is written over what is still read.
-    driver.finish(&driver.record(Stream::Download)?)?;
-    let state = state.bytes()?;
-    let word = |at: usize| u32_at(state, at * 4);
-    if word(BAD) > 0 {
-        return Ok(false);
-    }
-    let found = word(FOUND) as usize;
-    best.clear();
-    let chosen = chosen.bytes()?.chunks_exact(Chosen::BYTES);
-    best.extend(chosen.take(found).map(|chosen| Extension {
-        score: f32::from_bits(u32_at(chosen, 0)),
-        bound: 0.0,
-        parent: u32_at(chosen, 4),
-        token: TokenId(columns.start as u32 + u32_at(chosen, 8)),
-    }));
-    Ok(true)
 }
 
 fn read(
