@@ -88,8 +88,8 @@ pub(crate) struct Selection<'a> {
 }
 
 impl Selection<'_> {
-    /// Writes the best extensions of a step over `best`; false where a row has no distribution, which
-    /// is for the host to name. The logits are those of `columns`, `[rows, columns]`.
+    /// Writes the best extensions of a step over `best`; false where a row has no distribution,
+    /// which is for the host to name. The logits are those of `columns`, `[rows, columns]`.
     ///
     /// # Errors
     /// When the device fails.
