@@ -1,6 +1,9 @@
 //! Devices by name: a list of them, and what is refused where there is none.
 
-use crate::command::{check_refused, run, run_json};
+#[cfg(feature = "demo")]
+use crate::command::check_refused;
+use crate::command::{run, run_json};
+#[cfg(feature = "demo")]
 use crate::shop::{Shop, with_recommender};
 
 #[test]
@@ -17,6 +20,7 @@ fn this_processor_is_always_a_device() {
     }
 }
 
+#[cfg(feature = "demo")]
 #[test]
 fn a_device_that_is_not_there_is_refused_by_name() {
     let shop = Shop::get().recommender();
