@@ -1,7 +1,7 @@
 //! Mask rows over a window of the vocabulary.
 //!
-//! What may follow a prefix of a semantic ID is a code of one level: some thousand tokens in a row
-//! of a vocabulary of hundreds of thousands. Rows of a step are as wide as those, so that clearing,
+//! A prefix of a semantic ID is followed by a code of one level: some thousand tokens in a row of a
+//! vocabulary of hundreds of thousands. Rows of a step are as wide as those, so that clearing,
 //! filling and sending them costs what the level costs and not what the vocabulary does: 256 rows
 //! of 176,512 tokens are 5.6 MB, over a level of 8,192 codes 260 KB.
 //!
@@ -63,12 +63,12 @@ impl MaskWindow {
         (self.columns.start * mask::WORD_TOKENS) as u32
     }
 
-    /// All rows. Shape: `[num_rows, columns]`.
+    /// Words of all rows. Shape: `[num_rows, columns]`.
     pub fn words(&self) -> &[u32] {
         &self.words[..self.num_rows * self.columns.len()]
     }
 
-    /// All rows, to be written over.
+    /// Words of all rows, to be written over.
     pub fn words_mut(&mut self) -> &mut [u32] {
         &mut self.words[..self.num_rows * self.columns.len()]
     }

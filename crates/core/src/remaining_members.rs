@@ -9,7 +9,7 @@ use crate::{
 
 /// A member set without some of its members. Cursors are those of the whole set.
 ///
-/// What is missing is kept as *cuts*: the first places along the spellings of missing members from
+/// Missing members are kept as *cuts*: the first places along the spellings of missing members from
 /// which no other member is reached. A place that is no cut, and lies below none, has a member.
 ///
 /// Cost: to make, a walk along each missing spelling, and 256 steps at each place where several

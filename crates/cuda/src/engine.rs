@@ -223,8 +223,12 @@ impl CudaReading {
         Ok(())
     }
 
-    /// Reads the prompt's tokens that have not been.
-    fn read_prompt(&mut self) -> Result<(), SessionError> {
+    /// Reads the prompt's tokens that have not been; false where all have. The last pass is
+    /// described for logits from `first_column` on.
+    fn read_prompt(&mut self, first_column: usize) -> Result<bool, SessionError> {
+        if self.has_read_prompt() {
+            return Ok(false);
+        }
         while self.read < self.prompt.len() {
             let first = self.read;
             let end = self.prompt.len().min(first + PROMPT_ROWS.min(self.plan.rows()));
@@ -234,13 +238,13 @@ impl CudaReading {
                 _ => end,
             };
             let rows = PassRows::Prompt { tokens: &self.prompt[first..end], first };
-            let pass = Pass::new(&self.plan, rows, &self.ancestors, 0);
+            let pass = Pass::new(&self.plan, rows, &self.ancestors, first_column);
             self.describe(&pass)?;
             self.forward().layers(&pass)?;
             self.last_pass = Some(self.engine.driver.record(Stream::Compute)?);
             self.read = end;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn check_columns(&self, columns: &Range<usize>) -> Result<(), SessionError> {
@@ -333,12 +337,13 @@ impl Reading for CudaReading {
         }
         self.check_columns(&columns)?;
         self.ancestors.clear();
-        self.read_prompt()?;
-        // Sizes and window of the logits alone; no layer reads it.
-        let first = self.prompt.len() - 1;
-        let rows = PassRows::Prompt { tokens: &self.prompt[first..], first };
-        let pass = Pass::new(&self.plan, rows, &self.ancestors, columns.start);
-        self.describe(&pass)?;
+        if !self.read_prompt(columns.start)? {
+            // Sizes and window of the logits alone; no layer reads it.
+            let first = self.prompt.len() - 1;
+            let rows = PassRows::Prompt { tokens: &self.prompt[first..], first };
+            let pass = Pass::new(&self.plan, rows, &self.ancestors, columns.start);
+            self.describe(&pass)?;
+        }
         self.rows = 1;
         Ok(self.begin_logits(false, columns)?)
     }

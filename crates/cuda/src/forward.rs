@@ -25,8 +25,7 @@ pub(crate) struct Forward<'a> {
 const ROW_BLOCKS: u32 = 4;
 
 impl Forward<'_> {
-    /// All layers over a pass, whose description is on the device. What they leave is the norm of
-    /// each row; of a prompt's pass, that of its last row as the last one.
+    /// Layers over a pass, whose description is on the device. They leave the norm of each row; of a prompt's pass, that of its last row as the last one.
     pub(crate) fn layers(&self, pass: &Pass) -> Result<(), DeviceError> {
         let (s, memory, weights) = (&self.plan.sizes, self.memory, self.weights);
         let places = PassPlaces::of(self.plan);

@@ -20,7 +20,7 @@ pub enum Module {
 }
 
 impl Module {
-    /// All of them.
+    /// Modules, all of them.
     pub const ALL: [Self; 5] =
         [Self::Product, Self::Rows, Self::Attention, Self::Select, Self::Masks];
 
@@ -52,7 +52,7 @@ macro_rules! kernels {
         pub enum Kernel { $($kernel),* }
 
         impl Kernel {
-            /// All of them, in order.
+            /// Kernels, all of them, in order.
             pub const ALL: &[Self] = &[$(Self::$kernel),*];
 
             /// Name of its symbol.

@@ -97,7 +97,7 @@ impl Plan {
         self.slots() * 2 * self.sizes.key_width() * 2
     }
 
-    /// Every byte on the device; `None` where they cannot be counted.
+    /// Regions of every byte on the device; `None` where they cannot be counted.
     pub(crate) fn regions(&self) -> Option<Vec<RegionPlan>> {
         let s = &self.sizes;
         let product = |factors: &[usize]| {
@@ -144,43 +144,26 @@ impl Plan {
 impl Memory {
     /// Names the regions that a driver took for a plan.
     pub(crate) fn new(regions: Vec<Region>) -> Option<Self> {
-        let [
-            keys,
-            values,
-            own,
-            x,
-            normed,
-            sums,
-            queries,
-            attended,
-            inner,
-            attention_sums,
-            attention_statistics,
-            last_x,
-            last_normed,
-            logits,
-            logit_statistics,
-            pass,
-            selection,
-        ] = regions.try_into().ok()?;
+        let mut regions = regions.into_iter();
+        let mut next = || regions.next();
         Some(Self {
-            keys,
-            values,
-            own,
-            x,
-            normed,
-            sums,
-            queries,
-            attended,
-            inner,
-            attention_sums,
-            attention_statistics,
-            last_x,
-            last_normed,
-            logits,
-            logit_statistics,
-            pass,
-            selection,
+            keys: next()?,
+            values: next()?,
+            own: next()?,
+            x: next()?,
+            normed: next()?,
+            sums: next()?,
+            queries: next()?,
+            attended: next()?,
+            inner: next()?,
+            attention_sums: next()?,
+            attention_statistics: next()?,
+            last_x: next()?,
+            last_normed: next()?,
+            logits: next()?,
+            logit_statistics: next()?,
+            pass: next()?,
+            selection: next()?,
         })
     }
 }

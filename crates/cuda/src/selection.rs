@@ -4,8 +4,8 @@
 //! some bytes a beam, where the logits of 256 rows of 8,192 codes are 8 MB.
 //!
 //! Layout of the region: what is sent (the search, scores, masks, a histogram and counts of zero),
-//! then what kernels write. Normalisers are the device's: within a unit or two in the last place of
-//! those that the host would make of the same logits.
+//! then what kernels write. Normalisers are the device's, and not to the bit those that the
+//! host would make of the same logits.
 
 use palmette_core::TokenId;
 use palmette_decode::{Extension, Step};

@@ -29,7 +29,7 @@ pub(crate) enum Work {
     Wait(Arc<AtomicBool>),
 }
 
-/// All streams of a device.
+/// Streams of a device, all of them.
 #[derive(Debug)]
 pub(crate) struct Streams {
     queues: [VecDeque<Work>; 3],

@@ -149,7 +149,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// All of them, in the order of their numbers.
+    /// Streams, all of them, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::Compute, Self::Upload, Self::Download];
 }
 
