@@ -25,7 +25,8 @@ pub(crate) struct Forward<'a> {
 const ROW_BLOCKS: u32 = 4;
 
 impl Forward<'_> {
-    /// Layers over a pass, whose description is on the device. They leave the norm of each row; of a prompt's pass, that of its last row as the last one.
+    /// Layers over a pass, whose description is on the device. They leave the norm of each row; of
+    /// a prompt's pass, that of its last row as the last one.
     pub(crate) fn layers(&self, pass: &Pass) -> Result<(), DeviceError> {
         let (s, memory, weights) = (&self.plan.sizes, self.memory, self.weights);
         let places = PassPlaces::of(self.plan);
