@@ -91,6 +91,15 @@ impl Driver for Emulator {
         plans.iter().map(take).collect()
     }
 
+    fn free_bytes(&self) -> Result<u64, DeviceError> {
+        Ok(self.describe().bytes)
+    }
+
+    fn clear(&self, on: Stream, region: &Region) -> Result<(), DeviceError> {
+        let work = Work::Clear(region.address().0, region.bytes(), region.memory());
+        self.push_copy(on, work)
+    }
+
     fn pinned(&self, bytes: usize) -> Result<Pinned, DeviceError> {
         Ok(Pinned::new(Box::new(Host(Arc::new(Mutex::new(vec![0; bytes])), bytes))))
     }

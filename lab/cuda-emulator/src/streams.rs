@@ -21,6 +21,8 @@ pub(crate) struct Launch {
 #[derive(Debug)]
 pub(crate) enum Work {
     Launch(Launch),
+    /// Zeroing of an address and a number of bytes, whose memory is held.
+    Clear(u64, usize, Arc<dyn Any + Send + Sync>),
     /// To the device, whose memory is held.
     Write(u64, Arc<dyn Any + Send + Sync>, Arc<Mutex<Vec<u8>>>),
     /// From the device.
@@ -32,7 +34,7 @@ pub(crate) enum Work {
 /// Streams of a device, all of them.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    queues: [VecDeque<Work>; 3],
+    queues: [VecDeque<Work>; Stream::ALL.len()],
     random: u64,
     architecture: Architecture,
     /// The launches of a stream that are captured.
@@ -96,7 +98,8 @@ impl Streams {
             Some(Work::Wait(event)) => event.load(Ordering::Relaxed),
             Some(_) => true,
         };
-        let able: Vec<usize> = (0..3).filter(|&at| can_run(&self.queues[at])).collect();
+        let able: Vec<usize> =
+            (0..self.queues.len()).filter(|&at| can_run(&self.queues[at])).collect();
         if able.is_empty() || self.fault.is_some() {
             return false;
         }
@@ -104,6 +107,7 @@ impl Streams {
         match self.queues[chosen].pop_front().expect("it has a head") {
             Work::Wait(_) => {}
             Work::Record(event) => event.store(true, Ordering::Relaxed),
+            Work::Clear(address, bytes, _memory) => native::copy_to(address, &vec![0; bytes]),
             Work::Write(address, _memory, host) => {
                 native::copy_to(address, &host.lock().expect("no copy panics"));
             }

@@ -29,7 +29,7 @@ const ORDINARY_SHARED: usize = 48 << 10;
 pub struct Device {
     info: DeviceInfo,
     context: Arc<Context>,
-    streams: [sys::CUstream; 3],
+    streams: [sys::CUstream; Stream::ALL.len()],
     modules: Vec<sys::CUmodule>,
     functions: Vec<sys::CUfunction>,
     /// The stream whose launches become part of a graph.
@@ -75,15 +75,16 @@ impl Device {
         let mut this = Self {
             info,
             context,
-            streams: [null; 3],
+            streams: [null; Stream::ALL.len()],
             modules: Vec::new(),
             functions: Vec::new(),
             captured: Mutex::new(None),
         };
         // Into `this` one by one, so that an error on the way destroys what there is.
-        for at in 0..this.streams.len() {
-            let kind = result::stream::StreamKind::NonBlocking;
-            this.streams[at] = result::stream::create(kind).map_err(error("cuStreamCreate"))?;
+        let urgent = urgent_priority()?;
+        for on in Stream::ALL {
+            let priority = if on == Stream::Selection { urgent } else { 0 };
+            this.streams[on as usize] = create_stream(priority)?;
         }
         for module in Module::ALL {
             this.modules.push(load(module, target)?);
@@ -197,6 +198,20 @@ impl Driver for Device {
         Ok(plans.iter().zip(begins).map(region).collect())
     }
 
+    fn free_bytes(&self) -> Result<u64, DeviceError> {
+        self.begin("a question")?;
+        let (free, _) = result::mem_get_info().map_err(error("cuMemGetInfo"))?;
+        Ok(free as u64)
+    }
+
+    fn clear(&self, on: Stream, region: &Region) -> Result<(), DeviceError> {
+        self.begin("copies")?;
+        let (address, bytes) = (region.address().0, region.bytes());
+        // SAFETY: the region has so many bytes, and is given back by a call that waits.
+        let cleared = unsafe { result::memset_d8_async(address, 0, bytes, self.stream(on)) };
+        cleared.map_err(error("cuMemsetD8Async"))
+    }
+
     fn pinned(&self, bytes: usize) -> Result<Pinned, DeviceError> {
         self.begin("an allocation")?;
         // SAFETY: it takes a number, above 0.
@@ -206,7 +221,12 @@ impl Driver for Device {
         // SAFETY: so many bytes were taken.
         unsafe { data.write_bytes(0, bytes) };
         let context = Arc::clone(&self.context);
-        Ok(Pinned::new(Box::new(Host { context, data, bytes, copies: [const { None }; 3] })))
+        Ok(Pinned::new(Box::new(Host {
+            context,
+            data,
+            bytes,
+            copies: [const { None }; Stream::ALL.len()],
+        })))
     }
 
     fn write(
@@ -448,7 +468,7 @@ struct Host {
     data: NonNull<u8>,
     bytes: usize,
     /// End of the last copy on each stream.
-    copies: [Option<Mark>; 3],
+    copies: [Option<Mark>; Stream::ALL.len()],
 }
 
 // SAFETY: it owns its memory.
@@ -535,6 +555,24 @@ fn describe(device: sys::CUdevice) -> Result<DeviceInfo, DeviceError> {
         shared_bytes: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
             as usize,
     })
+}
+
+/// The number of the priority above all others; lower ones are above.
+fn urgent_priority() -> Result<i32, DeviceError> {
+    let (mut least, mut greatest) = (0, 0);
+    // SAFETY: it writes two numbers.
+    let status = unsafe { sys::cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest) };
+    status.result().map_err(error("cuCtxGetStreamPriorityRange"))?;
+    Ok(greatest)
+}
+
+fn create_stream(priority: i32) -> Result<sys::CUstream, DeviceError> {
+    let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+    let mut stream = std::ptr::null_mut();
+    // SAFETY: it writes one handle, of the context that is current.
+    let status = unsafe { sys::cuStreamCreateWithPriority(&raw mut stream, flags, priority) };
+    status.result().map_err(error("cuStreamCreateWithPriority"))?;
+    Ok(stream)
 }
 
 fn load(module: Module, target: Target) -> Result<sys::CUmodule, DeviceError> {

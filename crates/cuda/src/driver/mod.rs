@@ -27,6 +27,12 @@ pub trait Driver: Debug + Send + Sync {
     /// Takes memory for every plan, or for none. What it holds at first is not defined.
     fn regions(&self, plans: &[RegionPlan]) -> Result<Vec<Region>, DeviceError>;
 
+    /// Bytes of memory that nobody has.
+    fn free_bytes(&self) -> Result<u64, DeviceError>;
+
+    /// Zeroes a region. Not while launches are captured.
+    fn clear(&self, on: Stream, region: &Region) -> Result<(), DeviceError>;
+
     /// Takes host memory that copies can go through, zeroed.
     fn pinned(&self, bytes: usize) -> Result<Pinned, DeviceError>;
 
@@ -146,11 +152,13 @@ pub enum Stream {
     Upload,
     /// Copies from the device.
     Download,
+    /// Choice of extensions: beside a pass that runs, and before it where both could.
+    Selection,
 }
 
 impl Stream {
     /// Streams, all of them, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Compute, Self::Upload, Self::Download];
+    pub const ALL: [Self; 4] = [Self::Compute, Self::Upload, Self::Download, Self::Selection];
 }
 
 /// A place in a stream's work.
