@@ -177,9 +177,10 @@ impl CudaReading {
         const STAGED: usize = 16 << 20;
         let driver = &*self.engine.driver;
         let all = self.memory.values.bytes();
+        let mut zeros = driver.pinned(STAGED.min(all))?;
         for at in (0..all).step_by(STAGED) {
-            let mut zeros = driver.pinned(STAGED.min(all - at))?;
-            driver.write(Stream::Upload, &self.memory.values, at, &mut zeros)?;
+            let bytes = STAGED.min(all - at);
+            driver.write(Stream::Upload, &self.memory.values, at, &mut zeros, bytes)?;
             driver.finish(&driver.record(Stream::Upload)?)?;
         }
         Ok(())
@@ -194,7 +195,7 @@ impl CudaReading {
         if let Some(before) = &self.last_pass {
             driver.wait(Stream::Upload, before)?;
         }
-        driver.write(Stream::Upload, &self.memory.pass, 0, &mut staged)?;
+        driver.write(Stream::Upload, &self.memory.pass, 0, &mut staged, pass.bytes.len())?;
         driver.wait(Stream::Compute, &driver.record(Stream::Upload)?)
     }
 
@@ -215,7 +216,7 @@ impl CudaReading {
         let driver = &*self.engine.driver;
         let mut pinned = driver.pinned(self.num_logits * 4)?;
         driver.wait(Stream::Download, &end)?;
-        driver.read(Stream::Download, &self.memory.logits, 0, &mut pinned)?;
+        driver.read(Stream::Download, &self.memory.logits, 0, &mut pinned, self.num_logits * 4)?;
         driver.finish(&driver.record(Stream::Download)?)?;
         let bytes = pinned.bytes()?.chunks_exact(4);
         self.logits.clear();

@@ -139,7 +139,7 @@ impl Selection<'_> {
                 words[place / 8] |= 1 << (place % 8);
             }
         }
-        driver.write(Stream::Upload, region, 0, &mut sent)?;
+        driver.write(Stream::Upload, region, 0, &mut sent, places.sent)?;
         driver.wait(Stream::Compute, &driver.record(Stream::Upload)?)?;
         let arguments = Select { searches: at(places.search) };
         for (kernel, blocks) in [
@@ -180,7 +180,7 @@ fn read(
     bytes: usize,
 ) -> Result<Pinned, DeviceError> {
     let mut pinned = driver.pinned(bytes)?;
-    driver.read(Stream::Download, region, at, &mut pinned)?;
+    driver.read(Stream::Download, region, at, &mut pinned, bytes)?;
     Ok(pinned)
 }
 

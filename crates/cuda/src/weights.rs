@@ -8,7 +8,7 @@ use palmette_model::{ModelConfig, ModelTensors, Values};
 
 use crate::error::CudaError;
 use crate::sizes::Sizes;
-use crate::{Address, DeviceError, Driver, Region, RegionPlan, Stream};
+use crate::{Address, DeviceError, Driver, Pinned, Region, RegionPlan, Stream};
 
 /// Bytes at which tensors begin.
 const ALIGNMENT: usize = 256;
@@ -111,7 +111,8 @@ impl Weights {
         mut tensors: ModelTensors,
         region: Region,
     ) -> Result<Self, CudaError> {
-        let mut to = Upload { driver, region, places: Places::default() };
+        let staged = driver.pinned(STAGED.min(region.bytes()))?;
+        let mut to = Upload { driver, region, places: Places::default(), staged };
         let (d, f, c) = (sizes.hidden, sizes.inner, sizes.head_width);
         let embeddings =
             to.matrix(tensors.take("model.embed_tokens.weight", &[sizes.vocab, d])?)?;
@@ -185,6 +186,8 @@ struct Upload<'a> {
     driver: &'a dyn Driver,
     region: Region,
     places: Places,
+    /// Host memory that every tensor goes through.
+    staged: Pinned,
 }
 
 impl Upload<'_> {
@@ -224,9 +227,9 @@ impl Upload<'_> {
         let at = self.places.take(bytes.len());
         let address = self.region.checked(at, bytes.len())?;
         for (part, bytes) in bytes.chunks(STAGED).enumerate() {
-            let mut staged = self.driver.pinned(bytes.len())?;
-            staged.bytes()?.copy_from_slice(bytes);
-            self.driver.write(Stream::Upload, &self.region, at + part * STAGED, &mut staged)?;
+            let (at, len) = (at + part * STAGED, bytes.len());
+            self.staged.bytes()?[..len].copy_from_slice(bytes);
+            self.driver.write(Stream::Upload, &self.region, at, &mut self.staged, len)?;
             self.driver.finish(&self.driver.record(Stream::Upload)?)?;
         }
         Ok(address)

@@ -9,7 +9,7 @@ use palmette_cuda::{
 };
 
 use crate::native::DeviceMemory;
-use crate::streams::{Launch, Streams, Work};
+use crate::streams::{Copy, Launch, Streams, Work};
 
 /// An emulated device.
 ///
@@ -110,10 +110,12 @@ impl Driver for Emulator {
         to: &Region,
         at: usize,
         from: &mut Pinned,
+        bytes: usize,
     ) -> Result<(), DeviceError> {
-        let address = to.checked(at, from.len())?.0;
-        let host = Arc::clone(&from.get::<Host>()?.0);
-        self.push_copy(on, Work::Write(address, to.memory(), host))
+        from.check(bytes)?;
+        let address = to.checked(at, bytes)?.0;
+        let (host, memory) = (Arc::clone(&from.get::<Host>()?.0), to.memory());
+        self.push_copy(on, Work::Write(Copy { address, memory, host, bytes }))
     }
 
     fn read(
@@ -122,10 +124,12 @@ impl Driver for Emulator {
         from: &Region,
         at: usize,
         to: &mut Pinned,
+        bytes: usize,
     ) -> Result<(), DeviceError> {
-        let address = from.checked(at, to.len())?.0;
-        let host = Arc::clone(&to.get::<Host>()?.0);
-        self.push_copy(on, Work::Read(address, from.memory(), host))
+        to.check(bytes)?;
+        let address = from.checked(at, bytes)?.0;
+        let (host, memory) = (Arc::clone(&to.get::<Host>()?.0), from.memory());
+        self.push_copy(on, Work::Read(Copy { address, memory, host, bytes }))
     }
 
     fn launch(

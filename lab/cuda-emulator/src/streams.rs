@@ -17,16 +17,25 @@ pub(crate) struct Launch {
     pub(crate) arguments: Vec<u8>,
 }
 
+/// A copy between the device, whose memory is held, and the first bytes of the host's.
+#[derive(Debug)]
+pub(crate) struct Copy {
+    pub(crate) address: u64,
+    pub(crate) memory: Arc<dyn Any + Send + Sync>,
+    pub(crate) host: Arc<Mutex<Vec<u8>>>,
+    pub(crate) bytes: usize,
+}
+
 /// Work on a stream.
 #[derive(Debug)]
 pub(crate) enum Work {
     Launch(Launch),
     /// Zeroing of an address and a number of bytes, whose memory is held.
     Clear(u64, usize, Arc<dyn Any + Send + Sync>),
-    /// To the device, whose memory is held.
-    Write(u64, Arc<dyn Any + Send + Sync>, Arc<Mutex<Vec<u8>>>),
+    /// To the device.
+    Write(Copy),
     /// From the device.
-    Read(u64, Arc<dyn Any + Send + Sync>, Arc<Mutex<Vec<u8>>>),
+    Read(Copy),
     Record(Arc<AtomicBool>),
     Wait(Arc<AtomicBool>),
 }
@@ -108,11 +117,11 @@ impl Streams {
             Work::Wait(_) => {}
             Work::Record(event) => event.store(true, Ordering::Relaxed),
             Work::Clear(address, bytes, _memory) => native::copy_to(address, &vec![0; bytes]),
-            Work::Write(address, _memory, host) => {
-                native::copy_to(address, &host.lock().expect("no copy panics"));
+            Work::Write(Copy { address, memory: _memory, host, bytes }) => {
+                native::copy_to(address, &host.lock().expect("no copy panics")[..bytes]);
             }
-            Work::Read(address, _memory, host) => {
-                native::copy_from(address, &mut host.lock().expect("no copy panics"));
+            Work::Read(Copy { address, memory: _memory, host, bytes }) => {
+                native::copy_from(address, &mut host.lock().expect("no copy panics")[..bytes]);
             }
             Work::Launch(Launch { kernel, grid, arguments }) => {
                 let seed = self.next_random();

@@ -235,14 +235,16 @@ impl Driver for Device {
         to: &Region,
         at: usize,
         from: &mut Pinned,
+        bytes: usize,
     ) -> Result<(), DeviceError> {
         self.begin("copies")?;
-        let address = to.checked(at, from.len())?.0;
+        from.check(bytes)?;
+        let address = to.checked(at, bytes)?.0;
         let (stream, host) = (self.stream(on), from.get::<Host>()?);
         // SAFETY: both ends have so many bytes. The host's are not looked at and not given back
         // before the event below; the device's are given back by a call that waits for the device.
         unsafe {
-            let bytes = std::slice::from_raw_parts(host.data.as_ptr(), host.bytes);
+            let bytes = std::slice::from_raw_parts(host.data.as_ptr(), bytes);
             result::memcpy_htod_async(address, bytes, stream)
                 .map_err(error("cuMemcpyHtoDAsync"))?;
         }
@@ -255,14 +257,16 @@ impl Driver for Device {
         from: &Region,
         at: usize,
         to: &mut Pinned,
+        bytes: usize,
     ) -> Result<(), DeviceError> {
         self.begin("copies")?;
-        let address = from.checked(at, to.len())?.0;
+        to.check(bytes)?;
+        let address = from.checked(at, bytes)?.0;
         let (stream, host) = (self.stream(on), to.get::<Host>()?);
         // SAFETY: as in `write`; the slice ends with the call, and the bytes are not looked at
         // before the event.
         unsafe {
-            let bytes = std::slice::from_raw_parts_mut(host.data.as_ptr(), host.bytes);
+            let bytes = std::slice::from_raw_parts_mut(host.data.as_ptr(), bytes);
             result::memcpy_dtoh_async(bytes, address, stream)
                 .map_err(error("cuMemcpyDtoHAsync"))?;
         }

@@ -138,6 +138,19 @@ impl Pinned {
         self.0.bytes()
     }
 
+    /// Checks that a copy of so many bytes lies within.
+    ///
+    /// # Errors
+    /// When there are fewer.
+    pub fn check(&self, bytes: usize) -> Result<(), DeviceError> {
+        match self.len() {
+            len if bytes <= len => Ok(()),
+            len => {
+                Err(DeviceError::Outside { name: "host memory", at: 0, bytes, region_bytes: len })
+            }
+        }
+    }
+
     /// The driver's own memory.
     ///
     /// # Errors

@@ -36,22 +36,26 @@ pub trait Driver: Debug + Send + Sync {
     /// Takes host memory that copies can go through, zeroed.
     fn pinned(&self, bytes: usize) -> Result<Pinned, DeviceError>;
 
-    /// Copies all of `from` into a region, from its byte `at` on. Not while launches are captured.
+    /// Copies the first `bytes` bytes of `from` into a region, from its byte `at` on. Not while
+    /// launches are captured.
     fn write(
         &self,
         on: Stream,
         to: &Region,
         at: usize,
         from: &mut Pinned,
+        bytes: usize,
     ) -> Result<(), DeviceError>;
 
-    /// Fills all of `to` with a region's bytes from `at` on. Not while launches are captured.
+    /// Fills the first `bytes` bytes of `to` with a region's from `at` on. Not while launches are
+    /// captured.
     fn read(
         &self,
         on: Stream,
         from: &Region,
         at: usize,
         to: &mut Pinned,
+        bytes: usize,
     ) -> Result<(), DeviceError>;
 
     /// Runs a kernel; its arguments are copied by the call. Callers use [`launch`].

@@ -34,7 +34,7 @@ fn work_of_streams_is_ordered_by_events_and_by_nothing_else() {
                 driver.wait(Stream::Download, &event).unwrap();
             }
             let mut read = driver.pinned(4).unwrap();
-            driver.read(Stream::Download, &logits, 0, &mut read).unwrap();
+            driver.read(Stream::Download, &logits, 0, &mut read, 4).unwrap();
             assert!(matches!(read.bytes(), Err(DeviceError::Busy)));
             let event = driver.record(Stream::Download).unwrap();
             driver.finish(&event).unwrap();
@@ -70,11 +70,12 @@ fn a_graph_makes_its_launches_again() {
         assert_eq!(device.get::<f32>(&logits), [f32::NEG_INFINITY]);
         let mut one = driver.pinned(4).unwrap();
         one.bytes().unwrap().copy_from_slice(&1f32.to_le_bytes());
-        driver.write(Stream::Upload, &logits, 0, &mut one).unwrap();
+        driver.write(Stream::Upload, &logits, 0, &mut one, 4).unwrap();
         driver.finish(&driver.record(Stream::Upload).unwrap()).unwrap();
     }
     // Copies have no place in a graph.
-    let refused = driver.capture(on, &mut || driver.write(on, &logits, 0, &mut driver.pinned(4)?));
+    let refused =
+        driver.capture(on, &mut || driver.write(on, &logits, 0, &mut driver.pinned(4)?, 4));
     assert!(matches!(refused, Err(DeviceError::NotCapturable("copies"))));
     assert_eq!(device.get::<f32>(&logits), [1.0]);
 }
@@ -108,9 +109,11 @@ fn plans_that_do_not_fit_and_copies_out_of_place_are_refused() {
     assert!(error.contains("weights") && error.contains("--device-batch-tokens"), "{error}");
     let region = device.empty(8);
     let mut bytes = device.driver.pinned(8).unwrap();
-    let error = device.driver.write(Stream::Upload, &region, 1, &mut bytes).unwrap_err();
+    let error = device.driver.write(Stream::Upload, &region, 1, &mut bytes, 8).unwrap_err();
     assert_eq!(
         error.to_string(),
         "8 bytes from byte 1 on are not within an array of a test, which has 8"
     );
+    let error = device.driver.read(Stream::Download, &region, 0, &mut bytes, 9).unwrap_err();
+    assert_eq!(error.to_string(), "9 bytes from byte 0 on are not within host memory, which has 8");
 }

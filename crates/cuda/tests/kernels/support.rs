@@ -75,14 +75,14 @@ impl Device {
         let region = self.empty(bytes.len());
         let mut pinned = self.driver.pinned(bytes.len()).unwrap();
         pinned.bytes().unwrap().copy_from_slice(bytes);
-        self.driver.write(Stream::Upload, &region, 0, &mut pinned).unwrap();
+        self.driver.write(Stream::Upload, &region, 0, &mut pinned, bytes.len()).unwrap();
         self.finish(Stream::Upload);
         region
     }
 
     pub(crate) fn get_bytes(&self, region: &Region) -> Vec<u8> {
         let mut pinned = self.driver.pinned(region.bytes()).unwrap();
-        self.driver.read(Stream::Download, region, 0, &mut pinned).unwrap();
+        self.driver.read(Stream::Download, region, 0, &mut pinned, region.bytes()).unwrap();
         self.finish(Stream::Download);
         pinned.bytes().unwrap().to_vec()
     }
