@@ -1,14 +1,18 @@
-"""Beam search over a catalog in transformers, three ways in one run: `prefix_allowed_tokens_fn`, our processor, `beam_search`.
+"""Beam search over a catalog in transformers, the ways in one run: `prefix_allowed_tokens_fn`, our processor, `beam_search`.
 
 A random Qwen3-shaped model of 4 layers over 4,344 items of 4 levels of 256 codes, a prompt of 200 tokens, 50 beams. Each way is
 timed in turn, `--rounds` times, and the medians of wall and CPU time are printed with their ratio; the ten best items have to be
-the same in all three. Run: `python bench/transformers_beams.py [--threads 1] [--device cuda]`.
+the same in all. Tree attention, one mask over all beams' keys, is `tests/engines/tree_attention.py`, the baseline of merged
+attention. `--only-searches` leaves `generate` out. Run: `python bench/transformers_beams.py [--threads 1] [--device cuda]`.
 """
 
 from __future__ import annotations
 
 import argparse
+import pathlib
+import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +28,9 @@ from palmette.transformers import (
     beam_search,
     exact_settings,
 )
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests" / "engines"))
+from tree_attention import tree_attention  # noqa: E402
 
 FIRST_CODE = 16
 
@@ -41,13 +48,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--requests", type=int, default=1)
+    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--bfloat16", action="store_true")
+    parser.add_argument("--only-searches", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     num_tokens = FIRST_CODE + options.codes * options.levels
-    model = make_model(num_tokens, options.hidden).to(options.device)
+    model = make_model(num_tokens, options).to(options.device)
     constraint, prefix_tree = make_catalog(options, num_tokens)
     ids = torch.randint(
-        0, FIRST_CODE, (1, options.prompt), generator=torch.Generator().manual_seed(1)
+        0, FIRST_CODE, (options.requests, options.prompt), generator=torch.Generator().manual_seed(1)
     ).to(options.device)
     settings = exact_settings(constraint, options.beams)
 
@@ -69,18 +80,28 @@ def main() -> None:
             scores=scores,
         )
 
+    def tree() -> BeamResult:
+        with tree_attention():
+            return search()
+
     ways: dict[str, Callable[[], BeamResult]] = {
         "generate, prefix_allowed_tokens_fn": lambda: beam_result(
-            model.generate(ids, prefix_allowed_tokens_fn=allowed, **settings), constraint
+            model.generate(ids, prefix_allowed_tokens_fn=allowed, **settings),
+            constraint,
+            options.requests,
         ),
         "generate, CatalogLogitsProcessor": lambda: beam_result(
             model.generate(ids, logits_processor=[CatalogLogitsProcessor(constraint)], **settings),
             constraint,
+            options.requests,
         ),
         "beam_search, cache repeated": lambda: search(share_prompt=False),
+        "beam_search, tree attention": tree,
         "beam_search": search,
         'beam_search, scores="catalog"': lambda: search(scores="catalog"),
     }
+    if options.only_searches:
+        ways = {name: way for name, way in ways.items() if name.startswith("beam")}
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     results: dict[str, BeamResult] = {}
     for number in range(options.rounds + 1):  # The first round warms up.
@@ -91,17 +112,19 @@ def main() -> None:
                 torch.cuda.synchronize()
             if number:
                 times[name].append((time.perf_counter() - wall, time.process_time() - cpu))
-    check(results)
+    if not options.bfloat16:  # Eight bits, rounded in other places, are near and not the same.
+        check(results)
     report(options, times)
 
 
-def make_model(num_tokens: int, hidden: int) -> Any:
+def make_model(num_tokens: int, options: argparse.Namespace) -> Any:
     torch.manual_seed(0)
+    hidden = options.hidden
     config = transformers.Qwen3Config(
         vocab_size=num_tokens,
         hidden_size=hidden,
         intermediate_size=3 * hidden,
-        num_hidden_layers=4,
+        num_hidden_layers=options.layers,
         num_attention_heads=8,
         num_key_value_heads=4,
         head_dim=hidden // 8,
@@ -109,7 +132,8 @@ def make_model(num_tokens: int, hidden: int) -> Any:
         bos_token_id=None,
         eos_token_id=None,
     )
-    return transformers.Qwen3ForCausalLM(config).eval()
+    model = transformers.Qwen3ForCausalLM(config).eval()
+    return model.to(torch.bfloat16) if options.bfloat16 else model
 
 
 def make_catalog(options: argparse.Namespace, num_tokens: int) -> tuple[Any, dict[int, Any]]:
@@ -142,7 +166,9 @@ def check(results: dict[str, BeamResult]) -> None:
 def report(options: argparse.Namespace, times: dict[str, list[tuple[float, float]]]) -> None:
     print(
         f"{options.items} items, {options.levels} levels of {options.codes}, prompt {options.prompt}, "
-        f"{options.beams} beams, {options.device}, {options.threads} thread(s)"
+        f"{options.beams} beams, {options.requests} request(s), {options.layers} layers of {options.hidden}, "
+        f"{'bfloat16' if options.bfloat16 else 'float32'}, {options.device}, {options.threads} thread(s), "
+        f"torch {torch.__version__}, transformers {transformers.__version__}, {processor()}"
     )
     medians = {
         name: tuple(statistics.median(each) * 1e3 for each in zip(*rows, strict=True))
@@ -152,6 +178,15 @@ def report(options: argparse.Namespace, times: dict[str, list[tuple[float, float
     print(f"{'':38}{'wall ms':>9}{'cpu ms':>9}{'cpu ratio':>11}")
     for name, (wall, cpu) in medians.items():
         print(f"{name:38}{wall:9.1f}{cpu:9.1f}{base[1] / cpu:10.1f}x")
+
+
+def processor() -> str:
+    """The processor's name."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import torch
 
 from palmette._tables import check_choices
 from palmette.torch_tables import DeviceTables
-from palmette.transformers.forward import RepeatedPrompt, SharedPrompt, can_share_prompt
+from palmette.transformers.forward import beams_on
 from palmette.transformers.heads import CutHeads
 from palmette.transformers.requests import constraints_of
 from palmette.transformers.results import BeamResult
@@ -44,9 +44,10 @@ def beam_search(
     for which the output layer is cut to those rows. Ties are ordered by beam, then token.
 
     Prompts are computed once a request (padded on the left, as `generate` wants). With `share_prompt` the beams of a
-    request attend to one copy of the prompt's keys and values, each to its own codes by the mask; otherwise the cache is
-    repeated a beam and reordered a level. Default: shared for the models of `SHARED_PROMPT_MODELS`, with the same scores
-    up to rounding. Encoder–decoder models run the encoder once and repeat its keys once.
+    request attend to one copy of the prompt's keys and values, each besides to its own codes, and the two are merged by
+    their log-sums; otherwise the cache is repeated a beam and reordered a level. Default: shared for the models of
+    `SHARED_PROMPT_MODELS`, with the same scores up to rounding; where one of these cannot share, a warning says why, once.
+    Encoder–decoder models run the encoder once and repeat its keys once.
 
     `tables`: the constraint's `device_tables`, on the model's device. Beams are then chosen there, without waiting for the
     device until the end: rows are as many as beams, those without an item scored -inf and left out of the result.
@@ -68,18 +69,23 @@ def beam_search(
     )
     with torch.inference_mode(), _decoding(model):
         heads = CutHeads(model, constraint) if scores == "catalog" else None
+        # Before the prompt's pass, so that nothing waits for it on a device.
+        is_padded = _is_padded(model_kwargs.get("attention_mask"))
         outputs, model_kwargs = _prefill(
             heads.model(0) if heads else model, input_ids, generation_config, model_kwargs
         )
         if heads is None:
             check_width(outputs.logits.shape[-1], constraint.num_tokens)
         chosen = selection.step(outputs.logits[:, -1], heads)
-        if share_prompt is None:
-            share_prompt = can_share_prompt(model, outputs)
-        beams = (SharedPrompt if share_prompt else RepeatedPrompt)(
-            model, input_ids, outputs, model_kwargs
-        )
         del outputs
+        beams = beams_on(
+            model,
+            input_ids,
+            model_kwargs,
+            share_prompt=share_prompt,
+            is_padded=is_padded,
+            num_levels=constraint.num_levels,
+        )
         for level in range(1, constraint.num_levels):
             if chosen.is_empty:
                 break
@@ -110,6 +116,10 @@ def _prefill(
     return outputs, model._update_model_kwargs_for_generation(
         outputs, model_kwargs, is_encoder_decoder=encoder_decoder
     )
+
+
+def _is_padded(mask: Any) -> bool:
+    return mask is not None and not bool(mask.all())
 
 
 def _decoding(model: Any) -> contextlib.AbstractContextManager[Any]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from palmette.transformers.attention import BeamCache, SharedPromptModel
 from palmette.transformers.requests import indices
 from palmette.transformers.selection import Chosen
 
-# Decoders whose attention is a function of masks and position ids alone, so that beams may stand side by side in one row.
+logger = logging.getLogger(__name__)
+
+# Decoders that read positions and call the attention function of their configuration, so that beams may stand side by side.
 SHARED_PROMPT_MODELS = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
 
 
@@ -20,9 +25,7 @@ class RepeatedPrompt:
 
     places = None
 
-    def __init__(
-        self, model: Any, input_ids: torch.Tensor, outputs: Any, model_kwargs: dict[str, Any]
-    ) -> None:
+    def __init__(self, model: Any, input_ids: torch.Tensor, model_kwargs: dict[str, Any]) -> None:
         self.encoder_decoder = bool(getattr(model.config, "is_encoder_decoder", False))
         self.ids = input_ids
         self.kwargs = model_kwargs
@@ -84,37 +87,35 @@ class RepeatedPrompt:
 class SharedPrompt:
     """One row of the model a request: its beams stand side by side and share the prompt's keys and values.
 
-    The attention mask [requests, 1, beams, keys] lets a beam see the prompt and its own codes; a beam's codes lie at
-    one key a level. Keys of beams that ended stay where they are, unseen. No cache is copied or reordered.
+    No key of the prompt is copied, and beams do not see each other: see `attention`.
     """
 
     def __init__(
-        self, model: Any, input_ids: torch.Tensor, outputs: Any, model_kwargs: dict[str, Any]
+        self, model: Any, input_ids: torch.Tensor, is_padded: bool, model_kwargs: dict[str, Any]
     ) -> None:
         self.kwargs = model_kwargs
         key = cache_key(model_kwargs)
-        if key is None:
-            raise ValueError(
-                "share_prompt=True needs a model with a cache: leave use_cache on, or share_prompt out"
-            )
+        assert key is not None, "a model without a cache is refused before"
         self.key = key
         num_requests, length = input_ids.shape
-        mask = model_kwargs.get("attention_mask")
-        # The mask was extended by the next token after the prompt.
-        self.prompt = (
-            torch.ones((num_requests, length), dtype=torch.bool, device=input_ids.device)
-            if mask is None
-            else mask[:, :length].bool()
-        )
-        # Attention wants the mask in the type of the queries.
-        self.dtype: torch.dtype = model.dtype
-        self.position = self.prompt.sum(dim=1, keepdim=True)
-        self.seen = torch.zeros((num_requests, 1, 0), dtype=torch.bool, device=input_ids.device)
+        self.device = input_ids.device
+        self.position = torch.full((num_requests, 1), length, device=self.device)
+        mask, added = model_kwargs.get("attention_mask"), None
+        if mask is not None:
+            # The mask was extended by the next token after the prompt.
+            prompt = mask[:, :length].bool()
+            self.position = prompt.sum(dim=1, keepdim=True)
+            if is_padded:
+                low = torch.finfo(model.dtype).min
+                added = torch.zeros(prompt.shape, dtype=model.dtype, device=self.device)
+                added = added.masked_fill_(~prompt, low)[:, None, None]
+        self.cache = BeamCache(model_kwargs[key], added)
+        self.models = SharedPromptModel()
         self.places = np.arange(num_requests)
-        self.width = 1
+        self.width = self.past = 1
 
     def advance(self, model: Any, chosen: Chosen) -> torch.Tensor:
-        device = self.prompt.device
+        device = self.device
         if isinstance(chosen.tokens, torch.Tensor):
             return self._forward(model, chosen.parents.to(device), chosen.tokens.to(device))
         counts = chosen.counts
@@ -137,40 +138,86 @@ class SharedPrompt:
 
     def _forward(self, model: Any, parents: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
         """Logits [requests * width, V] after tokens [requests, width] that continue the beams of those numbers."""
-        device, (num_requests, width) = self.prompt.device, ids.shape
-        ancestors = self.seen.gather(1, parents.unsqueeze(-1).expand(-1, -1, self.seen.shape[2]))
-        own = torch.eye(width, dtype=torch.bool, device=device).expand(num_requests, -1, -1)
-        self.seen = torch.cat((ancestors, own), dim=2)
-        allowed = torch.cat((self.prompt[:, None].expand(-1, width, -1), self.seen), dim=2)
-        mask = torch.zeros(allowed.shape, dtype=self.dtype, device=device).masked_fill_(
-            ~allowed, torch.finfo(self.dtype).min
-        )
+        num_requests, width = ids.shape
+        first = torch.arange(num_requests, device=self.device).unsqueeze(1) * self.past
+        self.cache.begin_step((parents + first).flatten())
         keep: dict[str, Any] = {"logits_to_keep": width} if "logits_to_keep" in self.kwargs else {}
-        outputs = model(
+        outputs = self.models.of(model)(
             input_ids=ids,
-            attention_mask=mask[:, None],
             position_ids=self.position.expand(-1, width),
             use_cache=True,
             return_dict=True,
-            **{self.key: self.kwargs[self.key]},
+            shared_prompt=self.cache,
+            **{self.key: self.cache},
             **keep,
         )
-        self.kwargs[self.key] = outputs[self.key]
-        self.position = self.position + 1
+        if self.cache.attended != len(self.cache.layers):
+            raise ValueError(
+                f"share_prompt: {type(model).__name__} attends in a way of its own in some of its {len(self.cache.layers)} "
+                "layers, not by the attention function of its configuration: pass share_prompt=False"
+            )
+        self.past, self.position = width, self.position + 1
         logits: torch.Tensor = outputs.logits.flatten(0, 1)
         return logits
 
 
-def can_share_prompt(model: Any, outputs: Any) -> bool:
-    """True for decoders known to read masks and positions alone, with plain attention and a cache that only grows."""
-    key = cache_key(outputs)
-    if getattr(model.config, "model_type", None) not in SHARED_PROMPT_MODELS or key is None:
-        return False
-    if getattr(model.config, "_attn_implementation", None) not in ("sdpa", "eager"):
-        return False
-    return all(
-        type(layer).__name__ == "DynamicLayer" for layer in getattr(outputs[key], "layers", [None])
-    )
+def beams_on(
+    model: Any,
+    input_ids: torch.Tensor,
+    model_kwargs: dict[str, Any],
+    *,
+    share_prompt: bool | None,
+    is_padded: bool,
+    num_levels: int,
+) -> RepeatedPrompt | SharedPrompt:
+    """The beams' steps behind a prompt. `share_prompt` is what is asked for, None where either will do."""
+    refusal = None
+    if share_prompt is not False:
+        refusal = _why_not_shared(model, model_kwargs, input_ids.shape[1], num_levels)
+    if share_prompt and refusal:
+        raise ValueError(f"share_prompt=True: {refusal}; leave share_prompt out")
+    kind = getattr(model.config, "model_type", None)
+    if share_prompt is False or (kind not in SHARED_PROMPT_MODELS and not share_prompt):
+        return RepeatedPrompt(model, input_ids, model_kwargs)
+    if refusal:
+        _say_once(f"{type(model).__name__}: {refusal}")
+        return RepeatedPrompt(model, input_ids, model_kwargs)
+    return SharedPrompt(model, input_ids, is_padded, model_kwargs)
+
+
+@functools.cache
+def _say_once(problem: str) -> None:
+    logger.warning("the prompt's keys are repeated for each beam, not shared. %s", problem)
+
+
+def _why_not_shared(
+    model: Any, model_kwargs: dict[str, Any], length: int, num_levels: int
+) -> str | None:
+    """What keeps beams from sharing the prompt's keys, or None."""
+    if getattr(model.config, "is_encoder_decoder", False):
+        return "an encoder's keys are repeated for each beam"
+    key = cache_key(model_kwargs)
+    cache = model_kwargs[key] if key else None
+    layers = getattr(cache, "layers", None)
+    if not layers:
+        return "it keeps no cache of keys (use_cache)"
+    if getattr(cache, "offloading", False):
+        return "its cache is offloaded"
+    implementation = getattr(model.config, "_attn_implementation", None)
+    if implementation not in ("sdpa", "eager"):
+        return f"its attention is {implementation!r}, not 'sdpa' or 'eager'"
+    for number, layer in enumerate(layers):
+        window = getattr(layer, "sliding_window", None)
+        # As long as nothing has left the window, such a layer is like any other.
+        if type(layer).__name__ == "DynamicSlidingWindowLayer" and window is not None:
+            if length + num_levels > window:
+                return f"layer {number} has a sliding window of {window} tokens, which is full"
+        elif type(layer).__name__ != "DynamicLayer":
+            return f"the cache of layer {number} is a {type(layer).__name__}"
+    own = next((name for name, each in model.named_modules() if "forward" in each.__dict__), None)
+    if own is not None:
+        return f"its module {own or type(model).__name__!r} has a forward of its own"
+    return None
 
 
 def cache_key(arguments: Any) -> str | None:
