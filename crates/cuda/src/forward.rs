@@ -1,10 +1,15 @@
 //! Launches of a pass, in order: a table of contents.
+//!
+//! Sizes and work lists are read by the kernels, so the layers of all passes of a
+//! [shape](PassShape) are one graph. In the last layer only keys and values are made for rows whose
+//! logits nobody asks for.
 
 use palmette_model::ModelConfig;
 
 use crate::arguments::{Attention, EmbedNorm, HeadRows, Heads, Norm, PassSizes, Product};
-use crate::pass::Pass;
-use crate::plan::{Memory, PassPlaces, Plan, TILE};
+use crate::pass::{PassShape, Share};
+use crate::plan::{Layout, Memory, Plan, SPLIT_ROWS, TILE};
+use crate::request::RowKind;
 use crate::sizes::runs;
 use crate::weights::Weights;
 use crate::{Address, Arguments, DeviceError, Driver, Kernel, Stream, launch};
@@ -24,25 +29,49 @@ pub(crate) struct Forward<'a> {
 /// Blocks a multiprocessor: rows wait for memory, products for registers.
 const ROW_BLOCKS: u32 = 4;
 
+/// Rows that go through a part of a layer: how many there are, whether they are few, and where
+/// their residual stream, their attention and their norms are.
+#[derive(Clone, Copy)]
+struct RowSet {
+    count: Address,
+    are_few: bool,
+    x: Address,
+    attended: Address,
+    normed: Address,
+}
+
 impl Forward<'_> {
-    /// Layers over a pass, whose description is on the device. They leave the norm of each row; of
-    /// a prompt's pass, that of its last row as the last one.
-    pub(crate) fn layers(&self, pass: &Pass) -> Result<(), DeviceError> {
+    /// Layers over a pass of a shape, whose description is on the device. They leave the norms of
+    /// the rows whose logits are wanted.
+    pub(crate) fn layers(&self, shape: PassShape) -> Result<(), DeviceError> {
         let (s, memory, weights) = (&self.plan.sizes, self.memory, self.weights);
-        let places = PassPlaces::of(self.plan);
+        let places = self.plan.places(shape.layout);
         let at = |place| memory.pass.address_at(place);
-        let rows = at(places.sizes);
+        let all = RowSet {
+            count: at(places.sizes),
+            are_few: shape.layout == Layout::Few,
+            x: memory.x.address(),
+            attended: memory.attended.address(),
+            normed: memory.normed.address(),
+        };
+        let heads_only = RowSet {
+            count: head_rows(all.count),
+            are_few: shape.has_few_heads,
+            x: memory.head_x.address(),
+            attended: memory.head_attended.address(),
+            normed: memory.head_normed.address(),
+        };
         let width = s.hidden as i32;
         let Some(first) = weights.layers.first() else { return Ok(()) };
         self.rows(
             Kernel::EmbedNorm,
             &EmbedNorm {
-                rows,
+                rows: all.count,
                 tokens: at(places.tokens),
                 table: weights.embeddings,
                 weight: first.attention_norm,
-                x: memory.x.address(),
-                normed: memory.normed.address(),
+                x: all.x,
+                normed: all.normed,
                 width,
                 factor: self.config.architecture.embedding_scale,
                 epsilon: self.config.rms_norm_eps,
@@ -58,12 +87,11 @@ impl Forward<'_> {
             let values = memory.values.address_at(pages);
             let own = memory.own.address_at(index * self.plan.layer_slot_bytes());
 
-            let parts =
-                self.sums(pass, memory.normed.address(), layer.qkv, s.qkv_width(), s.hidden)?;
+            let parts = self.sums(all, all.normed, layer.qkv, s.qkv_width(), s.hidden)?;
             self.rows(
                 heads,
                 &Heads {
-                    rows,
+                    rows: all.count,
                     sums: memory.sums.address(),
                     bias: layer.qkv_bias,
                     query_norm: layer.query_norm,
@@ -77,7 +105,7 @@ impl Forward<'_> {
                     values,
                     own,
                     parts,
-                    part_rows: pass.rows as i32,
+                    part_rows: SPLIT_ROWS as i32,
                     heads: s.heads as i32,
                     key_heads: s.key_heads as i32,
                     epsilon: self.config.rms_norm_eps,
@@ -100,24 +128,38 @@ impl Forward<'_> {
                 out: memory.attended.address(),
                 heads: s.heads as i32,
                 key_heads: s.key_heads as i32,
-                most_rows: self.plan.most_beams() as i32,
+                most_rows: places.merged as i32,
                 scale: self.config.architecture.attention_scale(s.head_width)
                     * std::f32::consts::LOG2_E,
             };
             self.launch(attention, 1, &attend)?;
-            if pass.merge_rows > 0 {
-                self.rows(merge, &attend)?;
+            self.rows(merge, &attend)?;
+            let next = weights.layers.get(index + 1);
+            let rows = if next.is_some() { all } else { heads_only };
+            if next.is_none() {
+                self.rows(
+                    Kernel::HeadRows,
+                    &HeadRows {
+                        rows: rows.count,
+                        taken: at(places.taken),
+                        x: all.x,
+                        heads: all.attended,
+                        taken_x: rows.x,
+                        taken_heads: rows.attended,
+                        width,
+                        heads_width: s.query_width() as i32,
+                    },
+                )?;
             }
             let out = layer.attention_out;
-            let parts =
-                self.sums(pass, memory.attended.address(), out, s.hidden, s.query_width())?;
-            self.norm(pass, parts, layer.mlp_norm)?;
+            let parts = self.sums(rows, rows.attended, out, s.hidden, s.query_width())?;
+            self.norm(rows, parts, layer.mlp_norm)?;
             self.launch(
                 Kernel::ProductSwiglu,
                 1,
                 &Product {
-                    rows,
-                    x: memory.normed.address(),
+                    rows: rows.count,
+                    x: rows.normed,
                     w: layer.gate_up,
                     out: memory.inner.address(),
                     n: 2 * s.inner as i32,
@@ -127,49 +169,57 @@ impl Forward<'_> {
                     ..no_product()
                 },
             )?;
-            let parts = self.sums(pass, memory.inner.address(), layer.down, s.hidden, s.inner)?;
-            let next = weights.layers.get(index + 1);
-            self.norm(pass, parts, next.map_or(weights.final_norm, |next| next.attention_norm))?;
-        }
-        if pass.merge_rows == 0 {
-            // Kept, for other columns of the same row.
-            self.rows(
-                Kernel::HeadRows,
-                &HeadRows {
-                    rows: rows_of_head(rows),
-                    taken: at(places.taken),
-                    x: memory.x.address(),
-                    heads: memory.normed.address(),
-                    taken_x: memory.last_x.address(),
-                    taken_heads: memory.last_normed.address(),
-                    width,
-                    heads_width: width,
-                },
-            )?;
+            let inner = memory.inner.address();
+            let parts = self.sums(rows, inner, layer.down, s.hidden, s.inner)?;
+            let after = next.map_or(weights.final_norm, |next| next.attention_norm);
+            self.norm(rows, parts, after)?;
         }
         Ok(())
     }
 
-    /// Logits of some columns: of the prompt's last row, or of all rows of a pass of beams.
+    /// Logits of a share that the pass ends: the place of its request in the pass is `index`.
     pub(crate) fn logits(
         &self,
-        of_beams: bool,
-        columns: &std::ops::Range<usize>,
+        layout: Layout,
+        index: usize,
+        share: &Share,
     ) -> Result<(), DeviceError> {
-        let (s, memory) = (&self.plan.sizes, self.memory);
-        let places = PassPlaces::of(self.plan);
+        let (s, of, columns) = (&self.plan.sizes, &share.request.memory, &share.request.columns);
+        let places = self.plan.places(layout);
+        let at = |place| self.memory.pass.address_at(place);
+        let rows = at(places.counts + index * 4);
+        let normed = self.memory.head_normed.address();
+        let x = match share.request.kind {
+            RowKind::Beams => Address(normed.0 + (share.head_row * s.hidden * 2) as u64),
+            RowKind::Prompt => of.last_normed.address(),
+        };
+        if share.request.kind == RowKind::Prompt && share.rows > 0 {
+            // Kept, for other columns of the same row.
+            self.rows(
+                Kernel::HeadRows,
+                &HeadRows {
+                    rows,
+                    taken: at(places.lasts + index * 4),
+                    x: self.memory.head_x.address(),
+                    heads: normed,
+                    taken_x: of.last_x.address(),
+                    taken_heads: x,
+                    width: s.hidden as i32,
+                    heads_width: s.hidden as i32,
+                },
+            )?;
+        }
         let first_tile = columns.start / TILE;
-        let x = if of_beams { &memory.normed } else { &memory.last_normed };
         self.launch(
             Kernel::ProductLogits,
             1,
             &Product {
-                rows: rows_of_head(memory.pass.address_at(places.sizes)),
-                x: x.address(),
+                rows,
+                x,
                 w: self.weights.head,
-                out: memory.logits.address(),
-                windows: memory.pass.address_at(places.windows),
-                statistics: memory.logit_statistics.address(),
+                out: of.logits.address(),
+                windows: at(places.windows + share.window * 4),
+                statistics: of.logit_statistics.address(),
                 n: s.vocab as i32,
                 k: s.hidden as i32,
                 runs: runs(s.vocab, s.hidden) as i32,
@@ -181,46 +231,45 @@ impl Forward<'_> {
         )
     }
 
-    /// Partial sums of a product over all rows of a pass; returns the number of parts.
+    /// Partial sums of a product over rows; returns the number of parts.
     fn sums(
         &self,
-        pass: &Pass,
+        rows: RowSet,
         x: Address,
         w: Address,
         n: usize,
         k: usize,
     ) -> Result<i32, DeviceError> {
-        let (runs, split) = (runs(n, k) as i32, Plan::splits(pass.rows));
-        let rows = self.memory.pass.address_at(PassPlaces::of(self.plan).sizes);
+        let runs = runs(n, k) as i32;
         let product = Product {
-            rows,
+            rows: rows.count,
             x,
             w,
             out: self.memory.sums.address(),
             n: n as i32,
             k: k as i32,
             runs,
-            split: i32::from(split),
-            part_rows: pass.rows as i32,
+            split: i32::from(rows.are_few),
+            part_rows: SPLIT_ROWS as i32,
             ..no_product()
         };
         self.launch(Kernel::ProductSums, 1, &product)?;
-        Ok(if split { runs } else { 1 })
+        Ok(if rows.are_few { runs } else { 1 })
     }
 
     /// Adds a product's sums to the residual stream and norms it.
-    fn norm(&self, pass: &Pass, parts: i32, weight: Address) -> Result<(), DeviceError> {
+    fn norm(&self, rows: RowSet, parts: i32, weight: Address) -> Result<(), DeviceError> {
         self.rows(
             Kernel::NormRows,
             &Norm {
-                rows: self.memory.pass.address_at(PassPlaces::of(self.plan).sizes),
+                rows: rows.count,
                 sums: self.memory.sums.address(),
                 weight,
-                x: self.memory.x.address(),
-                normed: self.memory.normed.address(),
+                x: rows.x,
+                normed: rows.normed,
                 width: self.plan.sizes.hidden as i32,
                 parts,
-                part_rows: pass.rows as i32,
+                part_rows: SPLIT_ROWS as i32,
                 epsilon: self.config.rms_norm_eps,
             },
         )
@@ -241,8 +290,8 @@ impl Forward<'_> {
     }
 }
 
-/// Address of the number of rows whose logits are wanted, behind that of all rows.
-fn rows_of_head(sizes: Address) -> Address {
+/// Address of the number of rows whose logits are wanted, beside that of all rows.
+fn head_rows(sizes: Address) -> Address {
     let field = PassSizes::FIELDS.iter().find(|field| field.name == "head_rows");
     Address(sizes.0 + field.map_or(0, |field| field.offset as u64))
 }

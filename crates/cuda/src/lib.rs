@@ -5,8 +5,8 @@
 //! [`Kernel`] knows how it is launched, and takes one struct of [`arguments`].
 //!
 //! [`CudaEngine`] is a model on a device, an [`Engine`](palmette_model::Engine) of searches: its
-//! weights, a plan of every byte that a request takes, passes built on the host, and their launches
-//! in order.
+//! weights, a plan of every byte, pages of keys and values that prompts share, and one thread which
+//! makes passes of the requests that wait.
 //!
 //! Laws of the kernels, held to by the tests of this crate:
 //! - a row is a function of its tokens, the weights and the architecture: not of the batch, of
@@ -22,8 +22,12 @@ mod engine;
 mod error;
 mod forward;
 mod kernel;
+mod meeting;
+mod pages;
 mod pass;
 mod plan;
+mod reading;
+mod request;
 mod selection;
 mod sizes;
 mod weights;
@@ -36,3 +40,6 @@ pub use driver::{
 pub use engine::CudaEngine;
 pub use error::CudaError;
 pub use kernel::{Kernel, Module};
+pub use meeting::PassCounts;
+pub use pages::PageCounts;
+pub use plan::DeviceLimits;

@@ -1,153 +1,222 @@
 //! Description of a pass: rows, work lists and ancestors, built on the host and read by kernels.
+//!
+//! Rows that are merged of runs come first (beams, and short parts of long prompts), then parts of
+//! prompts whose blocks read all of their keys. The order changes no bit.
 
 use palmette_core::TokenId;
 
 use crate::arguments::{Arguments, AttentionItem, AttentionRequest, PassSizes};
-use crate::plan::{ATTENTION_ROWS, PAGE, PassPlaces, Plan, RUN};
+use crate::plan::{ATTENTION_ROWS, Layout, PassPlaces, Plan, RUN};
+use crate::request::{DeviceRequest, RowKind};
+use crate::{DeviceError, Driver, Event, Pinned, Region, Stream};
 
-/// Rows of a pass: tokens of one prompt, or one more token of each of its beams.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum PassRows<'a> {
-    /// Tokens from position `first` on, as the last of a prompt or not.
-    Prompt { tokens: &'a [TokenId], first: usize },
-    /// A token a beam after a prompt of so many tokens.
-    Beams { tokens: &'a [TokenId], prompt: usize },
-}
-
-/// Slots that the ancestors of each beam have written, pass by pass.
-#[derive(Debug, Default)]
-pub(crate) struct Ancestors {
-    /// `[passes][beams]`
-    slots: Vec<Vec<i32>>,
-    next_slot: usize,
-}
-
-impl Ancestors {
-    pub(crate) fn clear(&mut self) {
-        self.slots.clear();
-        self.next_slot = 0;
-    }
-
-    pub(crate) fn passes(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Begins a pass whose beams continue these rows; each has a slot of its own there.
-    pub(crate) fn fork(&mut self, parents: &[u32]) {
-        for of_pass in &mut self.slots {
-            *of_pass = parents.iter().map(|&parent| of_pass[parent as usize]).collect();
-        }
-        let first = self.next_slot as i32;
-        self.slots.push((first..first + parents.len() as i32).collect());
-        self.next_slot += parents.len();
-    }
-}
-
-/// A pass as kernels read it, and what the launches need to know of it.
+/// A request and its part of a pass.
 #[derive(Debug)]
-pub(crate) struct Pass {
-    /// Image of the region.
-    pub(crate) bytes: Vec<u8>,
+pub(crate) struct Share {
+    pub(crate) request: Box<DeviceRequest>,
+    /// Rows of the part: of a prompt those from `request.read` on, or its beams. None where the
+    /// prompt is read already, and other columns of its last row are asked for.
     pub(crate) rows: usize,
-    pub(crate) head_rows: usize,
-    /// Rows that are merged of runs and own tokens.
-    pub(crate) merge_rows: usize,
+    /// True where its attention is merged of runs.
+    pub(crate) is_merged: bool,
+    /// True where the pass ends what the request asks for.
+    pub(crate) is_last: bool,
+    /// First of its rows among those whose logits are wanted.
+    pub(crate) head_row: usize,
+    /// Place of its first columns.
+    pub(crate) window: usize,
 }
 
-impl Pass {
-    pub(crate) fn new(
-        plan: &Plan,
-        rows: PassRows<'_>,
-        ancestors: &Ancestors,
-        first_column: usize,
-    ) -> Self {
-        let places = PassPlaces::of(plan);
-        let group = plan.sizes.heads / plan.sizes.key_heads;
-        let (PassRows::Prompt { tokens, .. } | PassRows::Beams { tokens, .. }) = rows;
-        let num_rows = tokens.len();
-        let mut image = Image { bytes: vec![0; places.bytes] };
-        let all = || 0..num_rows as i32;
-        image.numbers(places.tokens, tokens.iter().map(|token| token.0 as i32));
-        image.numbers(places.windows, all().map(|_| first_column as i32));
-        image.numbers(places.taken, [num_rows as i32 - 1]);
-        image.numbers(places.pages, 0..plan.pages() as i32);
-        let (in_pages, runs, head_rows, merge_rows) = match rows {
-            PassRows::Prompt { first, .. } => {
-                let first = first as i32;
-                image.numbers(places.positions, all().map(|row| first + row));
-                image.numbers(places.destinations, all().map(|row| first + row));
-                image.numbers(places.visible, all().map(|row| first + row + 1));
-                (first as usize + num_rows, -1..0, 1, 0)
-            }
-            PassRows::Beams { prompt, .. } => {
-                let passes = ancestors.passes();
-                let position = (prompt + passes - 1) as i32;
-                image.numbers(places.positions, all().map(|_| position));
-                let own = ancestors.slots.last().into_iter().flatten();
-                image.numbers(places.destinations, own.map(|slot| !slot));
-                image.numbers(places.visible, all().map(|_| prompt as i32));
-                image.numbers(places.own_tokens, all().map(|_| passes as i32));
-                for (pass, slots) in ancestors.slots.iter().enumerate() {
-                    let at = places.ancestors + pass * plan.most_beams() * 4;
-                    image.numbers(at, slots.iter().copied());
-                }
-                (prompt, 0..prompt.div_ceil(RUN) as i32, num_rows, num_rows)
-            }
+impl Share {
+    pub(crate) fn new(request: Box<DeviceRequest>, rows: usize, is_merged: bool) -> Self {
+        let is_last = match request.kind {
+            RowKind::Beams => true,
+            RowKind::Prompt => request.read + rows == request.prompt.len(),
         };
-        debug_assert!(in_pages <= plan.pages() * PAGE, "tokens of a prompt have their pages");
-        let request = AttentionRequest { first_row: 0, rows: num_rows as i32, first_page: 0 };
-        image.structs(places.requests, &[request]);
-        let mut items = Vec::new();
-        // The longest first: the last tiles of a prompt see the most keys.
-        for tile in (0..(num_rows * group).div_ceil(ATTENTION_ROWS)).rev() {
-            let first_row = (tile * ATTENTION_ROWS) as i32;
-            for key_head in 0..plan.sizes.key_heads as i32 {
-                let item = |run| AttentionItem { request: 0, key_head, first_row, run };
-                items.extend(runs.clone().map(item));
+        Self { request, rows, is_merged, is_last, head_row: 0, window: 0 }
+    }
+
+    /// Rows whose logits are wanted.
+    pub(crate) fn head_rows(&self) -> usize {
+        match self.request.kind {
+            RowKind::Beams => self.rows,
+            RowKind::Prompt => usize::from(self.is_last),
+        }
+    }
+}
+
+/// Numbers that the launches of a pass need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PassShape {
+    pub(crate) layout: Layout,
+    /// True where the rows whose logits are wanted are few.
+    pub(crate) has_few_heads: bool,
+}
+
+impl PassShape {
+    pub(crate) const ALL: [Self; 3] = [
+        Self { layout: Layout::Few, has_few_heads: true },
+        Self { layout: Layout::Many, has_few_heads: true },
+        Self { layout: Layout::Many, has_few_heads: false },
+    ];
+}
+
+/// Host memory of a pass's description, and the end of the pass that was described last.
+#[derive(Debug)]
+pub(crate) struct Description {
+    fixed: Pinned,
+    ancestors: Pinned,
+    items: Pinned,
+    /// After it, all may be written over.
+    pub(crate) end: Option<Event>,
+}
+
+impl Description {
+    pub(crate) fn new(driver: &dyn Driver, plan: &Plan) -> Result<Self, DeviceError> {
+        let most = |bytes: fn(&PassPlaces) -> usize| {
+            let bytes = Layout::ALL.map(|layout| bytes(&plan.places(layout)));
+            bytes.into_iter().max().unwrap_or(0)
+        };
+        Ok(Self {
+            fixed: driver.pinned(most(|places| places.ancestors))?,
+            ancestors: driver.pinned(most(|places| places.items - places.ancestors))?,
+            items: driver.pinned(most(|places| places.bytes - places.items))?,
+            end: None,
+        })
+    }
+
+    /// Describes a pass of these shares and sends it, on the stream of passes.
+    pub(crate) fn send(
+        &mut self,
+        driver: &dyn Driver,
+        plan: &Plan,
+        to: &Region,
+        shares: &mut [Share],
+    ) -> Result<PassShape, DeviceError> {
+        shares.sort_by_key(|share| !share.is_merged);
+        let rows: usize = shares.iter().map(|share| share.rows).sum();
+        let layout = Layout::of(rows);
+        let places = plan.places(layout);
+        let group = plan.sizes.heads / plan.sizes.key_heads;
+        let mut fixed = Image(self.fixed.bytes()?);
+        let mut ancestors = Image(self.ancestors.bytes()?);
+        let (mut row, mut heads, mut windows, mut merged, mut passes) = (0, 0, 0, 0, 0);
+        for (index, share) in shares.iter_mut().enumerate() {
+            (share.head_row, share.window) = (heads, windows);
+            let head_rows = share.head_rows();
+            let request = &share.request;
+            let column = request.columns.start as i32;
+            let mut numbers = |place, at: usize, of: &mut dyn Iterator<Item = i32>| {
+                fixed.numbers(place + at * 4, of);
+            };
+            let (first, count) = (row as i32, share.rows as i32);
+            match request.kind {
+                RowKind::Prompt => {
+                    let begin = request.read as i32;
+                    let tokens = &request.prompt[request.read..][..share.rows];
+                    numbers(places.tokens, row, &mut tokens.iter().map(number));
+                    numbers(places.positions, row, &mut (begin..begin + count));
+                    let pages = request.chain.pages();
+                    let destination =
+                        |at: i32| (pages[at as usize / 64] * 64 + at as u32 % 64) as i32;
+                    numbers(places.destinations, row, &mut (begin..begin + count).map(destination));
+                    numbers(places.visible, row, &mut (begin + 1..=begin + count));
+                    numbers(places.own_tokens, row, &mut (0..count).map(|_| 0));
+                    if share.is_last && share.rows > 0 {
+                        numbers(places.taken, heads, &mut [first + count - 1].into_iter());
+                        numbers(places.lasts, index, &mut [heads as i32].into_iter());
+                        heads += 1;
+                    }
+                }
+                RowKind::Beams => {
+                    let (prompt, own) = (request.prompt.len() as i32, request.ancestors.passes());
+                    let position = prompt + own as i32 - 1;
+                    let all = || 0..count;
+                    numbers(places.tokens, row, &mut request.beams.iter().map(number));
+                    numbers(places.positions, row, &mut all().map(|_| position));
+                    let slots = request.ancestors.slots();
+                    let written = slots.last().into_iter().flatten();
+                    numbers(places.destinations, row, &mut written.map(|slot| !slot));
+                    numbers(places.visible, row, &mut all().map(|_| prompt));
+                    numbers(places.own_tokens, row, &mut all().map(|_| own as i32));
+                    for (pass, slots) in slots.iter().enumerate() {
+                        let at = (pass * places.merged + row) * 4;
+                        ancestors.numbers(at, slots.iter().copied());
+                    }
+                    passes = passes.max(own);
+                    numbers(places.taken, heads, &mut (first..first + count));
+                    heads += share.rows;
+                }
+            }
+            numbers(places.windows, windows, &mut (0..head_rows).map(|_| column));
+            numbers(places.counts, index, &mut [head_rows as i32].into_iter());
+            let first_page = index * plan.prompt_pages();
+            let pages = request.chain.pages().iter().map(|&page| page as i32);
+            numbers(places.pages, first_page, &mut { pages });
+            let described =
+                AttentionRequest { first_row: first, rows: count, first_page: first_page as i32 };
+            fixed.structs(places.requests + index * AttentionRequest::BYTES, &[described]);
+            windows += head_rows;
+            row += share.rows;
+            merged = if share.is_merged { row } else { merged };
+        }
+        let mut items = Image(self.items.bytes()?);
+        let mut count = 0;
+        // Prompts first, the last tiles of a prompt before the others: they see the most keys.
+        for (index, share) in shares.iter().enumerate().rev() {
+            let visible = match share.request.kind {
+                RowKind::Prompt => share.request.read + share.rows,
+                RowKind::Beams => share.request.prompt.len(),
+            };
+            let runs = match share.is_merged {
+                true => 0..visible.div_ceil(RUN) as i32,
+                false => -1..0,
+            };
+            for tile in (0..(share.rows * group).div_ceil(ATTENTION_ROWS)).rev() {
+                for key_head in 0..plan.sizes.key_heads as i32 {
+                    for run in runs.clone() {
+                        let (request, first_row) = (index as i32, (tile * ATTENTION_ROWS) as i32);
+                        let item = AttentionItem { request, key_head, first_row, run };
+                        items.structs(count * AttentionItem::BYTES, &[item]);
+                        count += 1;
+                    }
+                }
             }
         }
-        image.structs(places.items, &items);
         let sizes = PassSizes {
-            rows: num_rows as i32,
-            head_rows: head_rows as i32,
-            items: items.len() as i32,
-            merge_rows: merge_rows as i32,
+            rows: row as i32,
+            head_rows: heads as i32,
+            items: count as i32,
+            merge_rows: merged as i32,
             first_merge: 0,
         };
-        image.structs(places.sizes, &[sizes]);
-        Self { bytes: image.bytes, rows: num_rows, head_rows, merge_rows }
+        fixed.structs(places.sizes, &[sizes]);
+        let write = |at, from: &mut Pinned, bytes| match bytes {
+            0 => Ok(()),
+            _ => driver.write(Stream::Compute, to, at, from, bytes),
+        };
+        write(0, &mut self.fixed, places.ancestors)?;
+        write(places.ancestors, &mut self.ancestors, passes * places.merged * 4)?;
+        write(places.items, &mut self.items, count * AttentionItem::BYTES)?;
+        Ok(PassShape { layout, has_few_heads: layout == Layout::Few || Plan::splits(heads) })
     }
 }
 
-struct Image {
-    bytes: Vec<u8>,
+fn number(token: &TokenId) -> i32 {
+    token.0 as i32
 }
 
-impl Image {
+/// Bytes as kernels read them.
+struct Image<'a>(&'a mut [u8]);
+
+impl Image<'_> {
     fn numbers(&mut self, at: usize, numbers: impl IntoIterator<Item = i32>) {
-        let to = self.bytes[at..].chunks_exact_mut(4);
+        let to = self.0[at..].chunks_exact_mut(4);
         to.zip(numbers).for_each(|(to, number)| to.copy_from_slice(&number.to_le_bytes()));
     }
 
     fn structs<A: Arguments>(&mut self, at: usize, items: &[A]) {
-        let to = self.bytes[at..].chunks_exact_mut(A::BYTES);
+        let to = self.0[at..].chunks_exact_mut(A::BYTES);
         to.zip(items).for_each(|(to, item)| item.write(to));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ancestors_follow_their_beams() {
-        let mut ancestors = Ancestors::default();
-        ancestors.fork(&[0, 0, 0]);
-        ancestors.fork(&[2, 0]);
-        ancestors.fork(&[1, 1, 0, 0]);
-        assert_eq!(ancestors.slots, [vec![0, 0, 2, 2], vec![4, 4, 3, 3], vec![5, 6, 7, 8]]);
-        ancestors.clear();
-        ancestors.fork(&[0]);
-        assert_eq!(ancestors.slots, [[0]]);
     }
 }

@@ -1,4 +1,7 @@
-//! Memory of a reading on a device, all of it counted before any is taken.
+//! Memory of an engine on a device, all of it counted before any is taken.
+//!
+//! Weights, pages, slots and activations are the engine's, shared by the requests that compute
+//! together; logits and selection are each reading's own, since they outlive the pass.
 
 use crate::arguments::{Arguments, AttentionItem, AttentionRequest, PassSizes};
 use crate::selection::Places;
@@ -13,25 +16,65 @@ pub(crate) const RUN: usize = 512;
 pub(crate) const ATTENTION_ROWS: usize = 128;
 /// Columns of a tile of a product.
 pub(crate) const TILE: usize = 128;
-/// Limit on the rows of a pass over a prompt; longer ones are read in parts. A multiple of a page.
-pub(crate) const PROMPT_ROWS: usize = 2048;
+/// Limit on a prompt's rows of a pass where others wait. A multiple of a page.
+pub(crate) const CHUNK_ROWS: usize = 2048;
 /// Limit on the rows whose products are cut into runs that blocks share: more keep a device busy
 /// anyway.
-const SPLIT_ROWS: usize = 512;
+pub(crate) const SPLIT_ROWS: usize = 512;
+/// Limit on the passes after a prompt.
+pub(crate) const MOST_PASSES: usize = 32;
+/// Bytes of the sums of beams' attention, where the longest prompts make no more necessary.
+const ATTENTION_SUMS: usize = 512 << 20;
+/// Limit on the beams of a pass, of all requests.
+const MOST_BEAMS: usize = 4096;
+/// Slots and logits that are counted on for each request where pages take the rest of a device.
+const REQUEST_BEAMS: usize = 512;
+const REQUEST_PASSES: usize = 4;
 
-/// Sizes of one reading.
+/// Limits of an engine on a device: of its passes, its requests and its memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceLimits {
+    /// Rows of the largest pass.
+    pub batch_rows: usize,
+    /// Requests that compute together.
+    pub requests: usize,
+    /// Tokens of the longest prompt; none is the model's limit.
+    pub prompt_tokens: Option<usize>,
+    /// Bytes of device memory to take; none is nine tenths of what is free.
+    pub memory: Option<u64>,
+    /// True where the keys and values of prompts are kept for later ones that begin alike.
+    pub keeps_prefixes: bool,
+}
+
+impl Default for DeviceLimits {
+    fn default() -> Self {
+        Self {
+            batch_rows: 8192,
+            requests: 16,
+            prompt_tokens: None,
+            memory: None,
+            keeps_prefixes: true,
+        }
+    }
+}
+
+/// Sizes of what requests share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) sizes: Sizes,
+    /// Rows of the largest pass.
+    pub(crate) rows: usize,
+    /// Rows of a pass whose attention is merged of runs: beams, and short parts of long prompts.
+    pub(crate) merged: usize,
+    pub(crate) requests: usize,
     /// Tokens of the longest prompt.
     pub(crate) prompt: usize,
-    /// Limit on the beams of each pass after it.
-    pub(crate) beams: Vec<usize>,
-    /// Extensions that the widest step keeps.
-    pub(crate) width: usize,
+    pub(crate) pages: usize,
+    /// Slots of the beams' own tokens.
+    pub(crate) slots: usize,
 }
 
-/// Regions of a reading, in the order of [`Plan::regions`].
+/// Regions that requests share, in the order of [`Plan::regions`].
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) keys: Region,
@@ -51,35 +94,25 @@ pub(crate) struct Memory {
     pub(crate) inner: Region,
     pub(crate) attention_sums: Region,
     pub(crate) attention_statistics: Region,
-    /// Last row of the prompt: residual stream and its norm.
-    pub(crate) last_x: Region,
-    pub(crate) last_normed: Region,
-    pub(crate) logits: Region,
-    pub(crate) logit_statistics: Region,
+    /// Rows whose logits are wanted: residual stream, attention, norm.
+    pub(crate) head_x: Region,
+    pub(crate) head_attended: Region,
+    pub(crate) head_normed: Region,
     /// Description of a pass: see [`PassPlaces`].
     pub(crate) pass: Region,
-    /// A step of selection.
-    pub(crate) selection: Region,
 }
 
 impl Plan {
-    /// Rows of the largest pass.
-    pub(crate) fn rows(&self) -> usize {
-        self.prompt.min(PROMPT_ROWS).max(self.most_beams())
-    }
-
-    /// Rows of the largest pass after the prompt; 1 where there is none.
-    pub(crate) fn most_beams(&self) -> usize {
-        self.beams.iter().copied().max().unwrap_or(0).max(1)
-    }
-
-    pub(crate) fn pages(&self) -> usize {
-        self.prompt.div_ceil(PAGE)
-    }
-
-    /// Slots of the beams' own tokens.
-    pub(crate) fn slots(&self) -> usize {
-        self.beams.iter().sum()
+    /// A plan without pages, of which there will be as many as memory is left for.
+    pub(crate) fn new(sizes: Sizes, limits: &DeviceLimits, positions: usize) -> Self {
+        let prompt = limits.prompt_tokens.unwrap_or(positions).clamp(1, positions);
+        let rows = limits.batch_rows.max(2 * PAGE);
+        let requests = limits.requests.max(1);
+        let of_row = prompt.div_ceil(RUN) * sizes.heads * (sizes.head_width + 2) * 4;
+        // Beams leave a page of rows to prompts, so that each pass reads some of one that waits.
+        let merged = (ATTENTION_SUMS / of_row).clamp(SPLIT_ROWS, MOST_BEAMS).min(rows - PAGE);
+        let slots = requests * REQUEST_BEAMS.min(merged) * REQUEST_PASSES;
+        Self { sizes, rows, merged, requests, prompt, pages: 0, slots }
     }
 
     /// True where blocks share the runs of a product over so many rows.
@@ -87,23 +120,45 @@ impl Plan {
         rows <= SPLIT_ROWS
     }
 
+    /// Limit on the rows whose logits are wanted.
+    pub(crate) fn head_rows(&self) -> usize {
+        self.merged + self.requests
+    }
+
+    /// Pages of the longest prompt.
+    pub(crate) fn prompt_pages(&self) -> usize {
+        self.prompt.div_ceil(PAGE)
+    }
+
+    /// Bytes of a page in all layers: keys and values.
+    pub(crate) fn page_bytes(&self) -> usize {
+        2 * self.sizes.layers * PAGE * self.sizes.key_width() * 2
+    }
+
+    /// Bytes of a slot in all layers.
+    pub(crate) fn slot_bytes(&self) -> usize {
+        self.sizes.layers * 2 * self.sizes.key_width() * 2
+    }
+
     /// Bytes of one layer's pages of keys.
     pub(crate) fn layer_page_bytes(&self) -> usize {
-        self.pages() * PAGE * self.sizes.key_width() * 2
+        self.pages * PAGE * self.sizes.key_width() * 2
     }
 
     /// Bytes of one layer's slots.
     pub(crate) fn layer_slot_bytes(&self) -> usize {
-        self.slots() * 2 * self.sizes.key_width() * 2
+        self.slots * 2 * self.sizes.key_width() * 2
     }
 
-    /// Regions of every byte on the device; `None` where they cannot be counted.
+    /// Memory that a request takes at most that is planned for by default.
+    pub(crate) fn usual_reading(&self) -> ReadingPlan {
+        let (beams, vocab) = (REQUEST_BEAMS.min(self.merged), self.sizes.vocab);
+        ReadingPlan { hidden: self.sizes.hidden, vocab, beams, width: beams }
+    }
+
+    /// Regions of every byte that requests share; `None` where they cannot be counted.
     pub(crate) fn regions(&self) -> Option<Vec<RegionPlan>> {
-        let s = &self.sizes;
-        let product = |factors: &[usize]| {
-            factors.iter().try_fold(1_usize, |all, &factor| all.checked_mul(factor))
-        };
-        let (rows, beams) = (self.rows(), self.most_beams());
+        let (s, rows, heads) = (&self.sizes, self.rows, self.head_rows());
         // Of few rows each run has a part of its own.
         let parts = |n: usize, k: usize| {
             let few = rows.min(SPLIT_ROWS).checked_mul(runs(n, k))?.max(rows);
@@ -114,31 +169,44 @@ impl Plan {
             parts(s.hidden, s.query_width())?,
             parts(s.hidden, s.inner)?,
         ];
-        let pages = product(&[s.layers, self.pages(), PAGE, s.key_width(), 2])?;
-        let of_runs = product(&[self.prompt.div_ceil(RUN), beams, s.heads])?;
-        let tiles = s.vocab.div_ceil(TILE) + 1;
+        let pages = product(&[s.layers, self.pages, PAGE, s.key_width(), 2])?;
+        let of_runs = product(&[self.prompt.div_ceil(RUN), self.merged, s.heads])?;
         let plans = [
-            ("prompt keys", pages),
-            ("prompt values", pages),
-            ("own keys and values", product(&[s.layers, self.slots(), 2, s.key_width(), 2])?),
+            ("keys of prompts", pages),
+            ("values of prompts", pages),
+            ("keys and values of beams", product(&[s.layers, self.slots, 2, s.key_width(), 2])?),
             ("residual stream", product(&[rows, s.hidden, 4])?),
             ("normed rows", product(&[rows, s.hidden, 2])?),
             ("sums of products", widest.into_iter().max().unwrap_or(0)),
             ("queries", product(&[rows, s.query_width(), 2])?),
-            ("attended", product(&[rows, s.query_width(), 2])?),
+            ("attended rows", product(&[rows, s.query_width(), 2])?),
             ("feed-forward rows", product(&[rows, s.inner, 2])?),
             ("sums of attention", product(&[of_runs, s.head_width, 4])?),
             ("statistics of attention", product(&[of_runs, 8])?),
-            ("last row", product(&[s.hidden, 4])?),
-            ("last normed row", product(&[s.hidden, 2])?),
-            ("logits", product(&[beams, s.vocab, 4])?),
-            ("statistics of logits", product(&[beams, tiles, 8])?),
-            ("pass", PassPlaces::of(self).bytes),
-            ("selection", Places::new(beams, s.vocab, self.width).bytes()),
+            ("residual stream of the last layer", product(&[heads, s.hidden, 4])?),
+            ("attended rows of the last layer", product(&[heads, s.query_width(), 2])?),
+            ("normed rows of the last layer", product(&[heads, s.hidden, 2])?),
+            (
+                "description of a pass",
+                Layout::ALL.map(|of| self.places(of).bytes).into_iter().max()?,
+            ),
         ];
-        // A region of nothing has no address of its own.
-        Some(plans.map(|(name, bytes)| RegionPlan { name, bytes: bytes.max(16) }).to_vec())
+        Some(plans.map(region_plan).to_vec())
     }
+
+    /// Places of a description in one of its layouts.
+    pub(crate) fn places(&self, layout: Layout) -> PassPlaces {
+        PassPlaces::of(self, layout)
+    }
+}
+
+fn product(factors: &[usize]) -> Option<usize> {
+    factors.iter().try_fold(1_usize, |all, &factor| all.checked_mul(factor))
+}
+
+/// A region of nothing has no address of its own.
+fn region_plan((name, bytes): (&'static str, usize)) -> RegionPlan {
+    RegionPlan { name, bytes: bytes.max(16) }
 }
 
 impl Memory {
@@ -158,19 +226,104 @@ impl Memory {
             inner: next()?,
             attention_sums: next()?,
             attention_statistics: next()?,
+            head_x: next()?,
+            head_attended: next()?,
+            head_normed: next()?,
+            pass: next()?,
+        })
+    }
+}
+
+/// Sizes of a reading's own memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReadingPlan {
+    hidden: usize,
+    vocab: usize,
+    /// Limit on the beams of a pass, at least 1.
+    beams: usize,
+    /// Extensions that the widest step keeps.
+    width: usize,
+}
+
+/// Regions of a reading, in the order of [`ReadingPlan::regions`].
+#[derive(Debug)]
+pub(crate) struct ReadingMemory {
+    /// Last row of the prompt: residual stream and its norm.
+    pub(crate) last_x: Region,
+    pub(crate) last_normed: Region,
+    pub(crate) logits: Region,
+    pub(crate) logit_statistics: Region,
+    /// A step of selection.
+    pub(crate) selection: Region,
+}
+
+impl ReadingPlan {
+    pub(crate) fn new(sizes: &Sizes, beams: usize, width: usize) -> Self {
+        Self { hidden: sizes.hidden, vocab: sizes.vocab, beams: beams.max(1), width }
+    }
+
+    /// Places of its largest step of selection.
+    pub(crate) fn selection(&self) -> Places {
+        Places::new(self.beams, self.vocab, self.width)
+    }
+
+    /// Regions of every byte; `None` where they cannot be counted.
+    pub(crate) fn regions(&self) -> Option<Vec<RegionPlan>> {
+        let tiles = self.vocab.div_ceil(TILE) + 1;
+        let plans = [
+            ("last row", product(&[self.hidden, 4])?),
+            ("last normed row", product(&[self.hidden, 2])?),
+            ("logits", product(&[self.beams, self.vocab, 4])?),
+            ("statistics of logits", product(&[self.beams, tiles, 8])?),
+            ("selection", self.selection().bytes()),
+        ];
+        Some(plans.map(region_plan).to_vec())
+    }
+
+    /// Bytes of all of them; `None` where they cannot be counted.
+    pub(crate) fn bytes(&self) -> Option<usize> {
+        self.regions()?.iter().try_fold(0_usize, |all, region| all.checked_add(region.bytes))
+    }
+}
+
+impl ReadingMemory {
+    /// Names the regions that a driver took for a plan.
+    pub(crate) fn new(regions: Vec<Region>) -> Option<Self> {
+        let mut regions = regions.into_iter();
+        let mut next = || regions.next();
+        Some(Self {
             last_x: next()?,
             last_normed: next()?,
             logits: next()?,
             logit_statistics: next()?,
-            pass: next()?,
             selection: next()?,
         })
     }
 }
 
-/// Places of a pass's description within its region, for the largest pass.
+/// Layouts of a pass's description: that of few rows is short, so that it is soon on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    Few,
+    Many,
+}
+
+impl Layout {
+    pub(crate) const ALL: [Self; 2] = [Self::Few, Self::Many];
+
+    /// The layout of so many rows.
+    pub(crate) fn of(rows: usize) -> Self {
+        if Plan::splits(rows) { Self::Few } else { Self::Many }
+    }
+}
+
+/// Places of a pass's description within its region.
+///
+/// Everything before `ancestors` is sent whole; of ancestors and items, what there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PassPlaces {
+    /// Limit on the rows that are merged of runs; the stride of ancestors and of sums.
+    pub(crate) merged: usize,
     pub(crate) sizes: usize,
     /// i32 each: `[rows]`.
     pub(crate) tokens: usize,
@@ -178,22 +331,30 @@ pub(crate) struct PassPlaces {
     pub(crate) destinations: usize,
     pub(crate) visible: usize,
     pub(crate) own_tokens: usize,
-    /// i32: first column of each row's logits.
-    pub(crate) windows: usize,
-    /// i32: the row whose logits are wanted of a prompt's.
+    /// i32: `[head rows]`: the row of each whose logits are wanted.
     pub(crate) taken: usize,
-    /// i32: `[passes, most beams]`.
-    pub(crate) ancestors: usize,
+    /// i32: `[head rows + requests]`: first column of each one's logits.
+    pub(crate) windows: usize,
+    /// i32: `[requests]`: number of each one's rows whose logits are wanted.
+    pub(crate) counts: usize,
+    /// i32: `[requests]`: the last row of a prompt among those whose logits are wanted.
+    pub(crate) lasts: usize,
     pub(crate) requests: usize,
-    /// i32: `[pages]`.
+    /// i32: `[requests, pages of the longest prompt]`.
     pub(crate) pages: usize,
+    /// i32: `[passes, merged]`.
+    pub(crate) ancestors: usize,
     pub(crate) items: usize,
     pub(crate) bytes: usize,
 }
 
 impl PassPlaces {
-    pub(crate) fn of(plan: &Plan) -> Self {
-        let (rows, sizes) = (plan.rows(), &plan.sizes);
+    fn of(plan: &Plan, layout: Layout) -> Self {
+        let sizes = &plan.sizes;
+        let (rows, merged) = match layout {
+            Layout::Few => (plan.rows.min(SPLIT_ROWS), plan.merged.min(SPLIT_ROWS)),
+            Layout::Many => (plan.rows, plan.merged),
+        };
         let mut end = 0;
         let mut take = |bytes: usize| {
             let at = end;
@@ -201,23 +362,25 @@ impl PassPlaces {
             at
         };
         let group = sizes.heads / sizes.key_heads;
-        let tiles = (rows * group).div_ceil(ATTENTION_ROWS) * sizes.key_heads;
-        let of_beams = (plan.most_beams() * group).div_ceil(ATTENTION_ROWS) * sizes.key_heads;
-        let items = tiles.max(of_beams * plan.prompt.div_ceil(RUN));
+        let tiles = |rows: usize| (rows * group).div_ceil(ATTENTION_ROWS) + plan.requests;
+        let items = tiles(rows) + tiles(merged) * plan.prompt.div_ceil(RUN);
         Self {
+            merged,
             sizes: take(PassSizes::BYTES),
             tokens: take(rows * 4),
             positions: take(rows * 4),
             destinations: take(rows * 4),
             visible: take(rows * 4),
             own_tokens: take(rows * 4),
-            windows: take(rows * 4),
-            taken: take(4),
-            ancestors: take(plan.beams.len() * plan.most_beams() * 4),
-            requests: take(AttentionRequest::BYTES),
-            pages: take(plan.pages() * 4),
-            items: take(items * AttentionItem::BYTES),
-            bytes: end,
+            taken: take((merged + plan.requests) * 4),
+            windows: take((merged + 2 * plan.requests) * 4),
+            counts: take(plan.requests * 4),
+            lasts: take(plan.requests * 4),
+            requests: take(plan.requests * AttentionRequest::BYTES),
+            pages: take(plan.requests * plan.prompt_pages() * 4),
+            ancestors: take(MOST_PASSES * merged * 4),
+            items: take(items * sizes.key_heads * AttentionItem::BYTES),
+            bytes: take(0),
         }
     }
 }

@@ -7,11 +7,13 @@
 //! then what kernels write. Normalisers are the device's, and not to the bit those that the
 //! host would make of the same logits.
 
+use std::ops::Range;
+
 use palmette_core::TokenId;
 use palmette_decode::{Extension, Step};
 
 use crate::arguments::{Arguments, Extension as Chosen, Search, Select};
-use crate::{Address, DeviceError, Driver, Kernel, Pinned, Region, Stream, launch};
+use crate::{Address, DeviceError, Driver, Event, Kernel, Pinned, Region, Stream, launch};
 
 /// Bins of scores: see `kernels/select.cu`.
 const BINS: usize = 4096;
@@ -68,46 +70,66 @@ impl Places {
 
 /// True where kernels choose a step's extensions: without gains, of columns that are whole words of
 /// a mask, of no more extensions than are sorted at once.
-pub(crate) fn is_computed(step: &Step<'_>, columns: &std::ops::Range<usize>) -> bool {
+pub(crate) fn is_computed(step: &Step<'_>, columns: &Range<usize>) -> bool {
     !step.has_gains()
         && columns.len().is_multiple_of(32)
         && (1..=SORTED).contains(&step.width)
         && step.rows() > 0
 }
 
-/// Place of a step's selection: device, memory and logits.
-#[derive(Clone, Copy)]
-pub(crate) struct Selection<'a> {
-    pub(crate) driver: &'a dyn Driver,
-    /// Blocks of the kernels that take any number.
-    pub(crate) blocks: u32,
-    /// Memory for [`Places`] as large as the step's.
-    pub(crate) region: &'a Region,
-    /// Logits of the step's pass.
-    pub(crate) logits: Address,
+/// Host memory of a reading's steps of selection.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    sent: Pinned,
+    state: Pinned,
+    best: Pinned,
 }
 
-impl Selection<'_> {
+/// Logits of a step, and the end of the pass that computes them.
+#[derive(Clone, Copy)]
+pub(crate) struct Computed<'a> {
+    /// `[rows, columns]`
+    pub(crate) logits: Address,
+    pub(crate) columns: &'a Range<usize>,
+    /// End of the pass.
+    pub(crate) end: &'a Event,
+}
+
+impl Selection {
+    /// Memory for steps up to these places and this width.
+    pub(crate) fn new(
+        driver: &dyn Driver,
+        places: &Places,
+        width: usize,
+    ) -> Result<Self, DeviceError> {
+        Ok(Self {
+            sent: driver.pinned(places.sent)?,
+            state: driver.pinned(STATE * 4)?,
+            best: driver.pinned(width * Chosen::BYTES)?,
+        })
+    }
+
     /// Writes the best extensions of a step over `best`; false where a row has no distribution,
-    /// which is for the host to name. The logits are those of `columns`, `[rows, columns]`.
+    /// which is for the host to name. The region has [`Places`] as large as the step's; kernels
+    /// that take any number of blocks take `blocks`.
     ///
     /// # Errors
     /// When the device fails.
     pub(crate) fn select(
-        &self,
+        &mut self,
+        (driver, blocks, region): (&dyn Driver, u32, &Region),
+        computed: Computed<'_>,
         step: &Step<'_>,
-        columns: &std::ops::Range<usize>,
         best: &mut Vec<Extension>,
     ) -> Result<bool, DeviceError> {
-        let Self { driver, blocks, region, logits } = *self;
+        let columns = computed.columns;
         let (rows, width) = (step.rows(), columns.len());
         let places = Places::new(rows, width, step.width);
         let at = |place| region.address_at(place);
-        let mut sent = driver.pinned(places.sent)?;
-        let bytes = sent.bytes()?;
+        let bytes = &mut self.sent.bytes()?[..places.sent];
         bytes.fill(0);
         let search = Search {
-            logits,
+            logits: computed.logits,
             scores: at(places.scores),
             positions: Address::NULL,
             levels: Address::NULL,
@@ -139,8 +161,9 @@ impl Selection<'_> {
                 words[place / 8] |= 1 << (place % 8);
             }
         }
-        driver.write(Stream::Upload, region, 0, &mut sent, places.sent)?;
-        driver.wait(Stream::Compute, &driver.record(Stream::Upload)?)?;
+        driver.write(Stream::Upload, region, 0, &mut self.sent, places.sent)?;
+        driver.wait(Stream::Selection, &driver.record(Stream::Upload)?)?;
+        driver.wait(Stream::Selection, computed.end)?;
         let arguments = Select { searches: at(places.search) };
         for (kernel, blocks) in [
             (Kernel::RowScores, blocks),
@@ -148,21 +171,22 @@ impl Selection<'_> {
             (Kernel::KeepCandidates, blocks),
             (Kernel::SortBest, 1),
         ] {
-            launch(driver, Stream::Compute, kernel, [blocks, 1, 1], &arguments)?;
+            launch(driver, Stream::Selection, kernel, [blocks, 1, 1], &arguments)?;
         }
-        driver.wait(Stream::Download, &driver.record(Stream::Compute)?)?;
-        let mut state = read(driver, region, places.state, STATE * 4)?;
-        let mut chosen = read(driver, region, places.best, step.width * Chosen::BYTES)?;
+        driver.wait(Stream::Download, &driver.record(Stream::Selection)?)?;
+        driver.read(Stream::Download, region, places.state, &mut self.state, STATE * 4)?;
+        let chosen = step.width * Chosen::BYTES;
+        driver.read(Stream::Download, region, places.best, &mut self.best, chosen)?;
         // Nothing that is sent later is written over what is still read.
         driver.finish(&driver.record(Stream::Download)?)?;
-        let state = state.bytes()?;
+        let state = self.state.bytes()?;
         let word = |at: usize| u32_at(state, at * 4);
         if word(BAD) > 0 {
             return Ok(false);
         }
         let found = word(FOUND) as usize;
         best.clear();
-        let chosen = chosen.bytes()?.chunks_exact(Chosen::BYTES);
+        let chosen = self.best.bytes()?.chunks_exact(Chosen::BYTES);
         best.extend(chosen.take(found).map(|chosen| Extension {
             score: f32::from_bits(u32_at(chosen, 0)),
             bound: 0.0,
@@ -171,17 +195,6 @@ impl Selection<'_> {
         }));
         Ok(true)
     }
-}
-
-fn read(
-    driver: &dyn Driver,
-    region: &Region,
-    at: usize,
-    bytes: usize,
-) -> Result<Pinned, DeviceError> {
-    let mut pinned = driver.pinned(bytes)?;
-    driver.read(Stream::Download, region, at, &mut pinned, bytes)?;
-    Ok(pinned)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

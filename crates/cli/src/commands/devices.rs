@@ -124,7 +124,8 @@ pub(crate) fn load(
 #[cfg(feature = "cuda")]
 fn load_cuda(index: usize, dir: &Path) -> anyhow::Result<SharedEngine> {
     let device = std::sync::Arc::new(palmette_cuda::Device::open(index)?);
-    Ok(std::sync::Arc::new(palmette_cuda::CudaEngine::load(device, dir)?).into())
+    Ok(std::sync::Arc::new(palmette_cuda::CudaEngine::load(device, dir, &Default::default())?)
+        .into())
 }
 
 #[cfg(not(feature = "cuda"))]

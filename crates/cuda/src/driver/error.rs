@@ -41,6 +41,43 @@ pub enum DeviceError {
         /// Bytes that are free.
         free: u64,
     },
+    /// The plan has more bytes than an address can count.
+    #[error(
+        "passes of {rows} rows and {requests} requests with prompts of {prompt} tokens need more \
+         bytes than an address can count: take smaller limits"
+    )]
+    Uncountable {
+        /// Rows of the largest pass.
+        rows: usize,
+        /// Requests that compute together.
+        requests: usize,
+        /// Tokens of the longest prompt.
+        prompt: usize,
+    },
+    /// Requests that are there have the pages that another needs.
+    #[error(
+        "a prompt needs {needed} pages of 64 tokens, and other requests leave {left} of {all}: more \
+         device memory, fewer requests at a time or shorter prompts"
+    )]
+    PagesTaken {
+        /// Pages of the longest prompt.
+        needed: usize,
+        /// Pages that are not promised.
+        left: usize,
+        /// Pages of the device.
+        all: usize,
+    },
+    /// Requests that are there have the slots that another needs.
+    #[error(
+        "beams need {needed} slots side by side, which other requests do not leave of {all}: fewer \
+         requests at a time, or a smaller beam width"
+    )]
+    SlotsTaken {
+        /// Beams of all passes.
+        needed: usize,
+        /// Slots of the device.
+        all: usize,
+    },
     /// A copy would leave its region.
     #[error("{bytes} bytes from byte {at} on are not within {name}, which has {region_bytes}")]
     Outside {

@@ -1,5 +1,6 @@
 //! Whole models on an emulated device, against the processor's.
 
+mod meeting;
 mod model;
 mod reading;
 mod recommend;

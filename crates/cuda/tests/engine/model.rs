@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use palmette_cuda::{Architecture, CudaEngine, CudaError};
+use palmette_cuda::{Architecture, CudaEngine, CudaError, DeviceLimits};
 use palmette_cuda_emulator::Emulator;
 use palmette_model::{Architecture as Layers, Family, Model, ModelConfig, ModelTensors};
 use safetensors::Dtype;
@@ -104,14 +104,36 @@ pub(crate) fn emulated(
     architecture: Architecture,
     seed: u64,
 ) -> Option<Arc<CudaEngine>> {
+    emulated_within(config, architecture, seed, &LIMITS)
+}
+
+pub(crate) fn emulated_within(
+    config: &ModelConfig,
+    architecture: Architecture,
+    seed: u64,
+    limits: &DeviceLimits,
+) -> Option<Arc<CudaEngine>> {
     let Some(driver) = Emulator::new(architecture, seed) else {
         eprintln!("SKIPPED: kernels are emulated on Linux on x86-64, by a C++20 compiler");
         return None;
     };
-    Some(Arc::new(upload(driver, config).expect("a model that the kernels compute")))
+    Some(Arc::new(upload(driver, config, limits).expect("a model that the kernels compute")))
 }
 
-pub(crate) fn upload(driver: Emulator, config: &ModelConfig) -> Result<CudaEngine, CudaError> {
+/// Limits that suit a processor.
+pub(crate) const LIMITS: DeviceLimits = DeviceLimits {
+    batch_rows: 700,
+    requests: 3,
+    prompt_tokens: None,
+    memory: Some(48 << 20),
+    keeps_prefixes: true,
+};
+
+pub(crate) fn upload(
+    driver: Emulator,
+    config: &ModelConfig,
+    limits: &DeviceLimits,
+) -> Result<CudaEngine, CudaError> {
     let tensors = ModelTensors::from_bytes(Path::new("weights"), weights(config), config);
-    CudaEngine::new(Arc::new(driver), config.clone(), tensors?)
+    CudaEngine::new(Arc::new(driver), config.clone(), tensors?, limits)
 }

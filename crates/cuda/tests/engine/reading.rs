@@ -10,10 +10,10 @@ use palmette_decode::{BeamOptions, BeamSearch, Pass, log_sum_exp};
 use palmette_model::{Engine, Family, Reading, ReadingShape, SessionError};
 use palmette_testkit::SequenceSet;
 
-use crate::model::{config, emulated, here, upload};
+use crate::model::{LIMITS, config, emulated, here, upload};
 
 /// Tokens of a prompt.
-fn tokens(len: usize, seed: u32) -> Vec<TokenId> {
+pub(crate) fn tokens(len: usize, seed: u32) -> Vec<TokenId> {
     let mut state = seed | 1;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -37,7 +37,7 @@ fn open(engine: &Arc<impl Engine + 'static>, shape: &ReadingShape<'_>) -> Box<dy
     Arc::clone(engine).open(shape, 1).unwrap()
 }
 
-fn bits(values: &[f32]) -> Vec<u32> {
+pub(crate) fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
@@ -178,7 +178,7 @@ fn models_that_the_kernels_do_not_compute_are_refused_by_name() {
         let mut config = config(family, head_dim);
         config.intermediate_size -= change;
         let Some(driver) = Emulator::new(Architecture::Ampere, 1) else { return };
-        let error = upload(driver, &config).unwrap_err();
+        let error = upload(driver, &config, &LIMITS).unwrap_err();
         assert!(matches!(error, CudaError::Unsupported { .. } | CudaError::Load(_)), "{error}");
         assert!(error.to_string().contains(words), "{error}");
     }

@@ -1,0 +1,280 @@
+//! Requests that compute together: the thread of a device, which makes passes of what waits.
+//!
+//! Each reading posts its request and goes on; the thread takes what is there (beams first, then
+//! parts of prompts in the order of their coming), describes a pass, puts it on the stream of
+//! passes and gives the requests back. At most two passes are on the stream, so one is described
+//! while the other runs, and what comes meanwhile is in the next. It never waits for more to come.
+//!
+//! What a request shares a pass with changes no bit of it. Source of the loop: xGR,
+//! arXiv 2512.11529, §7, whose quota of waiting is left out.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use palmette_model::ModelConfig;
+
+use crate::forward::Forward;
+use crate::pages::{Pages, Slots};
+use crate::pass::{Description, PassShape, Share};
+use crate::plan::{CHUNK_ROWS, Memory, PAGE, Plan, RUN};
+use crate::request::{DeviceRequest, RowKind};
+use crate::weights::Weights;
+use crate::{DeviceError, Driver, Event, Graph, Stream};
+
+/// Limit on the rows of a prompt's part whose blocks are one a run, where it sees several runs.
+const SHORT_ROWS: usize = PAGE;
+
+/// Passes that a device has computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PassCounts {
+    /// Passes.
+    pub passes: u64,
+    /// Requests in them, each counted once a pass.
+    pub requests: u64,
+    /// Rows of prompts.
+    pub prompt_rows: u64,
+    /// Rows of beams.
+    pub beam_rows: u64,
+}
+
+/// Parts of an engine that its thread and its readings use.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) driver: Arc<dyn Driver>,
+    /// Number of the device's multiprocessors.
+    pub(crate) multiprocessors: u32,
+    pub(crate) config: ModelConfig,
+    pub(crate) weights: Weights,
+    pub(crate) plan: Plan,
+    pub(crate) memory: Memory,
+    pub(crate) pages: Arc<Pages>,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) counts: Mutex<PassCounts>,
+}
+
+impl Shared {
+    pub(crate) fn pass_counts(&self) -> PassCounts {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, shares: &[Share]) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.passes += 1;
+        counts.requests += shares.len() as u64;
+        for share in shares {
+            match share.request.kind {
+                RowKind::Prompt => counts.prompt_rows += share.rows as u64,
+                RowKind::Beams => counts.beam_rows += share.rows as u64,
+            }
+        }
+    }
+
+    fn forward(&self) -> Forward<'_> {
+        Forward {
+            driver: &*self.driver,
+            multiprocessors: self.multiprocessors,
+            config: &self.config,
+            weights: &self.weights,
+            plan: &self.plan,
+            memory: &self.memory,
+        }
+    }
+}
+
+/// The place where readings post their requests. Its thread ends with it.
+#[derive(Debug)]
+pub(crate) struct Meeting {
+    posts: Option<SyncSender<Box<DeviceRequest>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Meeting {
+    /// Starts the thread of a device.
+    pub(crate) fn start(shared: Arc<Shared>) -> Result<Self, DeviceError> {
+        let driver = &*shared.driver;
+        let describe = || Description::new(driver, &shared.plan);
+        let descriptions = [describe()?, describe()?];
+        let capture =
+            |shape| driver.capture(Stream::Compute, &mut || shared.forward().layers(shape));
+        let [few, many, most] = PassShape::ALL;
+        let graphs = [capture(few)?, capture(many)?, capture(most)?];
+        let (posts, posted) = sync_channel(shared.plan.requests);
+        let room = shared.plan.requests;
+        let passes = Passes {
+            waiting: VecDeque::with_capacity(room),
+            shares: Vec::with_capacity(room),
+            descriptions,
+            graphs,
+            posted,
+            shared: Arc::clone(&shared),
+        };
+        let thread = std::thread::Builder::new()
+            .name("device".to_owned())
+            .spawn(move || passes.run())
+            .map_err(|error| DeviceError::Driver { call: "thread", message: error.to_string() })?;
+        Ok(Self { posts: Some(posts), thread: Some(thread) })
+    }
+
+    /// Posts a request; it comes back by its own way.
+    pub(crate) fn post(&self, request: Box<DeviceRequest>) -> Result<(), DeviceError> {
+        let gone = || DeviceError::Foreign("a meeting that ended");
+        self.posts.as_ref().ok_or_else(gone)?.send(request).map_err(|_| gone())
+    }
+}
+
+impl Drop for Meeting {
+    fn drop(&mut self) {
+        self.posts = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Work of the thread.
+struct Passes {
+    shared: Arc<Shared>,
+    posted: Receiver<Box<DeviceRequest>>,
+    waiting: VecDeque<Box<DeviceRequest>>,
+    shares: Vec<Share>,
+    descriptions: [Description; 2],
+    graphs: [Graph; 3],
+}
+
+impl Passes {
+    fn run(mut self) {
+        loop {
+            if self.waiting.is_empty() {
+                // Readings are gone with the place where they post.
+                let Ok(request) = self.posted.recv() else { return };
+                self.waiting.push_back(request);
+            }
+            let passed = self.pass();
+            let error = passed.as_ref().err().cloned();
+            for share in self.shares.drain(..).rev() {
+                match (&passed, share.is_last) {
+                    (Ok(end), true) => share.request.answer(Ok(end.clone())),
+                    // More of its prompt is in the next pass.
+                    (Ok(_), false) => self.waiting.push_front(share.request),
+                    (Err(error), _) => share.request.answer(Err(error.clone())),
+                }
+            }
+            if let Some(error) = error {
+                for request in self.waiting.drain(..) {
+                    request.answer(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    /// Puts a pass of what waits on the stream; returns its end.
+    fn pass(&mut self) -> Result<Event, DeviceError> {
+        // The description of the pass before the last is the next one's.
+        self.descriptions.swap(0, 1);
+        if let Some(end) = self.descriptions[0].end.take() {
+            self.shared.driver.finish(&end)?;
+        }
+        // What came while a pass was waited for takes part.
+        while let Ok(request) = self.posted.try_recv() {
+            self.waiting.push_back(request);
+        }
+        self.take();
+        debug_assert!(!self.shares.is_empty(), "each request fits into a pass by itself");
+        let (shared, shares) = (&*self.shared, &mut self.shares[..]);
+        let description = &mut self.descriptions[0];
+        let (driver, plan) = (&*shared.driver, &shared.plan);
+        let shape = description.send(driver, plan, &shared.memory.pass, shares)?;
+        if shares.iter().any(|share| share.rows > 0) {
+            let graph = PassShape::ALL.iter().position(|of| *of == shape).unwrap_or_default();
+            driver.replay(Stream::Compute, &self.graphs[graph])?;
+        }
+        for (index, share) in shares.iter_mut().enumerate() {
+            if share.is_last {
+                shared.forward().logits(shape.layout, index, share)?;
+            }
+            let request = &mut share.request;
+            if request.kind == RowKind::Prompt {
+                let first = request.read;
+                request.read += share.rows;
+                // What comes later on the stream finds them written.
+                request.chain.share(&request.prompt, first, request.read);
+            }
+        }
+        shared.count(shares);
+        let end = driver.record(Stream::Compute)?;
+        description.end = Some(end.clone());
+        Ok(end)
+    }
+
+    /// Takes the shares of the next pass: at least one, since each fits by itself.
+    fn take(&mut self) {
+        let plan = &self.shared.plan;
+        let (mut rows, mut merged) = (0, 0);
+        let others = self.waiting.len() > 1;
+        for kind in [RowKind::Beams, RowKind::Prompt] {
+            for _ in 0..self.waiting.len() {
+                let Some(mut request) = self.waiting.pop_front() else { break };
+                let is_of_turn = request.kind == kind && self.shares.len() < plan.requests;
+                let share = match kind {
+                    _ if !is_of_turn => Err(request),
+                    RowKind::Beams => {
+                        let count = request.beams.len();
+                        let fits = merged + count <= plan.merged;
+                        if fits { Ok(Share::new(request, count, true)) } else { Err(request) }
+                    }
+                    RowKind::Prompt => {
+                        request.take_pages();
+                        let room = (plan.rows - rows).min(match others {
+                            true => CHUNK_ROWS,
+                            false => plan.rows,
+                        });
+                        match part(request.read, request.prompt.len(), room) {
+                            None => Err(request),
+                            Some(count) => {
+                                let sees_runs = request.read + count > RUN;
+                                let is_short = count <= SHORT_ROWS && sees_runs;
+                                let fits = merged + count <= plan.merged;
+                                Ok(Share::new(request, count, count > 0 && is_short && fits))
+                            }
+                        }
+                    }
+                };
+                match share {
+                    Err(request) => self.waiting.push_back(request),
+                    Ok(share) => {
+                        rows += share.rows;
+                        merged += if share.is_merged { share.rows } else { 0 };
+                        self.shares.push(share);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Rows of a prompt's next part, where there is room for so many. Parts end with pages, so that a
+/// page's values are written in whole columns; none where there is no room for one.
+fn part(read: usize, tokens: usize, room: usize) -> Option<usize> {
+    match tokens - read {
+        left if left <= room => Some(left),
+        _ => ((read + room) / PAGE * PAGE).checked_sub(read).filter(|&rows| rows > 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+
+    #[test]
+    fn parts_end_with_pages() {
+        assert_eq!(part(0, 100, 200), Some(100));
+        assert_eq!(part(0, 300, 200), Some(192));
+        assert_eq!(part(192, 300, 108), Some(108));
+        assert_eq!(part(70, 300, 100), Some(58));
+        assert_eq!(part(70, 300, 57), None);
+        assert_eq!(part(64, 300, 0), None);
+        assert_eq!(part(300, 300, 0), Some(0));
+    }
+}

@@ -1,0 +1,473 @@
+//! Pages of keys and values: a trie by tokens, reference counts, eviction by last use.
+//!
+//! A full page is found by the page before it and its 64 tokens, compared token by token, so that
+//! what one request computed is what another reads: a row's bits depend on its tokens alone. The
+//! last page of a prompt is its own, for at least its last token is always computed.
+//!
+//! Readings reserve the pages of their longest prompt when they are opened, so that a request never
+//! waits for one; what is left over, and what is reserved and not used, keeps earlier prompts.
+//! Pages of a chain go in the order of their ends, since nothing is found behind a page that went.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use palmette_core::TokenId;
+
+use crate::plan::PAGE;
+
+/// A full page as prompts find it: the number of the page before, and its tokens.
+type Key = (u64, [TokenId; PAGE]);
+
+/// Pages of a device, all of them.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    keeps: bool,
+    /// Pages that are not promised to readings.
+    unreserved: usize,
+    /// Pages that hold nothing.
+    free: Vec<u32>,
+    pages: Vec<Page>,
+    found_by: HashMap<Key, u32>,
+    /// Pages that hold something and that no prompt uses, by their last use.
+    unused: BTreeMap<u64, u32>,
+    clock: u64,
+    counts: PageCounts,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Page {
+    /// Prompts that use it.
+    users: u32,
+    /// Place among the unused ones.
+    last_use: u64,
+    /// Number of what it holds, never given twice; 0 where no prompt finds it.
+    number: u64,
+    key: Option<Box<Key>>,
+}
+
+/// Use of a device's pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageCounts {
+    /// Pages that prompts use now.
+    pub used: usize,
+    /// Pages that hold earlier prompts, and that no prompt uses.
+    pub kept: usize,
+    /// Pages in all.
+    pub all: usize,
+    /// Tokens of prompts whose pages were there.
+    pub found_tokens: u64,
+    /// Tokens of prompts that were computed.
+    pub computed_tokens: u64,
+}
+
+/// A promise of pages, which are given back with it.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    pages: Arc<Pages>,
+    count: usize,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.pages.state().unreserved += self.count;
+    }
+}
+
+impl Pages {
+    /// Pages of this number; `keeps` is false where prompts do not share them.
+    pub(crate) fn new(count: usize, keeps: bool) -> Arc<Self> {
+        let state = State {
+            keeps,
+            unreserved: count,
+            free: (0..count as u32).rev().collect(),
+            pages: vec![Page::default(); count],
+            found_by: HashMap::new(),
+            unused: BTreeMap::new(),
+            clock: 0,
+            counts: PageCounts { all: count, ..PageCounts::default() },
+        };
+        Arc::new(Self { state: Mutex::new(state) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Promises so many pages; or says how many can be.
+    pub(crate) fn reserve(self: &Arc<Self>, count: usize) -> Result<Reservation, usize> {
+        let mut state = self.state();
+        match state.unreserved.checked_sub(count) {
+            None => Err(state.unreserved),
+            Some(left) => {
+                state.unreserved = left;
+                Ok(Reservation { pages: Arc::clone(self), count })
+            }
+        }
+    }
+
+    pub(crate) fn counts(&self) -> PageCounts {
+        let state = self.state();
+        let (kept, free) = (state.unused.len(), state.free.len());
+        PageCounts { used: state.counts.all - kept - free, kept, ..state.counts }
+    }
+}
+
+impl State {
+    fn now(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// One more prompt uses a page.
+    fn hold(&mut self, page: u32) {
+        let at = &mut self.pages[page as usize];
+        if at.users == 0 {
+            self.unused.remove(&at.last_use);
+        }
+        at.users += 1;
+    }
+
+    /// One prompt fewer uses a page.
+    fn release(&mut self, page: u32) {
+        let now = self.now();
+        let at = &mut self.pages[page as usize];
+        at.users -= 1;
+        match at.users {
+            0 if at.number > 0 => {
+                at.last_use = now;
+                self.unused.insert(now, page);
+            }
+            0 => self.free.push(page),
+            _ => {}
+        }
+    }
+
+    /// A page that holds nothing, for one prompt.
+    fn take(&mut self) -> Option<u32> {
+        let page = match self.free.pop() {
+            Some(page) => page,
+            None => {
+                let (_, page) = self.unused.pop_first()?;
+                let at = &mut self.pages[page as usize];
+                at.number = 0;
+                if let Some(key) = at.key.take() {
+                    self.found_by.remove(&*key);
+                }
+                page
+            }
+        };
+        self.pages[page as usize].users = 1;
+        Some(page)
+    }
+}
+
+/// The pages of a prompt, in order.
+#[derive(Debug)]
+pub(crate) struct PageChain {
+    pages: Arc<Pages>,
+    reserved: usize,
+    chain: Vec<u32>,
+    /// Pages of the chain that later prompts find.
+    shared: usize,
+    /// Number of the last of them.
+    last: u64,
+}
+
+impl PageChain {
+    /// The pages of no prompt; it will not have more than are reserved.
+    pub(crate) fn new(reservation: &Reservation) -> Self {
+        let (pages, reserved) = (Arc::clone(&reservation.pages), reservation.count);
+        Self { pages, reserved, chain: Vec::with_capacity(reserved), shared: 0, last: 0 }
+    }
+
+    /// Page of each part of the prompt.
+    pub(crate) fn pages(&self) -> &[u32] {
+        &self.chain
+    }
+
+    /// Gives the pages back.
+    pub(crate) fn clear(&mut self) {
+        let mut state = self.pages.state();
+        // The end first: it is of no use without what comes before.
+        for page in self.chain.drain(..).rev() {
+            state.release(page);
+        }
+        (self.shared, self.last) = (0, 0);
+    }
+
+    /// Takes the pages of a prompt; returns how many of its tokens are in them already, which is
+    /// never all of them.
+    ///
+    /// # Panics
+    /// When it needs more pages than are reserved.
+    pub(crate) fn begin(&mut self, prompt: &[TokenId]) -> usize {
+        self.clear();
+        let mut state = self.pages.state();
+        while let Some(tokens) = full_page(prompt, self.shared).filter(|_| state.keeps)
+            && (self.shared + 1) * PAGE < prompt.len()
+            && let Some(&page) = state.found_by.get(&(self.last, tokens))
+        {
+            state.hold(page);
+            self.chain.push(page);
+            self.last = state.pages[page as usize].number;
+            self.shared += 1;
+        }
+        let found = self.shared * PAGE;
+        state.counts.found_tokens += found as u64;
+        drop(state);
+        self.cover(prompt.len());
+        found
+    }
+
+    /// Takes the pages that a prompt of so many tokens lacks.
+    ///
+    /// # Panics
+    /// As [`begin`](Self::begin).
+    pub(crate) fn cover(&mut self, tokens: usize) {
+        let needed = tokens.div_ceil(PAGE);
+        assert!(needed <= self.reserved, "{needed} pages, of which {} are reserved", self.reserved);
+        let mut state = self.pages.state();
+        while self.chain.len() < needed {
+            let page = state.take().expect("fewer pages are used than are reserved");
+            self.chain.push(page);
+        }
+    }
+
+    /// Lets later prompts find the full pages among the first `end` tokens, of which passes that
+    /// are under way have computed those from `first` on.
+    pub(crate) fn share(&mut self, prompt: &[TokenId], first: usize, end: usize) {
+        let mut state = self.pages.state();
+        state.counts.computed_tokens += (end - first) as u64;
+        if !state.keeps {
+            return;
+        }
+        while let Some(tokens) = full_page(&prompt[..end], self.shared) {
+            let page = self.chain[self.shared];
+            let key = (self.last, tokens);
+            // Another prompt may have written the same meanwhile: the first is the one that is
+            // found, and what follows is found behind it.
+            self.last = match state.found_by.get(&key) {
+                Some(&first) => state.pages[first as usize].number,
+                None => {
+                    let number = state.now();
+                    state.found_by.insert(key, page);
+                    let at = &mut state.pages[page as usize];
+                    (at.number, at.key) = (number, Some(Box::new(key)));
+                    number
+                }
+            };
+            self.shared += 1;
+        }
+    }
+}
+
+impl Drop for PageChain {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Tokens of the page `index` of a prompt, if it is full.
+fn full_page(prompt: &[TokenId], index: usize) -> Option<[TokenId; PAGE]> {
+    prompt.get(index * PAGE..(index + 1) * PAGE)?.try_into().ok()
+}
+
+/// Ranges of slots, taken and given back.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    /// Ranges that are free: begin and end, in order, none beside another.
+    free: Mutex<Vec<(usize, usize)>>,
+}
+
+/// A range of slots, which is given back with it.
+#[derive(Debug)]
+pub(crate) struct SlotRange {
+    slots: Arc<Slots>,
+    /// First slot.
+    pub(crate) first: usize,
+    len: usize,
+}
+
+impl Slots {
+    pub(crate) fn new(count: usize) -> Arc<Self> {
+        Arc::new(Self { free: Mutex::new(vec![(0, count)]) })
+    }
+
+    /// Takes so many slots side by side, the first that are; none if nowhere are so many.
+    pub(crate) fn take(self: &Arc<Self>, len: usize) -> Option<SlotRange> {
+        let mut free = self.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let at = free.iter().position(|(begin, end)| end - begin >= len)?;
+        let first = free[at].0;
+        free[at].0 += len;
+        if free[at].0 == free[at].1 {
+            free.remove(at);
+        }
+        Some(SlotRange { slots: Arc::clone(self), first, len })
+    }
+}
+
+impl Drop for SlotRange {
+    fn drop(&mut self) {
+        if self.len == 0 {
+            return;
+        }
+        let mut free = self.slots.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let at = free.partition_point(|&(begin, _)| begin < self.first);
+        free.insert(at, (self.first, self.first + self.len));
+        if at + 1 < free.len() && free[at].1 == free[at + 1].0 {
+            free[at].1 = free.remove(at + 1).1;
+        }
+        if at > 0 && free[at - 1].1 == free[at].0 {
+            free[at - 1].1 = free.remove(at).1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(count: usize, seed: u32) -> Vec<TokenId> {
+        (0..count as u32).map(|at| TokenId(at * 7 + seed)).collect()
+    }
+
+    fn chain(pages: &Arc<Pages>, count: usize) -> (Reservation, PageChain) {
+        let reservation = pages.reserve(count).unwrap();
+        let chain = PageChain::new(&reservation);
+        (reservation, chain)
+    }
+
+    /// Reads a prompt; returns the tokens that were found.
+    fn read(chain: &mut PageChain, prompt: &[TokenId]) -> usize {
+        let found = chain.begin(prompt);
+        chain.share(prompt, found, prompt.len());
+        found
+    }
+
+    #[test]
+    fn prompts_share_the_full_pages_of_their_beginnings() {
+        let pages = Pages::new(40, true);
+        let (_first, mut first) = chain(&pages, 5);
+        let (_second, mut second) = chain(&pages, 5);
+        let prompt = tokens(4 * PAGE, 1);
+        assert_eq!(read(&mut first, &prompt), 0);
+        // The last token is computed, so its page is never shared.
+        assert_eq!(read(&mut second, &prompt), 3 * PAGE);
+        assert_eq!(first.pages()[..3], second.pages()[..3]);
+        assert_ne!(first.pages()[3], second.pages()[3]);
+        let mut longer = prompt.clone();
+        longer.extend(tokens(10, 9));
+        assert_eq!(read(&mut second, &longer), 4 * PAGE);
+        let mut other = longer.clone();
+        other[PAGE + 3] = TokenId(999_999);
+        assert_eq!(read(&mut second, &other), PAGE);
+        assert_eq!(read(&mut second, &prompt[..PAGE]), 0);
+        assert_eq!(read(&mut second, &prompt[..PAGE + 1]), PAGE);
+        let counts = pages.counts();
+        assert_eq!(counts.found_tokens, 9 * PAGE as u64);
+        assert_eq!((counts.used, counts.all), (5, 40));
+    }
+
+    #[test]
+    fn pages_go_in_the_order_of_their_last_use_and_chains_from_their_ends() {
+        let pages = Pages::new(6, true);
+        let (_reservation, mut only) = chain(&pages, 3);
+        let (a, b, c) = (tokens(2 * PAGE + 1, 1), tokens(2 * PAGE + 1, 2), tokens(2 * PAGE + 1, 3));
+        assert_eq!(read(&mut only, &a), 0);
+        assert_eq!(read(&mut only, &b), 0);
+        // Four pages are kept, the two tails were free again; a third prompt takes one of `a`'s:
+        // its end.
+        assert_eq!(read(&mut only, &c), 0);
+        assert_eq!(read(&mut only, &a), PAGE);
+        assert_eq!(read(&mut only, &c), 2 * PAGE);
+    }
+
+    #[test]
+    fn nothing_is_kept_where_it_is_not_to_be() {
+        let pages = Pages::new(6, false);
+        let (_reservation, mut only) = chain(&pages, 3);
+        let prompt = tokens(3 * PAGE, 1);
+        assert_eq!((read(&mut only, &prompt), read(&mut only, &prompt)), (0, 0));
+        drop(only);
+        assert_eq!((pages.counts().used, pages.counts().kept), (0, 0));
+    }
+
+    #[test]
+    fn reservations_are_limits_and_come_back() {
+        let pages = Pages::new(6, true);
+        let (reservation, mut first) = chain(&pages, 4);
+        assert_eq!(pages.reserve(3).unwrap_err(), 2);
+        read(&mut first, &tokens(4 * PAGE, 1));
+        drop(first);
+        assert_eq!((pages.counts().used, pages.counts().kept), (0, 4));
+        drop(reservation);
+        let (_all, mut all) = chain(&pages, 6);
+        // What is kept gives way.
+        assert_eq!(read(&mut all, &tokens(6 * PAGE, 2)), 0);
+    }
+
+    /// Random prompts of few beginnings by several readers: no page is used twice, none is lost.
+    #[test]
+    fn every_page_has_one_use() {
+        let pages = Pages::new(23, true);
+        let mut readers: Vec<_> = (0..4).map(|_| chain(&pages, 5)).collect();
+        let mut state = 9_u32;
+        let mut next = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % below
+        };
+        let mut holds: HashMap<u32, Vec<TokenId>> = HashMap::new();
+        for _ in 0..2000 {
+            let reader = next(4) as usize;
+            let mut prompt = Vec::new();
+            for _ in 0..next(5) {
+                prompt.extend(tokens(PAGE, next(3)));
+            }
+            prompt.extend(tokens(1 + next(PAGE as u32) as usize, next(3)));
+            let chain = &mut readers[reader].1;
+            let found = chain.begin(&prompt);
+            for (at, page) in chain.pages().iter().enumerate() {
+                let end = prompt.len().min((at + 1) * PAGE);
+                match at * PAGE < found {
+                    true => assert_eq!(holds[page], prompt[..end], "what was found is the same"),
+                    false => drop(holds.insert(*page, prompt[..end].to_vec())),
+                }
+            }
+            chain.share(&prompt, found, prompt.len());
+            for (_, chain) in &readers {
+                let of: Vec<_> = chain.pages().to_vec();
+                assert!(of.iter().enumerate().all(|(at, page)| !of[..at].contains(page)));
+            }
+            let counts = pages.counts();
+            let mut used: Vec<u32> =
+                readers.iter().flat_map(|(_, chain)| chain.pages().to_vec()).collect();
+            used.sort_unstable();
+            used.dedup();
+            assert_eq!(counts.used, used.len());
+        }
+        readers.clear();
+        assert_eq!(pages.counts().used, 0);
+        assert!(pages.counts().found_tokens > 0);
+    }
+
+    #[test]
+    fn ranges_of_slots_come_back_whole() {
+        let slots = Slots::new(100);
+        let ranges = [30, 40, 20].map(|len| slots.take(len).unwrap());
+        assert_eq!(ranges.each_ref().map(|range| range.first), [0, 30, 70]);
+        assert!(slots.take(11).is_none());
+        let [first, second, third] = ranges;
+        drop(first);
+        drop(third);
+        assert!(slots.take(31).is_none());
+        assert_eq!(slots.take(30).unwrap().first, 0);
+        drop(second);
+        assert_eq!(slots.take(100).unwrap().first, 0);
+        assert_eq!(slots.take(0).unwrap().first, 0);
+    }
+}

@@ -1,0 +1,303 @@
+//! A reading on a device: one request at a time, which meets others in the passes.
+//!
+//! The device computes passes and logits and chooses the best extensions; the host moves
+//! constraints and makes masks meanwhile. Where results gain besides their scores, or a level's
+//! columns are no whole words of a mask, the logits come back and the host chooses. A call that
+//! begins a pass posts the request and returns; [`Reading::select`] waits.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use palmette_core::TokenId;
+use palmette_decode::{Extension, LogitsSource, Step, TopK};
+use palmette_model::{Reading, ReadingShape, SessionError};
+
+use crate::engine::CudaEngine;
+use crate::pages::PageChain;
+use crate::plan::{PAGE, ReadingMemory, ReadingPlan};
+use crate::request::{Ancestors, DeviceRequest, RowKind};
+use crate::selection::{self, Computed, Selection};
+use crate::{DeviceError, Event, Pinned, Stream};
+
+/// A request at a time on a device.
+#[derive(Debug)]
+pub(crate) struct CudaReading {
+    engine: Arc<CudaEngine>,
+    /// None while it is posted.
+    request: Option<Box<DeviceRequest>>,
+    returned: Receiver<Box<DeviceRequest>>,
+    max_prompt: usize,
+    beams: Vec<usize>,
+    has_prompt: bool,
+    has_read_prompt: bool,
+    /// Rows of the latest pass; 0 before the first.
+    rows: usize,
+    /// Columns of its logits.
+    columns: Range<usize>,
+    /// End of the pass whose logits the host has not seen.
+    computed: Option<Event>,
+    selection: Selection,
+    top_k: TopK,
+    fetched: Pinned,
+    /// The latest logits that the host has seen.
+    logits: Vec<f32>,
+}
+
+impl CudaReading {
+    pub(crate) fn open(
+        engine: Arc<CudaEngine>,
+        plan: ReadingPlan,
+        shape: &ReadingShape<'_>,
+    ) -> Result<Self, SessionError> {
+        let shared = &engine.shared;
+        let driver = &*shared.driver;
+        let (prompt, beams) = (shape.max_prompt_tokens, shape.beams.iter().sum::<usize>());
+        let reserved = shared.pages.reserve(prompt.div_ceil(PAGE)).map_err(|left| {
+            DeviceError::PagesTaken { needed: prompt.div_ceil(PAGE), left, all: shared.plan.pages }
+        })?;
+        let slots = shared.slots.take(beams);
+        let slots =
+            slots.ok_or(DeviceError::SlotsTaken { needed: beams, all: shared.plan.slots })?;
+        let too_large = SessionError::PlanTooLarge { prompt, beams, bytes: None };
+        let memory = ReadingMemory::new(driver.regions(&plan.regions().ok_or(too_large)?)?);
+        let (back, returned) = sync_channel(1);
+        let request = DeviceRequest {
+            kind: RowKind::Prompt,
+            prompt: Vec::with_capacity(prompt),
+            read: 0,
+            chain: PageChain::new(&reserved),
+            beams: Vec::with_capacity(beams),
+            ancestors: Ancestors::new(slots),
+            columns: 0..0,
+            memory: memory.ok_or(DeviceError::Foreign("other regions"))?,
+            outcome: Err(DeviceError::Busy),
+            back,
+            _reserved: reserved,
+        };
+        Ok(Self {
+            selection: Selection::new(driver, &plan.selection(), shape.width)?,
+            fetched: driver.pinned(0)?,
+            request: Some(Box::new(request)),
+            returned,
+            max_prompt: prompt,
+            beams: shape.beams.to_vec(),
+            has_prompt: false,
+            has_read_prompt: false,
+            rows: 0,
+            columns: 0..0,
+            computed: None,
+            top_k: TopK::with_capacity(shape.width),
+            logits: Vec::new(),
+            engine,
+        })
+    }
+
+    /// The request, once the pass that it waits for is on its stream.
+    fn request(&mut self) -> Result<&mut Box<DeviceRequest>, DeviceError> {
+        let ended = || DeviceError::Foreign("a meeting that ended");
+        if self.request.is_none() {
+            let mut request = self.returned.recv().map_err(|_| ended())?;
+            match std::mem::replace(&mut request.outcome, Err(DeviceError::Busy)) {
+                Ok(end) => self.computed = Some(end),
+                Err(error) => {
+                    (self.rows, self.computed) = (0, None);
+                    (self.has_prompt, self.has_read_prompt) = (false, false);
+                    self.request = Some(request);
+                    return Err(error);
+                }
+            }
+            self.request = Some(request);
+        }
+        self.request.as_mut().ok_or_else(ended)
+    }
+
+    /// Posts the request for logits of `rows` rows.
+    fn post(&mut self, rows: usize, columns: Range<usize>) -> Result<(), DeviceError> {
+        (self.rows, self.columns, self.computed) = (rows, columns.clone(), None);
+        let Some(mut request) = self.request.take() else { return Err(DeviceError::Busy) };
+        request.columns = columns;
+        self.engine.meeting.post(request)
+    }
+
+    /// Copies the logits of the latest pass to the host, and waits for them.
+    fn fetch(&mut self) -> Result<(), SessionError> {
+        self.request()?;
+        let Some(end) = self.computed.take() else { return Ok(()) };
+        let driver = &*self.engine.shared.driver;
+        let bytes = self.rows * self.columns.len() * 4;
+        if self.fetched.len() < bytes {
+            self.fetched = driver.pinned(bytes)?;
+        }
+        let Some(request) = &self.request else { return Ok(()) };
+        driver.wait(Stream::Download, &end)?;
+        driver.read(Stream::Download, &request.memory.logits, 0, &mut self.fetched, bytes)?;
+        driver.finish(&driver.record(Stream::Download)?)?;
+        let bytes = self.fetched.bytes()?[..bytes].chunks_exact(4);
+        self.logits.clear();
+        self.logits.extend(bytes.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])));
+        Ok(())
+    }
+
+    fn check_columns(&self, columns: &Range<usize>) -> Result<(), SessionError> {
+        let (start, end, vocab_size) = (columns.start, columns.end, self.num_tokens());
+        match start < end && end <= vocab_size {
+            true => Ok(()),
+            false => Err(SessionError::UnknownColumns { start, end, vocab_size }),
+        }
+    }
+
+    fn check_tokens(&self, tokens: &[TokenId]) -> Result<(), SessionError> {
+        let vocab_size = self.num_tokens();
+        match tokens.iter().find(|token| token.index() >= vocab_size) {
+            Some(&token) => Err(SessionError::UnknownToken { token, vocab_size }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_prompt(&self, tokens: usize) -> Result<(), SessionError> {
+        match tokens {
+            0 => Err(SessionError::EmptyPrompt),
+            _ if tokens > self.max_prompt => {
+                Err(SessionError::PromptTooLong { tokens, max: self.max_prompt })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl LogitsSource for CudaReading {
+    type Error = SessionError;
+
+    fn num_tokens(&self) -> usize {
+        self.engine.shared.plan.sizes.vocab
+    }
+
+    fn prompt_logits(&mut self) -> Result<&[f32], SessionError> {
+        self.begin_prompt(0..self.num_tokens())?;
+        self.logits()
+    }
+
+    fn next_logits(&mut self, parents: &[u32], tokens: &[TokenId]) -> Result<&[f32], SessionError> {
+        self.begin_next(parents, tokens, 0..self.num_tokens())?;
+        self.logits()
+    }
+
+    fn logits(&mut self) -> Result<&[f32], SessionError> {
+        self.fetch()?;
+        Ok(&self.logits[..(self.rows * self.columns.len()).min(self.logits.len())])
+    }
+
+    /// Tokens after a prompt become part of it, in one pass, as long as there was none of beams.
+    fn append(&mut self, tokens: &[TokenId]) -> Result<&[f32], SessionError> {
+        if self.rows == 0 {
+            return Err(SessionError::NoPass);
+        }
+        let request = self.request()?;
+        if request.ancestors.passes() > 0 {
+            return palmette_decode::append_one_by_one(self, tokens);
+        }
+        let length = request.prompt.len() + tokens.len();
+        self.check_tokens(tokens)?;
+        self.check_prompt(length)?;
+        self.request()?.prompt.extend_from_slice(tokens);
+        self.prompt_logits()
+    }
+}
+
+impl Reading for CudaReading {
+    fn use_threads(&mut self, _: usize) {}
+
+    fn set_prompt(&mut self, tokens: &[TokenId]) -> Result<(), SessionError> {
+        self.check_prompt(tokens.len())?;
+        self.check_tokens(tokens)?;
+        self.request()?.set_prompt(tokens);
+        (self.has_prompt, self.has_read_prompt, self.rows) = (true, false, 0);
+        Ok(())
+    }
+
+    fn has_read_prompt(&self) -> bool {
+        self.has_read_prompt
+    }
+
+    fn begin_prompt(&mut self, columns: Range<usize>) -> Result<(), SessionError> {
+        if !self.has_prompt {
+            return Err(SessionError::NoPrompt);
+        }
+        self.check_columns(&columns)?;
+        let request = self.request()?;
+        request.kind = RowKind::Prompt;
+        request.ancestors.clear();
+        self.has_read_prompt = true;
+        Ok(self.post(1, columns)?)
+    }
+
+    fn begin_next(
+        &mut self,
+        parents: &[u32],
+        tokens: &[TokenId],
+        columns: Range<usize>,
+    ) -> Result<(), SessionError> {
+        let beams = tokens.len();
+        assert_eq!(parents.len(), beams, "one parent a beam");
+        self.check_columns(&columns)?;
+        let (pass, max) = (self.request()?.ancestors.passes() + 1, self.beams.len());
+        if pass > max {
+            return Err(SessionError::TooManyPasses { pass, max });
+        }
+        let max = self.beams[pass - 1];
+        if beams > max {
+            return Err(SessionError::TooManyBeams { beams, max });
+        }
+        self.check_tokens(tokens)?;
+        let rows = self.rows;
+        if let Some(&parent) = parents.iter().find(|&&parent| parent as usize >= rows) {
+            return Err(SessionError::UnknownParent { parent, rows });
+        }
+        let request = self.request()?;
+        request.ancestors.fork(parents);
+        if beams == 0 {
+            (self.rows, self.columns, self.computed) = (0, columns, None);
+            return Ok(());
+        }
+        request.kind = RowKind::Beams;
+        request.beams.clear();
+        request.beams.extend_from_slice(tokens);
+        Ok(self.post(beams, columns)?)
+    }
+
+    fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), SessionError> {
+        self.request()?;
+        let shared = &self.engine.shared;
+        if selection::is_computed(step, &self.columns)
+            && let (Some(request), Some(end)) = (&self.request, &self.computed)
+        {
+            let of = &request.memory;
+            let logits = of.logits.address();
+            let computed = Computed { logits, columns: &self.columns, end };
+            let device = (&*shared.driver, shared.multiprocessors, &of.selection);
+            if self.selection.select(device, computed, step, best)? {
+                return Ok(());
+            }
+        }
+        self.fetch()?;
+        let logits = &self.logits[..self.rows * self.columns.len()];
+        Ok(self.top_k.select(step, logits, self.columns.clone(), |_, _| true, best)?)
+    }
+
+    fn cache_bytes(&self) -> (usize, usize) {
+        let plan = &self.engine.shared.plan;
+        let pages = self.max_prompt.div_ceil(PAGE) * plan.page_bytes();
+        (pages, self.beams.iter().sum::<usize>() * plan.slot_bytes())
+    }
+}
+
+impl Drop for CudaReading {
+    /// Waits, so that memory is given back when no kernel uses it.
+    fn drop(&mut self) {
+        let _ = self.request();
+        if let Some(end) = &self.computed {
+            let _ = self.engine.shared.driver.finish(end);
+        }
+    }
+}
