@@ -24,8 +24,15 @@ fn main() {
     build.cpp(true).std("c++20").opt_level(2).pic(true).warnings(false);
     // `-ffp-contract=off`: a fused multiply-add would have other bits than a device. Wno-psabi: a note
     // about how structs are passed, which concerns nobody here.
-    for flag in ["-ffp-contract=off", "-ftls-model=initial-exec", "-Wno-psabi", "-U_FORTIFY_SOURCE"]
-    {
+    // Accesses that are not aligned trap, as on a device.
+    for flag in [
+        "-ffp-contract=off",
+        "-ftls-model=initial-exec",
+        "-Wno-psabi",
+        "-U_FORTIFY_SOURCE",
+        "-fsanitize=alignment",
+        "-fsanitize-undefined-trap-on-error",
+    ] {
         build.flag(flag);
     }
     build

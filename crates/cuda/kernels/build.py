@@ -21,12 +21,23 @@ import zipfile
 
 VERSION = "12.9.86"
 PACKAGE = f"nvidia-cuda-nvrtc-cu12=={VERSION}"
-FILES = ["product_portable", "rows", "attention_portable", "select", "masks"]
 # Machine code for Ampere and Ada, Hopper, and RTX 50; what is newer compiles the last.
 TARGETS = ["sm_80", "sm_90", "sm_120", "compute_80"]
+# Hopper's own instructions are of no other device, newer ones included.
+HOPPER = ["sm_90a"]
+FILES = {
+    "product_portable": TARGETS,
+    "product_hopper": HOPPER,
+    "rows": TARGETS,
+    "attention_portable": TARGETS,
+    "attention_hopper": HOPPER,
+    "select": TARGETS,
+    "masks": TARGETS,
+}
 OPTIONS = ["-std=c++17", "-default-device", "--fmad=false", "--ptxas-options=-v"]
 HERE = pathlib.Path(__file__).resolve().parent
 BUILT = HERE / "built"
+INCLUDE = re.compile(rb'#include "(\w+\.cuh)"')
 
 
 class Compiler:
@@ -75,8 +86,15 @@ def sha256(data):
 
 
 def source_hash(file):
-    """Of the source with its header."""
-    return sha256((HERE / f"{file}.cu").read_bytes() + (HERE / "device.cuh").read_bytes())
+    """Of the source with the headers that it includes, each once, in the order of their names."""
+    text, headers = (HERE / f"{file}.cu").read_bytes(), set()
+    found = INCLUDE.findall(text)
+    while found:
+        header = found.pop().decode()
+        if header not in headers:
+            headers.add(header)
+            found += INCLUDE.findall((HERE / header).read_bytes())
+    return sha256(text + b"".join((HERE / header).read_bytes() for header in sorted(headers)))
 
 
 def registers(log, what):
@@ -116,9 +134,9 @@ def main():
     same_compiler = path.exists() and path.read_text().splitlines()[:2] == header
     old = read_manifest() if same_compiler and not arguments.all else {}
     compiler, lines = None, []
-    for file in FILES:
+    for file, targets in FILES.items():
         source = source_hash(file)
-        for target in TARGETS:
+        for target in targets:
             out = BUILT / f"{file}.{target}.zst"
             entry = old.get((file, target))
             current = entry and entry[0] == source and out.exists() and sha256(out.read_bytes()) == entry[1]
@@ -135,7 +153,7 @@ def main():
                 print(f"{file} for {target}: {len(compressed)} bytes, registers {' '.join(used)}")
             lines.append(" ".join(["built", file, target, *entry]))
     path.write_text("\n".join([*header, *lines]) + "\n")
-    named = {f"{file}.{target}.zst" for file in FILES for target in TARGETS}
+    named = {f"{file}.{target}.zst" for file, targets in FILES.items() for target in targets}
     for stray in BUILT.glob("*.zst"):
         if stray.name not in named:
             stray.unlink()

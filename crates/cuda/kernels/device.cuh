@@ -103,15 +103,6 @@ DEVICE T* shared_memory() {
 DEVICE uint32_t shared_address(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 #endif
 
-// One store of a vector, which a device makes at multiples of its size alone.
-template <class T>
-DEVICE void store(void* to, const T& value) {
-#ifdef EMULATED
-  if ((uintptr_t)to % sizeof(T)) emulator::fail("a store that is not aligned");
-#endif
-  *(T*)to = value;
-}
-
 // Sum and maximum over a warp, the same in every lane.
 DEVICE float warp_sum(float value) {
   for (int d = 16; d; d >>= 1) value = __fadd_rn(value, __shfl_xor_sync(~0u, value, d));
@@ -126,6 +117,7 @@ DEVICE float warp_max(float value) {
 
 DEVICE void copy16_async(void* to, const void* from, bool valid) {
 #ifdef EMULATED
+  if (((uintptr_t)to | (uintptr_t)from) % 16) emulator::fail("a copy that is not aligned");
   emulator::current->copies.push_back({to, from, valid ? 16 : 0});
 #else
   int bytes = valid ? 16 : 0;
@@ -161,6 +153,7 @@ DEVICE void copies_wait() {
 DEVICE void load_matrices(uint32_t (&r)[4], const void* row) {
 #ifdef EMULATED
   int lane = emulator::current->number % 32;
+  if ((uintptr_t)row % 16) emulator::fail("a matrix that is not aligned");
   emulator::collective(~0u, row, [&](int turn) {
     if (lane == 0) emulator::count_conflicts(turn);
     for (int m = 0; m < 4; m++) {

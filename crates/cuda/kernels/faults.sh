@@ -3,7 +3,7 @@
 #
 #   crates/cuda/kernels/faults.sh [name of a kernel file]
 #
-# A test that sees none is none. Faults in parentheses change no result and must be missed. About 6 minutes of one core; needs
+# A test that sees none is none. Faults in parentheses change no result and must be missed. About 20 minutes of one core; needs
 # what the tests need. Fails if a fault is missed, or no longer applies.
 set -uo pipefail
 cd "$(dirname "$0")"
@@ -39,14 +39,15 @@ p "rows of weights past the end loaded" 's/: n \+ row < p.n;/: true;/'
 p "right side's matrices in another order" 's/lane % 8 \+ lane \/ 16 \* 8;/lane % 16;/; s/k \* 2 \+ lane \/ 8 % 2, 8/k * 2 + lane \/ 16, 8/'
 p "a run does not begin at zero" 's/if \(step % of_run == 0\)/if (step == 0)/'
 p "runs not added" 's/step < of_run \? sum\[i\]\[j\]\[e\]/true ? sum[i][j][e]/'
-p "parts written over each other" 's/\(size_t\)part \* p.part_rows \* p.n/0/'
-p "gate and up exchanged" 's/silu\(x\), y\)/silu(y), x)/'
-p "gate far below zero not bounded" 's/power > 126.0f \? 126.0f : power/power/'
-p "window not taken off" 's/uint32_t place = column - window\[i\]\[h\];/uint32_t place = column;/'
-p "columns past the vocabulary counted" 's/return column < p.n \&\& \(/return (/'
 p "maximum of one half only" 's/fmaxf\(largest\[i\]\[h\], halves/fmaxf(-INFINITY, halves/'
 p "no barrier before the halves are written again" 's/^ *__syncthreads\(\);  \/\/ before the halves.*//'
 p "no barrier before the stages are loaded again" 's/^ *__syncthreads\(\);  \/\/ before the stages.*//'
+c() { fault product.cuh product:: "$@"; }
+c "parts written over each other" 's/\(size_t\)part \* p.part_rows \* p.n/0/'
+c "gate and up exchanged" 's/silu\(x\), y\)/silu(y), x)/'
+c "gate far below zero not bounded" 's/power > 126.0f \? 126.0f : power/power/'
+c "window not taken off" 's/uint32_t place = column - window;/uint32_t place = column;/'
+c "columns past the vocabulary counted" 's/return column < p.n \&\& \(/return (/'
 r() { fault rows.cu "$1" "${@:2}"; }
 r rows:: "squares of a part of the row" '/embed_norm\(const/,/^}/s/squares = squares \+ v.x/squares = v.x/'
 r rows:: "first part counted twice" 's/for \(int part = 1; part < n.parts/for (int part = 0; part < n.parts/'
@@ -63,17 +64,53 @@ a() { fault attention_portable.cu attention:: "$@"; }
 a "copies not waited for" 's/copies_wait<1>/copies_wait<2>/'
 a "no barrier before a buffer is loaded again" 's/^ *__syncthreads\(\);  \/\/ before the buffer.*//'
 a "no barrier after the wait" '/copies_wait<0>\(\);/{n;n;s/__syncthreads\(\);//}'
-a "keys past what a row sees" 's/key < visible\[e \/ 2\]/true/'
-a "factor left out of the sum" 's/sum\[h\] \*= factor;//'
-a "minus infinity less minus infinity" 's/float base = most\[h\] == -INFINITY \? 0.0f : most\[h\];/float base = most[h];/'
-a "row halves exchanged" 's/lane \/ 4 \+ h \* 8;/lane \/ 4 + (1 - h) * 8;/'
 a "right side's matrices in another order" 's/lane % 8 \+ lane \/ 16 \* 8;/lane % 16;/'
 a "last run left out of the merge" 's/\(a.visible\[row\] \+ RUN - 1\) \/ RUN/a.visible[row] \/ RUN/'
-a "a total that does not fall with the maximum" 's/total\[i\]\[e\] \* w.old/total[i][e]/'
 a "pages in order of memory" 's/a.pages\[r.first_page \+ page\]/r.first_page + page/'
 a "own slots of the beam itself" 's/a.ancestors\[\(size_t\)token \* a.most_rows \+ row\]/(size_t)token * a.most_rows + row/'
-a "query of another head" 's/group \+ packed % group;$/group + packed \/ group % group;/'
-a "a page more than a run has" 's/min\(end, \(item.run \+ 1\) \* RUN\)/end/'
+t() { fault attention.cuh attention:: "$@"; }
+t "keys past what a row sees" 's/column \+ n \* 8 \+ e % 2 < visible\[e \/ 2\]/true/'
+t "factor left out of the sum" 's/sum\[h\] \*= factor;//'
+t "minus infinity less minus infinity" 's/float base = most\[h\] == -INFINITY \? 0.0f : most\[h\];/float base = most[h];/'
+t "rows of a warp exchanged" 's/int packed = first \+ h \* 8;/int packed = first + (1 - h) * 8;/'
+t "a total that does not fall with the maximum" 's/out\[i\]\[e\] \* w.old/out[i][e]/'
+t "query of another head" 's/group \+ packed % group;$/group + packed \/ group % group;/'
+t "a page more than a run has" 's/min\(end, \(item.run \+ 1\) \* RUN\)/end/'
+h() { fault product_hopper.cu hopper "$@"; }
+h "no wait for the last products" 's/products_wait<0>\(\);//'
+h "stage given back before its products end" 's/products_wait<1>\(\);/products_wait<2>();/'
+h "no fence before products" 's/products_begin\(\);//'
+h "no wait for empty stages" 's/barrier_wait\(empty \+ at.stage, at.parity \^ 1\);//'
+h "no wait for full stages" 's/^ *barrier_wait\(full \+ at.stage, at.parity\);//'
+h "parity of empty stages inverted" 's/at.parity \^ 1\)/at.parity)/'
+h "one arrival a warpgroup" 's/READERS = 8/READERS = 2/; s/lane == 0\) barrier_arrive/threadIdx.x % WARPGROUP == 0) barrier_arrive/'
+h "too few arrivals" 's/READERS = 8/READERS = 4/'
+h "bytes of the weights not expected" 's/barrier_expect\(full \+ at.stage, STAGE_BYTES\)/barrier_expect(full + at.stage, X_BYTES)/'
+h "second warpgroup reads the first's rows" 's/consumer \* 64 \* TILE_K \* 2/0/'
+h "descriptor goes on by 64 bytes" 's/x \+ k \* 32/x + k * 64/'
+h "a run does not begin at zero" 's/step > 0 \|\| k > 0/true/'
+h "runs not added" 's/run == 0 \? sum/true ? sum/'
+h "rows of a warp exchanged" 's/lane \/ 4 \+ h \* 8, n/lane \/ 4 + (1 - h) * 8, n/'
+h "maximum of two lanes only" 's/^ *largest = fmaxf\(largest, __shfl_xor_sync\(~0u, largest, 2\)\);//'
+h "halves of a tile in one sum" 's/side \* 8 \+ j/j * 2 + side/'
+h "no row of a warpgroup, and stages kept" 's/^ *give_back\(at.stage\);//'
+i() { fault hopper.cuh hopper "$@"; }
+i "no barrier after the barriers are made" 's/^ *__syncthreads\(\);  \/\/ before anyone.*//'
+i "no fence of the barriers" 's/^ *barriers_made\(\);//'
+i "parity of a ring not changed" 's/parity \^= 1;//'
+i "eight rows of another stride" 's/8 \* 128 >> 4/8 * 64 >> 4/'
+b() { fault attention_hopper.cu attention:: "$@"; }
+b "no wait before scores are read" '/multiply_64\(score/,/products_wait/s/products_wait<0>\(\);//'
+b "no wait before a page is given back" '/multiply_64\(run.out/,/products_wait/s/products_wait<0>\(\);//'
+b "no wait for empty pages" 's/barrier_wait\(empty \+ at.stage, at.parity \^ 1\);//'
+b "one arrival a warpgroup" 's/PAGE_READERS = 8/PAGE_READERS = 2/; s/lane == 0\) barrier_arrive/threadIdx.x % WARPGROUP == 0) barrier_arrive/'
+b "bytes of values not expected" 's/barrier_expect\(full \+ at.stage, 2 \* /barrier_expect(full + at.stage, /'
+b "second half of keys over the first" 's/keys \+ half \* PAGE \* BOX_COLUMNS \* 2,/keys,/'
+b "descriptor of values goes on by 64 bytes" 's/values \+ k \* 32/values + k * 64/'
+b "pages in order of memory" 's/a.pages\[t.request.first_page \+ page\]/(t.request.first_page + page)/'
+b "halves of a query exchanged" 's/side \* 2 \+ h\]/h * 2 + side]/'
+b "scores added to the page's before" 's/k % 4 \* 32\), k > 0\)/k % 4 * 32), true)/'
+b "the last run of several not added" "s/ \|\| page == t.pages - 1//"
 s() { fault select.cu select:: "$@"; }
 s "ties to the higher place" 's/\(uint32_t\)~place;/(uint32_t)place;/; s/place = ~\(uint32_t\)shared.keys\[i\]/place = (uint32_t)shared.keys[i]/'
 s "cut one bin short" 's/s.state\[CUT\] = bin;/s.state[CUT] = max(bin - 1, 0);/'

@@ -1,66 +1,24 @@
 // Product of rows and weights by a ring of cp.async stages and mma.sync, for any GPU from sm_80 on.
 //
-// An element is the sum of `runs` parts of K, each summed from zero in steps of 16 and added in
-// order, so its bits depend on its row and column alone: not on the tile, the other rows or the
-// grid.
-//
 // A tile is 128 x 128 x 64: 8 warps of 32 x 64, three stages of 32 KB. Roof on an H100 at 256 rows:
 // the weights' bytes; at 8,000 rows: about 390 TFLOP/s, which mma.sync reaches there. Occupancy:
 // one block a multiprocessor, by registers.
-#include "device.cuh"
+#include "product.cuh"
 
 constexpr int PRODUCT_THREADS = 256, TILE_M = 128, TILE_N = 128, TILE_K = 64, STAGES = 3;
 constexpr int STAGE = (TILE_M + TILE_N) * TILE_K, PRODUCT_SHARED = STAGES * STAGE * 2;
-
-struct alignas(64) Product {
-  const int* rows;        // in device memory
-  const bf16* x;          // [rows, k]
-  const bf16* w;          // [n, k]
-  void* out;              // by the ending
-  const int* windows;     // [rows]: first column of a row's logits
-  float2* statistics;     // [rows, tiles of n]: maximum and sum of logits
-  int n, k, runs;         // k: a multiple of 64 · runs
-  int split;              // sums: a block takes one run, and writes it to a part of its own
-  int part_rows;          // rows of a part
-  int first_tile, tiles;  // logits: tiles of columns
-  int columns;            // logits: width of a window
-  int whole;              // logits: statistics over all columns, not only those of the window
-};
-
-enum Ending { SUMS, ADD, BF16, SWIGLU, LOGITS };
-
-// x · sigmoid(x)
-DEVICE float silu(float x) {
-  float power = __fmul_rn(-x, LOG2E);
-  return __fdiv_rn(x, __fadd_rn(1.0f, exp2_fixed(power > 126.0f ? 126.0f : power)));
-}
 
 // Writes what a thread holds of a tile: rows lane / 4 and 8 more of two 16-row parts, and two
 // columns of every 8.
 template <Ending ENDING>
 DEVICE void write_sums(const Product& p, const float (&total)[2][8][4], int rows, int m, int n,
                        int part) {
-  int lane = threadIdx.x % 32;
+  int row = m + threadIdx.x % 32 / 4, column = n + threadIdx.x % 4 * 2;
   EACH (i, 2)
-    EACH (j, 8) UNROLL
-  for (int e = 0; e < 4; e += 2) {
-    int row = m + i * 16 + lane / 4 + e / 2 * 8, column = n + j * 8 + lane % 4 * 2;
-    if (row >= rows || column >= p.n) continue;
-    float x = total[i][j][e], y = total[i][j][e + 1];
-    size_t at = (size_t)row * p.n + column;
-    if constexpr (ENDING == SUMS) {
-      float* to = (float*)p.out + (size_t)part * p.part_rows * p.n + at;
-      *(float2*)to = make_float2(x, y);
-    } else if constexpr (ENDING == ADD) {
-      float2* to = (float2*)((float*)p.out + at);
-      float2 old = *to;
-      *to = make_float2(__fadd_rn(old.x, x), __fadd_rn(old.y, y));
-    } else if constexpr (ENDING == BF16) {
-      *(uint32_t*)((bf16*)p.out + at) = pack_bf16(x, y);
-    } else if constexpr (ENDING == SWIGLU) {  // gate and up stand side by side
-      ((bf16*)p.out)[at / 2] = to_bf16(__fmul_rn(silu(x), y));
-    }
-  }
+    EACH (j, 8)
+      EACH (h, 2)
+        write_pair<ENDING>(p, rows, row + i * 16 + h * 8, column + j * 8, part,
+                           total[i][j][h * 2], total[i][j][h * 2 + 1]);
 }
 
 // Writes the logits of each row's window, and (maximum, sum of exponentials) of the tile's columns:
@@ -69,10 +27,6 @@ DEVICE void write_logits(const Product& p, const float (&total)[2][8][4], int ro
   float* halves = shared_memory<float>();  // [2, TILE_M]: the stages are read
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32, side = warp / 4;
   int first_row = warp % 4 * 32 + lane / 4, first_column = n + side * 64 + lane % 4 * 2;
-  // Columns that a row's statistics are of: all, or those of its window.
-  auto counts = [&](int column, int window) {
-    return column < p.n && (p.whole || (uint32_t)(column - window) < (uint32_t)p.columns);
-  };
   float largest[2][2];
   int window[2][2];
   EACH (i, 2)
@@ -83,11 +37,9 @@ DEVICE void write_logits(const Product& p, const float (&total)[2][8][4], int ro
       EACH (j, 8)
         EACH (e, 2) {
           int column = first_column + j * 8 + e;
-          uint32_t place = column - window[i][h];
           float value = total[i][j][h * 2 + e];
-          if (row < rows && column < p.n && place < (uint32_t)p.columns)
-            ((float*)p.out)[(size_t)row * p.columns + place] = value;
-          if (counts(column, window[i][h])) most = fmaxf(most, value);
+          write_logit(p, rows, row, column, window[i][h], value);
+          if (is_counted(p, column, window[i][h])) most = fmaxf(most, value);
         }
       most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
       most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
@@ -107,7 +59,8 @@ DEVICE void write_logits(const Product& p, const float (&total)[2][8][4], int ro
       EACH (j, 8)
         EACH (e, 2) {
           float power = exp_fixed(__fsub_rn(total[i][j][h * 2 + e], largest[i][h]));
-          if (counts(first_column + j * 8 + e, window[i][h])) sum = __fadd_rn(sum, power);
+          bool counts = is_counted(p, first_column + j * 8 + e, window[i][h]);
+          if (counts) sum = __fadd_rn(sum, power);
         }
       sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 1));
       sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 2));
@@ -129,15 +82,12 @@ template <Ending ENDING>
 DEVICE void multiply(const Product& p) {
   bf16* stages = shared_memory<bf16>();
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  int warp_m = warp % 4 * 32, warp_n = warp / 4 * 64, rows = *p.rows;
-  int tiles_m = (rows + TILE_M - 1) / TILE_M;
-  int tiles_n = ENDING == LOGITS ? p.tiles : (p.n + TILE_N - 1) / TILE_N;
-  int parts = ENDING == SUMS && p.split ? p.runs : 1, of_run = p.k / TILE_K / p.runs;
-  int steps = parts > 1 ? of_run : p.k / TILE_K;
-  // Neighbours share a tile of weights.
-  for (int item = blockIdx.x; item < tiles_m * tiles_n * parts; item += gridDim.x) {
-    int m = item % tiles_m * TILE_M, part = item / tiles_m % parts;
-    int n = item / tiles_m / parts * TILE_N + (ENDING == LOGITS ? p.first_tile * TILE_N : 0);
+  int warp_m = warp % 4 * 32, warp_n = warp / 4 * 64;
+  ProductTiles all = cut<ENDING, TILE_M, TILE_N, TILE_K>(p);
+  int rows = all.rows, of_run = all.of_run, steps = all.parts > 1 ? of_run : p.k / TILE_K;
+  for (int item = blockIdx.x; item < all.tiles; item += gridDim.x) {
+    ProductTile tile = tile_of<ENDING, TILE_M, TILE_N>(p, all, item);
+    int m = tile.m, n = tile.n, part = tile.part;
     auto load = [&](int step) {
       bf16* to = stages + step % STAGES * STAGE;
       int k = (part * of_run + step) * TILE_K;

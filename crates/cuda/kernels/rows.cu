@@ -195,7 +195,7 @@ DEVICE void write_heads(const Heads& h) {
           uint4 packed = {
               value[0][i] | (uint32_t)value[1][i] << 16, value[2][i] | (uint32_t)value[3][i] << 16,
               value[4][i] | (uint32_t)value[5][i] << 16, value[6][i] | (uint32_t)value[7][i] << 16};
-          store(column, packed);
+          *(uint4*)column = packed;
         }
       }
     }

@@ -4,7 +4,7 @@
 //! are documented beside the kernels (`kernels/*.cu`), and a test compares every offset with the
 //! compiler's there.
 
-use crate::Address;
+use crate::{Address, TensorMap};
 
 /// A struct as a kernel reads it.
 pub trait Arguments: Copy {
@@ -44,7 +44,7 @@ pub fn array_bytes<A: Arguments>(items: &[A]) -> Vec<u8> {
     bytes
 }
 
-/// A number or an address in a struct.
+/// A number, an address, a map or a struct in a struct.
 trait Scalar: Copy {
     fn write(self, to: &mut [u8]);
 }
@@ -69,6 +69,22 @@ impl Scalar for Address {
     }
 }
 
+impl Scalar for TensorMap {
+    fn write(self, to: &mut [u8]) {
+        to.copy_from_slice(&self.0);
+    }
+}
+impl Scalar for Product {
+    fn write(self, to: &mut [u8]) {
+        Arguments::write(&self, to);
+    }
+}
+impl Scalar for Attention {
+    fn write(self, to: &mut [u8]) {
+        Arguments::write(&self, to);
+    }
+}
+
 macro_rules! structs {
     ($($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty,)* })*) => {
         $(
@@ -90,7 +106,7 @@ macro_rules! structs {
                 fn write(&self, to: &mut [u8]) {
                     $(
                         let at = std::mem::offset_of!(Self, $field);
-                        self.$field.write(&mut to[at..at + size_of::<$type>()]);
+                        Scalar::write(self.$field, &mut to[at..at + size_of::<$type>()]);
                     )*
                 }
             }
@@ -108,13 +124,17 @@ structs! {
     #[repr(C)]
     PassSizes { rows: i32, head_rows: i32, items: i32, merge_rows: i32, first_merge: i32, }
 
-    /// Arguments of the products: `kernels/product_portable.cu`.
+    /// Arguments of the products: `kernels/product.cuh`.
     #[repr(C, align(64))]
     Product {
         rows: Address, x: Address, w: Address, out: Address, windows: Address, statistics: Address,
         n: i32, k: i32, runs: i32, split: i32, part_rows: i32, first_tile: i32, tiles: i32,
         columns: i32, whole: i32,
     }
+
+    /// Arguments of Hopper's products: `kernels/product_hopper.cu`.
+    #[repr(C, align(64))]
+    HopperProduct { x_tiles: TensorMap, w_tiles: TensorMap, product: Product, }
 
     /// Arguments of `embed_norm`: `kernels/rows.cu`.
     #[repr(C, align(64))]
@@ -150,15 +170,15 @@ structs! {
     #[repr(C, align(64))]
     RowSums { rows: Address, statistics: Address, normalisers: Address, tiles: i32, }
 
-    /// A tile of attention to prompts: `kernels/attention_portable.cu`.
+    /// A tile of attention to prompts: `kernels/attention.cuh`.
     #[repr(C)]
     AttentionItem { request: i32, key_head: i32, first_row: i32, run: i32, }
 
-    /// A request of a pass: `kernels/attention_portable.cu`.
+    /// A request of a pass: `kernels/attention.cuh`.
     #[repr(C)]
     AttentionRequest { first_row: i32, rows: i32, first_page: i32, }
 
-    /// Arguments of the kernels of attention: `kernels/attention_portable.cu`.
+    /// Arguments of the kernels of attention: `kernels/attention.cuh`.
     #[repr(C, align(64))]
     Attention {
         sizes: Address, items: Address, requests: Address, pages: Address, visible: Address,
@@ -166,6 +186,10 @@ structs! {
         own: Address, sums: Address, statistics: Address, out: Address, heads: i32, key_heads: i32,
         most_rows: i32, scale: f32,
     }
+
+    /// Arguments of Hopper's attention to prompts: `kernels/attention_hopper.cu`.
+    #[repr(C, align(64))]
+    HopperAttention { key_tiles: TensorMap, value_tiles: TensorMap, attention: Attention, }
 
     /// A row's ranks in a segment: `kernels/select.cu`.
     #[repr(C)]

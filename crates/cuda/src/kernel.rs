@@ -1,7 +1,8 @@
 //! Kernels: each with its threads, its shared memory and the struct that it takes.
 
 use crate::arguments::{
-    Arguments, Attention, BitMask, EmbedNorm, HeadRows, Heads, Norm, Product, RowSums, Select,
+    Arguments, Attention, BitMask, EmbedNorm, HeadRows, Heads, HopperAttention, HopperProduct,
+    Norm, Product, RowSums, Select,
 };
 
 /// A file of kernels, compiled and loaded as one.
@@ -9,10 +10,14 @@ use crate::arguments::{
 pub enum Module {
     /// `product_portable.cu`
     Product,
+    /// `product_hopper.cu`
+    HopperProduct,
     /// `rows.cu`
     Rows,
     /// `attention_portable.cu`
     Attention,
+    /// `attention_hopper.cu`
+    HopperAttention,
     /// `select.cu`
     Select,
     /// `masks.cu`
@@ -21,27 +26,49 @@ pub enum Module {
 
 impl Module {
     /// Modules, all of them.
-    pub const ALL: [Self; 5] =
-        [Self::Product, Self::Rows, Self::Attention, Self::Select, Self::Masks];
+    pub const ALL: [Self; 7] = [
+        Self::Product,
+        Self::HopperProduct,
+        Self::Rows,
+        Self::Attention,
+        Self::HopperAttention,
+        Self::Select,
+        Self::Masks,
+    ];
 
     /// Name of the file without its ending.
     pub fn name(self) -> &'static str {
         match self {
             Self::Product => "product_portable",
+            Self::HopperProduct => "product_hopper",
             Self::Rows => "rows",
             Self::Attention => "attention_portable",
+            Self::HopperAttention => "attention_hopper",
             Self::Select => "select",
             Self::Masks => "masks",
         }
+    }
+
+    /// True where it has instructions of Hopper, which no other device has: newer ones neither.
+    pub fn is_of_hopper(self) -> bool {
+        matches!(self, Self::HopperProduct | Self::HopperAttention)
     }
 }
 
 /// Tiles of a product, and stages of them in shared memory.
 const PRODUCT_SHARED: usize = 3 * (128 + 128) * 64 * 2;
 
+/// Stages of tiles, and their barriers, of Hopper's product.
+const HOPPER_PRODUCT_SHARED: usize = 6 * (128 + 128) * 64 * 2 + 1024;
+
 /// Bytes of queries of 128 rows and of two pages of 64 keys and values.
 const fn attention_shared(head_width: usize) -> usize {
     (128 * head_width + 2 * 2 * 64 * head_width) * 2
+}
+
+/// Bytes of four stages of a page's keys and values, and of their barriers, of Hopper's attention.
+const fn hopper_attention_shared(head_width: usize) -> usize {
+    4 * 2 * 64 * head_width * 2 + 1024
 }
 
 macro_rules! kernels {
@@ -91,6 +118,11 @@ kernels! {
     ProductBf16: product_bf16, Product, Product, 256, PRODUCT_SHARED;
     ProductSwiglu: product_swiglu, Product, Product, 256, PRODUCT_SHARED;
     ProductLogits: product_logits, Product, Product, 256, PRODUCT_SHARED;
+    HopperProductSums: hopper_product_sums, HopperProduct, HopperProduct, 384, HOPPER_PRODUCT_SHARED;
+    HopperProductAdd: hopper_product_add, HopperProduct, HopperProduct, 384, HOPPER_PRODUCT_SHARED;
+    HopperProductBf16: hopper_product_bf16, HopperProduct, HopperProduct, 384, HOPPER_PRODUCT_SHARED;
+    HopperProductSwiglu: hopper_product_swiglu, HopperProduct, HopperProduct, 384, HOPPER_PRODUCT_SHARED;
+    HopperProductLogits: hopper_product_logits, HopperProduct, HopperProduct, 384, HOPPER_PRODUCT_SHARED;
     EmbedNorm: embed_norm, Rows, EmbedNorm, 256, 0;
     NormRows: norm_rows, Rows, Norm, 256, 0;
     Heads64: heads_64, Rows, Heads, 256, 0;
@@ -99,6 +131,8 @@ kernels! {
     RowSums: row_sums, Rows, RowSums, 256, 128;
     PromptAttention64: prompt_attention_64, Attention, Attention, 256, attention_shared(64);
     PromptAttention128: prompt_attention_128, Attention, Attention, 256, attention_shared(128);
+    HopperPromptAttention64: hopper_prompt_attention_64, HopperAttention, HopperAttention, 384, hopper_attention_shared(64);
+    HopperPromptAttention128: hopper_prompt_attention_128, HopperAttention, HopperAttention, 384, hopper_attention_shared(128);
     MergeOwn64: merge_own_64, Attention, Attention, 256, 0;
     MergeOwn128: merge_own_128, Attention, Attention, 256, 0;
     AllowedCodes: allowed_codes, Select, Select, 256, 0;

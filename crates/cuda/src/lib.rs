@@ -35,7 +35,7 @@ mod weights;
 pub use arguments::{Arguments, Field};
 pub use driver::{
     Address, Architecture, Device, DeviceError, DeviceInfo, Driver, Event, Graph, HostMemory,
-    ListedDevice, Pinned, Region, RegionPlan, Stream, launch,
+    ListedDevice, Pinned, Region, RegionPlan, Stream, TensorMap, Tiles, launch,
 };
 pub use engine::CudaEngine;
 pub use error::CudaError;

@@ -2,8 +2,9 @@
 //
 // Kernels see it only through device.cuh, whose functions are PTX on a device. Modelled: barriers,
 // shuffles, ballots and atomics; groups of cp.async, which complete at once or at their wait as the
-// seed says; ldmatrix and its bank conflicts; mma.sync to the bit. Shared memory begins as NaN and
-// ends at a guard page. Not modelled: order of memory between blocks, other bank conflicts, time.
+// seed says; ldmatrix and its bank conflicts; mma.sync to the bit; what hopper.h has. Shared memory
+// begins as NaN and ends at a guard page, and every access is aligned. Not modelled: order of memory
+// between blocks, other bank conflicts, time.
 //
 // A fault of a kernel (an access outside of its memory, a deadlock) leaves the launch by a jump and
 // becomes a message; what the abandoned fibers held is leaked.
@@ -18,7 +19,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -71,13 +74,19 @@ emulator_switch:
 )");
 
 constexpr size_t STACK_BYTES = 128 << 10, PAGE_BYTES = 4096, MOST_SHARED = 227 << 10;
+constexpr size_t WINDOW_BYTES = 256 << 10;
 constexpr int MOST_THREADS = 1024;
 
-enum class Place { Ready, Ended, Barrier, Warp };
+enum class Place { Ready, Ended, Barrier, Warp, Phase, Products };
 struct Copy {
   void* to;
   const void* from;
   int bytes;
+};
+// Sums of a thread that products are writing, and how many of them.
+struct InFlight {
+  std::vector<float> values;
+  int products;
 };
 struct Fiber {
   void* stack_pointer;
@@ -89,6 +98,36 @@ struct Fiber {
   int turn;
   std::vector<Copy> copies;    // of cp.async, in flight
   std::vector<size_t> groups;  // ends of committed groups within them
+  std::function<bool()> until;  // what it waits for at a phase or for products
+  // Of its warpgroup's products: issued, waited for, ends of groups, and what they write.
+  size_t products, products_seen;
+  std::vector<size_t> product_groups;
+  std::map<float*, InFlight> in_flight;
+  bool has_begun;
+};
+// What a driver makes of a matrix: see Emulator::tensor_map.
+struct Tiles {
+  uint64_t mark;
+  const char* data;
+  uint64_t rows, columns;
+  uint32_t box_rows;
+};
+// A copy of a tile that was asked for.
+struct BoxCopy {
+  Tiles tiles;
+  char* to;
+  uint64_t* barrier;
+  int column, row;
+};
+// A product of a warpgroup that was asked for: operands, its threads' registers, warps that made it.
+struct GroupProduct {
+  uint64_t a, b;
+  int n;
+  bool adds, has_registers;
+  const uint32_t* registers[128];
+  float* sums[128];
+  int issued;
+  unsigned made;
 };
 
 // Everything of a launch; each host thread has its own.
@@ -107,6 +146,11 @@ struct Launch {
   volatile bool running = false;
   std::string message;
   std::vector<Fiber*> ready;
+  size_t shared_bytes = 0;
+  bool has_unseen_barriers = false;
+  std::vector<BoxCopy> box_copies;
+  std::vector<std::deque<GroupProduct>> products;  // by warpgroup
+  std::vector<size_t> products_made;               // of each, from the first on
 
   uint64_t random() {
     random_state ^= random_state << 13;
@@ -128,19 +172,21 @@ inline thread_local Fiber* current;
   siglongjmp(l.fault, 1);
 }
 
-inline struct sigaction previous_actions[3];
-inline const int FAULTS[3] = {SIGSEGV, SIGBUS, SIGFPE};
+// Accesses that are not aligned are traps, which the compiler puts there: see build.rs.
+inline const int FAULTS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr int NUM_FAULTS = sizeof FAULTS / sizeof *FAULTS;
+inline struct sigaction previous_actions[NUM_FAULTS];
 inline void on_fault(int number, siginfo_t* information, void*) {
   if (launch_state.running) {
     char text[100];
-    snprintf(text, sizeof text,
-             number == SIGFPE ? "a division by zero"
-                              : "access to %p, outside of its memory or not aligned",
-             information->si_addr);
+    const char* what = number == SIGFPE   ? "a division by zero"
+                       : number == SIGILL ? "an access that is not aligned"
+                                          : "access to %p, outside of its memory or not aligned";
+    snprintf(text, sizeof text, what, information->si_addr);
     fail(text);
   }
   // Not ours: the access is made once more, for the handler that was there.
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < NUM_FAULTS; i++)
     if (FAULTS[i] == number) sigaction(number, &previous_actions[i], nullptr);
 }
 inline void catch_faults() {
@@ -149,7 +195,7 @@ inline void catch_faults() {
     action.sa_sigaction = on_fault;
     // Left by a jump, so its signal is not to stay blocked.
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    for (int i = 0; i < 3; i++) sigaction(FAULTS[i], &action, &previous_actions[i]);
+    for (int i = 0; i < NUM_FAULTS; i++) sigaction(FAULTS[i], &action, &previous_actions[i]);
     return true;
   }();
   (void)once;
@@ -160,10 +206,15 @@ inline void yield(Place at) {
   self->at = at;
   emulator_switch(&self->stack_pointer, launch_state.host_stack);
 }
+inline void wait_until(Place at, std::function<bool()> until) {
+  current->until = std::move(until);
+  if (!current->until()) yield(at);
+}
 inline void enter() {
   launch_state.body();
   Fiber* self = current;
   if (!self->copies.empty()) fail("ended with copies in flight");
+  if (self->products_seen < self->products) fail("ended with products that nobody waited for");
   self->at = Place::Ended;
   emulator_switch(&self->stack_pointer, launch_state.host_stack);
   abort();
@@ -313,6 +364,17 @@ inline void release() {
   }
 }
 
+void run_asynchronous();
+bool has_asynchronous();
+
+inline const char* waits_at(Place at) {
+  switch (at) {
+    case Place::Barrier: return "deadlock: waits at __syncthreads";
+    case Place::Phase: return "deadlock: waits for a phase of a barrier";
+    case Place::Products: return "deadlock: waits for products";
+    default: return "deadlock: waits for its warp";
+  }
+}
 inline void run_block() {
   Launch& l = launch_state;
   for (;;) {
@@ -320,15 +382,24 @@ inline void run_block() {
     l.ready.clear();
     for (Fiber& f : l.fibers) {
       live |= f.at != Place::Ended;
+      if ((f.at == Place::Phase || f.at == Place::Products) && f.until()) f.at = Place::Ready;
       if (f.at == Place::Ready) l.ready.push_back(&f);
     }
-    if (!live) return;
+    if (!live) {
+      if (!l.box_copies.empty()) fail("the block ended with copies of tiles in flight");
+      return;
+    }
+    run_asynchronous();
     if (l.ready.empty()) {
+      if (has_asynchronous()) continue;
+      bool may_go_on = false;
+      for (Fiber& f : l.fibers)
+        may_go_on |= (f.at == Place::Phase || f.at == Place::Products) && f.until();
+      if (may_go_on) continue;
       for (Fiber& f : l.fibers)
         if (f.at != Place::Ended) {
           current = &f;
-          fail(f.at == Place::Barrier ? "deadlock: waits at __syncthreads"
-                                      : "deadlock: waits for its warp");
+          fail(waits_at(f.at));
         }
     }
     // Warps in a random order, some left behind for long: what no barrier orders must show, which a
@@ -359,8 +430,10 @@ inline void prepare(size_t threads, size_t shared_bytes) {
   if (!l.stacks) {
     l.stacks =
         (char*)mmap(nullptr, MOST_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
-    l.shared_window = (char*)mmap(nullptr, MOST_SHARED + 3 * PAGE_BYTES, PROT_NONE, flags, -1, 0);
-    if (l.stacks == MAP_FAILED || l.shared_window == MAP_FAILED) fail("no memory for stacks");
+    char* window = (char*)mmap(nullptr, 2 * WINDOW_BYTES, PROT_NONE, flags, -1, 0);
+    if (l.stacks == MAP_FAILED || window == MAP_FAILED) fail("no memory for stacks");
+    // Aligned, since descriptors of products have the last 18 bits of an address.
+    l.shared_window = (char*)(((uintptr_t)window + WINDOW_BYTES - 1) & ~(WINDOW_BYTES - 1));
   }
   if (threads > MOST_THREADS) fail("more threads than a block may have");
   if (shared_bytes > MOST_SHARED) fail("more shared memory than a block may have");
@@ -368,7 +441,10 @@ inline void prepare(size_t threads, size_t shared_bytes) {
   char* begin = l.shared_window + PAGE_BYTES;
   mprotect(begin, MOST_SHARED + PAGE_BYTES, PROT_NONE);
   if (pages) mprotect(begin, pages, PROT_READ | PROT_WRITE);
-  l.shared = (char*)((uintptr_t)(begin + pages - shared_bytes) & ~(uintptr_t)127);
+  // Aligned as its size is, so that it ends at the guard page.
+  size_t alignment = std::min<size_t>(std::max<size_t>(shared_bytes & -shared_bytes, 128), 1024);
+  l.shared = (char*)((uintptr_t)(begin + pages - shared_bytes) & ~(alignment - 1));
+  l.shared_bytes = shared_bytes;
   l.fibers.resize(threads);
 }
 
@@ -396,6 +472,10 @@ const char* run(const char* name, K kernel, dim3 grid, unsigned threads, size_t 
       for (unsigned x = 0; x < grid.x; x++) {
         l.index = {x, y, z};
         memset(l.shared, 0xff, shared_bytes);
+        l.has_unseen_barriers = false;
+        l.box_copies.clear();
+        l.products.assign(threads / 128, {});
+        l.products_made.assign(threads / 128, 0);
         for (unsigned t = 0; t < threads; t++) {
           Fiber& f = l.fibers[t];
           f.copies.clear();
@@ -403,6 +483,10 @@ const char* run(const char* name, K kernel, dim3 grid, unsigned threads, size_t 
           f.index = {t, 0, 0};
           f.number = (int)t;
           f.turn = 0;
+          f.products = f.products_seen = 0;
+          f.product_groups.clear();
+          f.in_flight.clear();
+          f.has_begun = false;
           f.at = Place::Ready;
           // As if it had been called: registers to take up, where to go, and the alignment of a
           // call.
@@ -470,3 +554,5 @@ inline float __fmul_rn(float x, float y) { return x * y; }
 inline float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 inline float __fdiv_rn(float x, float y) { return x / y; }
 inline float __fsqrt_rn(float x) { return __builtin_sqrtf(x); }
+
+#include "hopper.h"

@@ -3,8 +3,10 @@
 // Each kernel file is compiled here as it stands, in this one unit.
 #include "device.cuh"
 
+#include "attention_hopper.cu"
 #include "attention_portable.cu"
 #include "masks.cu"
+#include "product_hopper.cu"
 #include "product_portable.cu"
 #include "rows.cu"
 #include "select.cu"
@@ -35,6 +37,11 @@ const Entry KERNELS[] = {
     KERNEL(product_bf16, Product, PRODUCT_THREADS, PRODUCT_SHARED),
     KERNEL(product_swiglu, Product, PRODUCT_THREADS, PRODUCT_SHARED),
     KERNEL(product_logits, Product, PRODUCT_THREADS, PRODUCT_SHARED),
+    KERNEL(hopper_product_sums, HopperProduct, hopper::PRODUCT_THREADS, hopper::PRODUCT_SHARED),
+    KERNEL(hopper_product_add, HopperProduct, hopper::PRODUCT_THREADS, hopper::PRODUCT_SHARED),
+    KERNEL(hopper_product_bf16, HopperProduct, hopper::PRODUCT_THREADS, hopper::PRODUCT_SHARED),
+    KERNEL(hopper_product_swiglu, HopperProduct, hopper::PRODUCT_THREADS, hopper::PRODUCT_SHARED),
+    KERNEL(hopper_product_logits, HopperProduct, hopper::PRODUCT_THREADS, hopper::PRODUCT_SHARED),
     KERNEL(embed_norm, EmbedNorm, ROWS_THREADS, 0),
     KERNEL(norm_rows, Norm, ROWS_THREADS, 0),
     KERNEL(heads_64, Heads, ROWS_THREADS, 0),
@@ -43,6 +50,10 @@ const Entry KERNELS[] = {
     KERNEL(row_sums, RowSums, ROWS_THREADS, SUMS_SHARED),
     KERNEL(prompt_attention_64, Attention, ATTENTION_THREADS, ATTENTION_SHARED<64>),
     KERNEL(prompt_attention_128, Attention, ATTENTION_THREADS, ATTENTION_SHARED<128>),
+    KERNEL(hopper_prompt_attention_64, HopperAttention, hopper::ATTENTION_THREADS,
+           hopper::ATTENTION_SHARED<64>),
+    KERNEL(hopper_prompt_attention_128, HopperAttention, hopper::ATTENTION_THREADS,
+           hopper::ATTENTION_SHARED<128>),
     KERNEL(merge_own_64, Attention, MERGE_THREADS, 0),
     KERNEL(merge_own_128, Attention, MERGE_THREADS, 0),
     KERNEL(allowed_codes, Select, SELECT_THREADS, 0),
@@ -144,6 +155,7 @@ extern "C" const char* palmette_emulator_layouts() {
   LAYOUT(PassSizes, rows, head_rows, items, merge_rows, first_merge);
   LAYOUT(Product, rows, x, w, out, windows, statistics, n, k, runs, split, part_rows, first_tile,
          tiles, columns, whole);
+  LAYOUT(HopperProduct, x_tiles, w_tiles, product);
   LAYOUT(EmbedNorm, rows, tokens, table, weight, x, normed, width, factor, epsilon);
   LAYOUT(Norm, rows, sums, weight, x, normed, width, parts, part_rows, epsilon);
   LAYOUT(Heads, rows, sums, bias, query_norm, key_norm, cosines, sines, positions, destinations,
@@ -154,6 +166,7 @@ extern "C" const char* palmette_emulator_layouts() {
   LAYOUT(AttentionRequest, first_row, rows, first_page);
   LAYOUT(Attention, sizes, items, requests, pages, visible, own_tokens, ancestors, queries, keys,
          values, own, sums, statistics, out, heads, key_heads, most_rows, scale);
+  LAYOUT(HopperAttention, key_tiles, value_tiles, attention);
   LAYOUT(Range, begin, end, key);
   LAYOUT(Filter, bits, before);
   LAYOUT(Level, by_rank, masks, starts);

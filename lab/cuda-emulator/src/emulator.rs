@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use palmette_cuda::{
     Address, Architecture, DeviceError, DeviceInfo, Driver, Event, Graph, HostMemory, Kernel,
-    Pinned, Region, RegionPlan, Stream,
+    Pinned, Region, RegionPlan, Stream, TensorMap, Tiles,
 };
 
 use crate::native::DeviceMemory;
@@ -74,7 +74,7 @@ impl Driver for Emulator {
             capability,
             bytes: 4 << 30,
             multiprocessors: 3,
-            shared_bytes: 99 << 10,
+            shared_bytes: 227 << 10,
         }
     }
 
@@ -130,6 +130,19 @@ impl Driver for Emulator {
         let address = from.checked(at, bytes)?.0;
         let (host, memory) = (Arc::clone(&to.get::<Host>()?.0), from.memory());
         self.push_copy(on, Work::Read(Copy { address, memory, host, bytes }))
+    }
+
+    /// The map as `Tiles` of `native/emulator.h` reads it.
+    fn tensor_map(&self, tiles: &Tiles) -> Result<TensorMap, DeviceError> {
+        tiles.check()?;
+        let Tiles { address, rows, columns, box_rows } = *tiles;
+        let mut bytes = [0; 128];
+        let words =
+            [u64::from_le_bytes(*b"tiles\0\0\0"), address.0, rows, columns, box_rows.into()];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        Ok(TensorMap(bytes))
     }
 
     fn launch(

@@ -11,9 +11,10 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
 use super::modules::{self, Target};
+use super::tiles::BOX_COLUMNS;
 use super::{
     Address, DeviceError, DeviceInfo, Driver, Event, Graph, HostMemory, Pinned, Region, RegionPlan,
-    Stream,
+    Stream, TensorMap, Tiles,
 };
 use crate::{Kernel, Module};
 
@@ -30,8 +31,9 @@ pub struct Device {
     info: DeviceInfo,
     context: Arc<Context>,
     streams: [sys::CUstream; Stream::ALL.len()],
-    modules: Vec<sys::CUmodule>,
-    functions: Vec<sys::CUfunction>,
+    modules: Vec<(Module, sys::CUmodule)>,
+    /// By kernel; none of modules that are not built for this device.
+    functions: Vec<Option<sys::CUfunction>>,
     /// The stream whose launches become part of a graph.
     captured: Mutex<Option<Stream>>,
 }
@@ -87,7 +89,9 @@ impl Device {
             this.streams[on as usize] = create_stream(priority)?;
         }
         for module in Module::ALL {
-            this.modules.push(load(module, target)?);
+            if let Some(code) = modules::code(module, target) {
+                this.modules.push((module, load(module, &code)?));
+            }
         }
         for &kernel in Kernel::ALL {
             this.functions.push(function(&this.modules, kernel)?);
@@ -159,7 +163,7 @@ impl Drop for Device {
                 let _ = result::stream::synchronize(stream);
                 let _ = result::stream::destroy(stream);
             }
-            for &module in &self.modules {
+            for &(_, module) in &self.modules {
                 let _ = result::module::unload(module);
             }
         }
@@ -273,6 +277,37 @@ impl Driver for Device {
         host.record(on, stream)
     }
 
+    fn tensor_map(&self, tiles: &Tiles) -> Result<TensorMap, DeviceError> {
+        tiles.check()?;
+        let mut map = sys::CUtensorMap { opaque: [0; 16] };
+        let (sizes, row_bytes) = ([tiles.columns, tiles.rows], [tiles.columns * 2]);
+        let (box_sizes, strides) = ([BOX_COLUMNS, tiles.box_rows], [1, 1]);
+        // SAFETY: it writes one map, and reads two lengths of each array, one of the bytes of rows.
+        // The matrix is not looked at.
+        let made = unsafe {
+            sys::cuTensorMapEncodeTiled(
+                &raw mut map,
+                sys::CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                2,
+                tiles.address.0 as *mut c_void,
+                sizes.as_ptr(),
+                row_bytes.as_ptr(),
+                box_sizes.as_ptr(),
+                strides.as_ptr(),
+                sys::CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+                sys::CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B,
+                sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                sys::CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            )
+        };
+        made.result().map_err(error("cuTensorMapEncodeTiled"))?;
+        let mut bytes = [0; 128];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(map.opaque) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        Ok(TensorMap(bytes))
+    }
+
     fn launch(
         &self,
         on: Stream,
@@ -288,7 +323,9 @@ impl Driver for Device {
         }
         assert_eq!(arguments.len(), kernel.arguments().1, "arguments of {}", kernel.name());
         let mut parameters = [arguments.as_ptr().cast_mut().cast::<c_void>()];
-        let (function, stream) = (self.functions[kernel as usize], self.stream(on));
+        let function =
+            self.functions[kernel as usize].ok_or(DeviceError::NoKernel(kernel.name()))?;
+        let stream = self.stream(on);
         let (grid, block) = ((grid[0], grid[1], grid[2]), (kernel.threads(), 1, 1));
         let shared = kernel.shared_bytes() as u32;
         // SAFETY: the kernel takes one struct of so many bytes, which the driver copies before it
@@ -579,8 +616,7 @@ fn create_stream(priority: i32) -> Result<sys::CUstream, DeviceError> {
     Ok(stream)
 }
 
-fn load(module: Module, target: Target) -> Result<sys::CUmodule, DeviceError> {
-    let code = modules::code(module, target);
+fn load(module: Module, code: &[u8]) -> Result<sys::CUmodule, DeviceError> {
     // SAFETY: it is machine code, or PTX that ends by 0; the driver copies it.
     let loaded = unsafe { result::module::load_data(code.as_ptr().cast()) };
     match loaded {
@@ -595,10 +631,13 @@ fn load(module: Module, target: Target) -> Result<sys::CUmodule, DeviceError> {
     }
 }
 
-fn function(modules: &[sys::CUmodule], kernel: Kernel) -> Result<sys::CUfunction, DeviceError> {
+fn function(
+    modules: &[(Module, sys::CUmodule)],
+    kernel: Kernel,
+) -> Result<Option<sys::CUfunction>, DeviceError> {
     let name = CString::new(kernel.name()).expect("no name has a 0");
-    let module = Module::ALL.iter().position(|module| *module == kernel.module());
-    let module = modules[module.expect("it is one of all")];
+    let module = modules.iter().find(|(module, _)| *module == kernel.module());
+    let Some(&(_, module)) = module else { return Ok(None) };
     // SAFETY: the module is loaded.
     let function = unsafe { result::module::get_function(module, name) };
     let function = function.map_err(error("cuModuleGetFunction"))?;
@@ -609,7 +648,7 @@ fn function(modules: &[sys::CUmodule], kernel: Kernel) -> Result<sys::CUfunction
         let set = unsafe { result::function::set_function_attribute(function, attribute, bytes) };
         set.map_err(error("cuFuncSetAttribute"))?;
     }
-    Ok(function)
+    Ok(Some(function))
 }
 
 /// The error of a call: by name, and apart if the device does no more work after it.

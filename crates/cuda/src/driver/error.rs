@@ -99,6 +99,9 @@ pub enum DeviceError {
     /// A graph has launches only.
     #[error("only launches on the captured stream become part of a graph, not {0}")]
     NotCapturable(&'static str),
+    /// A kernel of other devices was launched.
+    #[error("{0} is not built for this device: it has instructions of compute capability 9.0")]
+    NoKernel(&'static str),
     /// A kernel failed. The device does no more work for this process.
     #[error("a kernel failed: {0}; the device does no more work for this process")]
     Fault(String),

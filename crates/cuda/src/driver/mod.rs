@@ -4,6 +4,7 @@ mod cuda;
 mod error;
 mod memory;
 mod modules;
+mod tiles;
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 pub use cuda::{Device, ListedDevice};
 pub use error::DeviceError;
 pub use memory::{Address, HostMemory, Pinned, Region, RegionPlan};
+pub use tiles::{TensorMap, Tiles};
 
 use crate::{Arguments, Kernel};
 
@@ -58,6 +60,13 @@ pub trait Driver: Debug + Send + Sync {
         bytes: usize,
     ) -> Result<(), DeviceError>;
 
+    /// Makes the map by which kernels copy boxes of a matrix. The matrix is the caller's: a region
+    /// must live until the work that has the map is done.
+    ///
+    /// # Errors
+    /// When the device copies no such boxes.
+    fn tensor_map(&self, tiles: &Tiles) -> Result<TensorMap, DeviceError>;
+
     /// Runs a kernel; its arguments are copied by the call. Callers use [`launch`].
     ///
     /// Addresses in the arguments are the caller's: a region must live until the work is done.
@@ -93,7 +102,7 @@ pub trait Driver: Debug + Send + Sync {
 }
 
 /// Bound on the bytes of a kernel's arguments.
-pub(crate) const MOST_ARGUMENTS: usize = 256;
+pub(crate) const MOST_ARGUMENTS: usize = 512;
 
 /// Runs a kernel over `grid` blocks.
 ///

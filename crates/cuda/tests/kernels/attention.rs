@@ -1,9 +1,12 @@
-//! Attention in stages: prompts and beams against f64, runs in one block and in several.
+//! Attention in stages: prompts and beams against f64, runs in one block and in several, and the
+//! bits of Hopper's.
 
-use palmette_cuda::arguments::{Attention, AttentionItem, AttentionRequest, PassSizes};
-use palmette_cuda::{Architecture, Kernel};
+use palmette_cuda::arguments::{
+    Attention, AttentionItem, AttentionRequest, HopperAttention, PassSizes,
+};
+use palmette_cuda::{Architecture, Kernel, Tiles};
 
-use crate::support::{Device, Random, bytes_of, devices, relative_error, to_f64};
+use crate::support::{Device, Random, Set, bytes_of, devices, relative_error, to_f64};
 
 /// Rows of a request: its newest tokens, or beams.
 #[derive(Clone, Copy)]
@@ -115,7 +118,7 @@ impl Case {
         facts
     }
 
-    fn run(&self, device: &Device, runs: Runs, grid: u32) -> Vec<u16> {
+    fn run(&self, device: &Device, set: Set, runs: Runs, grid: u32) -> Vec<u16> {
         let (rows, group) = (self.rows(), self.heads / self.key_heads);
         let facts = self.row_facts();
         let mut items = Vec::new();
@@ -197,11 +200,35 @@ impl Case {
             most_rows: rows as i32,
             scale: scale as f32,
         };
-        let (attend, merge) = match self.width {
-            64 => (Kernel::PromptAttention64, Kernel::MergeOwn64),
-            _ => (Kernel::PromptAttention128, Kernel::MergeOwn128),
+        let (attend, hopper, merge) = match self.width {
+            64 => (Kernel::PromptAttention64, Kernel::HopperPromptAttention64, Kernel::MergeOwn64),
+            _ => {
+                (Kernel::PromptAttention128, Kernel::HopperPromptAttention128, Kernel::MergeOwn128)
+            }
         };
-        device.run(attend, [grid, 1, 1], &arguments);
+        match set {
+            Set::Portable => device.run(attend, [grid, 1, 1], &arguments),
+            Set::Hopper => {
+                let (columns, page_rows) = (self.width as u64, 64);
+                let values = self.keys.len() as u64;
+                let tiles = |tiles: Tiles| device.driver.tensor_map(&tiles).unwrap();
+                let key_tiles = tiles(Tiles {
+                    address: arguments.keys,
+                    rows: values / columns,
+                    columns,
+                    box_rows: page_rows,
+                });
+                let value_tiles = tiles(Tiles {
+                    address: arguments.values,
+                    rows: values / 64,
+                    columns: 64,
+                    box_rows: self.width as u32,
+                });
+                let attention = arguments;
+                let arguments = HopperAttention { key_tiles, value_tiles, attention };
+                device.run(hopper, [grid, 1, 1], &arguments);
+            }
+        }
         device.run(merge, [grid, 1, 1], &arguments);
         assert_eq!(device.bank_conflicts(), 0);
         device.get(&out)
@@ -253,8 +280,13 @@ fn beams(rows: usize, tokens: usize, own: usize) -> Request {
 fn check(case: &Case) {
     let mut first: Option<Vec<u16>> = None;
     for (grid, device) in [3, 1, 2].into_iter().zip(devices(Architecture::Hopper)) {
-        for runs in [Runs::OneBlock, Runs::BlockEach] {
-            let got = case.run(&device, runs, grid);
+        for (set, runs) in [
+            (Set::Portable, Runs::OneBlock),
+            (Set::Portable, Runs::BlockEach),
+            (Set::Hopper, Runs::OneBlock),
+            (Set::Hopper, Runs::BlockEach),
+        ] {
+            let got = case.run(&device, set, runs, grid);
             if first.is_none() {
                 let rows = 0..case.rows();
                 let want = rows.flat_map(|row| (0..case.heads).map(move |head| (row, head)));
@@ -262,7 +294,10 @@ fn check(case: &Case) {
                 let error = relative_error(got.iter().map(|&value| to_f64(value)), &want);
                 assert!(error < 6e-3, "{error}");
             }
-            assert!(*first.get_or_insert_with(|| got.clone()) == got, "{runs:?}: other bits");
+            assert!(
+                *first.get_or_insert_with(|| got.clone()) == got,
+                "{set:?}, {runs:?}: other bits"
+            );
         }
     }
 }
@@ -288,7 +323,7 @@ fn narrow_heads_of_uneven_groups_and_prompts_of_several_runs() {
 fn a_row_is_the_same_without_its_neighbours() {
     let case = Case::new(64, 2, 1, &[prompt(20, 90), beams(30, 70, 2)]);
     let Some(device) = devices(Architecture::Hopper).pop() else { return };
-    let all = case.run(&device, Runs::BlockEach, 2);
+    let all = case.run(&device, Set::Portable, Runs::BlockEach, 2);
     let row_size = case.heads * case.width;
 
     // The prompt's last 7 rows, in a tile of their own and without the beams.
@@ -297,9 +332,11 @@ fn a_row_is_the_same_without_its_neighbours() {
     part.pages.truncate(1);
     part.queries = case.queries[13 * row_size..20 * row_size].to_vec();
     part.ancestors = vec![-1];
-    for runs in [Runs::OneBlock, Runs::BlockEach] {
-        let got = part.run(&device, runs, 1);
-        assert!(got == all[13 * row_size..20 * row_size], "{runs:?}");
+    for set in Set::ALL {
+        for runs in [Runs::OneBlock, Runs::BlockEach] {
+            let got = part.run(&device, set, runs, 1);
+            assert!(got == all[13 * row_size..20 * row_size], "{set:?}, {runs:?}");
+        }
     }
     // The beams without their first.
     let mut part = case.clone();
@@ -307,8 +344,10 @@ fn a_row_is_the_same_without_its_neighbours() {
     part.pages.remove(0);
     part.queries = case.queries[21 * row_size..].to_vec();
     part.ancestors = case.ancestors.chunks(50).flat_map(|row| row[21..].to_vec()).collect();
-    let got = part.run(&device, Runs::BlockEach, 1);
-    assert!(got == all[21 * row_size..]);
+    for set in Set::ALL {
+        let got = part.run(&device, set, Runs::BlockEach, 1);
+        assert!(got == all[21 * row_size..], "{set:?}");
+    }
 }
 
 /// Results whose bits are kept, with their names.
@@ -318,9 +357,12 @@ pub(crate) fn golden(device: &Device) -> Vec<(String, Vec<u8>)> {
         ("beams", Case::new(128, 4, 2, &[beams(3, 64, 1), beams(65, 65, 2), beams(1, 1, 3)])),
         ("runs", Case::new(64, 3, 1, &[prompt(40, 530), prompt(5, 900), beams(7, 600, 1)])),
     ];
-    let run = |(name, case): (&str, Case)| {
-        let out = case.run(device, Runs::BlockEach, 2);
-        (format!("attention {name}"), bytes_of(&out))
-    };
-    cases.map(run).into()
+    let mut all = Vec::new();
+    for set in device.sets() {
+        for (name, case) in &cases {
+            let out = case.run(device, set, Runs::BlockEach, 2);
+            all.push((set.name_of(&format!("attention {name}")), bytes_of(&out)));
+        }
+    }
+    all
 }

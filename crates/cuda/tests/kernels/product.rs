@@ -1,10 +1,11 @@
-//! Products: every ending against f64, the split of a sum, rows alone and among others.
+//! Products: every ending against f64, the split of a sum, rows alone and among others, and the bits
+//! of Hopper's.
 
-use palmette_cuda::arguments::{Product, RowSums};
-use palmette_cuda::{Architecture, Kernel, Region};
+use palmette_cuda::arguments::{HopperProduct, Product, RowSums};
+use palmette_cuda::{Address, Architecture, Kernel, Region, Tiles};
 
 use crate::support::{
-    Device, NULL, Random, bits, bytes_of, device, devices, relative_error, to_bf16, to_f64,
+    Device, NULL, Random, Set, bits, bytes_of, device, devices, relative_error, to_bf16, to_f64,
 };
 
 /// Operands of a product, and the product in f64.
@@ -19,9 +20,15 @@ struct Case {
 }
 
 impl Case {
-    fn new(rows: usize, n: usize, k: usize, runs: usize) -> Self {
+    /// Operands without the product in f64.
+    fn unasked(rows: usize, n: usize, k: usize, runs: usize) -> Self {
         let mut random = Random((rows * 31 + n * 7 + k) as u64 + 1000);
         let (x, w) = (random.bf16(rows * k, 1.0), random.bf16(n * k, 1.0));
+        Self { rows, n, k, runs, x, w, want: Vec::new() }
+    }
+
+    fn new(rows: usize, n: usize, k: usize, runs: usize) -> Self {
+        let Self { x, w, .. } = Self::unasked(rows, n, k, runs);
         let dot = |at: usize| -> f64 {
             let (row, column) = (at / n, at % n);
             (0..k).map(|i| to_f64(x[row * k + i]) * to_f64(w[column * k + i])).sum()
@@ -53,6 +60,34 @@ impl Case {
         (arguments, kept)
     }
 
+    /// Runs a product, portable or Hopper's, with arguments that `change` has changed.
+    fn run(
+        &self,
+        device: &Device,
+        (portable, hopper): (Kernel, Kernel),
+        set: Set,
+        grid: u32,
+        out: &Region,
+        change: impl FnOnce(&mut Product),
+    ) {
+        let (mut product, _kept) = self.arguments(device, out);
+        change(&mut product);
+        let grid = [grid, 1, 1];
+        match set {
+            Set::Portable => device.run(portable, grid, &product),
+            Set::Hopper => {
+                let tiles = |address: Address, rows: usize| {
+                    let (rows, columns) = (rows as u64, self.k as u64);
+                    let tiles = Tiles { address, rows, columns, box_rows: 128 };
+                    device.driver.tensor_map(&tiles).unwrap()
+                };
+                let x_tiles = tiles(product.x, self.rows);
+                let w_tiles = tiles(product.w, self.n);
+                device.run(hopper, grid, &HopperProduct { x_tiles, w_tiles, product });
+            }
+        }
+    }
+
     fn sums(&self, device: &Device, grid: u32) -> Vec<f32> {
         let out = device.empty(self.rows * self.n * 4);
         let (arguments, _kept) = self.arguments(device, &out);
@@ -60,6 +95,12 @@ impl Case {
         device.get(&out)
     }
 }
+
+const SUMS: (Kernel, Kernel) = (Kernel::ProductSums, Kernel::HopperProductSums);
+const ADD: (Kernel, Kernel) = (Kernel::ProductAdd, Kernel::HopperProductAdd);
+const BF16: (Kernel, Kernel) = (Kernel::ProductBf16, Kernel::HopperProductBf16);
+const SWIGLU: (Kernel, Kernel) = (Kernel::ProductSwiglu, Kernel::HopperProductSwiglu);
+const LOGITS: (Kernel, Kernel) = (Kernel::ProductLogits, Kernel::HopperProductLogits);
 
 const SHAPES: [(usize, usize, usize, usize); 4] =
     [(1, 128, 256, 1), (37, 200, 512, 2), (130, 72, 256, 4), (5, 258, 320, 5)];
@@ -200,24 +241,35 @@ fn logits_are_those_of_each_rows_window_and_normalise_to_one() {
     }
 }
 
-#[test]
-fn normalisers_are_over_all_tiles_of_a_row() {
+/// Maxima and sums of 5 rows of so many tiles.
+fn many_statistics() -> (usize, Vec<f32>) {
     let (rows, tiles) = (5, 700);
     let mut random = Random(31);
+    let statistics =
+        (0..rows * tiles).flat_map(|_| [random.uniform() * 20.0, 1.0 + random.uniform()]);
+    (tiles, statistics.collect())
+}
+
+fn normalisers(device: &Device, grid: u32, tiles: usize, statistics: &[f32]) -> Vec<f32> {
+    let rows = statistics.len() / tiles / 2;
+    let kept = (device.put(&[rows as i32]), device.put(statistics));
+    let normalisers = device.empty(rows * 4);
+    let arguments = RowSums {
+        rows: kept.0.address(),
+        statistics: kept.1.address(),
+        normalisers: normalisers.address(),
+        tiles: tiles as i32,
+    };
+    device.run(Kernel::RowSums, [grid, 1, 1], &arguments);
+    device.get(&normalisers)
+}
+
+#[test]
+fn normalisers_are_over_all_tiles_of_a_row() {
+    let (tiles, statistics) = many_statistics();
     let mut first: Option<Vec<u32>> = None;
-    let statistics: Vec<f32> =
-        (0..rows * tiles).flat_map(|_| [random.uniform() * 20.0, 1.0 + random.uniform()]).collect();
     for (grid, device) in [1, 2, 5].into_iter().zip(devices(Architecture::Hopper)) {
-        let kept = (device.put(&[rows as i32]), device.put(&statistics));
-        let normalisers = device.empty(rows * 4);
-        let arguments = RowSums {
-            rows: kept.0.address(),
-            statistics: kept.1.address(),
-            normalisers: normalisers.address(),
-            tiles: tiles as i32,
-        };
-        device.run(Kernel::RowSums, [grid, 1, 1], &arguments);
-        let got: Vec<f32> = device.get(&normalisers);
+        let got = normalisers(&device, grid, tiles, &statistics);
         for (got, row) in got.iter().zip(statistics.chunks(tiles * 2)) {
             let power = |tile: &[f32]| f64::from(tile[1]) * f64::from(tile[0]).exp();
             let want = row.chunks(2).map(power).sum::<f64>().ln();
@@ -228,17 +280,87 @@ fn normalisers_are_over_all_tiles_of_a_row() {
     }
 }
 
+/// Bits of every ending over a shape: sums whole and by parts, added, rounded, gated, logits with
+/// their statistics.
+fn endings(case: &Case, device: &Device, set: Set, grid: u32) -> Vec<(String, Vec<u8>)> {
+    let (rows, n) = (case.rows, case.n);
+    let run = |kernels, out: Region, change: &dyn Fn(&mut Product)| {
+        case.run(device, kernels, set, grid, &out, change);
+        device.get_bytes(&out)
+    };
+    let parts = device.empty(case.runs * rows * n * 4);
+    let old = device.put(&Random(9).floats(rows * n, 10.0));
+    let mut all = vec![
+        ("sums".to_owned(), run(SUMS, device.empty(rows * n * 4), &|_| {})),
+        ("sums by parts".to_owned(), run(SUMS, parts, &|product| product.split = 1)),
+        ("add".to_owned(), run(ADD, old, &|_| {})),
+        ("bf16".to_owned(), run(BF16, device.empty(rows * n * 2), &|_| {})),
+        ("swiglu".to_owned(), run(SWIGLU, device.empty(rows * n), &|_| {})),
+    ];
+    // Windows that begin within tiles, of the tiles from the second on where there is one.
+    let first_tile = usize::from(n > 128);
+    let (tiles, columns) = (n.div_ceil(128) - first_tile, (n - first_tile * 128).min(60));
+    let first =
+        |row: usize| (first_tile * 128 + row % 3 * ((n - first_tile * 128 - columns) / 2)) as i32;
+    let windows = device.put(&(0..rows).map(first).collect::<Vec<_>>());
+    for whole in [0, 1] {
+        let statistics = device.empty(rows * tiles * 8);
+        let logits = run(LOGITS, device.empty(rows * columns * 4), &|product| {
+            (product.windows, product.statistics) = (windows.address(), statistics.address());
+            (product.first_tile, product.tiles) = (first_tile as i32, tiles as i32);
+            (product.columns, product.whole) = (columns as i32, whole);
+        });
+        all.push((format!("logits {whole}"), logits));
+        all.push((format!("statistics {whole}"), device.get_bytes(&statistics)));
+    }
+    all
+}
+
+#[test]
+fn hoppers_products_have_the_bits_of_the_portable_ones() {
+    for (rows, n, k, runs) in SHAPES.into_iter().chain([(64, 256, 576, 1), (65, 130, 1024, 4)]) {
+        let case = Case::unasked(rows, n, k, runs);
+        for (grid, device) in [1, 3, 2].into_iter().zip(devices(Architecture::Hopper)) {
+            let portable = endings(&case, &device, Set::Portable, grid);
+            let hopper = endings(&case, &device, Set::Hopper, grid);
+            for ((name, portable), (_, hopper)) in portable.iter().zip(&hopper) {
+                assert!(portable == hopper, "{name} of {rows} x {n} x {k} in {runs}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_of_hoppers_product_is_the_same_alone_and_among_others() {
+    let Some(device) = device(Architecture::Hopper, 1) else { return };
+    let case = Case::unasked(140, 128, 256, 2);
+    let sums = |case: &Case, grid| {
+        let out = device.empty(case.rows * case.n * 4);
+        case.run(&device, SUMS, Set::Hopper, grid, &out, |_| {});
+        device.get_bytes(&out)
+    };
+    let all = sums(&case, 3);
+    for row in [0, 63, 64, 139] {
+        let x = case.x[row * case.k..(row + 1) * case.k].to_vec();
+        let alone = Case { rows: 1, x, w: case.w.clone(), want: Vec::new(), ..case };
+        assert!(sums(&alone, 1) == all[row * case.n * 4..(row + 1) * case.n * 4], "row {row}");
+    }
+}
+
 /// Results whose bits are kept, with their names.
 pub(crate) fn golden(device: &Device) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
-    for (rows, n, k, runs) in SHAPES {
-        let case = Case::new(rows, n, k, runs);
-        let name = format!("{rows} x {n} x {k} in {runs}");
-        all.push((format!("product_sums {name}"), bytes_of(&case.sums(device, 2))));
-        let out = device.empty(rows * n);
-        let (arguments, _kept) = case.arguments(device, &out);
-        device.run(Kernel::ProductSwiglu, [2, 1, 1], &arguments);
-        all.push((format!("product_swiglu {name}"), device.get_bytes(&out)));
+    for set in device.sets() {
+        for (rows, n, k, runs) in SHAPES {
+            let case = Case::unasked(rows, n, k, runs);
+            for (ending, bytes) in endings(&case, device, set, 2) {
+                let name = format!("product_{ending} {rows} x {n} x {k} in {runs}");
+                all.push((set.name_of(&name), bytes));
+            }
+        }
     }
+    let (tiles, statistics) = many_statistics();
+    let normalisers = normalisers(device, 2, tiles, &statistics);
+    all.push((format!("row_sums of {tiles} tiles"), bytes_of(&normalisers)));
     all
 }

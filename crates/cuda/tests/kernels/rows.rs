@@ -78,34 +78,48 @@ fn tokens_become_rows_and_their_norms() {
     }
 }
 
+/// Rows and sums of products that are added to them.
+struct Sums {
+    width: usize,
+    part_rows: usize,
+    parts: i32,
+    weight: Vec<f32>,
+}
+
+impl Sums {
+    /// The residual stream and its norm.
+    fn run(&self, device: &Device, grid: u32, old: &[f32], sums: &[f32]) -> (Vec<f32>, Vec<u16>) {
+        let rows = old.len() / self.width;
+        let kept = (device.put(&[rows as i32]), device.put(sums), device.put(&self.weight));
+        let (x, out) = (device.put(old), device.empty(old.len() * 2));
+        let arguments = Norm {
+            rows: kept.0.address(),
+            sums: kept.1.address(),
+            weight: kept.2.address(),
+            x: x.address(),
+            normed: out.address(),
+            width: self.width as i32,
+            parts: self.parts,
+            part_rows: self.part_rows as i32,
+            epsilon: EPSILON,
+        };
+        device.run(Kernel::NormRows, [grid, 1, 1], &arguments);
+        (device.get(&x), device.get(&out))
+    }
+}
+
 #[test]
 fn norms_add_the_whole_total_and_are_the_same_alone() {
     let (width, rows, part_rows) = (196, 11, 12);
     let mut random = Random(4);
     let weight = random.floats(width, 1.0);
     for parts in [0, 1, 3] {
+        let case = Sums { width, part_rows, parts, weight: weight.clone() };
         let old = random.floats(rows * width, 2.0);
         let sums = random.floats(3 * part_rows * width, 1.0);
         let mut first: Option<(Vec<f32>, Vec<u16>)> = None;
         for (grid, device) in (1..).zip(devices(Architecture::Hopper)) {
-            let run = |rows: usize, old: &[f32], sums: &[f32]| {
-                let kept = (device.put(&[rows as i32]), device.put(sums), device.put(&weight));
-                let (x, out) = (device.put(old), device.empty(rows * width * 2));
-                let arguments = Norm {
-                    rows: kept.0.address(),
-                    sums: kept.1.address(),
-                    weight: kept.2.address(),
-                    x: x.address(),
-                    normed: out.address(),
-                    width: width as i32,
-                    parts,
-                    part_rows: part_rows as i32,
-                    epsilon: EPSILON,
-                };
-                device.run(Kernel::NormRows, [grid, 1, 1], &arguments);
-                (device.get::<f32>(&x), device.get::<u16>(&out))
-            };
-            let (x, out) = run(rows, &old, &sums);
+            let (x, out) = case.run(&device, grid, &old, &sums);
             let want = |at: usize| {
                 let part = |part: usize| sums[part * part_rows * width + at];
                 let total = (0..parts as usize).map(part).reduce(|total, part| total + part);
@@ -118,7 +132,8 @@ fn norms_add_the_whole_total_and_are_the_same_alone() {
             let error = relative_error(out.iter().map(|&value| to_f64(value)), &want);
             assert!(error < 3e-3, "{error}");
 
-            let (x1, out1) = run(1, &old[7 * width..8 * width], &sums[7 * width..]);
+            let (x1, out1) =
+                case.run(&device, grid, &old[7 * width..8 * width], &sums[7 * width..]);
             assert_eq!(bits(&x1), bits(&x[7 * width..8 * width]));
             assert_eq!(out1, out[7 * width..8 * width]);
             let got = (x, out);
@@ -331,15 +346,27 @@ fn heads_are_normed_turned_and_stored_in_pages_and_slots() {
     }
 }
 
-#[test]
-fn rows_whose_logits_are_wanted_stand_side_by_side() {
-    let (width, heads_width, all) = (132, 72, 9);
-    let taken = [8, 0, 3, 3];
-    for device in devices(Architecture::Hopper) {
+/// Rows, of which some are taken.
+struct Taken {
+    width: usize,
+    heads_width: usize,
+    taken: [usize; 4],
+    x: Vec<f32>,
+    heads: Vec<u16>,
+}
+
+impl Taken {
+    fn new() -> Self {
+        let (width, heads_width, all) = (132, 72, 9);
         let mut random = Random(6);
         let (x, heads) = (random.floats(all * width, 1.0), random.bf16(all * heads_width, 1.0));
+        Self { width, heads_width, taken: [8, 0, 3, 3], x, heads }
+    }
+
+    fn run(&self, device: &Device, grid: u32) -> (Vec<f32>, Vec<u16>) {
+        let Self { width, heads_width, taken, x, heads } = self;
         let kept = (device.put(&[taken.len() as i32]), device.put(&taken.map(|row| row as i32)));
-        let from = (device.put(&x), device.put(&heads));
+        let from = (device.put(x), device.put(heads));
         let to =
             (device.empty(taken.len() * width * 4), device.empty(taken.len() * heads_width * 2));
         let arguments = HeadRows {
@@ -349,18 +376,24 @@ fn rows_whose_logits_are_wanted_stand_side_by_side() {
             heads: from.1.address(),
             taken_x: to.0.address(),
             taken_heads: to.1.address(),
-            width: width as i32,
-            heads_width: heads_width as i32,
+            width: *width as i32,
+            heads_width: *heads_width as i32,
         };
-        device.run(Kernel::HeadRows, [2, 1, 1], &arguments);
-        let want: Vec<f32> =
-            taken.iter().flat_map(|&row: &usize| x[row * width..][..width].to_vec()).collect();
-        assert_eq!(bits(&device.get(&to.0)), bits(&want));
-        let want: Vec<u16> = taken
-            .iter()
-            .flat_map(|&row| heads[row * heads_width..][..heads_width].to_vec())
-            .collect();
-        assert_eq!(device.get::<u16>(&to.1), want);
+        device.run(Kernel::HeadRows, [grid, 1, 1], &arguments);
+        (device.get(&to.0), device.get(&to.1))
+    }
+}
+
+#[test]
+fn rows_whose_logits_are_wanted_stand_side_by_side() {
+    let case = Taken::new();
+    for device in devices(Architecture::Hopper) {
+        let (x, heads) = case.run(&device, 2);
+        let of_rows = |width: usize| case.taken.map(|row| row * width..(row + 1) * width);
+        let want: Vec<f32> = of_rows(case.width).map(|at| case.x[at].to_vec()).concat();
+        assert_eq!(bits(&x), bits(&want));
+        let want: Vec<u16> = of_rows(case.heads_width).map(|at| case.heads[at].to_vec()).concat();
+        assert_eq!(heads, want);
     }
 }
 
@@ -378,5 +411,17 @@ pub(crate) fn golden(device: &Device) -> Vec<(String, Vec<u8>)> {
             all.push((format!("heads_{width} {name}"), bytes_of(stored)));
         }
     }
+    let mut random = Random(4);
+    let weight = random.floats(196, 1.0);
+    let (old, sums) = (random.floats(11 * 196, 2.0), random.floats(3 * 12 * 196, 1.0));
+    for parts in [1, 3] {
+        let case = Sums { width: 196, part_rows: 12, parts, weight: weight.clone() };
+        let (x, normed) = case.run(device, 2, &old, &sums);
+        all.push((format!("norm_rows of {parts}"), bytes_of(&x)));
+        all.push((format!("norm_rows of {parts} normed"), bytes_of(&normed)));
+    }
+    let (x, heads) = Taken::new().run(device, 2);
+    all.push(("head_rows x".to_owned(), bytes_of(&x)));
+    all.push(("head_rows heads".to_owned(), bytes_of(&heads)));
     all
 }

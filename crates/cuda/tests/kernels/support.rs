@@ -14,6 +14,25 @@ pub(crate) struct Device {
     emulator: Option<Arc<Emulator>>,
 }
 
+/// Kernels of products and of attention.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Set {
+    Portable,
+    Hopper,
+}
+
+impl Set {
+    pub(crate) const ALL: [Self; 2] = [Self::Portable, Self::Hopper];
+
+    /// Name of a kernel of the set.
+    pub(crate) fn name_of(self, portable: &str) -> String {
+        match self {
+            Self::Portable => portable.to_owned(),
+            Self::Hopper => format!("hopper_{portable}"),
+        }
+    }
+}
+
 /// A number in device memory.
 pub(crate) trait Value: Copy {
     const BYTES: usize = size_of::<Self>();
@@ -50,6 +69,14 @@ impl Device {
     /// A device of the machine.
     pub(crate) fn from_driver(driver: Arc<dyn Driver>) -> Self {
         Self { driver, emulator: None }
+    }
+
+    /// Sets of kernels that it has.
+    pub(crate) fn sets(&self) -> Vec<Set> {
+        match self.driver.describe().capability.0 {
+            9 => Set::ALL.into(),
+            _ => vec![Set::Portable],
+        }
     }
 
     /// Accesses to shared memory by ldmatrix that met in a bank.
