@@ -197,11 +197,14 @@ structs! {
 
     /// A set of ranks of a segment: `kernels/select.cu`.
     #[repr(C)]
-    Filter { bits: Address, before: Address, }
+    Filter { bits: Address, before: Address, excluded: Address, num_excluded: i32, }
 
     /// Codes of a level of a segment: `kernels/select.cu`.
     #[repr(C)]
-    Level { by_rank: Address, masks: Address, starts: Address, }
+    Level {
+        codes: Address, masks: Address, starts: Address, begin_bits: Address,
+        begin_counts: Address, wide: i32,
+    }
 
     /// An extension of a beam, as selection writes it: `kernels/select.cu`.
     #[repr(C)]
@@ -211,9 +214,10 @@ structs! {
     #[repr(C, align(16))]
     Search {
         logits: Address, scores: Address, positions: Address, levels: Address, filters: Address,
-        masks: Address, normalisers: Address, histogram: Address, state: Address,
-        candidates: Address, best: Address, next: Address, rows: i32, segments: i32, codes: i32,
-        width: i32, capacity: i32, normalised: i32, floor: f32,
+        live: Address, masks: Address, normalisers: Address, histogram: Address, state: Address,
+        candidates: Address, best: Address, next: Address, next_scores: Address, rows: i32,
+        segments: i32, codes: i32, columns: i32, first: i32, width: i32, capacity: i32,
+        normalised: i32, floor: f32,
     }
 
     /// Arguments of the kernels of selection: `kernels/select.cu`.

@@ -135,7 +135,8 @@ kernels! {
     HopperPromptAttention128: hopper_prompt_attention_128, HopperAttention, HopperAttention, 384, hopper_attention_shared(128);
     MergeOwn64: merge_own_64, Attention, Attention, 256, 0;
     MergeOwn128: merge_own_128, Attention, Attention, 256, 0;
-    AllowedCodes: allowed_codes, Select, Select, 256, 0;
+    ClearStep: clear_step, Select, Select, 256, 0;
+    AllowedCodes: allowed_codes, Select, Select, 256, 4 * (256 + 8 + 24);
     RowScores: row_scores, Select, Select, 256, 4 * (8 + 4096 + 24);
     PickBin: pick_bin, Select, Select, 1024, 128;
     KeepCandidates: keep_candidates, Select, Select, 256, 0;

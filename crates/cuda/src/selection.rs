@@ -16,13 +16,13 @@ use crate::arguments::{Arguments, Extension as Chosen, Search, Select};
 use crate::{Address, DeviceError, Driver, Event, Kernel, Pinned, Region, Stream, launch};
 
 /// Bins of scores: see `kernels/select.cu`.
-const BINS: usize = 4096;
+pub(crate) const BINS: usize = 4096;
 /// Candidates that are sorted at once, and the widest step.
-const SORTED: usize = 4096;
+pub(crate) const SORTED: usize = 4096;
 /// Words of a search's state, and those of its kernels' counts.
-const STATE: usize = 4;
-const FOUND: usize = 2;
-const BAD: usize = 3;
+pub(crate) const STATE: usize = 4;
+pub(crate) const FOUND: usize = 2;
+pub(crate) const BAD: usize = 3;
 
 /// Places within the region, for steps of this many rows, columns and extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +134,7 @@ impl Selection {
             positions: Address::NULL,
             levels: Address::NULL,
             filters: Address::NULL,
+            live: Address::NULL,
             masks: at(places.masks),
             normalisers: at(places.normalisers),
             histogram: at(places.histogram),
@@ -141,9 +142,12 @@ impl Selection {
             candidates: at(places.candidates),
             best: at(places.best),
             next: Address::NULL,
+            next_scores: Address::NULL,
             rows: rows as i32,
             segments: 0,
             codes: width as i32,
+            columns: width as i32,
+            first: 0,
             width: step.width as i32,
             capacity: SORTED as i32,
             normalised: 0,

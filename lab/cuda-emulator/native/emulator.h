@@ -523,6 +523,19 @@ T __shfl_up_sync(unsigned mask, T value, int distance) {
   return emulator::collective(mask, value, [=](int t) { return emulator::of_lane<T>(from, t); });
 }
 template <class T>
+T __shfl_down_sync(unsigned mask, T value, int distance) {
+  int lane = emulator::current->number % 32, from = lane + distance < 32 ? lane + distance : lane;
+  return emulator::collective(mask, value, [=](int t) { return emulator::of_lane<T>(from, t); });
+}
+inline unsigned __ballot_sync(unsigned mask, bool value) {
+  return emulator::collective(mask, value, [](int t) {
+    unsigned bits = 0;
+    for (int lane = 0; lane < 32; lane++)
+      bits |= (unsigned)emulator::of_lane<bool>(lane, t) << lane;
+    return bits;
+  });
+}
+template <class T>
 T atomicAdd(T* at, T value) {
   T old = *at;
   *at += value;

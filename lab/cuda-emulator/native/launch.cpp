@@ -56,7 +56,8 @@ const Entry KERNELS[] = {
            hopper::ATTENTION_SHARED<128>),
     KERNEL(merge_own_64, Attention, MERGE_THREADS, 0),
     KERNEL(merge_own_128, Attention, MERGE_THREADS, 0),
-    KERNEL(allowed_codes, Select, SELECT_THREADS, 0),
+    KERNEL(clear_step, Select, SELECT_THREADS, 0),
+    KERNEL(allowed_codes, Select, SELECT_THREADS, PIECES_SHARED),
     KERNEL(row_scores, Select, SELECT_THREADS, SCORES_SHARED),
     KERNEL(pick_bin, Select, SORT_THREADS, BINS_SHARED),
     KERNEL(keep_candidates, Select, SELECT_THREADS, 0),
@@ -168,11 +169,12 @@ extern "C" const char* palmette_emulator_layouts() {
          values, own, sums, statistics, out, heads, key_heads, most_rows, scale);
   LAYOUT(HopperAttention, key_tiles, value_tiles, attention);
   LAYOUT(Range, begin, end, key);
-  LAYOUT(Filter, bits, before);
-  LAYOUT(Level, by_rank, masks, starts);
+  LAYOUT(Filter, bits, before, excluded, num_excluded);
+  LAYOUT(Level, codes, masks, starts, begin_bits, begin_counts, wide);
   LAYOUT(Extension, score, parent, code);
-  LAYOUT(Search, logits, scores, positions, levels, filters, masks, normalisers, histogram, state,
-         candidates, best, next, rows, segments, codes, width, capacity, normalised, floor);
+  LAYOUT(Search, logits, scores, positions, levels, filters, live, masks, normalisers, histogram,
+         state, candidates, best, next, next_scores, rows, segments, codes, columns, first, width,
+         capacity, normalised, floor);
   LAYOUT(Select, searches);
   LAYOUT(BitMask, rows, masks_of, masks, logits, columns, words);
   return text.c_str();

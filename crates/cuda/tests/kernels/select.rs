@@ -10,6 +10,14 @@ use crate::support::{Device, NULL, Random, bytes_of, devices};
 const LEVELS: usize = 3;
 const CODES: usize = 64;
 
+/// Form of a level's codes.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Masked,
+    ByRank,
+    Listed,
+}
+
 /// Logits of a case.
 #[derive(Clone, Copy, PartialEq)]
 enum Logits {
@@ -22,19 +30,47 @@ enum Logits {
 struct Case {
     name: &'static str,
     items: [usize; 2],
+    codes: usize,
+    /// Codes of the first level that items have.
+    first_codes: usize,
+    /// Of each segment: a segment has forms of its own.
+    forms: [[Form; LEVELS]; 2],
+    /// Codes of 32 bits.
+    wide: bool,
     width: usize,
     /// Percent of items that the filter keeps; 100: no filter.
     kept: u64,
+    /// Every so many kept items one is excluded; 0: none.
+    excluded: usize,
     logits: Logits,
+    /// Columns of logits before the first code's, and after the last's.
+    margins: [usize; 2],
+    /// The device alone knows how many rows there are.
+    live: bool,
     floor: f32,
     capacity: usize,
 }
 
 const NO_FLOOR: f32 = f32::NEG_INFINITY;
+const BY_RANK: [Form; LEVELS] = [Form::Masked, Form::ByRank, Form::ByRank];
 
 fn case(name: &'static str, items: [usize; 2], width: usize, kept: u64) -> Case {
-    let logits = Logits::Ordinary;
-    Case { name, items, width, kept, logits, floor: NO_FLOOR, capacity: 4096 }
+    Case {
+        name,
+        items,
+        codes: CODES,
+        first_codes: 20,
+        forms: [BY_RANK; 2],
+        wide: false,
+        width,
+        kept,
+        excluded: 0,
+        logits: Logits::Ordinary,
+        margins: [0; 2],
+        live: false,
+        floor: NO_FLOOR,
+        capacity: 4096,
+    }
 }
 
 /// Sorted items of a segment, and which of them the filter keeps.
@@ -44,13 +80,35 @@ struct Segment {
 }
 
 impl Segment {
-    fn new(random: &mut Random, len: usize, kept: u64) -> Self {
+    fn new(random: &mut Random, case: &Case, len: usize) -> Self {
         let mut items = BTreeSet::new();
         while items.len() < len {
-            items.insert([20, CODES, CODES].map(|end| random.below(end) as u16));
+            items.insert(
+                [case.first_codes, case.codes, case.codes].map(|end| random.below(end) as u16),
+            );
         }
-        let is_kept = (0..len).map(|_| random.next() % 100 < kept).collect();
+        let is_kept = (0..len).map(|_| random.next() % 100 < case.kept).collect();
         Self { items: items.into_iter().collect(), is_kept }
+    }
+
+    /// Ranks that the filter keeps and the request excludes.
+    fn excluded(&self, case: &Case) -> Vec<u32> {
+        let kept = (0..self.items.len()).filter(|&rank| self.is_kept[rank]);
+        kept.step_by(case.excluded.max(1))
+            .take(if case.excluded > 0 { usize::MAX } else { 0 })
+            .map(|rank| rank as u32)
+            .collect()
+    }
+
+    /// The distinct prefixes of some codes, each with the rank at which it begins.
+    fn prefixes(&self, codes: usize) -> Vec<(Vec<u16>, u32)> {
+        let mut prefixes: Vec<(Vec<u16>, u32)> = Vec::new();
+        for (rank, item) in self.items.iter().enumerate() {
+            if prefixes.last().is_none_or(|last| last.0 != item[..codes]) {
+                prefixes.push((item[..codes].to_vec(), rank as u32));
+            }
+        }
+        prefixes
     }
 
     /// Ranks of the items with a prefix.
@@ -61,48 +119,104 @@ impl Segment {
     }
 }
 
-/// Segments in device memory: the first level as masks, the others by rank.
+/// Segments in device memory.
 struct Tables {
     levels: [Region; LEVELS],
     filters: Region,
     _arrays: Vec<Region>,
 }
 
+/// Bits at some places, and how many are set before each word.
+fn bit_row(len: usize, places: impl Iterator<Item = usize>) -> (Vec<u32>, Vec<u32>) {
+    let mut bits = vec![0u32; len.div_ceil(32)];
+    places.for_each(|place| bits[place / 32] |= 1 << (place % 32));
+    let mut before = vec![0u32];
+    for word in &bits {
+        before.push(before.last().unwrap() + word.count_ones());
+    }
+    (bits, before)
+}
+
 impl Tables {
-    fn new(device: &Device, segments: &[Segment], has_filter: bool) -> Self {
-        let (mut arrays, mut levels) = (Vec::new(), [const { Vec::new() }; LEVELS]);
-        let mut filters = Vec::new();
-        for segment in segments {
-            let len = segment.items.len();
-            let mut masks = vec![0u32; CODES / 32];
-            segment
-                .items
-                .iter()
-                .for_each(|item| masks[item[0] as usize / 32] |= 1 << (item[0] % 32));
-            let starts: Vec<u32> =
-                (0..=CODES as u16).map(|code| segment.ranks(&[code]).start as u32).collect();
-            arrays.extend([device.put(&masks), device.put(&starts)]);
-            let [masks, starts] = [2, 1].map(|last| arrays[arrays.len() - last].address());
-            levels[0].push(Level { by_rank: NULL, masks, starts });
-            for level in 1..LEVELS {
-                let codes: Vec<u16> = segment.items.iter().map(|item| item[level]).collect();
-                arrays.push(device.put(&codes));
-                let by_rank = arrays.last().unwrap().address();
-                levels[level].push(Level { by_rank, masks: NULL, starts: NULL });
+    fn new(device: &Device, case: &Case, segments: &[Segment]) -> Self {
+        let mut arrays = Vec::new();
+        let mut put = |region: Region| {
+            let address = region.address();
+            arrays.push(region);
+            address
+        };
+        let mut codes_of = |codes: &[u16]| {
+            let wide: Vec<u32> = codes.iter().map(|&code| u32::from(code)).collect();
+            put(if case.wide { device.put(&wide) } else { device.put(codes) })
+        };
+        let mut levels = [const { Vec::new() }; LEVELS];
+        let none = Level {
+            codes: NULL,
+            masks: NULL,
+            starts: NULL,
+            begin_bits: NULL,
+            begin_counts: NULL,
+            wide: i32::from(case.wide),
+        };
+        for (segment, forms) in segments.iter().zip(case.forms) {
+            for level in 0..LEVELS {
+                let by_rank: Vec<u16> = segment.items.iter().map(|item| item[level]).collect();
+                let prefixes = segment.prefixes(level + 1);
+                let listed: Vec<u16> = prefixes.iter().map(|prefix| prefix.0[level]).collect();
+                levels[level].push(match forms[level] {
+                    Form::ByRank => Level { codes: codes_of(&by_rank), ..none },
+                    Form::Listed => Level { codes: codes_of(&listed), ..none },
+                    Form::Masked => none,
+                });
             }
-            let mut bits = vec![0u32; len.div_ceil(32)];
-            for rank in (0..len).filter(|&rank| segment.is_kept[rank]) {
-                bits[rank / 32] |= 1 << (rank % 32);
-            }
-            let mut before = vec![0u32];
-            for word in &bits {
-                before.push(before.last().unwrap() + word.count_ones());
-            }
-            arrays.extend([device.put(&bits), device.put(&before)]);
-            let [bits, before] = [2, 1].map(|last| arrays[arrays.len() - last].address());
-            let none = Filter { bits: NULL, before: NULL };
-            filters.push(if has_filter { Filter { bits, before } } else { none });
         }
+        for (number, (segment, forms)) in segments.iter().zip(case.forms).enumerate() {
+            let len = segment.items.len();
+            for (level, form) in forms.into_iter().enumerate() {
+                let here = &mut levels[level][number];
+                if form == Form::Listed {
+                    let prefixes = segment.prefixes(level + 1);
+                    let begins = prefixes.iter().map(|prefix| prefix.1 as usize);
+                    let mut starts: Vec<u32> = prefixes.iter().map(|prefix| prefix.1).collect();
+                    starts.push(len as u32);
+                    let (bits, counts) = bit_row(len, begins);
+                    here.starts = put(device.put(&starts));
+                    here.begin_bits = put(device.put(&bits));
+                    here.begin_counts = put(device.put(&counts));
+                }
+                if form == Form::Masked {
+                    let (words, keys) = (case.codes.div_ceil(32), case.codes.pow(level as u32));
+                    let mut masks = vec![0u32; words * keys];
+                    let mut starts = Vec::new();
+                    for key in 0..keys * case.codes {
+                        let digit = |at: usize| key / case.codes.pow((level - at) as u32);
+                        let prefix: Vec<u16> =
+                            (0..=level).map(|at| (digit(at) % case.codes) as u16).collect();
+                        let ranks = segment.ranks(&prefix);
+                        starts.push(ranks.start as u32);
+                        let code = key % case.codes;
+                        masks[key / case.codes * words + code / 32] |=
+                            u32::from(!ranks.is_empty()) << (code % 32);
+                    }
+                    starts.push(len as u32);
+                    here.masks = put(device.put(&masks));
+                    here.starts = put(device.put(&starts));
+                }
+            }
+        }
+        let filter = |segment: &Segment| {
+            let kept = (0..segment.items.len()).filter(|&rank| segment.is_kept[rank]);
+            let (bits, before) = bit_row(segment.items.len(), kept);
+            let excluded = segment.excluded(case);
+            let has_bits = case.kept < 100;
+            Filter {
+                bits: if has_bits { put(device.put(&bits)) } else { NULL },
+                before: if has_bits { put(device.put(&before)) } else { NULL },
+                num_excluded: excluded.len() as i32,
+                excluded: if excluded.is_empty() { NULL } else { put(device.put(&excluded)) },
+            }
+        };
+        let filters: Vec<Filter> = segments.iter().map(filter).collect();
         let levels = levels.map(|levels| device.put_structs(&levels));
         Self { levels, filters: device.put_structs(&filters), _arrays: arrays }
     }
@@ -112,6 +226,12 @@ struct Beam {
     codes: Vec<u16>,
     score: f32,
     positions: Vec<Range>,
+}
+
+impl Case {
+    fn columns(&self) -> usize {
+        self.margins[0] + self.codes + self.margins[1]
+    }
 }
 
 /// A search's arrays of one step.
@@ -131,7 +251,8 @@ impl Step {
         random: &mut Random,
     ) -> Self {
         let rows = beams.len();
-        let mut logits: Vec<f32> = (0..rows * CODES)
+        let columns = case.columns();
+        let mut logits: Vec<f32> = (0..rows * columns)
             .map(|_| match case.logits {
                 Logits::Ordinary => random.uniform() * 4.0,
                 Logits::Few => random.below(5) as f32,
@@ -139,7 +260,7 @@ impl Step {
             })
             .collect();
         if case.logits == Logits::Ordinary {
-            logits[random.below(rows * CODES)] = f32::NEG_INFINITY;
+            logits[random.below(rows * columns)] = f32::NEG_INFINITY;
         }
         let scores: Vec<f32> = beams.iter().map(|beam| beam.score).collect();
         let positions: Vec<Range> = beams.iter().flat_map(|beam| beam.positions.clone()).collect();
@@ -148,13 +269,15 @@ impl Step {
             device.put(&logits),
             device.put(&scores),
             device.put_structs(&positions),
-            device.put(&vec![0u32; rows * CODES / 32]),
+            device.empty(rows * case.codes.div_ceil(32) * 4),
             device.empty(rows * 4),
-            device.put(&vec![0u32; 4096]),
-            device.put(&[0u32; 4]),
+            device.empty(4096 * 4),
+            device.empty(4 * 4),
             device.empty(case.capacity * 8),
             device.empty(case.width * Extension::BYTES),
             device.empty(case.width * segments * Range::BYTES),
+            device.empty(case.width * 4),
+            device.put(&[rows as u32]),
         ];
         let at = |array: usize| kept[array].address();
         let search = Search {
@@ -163,6 +286,7 @@ impl Step {
             positions: at(2),
             levels: tables.levels[level].address(),
             filters: tables.filters.address(),
+            live: if case.live { at(11) } else { NULL },
             masks: at(3),
             normalisers: at(4),
             histogram: at(5),
@@ -170,9 +294,12 @@ impl Step {
             candidates: at(7),
             best: at(8),
             next: at(9),
-            rows: rows as i32,
+            next_scores: at(10),
+            rows: (rows + if case.live { 3 } else { 0 }) as i32,
             segments: segments as i32,
-            codes: CODES as i32,
+            codes: case.codes as i32,
+            columns: columns as i32,
+            first: case.margins[0] as i32,
             width: case.width as i32,
             capacity: case.capacity as i32,
             normalised: 0,
@@ -191,15 +318,19 @@ fn best(
     normalisers: &[f32],
 ) -> Vec<(f32, usize, u16)> {
     let mut all = Vec::new();
+    let excluded: Vec<Vec<u32>> = segments.iter().map(|segment| segment.excluded(case)).collect();
     for (parent, beam) in beams.iter().enumerate() {
-        let logits = &step.logits[parent * CODES..][..CODES];
+        let logits = &step.logits[parent * case.columns()..][..case.columns()];
         let sum: f64 = logits.iter().map(|&logit| f64::from(logit).exp()).sum();
         assert!((f64::from(normalisers[parent]) - sum.ln()).abs() < 1e-5, "{}", case.name);
-        for code in 0..CODES as u16 {
+        let logits = &logits[case.margins[0]..];
+        for code in 0..case.codes as u16 {
             let prefix = [&*beam.codes, &[code]].concat();
-            let is_allowed = segments.iter().any(|segment| {
-                let mut ranks = segment.ranks(&prefix);
-                ranks.any(|rank| case.kept == 100 || segment.is_kept[rank])
+            let is_allowed = segments.iter().zip(&excluded).any(|(segment, excluded)| {
+                segment.ranks(&prefix).any(|rank| {
+                    (case.kept == 100 || segment.is_kept[rank])
+                        && !excluded.contains(&(rank as u32))
+                })
             });
             let total = (beam.score + (logits[code as usize] - normalisers[parent])) + 0.0;
             if is_allowed && total >= case.floor {
@@ -218,10 +349,10 @@ fn search(device: &Device, cases: &[Case], grid: u32) -> Vec<u8> {
     let mut random = Random(2024);
     let segments: Vec<[Segment; 2]> = cases
         .iter()
-        .map(|case| case.items.map(|len| Segment::new(&mut random, len, case.kept)))
+        .map(|case| case.items.map(|len| Segment::new(&mut random, case, len)))
         .collect();
     let tables: Vec<Tables> = (cases.iter().zip(&segments))
-        .map(|(case, segments)| Tables::new(device, segments, case.kept < 100))
+        .map(|(case, segments)| Tables::new(device, case, segments))
         .collect();
     let root = |segments: &[Segment; 2]| {
         let whole = |segment: &Segment| Range { begin: 0, end: segment.items.len() as u32, key: 0 };
@@ -242,6 +373,7 @@ fn search(device: &Device, cases: &[Case], grid: u32) -> Vec<u8> {
         let searches = device.put_structs(&searches);
         let arguments = Select { searches: searches.address() };
         for (kernel, blocks) in [
+            (Kernel::ClearStep, grid),
             (Kernel::AllowedCodes, grid),
             (Kernel::RowScores, grid),
             (Kernel::PickBin, 1),
@@ -259,18 +391,26 @@ fn search(device: &Device, cases: &[Case], grid: u32) -> Vec<u8> {
             assert_eq!((state[2] as usize, state[3]), (want.len(), 0), "{place}");
             let got: Vec<u32> = device.get(&step.kept[8]);
             let next: Vec<u32> = device.get(&step.kept[9]);
+            let next_scores: Vec<u32> = device.get(&step.kept[10]);
             bytes.extend(bytes_of(&normalisers));
             bytes.extend(bytes_of(&got[..want.len() * 3]));
             let mut children = Vec::new();
             for (i, &(total, parent, code)) in want.iter().enumerate() {
                 let expected = [total.to_bits(), parent as u32, u32::from(code)];
                 assert_eq!(got[i * 3..i * 3 + 3], expected, "{place}, extension {i}");
+                assert_eq!(next_scores[i], total.to_bits(), "{place}, extension {i}");
                 let codes = [&*beams[at][parent].codes, &[code]].concat();
                 let ranges = segments[at].iter().enumerate().map(|(number, segment)| {
                     let range = &next[(i * 2 + number) * 3..][..3];
+                    // Empty where every item of it is filtered.
+                    let excluded = segment.excluded(case);
                     let ranks = segment.ranks(&codes);
+                    let is_allowed = ranks.clone().any(|rank| {
+                        (case.kept == 100 || segment.is_kept[rank])
+                            && !excluded.contains(&(rank as u32))
+                    });
                     let got = range[0] as usize..range[1] as usize;
-                    assert!(got == ranks || got.is_empty() && ranks.is_empty(), "{place}: {got:?}");
+                    assert_eq!(got, if is_allowed { ranks } else { 0..0 }, "{place}");
                     Range { begin: range[0], end: range[1], key: range[2] }
                 });
                 children.push(Beam { score: total, positions: ranges.collect(), codes });
@@ -281,8 +421,9 @@ fn search(device: &Device, cases: &[Case], grid: u32) -> Vec<u8> {
     bytes
 }
 
-fn cases() -> [Case; 8] {
-    [
+fn cases() -> Vec<Case> {
+    const LISTED: [Form; LEVELS] = [Form::Listed; LEVELS];
+    vec![
         case("one segment", [3000, 0], 50, 100),
         case("two segments", [2000, 700], 64, 100),
         case("filter of 5%", [4000, 300], 40, 5),
@@ -292,6 +433,29 @@ fn cases() -> [Case; 8] {
         Case { logits: Logits::Equal, capacity: 64, ..case("all equal", [3000, 100], 48, 100) },
         Case { floor: -6.0, ..case("floor", [3000, 0], 64, 100) },
         case("nothing allowed", [500, 20], 16, 0),
+        Case { forms: [LISTED; 2], ..case("listed levels", [2500, 600], 40, 100) },
+        Case {
+            forms: [LISTED, [Form::Masked, Form::Masked, Form::Listed]],
+            wide: true,
+            live: true,
+            ..case("listed levels and a filter", [2500, 900], 40, 20)
+        },
+        Case {
+            forms: [[Form::Masked, Form::Masked, Form::ByRank], [Form::ByRank; LEVELS]],
+            codes: 45,
+            margins: [9, 30],
+            excluded: 3,
+            ..case("exclusions and no filter", [1500, 500], 30, 100)
+        },
+        Case {
+            forms: [[Form::Masked, Form::Masked, Form::Listed], BY_RANK],
+            excluded: 2,
+            wide: true,
+            live: true,
+            margins: [1, 0],
+            ..case("exclusions and a filter", [2500, 100], 30, 40)
+        },
+        Case { excluded: 1, ..case("everything excluded", [400, 30], 20, 50) },
     ]
 }
 
@@ -306,24 +470,48 @@ fn the_best_extensions_are_those_of_a_sort_side_by_side_with_other_searches() {
     }
 }
 
+/// Ranges over 16,384 ranks or listed prefixes, and masks of more than 1,024 codes, are cut among
+/// blocks; more than 256 ranges are looked at in turns.
+#[test]
+fn large_ranges_and_many_are_cut_among_blocks() {
+    const WIDE: [Form; LEVELS] = [Form::Masked, Form::ByRank, Form::Listed];
+    let (all, listed) = (40_000, [[Form::Listed; LEVELS]; 2]);
+    let cases = [
+        Case { forms: [[Form::ByRank; LEVELS]; 2], ..case("by rank", [40_000, 40], 20, 100) },
+        Case { forms: listed, codes: all, first_codes: all, ..case("listed", [all, 20], 8, 50) },
+        Case {
+            forms: [WIDE; 2],
+            codes: 2100,
+            first_codes: 2100,
+            excluded: 5,
+            ..case("masked", [900, 300], 8, 70)
+        },
+        case("many", [2000, 700], 150, 100),
+    ];
+    for (grid, device) in [1, 5].into_iter().zip(devices(Architecture::Hopper)) {
+        search(&device, &cases, grid);
+    }
+}
+
 #[test]
 fn normalisers_that_are_given_are_taken_and_bad_ones_counted() {
     let Some(device) = devices(Architecture::Hopper).pop() else { return };
     let mut random = Random(8);
-    let segments = [Segment::new(&mut random, 400, 100), Segment::new(&mut random, 0, 100)];
-    let tables = Tables::new(&device, &segments, false);
+    let case = case("given", [400, 0], 20, 100);
+    let segments = case.items.map(|len| Segment::new(&mut random, &case, len));
+    let tables = Tables::new(&device, &case, &segments);
     let beam = |score| Beam {
         codes: Vec::new(),
         score,
         positions: vec![Range { begin: 0, end: 400, key: 0 }, Range { begin: 0, end: 0, key: 0 }],
     };
-    let case = case("given", [400, 0], 20, 100);
     let mut step = Step::new(&device, &case, &tables, 0, &[beam(0.0), beam(-0.5)], &mut random);
     let normalisers = device.put(&[2.5f32, f32::NAN]);
     (step.search.normalisers, step.search.normalised) = (normalisers.address(), 1);
     let searches = device.put_structs(&[step.search]);
     let arguments = Select { searches: searches.address() };
     for kernel in [
+        Kernel::ClearStep,
         Kernel::AllowedCodes,
         Kernel::RowScores,
         Kernel::PickBin,
