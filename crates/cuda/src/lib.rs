@@ -8,6 +8,9 @@
 //! weights, a plan of every byte, pages of keys and values that prompts share, and one thread which
 //! makes passes of the requests that wait.
 //!
+//! A [`DeviceCatalog`](catalog::DeviceCatalog) is a catalog there, for searches without the host in
+//! between.
+//!
 //! Laws of the kernels, held to by the tests of this crate:
 //! - a row is a function of its tokens, the weights and the architecture: not of the batch, of
 //!   tiles, of the grid or of the split of a sum among blocks;
@@ -17,6 +20,7 @@
 #![deny(unsafe_code)]
 
 pub mod arguments;
+pub mod catalog;
 mod driver;
 mod engine;
 mod error;

@@ -1,0 +1,68 @@
+//! Errors of catalogs on a device, each with its cause and the way out.
+
+use crate::DeviceError;
+
+/// Failure to put a catalog on a device.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// An item has fewer codes than there are levels.
+    #[error(
+        "item {id:?} has {codes} codes of {levels}; on a device all items have as many; \
+         --device cpu searches others"
+    )]
+    ShorterItem {
+        /// The item's id.
+        id: String,
+        /// Number of its codes.
+        codes: usize,
+        /// Number of levels.
+        levels: usize,
+    },
+    /// The catalog has more levels than are searched.
+    #[error("a catalog of {catalog} levels for a search of {searched}")]
+    OtherLevels {
+        /// Levels of the catalog.
+        catalog: usize,
+        /// Levels of the search.
+        searched: usize,
+    },
+    /// A code has no column.
+    #[error("code {code} at level {level}, which has {codes} codes")]
+    UnknownCode {
+        /// The level.
+        level: usize,
+        /// The code.
+        code: u32,
+        /// Number of codes of the level.
+        codes: u32,
+    },
+    /// Tables that no address counts.
+    #[error("{items} items are more than tables on a device hold")]
+    TooLarge {
+        /// Items of the segment.
+        items: u64,
+    },
+    /// A file has other prefixes than it says.
+    #[error("the catalog's index is damaged: its prefixes are other than it says; build it again")]
+    Damaged,
+    /// A search that the kernels do not run.
+    #[error("{what}: {got}; the kernels search {rule}")]
+    Unsupported {
+        /// What is wrong with it.
+        what: &'static str,
+        /// Its number.
+        got: usize,
+        /// What they do search.
+        rule: &'static str,
+    },
+    /// The logits of a row are no distribution.
+    #[error("the logits of a row of level {level} are no distribution")]
+    BadLogits {
+        /// The level.
+        level: usize,
+    },
+    /// The device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}

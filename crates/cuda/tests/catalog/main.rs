@@ -1,0 +1,6 @@
+//! Catalogs on an emulated device: plans, generations, and searches against the processor's.
+
+mod generations;
+mod plan;
+mod searches;
+mod support;
