@@ -32,7 +32,7 @@ pub struct Device {
     context: Arc<Context>,
     streams: [sys::CUstream; Stream::ALL.len()],
     modules: Vec<(Module, sys::CUmodule)>,
-    /// By kernel; none of modules that are not built for this device.
+    /// Functions of kernels; none of modules that are not built for this device.
     functions: Vec<Option<sys::CUfunction>>,
     /// The stream whose launches become part of a graph.
     captured: Mutex<Option<Stream>>,
