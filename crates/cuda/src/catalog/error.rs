@@ -49,11 +49,11 @@ pub enum CatalogError {
     /// A search that the kernels do not run.
     #[error("{what}: {got}; the kernels search {rule}")]
     Unsupported {
-        /// What is wrong with it.
+        /// Part of it that they do not.
         what: &'static str,
-        /// Its number.
+        /// Number of that.
         got: usize,
-        /// What they do search.
+        /// Rule that they keep.
         rule: &'static str,
     },
     /// The logits of a row are no distribution.

@@ -107,7 +107,7 @@ pub trait DeviceLogits {
 /// A semantic ID that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceHypothesis {
-    /// Its codes.
+    /// Codes, from the first level.
     pub codes: Vec<u32>,
     /// Sum of the log-probabilities.
     pub score: f32,
@@ -243,8 +243,8 @@ impl DeviceSearch {
         Ok(())
     }
 
-    /// What each request found at the levels that were searched, best first: prefixes, or whole
-    /// semantic IDs after the last. Waits for the device.
+    /// Hypotheses of each request after the levels that were searched, best first: prefixes, or
+    /// whole semantic IDs after the last. Waits for the device.
     ///
     /// # Errors
     /// When the device fails. A request with a row of logits that is no distribution has an error
