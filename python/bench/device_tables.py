@@ -1,16 +1,19 @@
 """Device tables: bytes, building, and a beam step on the CPU or a GPU, beside STATIC's own code when its path is given.
 
 Random items of `--levels` codes of `--codes`; `--requests` x `--beams` rows of random log-probabilities at each level. Prints the
-milliseconds of one step a level (median; of CPU time on the CPU), eager, with `--compile` compiled whole, and on a GPU as a CUDA
-graph; then `beam_search` of a random Qwen3-shaped model on the same device. The peer's step is its mask followed by its top-k, as in
-its decoder.
-Run: `python bench/device_tables.py [--device cuda] [--static ../static-constraint-decoding] [--compile]`.
+milliseconds of one step a level (median; of CPU time on the CPU): as it is, by edges alone (without mask rows), with `--compile`
+compiled, on a GPU as a CUDA graph, and with `--jax` the twin under JAX; then `beam_search` of a random Qwen3-shaped model on the same
+device. The peer's step is its mask followed by its top-k, as in its decoder. The ways take turns, so that what else the machine does
+falls on all of them.
+Run: `python bench/device_tables.py [--device cuda] [--static ../static-constraint-decoding] [--compile] [--jax]`.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import pathlib
+import platform
 import statistics
 import sys
 import time
@@ -21,7 +24,8 @@ import numpy as np
 import palmette
 import torch
 import transformers
-from palmette.torch_tables import DeviceTables, device_tables, select
+from palmette.torch_steps import LevelSteps
+from palmette.torch_tables import DeviceTables, advance, device_tables, select
 from palmette.transformers import beam_search
 
 
@@ -42,12 +46,14 @@ def main() -> None:
         action="store_true",
         help="also compile the step by torch.compile(fullgraph=True)",
     )
+    parser.add_argument("--jax", action="store_true", help="also time the twin under JAX")
+    parser.add_argument("--no-search", action="store_true", help="leave the whole searches out")
     parser.add_argument("--static", help="a checkout of STATIC, to run its code beside ours")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(
         f"{options.items:,} items, {options.levels} levels of {options.codes}, "
-        f"{options.requests} x {options.beams} beams, {device_name(options.device)}, {options.threads} thread(s)"
+        f"{options.requests} x {options.beams} beams, {device_name(options.device)}, {options.threads} thread(s), torch {torch.__version__}"
     )
     codes = np.random.default_rng(0).integers(
         0, options.codes, size=(options.items, options.levels), dtype=np.int32
@@ -59,32 +65,49 @@ def main() -> None:
         f"palmette: {time.process_time() - start:.1f} CPU s to build, "
         f"{tables.nbytes / tables.num_semantic_ids:.1f} bytes an item on the device"
     )
+    plain = device_tables(catalog, options.device, dense_bytes=0)
+    dense = [level for level, rows in enumerate(tables.rows) if rows is not None]
+    print(f"mask rows at levels {dense}, {tables.nbytes - plain.nbytes:,} bytes of them")
     walks = walk(tables, options)
-    rows = {
-        "palmette select": [
-            median(lambda step=step: select(tables, *step, options.beams), options)
-            for step in walks
-        ]
+    ways: dict[str, list[Callable[[], Any]]] = {
+        name: [lambda step=step, each=each: select(each, *step, options.beams) for step in walks]
+        for name, each in (("palmette select", tables), ("palmette select, by edges", plain))
     }
     if options.compile:
-        compiled = torch.compile(select, fullgraph=True)
-        rows["palmette select, compiled"] = [
-            median(lambda step=step: compiled(tables, *step, options.beams), options)
+        steps = LevelSteps("compile")
+        ways["palmette select, compiled"] = [
+            lambda step=step: steps.run(
+                step[0], lambda *inputs: select(tables, step[0], *inputs, options.beams), *step[1:]
+            )
             for step in walks
         ]
     if options.device != "cpu":
-        rows["palmette select, graph"] = [
-            median(graph(lambda step=step: select(tables, *step, options.beams)), options)
-            for step in walks
+        ways["palmette select, graph"] = [
+            graph(lambda step=step: select(tables, *step, options.beams)) for step in walks
         ]
-    whole_search(catalog, options)
+    codes_so_far = [
+        torch.zeros((*step[2].shape, level), dtype=torch.int64, device=options.device)
+        for level, step in enumerate(walks)
+    ]
+    ways["palmette advance"] = [
+        lambda step=step, so_far=so_far: advance(tables, *step, so_far, options.beams)
+        for step, so_far in zip(walks, codes_so_far, strict=True)
+    ]
+    if options.jax:
+        ways["palmette.jax select"] = jax_steps(catalog, walks, options)
+    static_steps: list[Callable[[], Any]] = []
+    static_graphs: list[Callable[[], Any]] = []
     if options.static:
-        rows["STATIC mask + top-k"], graphed = peer(codes, options)
-        if graphed:
-            rows["STATIC, graph"] = graphed
+        static_steps, static_graphs = peer(codes, options)
+        ways["STATIC mask + top-k"] = static_steps
+        if len(static_graphs) == options.levels:
+            ways["STATIC, graph"] = static_graphs
+    rows = medians(ways, options)
     print(f"{'ms a step, by level':28}" + "".join(f"{level:>9}" for level in range(options.levels)))
     for name, times in rows.items():
         print(f"{name:28}" + "".join(f"{each * 1e3:9.3f}" for each in times))
+    if not options.no_search:
+        whole_search(catalog, options)
 
 
 def walk(tables: DeviceTables, options: argparse.Namespace) -> list[tuple[Any, ...]]:
@@ -118,7 +141,30 @@ def graph(step: Callable[[], Any]) -> Callable[[], None]:
     return captured.replay
 
 
-def peer(codes: np.ndarray, options: argparse.Namespace) -> tuple[list[float], list[float]]:
+def jax_steps(
+    catalog: Any, walks: list[tuple[Any, ...]], options: argparse.Namespace
+) -> list[Callable[[], Any]]:
+    """The same steps by `palmette.jax`, each compiled before it is timed."""
+    import jax
+    import jax.numpy as jnp
+    from palmette import jax as twin
+
+    print(f"JAX {jax.__version__} on {jax.devices()[0].device_kind}")
+    tables = twin.device_tables(catalog)
+    steps = []
+    for level, log_probs, nodes, scores in walks:
+        inputs = [jnp.asarray(each.cpu().numpy()) for each in (log_probs, nodes.int(), scores)]
+        steps.append(
+            lambda level=level, inputs=inputs: jax.block_until_ready(
+                twin.select(tables, level, *inputs, options.beams)
+            )
+        )
+    return steps
+
+
+def peer(
+    codes: np.ndarray, options: argparse.Namespace
+) -> tuple[list[Callable[[], Any]], list[Callable[[], Any]]]:
     """STATIC's step at each level, and on a GPU as a graph. Its builder wants sorted rows; sorting is counted, and its top-k asks for existing beams."""
     sys.path.insert(0, options.static)
     build = importlib.import_module("static_decoding.csr_utils").build_static_index
@@ -134,8 +180,8 @@ def peer(codes: np.ndarray, options: argparse.Namespace) -> tuple[list[float], l
         torch.from_numpy(each).to(options.device)
         for each in (packed, pointers, mask, dense, states)
     )
-    times: list[float] = []
-    graphed: list[float] = []
+    steps: list[Callable[[], Any]] = []
+    graphed: list[Callable[[], Any]] = []
     low = torch.tensor(-torch.inf, device=options.device)
     beams = torch.zeros((options.requests, 1), device=options.device)
     state = torch.zeros((options.requests, 1), dtype=torch.int64, device=options.device)
@@ -143,7 +189,13 @@ def peer(codes: np.ndarray, options: argparse.Namespace) -> tuple[list[float], l
         rows = log_probs(state.numel(), options, level)
         limit = options.beams if level == 1 else int(branches[level])
 
-        def step() -> tuple[torch.Tensor, torch.Tensor]:
+        def step(
+            level: int = level,
+            rows: torch.Tensor = rows,
+            limit: int = limit,
+            state: torch.Tensor = state,
+            beams: torch.Tensor = beams,
+        ) -> tuple[torch.Tensor, torch.Tensor]:
             if level == 0:
                 best, token = torch.topk(torch.where(mask, rows, low), options.beams)
                 return best, token + 1
@@ -160,18 +212,18 @@ def peer(codes: np.ndarray, options: argparse.Namespace) -> tuple[list[float], l
             return best, following.reshape(options.requests, -1).gather(1, at).long()
 
         with torch.inference_mode():
-            times.append(median(step, options))
+            steps.append(step)
             following = step()
             if options.device != "cpu" and len(graphed) == level:
                 try:
-                    graphed.append(median(graph(step), options))
+                    graphed.append(graph(step))
                 except RuntimeError as error:
                     # Nothing else runs after this on a device whose capture failed but the peer's own steps.
                     print(
                         f"STATIC's step is not captured at level {level}: {str(error).splitlines()[0]}"
                     )
             beams, state = following
-    return times, graphed if len(graphed) == options.levels else []
+    return steps, graphed
 
 
 def whole_search(catalog: Any, options: argparse.Namespace) -> None:
@@ -219,6 +271,30 @@ def whole_search(catalog: Any, options: argparse.Namespace) -> None:
         )
 
 
+def medians(
+    ways: dict[str, list[Callable[[], Any]]], options: argparse.Namespace
+) -> dict[str, list[float]]:
+    """Median seconds of each way's step at each level, the ways by turns."""
+    clock = time.process_time if options.device == "cpu" else time.perf_counter
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    with torch.inference_mode():
+        for level in range(options.levels):
+            times: dict[str, list[float]] = {name: [] for name in ways}
+            for number in range(options.rounds + 2):
+                # Another way is the first each time: it finds the caches as the step before left them.
+                names = list(ways)[number % len(ways) :] + list(ways)[: number % len(ways)]
+                for name in names:
+                    start = clock()
+                    ways[name][level]()
+                    if options.device != "cpu":
+                        torch.cuda.synchronize()
+                    if number >= 2:
+                        times[name].append(clock() - start)
+            for name, each in times.items():
+                found[name].append(statistics.median(each))
+    return found
+
+
 def median(run: Callable[[], Any], options: argparse.Namespace, rounds: int | None = None) -> float:
     """Median seconds of a call, the device's work included; on the CPU, CPU seconds, which other programs do not change."""
     clock = time.process_time if options.device == "cpu" else time.perf_counter
@@ -235,7 +311,14 @@ def median(run: Callable[[], Any], options: argparse.Namespace, rounds: int | No
 
 
 def device_name(device: str) -> str:
-    return device if device == "cpu" else torch.cuda.get_device_name(device)
+    if device != "cpu":
+        return torch.cuda.get_device_name(device)
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    named = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.machine())
 
 
 if __name__ == "__main__":

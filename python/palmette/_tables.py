@@ -6,6 +6,9 @@ a node of level `num_levels` is a semantic ID, numbered in the order of its toke
 
 Built here in NumPy, read by `palmette.torch_tables` and `palmette.jax`. Bytes: 2 an edge where a level has at most
 32,767 different tokens (else 4), and 4 a node on levels where some node has more than one edge.
+
+A level that nearly every token may continue has mask rows as well (`MaskRows`): a bit a token, so that a step reads columns
+of scores and looks up no edge before it has chosen.
 """
 
 from __future__ import annotations
@@ -21,6 +24,26 @@ Ints = npt.NDArray[np.integer[Any]]
 
 # Prefixes handed to the constraint in one call while its tree is read.
 CHUNK = 1 << 20
+
+
+# Mask rows are read in place of edges where a level has no more tokens than this many times its largest number of edges.
+DENSE_TOKENS = 2
+# Bytes of a level's mask rows, at most.
+DENSE_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class MaskRows:
+    """A level's edges as bits: one row of words a node, bit `c % 32` of word `c // 32` for the token `tokens[l][c]`.
+
+    `words`: int32 [nodes, words]. `starts`: int32 [nodes, 2 * words], the first edge in each half of a word or behind it, so
+    that an edge's number is that and the bits below its own. `is_complete`: every node has every token; then edge `c` of node `n`
+    has the number `n * len(tokens[l]) + c`, and neither array is needed.
+    """
+
+    words: Ints
+    starts: Ints
+    is_complete: bool
 
 
 @dataclass(frozen=True)
@@ -98,12 +121,58 @@ class LevelTables:
             node = edge
         return tuple(masks)
 
+    def num_nodes(self, level: int) -> int:
+        """Nodes of a level."""
+        first = self.first[level]
+        return len(self.edges[level]) if first is None else len(first) - 1
+
+    def is_dense(self, level: int, max_bytes: int = DENSE_BYTES) -> bool:
+        """Whether a step reads mask rows faster than edges: most tokens of the level may follow some node, and rows are few."""
+        tokens = len(self.tokens[level])
+        words = -(-tokens // 32)
+        return (
+            0 < tokens <= DENSE_TOKENS * self.branches[level]
+            and 4 * words * self.num_nodes(level) <= max_bytes
+        )
+
+    def mask_rows(self, level: int) -> MaskRows:
+        """The level as mask rows."""
+        tokens, nodes = len(self.tokens[level]), self.num_nodes(level)
+        bits = self._bits(level, np.ones(len(self.edges[level]), np.bool_))
+        counts = bits.reshape(nodes, -1, 16).sum(axis=2, dtype=np.int64)
+        first = self.first[level]
+        owned = np.arange(nodes) if first is None else first[:-1].astype(np.int64)
+        starts = np.cumsum(counts, axis=1) - counts + owned.reshape(-1, 1)
+        is_complete = len(self.edges[level]) == nodes * tokens
+        return MaskRows(_packed(bits), starts.astype(np.int32), is_complete)
+
+    def words_of(self, level: int, edge_mask: npt.NDArray[np.bool_]) -> Ints:
+        """Some edges of a level as mask rows' words, int32 [nodes, words]."""
+        return _packed(self._bits(level, edge_mask))
+
+    def _bits(self, level: int, edge_mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        width = -(-len(self.tokens[level]) // 32) * 32
+        bits = np.zeros((self.num_nodes(level), width), np.bool_)
+        bits[self._parents(level)[edge_mask], self.edges[level][edge_mask]] = True
+        return bits
+
     def _parents(self, level: int) -> Ints:
         """The node that each edge of the level leaves, int64 [edges]."""
         first = self.first[level]
         if first is None:
             return np.arange(len(self.edges[level]))
         return np.repeat(np.arange(len(first) - 1), np.diff(first))
+
+    def first_token(self, level: int) -> int | None:
+        """The first token of a level whose tokens follow one another, else None."""
+        tokens = self.tokens[level]
+        run = len(tokens) > 0 and int(tokens[-1]) - int(tokens[0]) + 1 == len(tokens)
+        return int(tokens[0]) if run else None
+
+
+def _packed(bits: npt.NDArray[np.bool_]) -> Ints:
+    packed: Ints = np.packbits(bits, axis=1, bitorder="little").view("<i4").astype(np.int32)
+    return packed
 
 
 def tables_of(source: Any, num_levels: int | None = None) -> LevelTables:

@@ -18,11 +18,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from palmette._tables import LevelTables, level_widths, tables_of
+from palmette._tables import DENSE_BYTES, LevelTables, level_widths, tables_of
 
 __all__ = [
     "DeviceBeams",
     "DeviceTables",
+    "advance",
     "decode",
     "device_tables",
     "edge_masks",
@@ -37,7 +38,11 @@ EdgeMasks = tuple[Array, ...]
 
 @jax.tree_util.register_pytree_node_class
 class DeviceTables:
-    """`LevelTables` as JAX arrays: see there for the layout. `branches[l]`, K of level `l`, is static."""
+    """`LevelTables` as JAX arrays: see there for the layout. `branches[l]`, K of level `l`, is static.
+
+    `rows[l]`: the level as mask rows, its words and starts, an empty tuple where every node has every token, None where it is
+    read by edges alone. `first_tokens[l]`, static: the first of tokens that follow one another, else None.
+    """
 
     def __init__(
         self,
@@ -45,13 +50,14 @@ class DeviceTables:
         first: Sequence[Any],
         tokens: Sequence[Any],
         branches: Sequence[int],
+        rows: Sequence[Any] | None = None,
+        first_tokens: Sequence[int | None] | None = None,
     ) -> None:
-        self.edges, self.first, self.tokens, self.branches = (
-            tuple(edges),
-            tuple(first),
-            tuple(tokens),
-            tuple(branches),
-        )
+        none = (None,) * len(tuple(edges))
+        self.edges, self.first, self.tokens = tuple(edges), tuple(first), tuple(tokens)
+        self.branches = tuple(branches)
+        self.rows = none if rows is None else tuple(rows)
+        self.first_tokens = none if first_tokens is None else tuple(first_tokens)
 
     @property
     def num_levels(self) -> int:
@@ -61,12 +67,15 @@ class DeviceTables:
     def num_semantic_ids(self) -> int:
         return int(self.edges[-1].shape[0])
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-        return (self.edges, self.first, self.tokens), self.branches
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        arrays = (self.edges, self.first, self.tokens, self.rows)
+        return arrays, (self.branches, self.first_tokens)
 
     @classmethod
-    def tree_unflatten(cls, branches: tuple[int, ...], leaves: tuple[Any, ...]) -> DeviceTables:
-        return cls(*leaves, branches)
+    def tree_unflatten(cls, static: tuple[Any, ...], arrays: tuple[Any, ...]) -> DeviceTables:
+        branches, first_tokens = static
+        edges, first, tokens, rows = arrays
+        return cls(edges, first, tokens, branches, rows, first_tokens)
 
 
 @jax.tree_util.register_pytree_node_class
@@ -90,15 +99,30 @@ class DeviceBeams:
         return cls(*leaves)
 
 
-def device_tables(source: Any, device: Any = None) -> DeviceTables:
-    """Tables of a catalog constraint (the model's tokens), a catalog (its codes), or the six arrays of a STATIC index."""
+def device_tables(
+    source: Any, device: Any = None, *, dense_bytes: int = DENSE_BYTES
+) -> DeviceTables:
+    """Tables of a catalog constraint (the model's tokens), a catalog (its codes), or the six arrays of a STATIC index.
+
+    Levels that most tokens may continue get mask rows where these take `dense_bytes` at most; 0 keeps to edges.
+    """
     host = tables_of(source)
     put = partial(jax.device_put, device=device)
+
+    def rows(level: int) -> tuple[Any, ...] | None:
+        if not host.is_dense(level, dense_bytes):
+            return None
+        made = host.mask_rows(level)
+        return () if made.is_complete else (put(made.words), put(made.starts))
+
+    levels = range(host.num_levels)
     return DeviceTables(
         [put(each) for each in host.edges],
         [None if each is None else put(each) for each in host.first],
         [put(each.astype(np.int32)) for each in host.tokens],
         host.branches,
+        [rows(level) for level in levels],
+        [host.first_token(level) for level in levels],
     )
 
 
@@ -135,6 +159,22 @@ def select(
     `log_probs`: float32 [B * m, V] of the m beams there are now (one at level 0); `nodes`: int32 [B, m] (0 at level 0);
     `scores`: float32 [B, m]. Returns, each [B, width]: the beam continued (0..m), its token, the new node, the new score.
     """
+    mask = None if edge_masks is None else edge_masks[level]
+    return _select(tables, level, log_probs, nodes, scores, width, mask)
+
+
+def _select(
+    tables: DeviceTables,
+    level: int,
+    log_probs: Array,
+    nodes: Array,
+    scores: Array,
+    width: int,
+    mask: Array | None,
+) -> tuple[Array, Array, Array, Array]:
+    rows = tables.rows[level]
+    if rows is not None and (mask is None or not rows):
+        return _select_columns(tables, level, log_probs, nodes, scores, width, mask)
     num_requests, num_beams = nodes.shape
     edge, exists = _edges_of(tables, level, nodes)
     token = (
@@ -142,8 +182,7 @@ def select(
         if tables.edges[level].size
         else jnp.zeros_like(edge)
     )
-    if edge_masks is not None:
-        mask = edge_masks[level]
+    if mask is not None:
         flat = edge.reshape(num_requests, -1)
         exists &= (
             mask[edge]
@@ -152,18 +191,82 @@ def select(
         )
     gathered = jnp.take_along_axis(log_probs.reshape(num_requests, num_beams, -1), token, axis=2)
     total = jnp.where(exists, scores[..., None] + gathered, -jnp.inf).reshape(num_requests, -1)
-    taken = min(width, total.shape[1])
-    best, at = jax.lax.top_k(total, taken)
+    best, at = _top(total, width)
     beam = at // edge.shape[2]
     token = jnp.take_along_axis(token.reshape(num_requests, -1), at, axis=1)
     node = jnp.take_along_axis(edge.reshape(num_requests, -1), at, axis=1)
-    rest = ((0, 0), (0, width - taken))
+    return _padded(width, beam, token, node, best)
+
+
+def _select_columns(
+    tables: DeviceTables,
+    level: int,
+    log_probs: Array,
+    nodes: Array,
+    scores: Array,
+    width: int,
+    mask: Array | None,
+) -> tuple[Array, Array, Array, Array]:
+    """`_select` by mask rows: columns of scores under a row of bits a beam; edges are numbered once they are chosen."""
+    num_requests, num_beams = nodes.shape
+    rows, tokens, run = tables.rows[level], tables.tokens[level], tables.first_tokens[level]
+    size = tokens.shape[0]
+    columns = log_probs[:, tokens] if run is None else log_probs[:, run : run + size]
+    total = scores[..., None] + columns.reshape(num_requests, num_beams, size)
+    code = jnp.arange(size, dtype=jnp.int32)
+    if mask is not None:  # Every node has every token: its edges lie one after another.
+        edge = (nodes[..., None] * size + code).reshape(num_requests, -1)
+        allowed = mask[edge] if mask.ndim == 1 else jnp.take_along_axis(mask, edge, axis=1)
+        total = jnp.where(allowed.reshape(total.shape), total, -jnp.inf)
+    if rows:
+        words = rows[0][nodes[..., None], code >> 5]
+        total = jnp.where((words >> (code & 31)) & 1 == 1, total, -jnp.inf)
+    best, at = _top(total.reshape(num_requests, -1), width)
+    beam, chosen = at // size, at % size
+    parent = jnp.take_along_axis(nodes, beam, axis=1)
+    if rows:
+        half = (rows[0][parent, chosen >> 5] >> (chosen & 16)) & ((jnp.int32(1) << (chosen & 15)) - 1)
+        node = rows[1][parent, chosen >> 4] + jax.lax.population_count(half)
+        # A token that no bit stands for has no edge, and may be past the last.
+        node = jnp.where(best > -jnp.inf, node, 0)
+    else:
+        node = parent * size + chosen
+    return _padded(width, beam, tokens[chosen], node, best)
+
+
+def _padded(
+    width: int, beam: Array, token: Array, node: Array, best: Array
+) -> tuple[Array, Array, Array, Array]:
+    """The same, `width` wide: beams that there are not score -inf."""
+    rest = ((0, 0), (0, width - best.shape[1]))
     return (
         jnp.pad(beam, rest),
         jnp.pad(token, rest),
         jnp.pad(node, rest),
         jnp.pad(best, rest, constant_values=-jnp.inf),
     )
+
+
+@partial(jax.jit, static_argnames=("level", "width"))
+def advance(
+    tables: DeviceTables,
+    level: int,
+    logits: Array,
+    nodes: Array,
+    scores: Array,
+    codes: Array,
+    width: int,
+    edge_masks: EdgeMasks | None = None,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """A whole level from logits [B * m, V], compiled once for each shape.
+
+    `codes`: int32 [B, m, level], the tokens so far. Returns what `select` returns, and the new codes.
+    """
+    mask = None if edge_masks is None else edge_masks[level]
+    log_probs = jax.nn.log_softmax(logits.astype(jnp.float32), axis=-1)
+    parents, token, nodes, scores = _select(tables, level, log_probs, nodes, scores, width, mask)
+    past = jnp.take_along_axis(codes, parents[..., None], axis=1)
+    return parents, token, nodes, scores, jnp.concatenate((past, token[..., None]), axis=2)
 
 
 def _edges_of(tables: DeviceTables, level: int, nodes: Array) -> tuple[Array, Array]:
@@ -183,7 +286,8 @@ def decode(
     widths: int | Sequence[int],
     edge_masks: EdgeMasks | None = None,
 ) -> DeviceBeams:
-    """Beam search over all levels with static shapes; call it inside `jax.jit` with the tables as an argument.
+    """Beam search over all levels with static shapes. Each level is compiled once a shape; inside `jax.jit`, with the tables as
+    an argument, the whole is one program.
 
     `logits(level, tokens, parents)` returns the model's logits [B * m, V] for the next token: at level 0 both are None
     and m is 1; later `tokens` [B * m, 1] are the beams' last tokens and `parents` [B, m] the beams of the level before
@@ -194,12 +298,8 @@ def decode(
     codes = jnp.zeros((num_requests, 1, 0), jnp.int32)
     tokens = parents = None
     for level, width in enumerate(level_widths(widths, tables.num_levels)):
-        log_probs = jax.nn.log_softmax(logits(level, tokens, parents).astype(jnp.float32), axis=-1)
-        parents, token, nodes, scores = select(
-            tables, level, log_probs, nodes, scores, width, edge_masks
-        )
-        codes = jnp.concatenate(
-            (jnp.take_along_axis(codes, parents[..., None], axis=1), token[..., None]), axis=2
+        parents, token, nodes, scores, codes = advance(
+            tables, level, logits(level, tokens, parents), nodes, scores, codes, width, edge_masks
         )
         tokens = token.reshape(-1, 1)
     return DeviceBeams(codes, scores, nodes)

@@ -13,33 +13,52 @@ in the order of beams, then of tokens, on any device.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
-from palmette._tables import LevelTables, level_widths, tables_of
+from palmette._tables import DENSE_BYTES, LevelTables, level_widths, tables_of
+from palmette.torch_steps import LevelSteps
 
 __all__ = [
     "DeviceBeams",
     "DeviceTables",
     "EdgeMasks",
+    "advance",
     "decode",
     "device_tables",
     "select",
     "sparse_transition_torch",
 ]
 
-# One bool tensor a level: [edges], or [B, edges] with a row a request.
+# A tensor a level, with a row a request or one for all: bool [edges] or [B, edges], and where the tables have mask rows
+# for the level, int32 [nodes, words] or [B, nodes, words]. Bool is read there too, by edges.
 EdgeMasks = tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True)
+class DeviceRows:
+    """`MaskRows` of one level as tensors; `words` and `starts` are None where every node has every token.
+
+    `first_token`: the first of tokens that follow one another, else None. `bits`: int32 [32], each bit of a word. `counts`:
+    uint8 [2 ** 15], the bits of each number, None as `words` is.
+    """
+
+    words: torch.Tensor | None
+    starts: torch.Tensor | None
+    first_token: int | None
+    bits: torch.Tensor
+    counts: torch.Tensor | None
 
 
 @dataclass(frozen=True)
 class DeviceTables:
     """`LevelTables` as tensors of one device: see there for the layout.
 
-    `edges[l]` int16 or int32, `first[l]` int32 or None, `tokens[l]` int64; `branches[l]` is K of level `l`.
+    `edges[l]` int16 or int32, `first[l]` int32 or None, `tokens[l]` int64; `branches[l]` is K of level `l`. `rows[l]`: the
+    level as mask rows, None where it is read by edges alone. `steps`: steps over these tables, captured by shape.
     """
 
     edges: tuple[torch.Tensor, ...]
@@ -47,6 +66,8 @@ class DeviceTables:
     tokens: tuple[torch.Tensor, ...]
     branches: tuple[int, ...]
     host: LevelTables
+    rows: tuple[DeviceRows | None, ...]
+    steps: LevelSteps = field(default_factory=LevelSteps, compare=False, repr=False)
 
     @property
     def num_levels(self) -> int:
@@ -59,7 +80,8 @@ class DeviceTables:
     @property
     def nbytes(self) -> int:
         """Bytes on the device."""
-        return self.host.nbytes
+        rows = (each for level in self.rows if level is not None for each in (level.words, level.starts))
+        return self.host.nbytes + sum(each.nbytes for each in rows if each is not None)
 
     @property
     def device(self) -> torch.device:
@@ -74,14 +96,20 @@ class DeviceTables:
             self._all_edges() if each is None else self.host.edge_masks(tables_of(each))
             for each in filtered
         ]
-        if len(masks) == 1:
-            return tuple(torch.from_numpy(mask).to(self.device) for mask in masks[0])
         return tuple(
-            torch.from_numpy(np.stack(level)).to(self.device) for level in zip(*masks, strict=True)
+            torch.from_numpy(np.stack(level) if len(level) > 1 else level[0]).to(self.device)
+            for level in zip(*(self._as_read(mask) for mask in masks), strict=True)
         )
 
     def _all_edges(self) -> tuple[np.ndarray, ...]:
         return tuple(np.ones(len(edges), np.bool_) for edges in self.host.edges)
+
+    def _as_read(self, masks: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The masks of edges, as words where a level has mask rows."""
+        return [
+            mask if self.rows[level] is None else self.host.words_of(level, mask)
+            for level, mask in enumerate(masks)
+        ]
 
 
 @dataclass(frozen=True)
@@ -102,8 +130,19 @@ class DeviceBeams:
         return self.scores > -torch.inf
 
 
-def device_tables(source: Any, device: torch.device | str = "cpu") -> DeviceTables:
-    """Tables of a catalog constraint (the model's tokens), a catalog (its codes), or the six arrays of a STATIC index."""
+def device_tables(
+    source: Any,
+    device: torch.device | str = "cpu",
+    *,
+    dense_bytes: int = DENSE_BYTES,
+    steps: str | LevelSteps = "auto",
+) -> DeviceTables:
+    """Tables of a catalog constraint (the model's tokens), a catalog (its codes), or the six arrays of a STATIC index.
+
+    Levels that most tokens may continue get mask rows where these take `dense_bytes` at most; 0 keeps to edges. `steps`
+    is how `decode` and `beam_search` run a level: `"auto"` captures each shape in a CUDA graph where the device is one,
+    `"plain"` launches its kernels one by one, `"compile"` has torch compile it; see `palmette.torch_steps`.
+    """
     host = tables_of(source)
     return DeviceTables(
         edges=tuple(torch.from_numpy(each).to(device) for each in host.edges),
@@ -113,7 +152,27 @@ def device_tables(source: Any, device: torch.device | str = "cpu") -> DeviceTabl
         tokens=tuple(torch.from_numpy(each).to(device) for each in host.tokens),
         branches=host.branches,
         host=host,
+        rows=tuple(
+            _rows_of(host, level, device) if host.is_dense(level, dense_bytes) else None
+            for level in range(host.num_levels)
+        ),
+        steps=LevelSteps(steps) if isinstance(steps, str) else steps,
     )
+
+
+def _rows_of(host: LevelTables, level: int, device: torch.device | str) -> DeviceRows:
+    rows = host.mask_rows(level)
+    words, starts = (
+        None if rows.is_complete else torch.from_numpy(each).to(device)
+        for each in (rows.words, rows.starts)
+    )
+    bits = (torch.ones(32, dtype=torch.int32) << torch.arange(32, dtype=torch.int32)).to(device)
+    counts = None
+    if not rows.is_complete:
+        numbers = np.arange(1 << 15, dtype=np.uint16).view(np.uint8).reshape(-1, 2)
+        ones = np.unpackbits(numbers, axis=1).sum(axis=1, dtype=np.uint8)
+        counts = torch.from_numpy(ones).to(device)
+    return DeviceRows(words, starts, host.first_token(level), bits, counts)
 
 
 def select(
@@ -130,8 +189,22 @@ def select(
     `log_probs`: float32 [B * m, V] of the m beams there are now (one at level 0); `nodes`: int64 [B, m] (0 at level 0);
     `scores`: float32 [B, m]. Returns, each [B, width]: the beam continued (0..m), its token, the new node, the new score.
     """
-    if level == 0 and tables.edges[0].numel():
-        return _select_first(tables, log_probs, scores, width, edge_masks)
+    mask = None if edge_masks is None else edge_masks[level]
+    return _select(tables, level, log_probs, nodes, scores, width, mask)
+
+
+def _select(
+    tables: DeviceTables,
+    level: int,
+    log_probs: torch.Tensor,
+    nodes: torch.Tensor,
+    scores: torch.Tensor,
+    width: int,
+    mask: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    rows = tables.rows[level]
+    if rows is not None and (mask is None or mask.dtype == torch.int32):
+        return _select_columns(tables, rows, level, log_probs, nodes, scores, width, mask)
     num_requests, num_beams = nodes.shape
     edge, exists = _edges_of(tables, level, nodes)
     token = (
@@ -139,8 +212,8 @@ def select(
         if tables.edges[level].numel()
         else torch.zeros_like(edge)
     )
-    if edge_masks is not None:
-        exists = exists & _masked(edge_masks[level], edge)
+    if mask is not None:
+        exists = exists & _masked(mask, edge)
     gathered = log_probs.view(num_requests, num_beams, -1).gather(2, token)
     total = torch.where(exists, scores.unsqueeze(-1) + gathered, -torch.inf).flatten(1)
     best, at = _top(total, width)
@@ -149,20 +222,54 @@ def select(
     return _padded(width, beam, token, node, best)
 
 
-def _select_first(
+def _select_columns(
     tables: DeviceTables,
+    rows: DeviceRows,
+    level: int,
     log_probs: torch.Tensor,
+    nodes: torch.Tensor,
     scores: torch.Tensor,
     width: int,
-    edge_masks: EdgeMasks | None,
+    mask: torch.Tensor | None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """`select` at the root, which has all edges of level 0, one a token: columns instead of a gather."""
-    tokens = tables.tokens[0]
-    total = scores + log_probs[:, tokens]
-    if edge_masks is not None:
-        total = torch.where(edge_masks[0], total, -torch.inf)
-    best, node = _top(total, width)
-    return _padded(width, torch.zeros_like(node), tokens[node], node, best)
+    """`select` by mask rows: columns of scores under a row of bits a beam; edges are numbered once they are chosen."""
+    num_requests, num_beams = nodes.shape
+    tokens = tables.tokens[level]
+    size = len(tokens)
+    columns = (
+        log_probs[:, tokens]
+        if rows.first_token is None
+        else log_probs[:, rows.first_token : rows.first_token + size]
+    )
+    words = rows.words if mask is None else mask
+    if words is None and num_beams == 1:
+        total = scores + columns
+    elif words is None:
+        total = (scores.unsqueeze(-1) + columns.view(num_requests, num_beams, size)).flatten(1)
+    else:
+        if words.dim() == 3:
+            request = torch.arange(num_requests, device=nodes.device).unsqueeze(1)
+            row = words[request, nodes]
+        else:
+            row = words[nodes]
+        allowed = ((row.unsqueeze(-1) & rows.bits) != 0).flatten(2)[..., :size]
+        total = scores.unsqueeze(-1) + columns.view(num_requests, num_beams, size)
+        total = torch.where(allowed, total, -torch.inf).flatten(1)
+    best, at = _top(total, width)
+    if num_beams == 1:
+        beam, code, parent = torch.zeros_like(at), at, nodes
+    else:
+        beam, code = at // size, at % size
+        parent = nodes.gather(1, beam)
+    if rows.words is None or rows.starts is None or rows.counts is None:
+        node = code if level == 0 else parent * size + code
+    else:
+        place = parent * rows.starts.shape[1] + (code >> 4)
+        half = rows.words.view(torch.int16).flatten()[place] & ((1 << (code & 15)) - 1)
+        node = rows.starts.flatten()[place] + rows.counts[half]
+        # A token that no bit stands for has no edge, and may be past the last.
+        node = torch.where(best > -torch.inf, node.long(), 0)
+    return _padded(width, beam, tokens[code], node, best)
 
 
 def _padded(
@@ -187,6 +294,40 @@ def _edges_of(
     edge = start.unsqueeze(-1) + torch.arange(max(tables.branches[level], 1), device=nodes.device)
     exists = edge < end.unsqueeze(-1)
     return torch.where(exists, edge, 0), exists
+
+
+def advance(
+    tables: DeviceTables,
+    level: int,
+    logits: torch.Tensor,
+    nodes: torch.Tensor,
+    scores: torch.Tensor,
+    codes: torch.Tensor,
+    width: int,
+    edge_masks: EdgeMasks | None = None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A whole level from logits [B * m, V], captured or compiled as `tables.steps` says.
+
+    `codes`: int64 [B, m, level], the tokens so far. Returns what `select` returns, and the new codes.
+    """
+    masks = () if edge_masks is None else (edge_masks[level],)
+
+    def step(
+        logits: torch.Tensor,
+        nodes: torch.Tensor,
+        scores: torch.Tensor,
+        codes: torch.Tensor,
+        mask: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, ...]:
+        log_probs = torch.log_softmax(logits.float(), dim=-1)
+        parents, token, nodes, scores = _select(tables, level, log_probs, nodes, scores, width, mask)
+        past = codes.gather(1, parents.unsqueeze(-1).expand(-1, -1, level))
+        return parents, token, nodes, scores, torch.cat((past, token.unsqueeze(-1)), dim=2)
+
+    parents, token, nodes, scores, codes = tables.steps.run(
+        (level, width), step, logits, nodes, scores, codes, *masks
+    )
+    return parents, token, nodes, scores, codes
 
 
 def _masked(mask: torch.Tensor, edge: torch.Tensor) -> torch.Tensor:
@@ -215,13 +356,8 @@ def decode(
     tokens: torch.Tensor | None = None
     parents: torch.Tensor | None = None
     for level, width in enumerate(level_widths(widths, tables.num_levels)):
-        log_probs = torch.log_softmax(logits(level, tokens, parents).float(), dim=-1)
-        parents, token, nodes, scores = select(
-            tables, level, log_probs, nodes, scores, width, edge_masks
-        )
-        codes = torch.cat(
-            (codes.gather(1, parents.unsqueeze(-1).expand(-1, -1, level)), token.unsqueeze(-1)),
-            dim=2,
+        parents, token, nodes, scores, codes = advance(
+            tables, level, logits(level, tokens, parents), nodes, scores, codes, width, edge_masks
         )
         tokens = token.view(-1, 1)
     return DeviceBeams(codes, scores, nodes)
@@ -295,6 +431,14 @@ def _top(scores: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     `topk` of scores gives equal ones in an order of its own, which differs between devices. Each score is made an integer of
     the same order, less its place behind it, so that no two are equal.
     """
+    if (
+        scores.shape[1] >= LONG_ROW
+        and scores.device.type == "cpu"
+        and not torch.compiler.is_compiling()
+    ):
+        found = _top_without_ties(scores, width)
+        if found is not None:
+            return found
     # -0.0 becomes 0.0, which it equals.
     bits = (scores + 0.0).view(torch.int32).long()
     ordered = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
@@ -302,3 +446,21 @@ def _top(scores: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     keys = (ordered << 32) - places
     at = torch.topk(keys, min(width, scores.shape[1]), dim=1).indices
     return scores.gather(1, at), at
+
+
+# Scores a row from which a look for ties costs the host less than keys.
+LONG_ROW = 10_000
+
+
+def _top_without_ties(
+    scores: torch.Tensor, width: int
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """The same where no score equals the last one that is taken and is left out; else None. It asks, so it is the host's."""
+    count = min(width, scores.shape[1])
+    best, at = torch.topk(scores, count, dim=1)
+    last = best[:, -1:]
+    if bool((((scores >= last).sum(dim=1, keepdim=True) > count) & (last > -torch.inf)).any()):
+        return None
+    at = at.sort(dim=1).values
+    best, order = scores.gather(1, at).sort(dim=1, descending=True, stable=True)
+    return best, at.gather(1, order)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from palmette import Error
-from palmette.torch_tables import DeviceTables, select
+from palmette.torch_tables import DeviceTables, advance
 from palmette.transformers.heads import CutHeads
 from palmette.transformers.requests import indices, item_sets, refuse_short_items, successors
 from palmette.transformers.results import BeamResult
@@ -141,13 +141,10 @@ class DeviceSelection:
         self.codes = torch.zeros((num_requests, 1, 0), dtype=torch.int64, device=tables.device)
 
     def step(self, logits: torch.Tensor, heads: CutHeads | None, places: Any = None) -> Chosen:
-        log_probs = torch.log_softmax(logits.float(), dim=-1)
         width = self.widths[self.level]
-        parents, tokens, self.nodes, self.scores = select(
-            self.tables, self.level, log_probs, self.nodes, self.scores, width, self.masks
+        parents, tokens, self.nodes, self.scores, self.codes = advance(
+            self.tables, self.level, logits, self.nodes, self.scores, self.codes, width, self.masks
         )
-        past = self.codes.gather(1, parents.unsqueeze(-1).expand(-1, -1, self.level))
-        self.codes = torch.cat((past, tokens.unsqueeze(-1)), dim=2)
         self.level += 1
         return Chosen(parents, tokens, np.full(len(tokens), width))
 

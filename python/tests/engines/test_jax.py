@@ -12,7 +12,8 @@ jax = pytest.importorskip(
 )
 
 import jax.numpy as jnp  # noqa: E402
-from palmette.jax import decode, device_tables, edge_masks, sparse_transition_jax  # noqa: E402
+import palmette  # noqa: E402
+from palmette.jax import decode, device_tables, edge_masks, select, sparse_transition_jax  # noqa: E402
 from reference import DictConstraint, random_items, search, static_arrays  # noqa: E402
 
 
@@ -82,6 +83,38 @@ def test_decode_under_jit_equals_the_definition(seed: int) -> None:
     found = run(tables, edge_masks(constraint, few, None))
     for request, allowed in enumerate((few, constraint)):
         check(found.tokens[request], found.scores[request], search(log_probs, allowed, widths))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_mask_rows_choose_what_edges_choose(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    num_levels, num_codes = int(rng.integers(1, 4)), int(rng.integers(1, 70))
+    num_items = int(rng.choice([1, 30, num_codes**2, 3 * num_codes**2]))
+    tokens = [
+        3 + num_codes * level + np.arange(num_codes) if seed % 2 else rng.permutation(num_codes * 2)[:num_codes] + 3
+        for level in range(num_levels)
+    ]
+    num_tokens = 3 + num_codes * max(2, num_levels)
+    catalog = palmette.Catalog.build(rng.integers(0, num_codes, size=(num_items, num_levels)))
+    constraint = catalog.constraint(tokens, num_tokens=num_tokens)
+    dense, plain = device_tables(constraint), device_tables(constraint, dense_bytes=0)
+    assert dense.rows[0] is not None and plain.rows == (None,) * num_levels
+    names = np.array(catalog.ids())
+    few = constraint.filtered(catalog.items_with_ids(names[rng.random(num_items) < 0.3].tolist()))
+    widths = [int(width) for width in rng.integers(1, 60, size=num_levels)]
+    for masks in (None, edge_masks(constraint, few), edge_masks(constraint, few, None)):
+        nodes, scores = jnp.zeros((2, 1), jnp.int32), jnp.zeros((2, 1), jnp.float32)
+        for level, width in enumerate(widths):
+            log_probs = jnp.asarray(-rng.integers(0, 4, size=(nodes.size, num_tokens)).astype(np.float32))
+            ours, theirs = (
+                [np.asarray(each) for each in select(tables, level, log_probs, nodes, scores, width, masks)]
+                for tables in (dense, plain)
+            )
+            assert np.array_equal(ours[3], theirs[3])
+            valid = ours[3] > -np.inf
+            for one, other in zip(ours[:3], theirs[:3], strict=True):
+                assert np.array_equal(one[valid], other[valid])
+            nodes, scores = jnp.asarray(ours[2]), jnp.asarray(ours[3])
 
 
 @pytest.mark.parametrize("seed", range(4))

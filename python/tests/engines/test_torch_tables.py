@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -158,6 +160,102 @@ def test_edge_masks_are_filters(seed: int) -> None:
         )
 
 
+def walked(
+    tables: DeviceTables, seed: int, widths: list[int], masks: Any, num_tokens: int, ties: bool
+) -> list[tuple[torch.Tensor, ...]]:
+    """What `select` gives at each level of a search of two requests whose scores are random, or of a few values alone."""
+    generator = torch.Generator().manual_seed(seed)
+    nodes = torch.zeros((2, 1), dtype=torch.int64, device=DEVICE)
+    scores = torch.zeros((2, 1), device=DEVICE)
+    steps = []
+    for level, width in enumerate(widths):
+        shape = (nodes.numel(), num_tokens)
+        log_probs = (
+            -torch.randint(0, 3, shape, generator=generator).float()
+            if ties
+            else torch.log_softmax(torch.randn(shape, generator=generator), dim=-1)
+        ).to(DEVICE)
+        found = select(tables, level, log_probs, nodes, scores, width, masks)
+        steps.append(found)
+        _, _, nodes, scores = found
+    return steps
+
+
+def check_same(ours: list[tuple[torch.Tensor, ...]], theirs: list[tuple[torch.Tensor, ...]]) -> None:
+    """Equal beams to the bit, and as many of them."""
+    for one, other in zip(ours, theirs, strict=True):
+        assert torch.equal(one[3], other[3])
+        valid = one[3] > -torch.inf
+        for a, b in zip(one[:3], other[:3], strict=True):
+            assert torch.equal(a[valid], b[valid])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_mask_rows_choose_what_edges_choose(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    num_levels, num_codes = int(rng.integers(1, 5)), int(rng.integers(1, 70))
+    num_items = int(rng.choice([1, 30, num_codes**2, 3 * num_codes**2]))
+    run = bool(rng.integers(2))
+    tokens = [
+        3 + num_codes * level + np.arange(num_codes) if run else rng.permutation(num_codes * 2)[:num_codes] + 3
+        for level in range(num_levels)
+    ]
+    num_tokens = 3 + num_codes * max(2, num_levels)
+    catalog = palmette.Catalog.build(rng.integers(0, num_codes, size=(num_items, num_levels)))
+    constraint = catalog.constraint(tokens, num_tokens=num_tokens)
+    dense, plain = device_tables(constraint, DEVICE), device_tables(constraint, DEVICE, dense_bytes=0)
+    assert dense.rows[0] is not None and plain.rows == (None,) * num_levels
+    assert dense.nbytes >= plain.nbytes
+    widths = [int(width) for width in rng.integers(1, 60, size=num_levels)]
+    names = np.array(catalog.ids())
+    few = [constraint.filtered(catalog.items_with_ids(names[rng.random(num_items) < share].tolist())) for share in (0.1, 0.7)]
+    for filtered in ((), few, [few[0], None], few[1:]):
+        masks = [each.edge_masks(*filtered) if filtered else None for each in (dense, plain)]
+        for ties in (False, True):
+            expected = walked(plain, seed, widths, masks[1], num_tokens, ties)
+            check_same(walked(dense, seed, widths, masks[0], num_tokens, ties), expected)
+            # Masks of edges are read by edges.
+            check_same(walked(dense, seed, widths, masks[1], num_tokens, ties), expected)
+
+
+def test_mask_rows_of_the_invented_shop(tmp_path: Any) -> None:
+    command = [sys.executable, "-m", "palmette"]
+    made = subprocess.run([*command, "demo", "--export", "shop"], cwd=tmp_path, capture_output=True)
+    if made.returncode != 0:
+        pytest.skip(f"this build has no demonstration to export: {made.stderr[-200:]!r}")
+    build = [*command, "catalog", "build", "shop/items.jsonl", "--out", "shop.palm"]
+    subprocess.run(build, cwd=tmp_path, capture_output=True, check=True)
+    shop = palmette.Catalog.open(tmp_path / "shop.palm")
+    sizes = shop.codes_per_level
+    constraint = shop.constraint([(sum(sizes[:level]), size) for level, size in enumerate(sizes)])
+    dense, plain = device_tables(constraint, DEVICE), device_tables(constraint, DEVICE, dense_bytes=0)
+    assert sum(rows is not None for rows in dense.rows) >= 2
+    brand = constraint.filtered({"match": {"brand": "Fernhollow"}})
+    for filtered in ((), (brand,), (None, brand)):
+        masks = [each.edge_masks(*filtered) if filtered else None for each in (dense, plain)]
+        for ties in (False, True):
+            check_same(
+                walked(dense, 1, [50] * 4, masks[0], sum(sizes), ties),
+                walked(plain, 1, [50] * 4, masks[1], sum(sizes), ties),
+            )
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_best_of_long_rows_with_and_without_ties(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = torch.from_numpy(rng.standard_normal((3, torch_tables.LONG_ROW + seed)).astype(np.float32))
+    if seed % 3:
+        rows = rows.mul(4 if seed % 3 == 1 else 4000).round()  # Many ties, or a few.
+    rows[rng.random(rows.shape) < rng.choice([0.0, 0.5, 0.999])] = -torch.inf
+    rows[:, ::97] = -0.0
+    order = torch.sort(rows + 0.0, dim=1, descending=True, stable=True)
+    for width in (1, 70, 700):
+        best, at = torch_tables._top(rows, width)
+        found = order.values[:, :width] > -torch.inf
+        assert torch.equal(best, order.values[:, :width])
+        assert torch.equal(at[found], order.indices[:, :width][found])
+
+
 def test_a_mask_of_other_items_is_refused() -> None:
     constraint = random_constraint(np.random.default_rng(1), 30, 6, 3)
     few = constraint.filtered(list(constraint.rows)[:9])
@@ -196,7 +294,7 @@ def test_a_catalog_its_constraint_and_its_index_give_the_same_tables(seed: int) 
         arrays = catalog.to_static(num_codes, 1)
         assert np.array_equal(device_tables(arrays).host.semantic_ids(), expected)
     few = catalog.items_with_ids([catalog.find(codes[0].tolist())[0]])
-    masks = device_tables(constraint).edge_masks(constraint.filtered(few))
+    masks = device_tables(constraint, dense_bytes=0).edge_masks(constraint.filtered(few))
     assert [int(mask.sum()) for mask in masks] == [1] * num_levels
 
 
