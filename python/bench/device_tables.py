@@ -2,10 +2,11 @@
 
 Random items of `--levels` codes of `--codes`; `--requests` x `--beams` rows of random log-probabilities at each level. Prints the
 milliseconds of one step a level (median; of CPU time on the CPU): as it is, by edges alone (without mask rows), with `--compile`
-compiled, on a GPU as a CUDA graph, and with `--jax` the twin under JAX; then `beam_search` of a random Qwen3-shaped model on the same
+compiled, on a GPU as a CUDA graph, with `--jax` the twin under JAX, and with `--live` the tables of a live catalog after 1,000 upserts
+and 1,000 deletes; then `beam_search` of a random Qwen3-shaped model on the same
 device. The peer's step is its mask followed by its top-k, as in its decoder. The ways take turns, so that what else the machine does
 falls on all of them.
-Run: `python bench/device_tables.py [--device cuda] [--static ../static-constraint-decoding] [--compile] [--jax]`.
+Run: `python bench/device_tables.py [--device cuda] [--static ../static-constraint-decoding] [--compile] [--jax] [--live]`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pathlib
 import platform
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +26,7 @@ import numpy as np
 import palmette
 import torch
 import transformers
+from palmette.torch_live import LiveDeviceTables
 from palmette.torch_steps import LevelSteps
 from palmette.torch_tables import DeviceTables, advance, device_tables, select
 from palmette.transformers import beam_search
@@ -47,6 +50,7 @@ def main() -> None:
         help="also compile the step by torch.compile(fullgraph=True)",
     )
     parser.add_argument("--jax", action="store_true", help="also time the twin under JAX")
+    parser.add_argument("--live", action="store_true", help="also time tables of a live catalog")
     parser.add_argument("--no-search", action="store_true", help="leave the whole searches out")
     parser.add_argument("--static", help="a checkout of STATIC, to run its code beside ours")
     options = parser.parse_args()
@@ -93,6 +97,8 @@ def main() -> None:
         lambda step=step, so_far=so_far: advance(tables, *step, so_far, options.beams)
         for step, so_far in zip(walks, codes_so_far, strict=True)
     ]
+    if options.live:
+        ways["palmette select, live"] = live_steps(catalog, codes, options)
     if options.jax:
         ways["palmette.jax select"] = jax_steps(catalog, walks, options)
     static_steps: list[Callable[[], Any]] = []
@@ -139,6 +145,40 @@ def graph(step: Callable[[], Any]) -> Callable[[], None]:
     with torch.inference_mode(), torch.cuda.graph(captured):
         step()
     return captured.replay
+
+
+def live_steps(
+    catalog: Any, codes: np.ndarray, options: argparse.Namespace
+) -> list[Callable[[], Any]]:
+    """The same steps over a live catalog of several segments; prints what its refreshes upload and take."""
+    steps: list[Callable[[], Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        live = palmette.LiveCatalog.create(f"{folder}/live", catalog)
+        tables = LiveDeviceTables(live, options.device)
+        rng = np.random.default_rng(1)
+        # Codes that are there, so that the newest segment's paths are the base's in part.
+        new = codes[rng.integers(0, len(codes), size=1000)].copy()
+        new[:, -1] = rng.integers(0, options.codes, size=1000)
+        for updates in (
+            [{"id": f"new{number}", "codes": row} for number, row in enumerate(new.tolist())],
+            [{"delete": str(number)} for number in range(1000)],
+        ):
+            live.apply(updates)
+            before, start = tables.uploaded_bytes, time.process_time()
+            now = tables.refresh()
+            print(
+                f"refresh after {len(updates):,} updates: {tables.uploaded_bytes - before:,} of {now.nbytes:,} bytes uploaded, "
+                f"{time.process_time() - start:.2f} CPU s, {len(now.segments)} segments"
+            )
+        live.close()
+    nodes = now.start(options.requests)
+    scores = torch.zeros((options.requests, 1), device=options.device)
+    for level in range(options.levels):
+        rows = log_probs(scores.numel(), options, level)
+        step = (level, rows, nodes, scores, options.beams)
+        steps.append(lambda step=step: select(now, *step))
+        _, _, nodes, scores = steps[-1]()
+    return steps
 
 
 def jax_steps(

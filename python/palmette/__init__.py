@@ -68,6 +68,7 @@ _SUBMODULES = (
     "sglang",
     "static",
     "torch",
+    "torch_live",
     "torch_steps",
     "torch_tables",
     "transformers",

@@ -660,6 +660,12 @@ class Catalog:
         """The ids of items by number, or of all: numbers follow the order of semantic IDs."""
     def codes(self) -> npt.NDArray[np.int32]:
         """All semantic IDs ``[n, L]``, in the order of ``ids()``; shorter ones end in -1."""
+    def _segments(self) -> list[tuple[int, int, int]]:
+        """Key, items and gone items of each segment of a live catalog's moment."""
+    def _segment_codes(self, place: int) -> npt.NDArray[np.int32]:
+        """Semantic IDs of all items of a segment, gone ones included."""
+    def _segment_live(self, place: int) -> npt.NDArray[np.bool_]:
+        """Which items of a segment are there."""
     def item(self, id: str | int) -> dict[str, Any]:
         """An item by its id: ``{"id": …, "codes": […], "attributes": {…}}``. ``KeyError`` where there is none."""
     def contains_prefix(self, prefixes: Integers) -> npt.NDArray[np.bool_]:

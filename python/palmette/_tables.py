@@ -86,13 +86,15 @@ class LevelTables:
         node: Ints = np.arange(self.num_semantic_ids)
         for level in reversed(range(self.num_levels)):
             rows[:, level] = self.tokens[level][self.edges[level][node]]
-            node = self._parents(level)[node]
+            node = self.parents(level)[node]
         return rows
 
-    def edge_masks(self, allowed: LevelTables) -> tuple[npt.NDArray[np.bool_], ...]:
+    def edge_masks(
+        self, allowed: LevelTables, *, is_part: bool = False
+    ) -> tuple[npt.NDArray[np.bool_], ...]:
         """Edges of this tree that `allowed`, a tree of some of its semantic IDs, has too: bool [edges] a level.
 
-        Raises `ValueError` when `allowed` has a prefix that this tree lacks.
+        Raises `ValueError` when `allowed` has a prefix that this tree lacks, unless this is a part of the tree that it is of.
         """
         if allowed.num_levels != self.num_levels:
             raise ValueError(
@@ -102,24 +104,39 @@ class LevelTables:
         node = np.zeros(1, np.int64)  # The node here of each node there.
         for level in range(self.num_levels):
             span = len(self.tokens[level]) + 1
-            keys = self._parents(level) * span + self.edges[level]
+            keys = self.parents(level) * span + self.edges[level]
             token = allowed.tokens[level][allowed.edges[level]]
             code = np.searchsorted(self.tokens[level], token)
             known = code < len(self.tokens[level])
             known[known] = self.tokens[level][code[known]] == token[known]
-            wanted = node[allowed._parents(level)] * span + np.where(known, code, span - 1)
+            wanted = node[allowed.parents(level)] * span + np.where(known, code, span - 1)
             edge = np.searchsorted(keys, wanted)
             found = edge < len(keys)
             found[found] = keys[edge[found]] == wanted[found]
-            if not found.all():
+            if is_part:
+                # Behind a prefix that is not here lies nothing that is.
+                edge = np.where(found, edge, -1)
+            elif not found.all():
                 raise ValueError(
                     f"level {level} of the filtered items has prefixes that these tables lack: they were built from other items"
                 )
             mask = np.zeros(len(keys), np.bool_)
-            mask[edge] = True
+            mask[edge[found]] = True
             masks.append(mask)
             node = edge
         return tuple(masks)
+
+    def is_same(self, other: LevelTables) -> bool:
+        """Whether both have the same semantic IDs in the same tokens."""
+        pairs = zip(
+            (*self.edges, *self.tokens, *self.first),
+            (*other.edges, *other.tokens, *other.first),
+            strict=False,
+        )
+        return self.num_levels == other.num_levels and all(
+            one is another if one is None or another is None else np.array_equal(one, another)
+            for one, another in pairs
+        )
 
     def num_nodes(self, level: int) -> int:
         """Nodes of a level."""
@@ -153,10 +170,10 @@ class LevelTables:
     def _bits(self, level: int, edge_mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         width = -(-len(self.tokens[level]) // 32) * 32
         bits = np.zeros((self.num_nodes(level), width), np.bool_)
-        bits[self._parents(level)[edge_mask], self.edges[level][edge_mask]] = True
+        bits[self.parents(level)[edge_mask], self.edges[level][edge_mask]] = True
         return bits
 
-    def _parents(self, level: int) -> Ints:
+    def parents(self, level: int) -> Ints:
         """The node that each edge of the level leaves, int64 [edges]."""
         first = self.first[level]
         if first is None:

@@ -51,19 +51,25 @@ class LevelSteps:
         mode: `"graph"` captures CUDA graphs, `"compile"` compiles by `torch.compile`, `"plain"` does neither; `"auto"` is
             `"graph"` where the tensors are on a CUDA device and `"plain"` elsewhere.
         max_shapes: captured or compiled shapes that are kept.
+        after: times that a shape runs as it is before it is captured.
         recorder: what captures; given by tests.
     """
 
     def __init__(
-        self, mode: str = "auto", max_shapes: int = 64, recorder: Recorder | None = None
+        self,
+        mode: str = "auto",
+        max_shapes: int = 64,
+        after: int = 0,
+        recorder: Recorder | None = None,
     ) -> None:
         if mode not in MODES:
             raise ValueError(f"step is {mode!r}; it is one of {', '.join(map(repr, MODES))}")
         if max_shapes < 1:
             raise ValueError(f"max_shapes is {max_shapes}; keep at least 1")
-        self.mode, self.max_shapes = mode, max_shapes
+        self.mode, self.max_shapes, self.after = mode, max_shapes, after
         self._recorder = recorder or GraphRecorder()
         self._kept: OrderedDict[Any, Step | Captured] = OrderedDict()
+        self._uses: OrderedDict[Any, int] = OrderedDict()
         self._failed: str | None = None
         self._is_too_large_said = False
         # Graphs share one pool of memory, so that one runs at a time.
@@ -75,10 +81,10 @@ class LevelSteps:
         return len(self._kept)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"mode": self.mode, "max_shapes": self.max_shapes}
+        return {"mode": self.mode, "max_shapes": self.max_shapes, "after": self.after}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["mode"], state["max_shapes"])  # type: ignore[misc]
+        self.__init__(**state)  # type: ignore[misc]
 
     @property
     def failure(self) -> str | None:
@@ -99,6 +105,8 @@ class LevelSteps:
         if mode == "plain":
             return step(*inputs)
         key = (key, *((each.shape, each.dtype) for each in inputs))
+        if self.after and not self._is_used_often(key):
+            return step(*inputs)
         try:
             with self._lock:
                 if mode == "compile":
@@ -112,6 +120,19 @@ class LevelSteps:
             self._kept.clear()
             _say_once(f"mode {self.mode!r}: {self._failed}")
             return found
+
+    def clear(self) -> None:
+        """Lets go of what is kept."""
+        with self._lock:
+            self._kept.clear()
+            self._uses.clear()
+
+    def _is_used_often(self, key: Any) -> bool:
+        with self._lock:
+            uses = self._uses[key] = self._uses.pop(key, 0) + 1
+            while len(self._uses) > 4 * self.max_shapes:
+                self._uses.popitem(last=False)
+            return uses > self.after
 
     def _mode_of(self, tensor: torch.Tensor) -> str:
         if self._failed is not None or self.mode == "plain" or torch.compiler.is_compiling():

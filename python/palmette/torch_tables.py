@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from palmette._tables import DENSE_BYTES, LevelTables, level_widths, tables_of
-from palmette.torch_steps import LevelSteps
+from palmette.torch_steps import LevelSteps, Step, Tensors
 
 __all__ = [
     "DeviceBeams",
@@ -101,6 +101,30 @@ class DeviceTables:
             for level in zip(*(self._as_read(mask) for mask in masks), strict=True)
         )
 
+    def start(self, num_requests: int) -> torch.Tensor:
+        """The nodes of searches that begin, int64 [B, 1]."""
+        return torch.zeros((num_requests, 1), dtype=torch.int64, device=self.device)
+
+    def run(self, key: tuple[int, int], step: Step, *inputs: torch.Tensor) -> Tensors:
+        """A step as `steps` says."""
+        return self.steps.run(key, step, *inputs)
+
+    def numbers(self, nodes: torch.Tensor) -> torch.Tensor:
+        """The semantic ID's number of each node behind the last level."""
+        return nodes
+
+    def choose(
+        self,
+        level: int,
+        log_probs: torch.Tensor,
+        nodes: torch.Tensor,
+        scores: torch.Tensor,
+        width: int,
+        mask: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """`select`, under the level's mask."""
+        return _select(self, level, log_probs, nodes, scores, width, mask)
+
     def _all_edges(self) -> tuple[np.ndarray, ...]:
         return tuple(np.ones(len(edges), np.bool_) for edges in self.host.edges)
 
@@ -110,6 +134,28 @@ class DeviceTables:
             mask if self.rows[level] is None else self.host.words_of(level, mask)
             for level, mask in enumerate(masks)
         ]
+
+
+class Tables(Protocol):
+    """What a search reads: `DeviceTables`, or the tables of a live catalog's generation (`palmette.torch_live`)."""
+
+    @property
+    def num_levels(self) -> int: ...
+    @property
+    def device(self) -> torch.device: ...
+    def edge_masks(self, *filtered: Any) -> EdgeMasks: ...
+    def start(self, num_requests: int) -> torch.Tensor: ...
+    def run(self, key: tuple[int, int], step: Step, *inputs: torch.Tensor) -> Tensors: ...
+    def numbers(self, nodes: torch.Tensor) -> torch.Tensor: ...
+    def choose(
+        self,
+        level: int,
+        log_probs: torch.Tensor,
+        nodes: torch.Tensor,
+        scores: torch.Tensor,
+        width: int,
+        mask: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]: ...
 
 
 @dataclass(frozen=True)
@@ -176,7 +222,7 @@ def _rows_of(host: LevelTables, level: int, device: torch.device | str) -> Devic
 
 
 def select(
-    tables: DeviceTables,
+    tables: Tables,
     level: int,
     log_probs: torch.Tensor,
     nodes: torch.Tensor,
@@ -190,7 +236,7 @@ def select(
     `scores`: float32 [B, m]. Returns, each [B, width]: the beam continued (0..m), its token, the new node, the new score.
     """
     mask = None if edge_masks is None else edge_masks[level]
-    return _select(tables, level, log_probs, nodes, scores, width, mask)
+    return tables.choose(level, log_probs, nodes, scores, width, mask)
 
 
 def _select(
@@ -212,14 +258,14 @@ def _select(
         if tables.edges[level].numel()
         else torch.zeros_like(edge)
     )
-    if mask is not None:
-        exists = exists & _masked(mask, edge)
+    if mask is not None and tables.edges[level].numel():
+        exists = exists & masked(mask, edge)
     gathered = log_probs.view(num_requests, num_beams, -1).gather(2, token)
     total = torch.where(exists, scores.unsqueeze(-1) + gathered, -torch.inf).flatten(1)
-    best, at = _top(total, width)
+    best, at = top(total, width)
     beam = at // edge.shape[2]
     token, node = token.flatten(1).gather(1, at), edge.flatten(1).gather(1, at)
-    return _padded(width, beam, token, node, best)
+    return padded(width, beam, token, node, best)
 
 
 def _select_columns(
@@ -255,7 +301,7 @@ def _select_columns(
         allowed = ((row.unsqueeze(-1) & rows.bits) != 0).flatten(2)[..., :size]
         total = scores.unsqueeze(-1) + columns.view(num_requests, num_beams, size)
         total = torch.where(allowed, total, -torch.inf).flatten(1)
-    best, at = _top(total, width)
+    best, at = top(total, width)
     if num_beams == 1:
         beam, code, parent = torch.zeros_like(at), at, nodes
     else:
@@ -269,10 +315,10 @@ def _select_columns(
         node = rows.starts.flatten()[place] + rows.counts[half]
         # A token that no bit stands for has no edge, and may be past the last.
         node = torch.where(best > -torch.inf, node.long(), 0)
-    return _padded(width, beam, tokens[code], node, best)
+    return padded(width, beam, tokens[code], node, best)
 
 
-def _padded(
+def padded(
     width: int, beam: torch.Tensor, token: torch.Tensor, node: torch.Tensor, best: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """The same, `width` wide: beams that there are not score -inf."""
@@ -297,7 +343,7 @@ def _edges_of(
 
 
 def advance(
-    tables: DeviceTables,
+    tables: Tables,
     level: int,
     logits: torch.Tensor,
     nodes: torch.Tensor,
@@ -320,17 +366,17 @@ def advance(
         mask: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, ...]:
         log_probs = torch.log_softmax(logits.float(), dim=-1)
-        parents, token, nodes, scores = _select(tables, level, log_probs, nodes, scores, width, mask)
+        parents, token, nodes, scores = tables.choose(level, log_probs, nodes, scores, width, mask)
         past = codes.gather(1, parents.unsqueeze(-1).expand(-1, -1, level))
         return parents, token, nodes, scores, torch.cat((past, token.unsqueeze(-1)), dim=2)
 
-    parents, token, nodes, scores, codes = tables.steps.run(
+    parents, token, nodes, scores, codes = tables.run(
         (level, width), step, logits, nodes, scores, codes, *masks
     )
     return parents, token, nodes, scores, codes
 
 
-def _masked(mask: torch.Tensor, edge: torch.Tensor) -> torch.Tensor:
+def masked(mask: torch.Tensor, edge: torch.Tensor) -> torch.Tensor:
     if mask.dim() == 1:
         return mask[edge]
     return mask.gather(1, edge.flatten(1)).view(edge.shape)
@@ -338,7 +384,7 @@ def _masked(mask: torch.Tensor, edge: torch.Tensor) -> torch.Tensor:
 
 def decode(
     logits: Callable[[int, torch.Tensor | None, torch.Tensor | None], torch.Tensor],
-    tables: DeviceTables,
+    tables: Tables,
     num_requests: int,
     widths: int | Sequence[int],
     edge_masks: EdgeMasks | None = None,
@@ -350,7 +396,7 @@ def decode(
     that they continue, by which a model reorders its cache.
     """
     device = tables.device
-    nodes = torch.zeros((num_requests, 1), dtype=torch.int64, device=device)
+    nodes = tables.start(num_requests)
     scores = torch.zeros((num_requests, 1), dtype=torch.float32, device=device)
     codes = torch.zeros((num_requests, 1, 0), dtype=torch.int64, device=device)
     tokens: torch.Tensor | None = None
@@ -360,7 +406,7 @@ def decode(
             tables, level, logits(level, tokens, parents), nodes, scores, codes, width, edge_masks
         )
         tokens = token.view(-1, 1)
-    return DeviceBeams(codes, scores, nodes)
+    return DeviceBeams(codes, scores, tables.numbers(nodes))
 
 
 @torch.inference_mode()
@@ -398,7 +444,7 @@ def sparse_transition_torch(
         )
     ids = torch.full((batch_size, 1), start_token, dtype=torch.int64, device=device)
     log_probs = torch.log_softmax(model(ids)[:, 0].float(), dim=-1)
-    scores, tokens = _top(torch.where(start_mask, log_probs, -torch.inf), beam_size)
+    scores, tokens = top(torch.where(start_mask, log_probs, -torch.inf), beam_size)
     codes, states = tokens.unsqueeze(-1), tokens + 1
     for level in range(1, max_sample_len):
         branches = int(max_branch_factors[level])
@@ -411,7 +457,7 @@ def sparse_transition_torch(
         pair = packed_csr[torch.where(exists, edge, 0)].long()
         token, state = pair[..., 0].clamp(max=vocab_size - 1), pair[..., 1]
         total = torch.where(exists, scores.unsqueeze(-1) + log_probs.gather(2, token), -torch.inf)
-        scores, at = _top(total.flatten(1), beam_size)
+        scores, at = top(total.flatten(1), beam_size)
         parents = at // edge.shape[2]
         tokens, states = token.flatten(1).gather(1, at), state.flatten(1).gather(1, at)
         codes = torch.cat(
@@ -425,8 +471,14 @@ def sparse_transition_torch(
     return (codes, scores) if return_scores else codes
 
 
-def _top(scores: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+def top(
+    scores: torch.Tensor,
+    width: int,
+    order: Callable[[torch.Tensor], torch.Tensor] | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The best of each row of float32 scores, best first, the first of equals first; and their places.
+
+    `order`: what equals are ordered by, below 2 ** 31, of places [rows, n]; left out, the places themselves.
 
     `topk` of scores gives equal ones in an order of its own, which differs between devices. Each score is made an integer of
     the same order, less its place behind it, so that no two are equal.
@@ -436,13 +488,15 @@ def _top(scores: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
         and scores.device.type == "cpu"
         and not torch.compiler.is_compiling()
     ):
-        found = _top_without_ties(scores, width)
+        found = _top_without_ties(scores, width, order)
         if found is not None:
             return found
     # -0.0 becomes 0.0, which it equals.
     bits = (scores + 0.0).view(torch.int32).long()
     ordered = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
     places = torch.arange(scores.shape[1], device=scores.device)
+    if order is not None:
+        places = order(places.expand(scores.shape))
     keys = (ordered << 32) - places
     at = torch.topk(keys, min(width, scores.shape[1]), dim=1).indices
     return scores.gather(1, at), at
@@ -453,7 +507,7 @@ LONG_ROW = 10_000
 
 
 def _top_without_ties(
-    scores: torch.Tensor, width: int
+    scores: torch.Tensor, width: int, order: Callable[[torch.Tensor], torch.Tensor] | None
 ) -> tuple[torch.Tensor, torch.Tensor] | None:
     """The same where no score equals the last one that is taken and is left out; else None. It asks, so it is the host's."""
     count = min(width, scores.shape[1])
@@ -461,6 +515,9 @@ def _top_without_ties(
     last = best[:, -1:]
     if bool((((scores >= last).sum(dim=1, keepdim=True) > count) & (last > -torch.inf)).any()):
         return None
-    at = at.sort(dim=1).values
-    best, order = scores.gather(1, at).sort(dim=1, descending=True, stable=True)
-    return best, at.gather(1, order)
+    if order is None:
+        at = at.sort(dim=1).values
+    else:
+        at = at.gather(1, order(at).argsort(dim=1))
+    best, by_score = scores.gather(1, at).sort(dim=1, descending=True, stable=True)
+    return best, at.gather(1, by_score)

@@ -68,6 +68,11 @@ impl Segment {
         }
     }
 
+    /// Number that no other segment of this process has; the same in every generation.
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+
     /// Catalog of its items, those that are no longer there included.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
@@ -101,10 +106,6 @@ impl Segment {
         again.shorter = self.shorter.clone();
         again.filters = self.filters.of_other_views();
         again
-    }
-
-    pub(crate) fn key(&self) -> u64 {
-        self.key
     }
 
     pub(crate) fn file_number(&self) -> u64 {

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from palmette._tables import check_choices
-from palmette.torch_tables import DeviceTables
+from palmette.torch_tables import Tables
 from palmette.transformers.forward import beams_on
 from palmette.transformers.heads import CutHeads
 from palmette.transformers.requests import constraints_of
@@ -31,7 +31,7 @@ def beam_search(
     filters: Sequence[Any] | None = None,
     scores: str = "vocabulary",
     share_prompt: bool | None = None,
-    tables: DeviceTables | None = None,
+    tables: Tables | None = None,
     **model_kwargs: Any,
 ) -> BeamResult:
     """Exact beam search over a catalog, as `custom_generate` of `model.generate`:
@@ -49,7 +49,7 @@ def beam_search(
     `SHARED_PROMPT_MODELS`, with the same scores up to rounding; where one of these cannot share, a warning says why, once.
     Encoder–decoder models run the encoder once and repeat its keys once.
 
-    `tables`: the constraint's `device_tables`, on the model's device. Beams are then chosen there, without waiting for the
+    `tables`: the constraint's `device_tables`, or a generation of `LiveDeviceTables`, on the model's device. Beams are then chosen there, without waiting for the
     device until the end: rows are as many as beams, those without an item scored -inf and left out of the result.
     """
     check_arguments(generation_config, logits_processor, stopping_criteria, constraint)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from palmette import Error
-from palmette.torch_tables import DeviceTables, advance
+from palmette.torch_tables import Tables, advance
 from palmette.transformers.heads import CutHeads
 from palmette.transformers.requests import indices, item_sets, refuse_short_items, successors
 from palmette.transformers.results import BeamResult
@@ -123,7 +123,7 @@ class DeviceSelection:
         allowed: list[Any] | None,
         widths: list[int],
         num_requests: int,
-        tables: DeviceTables,
+        tables: Tables,
     ) -> None:
         self.constraint, self.allowed, self.widths, self.tables = (
             constraint,
@@ -136,7 +136,7 @@ class DeviceSelection:
             # One mask would be meant for all requests, and is where there is one request.
             self.masks = tables.edge_masks(*allowed)
         self.level = 0
-        self.nodes = torch.zeros((num_requests, 1), dtype=torch.int64, device=tables.device)
+        self.nodes = tables.start(num_requests)
         self.scores = torch.zeros((num_requests, 1), device=tables.device)
         self.codes = torch.zeros((num_requests, 1, 0), dtype=torch.int64, device=tables.device)
 

@@ -105,7 +105,7 @@ def test_equal_scores_come_in_the_order_of_beams_then_tokens(seed: int) -> None:
 
 def test_equal_scores_of_both_signs_of_zero_and_of_none() -> None:
     zero = torch.tensor([[-torch.inf, -0.0, 1.0, 0.0, -2.0, -2.0, -torch.inf]], device=DEVICE)
-    best, places = torch_tables._top(zero, 7)
+    best, places = torch_tables.top(zero, 7)
     assert places.tolist() == [[2, 1, 3, 4, 5, 0, 6]]
     assert best.tolist() == [[1.0, 0.0, 0.0, -2.0, -2.0, -torch.inf, -torch.inf]]
 
@@ -250,7 +250,7 @@ def test_the_best_of_long_rows_with_and_without_ties(seed: int) -> None:
     rows[:, ::97] = -0.0
     order = torch.sort(rows + 0.0, dim=1, descending=True, stable=True)
     for width in (1, 70, 700):
-        best, at = torch_tables._top(rows, width)
+        best, at = torch_tables.top(rows, width)
         found = order.values[:, :width] > -torch.inf
         assert torch.equal(best, order.values[:, :width])
         assert torch.equal(at[found], order.indices[:, :width][found])
@@ -345,6 +345,9 @@ def test_no_items_is_no_result() -> None:
     constraint = random_constraint(np.random.default_rng(1), 20, 5, 3).filtered([])
     found = decode(PrefixModel([1], constraint.num_tokens), device_tables(constraint, DEVICE), 1, 4)
     assert found.tokens.shape == (1, 4, 3) and not found.valid.any()
+    tables = device_tables(constraint, DEVICE)
+    found = decode(PrefixModel([1], constraint.num_tokens), tables, 1, 4, tables.edge_masks(constraint))
+    assert not found.valid.any()
 
 
 def test_levels_of_single_edges_store_no_bounds() -> None:

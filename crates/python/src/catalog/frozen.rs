@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use palmette_catalog::readers::SourceOptions;
 use palmette_catalog::{CatalogState, Check};
-use palmette_catalog_live::{CatalogView, ViewItems};
+use palmette_catalog_live::{CatalogView, SegmentView, ViewItems};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
@@ -210,6 +210,46 @@ impl Catalog {
         arrays::shaped(arrays::array(py, &codes)?, &[self.view.num_items() as usize, levels])
     }
 
+    /// Segments of a live catalog's moment, the oldest first: the key that each has in every
+    /// generation, its items, and how many of them are gone. A frozen catalog has none.
+    #[pyo3(name = "_segments")]
+    fn segments(&self) -> Vec<(u64, u64, u64)> {
+        let CatalogView::Snapshot(snapshot) = &self.view else { return Vec::new() };
+        let shown = |view: &SegmentView| {
+            let segment = view.segment();
+            (segment.key(), segment.catalog().num_items(), view.num_tombstones())
+        };
+        snapshot.segments().iter().map(shown).collect()
+    }
+
+    /// Semantic IDs of all items of a segment, in order and those that are gone included; shorter
+    /// ones end in -1.
+    #[pyo3(name = "_segment_codes")]
+    fn segment_codes<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
+        let (catalog, _) = self.segment(place)?;
+        let levels = self.view.num_levels();
+        let codes = process::detach_in_pool(py, || {
+            let mut all = Vec::with_capacity(catalog.num_items() as usize * levels);
+            for rank in 0..catalog.num_items() {
+                let end = all.len() + levels;
+                all.extend(catalog.codes(rank).into_iter().map(|code| code as i32));
+                all.resize(end, -1);
+            }
+            all
+        });
+        arrays::shaped(arrays::array(py, &codes)?, &[catalog.num_items() as usize, levels])
+    }
+
+    /// Which items of a segment are there.
+    #[pyo3(name = "_segment_live")]
+    fn segment_live<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
+        let (catalog, live) = self.segment(place)?;
+        let is_live = |rank| live.is_none_or(|live| live.ranks().contains(rank));
+        let there: Vec<bool> =
+            process::detach(py, || (0..catalog.num_items()).map(is_live).collect());
+        arrays::bools(py, &there)
+    }
+
     /// An item by its id: `{"id": …, "codes": […], "attributes": {…}}`.
     fn item<'py>(&self, py: Python<'py>, id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
         let id = id_of(id)?;
@@ -402,6 +442,19 @@ impl Catalog {
         let number = |row| self.number(numbers.get(row, 0));
         let numbers = (0..numbers.num_rows()).map(number).collect::<PyResult<Vec<_>>>()?;
         Ok(self.view.choose(numbers))
+    }
+
+    /// The frozen catalog or a segment by its place, and those of its items that are there.
+    fn segment(
+        &self,
+        place: usize,
+    ) -> PyResult<(&palmette_catalog::Catalog, Option<&palmette_catalog::index::ItemSet>)> {
+        self.view.parts().nth(place).ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "place {place} of {} segments",
+                self.view.parts().count()
+            ))
+        })
     }
 
     /// The number of an item, if there is one of this number.
