@@ -665,7 +665,7 @@ class Catalog:
     def _segment_codes(self, place: int) -> npt.NDArray[np.int32]:
         """Semantic IDs of all items of a segment, gone ones included."""
     def _segment_live(self, place: int) -> npt.NDArray[np.bool_]:
-        """Which items of a segment are there."""
+        """True for each item of a segment that is there."""
     def item(self, id: str | int) -> dict[str, Any]:
         """An item by its id: ``{"id": …, "codes": […], "attributes": {…}}``. ``KeyError`` where there is none."""
     def contains_prefix(self, prefixes: Integers) -> npt.NDArray[np.bool_]:

@@ -240,7 +240,7 @@ impl Catalog {
         arrays::shaped(arrays::array(py, &codes)?, &[catalog.num_items() as usize, levels])
     }
 
-    /// Which items of a segment are there.
+    /// Liveness of each item of a segment: true where it is there.
     #[pyo3(name = "_segment_live")]
     fn segment_live<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
         let (catalog, live) = self.segment(place)?;
