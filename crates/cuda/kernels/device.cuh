@@ -173,25 +173,7 @@ DEVICE void load_matrices(uint32_t (&r)[4], const void* row) {
 // b: column g of rows 2q.. and 8 + 2q..; of d: (g, 2q), (g, 2q + 1), (g + 8, 2q), (g + 8, 2q + 1).
 DEVICE void multiply_16x8x16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
 #ifdef EMULATED
-  struct Operands {
-    uint32_t a[4], b[2];
-  } mine = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
-  int lane = emulator::current->number % 32, g = lane / 4, q = lane % 4;
-  emulator::collective(~0u, mine, [&](int turn) {
-    emulator::Factor rows[2][16], columns[2][16];
-    for (int k = 0; k < 16; k++) {
-      const Operands& of_row = emulator::of_lane<Operands>(g * 4 + k % 8 / 2, turn);
-      int shift = k % 2 * 16;
-      for (int half = 0; half < 2; half++) {
-        rows[half][k] = emulator::factor_of(of_row.a[half + k / 8 * 2] >> shift & 0xffff);
-        const Operands& of_column =
-            emulator::of_lane<Operands>((q * 2 + half) * 4 + k % 8 / 2, turn);
-        columns[half][k] = emulator::factor_of(of_column.b[k / 8] >> shift & 0xffff);
-      }
-    }
-    for (int i = 0; i < 4; i++) d[i] = emulator::step16(d[i], rows[i / 2], columns[i % 2]);
-    return 0;
-  });
+  emulator::multiply_16x8x16(d, a, b0, b1);
 #else
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "

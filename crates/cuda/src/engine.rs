@@ -16,7 +16,7 @@ use crate::plan::{DeviceLimits, MOST_PASSES, Memory, PAGE, Plan, ReadingPlan};
 use crate::reading::CudaReading;
 use crate::sizes::Sizes;
 use crate::weights::{Weights, planned};
-use crate::{DeviceError, Driver, RegionPlan, Stream};
+use crate::{DeviceError, Driver, KernelSet, RegionPlan, Stream};
 
 /// A model on a device.
 #[derive(Debug)]
@@ -51,6 +51,21 @@ impl CudaEngine {
         tensors: ModelTensors,
         limits: &DeviceLimits,
     ) -> Result<Self, CudaError> {
+        let kernels = KernelSet::of_capability(driver.describe().capability);
+        Self::with_kernels(driver, config, tensors, limits, kernels)
+    }
+
+    /// The same with a set of kernels that the device has, as a check of one against the other.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), and when the device has no such kernels.
+    pub fn with_kernels(
+        driver: Arc<dyn Driver>,
+        config: ModelConfig,
+        tensors: ModelTensors,
+        limits: &DeviceLimits,
+        kernels: KernelSet,
+    ) -> Result<Self, CudaError> {
         let sizes = Sizes::of(&config)?;
         let weights = planned(&config, &sizes);
         let mut plan = Plan::new(sizes, limits, config.max_position_embeddings);
@@ -74,6 +89,7 @@ impl CudaEngine {
         let shared = Arc::new(Shared {
             driver,
             multiprocessors,
+            kernels,
             config,
             weights,
             plan,

@@ -6,13 +6,17 @@
 
 use palmette_model::ModelConfig;
 
-use crate::arguments::{Attention, EmbedNorm, HeadRows, Heads, Norm, PassSizes, Product};
+use crate::arguments::{
+    Attention, EmbedNorm, HeadRows, Heads, HopperAttention, HopperProduct, Norm, PassSizes, Product,
+};
 use crate::pass::{PassShape, Share};
-use crate::plan::{Layout, Memory, Plan, SPLIT_ROWS, TILE};
+use crate::plan::{Layout, Memory, PAGE, Plan, SPLIT_ROWS, TILE};
 use crate::request::RowKind;
 use crate::sizes::runs;
 use crate::weights::Weights;
-use crate::{Address, Arguments, DeviceError, Driver, Kernel, Stream, launch};
+use crate::{
+    Address, Arguments, DeviceError, Driver, Kernel, KernelSet, Stream, TensorMap, Tiles, launch,
+};
 
 /// Everything that the launches of a pass name.
 #[derive(Clone, Copy)]
@@ -20,6 +24,7 @@ pub(crate) struct Forward<'a> {
     pub(crate) driver: &'a dyn Driver,
     /// Number of the device's multiprocessors.
     pub(crate) multiprocessors: u32,
+    pub(crate) kernels: KernelSet,
     pub(crate) config: &'a ModelConfig,
     pub(crate) weights: &'a Weights,
     pub(crate) plan: &'a Plan,
@@ -29,11 +34,12 @@ pub(crate) struct Forward<'a> {
 /// Blocks a multiprocessor: rows wait for memory, products for registers.
 const ROW_BLOCKS: u32 = 4;
 
-/// Rows that go through a part of a layer: how many there are, whether they are few, and where
-/// their residual stream, their attention and their norms are.
+/// Rows that go through a part of a layer: how many there are and may be, whether they are few, and
+/// where their residual stream, their attention and their norms are.
 #[derive(Clone, Copy)]
 struct RowSet {
     count: Address,
+    most: usize,
     are_few: bool,
     x: Address,
     attended: Address,
@@ -49,6 +55,7 @@ impl Forward<'_> {
         let at = |place| memory.pass.address_at(place);
         let all = RowSet {
             count: at(places.sizes),
+            most: self.plan.rows,
             are_few: shape.layout == Layout::Few,
             x: memory.x.address(),
             attended: memory.attended.address(),
@@ -56,6 +63,7 @@ impl Forward<'_> {
         };
         let heads_only = RowSet {
             count: head_rows(all.count),
+            most: self.plan.head_rows(),
             are_few: shape.has_few_heads,
             x: memory.head_x.address(),
             attended: memory.head_attended.address(),
@@ -77,9 +85,9 @@ impl Forward<'_> {
                 epsilon: self.config.rms_norm_eps,
             },
         )?;
-        let (heads, attention, merge) = match s.head_width {
-            64 => (Kernel::Heads64, Kernel::PromptAttention64, Kernel::MergeOwn64),
-            _ => (Kernel::Heads128, Kernel::PromptAttention128, Kernel::MergeOwn128),
+        let (heads, merge) = match s.head_width {
+            64 => (Kernel::Heads64, Kernel::MergeOwn64),
+            _ => (Kernel::Heads128, Kernel::MergeOwn128),
         };
         for (index, layer) in weights.layers.iter().enumerate() {
             let pages = index * self.plan.layer_page_bytes();
@@ -132,7 +140,7 @@ impl Forward<'_> {
                 scale: self.config.architecture.attention_scale(s.head_width)
                     * std::f32::consts::LOG2_E,
             };
-            self.launch(attention, 1, &attend)?;
+            self.attend(&attend)?;
             self.rows(merge, &attend)?;
             let next = weights.layers.get(index + 1);
             let rows = if next.is_some() { all } else { heads_only };
@@ -154,9 +162,9 @@ impl Forward<'_> {
             let out = layer.attention_out;
             let parts = self.sums(rows, rows.attended, out, s.hidden, s.query_width())?;
             self.norm(rows, parts, layer.mlp_norm)?;
-            self.launch(
-                Kernel::ProductSwiglu,
-                1,
+            self.product(
+                [Kernel::ProductSwiglu, Kernel::HopperProductSwiglu],
+                rows.most,
                 &Product {
                     rows: rows.count,
                     x: rows.normed,
@@ -210,9 +218,9 @@ impl Forward<'_> {
             )?;
         }
         let first_tile = columns.start / TILE;
-        self.launch(
-            Kernel::ProductLogits,
-            1,
+        self.product(
+            [Kernel::ProductLogits, Kernel::HopperProductLogits],
+            share.head_rows(),
             &Product {
                 rows,
                 x,
@@ -253,8 +261,50 @@ impl Forward<'_> {
             part_rows: SPLIT_ROWS as i32,
             ..no_product()
         };
-        self.launch(Kernel::ProductSums, 1, &product)?;
+        self.product([Kernel::ProductSums, Kernel::HopperProductSums], rows.most, &product)?;
         Ok(if rows.are_few { runs } else { 1 })
+    }
+
+    /// A product by the portable kernel or by Hopper's; `most` bounds the rows that `x` has.
+    fn product(
+        &self,
+        [portable, hopper]: [Kernel; 2],
+        most: usize,
+        product: &Product,
+    ) -> Result<(), DeviceError> {
+        if self.kernels == KernelSet::Portable {
+            return self.launch(portable, 1, product);
+        }
+        let (n, k) = (product.n as usize, product.k as usize);
+        let x_tiles = self.tiles(product.x, [most, k], TILE)?;
+        let w_tiles = self.tiles(product.w, [n, k], TILE)?;
+        self.launch(hopper, 1, &HopperProduct { x_tiles, w_tiles, product: *product })
+    }
+
+    /// Attention to the pages of prompts.
+    fn attend(&self, attend: &Attention) -> Result<(), DeviceError> {
+        let (s, width) = (&self.plan.sizes, self.plan.sizes.head_width);
+        let [portable, hopper] = match width {
+            64 => [Kernel::PromptAttention64, Kernel::HopperPromptAttention64],
+            _ => [Kernel::PromptAttention128, Kernel::HopperPromptAttention128],
+        };
+        if self.kernels == KernelSet::Portable {
+            return self.launch(portable, 1, attend);
+        }
+        let heads = self.plan.pages * s.key_heads;
+        let key_tiles = self.tiles(attend.keys, [heads * PAGE, width], PAGE)?;
+        let value_tiles = self.tiles(attend.values, [heads * width, PAGE], width)?;
+        self.launch(hopper, 1, &HopperAttention { key_tiles, value_tiles, attention: *attend })
+    }
+
+    fn tiles(
+        &self,
+        address: Address,
+        [rows, columns]: [usize; 2],
+        box_rows: usize,
+    ) -> Result<TensorMap, DeviceError> {
+        let (rows, columns, box_rows) = (rows as u64, columns as u64, box_rows as u32);
+        self.driver.tensor_map(&Tiles { address, rows, columns, box_rows })
     }
 
     /// Adds a product's sums to the residual stream and norms it.

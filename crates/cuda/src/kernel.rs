@@ -71,6 +71,22 @@ const fn hopper_attention_shared(head_width: usize) -> usize {
     4 * 2 * 64 * head_width * 2 + 1024
 }
 
+/// Kernels of products and of attention: sets whose results have the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KernelSet {
+    /// For every device.
+    Portable,
+    /// By instructions of Hopper.
+    Hopper,
+}
+
+impl KernelSet {
+    /// The fastest set that a device of this compute capability has.
+    pub fn of_capability((major, _): (u32, u32)) -> Self {
+        if major == 9 { Self::Hopper } else { Self::Portable }
+    }
+}
+
 macro_rules! kernels {
     ($($kernel:ident: $name:ident, $module:ident, $arguments:ident, $threads:expr, $shared:expr;)*) => {
         /// A kernel, by its number in the emulation.

@@ -21,7 +21,7 @@ use crate::pass::{Description, PassShape, Share};
 use crate::plan::{CHUNK_ROWS, Memory, PAGE, Plan, RUN};
 use crate::request::{DeviceRequest, RowKind};
 use crate::weights::Weights;
-use crate::{DeviceError, Driver, Event, Graph, Stream};
+use crate::{DeviceError, Driver, Event, Graph, KernelSet, Stream};
 
 /// Limit on the rows of a prompt's part whose blocks are one a run, where it sees several runs.
 const SHORT_ROWS: usize = PAGE;
@@ -45,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) driver: Arc<dyn Driver>,
     /// Number of the device's multiprocessors.
     pub(crate) multiprocessors: u32,
+    pub(crate) kernels: KernelSet,
     pub(crate) config: ModelConfig,
     pub(crate) weights: Weights,
     pub(crate) plan: Plan,
@@ -75,6 +76,7 @@ impl Shared {
         Forward {
             driver: &*self.driver,
             multiprocessors: self.multiprocessors,
+            kernels: self.kernels,
             config: &self.config,
             weights: &self.weights,
             plan: &self.plan,

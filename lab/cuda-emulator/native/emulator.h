@@ -130,6 +130,24 @@ struct GroupProduct {
   unsigned made;
 };
 
+// 16 values of bf16: integers of 8 bits, 7 of them after the point, and exponents.
+struct Factors {
+  int32_t mantissas[16], exponents[16];
+  void set(int at, uint32_t bits) {
+    int exponent = bits >> 7 & 255, mantissa = bits & 127;
+    if (exponent) mantissa |= 128;
+    else exponent = 1;
+    mantissas[at] = bits >> 15 & 1 ? -mantissa : mantissa;
+    exponents[at] = exponent - 127;
+  }
+  float value(int at) const { return std::ldexp((float)mantissas[at], exponents[at] - 7); }
+};
+// Operands of a warp's product, once its lanes have met.
+struct WarpProduct {
+  uint64_t meeting = 0;
+  Factors rows[16], columns[8];
+};
+
 // Everything of a launch; each host thread has its own.
 struct Launch {
   const char* kernel = "";
@@ -151,6 +169,8 @@ struct Launch {
   std::vector<BoxCopy> box_copies;
   std::vector<std::deque<GroupProduct>> products;  // by warpgroup
   std::vector<size_t> products_made;               // of each, from the first on
+  uint64_t meetings[MOST_THREADS / 32] = {};        // of each warp's lanes, so far
+  WarpProduct warp_products[MOST_THREADS / 32];
 
   uint64_t random() {
     random_state ^= random_state << 13;
@@ -234,59 +254,52 @@ inline void complete_copies(size_t groups) {
 
 // ---- The matrix units' arithmetic
 
-// A bf16 as an integer of 8 bits, 7 of them after the point, and an exponent.
-struct Factor {
-  int32_t mantissa, exponent;
-};
-inline Factor factor_of(uint32_t bits) {
-  int exponent = bits >> 7 & 255, mantissa = bits & 127;
-  if (exponent) mantissa |= 128;
-  else exponent = 1;
-  return {bits >> 15 & 1 ? -mantissa : mantissa, exponent - 127};
-}
+constexpr int SPECIAL = 128;  // exponent of infinities and NaN
 
 // A step of N products of bf16 onto an f32, as measured on Hopper by others (arXiv 2511.10909): the
 // products and the sum before are aligned to the largest exponent, cut to BITS bits after the
 // point, added exactly, and cut to f32 toward zero.
 template <int N, int BITS>
-inline float fused_step(float sum, const Factor* a, const Factor* b) {
+__attribute__((always_inline)) inline float fused_step(float sum, const Factors& a,
+                                                       const Factors& b, int first) {
   constexpr int NONE = -1000;
-  int64_t mantissas[N + 1];
-  int exponents[N + 1], most = NONE;
   uint32_t bits;
   memcpy(&bits, &sum, 4);
-  bool finite = (bits >> 23 & 255) != 255;
-  int exponent = bits >> 23 & 255;
-  int64_t mantissa = bits & 0x7fffff;
-  if (exponent) mantissa |= 0x800000;
-  else exponent = 1;
-  mantissas[N] = (bits >> 31 ? -mantissa : mantissa) * (1 << (BITS - 23));
-  exponents[N] = exponent - 127;
-  if (mantissa) most = exponents[N];
+  int of_sum = bits >> 23 & 255, most = NONE, special = of_sum == 255;
+  int32_t mantissa = bits & 0x7fffff, products[N], exponents[N];
+  if (of_sum) mantissa |= 0x800000;
+  else of_sum = 1;
+  of_sum -= 127;
   for (int k = 0; k < N; k++) {
-    finite &= a[k].exponent != 128 && b[k].exponent != 128;
-    mantissas[k] = (int64_t)(a[k].mantissa * b[k].mantissa) << (BITS - 14);
-    exponents[k] = a[k].exponent + b[k].exponent;
-    if (mantissas[k]) most = std::max(most, exponents[k]);
+    int of_a = a.exponents[first + k], of_b = b.exponents[first + k];
+    products[k] = a.mantissas[first + k] * b.mantissas[first + k];
+    exponents[k] = of_a + of_b;
+    most = std::max(most, products[k] ? exponents[k] : NONE);
+    special |= (of_a == SPECIAL) | (of_b == SPECIAL);
   }
-  if (!finite) {
-    auto value = [](Factor f) {
-      uint32_t u = (f.mantissa < 0 ? 0x80000000u : 0) | (uint32_t)(f.exponent + 127) << 23 |
-                   (uint32_t)(std::abs(f.mantissa) & 127) << 16;
-      float v;
-      memcpy(&v, &u, 4);
-      return f.exponent == -126 && std::abs(f.mantissa) < 128 ? std::ldexp(f.mantissa, -133)
-                                                              : (double)v;
+  if (special) {
+    auto plain = [](const Factors& f, int at) -> double {
+      if (f.exponents[at] != SPECIAL) return f.value(at);
+      uint32_t magnitude = 0x7f800000u | (uint32_t)(std::abs(f.mantissas[at]) & 127) << 16;
+      float value = 0;
+      memcpy(&value, &magnitude, 4);
+      return f.mantissas[at] < 0 ? -value : value;
     };
-    double plain = sum;
-    for (int k = 0; k < N; k++) plain += value(a[k]) * value(b[k]);
-    return (float)plain;
+    double total = sum;
+    for (int k = 0; k < N; k++) total += plain(a, first + k) * plain(b, first + k);
+    return (float)total;
   }
-  int64_t total = 0;
-  for (int i = 0; i <= N; i++) {
-    int shift = std::min(most - exponents[i], 62);
-    if (mantissas[i]) total += mantissas[i] < 0 ? -(-mantissas[i] >> shift) : mantissas[i] >> shift;
+  if (mantissa) most = std::max(most, of_sum);
+  // Below 2^27 each, so that 8 of them fit.
+  int32_t halves[2] = {0, 0};
+  for (int k = 0; k < N; k++) {
+    int shift = std::max(std::min(most - exponents[k], 31), 0);
+    int32_t magnitude = (uint32_t)std::abs(products[k]) << (BITS - 14) >> shift;
+    halves[k / 8] += products[k] < 0 ? -magnitude : magnitude;
   }
+  int64_t total = (int64_t)mantissa << (BITS - 23) >> std::min(most - of_sum, 62);
+  if (!mantissa) total = 0;
+  total = (bits >> 31 ? -total : total) + halves[0] + halves[1];
   if (!total) return 0.0f;
   uint64_t magnitude = std::abs(total);
   int top = 63 - __builtin_clzll(magnitude);
@@ -294,19 +307,26 @@ inline float fused_step(float sum, const Factor* a, const Factor* b) {
   double value = std::ldexp((double)magnitude, most - BITS);
   return (float)(total < 0 ? -value : value);
 }
-// Rows past the end of a tile are zeros: most of the steps of a small case.
-inline bool adds_nothing(float sum, const Factor* a, const Factor* b) {
-  bool zero = true, finite = std::isfinite(sum);
-  for (int k = 0; k < 16; k++) {
-    zero &= a[k].mantissa == 0;
-    finite &= a[k].exponent != 128 && b[k].exponent != 128;
-  }
-  return zero && finite;
+// Compiled for wide vectors too, which are taken where the processor has them.
+__attribute__((target_clones("avx2", "default"))) static float step_of_hopper(float sum,
+                                                                               const Factors& a,
+                                                                               const Factors& b) {
+  return fused_step<16, 25>(sum, a, b, 0);
 }
-inline float step16(float sum, const Factor* a, const Factor* b) {
-  if (adds_nothing(sum, a, b)) return sum + 0.0f;
-  if (launch_state.halves) return fused_step<8, 24>(fused_step<8, 24>(sum, a, b), a + 8, b + 8);
-  return fused_step<16, 25>(sum, a, b);
+__attribute__((target_clones("avx2", "default"))) static float step_of_ampere(float sum,
+                                                                               const Factors& a,
+                                                                               const Factors& b) {
+  return fused_step<8, 24>(fused_step<8, 24>(sum, a, b, 0), a, b, 8);
+}
+inline float step16(float sum, const Factors& a, const Factors& b) {
+  // Most rows of a test's tile are zeros, past its rows: the sum as it is, but for -0.
+  int32_t any = 0, ordinary = sum - sum == 0;
+  for (int k = 0; k < 16; k++) {
+    any |= a.mantissas[k];
+    ordinary &= b.exponents[k] != SPECIAL;
+  }
+  if (!any && ordinary) return sum + 0.0f;
+  return launch_state.halves ? step_of_ampere(sum, a, b) : step_of_hopper(sum, a, b);
 }
 
 // ---- Collectives of a warp
@@ -324,6 +344,31 @@ inline auto collective(unsigned mask, const T& value, F&& result) {
   current->mask = mask;
   yield(Place::Warp);
   return result(turn);
+}
+// d[16x8] += a[16x16] b[16x8] of a warp: see device.cuh. The lane that comes first reads what all
+// have handed over.
+inline void multiply_16x8x16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  struct Operands {
+    uint32_t a[4], b[2];
+  } mine = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
+  int lane = current->number % 32, warp = current->number / 32;
+  collective(~0u, mine, [&](int turn) {
+    WarpProduct& product = launch_state.warp_products[warp];
+    if (product.meeting != launch_state.meetings[warp]) {
+      product.meeting = launch_state.meetings[warp];
+      for (int from = 0; from < 32; from++) {
+        const Operands& its = of_lane<Operands>(from, turn);
+        for (int i = 0; i < 8; i++) {
+          int k = from % 4 * 2 + i % 2 + i / 4 * 8;
+          product.rows[from / 4 + i / 2 % 2 * 8].set(k, its.a[i / 2] >> i % 2 * 16 & 0xffff);
+          if (i / 2 % 2 == 0) product.columns[from / 4].set(k, its.b[i / 4] >> i % 2 * 16 & 0xffff);
+        }
+      }
+    }
+    for (int i = 0; i < 4; i++)
+      d[i] = step16(d[i], product.rows[lane / 4 + i / 2 * 8], product.columns[lane % 4 * 2 + i % 2]);
+    return 0;
+  });
 }
 // Rows of one 8x8 matrix that lie in the same banks.
 inline void count_conflicts(int turn) {
@@ -358,6 +403,7 @@ inline void release() {
       for (size_t k = 0; k < 32 && all; k++)
         if (mask >> k & 1) all = k < lanes && warp[k].at == Place::Warp && warp[k].mask == mask;
       if (!all) continue;
+      l.meetings[first / 32]++;
       for (size_t k = 0; k < 32; k++)
         if (mask >> k & 1) warp[k].at = Place::Ready;
     }

@@ -92,8 +92,8 @@ inline void copy_box(void* to, const char* map, uint64_t* barrier, int column, i
 
 // ---- Products of a warpgroup
 
-// Factors of a row of 16 values, by a descriptor of shared memory.
-inline void read_row(uint64_t descriptor, int row, Factor (&factors)[16]) {
+// A row of 16 values, by a descriptor of shared memory.
+inline void read_row(uint64_t descriptor, int row, Factors& factors) {
   if (descriptor >> 62 != 1) fail("a product of what is not swizzled by 128 bytes");
   uintptr_t window = (uintptr_t)launch_state.shared & ~(uintptr_t)0x3ffff;
   size_t begin = (descriptor & 0x3fff) << 4, stride = (descriptor >> 32 & 0x3fff) << 4;
@@ -101,14 +101,14 @@ inline void read_row(uint64_t descriptor, int row, Factor (&factors)[16]) {
   for (int piece = 0; piece < 2; piece++) {
     uint16_t values[8];
     memcpy(values, in_shared(swizzled(from + piece * 16), 16), 16);
-    for (int i = 0; i < 8; i++) factors[piece * 8 + i] = factor_of(values[i]);
+    for (int i = 0; i < 8; i++) factors.set(piece * 8 + i, values[i]);
   }
 }
 // A warp's 16 rows. Whether warps read shared memory together is not promised, so they do not.
 inline void make_product(int warpgroup, GroupProduct& product, int warp) {
   Launch& l = launch_state;
   Fiber* lanes = &l.fibers[warpgroup * 128 + warp * 32];
-  static thread_local Factor rows[16][16], columns[256][16];
+  static thread_local Factors rows[16], columns[256];
   for (int r = 0; r < 16; r++) {
     if (!product.has_registers) {
       read_row(product.a, warp * 16 + r, rows[r]);
@@ -116,7 +116,7 @@ inline void make_product(int warpgroup, GroupProduct& product, int warp) {
     }
     for (int k = 0; k < 16; k++) {
       const uint32_t* of_lane = product.registers[warp * 32 + r % 8 * 4 + k % 8 / 2];
-      rows[r][k] = factor_of(of_lane[r / 8 + k / 8 * 2] >> k % 2 * 16 & 0xffff);
+      rows[r].set(k, of_lane[r / 8 + k / 8 * 2] >> k % 2 * 16 & 0xffff);
     }
   }
   for (int n = 0; n < product.n; n++) read_row(product.b, n, columns[n]);

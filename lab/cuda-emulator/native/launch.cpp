@@ -111,10 +111,10 @@ extern "C" uint64_t palmette_emulator_conflicts() { return emulator::launch_stat
 // A step of the matrix units: 16 products of bf16 onto `sum`.
 extern "C" float palmette_emulator_step(float sum, const uint16_t* a, const uint16_t* b,
                                         int halves) {
-  emulator::Factor x[16], y[16];
+  emulator::Factors x, y;
   for (int k = 0; k < 16; k++) {
-    x[k] = emulator::factor_of(a[k]);
-    y[k] = emulator::factor_of(b[k]);
+    x.set(k, a[k]);
+    y.set(k, b[k]);
   }
   emulator::launch_state.halves = halves;
   return emulator::step16(sum, x, y);

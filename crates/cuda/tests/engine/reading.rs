@@ -1,16 +1,17 @@
 //! Logits of passes: near the processor's, and bits that depend on nothing but the row.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 
 use palmette_core::TokenId;
-use palmette_cuda::{Architecture, CudaError};
+use palmette_cuda::{Architecture, CudaEngine, CudaError, KernelSet};
 use palmette_cuda_emulator::Emulator;
 use palmette_decode::{BeamOptions, BeamSearch, Pass, log_sum_exp};
-use palmette_model::{Engine, Family, Reading, ReadingShape, SessionError};
+use palmette_model::{Engine, Family, ModelTensors, Reading, ReadingShape, SessionError};
 use palmette_testkit::SequenceSet;
 
-use crate::model::{LIMITS, config, emulated, here, upload};
+use crate::model::{LIMITS, config, emulated, here, upload, weights};
 
 /// Tokens of a prompt.
 pub(crate) fn tokens(len: usize, seed: u32) -> Vec<TokenId> {
@@ -111,6 +112,26 @@ fn bits_depend_on_the_row_alone() {
         let of_columns: Vec<u32> =
             rows.flat_map(|row| row[columns.clone()].iter().copied()).collect();
         assert_eq!(bits(first.logits().unwrap()), of_columns, "{columns:?}");
+    }
+}
+
+/// Of heads of both widths, prompts and beams of several runs.
+#[test]
+fn portable_kernels_and_hoppers_have_the_same_bits() {
+    for (family, head_dim) in [(Family::Qwen3, 64), (Family::Llama, 128)] {
+        let config = config(family, head_dim);
+        let mut first: Option<Vec<u32>> = None;
+        for kernels in [KernelSet::Portable, KernelSet::Hopper] {
+            let Some(driver) = Emulator::new(Architecture::Hopper, 5) else { return };
+            let tensors = ModelTensors::from_bytes(Path::new("weights"), weights(&config), &config);
+            let (driver, tensors) = (Arc::new(driver), tensors.unwrap());
+            let engine =
+                CudaEngine::with_kernels(driver, config.clone(), tensors, &LIMITS, kernels);
+            let shape = ReadingShape { max_prompt_tokens: 560, ..SHAPE };
+            let mut reading = open(&Arc::new(engine.unwrap()), &shape);
+            let got = [70, 560].map(|len| bits(&logits(&mut *reading, &tokens(len, 5)))).concat();
+            assert!(*first.get_or_insert_with(|| got.clone()) == got, "{kernels:?}");
+        }
     }
 }
 
