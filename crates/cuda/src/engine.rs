@@ -55,7 +55,7 @@ impl CudaEngine {
         Self::with_kernels(driver, config, tensors, limits, kernels)
     }
 
-    /// The same with a set of kernels that the device has, as a check of one against the other.
+    /// Uploads a model and takes a set of kernels by name, to check one against the other.
     ///
     /// # Errors
     /// As [`load`](Self::load), and when the device has no such kernels.

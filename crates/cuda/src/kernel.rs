@@ -76,7 +76,7 @@ const fn hopper_attention_shared(head_width: usize) -> usize {
 pub enum KernelSet {
     /// For every device.
     Portable,
-    /// By instructions of Hopper.
+    /// For Hopper, by its own instructions.
     Hopper,
 }
 
