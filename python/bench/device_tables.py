@@ -85,6 +85,10 @@ def main() -> None:
             )
             for step in walks
         ]
+        start = time.process_time()
+        for step in ways["palmette select, compiled"]:
+            step()
+        print(f"torch.compile: {time.process_time() - start:.1f} CPU s for all levels")
     if options.device != "cpu":
         ways["palmette select, graph"] = [
             graph(lambda step=step: select(tables, *step, options.beams)) for step in walks

@@ -13,6 +13,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,13 +112,15 @@ class LevelSteps:
             with self._lock:
                 if mode == "compile":
                     return self._compiled(key, step)(*inputs)
-                return self._replayed(key, step, inputs, nbytes)
+                on_device = inputs[0].device.type == "cuda"
+                with torch.cuda.device(inputs[0].device) if on_device else nullcontext():
+                    return self._replayed(key, step, inputs, nbytes)
         # Whatever a compiler or a driver raises, the step itself is sound: it runs, or raises what is its own.
         except Exception as error:
             found = step(*inputs)
             lines = str(error).strip().splitlines() or [""]
             self._failed = f"{type(error).__name__}: {lines[0]}"
-            self._kept.clear()
+            self.clear()
             _say_once(f"mode {self.mode!r}: {self._failed}")
             return found
 
@@ -155,10 +158,9 @@ class LevelSteps:
         return found
 
     def _replayed(self, key: Any, step: Step, inputs: Tensors, nbytes: int) -> Tensors:
-        on_device = inputs[0].device.type == "cuda"
         if self._done is not None:
             # Another stream may still run what the last call left to it.
-            torch.cuda.current_stream(inputs[0].device).wait_event(self._done)
+            torch.cuda.current_stream().wait_event(self._done)
         found = self._kept.get(key)
         if not isinstance(found, Captured):
             found = self._capture(step, inputs, nbytes)
@@ -168,9 +170,9 @@ class LevelSteps:
             place.copy_(given)
         found.replay()
         outputs = tuple(each.clone() for each in found.outputs)
-        if on_device:
+        if inputs[0].device.type == "cuda":
             self._done = self._done or torch.cuda.Event()
-            self._done.record(torch.cuda.current_stream(inputs[0].device))
+            self._done.record(torch.cuda.current_stream())
         return outputs
 
     def _capture(self, step: Step, inputs: Tensors, nbytes: int) -> Captured:

@@ -16,14 +16,19 @@ from __future__ import annotations
 import copy
 import functools
 import logging
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicLayer
 
 #: The name by which transformers knows the attention function. It has no mask function, so models make no masks.
 IMPLEMENTATION = "palmette_shared_prompt"
+
+#: Arguments of attention functions that say nothing here: beams stand at given positions, and a window is not full.
+LEFT_OUT = ("dropout", "position_ids", "position_embeddings", "cache_position", "sliding_window")
 
 logger = logging.getLogger(__name__)
 
@@ -60,17 +65,46 @@ class BeamLayer(DynamicLayer):
         return int(self.prompt_keys.shape[2]) + own
 
 
+@dataclass(frozen=True)
+class Padding:
+    """What of the prompts is no text.
+
+    `starts`: each prompt's first token where all padding is on the left and every prompt has a token, None where there is no
+    padding, or another kind. `is_mixed`: it is of another kind, so that a mask has to say it.
+    """
+
+    starts: list[int] | None = None
+    is_mixed: bool = False
+
+    @classmethod
+    def from_mask(cls, mask: torch.Tensor | None) -> Padding:
+        """Of an attention mask [R, P]. It comes to the host: call it before there is something to wait for."""
+        if mask is None or mask.dim() != 2 or mask.numel() == 0:
+            return cls()
+        text = mask.bool().cpu().numpy()
+        if text.all():
+            return cls()
+        starts = text.argmax(axis=1)
+        is_left = text.any(axis=1).all() and (
+            text == (np.arange(text.shape[1]) >= starts[:, None])
+        ).all()
+        return cls(starts.tolist()) if is_left else cls(is_mixed=True)
+
+
 class BeamCache(Cache):
     """The cache of a search: a `BeamLayer` for each layer of the prompt's cache.
 
-    `mask`: [R, 1, 1, P], what is added to the scores of the prompt's tokens where some of it is padding, else None.
+    `starts`: each prompt's first token, None where none is padded. `mask`: [R, 1, 1, P], what is added to the scores of the
+    prompt's tokens where padding is not all on the left, else None.
     `attended`: calls of the attention function below in this step.
     """
 
-    def __init__(self, prompt: Any, mask: torch.Tensor | None) -> None:
+    def __init__(
+        self, prompt: Any, starts: list[int] | None, mask: torch.Tensor | None
+    ) -> None:
         self.beams = [BeamLayer(layer.keys, layer.values) for layer in prompt.layers]
         super().__init__(layers=list(self.beams))
-        self.mask = mask
+        self.starts, self.mask = starts, mask
         self.attended = 0
 
     def begin_step(self, parents: torch.Tensor) -> None:
@@ -91,6 +125,15 @@ def shared_prompt_attention(
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
     """The attention function of a step: `query` [R, H, W, D], `key` and `value` of a `BeamLayer`; gives [R, W, H, D]."""
+    more = [
+        name
+        for name, value in kwargs.items()
+        if name not in LEFT_OUT and isinstance(value, (torch.Tensor, float))
+    ]
+    if more:
+        raise ValueError(
+            f"share_prompt: {type(module).__name__} attends with {', '.join(more)}, which is not known here: pass share_prompt=False"
+        )
     num_requests, num_heads, width, size = query.shape
     layer = shared_prompt.beams[module.layer_idx]
     key_heads = key.shape[1]
@@ -98,10 +141,9 @@ def shared_prompt_attention(
     scaling = size**-0.5 if scaling is None else scaling
     shape = (num_requests, key_heads, groups, width)
 
-    whole, prompt_sums = attention_with_log_sums(
-        query.reshape(num_requests, key_heads, groups * width, size),
-        layer.prompt_keys, layer.prompt_values, shared_prompt.mask, scaling,
-    )  # fmt: skip
+    whole, prompt_sums = _to_prompts(
+        query.reshape(num_requests, key_heads, groups * width, size), layer, shared_prompt, scaling
+    )
     rows = query.transpose(1, 2).reshape(num_requests * width, key_heads, groups, size)
     scores = torch.matmul(rows, key.transpose(-1, -2)).float() * scaling
     own_sums = torch.logsumexp(scores, dim=-1)
@@ -113,6 +155,25 @@ def shared_prompt_attention(
     merged = torch.lerp(own.view(whole.shape).float(), whole.float(), share)
     shared_prompt.attended += 1
     return merged.to(query.dtype).reshape(num_requests, width, num_heads, -1), None
+
+
+def _to_prompts(
+    query: torch.Tensor, layer: BeamLayer, cache: BeamCache, scaling: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention of each request's rows to its prompt; a padded prompt is read from its first token on."""
+    keys, values = layer.prompt_keys, layer.prompt_values
+    if cache.starts is None:
+        return attention_with_log_sums(query, keys, values, cache.mask, scaling)
+    parts = []
+    for request, start in enumerate(cache.starts):
+        one = slice(request, request + 1)
+        parts.append(
+            attention_with_log_sums(
+                query[one], keys[one, :, start:], values[one, :, start:], None, scaling
+            )
+        )
+    whole, sums = zip(*parts, strict=True)
+    return torch.cat(whole), torch.cat(sums)
 
 
 AttentionInterface.register(IMPLEMENTATION, shared_prompt_attention)
@@ -145,8 +206,9 @@ def _kernel(query: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None
         return None
     if query.device.type == "cpu":
         return _flash_on_host if hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu") else None
-    if query.device.type == "cuda" and mask is None and query.dtype in (torch.float16, torch.bfloat16):
-        return _flash_on_device
+    if query.device.type == "cuda" and mask is None:
+        half = query.dtype in (torch.float16, torch.bfloat16)
+        return _flash_on_device if half else _efficient_on_device
     return None
 
 
@@ -168,6 +230,16 @@ def _flash_on_device(
         query, keys, values, 0.0, False, False, scale=scaling
     )
     return attended, sums
+
+
+def _efficient_on_device(
+    query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None, scaling: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    attended, sums, *_ = torch.ops.aten._scaled_dot_product_efficient_attention(
+        query, keys, values, None, True, 0.0, False, scale=scaling
+    )
+    # The sums of rows are padded to a multiple of 32.
+    return attended, sums[..., : query.shape[2]]
 
 
 @functools.cache

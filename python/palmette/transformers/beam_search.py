@@ -10,6 +10,7 @@ import torch
 
 from palmette._tables import check_choices
 from palmette.torch_tables import Tables
+from palmette.transformers.attention import Padding
 from palmette.transformers.forward import beams_on
 from palmette.transformers.heads import CutHeads
 from palmette.transformers.requests import constraints_of
@@ -70,7 +71,7 @@ def beam_search(
     with torch.inference_mode(), _decoding(model):
         heads = CutHeads(model, constraint) if scores == "catalog" else None
         # Before the prompt's pass, so that nothing waits for it on a device.
-        is_padded = _is_padded(model_kwargs.get("attention_mask"))
+        padding = Padding.from_mask(model_kwargs.get("attention_mask"))
         outputs, model_kwargs = _prefill(
             heads.model(0) if heads else model, input_ids, generation_config, model_kwargs
         )
@@ -83,7 +84,7 @@ def beam_search(
             input_ids,
             model_kwargs,
             share_prompt=share_prompt,
-            is_padded=is_padded,
+            padding=padding,
             num_levels=constraint.num_levels,
         )
         for level in range(1, constraint.num_levels):
@@ -116,10 +117,6 @@ def _prefill(
     return outputs, model._update_model_kwargs_for_generation(
         outputs, model_kwargs, is_encoder_decoder=encoder_decoder
     )
-
-
-def _is_padded(mask: Any) -> bool:
-    return mask is not None and not bool(mask.all())
 
 
 def _decoding(model: Any) -> contextlib.AbstractContextManager[Any]:

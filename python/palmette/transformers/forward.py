@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from palmette.transformers.attention import BeamCache, SharedPromptModel
+from palmette.transformers.attention import BeamCache, Padding, SharedPromptModel
 from palmette.transformers.requests import indices
 from palmette.transformers.selection import Chosen
 
@@ -91,7 +91,7 @@ class SharedPrompt:
     """
 
     def __init__(
-        self, model: Any, input_ids: torch.Tensor, is_padded: bool, model_kwargs: dict[str, Any]
+        self, model: Any, input_ids: torch.Tensor, padding: Padding, model_kwargs: dict[str, Any]
     ) -> None:
         self.kwargs = model_kwargs
         key = cache_key(model_kwargs)
@@ -105,11 +105,11 @@ class SharedPrompt:
             # The mask was extended by the next token after the prompt.
             prompt = mask[:, :length].bool()
             self.position = prompt.sum(dim=1, keepdim=True)
-            if is_padded:
+            if padding.is_mixed:
                 low = torch.finfo(model.dtype).min
                 added = torch.zeros(prompt.shape, dtype=model.dtype, device=self.device)
                 added = added.masked_fill_(~prompt, low)[:, None, None]
-        self.cache = BeamCache(model_kwargs[key], added)
+        self.cache = BeamCache(model_kwargs[key], padding.starts, added)
         self.models = SharedPromptModel()
         self.places = np.arange(num_requests)
         self.width = self.past = 1
@@ -167,7 +167,7 @@ def beams_on(
     model_kwargs: dict[str, Any],
     *,
     share_prompt: bool | None,
-    is_padded: bool,
+    padding: Padding,
     num_levels: int,
 ) -> RepeatedPrompt | SharedPrompt:
     """The beams' steps behind a prompt. `share_prompt` is what is asked for, None where either will do."""
@@ -182,7 +182,7 @@ def beams_on(
     if refusal:
         _say_once(f"{type(model).__name__}: {refusal}")
         return RepeatedPrompt(model, input_ids, model_kwargs)
-    return SharedPrompt(model, input_ids, is_padded, model_kwargs)
+    return SharedPrompt(model, input_ids, padding, model_kwargs)
 
 
 @functools.cache

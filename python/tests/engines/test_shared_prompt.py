@@ -117,6 +117,28 @@ def test_merged_attention_equals_tree_attention_and_generate(kind: str, seed: in
         check(ours, beam_result(output, constraint, len(filters), filters))
 
 
+@pytest.mark.parametrize("holes", [[(0, 3)], [(1, 0), (1, 1), (1, 5)], [(0, 7)]])
+def test_padding_that_is_not_on_the_left_is_masked(holes: list[tuple[int, int]]) -> None:
+    rng = np.random.default_rng(11)
+    constraint, _, _, num_tokens = catalog_pair(rng, 120, 6, 3)
+    model, batch = random_model("qwen3", rng, num_tokens), random_batch(rng, 8, 8)
+    for row, place in holes:
+        batch["attention_mask"][row, place] = 0
+    ours = searched(model, batch, constraint, 9, share_prompt=True)
+    with tree_attention():
+        check(ours, searched(model, batch, constraint, 9))
+
+
+def test_padding_is_told_by_its_starts() -> None:
+    def of(*rows: list[int]) -> attention.Padding:
+        return attention.Padding.from_mask(torch.tensor(rows))
+
+    assert of([1, 1], [1, 1]) == attention.Padding() == attention.Padding.from_mask(None)
+    assert of([0, 1, 1], [1, 1, 1], [0, 0, 1]) == attention.Padding([1, 0, 2])
+    for mixed in ([1, 0, 1], [1, 1, 0], [0, 0, 0]):
+        assert of([1, 1, 1], mixed) == attention.Padding(is_mixed=True)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_half_floats_differ_by_their_rounding_alone(kind: str) -> None:
     rng = np.random.default_rng(len(kind))
@@ -233,6 +255,29 @@ def test_attention_that_is_not_the_configurations_is_an_error() -> None:
     with pytest.raises(ValueError, match="attends in a way of its own .* pass share_prompt=False"):
         searched(model, batch, constraint, 9)
     assert len(searched(model, batch, constraint, 9, share_prompt=False).items) == 9
+
+
+def test_other_models_share_where_it_is_asked_for_and_refuse_what_is_not_known() -> None:
+    rng = np.random.default_rng(10)
+    constraint, _, _, num_tokens = catalog_pair(rng, 60, 6, 3)
+    shared: dict[str, Any] = {
+        "vocab_size": num_tokens, "pad_token_id": PAD, "bos_token_id": None, "eos_token_id": None, "hidden_size": 32,
+        "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    }  # fmt: skip
+    torch.manual_seed(1)
+    batch = random_batch(rng, 9, 4)
+    model = sharpen(transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**shared)))
+    check(
+        searched(model, batch, constraint, 9, share_prompt=True),
+        searched(model, batch, constraint, 9),
+    )
+    capped = transformers.Gemma2Config(
+        **shared, num_key_value_heads=2, head_dim=8, attn_logit_softcapping=5.0, sliding_window=64,
+        query_pre_attn_scalar=8,
+    )  # fmt: skip
+    model = sharpen(transformers.Gemma2ForCausalLM(capped))
+    with pytest.raises(ValueError, match="attends with softcap, .* pass share_prompt=False"):
+        searched(model, batch, constraint, 9, share_prompt=True)
 
 
 def test_other_threads_use_the_model_meanwhile() -> None:
