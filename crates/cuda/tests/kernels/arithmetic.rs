@@ -7,7 +7,7 @@ use crate::support::{Random, device, to_f64};
 
 /// The formula with integers as wide as needed: everything in units of 2^-400, each part cut to a
 /// multiple of the unit that the largest exponent gives.
-fn published(sum: f32, a: &[u16], b: &[u16], bits: i32) -> f32 {
+pub(crate) fn published(sum: f32, a: &[u16], b: &[u16], bits: i32) -> f32 {
     let exponent = |value: f64| ((value.to_bits() >> 52) as i32 & 0x7ff) - 1023;
     // Products of two bf16 are looked at by the sum of their exponents, not by that of the product.
     let parts: Vec<(f64, i32)> = (a.iter().zip(b))

@@ -13,18 +13,32 @@ use sha2::{Digest, Sha256};
 use crate::support::{Device, device};
 use crate::{attention, masks, product, rows, select};
 
+/// Cases of some kernels, by name: their results on a device.
+pub(crate) type Cases = fn(&Device) -> Vec<(String, Vec<u8>)>;
+
+/// Cases of all kernels.
+pub(crate) const CASES: [Cases; 5] =
+    [product::golden, rows::golden, attention::golden, select::golden, masks::golden];
+
+pub(crate) fn section(architecture: Architecture) -> &'static str {
+    match architecture {
+        Architecture::Ampere => "[ampere]",
+        Architecture::Hopper => "[hopper]",
+    }
+}
+
+/// The line of a case.
+pub(crate) fn line(case: &str, bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    let hash: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{case}\" = \"{hash}\"")
+}
+
 /// The lines of an architecture, as a device has them.
 fn lines(architecture: Architecture, device: &Device) -> String {
-    let name = match architecture {
-        Architecture::Ampere => "ampere",
-        Architecture::Hopper => "hopper",
-    };
-    let mut text = format!("\n[{name}]\n");
-    let golden = [product::golden, rows::golden, attention::golden, select::golden, masks::golden];
-    for (case, bytes) in golden.into_iter().flat_map(|golden| golden(device)) {
-        let hash = Sha256::digest(&bytes);
-        let hash: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        writeln!(text, "\"{case}\" = \"{hash}\"").unwrap();
+    let mut text = format!("\n{}\n", section(architecture));
+    for (case, bytes) in CASES.into_iter().flat_map(|cases| cases(device)) {
+        writeln!(text, "{}", line(&case, &bytes)).unwrap();
     }
     text
 }

@@ -9,19 +9,19 @@ use crate::support::{
 };
 
 /// Operands of a product, and the product in f64.
-struct Case {
-    rows: usize,
-    n: usize,
-    k: usize,
-    runs: usize,
-    x: Vec<u16>,
-    w: Vec<u16>,
+pub(crate) struct Case {
+    pub(crate) rows: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) runs: usize,
+    pub(crate) x: Vec<u16>,
+    pub(crate) w: Vec<u16>,
     want: Vec<f64>,
 }
 
 impl Case {
     /// Operands without the product in f64.
-    fn unasked(rows: usize, n: usize, k: usize, runs: usize) -> Self {
+    pub(crate) fn unasked(rows: usize, n: usize, k: usize, runs: usize) -> Self {
         let mut random = Random((rows * 31 + n * 7 + k) as u64 + 1000);
         let (x, w) = (random.bf16(rows * k, 1.0), random.bf16(n * k, 1.0));
         Self { rows, n, k, runs, x, w, want: Vec::new() }
@@ -61,7 +61,7 @@ impl Case {
     }
 
     /// Runs a product, portable or Hopper's, with arguments that `change` has changed.
-    fn run(
+    pub(crate) fn run(
         &self,
         device: &Device,
         (portable, hopper): (Kernel, Kernel),
@@ -96,7 +96,7 @@ impl Case {
     }
 }
 
-const SUMS: (Kernel, Kernel) = (Kernel::ProductSums, Kernel::HopperProductSums);
+pub(crate) const SUMS: (Kernel, Kernel) = (Kernel::ProductSums, Kernel::HopperProductSums);
 const ADD: (Kernel, Kernel) = (Kernel::ProductAdd, Kernel::HopperProductAdd);
 const BF16: (Kernel, Kernel) = (Kernel::ProductBf16, Kernel::HopperProductBf16);
 const SWIGLU: (Kernel, Kernel) = (Kernel::ProductSwiglu, Kernel::HopperProductSwiglu);
