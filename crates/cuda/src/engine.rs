@@ -5,9 +5,11 @@
 //! the activations and the readings' own do not need becomes pages of keys and values.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use palmette_model::{Engine, ModelConfig, ModelTensors, Reading, ReadingShape, SessionError};
+use palmette_model::{
+    DeviceUse, Engine, ModelConfig, ModelTensors, Reading, ReadingShape, SessionError,
+};
 
 use crate::error::CudaError;
 use crate::meeting::{Meeting, PassCounts, Shared};
@@ -16,7 +18,7 @@ use crate::plan::{DeviceLimits, MOST_PASSES, Memory, PAGE, Plan, ReadingPlan};
 use crate::reading::CudaReading;
 use crate::sizes::Sizes;
 use crate::weights::{Weights, planned};
-use crate::{DeviceError, Driver, KernelSet, RegionPlan, Stream};
+use crate::{DeviceError, Driver, KernelSet, Region, RegionPlan, Stream};
 
 /// A model on a device.
 #[derive(Debug)]
@@ -97,19 +99,10 @@ impl CudaEngine {
             pages,
             slots,
             counts: Mutex::default(),
+            failure: OnceLock::new(),
         });
         let meeting = Meeting::start(Arc::clone(&shared))?;
         Ok(Self { shared, meeting })
-    }
-
-    /// Passes so far.
-    pub fn pass_counts(&self) -> PassCounts {
-        self.shared.pass_counts()
-    }
-
-    /// Use of the pages of keys and values.
-    pub fn page_counts(&self) -> PageCounts {
-        self.shared.pages.counts()
     }
 
     fn reading_plan(&self, shape: &ReadingShape<'_>) -> Result<ReadingPlan, SessionError> {
@@ -175,6 +168,40 @@ impl Engine for CudaEngine {
 
     fn weight_bytes(&self) -> usize {
         self.shared.weights.bytes()
+    }
+
+    fn shares_passes(&self) -> bool {
+        true
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.shared.failure.get().cloned()
+    }
+
+    fn device_use(&self) -> Option<DeviceUse> {
+        let (shared, bytes) = (&*self.shared, |region: &Region| region.bytes() as u64);
+        let PassCounts { passes, requests, prompt_rows, beam_rows } = shared.pass_counts();
+        let PageCounts { used, kept, all, found_tokens } = shared.pages.counts();
+        let memory = &shared.memory;
+        let kept_apart = [&memory.keys, &memory.values, &memory.own].map(bytes);
+        let others = memory.all().into_iter().map(bytes).sum::<u64>();
+        Some(DeviceUse {
+            device: shared.driver.describe().name,
+            passes,
+            requests,
+            prompt_rows,
+            beam_rows,
+            found_tokens,
+            used_pages: used as u64,
+            kept_pages: kept as u64,
+            pages: all as u64,
+            bytes: vec![
+                ("weights", shared.weights.bytes() as u64),
+                ("pages", kept_apart[0] + kept_apart[1]),
+                ("beams", kept_apart[2]),
+                ("activations", others - kept_apart.iter().sum::<u64>()),
+            ],
+        })
     }
 
     /// A reading's own memory, its slots and the pages that it is promised.

@@ -27,6 +27,11 @@ pub enum CudaError {
 /// A device's failure as that of a request.
 impl From<DeviceError> for SessionError {
     fn from(error: DeviceError) -> Self {
-        Self::Engine(error.to_string())
+        match error {
+            DeviceError::PagesTaken { .. }
+            | DeviceError::SlotsTaken { .. }
+            | DeviceError::OutOfMemory { .. } => Self::NoRoom(error.to_string()),
+            _ => Self::Engine(error.to_string()),
+        }
     }
 }

@@ -44,6 +44,4 @@ pub use driver::{
 pub use engine::CudaEngine;
 pub use error::CudaError;
 pub use kernel::{Kernel, KernelSet, Module};
-pub use meeting::PassCounts;
-pub use pages::PageCounts;
 pub use plan::DeviceLimits;

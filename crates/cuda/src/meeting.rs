@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use palmette_model::ModelConfig;
@@ -28,15 +28,15 @@ const SHORT_ROWS: usize = PAGE;
 
 /// Passes that a device has computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PassCounts {
+pub(crate) struct PassCounts {
     /// Passes.
-    pub passes: u64,
+    pub(crate) passes: u64,
     /// Requests in them, each counted once a pass.
-    pub requests: u64,
+    pub(crate) requests: u64,
     /// Rows of prompts.
-    pub prompt_rows: u64,
+    pub(crate) prompt_rows: u64,
     /// Rows of beams.
-    pub beam_rows: u64,
+    pub(crate) beam_rows: u64,
 }
 
 /// Parts of an engine that its thread and its readings use.
@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) pages: Arc<Pages>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) counts: Mutex<PassCounts>,
+    /// The failure after which the device does no more work for this process.
+    pub(crate) failure: OnceLock<String>,
 }
 
 impl Shared {
@@ -155,6 +157,9 @@ impl Passes {
             }
             let passed = self.pass();
             let error = passed.as_ref().err().cloned();
+            if let Some(fault @ DeviceError::Fault(_)) = &error {
+                let _ = self.shared.failure.set(fault.to_string());
+            }
             for share in self.shares.drain(..).rev() {
                 match (&passed, share.is_last) {
                     (Ok(end), true) => share.request.answer(Ok(end.clone())),
@@ -198,10 +203,9 @@ impl Passes {
             }
             let request = &mut share.request;
             if request.kind == RowKind::Prompt {
-                let first = request.read;
                 request.read += share.rows;
                 // What comes later on the stream finds them written.
-                request.chain.share(&request.prompt, first, request.read);
+                request.chain.share(&request.prompt, request.read);
             }
         }
         shared.count(shares);

@@ -52,17 +52,15 @@ struct Page {
 
 /// Use of a device's pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PageCounts {
+pub(crate) struct PageCounts {
     /// Pages that prompts use now.
-    pub used: usize,
+    pub(crate) used: usize,
     /// Pages that hold earlier prompts, and that no prompt uses.
-    pub kept: usize,
+    pub(crate) kept: usize,
     /// Pages in all.
-    pub all: usize,
+    pub(crate) all: usize,
     /// Tokens of prompts whose pages were there.
-    pub found_tokens: u64,
-    /// Tokens of prompts that were computed.
-    pub computed_tokens: u64,
+    pub(crate) found_tokens: u64,
 }
 
 /// A promise of pages, which are given back with it.
@@ -238,11 +236,10 @@ impl PageChain {
         }
     }
 
-    /// Lets later prompts find the full pages among the first `end` tokens, of which passes that
-    /// are under way have computed those from `first` on.
-    pub(crate) fn share(&mut self, prompt: &[TokenId], first: usize, end: usize) {
+    /// Lets later prompts find the full pages among the first `end` tokens, which passes that are
+    /// under way have written.
+    pub(crate) fn share(&mut self, prompt: &[TokenId], end: usize) {
         let mut state = self.pages.state();
-        state.counts.computed_tokens += (end - first) as u64;
         if !state.keeps {
             return;
         }
@@ -345,7 +342,7 @@ mod tests {
     /// Reads a prompt; returns the tokens that were found.
     fn read(chain: &mut PageChain, prompt: &[TokenId]) -> usize {
         let found = chain.begin(prompt);
-        chain.share(prompt, found, prompt.len());
+        chain.share(prompt, prompt.len());
         found
     }
 
@@ -438,7 +435,7 @@ mod tests {
                     false => drop(holds.insert(*page, prompt[..end].to_vec())),
                 }
             }
-            chain.share(&prompt, found, prompt.len());
+            chain.share(&prompt, prompt.len());
             for (_, chain) in &readers {
                 let of: Vec<_> = chain.pages().to_vec();
                 assert!(of.iter().enumerate().all(|(at, page)| !of[..at].contains(page)));

@@ -232,6 +232,27 @@ impl Memory {
             pass: next()?,
         })
     }
+
+    /// The regions, each of them.
+    pub(crate) fn all(&self) -> [&Region; 15] {
+        [
+            &self.keys,
+            &self.values,
+            &self.own,
+            &self.x,
+            &self.normed,
+            &self.sums,
+            &self.queries,
+            &self.attended,
+            &self.inner,
+            &self.attention_sums,
+            &self.attention_statistics,
+            &self.head_x,
+            &self.head_attended,
+            &self.head_normed,
+            &self.pass,
+        ]
+    }
 }
 
 /// Sizes of a reading's own memory.

@@ -62,6 +62,31 @@ pub struct ReadingShape<'a> {
     pub width: usize,
 }
 
+/// Use of a device by a model, as metrics show it. Counts are from its load on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceUse {
+    /// The device's name.
+    pub device: String,
+    /// Passes.
+    pub passes: u64,
+    /// Requests in them, each counted once a pass.
+    pub requests: u64,
+    /// Rows of prompts in them.
+    pub prompt_rows: u64,
+    /// Rows of beams in them.
+    pub beam_rows: u64,
+    /// Tokens of prompts whose keys and values were there from earlier prompts.
+    pub found_tokens: u64,
+    /// Pages of keys and values that prompts use now.
+    pub used_pages: u64,
+    /// Pages that hold earlier prompts, and that none uses.
+    pub kept_pages: u64,
+    /// Pages in all.
+    pub pages: u64,
+    /// Bytes by what they are for.
+    pub bytes: Vec<(&'static str, u64)>,
+}
+
 /// A model where it is computed, shared by all that read with it.
 pub trait Engine: Debug + Send + Sync {
     /// The model's shape.
@@ -76,6 +101,22 @@ pub trait Engine: Debug + Send + Sync {
     /// The model of this processor that this is, if it is one. Its readings are [`Session`]s, whose
     /// hidden states a draft head reads; texts are read by it too.
     fn into_model(self: Arc<Self>) -> Option<Arc<Model>> {
+        None
+    }
+
+    /// True where passes of several readings are computed together, so that requests side by side
+    /// take less than one after another.
+    fn shares_passes(&self) -> bool {
+        false
+    }
+
+    /// Failure after which nothing is computed any more, once there was one.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
+    /// Use of the device that computes it; none where that is this processor.
+    fn device_use(&self) -> Option<DeviceUse> {
         None
     }
 

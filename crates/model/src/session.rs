@@ -125,6 +125,9 @@ pub enum SessionError {
     /// Failure of what computes the model: a device, say.
     #[error("{0}")]
     Engine(String),
+    /// No room beside the readings that there are; there is once one of them is gone.
+    #[error("{0}")]
+    NoRoom(String),
     /// The search failed.
     #[error(transparent)]
     Decode(#[from] DecodeError),

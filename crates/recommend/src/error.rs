@@ -275,6 +275,8 @@ pub enum Cause {
     Catalog,
     /// Whoever asked ended it.
     Cancelled,
+    /// Other requests, which leave no room; there is once they have ended.
+    Busy,
     /// Model, files or engine.
     Engine,
 }
@@ -301,6 +303,7 @@ impl RecommendError {
             Self::Rules(_) => at("/rules"),
             Self::Tokens(_) | Self::ShorterItem { .. } => Cause::Catalog,
             Self::Cancelled => Cause::Cancelled,
+            Self::Session(SessionError::NoRoom(_)) => Cause::Busy,
             Self::HistoryTooLong { .. }
             | Self::SmallVocabulary { .. }
             | Self::NoPositions { .. }

@@ -40,6 +40,9 @@ impl From<PromptFormat> for Prompts {
     }
 }
 
+/// Limit on the tokens of a prompt where the template gives none.
+const DEFAULT_TOKENS: usize = 1024;
+
 /// Items of a history where neither file says how many.
 const DEFAULT_HISTORY_ITEMS: usize = 50;
 
@@ -76,6 +79,32 @@ impl Prompts {
         catalog: Option<&CatalogView>,
     ) -> Result<Self, FormatError> {
         Self::assemble(dir, Some(template), catalog)
+    }
+
+    /// Limit on a prompt's tokens, such that a model's `positions` hold it and an item.
+    ///
+    /// # Errors
+    /// When they do not hold the longest prompt that is asked for.
+    pub fn max_tokens(&self, positions: usize) -> Result<usize, RecommendError> {
+        let (format, max) = (&self.format, positions);
+        let after = format.levels.len() + format.end_tokens.len();
+        let Some(template) = &self.template else {
+            let needed = format.max_prompt_tokens().saturating_add(after);
+            let max_history_items = format.max_history_items;
+            return match needed > max {
+                true => Err(RecommendError::HistoryTooLong { max_history_items, needed, max }),
+                false => Ok(format.max_prompt_tokens()),
+            };
+        };
+        let file = template.file();
+        // Where text may follow a prompt, it needs positions too.
+        let shares = if file.think.is_some() || file.explain.is_some() { 2 } else { 1 };
+        let most = (max.saturating_sub(after) / shares).clamp(1, DEFAULT_TOKENS);
+        let prompt = file.max_prompt_tokens.unwrap_or(most);
+        match prompt.saturating_add(after) > max {
+            true => Err(RecommendError::NoPositions { prompt, after, max }),
+            false => Ok(prompt),
+        }
     }
 
     fn assemble(

@@ -72,8 +72,7 @@ impl Recommender {
         if needed > vocab_size {
             return Err(RecommendError::SmallVocabulary { needed, vocab_size });
         }
-        let max_prompt_tokens =
-            max_prompt_tokens(&prompts, engine.config().max_position_embeddings)?;
+        let max_prompt_tokens = prompts.max_tokens(engine.config().max_position_embeddings)?;
         let tokens = Arc::new(format.code_tokens(vocab_size)?);
         let end_tokens = format.end_tokens.iter().copied().map(TokenId).collect();
         let latest = Mutex::new(Arc::new(SpelledView::new(source.view(), &tokens, format)?));
@@ -329,32 +328,6 @@ impl Recommender {
     /// Prompts of histories.
     pub fn prompts(&self) -> &Prompts {
         &self.prompts
-    }
-}
-
-/// Limit on the tokens of a prompt where the template gives none.
-const DEFAULT_PROMPT_TOKENS: usize = 1024;
-
-/// Limit on a prompt's tokens, such that `max` positions hold it and an item.
-fn max_prompt_tokens(prompts: &Prompts, max: usize) -> Result<usize, RecommendError> {
-    let format = prompts.format();
-    let after = format.levels.len() + format.end_tokens.len();
-    let Some(template) = prompts.template() else {
-        let needed = format.max_prompt_tokens().saturating_add(after);
-        let max_history_items = format.max_history_items;
-        return match needed > max {
-            true => Err(RecommendError::HistoryTooLong { max_history_items, needed, max }),
-            false => Ok(format.max_prompt_tokens()),
-        };
-    };
-    let file = template.file();
-    // Where text may follow a prompt, it needs positions too.
-    let shares = if file.think.is_some() || file.explain.is_some() { 2 } else { 1 };
-    let most = (max.saturating_sub(after) / shares).clamp(1, DEFAULT_PROMPT_TOKENS);
-    let prompt = file.max_prompt_tokens.unwrap_or(most);
-    match prompt.saturating_add(after) > max {
-        true => Err(RecommendError::NoPositions { prompt, after, max }),
-        false => Ok(prompt),
     }
 }
 

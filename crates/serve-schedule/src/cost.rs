@@ -44,18 +44,18 @@ impl CostModel {
         }
     }
 
-    /// Non-negative least squares over measured jobs, by relative errors.
+    /// Non-negative least squares over measured batches, by relative errors.
     ///
     /// Every set of terms is tried, 64 in all, and the best whose coefficients are not negative is
-    /// taken: the definition, at a size where it is quick. Jobs that took no time are left out;
-    /// without any the model is zero. Terms that the jobs cannot tell apart are given to the
+    /// taken: the definition, at a size where it is quick. Batches that took no time are left out;
+    /// without any the model is zero. Terms that they cannot tell apart are given to the
     /// earlier one.
     #[must_use]
-    pub fn fit(measured: &[(Shape, Micros)]) -> Self {
+    pub fn fit(measured: &[(Work, Micros)]) -> Self {
         let rows: Vec<[f64; TERMS]> = measured
             .iter()
             .filter(|(_, took)| took.0 > 0)
-            .map(|(shape, took)| Work::of(shape).terms().map(|count| count / took.0 as f64))
+            .map(|(work, took)| work.terms().map(|count| count / took.0 as f64))
             .collect();
         // Columns of length 1, so that one limit says what is singular.
         let length = |term: usize| rows.iter().map(|row| row[term] * row[term]).sum::<f64>().sqrt();

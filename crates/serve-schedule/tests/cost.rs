@@ -15,11 +15,28 @@ fn shapes() -> Vec<Shape> {
     shapes
 }
 
-fn timed(costs: &CostModel, noise: impl Fn(usize) -> f64) -> Vec<(Shape, Micros)> {
+fn timed(costs: &CostModel, noise: impl Fn(usize) -> f64) -> Vec<(Work, Micros)> {
     let time = |(number, shape): (usize, Shape)| {
-        (shape, Micros((costs.predict(&shape) * noise(number)).round() as u64))
+        (Work::of(&shape), Micros((costs.predict(&shape) * noise(number)).round() as u64))
     };
     shapes().into_iter().enumerate().map(time).collect()
+}
+
+/// Batches tell a batch's own time from a request's.
+#[test]
+fn batches_are_measured_too() {
+    let costs = CostModel { c0: 4000.0, c1: 3.0, r0: 900.0, r1: 2.0, ..CostModel::default() };
+    let mut measured = timed(&costs, |_| 1.0);
+    for jobs in [2, 4, 8] {
+        let mut work = Work::default();
+        (0..jobs).for_each(|_| work.add(&shapes()[7]));
+        measured.push((work, Micros(costs.of(&work).round() as u64)));
+    }
+    let fitted = CostModel::fit(&measured);
+    let mut work = Work::default();
+    (0..6).for_each(|_| work.add(&shapes()[4]));
+    let ratio = fitted.of(&work) / costs.of(&work);
+    assert!((ratio - 1.0).abs() < 1e-3, "{ratio}: {fitted:?}");
 }
 
 proptest! {
@@ -43,7 +60,7 @@ proptest! {
     fn whatever_was_measured_nothing_takes_less_than_no_time(
         times in prop::collection::vec(0..100_000u64, 0..12),
     ) {
-        let measured: Vec<_> = shapes().into_iter().zip(times.into_iter().map(Micros)).collect();
+        let measured: Vec<_> = shapes().iter().map(Work::of).zip(times.into_iter().map(Micros)).collect();
         let fitted = CostModel::fit(&measured);
         let CostModel { c0, c1, c2, r0, r1, r2 } = fitted;
         prop_assert!([c0, c1, c2, r0, r1, r2].iter().all(|&cost| cost >= 0.0 && cost.is_finite()));
@@ -63,9 +80,10 @@ fn noise_of_ten_percent_is_averaged() {
 #[test]
 fn nothing_measured_and_one_shape_again_and_again() {
     assert_eq!(CostModel::fit(&[]), CostModel::default());
-    assert_eq!(CostModel::fit(&[(Shape::default(), Micros(0))]), CostModel::default());
+    assert_eq!(CostModel::fit(&[(Work::of(&Shape::default()), Micros(0))]), CostModel::default());
     let shape = shapes()[5];
-    let fitted = CostModel::fit(&[(shape, Micros(900)), (shape, Micros(1100))]);
+    let work = Work::of(&shape);
+    let fitted = CostModel::fit(&[(work, Micros(900)), (work, Micros(1100))]);
     // Relative errors of both count alike, so it is nearer to the shorter time.
     assert!((900.0..1100.0).contains(&fitted.predict(&shape)), "{fitted:?}");
 }

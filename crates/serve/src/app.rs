@@ -15,6 +15,7 @@ use crate::domain::cluster::Cluster;
 use crate::domain::data_dir::DataLock;
 use crate::domain::keys::Keys;
 use crate::domain::load_error::LoadError;
+use crate::domain::models::ServedModel;
 use crate::domain::operations::Operations;
 use crate::domain::registry::Registry;
 use crate::domain::upload_room::Room;
@@ -85,6 +86,7 @@ impl App {
         if let Some(cluster) = self.cluster() {
             reasons.extend(cluster.reasons(&self.registry, self.config.max_lag));
         }
+        reasons.extend(self.device_failures());
         reasons
     }
 
@@ -157,8 +159,51 @@ impl App {
             metrics::counter!("palmette_log_conflicts_total", &labels).absolute(status.conflicts);
         }
         self.publish_memory();
+        self.publish_devices();
         telemetry::keep_gauges();
         metrics_process::Collector::default().collect();
+    }
+
+    /// Failures after which a device computes nothing any more, by model.
+    pub(crate) fn device_failures(&self) -> Vec<String> {
+        let table = self.registry.table();
+        let of = |served: &Arc<ServedModel>| {
+            let failure = served.parts.loaded()?.failure()?;
+            Some(format!("model {}: {failure}", served.name))
+        };
+        table.models.values().filter_map(of).collect()
+    }
+
+    fn publish_devices(&self) {
+        for served in self.registry.table().models.values() {
+            let Some(used) = served.parts.loaded().and_then(|loaded| loaded.device_use()) else {
+                continue;
+            };
+            let labelled = |label: &'static str, value: &'static str| {
+                [("model", served.name.clone()), (label, value.to_owned())]
+            };
+            let model = [("model", served.name.clone())];
+            metrics::counter!("palmette_device_passes_total", &model).absolute(used.passes);
+            for (kind, rows) in [("prompt", used.prompt_rows), ("beam", used.beam_rows)] {
+                let labels = labelled("kind", kind);
+                metrics::counter!("palmette_device_rows_total", &labels).absolute(rows);
+            }
+            for (hit, tokens) in [("true", used.found_tokens), ("false", used.prompt_rows)] {
+                let labels = labelled("hit", hit);
+                metrics::counter!("palmette_prefix_tokens_total", &labels).absolute(tokens);
+            }
+            let free = used.pages.saturating_sub(used.used_pages + used.kept_pages);
+            for (state, pages) in
+                [("used", used.used_pages), ("kept", used.kept_pages), ("free", free)]
+            {
+                let labels = labelled("state", state);
+                metrics::gauge!("palmette_device_pages", &labels).set(pages as f64);
+            }
+            for (kind, bytes) in used.bytes {
+                let labels = labelled("use", kind);
+                metrics::gauge!("palmette_device_bytes", &labels).set(bytes as f64);
+            }
+        }
     }
 
     fn publish_memory(&self) {

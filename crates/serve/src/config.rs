@@ -6,11 +6,15 @@ use std::time::Duration;
 use palmette_recommend::QuestionLimits;
 use palmette_serve_schedule::Config as Schedule;
 
+use crate::domain::model_loader::ModelLoader;
+
 /// Configuration of a server. The default is that of a process with the machine to itself.
 #[derive(Clone, Debug)]
 pub struct ServeConfig {
     /// Streams, threads, memory and policy of the scheduler.
     pub schedule: Schedule,
+    /// Reader of the models of directories.
+    pub models: ModelLoader,
     /// Deadline of an interactive request that names none, from its receipt.
     pub default_deadline: Duration,
     /// The longest deadline that a request may name.
@@ -68,6 +72,7 @@ impl Default for ServeConfig {
                 memory: 4 << 30,
                 ..Schedule::default()
             },
+            models: ModelLoader::default(),
             default_deadline: Duration::from_secs(1),
             max_deadline: Duration::from_secs(30),
             questions: QuestionLimits {

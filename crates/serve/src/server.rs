@@ -19,7 +19,7 @@ use hyper_util::service::TowerToHyperService;
 use palmette_catalog_live::CatalogSource;
 use palmette_grammar::CacheLimits;
 use palmette_lexicon::Lexicon;
-use palmette_model::{SharedEngine, WeightFormat};
+use palmette_model::SharedEngine;
 use palmette_recommend::Prompts;
 use palmette_text::GrammarCompiler;
 use palmette_text::TextModel;
@@ -98,6 +98,8 @@ impl Server {
             registry: Arc::new(Registry::new(
                 engine.registrar(),
                 config.questions.default_beam_width,
+                config.schedule.batch_jobs,
+                config.models.clone(),
             )),
             engine,
             answers,
@@ -113,14 +115,9 @@ impl Server {
     ///
     /// # Errors
     /// When a file is missing or unsound.
-    pub fn load_model(
-        &self,
-        name: &str,
-        dir: &Path,
-        weights: WeightFormat,
-    ) -> Result<(), LoadError> {
+    pub fn load_model(&self, name: &str, dir: &Path) -> Result<(), LoadError> {
         own_paths::hide(dir, name);
-        self.app.registry.load_model(name, dir, weights)
+        self.app.registry.load_model(name, dir)
     }
 
     /// Adds a model that is in memory.
@@ -226,6 +223,18 @@ impl Server {
         self.app.keys.reload()
     }
 
+    /// Waits for a failure after which a device computes nothing any more: the process is then to
+    /// end, so that what started it starts it anew.
+    pub async fn device_failure(&self) -> String {
+        loop {
+            let failures = self.app.device_failures();
+            if !failures.is_empty() {
+                return failures.join("; ");
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
     /// Loads the models and catalogs of the data directory;
     /// [`restore_targets`](Self::restore_targets) its targets, after those that the caller sets.
     /// What was added by a name before stays. `reads_only` to follow another process that writes
@@ -233,7 +242,7 @@ impl Server {
     ///
     /// # Errors
     /// When one cannot be loaded, or another process writes the directory.
-    pub fn load_data_dir(&self, weights: WeightFormat, reads_only: bool) -> Result<(), LoadError> {
+    pub fn load_data_dir(&self, reads_only: bool) -> Result<(), LoadError> {
         let Some(data) = self.app.config.data_dir.clone() else { return Ok(()) };
         let system = |path: &Path, error: &dyn std::fmt::Display| {
             LoadError::System(format!("{}: {error}", path.display()))
@@ -273,7 +282,7 @@ impl Server {
                     continue;
                 }
                 match kind {
-                    "models" => self.load_model(&name, &path, weights)?,
+                    "models" => self.load_model(&name, &path)?,
                     _ => self.open_catalog(&name, &path, reads_only)?,
                 }
             }

@@ -23,13 +23,19 @@ const REQUESTS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 const TOKENS: [f64; 11] =
     [16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0];
 
-const COUNTERS: [(&str, &str); 17] = [
+const COUNTERS: [(&str, &str); 20] = [
     ("palmette_answer_cache_total", "Look-ups of kept answers, by result"),
     ("palmette_catalog_apply_waits_total", "Batches that waited for merges to make room"),
+    ("palmette_device_passes_total", "Passes of a model on a device"),
+    ("palmette_device_rows_total", "Rows of these passes, by kind: prompts' and beams'"),
     ("palmette_filter_cache_total", "Look-ups of compiled filters, by result; one a segment"),
     ("palmette_http_requests_total", "Requests, by route, method and status"),
     ("palmette_log_appends_total", "Frames that this process added to the shared log"),
     ("palmette_log_conflicts_total", "Frames that another process added first"),
+    (
+        "palmette_prefix_tokens_total",
+        "Tokens of prompts on a device: found from earlier prompts (hit), or computed",
+    ),
     ("palmette_recommend_missed_deadline_total", "Requests that were admitted and not in time"),
     ("palmette_recommend_narrowed_total", "Requests whose beam was narrowed to be in time"),
     ("palmette_recommend_shed_total", "Requests that were refused at arrival, by reason"),
@@ -46,7 +52,7 @@ const COUNTERS: [(&str, &str); 17] = [
     ("palmette_text_tokens_total", "Tokens of prompts that were read or shared, and of texts"),
 ];
 
-const GAUGES: [(&str, &str); 17] = [
+const GAUGES: [(&str, &str); 19] = [
     ("palmette_build_info", "Version of the program; always 1"),
     ("palmette_catalog_background_failed", "1 where the last merge or checkpoint failed"),
     ("palmette_catalog_generation", "Newest generation"),
@@ -55,6 +61,11 @@ const GAUGES: [(&str, &str); 17] = [
     ("palmette_catalog_tombstones", "Items that are gone and still take room"),
     ("palmette_catalog_wal_bytes", "Bytes of the log that a restart replays"),
     ("palmette_catalog_write_failed", "1 where the last change could not be written"),
+    ("palmette_device_bytes", "Memory of a model on a device, by use"),
+    (
+        "palmette_device_pages",
+        "Pages of keys and values on a device: used by requests, kept for later prompts, free",
+    ),
     ("palmette_log_lag_seconds", "Time since a catalog had everything that its shared log has"),
     ("palmette_log_stopped", "1 where a catalog cannot apply what its shared log has"),
     (

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use clap::Args;
+#[cfg(feature = "cuda")]
+use palmette_model::ModelConfig;
 use palmette_model::{DeviceName, Model, SharedEngine};
+use palmette_recommend::Prompts;
 use serde::Serialize;
 
 use super::loading::WeightsArg;
@@ -103,32 +106,189 @@ fn add_cuda(_: &mut Vec<DeviceEntry>) -> Result<(), String> {
     Err(crate::features::left_out("computes on no other device", "cuda").to_string())
 }
 
-/// The model of a directory, on the device of that name.
-pub(crate) fn load(
-    device: DeviceName,
-    dir: &Path,
-    weights: WeightsArg,
-) -> anyhow::Result<SharedEngine> {
-    match device {
-        DeviceName::Cpu => Ok(Model::load(dir)?.with_weights(weights.format()?).into()),
-        DeviceName::Cuda(index) => {
-            ensure!(
-                weights != WeightsArg::Int8,
-                "--weights int8 is not computed on a device yet: {device} keeps weights in bfloat16 (--weights bf16)"
-            );
-            load_cuda(index, dir).with_context(|| format!("--device {device}"))
-        }
+/// Device that computes models, and its memory.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DeviceArgs {
+    /// Device that computes the model: cpu, or cuda:0 and so on, which keeps weights in bfloat16
+    /// and refuses by name what it does not compute (`palmette devices` lists them)
+    #[arg(long, value_name = "DEVICE", env = "PALMETTE_DEVICE", default_value_t = DeviceName::Cpu)]
+    pub(crate) device: DeviceName,
+    /// Memory of the device that a model may take, such as 20GiB or 800MiB: what it does not need
+    /// keeps the histories of earlier requests [default: nine tenths of what is free]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) device_memory: Option<u64>,
+}
+
+/// Limits of what a device computes together.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DeviceBatchArgs {
+    /// Tokens that a device computes in one pass [default: 8192]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(128..=1 << 20))]
+    pub(crate) device_batch_tokens: Option<u32>,
+    /// Requests that share the passes of a device [default: 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) device_requests: Option<u32>,
+    /// Whether a device keeps keys and values of histories for later ones that begin alike; answers
+    /// are the same [default: on]
+    #[arg(long, value_enum, value_name = "WHETHER")]
+    pub(crate) prefix_cache: Option<Switch>,
+}
+
+/// Whether something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Switch {
+    /// It is
+    On,
+    /// It is not
+    Off,
+}
+
+/// A number of bytes, with a unit or without.
+fn size(text: &str) -> Result<u64, String> {
+    let form = "it is a number of bytes, such as 20GiB, 800MiB or 1073741824";
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let factor = match unit.trim() {
+        "" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        _ => return Err(form.to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|_| form.to_owned())?;
+    match number.checked_mul(factor) {
+        Some(0) => Err("it is 0; a model needs memory".to_owned()),
+        Some(bytes) => Ok(bytes),
+        None => Err(form.to_owned()),
     }
 }
 
-#[cfg(feature = "cuda")]
-fn load_cuda(index: usize, dir: &Path) -> anyhow::Result<SharedEngine> {
-    let device = std::sync::Arc::new(palmette_cuda::Device::open(index)?);
-    Ok(std::sync::Arc::new(palmette_cuda::CudaEngine::load(device, dir, &Default::default())?)
-        .into())
+/// A device and its limits, as options say them.
+#[derive(Clone, Debug)]
+pub(crate) struct DeviceChoice {
+    pub(crate) device: DeviceName,
+    /// Bytes of its memory to take.
+    memory: Option<u64>,
+    batch_tokens: Option<u32>,
+    /// Requests that compute together; of a command that asks one after another it is 1.
+    requests: u32,
+    keeps_prefixes: bool,
 }
 
-#[cfg(not(feature = "cuda"))]
-fn load_cuda(_: usize, _: &Path) -> anyhow::Result<SharedEngine> {
-    Err(crate::features::left_out("computes on no other device", "cuda"))
+/// Requests that compute together where `--device-requests` does not say how many.
+const REQUESTS: u32 = 16;
+
+impl DeviceArgs {
+    /// The device, for this many requests at a time.
+    pub(crate) fn choice(&self, requests: usize) -> anyhow::Result<DeviceChoice> {
+        ensure!(
+            self.device != DeviceName::Cpu || self.device_memory.is_none(),
+            "--device-memory is of a device; give one with --device, such as cuda:0"
+        );
+        Ok(DeviceChoice {
+            device: self.device,
+            memory: self.device_memory,
+            batch_tokens: None,
+            requests: requests as u32,
+            keeps_prefixes: true,
+        })
+    }
+
+    /// The device of a server.
+    pub(crate) fn served(&self, batch: &DeviceBatchArgs) -> anyhow::Result<DeviceChoice> {
+        let DeviceBatchArgs { device_batch_tokens, device_requests, prefix_cache } = batch;
+        for (name, is_given) in [
+            ("--device-batch-tokens", device_batch_tokens.is_some()),
+            ("--device-requests", device_requests.is_some()),
+            ("--prefix-cache", prefix_cache.is_some()),
+        ] {
+            ensure!(
+                self.device != DeviceName::Cpu || !is_given,
+                "{name} is of a device; give one with --device, such as cuda:0"
+            );
+        }
+        let requests = device_requests.unwrap_or(REQUESTS);
+        Ok(DeviceChoice {
+            batch_tokens: *device_batch_tokens,
+            keeps_prefixes: *prefix_cache != Some(Switch::Off),
+            ..self.choice(requests as usize)?
+        })
+    }
+}
+
+impl DeviceChoice {
+    /// Requests that compute together.
+    pub(crate) fn requests(&self) -> u32 {
+        self.requests
+    }
+
+    /// The model of a directory, on the device.
+    pub(crate) fn load(
+        &self,
+        dir: &Path,
+        prompts: &Prompts,
+        weights: WeightsArg,
+    ) -> anyhow::Result<SharedEngine> {
+        match self.device {
+            DeviceName::Cpu => Ok(Model::load(dir)?.with_weights(weights.format()?).into()),
+            DeviceName::Cuda(index) => {
+                let device = self.device;
+                ensure!(
+                    weights != WeightsArg::Int8,
+                    "--weights int8 is not computed on a device yet: {device} keeps weights in bfloat16 (--weights bf16)"
+                );
+                self.load_cuda(index, dir, prompts).with_context(|| format!("--device {device}"))
+            }
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn load_cuda(
+        &self,
+        index: usize,
+        dir: &Path,
+        prompts: &Prompts,
+    ) -> anyhow::Result<SharedEngine> {
+        let driver = std::sync::Arc::new(palmette_cuda::Device::open(index)?);
+        let positions = ModelConfig::read(&dir.join("config.json"))?.max_position_embeddings;
+        let unless_given = palmette_cuda::DeviceLimits::default();
+        let limits = palmette_cuda::DeviceLimits {
+            batch_rows: self.batch_tokens.map_or(unless_given.batch_rows, |rows| rows as usize),
+            requests: self.requests as usize,
+            // Text before items or about them goes on behind the prompt.
+            prompt_tokens: Some(prompts.max_tokens(positions)?.saturating_add(FREE_TOKENS)),
+            memory: self.memory,
+            keeps_prefixes: self.keeps_prefixes,
+        };
+        Ok(std::sync::Arc::new(palmette_cuda::CudaEngine::load(driver, dir, &limits)?).into())
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn load_cuda(&self, _: usize, _: &Path, _: &Prompts) -> anyhow::Result<SharedEngine> {
+        Err(crate::features::left_out("computes on no other device", "cuda"))
+    }
+}
+
+/// Tokens of text that a request may have beside its prompt.
+#[cfg(feature = "cuda")]
+const FREE_TOKENS: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_have_units_or_none() {
+        let [kib, gib] = [1 << 10, 1 << 30];
+        for (text, bytes) in
+            [("7", 7), ("3KiB", 3 * kib), ("20GiB", 20 * gib), ("2 GB", 2_000_000_000)]
+        {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "GiB", "1.5GiB", "20G", "-1", "99999999999GiB", "0", "0MiB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
 }

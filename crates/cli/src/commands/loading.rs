@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use palmette_catalog::{Catalog, Filter};
 use palmette_catalog_live::{CatalogSource, CatalogView, LiveReader, ReaderOptions, Snapshot};
 use palmette_model::draft::DraftHead;
-use palmette_model::{DeviceName, SessionError, WeightFormat};
+use palmette_model::{SessionError, WeightFormat};
 use palmette_recommend::{Mode, NamedItem, PromptFields, Prompts, RecommendError, Recommender};
 
 use super::devices;
@@ -32,10 +32,8 @@ pub(crate) struct RecommenderArgs {
     /// Form in which the model's weights are kept
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = WeightsArg::F32)]
     pub(crate) weights: WeightsArg,
-    /// Device that computes the model: cpu, or cuda:0 and so on, which keeps weights in bfloat16
-    /// and refuses by name what it does not compute (`palmette devices` lists them)
-    #[arg(long, value_name = "DEVICE", env = "PALMETTE_DEVICE", default_value_t = DeviceName::Cpu)]
-    pub(crate) device: DeviceName,
+    #[command(flatten)]
+    pub(crate) device: devices::DeviceArgs,
 }
 
 /// The moment of a live catalog that a command reads.
@@ -91,7 +89,9 @@ impl RecommenderArgs {
         if self.force_ids {
             prompts = prompts.without_witnesses();
         }
-        let engine = devices::load(self.device, &self.model, weights)?;
+        // Each thread of the machine may have a request.
+        let requests = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let engine = self.device.choice(requests)?.load(&self.model, &prompts, weights)?;
         let head = match mode.verification() {
             None => None,
             Some(_) => {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use palmette_core::TokenId;
-use palmette_cuda::{Architecture, CudaEngine, DeviceLimits, PassCounts};
-use palmette_model::{Engine, Family, ModelConfig, Reading, ReadingShape, SessionError};
+use palmette_cuda::{Architecture, CudaEngine, DeviceLimits};
+use palmette_model::{DeviceUse, Engine, Family, ModelConfig, Reading, ReadingShape, SessionError};
 
 use crate::model::{LIMITS, config, emulated_within};
 use crate::reading::{bits, tokens};
@@ -50,6 +50,10 @@ fn begin(reading: &mut dyn Reading, pass: usize) {
     }
 }
 
+fn used(engine: &CudaEngine) -> DeviceUse {
+    engine.device_use().unwrap()
+}
+
 /// Logits of a prompt and of two passes of beams.
 fn alone(engine: &Arc<CudaEngine>, prompt: &[TokenId]) -> Vec<u32> {
     let mut reading = Arc::clone(engine).open(&SHAPE, 1).unwrap();
@@ -91,7 +95,7 @@ fn requests_have_the_bits_of_each_alone() {
     let Some(one) = emulated_within(&config, Architecture::Hopper, 1, &one) else { return };
     let prompts = prompts();
     let want: Vec<Vec<u32>> = prompts.iter().map(|prompt| alone(&one, prompt)).collect();
-    let PassCounts { passes, requests, .. } = one.pass_counts();
+    let DeviceUse { passes, requests, .. } = used(&one);
     assert_eq!((passes, requests), (3 * 64, 3 * 64));
     let tokens: usize = prompts.iter().map(Vec::len).sum();
     for (seed, (name, limits, rounds)) in cases.iter().enumerate() {
@@ -100,20 +104,20 @@ fn requests_have_the_bits_of_each_alone() {
             return;
         };
         for round in 0..*rounds {
-            let before = engine.pass_counts();
+            let before = used(&engine);
             let got = together(&engine, &prompts);
             for (at, (got, want)) in got.iter().zip(&want).enumerate() {
                 let prompt = prompts[at].len();
                 assert_eq!(got, want, "{name}, round {round}, request {at} of {prompt} tokens");
             }
-            let passes = engine.pass_counts().passes - before.passes;
+            let passes = used(&engine).passes - before.passes;
             let fewest = (tokens / limits.batch_rows) as u64;
             assert!(passes < 64 + fewest, "{name}, round {round}: {passes} passes");
         }
-        let pages = engine.page_counts();
-        assert_eq!(pages.used, 0);
-        let found = pages.found_tokens as usize;
-        assert_eq!(found + pages.computed_tokens as usize, rounds * tokens);
+        let DeviceUse { used_pages, found_tokens, prompt_rows, .. } = used(&engine);
+        assert_eq!(used_pages, 0);
+        let found = found_tokens as usize;
+        assert_eq!(found + prompt_rows as usize, rounds * tokens);
         let (least, most) = if limits.keeps_prefixes { (tokens / 2, 2 * tokens) } else { (0, 0) };
         assert!((least..=most).contains(&found), "{name}: {found} of {tokens} twice");
     }
@@ -152,7 +156,7 @@ fn requests_of_many_threads_have_the_bits_of_each_alone() {
             });
         }
     });
-    assert_eq!(engine.page_counts().used, 0);
+    assert_eq!(used(&engine).used_pages, 0);
 }
 
 #[test]
@@ -176,7 +180,7 @@ fn what_does_not_fit_beside_other_requests_is_an_error_by_name() {
     drop((first, second));
     opened(&wide).unwrap();
 
-    let all = engine.page_counts().all;
+    let all = used(&engine).pages as usize;
     let readings: Vec<_> = (0..all / 10).map(|_| opened(&SHAPE).unwrap()).collect();
     let error = opened(&SHAPE).unwrap_err().to_string();
     let left = all % 10;

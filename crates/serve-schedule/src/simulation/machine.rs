@@ -38,8 +38,9 @@ impl Service {
         match self {
             Self::Cost(costs) => *costs,
             Self::Batches(batches) => {
-                let rows =
-                    |jobs: u32| Shape { rows: job.rows.saturating_mul(jobs), ..Shape::default() };
+                let rows = |jobs: u32| {
+                    Work::of(&Shape { rows: job.rows.saturating_mul(jobs), ..Shape::default() })
+                };
                 let measured = batches
                     .iter()
                     .map(|&(jobs, micros)| (rows(jobs), Micros(micros.round().max(1.0) as u64)));

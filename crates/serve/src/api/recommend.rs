@@ -176,7 +176,9 @@ fn going_away() -> Problem {
 fn refused(error: RecommendError) -> Problem {
     match error.cause() {
         Cause::Question(pointer) => Problem::invalid(pointer, error.to_string()),
-        Cause::Catalog => Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000),
+        Cause::Catalog | Cause::Busy => {
+            Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000)
+        }
         Cause::Cancelled => cancelled(),
         Cause::Engine => Problem::new(Kind::Internal, error.to_string()),
     }

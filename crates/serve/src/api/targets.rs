@@ -9,7 +9,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use palmette_catalog_replica::Registry;
-use palmette_model::WeightFormat;
 
 use super::body;
 use super::documented::{Deletes, Lists, Switches};
@@ -248,6 +247,7 @@ fn entry(served: &ServedModel) -> ModelEntry {
         codes_per_level: format.levels.iter().map(|level| level.num_codes()).collect(),
         max_history_items: format.max_history_items,
         has_draft_head: parts.has_draft_head,
+        device: parts.device.clone(),
         in_memory: parts.loaded().is_some(),
     }
 }
@@ -298,7 +298,7 @@ pub(crate) async fn load_model(
             )));
         }
         match loading.cluster() {
-            None => loading.registry.load_model(&name, &found, WeightFormat::F32)?,
+            None => loading.registry.load_model(&name, &found)?,
             Some(cluster) => share_model(&loading, cluster, &name, &found)?,
         }
         Ok(name)
@@ -372,7 +372,7 @@ fn check_unused<'a>(name: &str, users: impl Iterator<Item = &'a String>) -> Resu
 fn share_model(app: &App, cluster: &Cluster, name: &str, dir: &FilePath) -> Result<(), LoadError> {
     check_name("model", name)?;
     // What cannot be loaded here would stop every server.
-    ModelParts::read(dir, WeightFormat::F32)?;
+    ModelParts::read(dir, &app.config.models)?;
     let files = cluster.put_model(name, dir)?;
     let changed =
         cluster.change_and_apply(&app.registry, |registry| match registry.models.get(name) {

@@ -20,7 +20,6 @@ use palmette_catalog_live::{
 use palmette_catalog_replica::{
     CatalogLog, Identity, LogError, Registry, RegistryLog, Replica, ReplicaOptions,
 };
-use palmette_model::WeightFormat;
 use palmette_recommend::{LevelFormat, Prompts};
 use tokio::runtime::{Handle, Runtime};
 
@@ -43,8 +42,6 @@ const POLLS: u32 = 3;
 pub struct LogConfig {
     /// Address of the store: `file://…`, `s3://…`, `gs://…`, `az://…`, `postgres://…`.
     pub address: String,
-    /// Form in which weights are kept.
-    pub weights: WeightFormat,
     /// Models by name and directory, which the log gets where it has none of the name.
     pub models: Vec<(String, PathBuf)>,
     /// Catalogs by name, and the file or live directory with which the log begins one of the name.
@@ -62,7 +59,6 @@ pub(crate) struct Cluster {
     runtime: Option<Runtime>,
     registry: RegistryLog,
     root: PathBuf,
-    weights: WeightFormat,
     options: ReplicaOptions,
     /// Number of the version that was applied; the lock is held by whoever applies one.
     applied: Mutex<u64>,
@@ -119,7 +115,6 @@ impl Cluster {
             runtime: Some(runtime),
             registry,
             root,
-            weights: config.weights,
             options: config.replicas.clone(),
             applied: Mutex::default(),
             shown: Mutex::default(),
@@ -273,7 +268,7 @@ impl Cluster {
             if !dir.is_dir() {
                 self.runtime().block_on(self.registry.fetch_model(files, &dir))?;
             }
-            served.load_model(name, &dir, self.weights)?;
+            served.load_model(name, &dir)?;
         }
         let identity_of = |catalog: &ServedCatalog| {
             catalog.replica.as_ref().map(|replica| replica.status().identity.to_string())

@@ -44,6 +44,9 @@ pub enum LoadError {
     /// A shared log.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// A device that is to compute a model.
+    #[error("{0}")]
+    Device(String),
     /// A name that is taken, unknown, or no name.
     #[error("{0}")]
     Name(String),

@@ -11,10 +11,11 @@ use std::time::SystemTime;
 
 use palmette_catalog_live::CatalogSource;
 use palmette_model::draft::DraftHead;
-use palmette_model::{Model, SharedEngine, WeightFormat};
+use palmette_model::{DeviceUse, SharedEngine};
 use palmette_recommend::{Prompts, RecommendError, Recommender};
 
 use super::load_error::LoadError;
+use super::model_loader::ModelLoader;
 
 /// A model, and its prompts.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct ModelParts {
     pub(crate) num_parameters: usize,
     pub(crate) vocab_size: usize,
     pub(crate) has_draft_head: bool,
+    /// Name of the device that computes it.
+    pub(crate) device: String,
     source: Source,
 }
 
@@ -47,12 +50,7 @@ pub(crate) struct LoadedModel {
 #[derive(Debug)]
 enum Source {
     Memory(Arc<LoadedModel>),
-    Directory {
-        dir: PathBuf,
-        weights: WeightFormat,
-        stamp: Stamp,
-        loaded: Mutex<Weak<LoadedModel>>,
-    },
+    Directory { dir: PathBuf, loader: ModelLoader, stamp: Stamp, loaded: Mutex<Weak<LoadedModel>> },
 }
 
 /// Names, lengths and times of the files of a directory: a model whose files were replaced is
@@ -75,9 +73,22 @@ impl Stamp {
 }
 
 impl LoadedModel {
-    /// Bytes of its weights.
+    /// Bytes of its weights in this process's memory.
     pub(crate) fn weight_bytes(&self) -> usize {
-        self.engine.weight_bytes()
+        match self.device_use() {
+            None => self.engine.weight_bytes(),
+            Some(_) => 0,
+        }
+    }
+
+    /// Failure after which it is not computed any more, once there was one.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.engine.failure()
+    }
+
+    /// Use of the device that computes it, where that is not this processor.
+    pub(crate) fn device_use(&self) -> Option<DeviceUse> {
+        self.engine.device_use()
     }
 }
 
@@ -91,13 +102,13 @@ impl ModelParts {
     /// The model of a directory, and its weights, which were read to see that they can be.
     pub(crate) fn read(
         dir: &Path,
-        weights: WeightFormat,
+        loader: &ModelLoader,
     ) -> Result<(Self, Arc<LoadedModel>), LoadError> {
         let stamp = stamp(dir)?;
-        let (prompts, loaded) = read(dir, weights)?;
-        let dir = dir.to_owned();
+        let (prompts, loaded) = read(dir, loader)?;
+        let (dir, loader) = (dir.to_owned(), loader.clone());
         let kept = Mutex::new(Arc::downgrade(&loaded));
-        let source = Source::Directory { dir, weights, stamp, loaded: kept };
+        let source = Source::Directory { dir, loader, stamp, loaded: kept };
         Ok((Self::new(prompts, &loaded, source), loaded))
     }
 
@@ -107,6 +118,7 @@ impl ModelParts {
             num_parameters: loaded.engine.num_parameters(),
             vocab_size: loaded.engine.config().vocab_size,
             has_draft_head: loaded.draft_head.is_some(),
+            device: loaded.device_use().map_or_else(|| "cpu".to_owned(), |of| of.device),
             source,
         }
     }
@@ -133,7 +145,7 @@ impl ModelParts {
 impl ServedModel {
     /// The weights, read where they are not in memory: not for a thread that others wait for.
     pub(crate) fn load(&self) -> Result<Arc<LoadedModel>, LoadError> {
-        let Source::Directory { dir, weights, stamp: known, loaded } = &self.parts.source else {
+        let Source::Directory { dir, loader, stamp: known, loaded } = &self.parts.source else {
             return self
                 .parts
                 .loaded()
@@ -150,7 +162,7 @@ impl ServedModel {
                 self.name
             )));
         }
-        let (_, loaded) = read(dir, *weights)?;
+        let (_, loaded) = read(dir, loader)?;
         tracing::info!(model = self.name, "the model is in memory");
         *kept = Arc::downgrade(&loaded);
         Ok(loaded)
@@ -176,15 +188,22 @@ fn stamp(dir: &Path) -> Result<Stamp, LoadError> {
 }
 
 /// The prompts and weights of a model's directory.
-fn read(dir: &Path, weights: WeightFormat) -> Result<(Prompts, Arc<LoadedModel>), LoadError> {
+fn read(dir: &Path, loader: &ModelLoader) -> Result<(Prompts, Arc<LoadedModel>), LoadError> {
     let prompts = Prompts::read(dir, None)?;
-    let model = Arc::new(Model::load(dir)?.with_weights(weights));
-    let draft_head = match dir.join(DraftHead::FILE_NAME).is_file() {
-        true => {
+    let engine = loader.load(dir, &prompts)?;
+    let draft_head = match (dir.join(DraftHead::FILE_NAME).is_file(), engine.model()) {
+        (true, Some(model)) => {
             let shape = prompts.format().draft_shape()?;
             Some(Arc::new(DraftHead::load(dir, &model, shape)?))
         }
-        false => None,
+        (true, None) => {
+            tracing::warn!(
+                model = %dir.display(),
+                "the draft head is not computed where the model is: requests of mode draft are refused"
+            );
+            None
+        }
+        (false, _) => None,
     };
-    Ok((prompts, Arc::new(LoadedModel { engine: model.into(), draft_head })))
+    Ok((prompts, Arc::new(LoadedModel { engine, draft_head })))
 }

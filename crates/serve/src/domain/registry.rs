@@ -17,12 +17,12 @@ use palmette_catalog_live::{
 };
 use palmette_catalog_replica::Replica;
 use palmette_lexicon::Lexicon;
-use palmette_model::WeightFormat;
 use palmette_recommend::{RecommendError, Recommender, SpelledView};
 
 use super::background::blocking;
 use super::exported::Exported;
 use super::load_error::LoadError;
+use super::model_loader::ModelLoader;
 use super::models::{LoadedModel, ModelParts, ServedModel};
 use super::name::{check_name, names};
 use super::permissions;
@@ -89,6 +89,9 @@ pub(crate) struct Registry {
     registrar: Registrar,
     /// Width at which the costs of a model are measured.
     beam_width: usize,
+    /// Requests of the largest batch.
+    batch_jobs: usize,
+    loader: ModelLoader,
     table: ArcSwap<Table>,
     change: Mutex<Changes>,
     /// Pairs that were asked for as `model:catalog` and have no alias, the latest last.
@@ -111,10 +114,17 @@ pub(crate) struct Changes {
 
 impl Registry {
     /// Makes an empty table, whose targets are registered with the scheduler of `registrar`.
-    pub(crate) fn new(registrar: Registrar, beam_width: usize) -> Self {
+    pub(crate) fn new(
+        registrar: Registrar,
+        beam_width: usize,
+        batch_jobs: u32,
+        loader: ModelLoader,
+    ) -> Self {
         Self {
             registrar,
             beam_width,
+            batch_jobs: batch_jobs as usize,
+            loader,
             table: ArcSwap::default(),
             change: Mutex::default(),
             pairs: Mutex::default(),
@@ -161,14 +171,9 @@ impl Registry {
     }
 
     /// Reads the model of a directory and adds it.
-    pub(crate) fn load_model(
-        &self,
-        name: &str,
-        dir: &Path,
-        weights: WeightFormat,
-    ) -> Result<(), LoadError> {
+    pub(crate) fn load_model(&self, name: &str, dir: &Path) -> Result<(), LoadError> {
         check_name("model", name)?;
-        let (parts, loaded) = ModelParts::read(dir, weights)?;
+        let (parts, loaded) = ModelParts::read(dir, &self.loader)?;
         self.add_model(name, parts)?;
         *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
         Ok(())
@@ -292,7 +297,7 @@ impl Registry {
             ))
         })?;
         let target = self.join(model, catalog)?;
-        target.calibrate(&self.registrar, self.beam_width).map_err(|error| {
+        target.calibrate(&self.registrar, self.beam_width, self.batch_jobs).map_err(|error| {
             let (model, catalog) = (model.name.clone(), catalog.name.clone());
             LoadError::Pair { model, catalog, error: Box::new(error) }
         })?;
@@ -471,11 +476,12 @@ impl Target {
         &self,
         registrar: &Registrar,
         beam_width: usize,
+        batch_jobs: usize,
     ) -> Result<(), RecommendError> {
         if self.model.calibrated.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        let costs = engine::calibrate(&self.recommender, self.model.index, beam_width)?;
+        let costs = engine::calibrate(&self.recommender, self.model.index, beam_width, batch_jobs)?;
         tracing::info!(model = self.model.name, ?costs, "calibrated");
         registrar.set_costs(self.model.index, costs);
         Ok(())

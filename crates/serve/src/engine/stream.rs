@@ -1,10 +1,14 @@
 //! Streams: threads that answer one batch after another, each with workers of its own.
+//!
+//! Requests of a batch are answered one after another, or side by side where the engine computes
+//! their passes together; each reply leaves when its request ends.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
+use std::thread;
 use std::time::Instant;
 
 use palmette_decode::Stage;
@@ -63,11 +67,7 @@ pub(crate) fn run(stream: u32, most: usize, orders: &Receiver<Order>, ended: &Se
         };
         let began = Instant::now();
         let ids = jobs.iter().map(|started| started.job).collect();
-        for started in jobs {
-            let outcome = answer(&mut workers, &started, threads, most);
-            // A client that has gone away is no error.
-            _ = started.reply.send(outcome);
-        }
+        answer_batch(&mut workers, jobs, threads, most);
         let worked = micros(began.elapsed());
         if ended.send(Message::Ended { stream, jobs: ids, worked }).is_err() {
             return;
@@ -75,17 +75,53 @@ pub(crate) fn run(stream: u32, most: usize, orders: &Receiver<Order>, ended: &Se
     }
 }
 
-fn answer(
+/// Answers the requests of a batch and replies to each.
+fn answer_batch(
     workers: &mut Vec<LeasedWorker>,
-    started: &BatchWork,
+    jobs: Vec<BatchWork>,
     threads: usize,
     most: usize,
-) -> Outcome {
+) {
+    let together = |job: &BatchWork| job.work.recommender.engine().shares_passes();
+    if jobs.len() < 2 || !jobs.iter().all(together) {
+        for job in jobs {
+            let worker = take(workers, &job.work, job.narrowed, most, MAX_WORKERS);
+            workers.extend(answer(worker, job, threads));
+        }
+        return;
+    }
+    let room = MAX_WORKERS.max(jobs.len());
+    let mut leased = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let room = room - leased.len();
+        leased.push((take(workers, &job.work, job.narrowed, most, room), job));
+    }
+    thread::scope(|scope| {
+        let run = |(worker, job)| scope.spawn(move || answer(worker, job, threads));
+        let runs: Vec<_> = leased.into_iter().map(run).collect();
+        // One that panicked outside of its search has lost its reply's sender, which its client
+        // sees.
+        workers.extend(runs.into_iter().filter_map(|run| run.join().ok().flatten()));
+    });
+}
+
+/// Answers a request and replies to it; returns the worker where it is kept.
+fn answer(worker: Worker, job: BatchWork, threads: usize) -> Option<LeasedWorker> {
+    let (outcome, worker) = outcome(worker, &job, threads);
+    // A client that has gone away is no error.
+    _ = job.reply.send(outcome);
+    // One that was admitted before its catalog was deleted is not kept; where that comes after this
+    // look, an order follows.
+    let is_over = &job.work.is_over;
+    worker.filter(|_| !is_over.load(Ordering::Acquire)).map(|worker| (worker, Arc::clone(is_over)))
+}
+
+/// The end of a request; and the worker, unless its buffers may be half written.
+fn outcome(mut worker: Worker, started: &BatchWork, threads: usize) -> (Outcome, Option<Worker>) {
     let BatchWork { work, stop, narrowed, queued, .. } = started;
     if let Some(why) = stop.get() {
-        return Outcome::Stopped(why);
+        return (Outcome::Stopped(why), Some(worker));
     }
-    let mut worker = take(workers, work, *narrowed, most);
     worker.use_threads(threads);
     let began = Instant::now();
     let mut last = began;
@@ -110,31 +146,29 @@ fn answer(
         catch_unwind(AssertUnwindSafe(|| worker.answer(&work.question, *narrowed, &mut control)));
     timings.total = queue + began.elapsed().as_secs_f64() * 1e3;
     timings.round();
-    let found = match found {
-        Ok(found) => found,
-        // Its buffers may be half written: the worker goes.
-        Err(_) => return Outcome::Panicked,
-    };
-    // One that was admitted before its catalog was deleted is not kept; where that comes after this
-    // look, an order follows.
-    if !work.is_over.load(Ordering::Acquire) {
-        workers.push((worker, Arc::clone(&work.is_over)));
-    }
-    match found {
-        Ok(found) => {
+    let outcome = match found {
+        Err(_) => return (Outcome::Panicked, None),
+        Ok(Ok(found)) => {
             let narrowed = *narrowed;
             Outcome::Answered(Box::new(Answer { found, narrowed, timings }))
         }
-        Err(RecommendError::Cancelled) => {
+        Ok(Err(RecommendError::Cancelled)) => {
             Outcome::Stopped(stop.get().unwrap_or(StopReason::Cancelled))
         }
-        Err(error) => Outcome::Failed(error),
-    }
+        Ok(Err(error)) => Outcome::Failed(error),
+    };
+    (outcome, Some(worker))
 }
 
-/// The worker whose buffers serve the work, or one of its recommender, or a new one in place of the
-/// one unused for longest.
-fn take(workers: &mut Vec<LeasedWorker>, work: &Work, narrowed: bool, threads: usize) -> Worker {
+/// The worker whose buffers serve the work, or a new one, for which those unused for longest go
+/// where there would be more than `room`.
+fn take(
+    workers: &mut Vec<LeasedWorker>,
+    work: &Work,
+    narrowed: bool,
+    threads: usize,
+    room: usize,
+) -> Worker {
     let is_of = |worker: &Worker| Arc::ptr_eq(worker.recommender(), &work.recommender);
     let made = work.question.with_request(narrowed, |request| {
         workers.iter().rposition(|(worker, _)| is_of(worker) && worker.is_made_for(request))
@@ -142,7 +176,7 @@ fn take(workers: &mut Vec<LeasedWorker>, work: &Work, narrowed: bool, threads: u
     match made {
         Some(place) => workers.remove(place).0,
         None => {
-            while workers.len() >= MAX_WORKERS {
+            while workers.len() >= room.max(1) {
                 workers.remove(0);
             }
             Worker::new(Arc::clone(&work.recommender), threads)

@@ -97,6 +97,9 @@ pub struct ModelEntry {
     pub max_history_items: usize,
     /// True with a draft head: mode `draft`.
     pub has_draft_head: bool,
+    /// Device that computes it: `cpu`, or the name of an accelerator.
+    #[schema(example = "cpu")]
+    pub device: String,
     /// True while it is in memory: while a target needs it.
     pub in_memory: bool,
 }

@@ -138,7 +138,7 @@ async fn restarted(shop: Shopping, data: &TempDir) -> Shopping {
     again.add_catalog("frozen", Shop::demo().catalog(), None).unwrap();
     // The lock of a catalog is free once the requests of the process before have ended.
     let opened = async {
-        while let Err(error) = again.load_data_dir(Default::default(), false) {
+        while let Err(error) = again.load_data_dir(false) {
             assert!(error.to_string().contains("another process"), "{error}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

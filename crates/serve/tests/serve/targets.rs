@@ -112,7 +112,7 @@ async fn models_are_loaded_from_the_data_directory_alone() {
     next.add_model("m", recommender.engine().clone(), recommender.format().clone()).unwrap();
     next.add_catalog("frozen", Shop::demo().catalog(), None).unwrap();
     next.add_catalog("items", Shop::demo().catalog(), None).unwrap();
-    next.load_data_dir(palmette_model::WeightFormat::F32, false).unwrap();
+    next.load_data_dir(false).unwrap();
     next.restore_targets().unwrap();
     let next = crate::shop::Shopping {
         router: next.router(),
@@ -179,7 +179,7 @@ async fn the_default_target_is_kept() {
         let mut config = config();
         config.data_dir = Some(data.path().to_owned());
         let shop = shopping(config);
-        shop.server.load_data_dir(palmette_model::WeightFormat::F32, false).unwrap();
+        shop.server.load_data_dir(false).unwrap();
         shop.server.restore_targets().unwrap();
         shop
     };
@@ -223,7 +223,7 @@ async fn a_given_target_may_name_a_model_of_the_data_directory() {
     let mut config = config();
     config.data_dir = Some(data.path().to_owned());
     let shop = shopping(config);
-    shop.server.load_data_dir(palmette_model::WeightFormat::F32, false).unwrap();
+    shop.server.load_data_dir(false).unwrap();
     shop.server.set_target("given", "n", "frozen").unwrap();
     shop.server.restore_targets().unwrap();
     let targets = shop.get("/v1/targets").await.ok()["targets"].clone();
@@ -254,7 +254,7 @@ async fn models_come_into_memory_when_they_are_needed() {
     let mut config = config();
     config.data_dir = Some(data.path().to_owned());
     let shop = shopping(config);
-    shop.server.load_data_dir(palmette_model::WeightFormat::F32, false).unwrap();
+    shop.server.load_data_dir(false).unwrap();
     shop.server.restore_targets().unwrap();
     let in_memory = || async {
         let models = shop.get("/v1/models").await.ok();
@@ -319,9 +319,7 @@ async fn a_data_directory_has_one_server() {
         config.data_dir = Some(data.path().to_owned());
         palmette_serve::Server::new(config).unwrap()
     };
-    let load = |server: &palmette_serve::Server, reads_only: bool| {
-        server.load_data_dir(palmette_model::WeightFormat::F32, reads_only)
-    };
+    let load = |server: &palmette_serve::Server, reads_only: bool| server.load_data_dir(reads_only);
     let first = with_data();
     load(&first, false).unwrap();
     let left = [data.path().join(".tmpAbCdEf"), data.path().join("catalogs/.upload-x")];

@@ -316,7 +316,7 @@ fn description(
         "now": asked.question.asks_now().then_some(asked.now),
     });
     let Value::Object(mut facts) = facts else { bail!("{facts} is no object") };
-    let device = args.recommender.device;
+    let device = args.recommender.device.device;
     if device != DeviceName::Cpu {
         // Its bits are others.
         facts.insert("device".to_owned(), json!(device.to_string()));

@@ -14,8 +14,10 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use palmette_catalog_replica::ReplicaOptions;
-use palmette_serve::{ANY_ORIGIN, LogConfig, Server};
+use palmette_model::DeviceName;
+use palmette_serve::{ANY_ORIGIN, LoadError, LogConfig, ModelLoader, Server};
 
+use super::devices::{DeviceArgs, DeviceBatchArgs};
 use super::loading::WeightsArg;
 use names::NamedPath;
 pub(crate) use options::{ListenAddress, ListenOptions, ServeOptions, address};
@@ -74,6 +76,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = WeightsArg::F32)]
     weights: WeightsArg,
     #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
+    device_batch: DeviceBatchArgs,
+    #[command(flatten)]
     text: text::TextArgs,
     #[command(flatten)]
     listen: ListenOptions,
@@ -122,6 +128,21 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     check_twice("--text", args.text.names())?;
     check_twice("--target", targets.iter().map(|(alias, ..)| alias))?;
     let mut config = args.options.config()?;
+    let device = args.device.served(&args.device_batch)?;
+    if device.device != DeviceName::Cpu {
+        args.options.use_device(&mut config.schedule, device.requests());
+        if args.text.serves_some() {
+            tracing::warn!("texts are computed on this processor, not on {}", device.device);
+        }
+    }
+    let weights = args.weights;
+    config.models = match device.device {
+        DeviceName::Cpu => weights.format()?.into(),
+        DeviceName::Cuda(_) => ModelLoader::new(move |dir, prompts| {
+            let loaded = device.load(dir, prompts, weights);
+            loaded.map_err(|error| LoadError::Device(format!("{error:#}")))
+        }),
+    };
     config.record.clone_from(&args.record);
     config.keys.clone_from(&args.keys);
     config.data_dir.clone_from(&args.data_dir);
@@ -141,7 +162,6 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         let named = |of: &NamedPath| (of.name.clone(), of.path.clone());
         server.follow_log(LogConfig {
             address: address.clone(),
-            weights: args.weights.format()?,
             models: args.model.iter().map(named).collect(),
             catalogs: args.catalog.iter().map(named).collect(),
             targets,
@@ -150,12 +170,12 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         return run_until_stopped(&server, &args.listen, |_| Ok(()));
     }
     for model in &args.model {
-        server.load_model(&model.name, &model.path, args.weights.format()?)?;
+        server.load_model(&model.name, &model.path)?;
     }
     for catalog in &args.catalog {
         server.open_catalog(&catalog.name, &catalog.path, args.read_only)?;
     }
-    server.load_data_dir(args.weights.format()?, args.read_only)?;
+    server.load_data_dir(args.read_only)?;
     // A target may name what the data directory has.
     for (alias, model, catalog) in targets {
         server.set_target(&alias, &model, &catalog)?;

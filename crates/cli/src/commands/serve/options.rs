@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use palmette_recommend::QuestionLimits;
-use palmette_serve::{ANY_ORIGIN, ServeConfig};
+use palmette_serve::{ANY_ORIGIN, Schedule, ServeConfig};
 
 use crate::commands::loading::set_threads;
 
@@ -42,8 +42,8 @@ impl From<SocketAddr> for ListenAddress {
 /// Promises, limits and room.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServeOptions {
-    /// Requests that are answered side by side, each by one thread where all are busy [default: one
-    /// per core]
+    /// Requests that are answered side by side, each by one thread where all are busy; on a device,
+    /// batches [default: one per core; on a device 2]
     #[arg(long, value_name = "N")]
     pub(crate) streams: Option<u32>,
     /// Threads of the models; idle ones join a lone request [default: one per core]
@@ -67,9 +67,10 @@ pub(crate) struct ServeOptions {
     /// The most items of a history
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) max_history: usize,
-    /// Memory for requests that are being answered; one that does not fit is refused
-    #[arg(long, value_name = "MB", default_value_t = 4096)]
-    pub(crate) memory_mb: u64,
+    /// Memory for requests that are being answered; one that does not fit is refused [default: 4096;
+    /// on a device what it has]
+    #[arg(long, value_name = "MB")]
+    pub(crate) memory_mb: Option<u64>,
     /// Memory for answers to equal requests; 0 for none
     #[arg(long, value_name = "MB", default_value_t = 64)]
     pub(crate) answer_cache_mb: usize,
@@ -183,7 +184,22 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// Memory for requests where none is given, in MB.
+const MEMORY_MB: u64 = 4096;
+/// Batches that a device answers side by side: one is computed while what the other chose is
+/// looked at.
+const DEVICE_STREAMS: u32 = 2;
+
 impl ServeOptions {
+    /// Makes batches of requests, which share the passes of a device.
+    pub(crate) fn use_device(&self, schedule: &mut Schedule, requests: u32) {
+        schedule.streams = self.streams.unwrap_or(DEVICE_STREAMS).min(requests);
+        schedule.batch_jobs = requests.div_ceil(schedule.streams);
+        if self.memory_mb.is_none() {
+            schedule.memory = u64::MAX;
+        }
+    }
+
     /// The library's configuration of these; sets the threads of the models.
     pub(crate) fn config(&self) -> anyhow::Result<ServeConfig> {
         let threads = set_threads(self.threads)?;
@@ -200,7 +216,7 @@ impl ServeOptions {
             ("--beam-width", self.beam_width as u64),
             ("--max-beam-width", self.max_beam_width as u64),
             ("--max-k", self.max_k as u64),
-            ("--memory-mb", self.memory_mb),
+            ("--memory-mb", self.memory_mb.unwrap_or(MEMORY_MB)),
             ("--max-upload-mb", self.max_upload_mb as u64),
             ("--connections", self.connections as u64),
             ("--read-timeout", self.read_timeout),
@@ -253,7 +269,7 @@ impl ServeOptions {
         };
         config.schedule.streams = streams;
         config.schedule.threads = threads as u32;
-        config.schedule.memory = self.memory_mb << 20;
+        config.schedule.memory = self.memory_mb.unwrap_or(MEMORY_MB) << 20;
         config.schedule.bulk_share = self.bulk_share;
         Ok(config)
     }

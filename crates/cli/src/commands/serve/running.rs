@@ -125,6 +125,7 @@ pub(crate) fn run_until_stopped(
         tokio::select! {
             served = serving => served.context("serving")?,
             () = signals => tracing::warn!("ended at once"),
+            failure = server.device_failure() => anyhow::bail!("{failure}"),
         }
         anyhow::Ok(())
     })?;

@@ -1,0 +1,52 @@
+//! Reader of the models of directories: where they are computed, and in what form.
+
+use std::fmt::{self, Debug};
+use std::path::Path;
+use std::sync::Arc;
+
+use palmette_model::{Model, SharedEngine, WeightFormat};
+use palmette_recommend::Prompts;
+
+use super::load_error::LoadError;
+
+type Load = dyn Fn(&Path, &Prompts) -> Result<SharedEngine, LoadError> + Send + Sync;
+
+/// Function that reads the model of a directory, whose prompts are known.
+///
+/// A server has one for all of its models, those that clients name or upload too. The default keeps
+/// weights as they are stored, for this processor.
+#[derive(Clone)]
+pub struct ModelLoader(Arc<Load>);
+
+impl ModelLoader {
+    /// A loader by this function.
+    pub fn new(
+        load: impl Fn(&Path, &Prompts) -> Result<SharedEngine, LoadError> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(load))
+    }
+
+    /// Reads a model.
+    pub(crate) fn load(&self, dir: &Path, prompts: &Prompts) -> Result<SharedEngine, LoadError> {
+        (self.0)(dir, prompts)
+    }
+}
+
+/// A loader for this processor.
+impl From<WeightFormat> for ModelLoader {
+    fn from(weights: WeightFormat) -> Self {
+        Self::new(move |dir, _| Ok(Model::load(dir)?.with_weights(weights).into()))
+    }
+}
+
+impl Default for ModelLoader {
+    fn default() -> Self {
+        WeightFormat::default().into()
+    }
+}
+
+impl Debug for ModelLoader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ModelLoader")
+    }
+}
