@@ -275,8 +275,8 @@ pub enum Cause {
     Catalog,
     /// Whoever asked ended it.
     Cancelled,
-    /// Other requests, which leave no room; there is once they have ended.
-    Busy,
+    /// Other requests, which leave no room, or a device that failed: another time or server may do.
+    Unavailable,
     /// Model, files or engine.
     Engine,
 }
@@ -303,7 +303,7 @@ impl RecommendError {
             Self::Rules(_) => at("/rules"),
             Self::Tokens(_) | Self::ShorterItem { .. } => Cause::Catalog,
             Self::Cancelled => Cause::Cancelled,
-            Self::Session(SessionError::NoRoom(_)) => Cause::Busy,
+            Self::Session(SessionError::NoRoom(_) | SessionError::Engine(_)) => Cause::Unavailable,
             Self::HistoryTooLong { .. }
             | Self::SmallVocabulary { .. }
             | Self::NoPositions { .. }

@@ -34,6 +34,11 @@ impl Emulator {
         self.streams().conflicts
     }
 
+    /// Fails all work from now on, as a device does whose kernel failed.
+    pub fn fail(&self, message: &str) {
+        self.streams().fault = Some(message.to_owned());
+    }
+
     fn streams(&self) -> MutexGuard<'_, Streams> {
         self.streams.lock().expect("no work panics")
     }

@@ -8,6 +8,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod decoder;
 mod emulator;
 #[cfg_attr(not(emulated), path = "absent.rs")]
 mod native;

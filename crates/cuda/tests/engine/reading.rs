@@ -199,7 +199,7 @@ fn models_that_the_kernels_do_not_compute_are_refused_by_name() {
         let mut config = config(family, head_dim);
         config.intermediate_size -= change;
         let Some(driver) = Emulator::new(Architecture::Ampere, 1) else { return };
-        let error = upload(driver, &config, &LIMITS).unwrap_err();
+        let error = upload(Arc::new(driver), &config, &LIMITS).unwrap_err();
         assert!(matches!(error, CudaError::Unsupported { .. } | CudaError::Load(_)), "{error}");
         assert!(error.to_string().contains(words), "{error}");
     }

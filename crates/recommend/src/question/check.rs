@@ -59,7 +59,9 @@ impl RecommendQuestion {
         if let Err(error) = recommender.prompts().check_fields(&prompt_fields) {
             let pointer = match error.cause() {
                 Cause::Question(pointer) => pointer,
-                Cause::Catalog | Cause::Cancelled | Cause::Busy | Cause::Engine => String::new(),
+                Cause::Catalog | Cause::Cancelled | Cause::Unavailable | Cause::Engine => {
+                    String::new()
+                }
             };
             faults.push(Fault::new(pointer, error.to_string()));
         }

@@ -176,7 +176,7 @@ fn going_away() -> Problem {
 fn refused(error: RecommendError) -> Problem {
     match error.cause() {
         Cause::Question(pointer) => Problem::invalid(pointer, error.to_string()),
-        Cause::Catalog | Cause::Busy => {
+        Cause::Catalog | Cause::Unavailable => {
             Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000)
         }
         Cause::Cancelled => cancelled(),

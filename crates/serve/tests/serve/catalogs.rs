@@ -12,7 +12,7 @@ use palmette_serve::{ServeConfig, Server};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::shop::{Answered, Shopping, config, shopping};
+use crate::shop::{Answered, Routed, Shopping, config, shopping};
 
 const NDJSON: &str = "application/x-ndjson";
 pub(crate) const PALM: &str = "application/octet-stream";
@@ -128,7 +128,7 @@ async fn an_upload_is_a_catalog_that_is_served_and_outlives_the_process() {
 
 /// Another server over the same data directory, after the first has gone.
 async fn restarted(shop: Shopping, data: &TempDir) -> Shopping {
-    let Shopping { server, router, demo, .. } = shop;
+    let Shopping { routed: Routed { server, router }, demo, .. } = shop;
     drop((server, router));
     let again =
         Server::new(ServeConfig { data_dir: Some(data.path().to_owned()), ..config() }).unwrap();
@@ -145,7 +145,7 @@ async fn restarted(shop: Shopping, data: &TempDir) -> Shopping {
     };
     tokio::time::timeout(Duration::from_secs(20), opened).await.unwrap();
     again.restore_targets().unwrap();
-    Shopping { router: again.router(), server: again, demo, dir: tempfile::tempdir().unwrap() }
+    Shopping { routed: Routed::new(again), demo, dir: tempfile::tempdir().unwrap() }
 }
 
 /// A live catalog of one item as `held`; a target need not point at it.

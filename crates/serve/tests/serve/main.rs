@@ -3,6 +3,7 @@
 mod batch;
 mod callers;
 mod catalogs;
+mod device;
 mod document;
 mod forms;
 mod items;

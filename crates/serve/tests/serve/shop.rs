@@ -1,5 +1,6 @@
 //! A server over the demonstration's shop, frozen or live, and requests to it.
 
+use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -15,10 +16,15 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tower::ServiceExt;
 
-/// A server and what it serves.
-pub(crate) struct Shopping {
+/// A server and its routes.
+pub(crate) struct Routed {
     pub(crate) server: Server,
     pub(crate) router: Router,
+}
+
+/// A server and what it serves.
+pub(crate) struct Shopping {
+    pub(crate) routed: Routed,
     pub(crate) demo: &'static Demo,
     /// The directory of the live catalog.
     pub(crate) dir: TempDir,
@@ -60,11 +66,22 @@ pub(crate) fn shopping(config: ServeConfig) -> Shopping {
     server.add_catalog("frozen", Arc::clone(&CATALOG), None).unwrap();
     server.set_target("shop", "m", "items").unwrap();
     server.set_target("still", "m", "frozen").unwrap();
-    let router = server.router();
-    Shopping { server, router, demo, dir }
+    Shopping { routed: Routed::new(server), demo, dir }
 }
 
-impl Shopping {
+impl Deref for Shopping {
+    type Target = Routed;
+
+    fn deref(&self) -> &Routed {
+        &self.routed
+    }
+}
+
+impl Routed {
+    pub(crate) fn new(server: Server) -> Self {
+        Self { router: server.router(), server }
+    }
+
     /// One request to the routes, without a socket.
     pub(crate) async fn send(&self, method: Method, path: &str, body: impl Into<Body>) -> Answered {
         self.send_with(method, path, &[], body).await

@@ -7,7 +7,7 @@ use axum::http::Method;
 use palmette_demo::Shop;
 use serde_json::json;
 
-use crate::shop::{config, shopping};
+use crate::shop::{Routed, config, shopping};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn targets_are_switched_together_or_not_at_all() {
@@ -114,11 +114,8 @@ async fn models_are_loaded_from_the_data_directory_alone() {
     next.add_catalog("items", Shop::demo().catalog(), None).unwrap();
     next.load_data_dir(false).unwrap();
     next.restore_targets().unwrap();
-    let next = crate::shop::Shopping {
-        router: next.router(),
-        server: next,
-        ..shopping(crate::shop::config())
-    };
+    let next =
+        crate::shop::Shopping { routed: Routed::new(next), ..shopping(crate::shop::config()) };
     let targets = next.get("/v1/targets").await.ok();
     assert_eq!(targets["targets"].as_array().unwrap().len(), 3, "{targets}");
 }

@@ -1,0 +1,167 @@
+//! A model on an emulated device: requests that share its passes, its numbers and its failure.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use futures_util::future::join_all;
+use palmette_catalog::{BuildOptions, Catalog, Item};
+use palmette_cuda::{Architecture, DeviceLimits};
+use palmette_cuda_emulator::{Emulator, decoder};
+use palmette_decode::run_on;
+use palmette_model::{Family, SharedEngine};
+use palmette_recommend::{History, LevelFormat, PromptFormat, Recommender, Request, Worker};
+use palmette_serve::{ServeConfig, Server};
+use serde_json::{Value, json};
+
+use crate::shop::{Routed, config};
+
+const CODES: u32 = 64;
+
+/// Server with a model on a device, and what is behind it.
+struct OnDevice {
+    routed: Routed,
+    driver: Arc<Emulator>,
+    engine: SharedEngine,
+    catalog: Arc<Catalog>,
+}
+
+fn format() -> PromptFormat {
+    let level = |l: u32| LevelFormat::run("x", 2 + l * CODES, CODES);
+    PromptFormat {
+        bos_token: Some(1),
+        pad_token: Some(0),
+        levels: (0..3).map(level).collect(),
+        end_tokens: Vec::new(),
+        max_history_items: 30,
+        witnesses: Vec::new(),
+    }
+}
+
+fn served(serve: ServeConfig) -> Option<OnDevice> {
+    let Some(driver) = Emulator::new(Architecture::Hopper, 3) else {
+        eprintln!("SKIPPED: kernels are emulated on Linux on x86-64, by a C++20 compiler");
+        return None;
+    };
+    let driver = Arc::new(driver);
+    let model = decoder::config(Family::Qwen3, 64);
+    let limits = DeviceLimits {
+        requests: 16,
+        prompt_tokens: Some(128),
+        memory: Some(160 << 20),
+        ..decoder::LIMITS
+    };
+    let engine = decoder::upload(Arc::clone(&driver), &model, &limits).unwrap();
+    let engine = SharedEngine::from(Arc::new(engine));
+    let item = |n: u32| {
+        let codes = vec![n % 11, n * 13 % CODES, n * 29 % CODES];
+        Item { id: format!("i{n}"), codes, attributes: Default::default() }
+    };
+    let items: Vec<Item> = (0..300).map(item).collect();
+    let codes_per_level = Some(vec![CODES; 3]);
+    let options = BuildOptions { codes_per_level, ..BuildOptions::default() };
+    let catalog = Arc::new(Catalog::build(items.into(), &options).unwrap());
+    let server = Server::new(serve).unwrap();
+    server.add_model("m", engine.clone(), format()).unwrap();
+    server.add_catalog("items", Arc::clone(&catalog), None).unwrap();
+    server.set_target("shop", "m", "items").unwrap();
+    Some(OnDevice { routed: Routed::new(server), driver, engine, catalog })
+}
+
+/// One stream, whose batches are of several requests; deadlines that an emulation keeps.
+fn batches() -> ServeConfig {
+    let mut config = ServeConfig { answer_cache: 0, ..config() };
+    config.schedule.streams = 1;
+    config.schedule.threads = 1;
+    config.schedule.batch_jobs = 8;
+    config.schedule.admission = false;
+    config.default_deadline = Duration::from_secs(300);
+    config.max_deadline = Duration::from_secs(300);
+    config.questions.default_beam_width = 16;
+    config
+}
+
+fn history(user: usize) -> Vec<String> {
+    (0..=user % 5 * 3).map(|step| format!("i{}", (user * 31 + step * 17) % 300)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_a_batch_share_passes_and_have_the_answers_of_each_alone() {
+    let Some(shop) = served(batches()) else { return };
+    let recommender = Recommender::new(shop.engine.clone(), shop.catalog.clone(), format());
+    let mut alone = Worker::new(Arc::new(recommender.unwrap()), 1);
+    let mut expected = |user: usize| -> Vec<Value> {
+        let ids = history(user);
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let request = Request { beam_width: 16, ..Request::new(History::Ids(&ids), 5) };
+        let answer = alone.recommend(&request, &mut run_on).unwrap();
+        let item = |item: &palmette_recommend::Recommended| {
+            let score: Value = serde_json::from_str(&item.score.to_string()).unwrap();
+            json!([answer.view.view().id(item.number), score])
+        };
+        answer.items.iter().map(item).collect()
+    };
+    let want: Vec<Vec<Value>> = (0..10).map(&mut expected).collect();
+
+    let before = shop.engine.device_use().unwrap();
+    let asked = (0..10).map(|user| {
+        let (shop, body) = (&shop.routed, json!({"history": history(user), "k": 5}));
+        async move { shop.post("/v1/recommend", &body).await.ok() }
+    });
+    for (user, (answer, want)) in join_all(asked).await.iter().zip(&want).enumerate() {
+        let items = answer["items"].as_array().unwrap().iter();
+        let got: Vec<Value> = items.map(|item| json!([item["id"], item["score"]])).collect();
+        assert_eq!(&got, want, "user {user}");
+    }
+    let after = shop.engine.device_use().unwrap();
+    let (passes, requests) = (after.passes - before.passes, after.requests - before.requests);
+    assert_eq!(requests, 10 * 3, "a request reads its prompt and two levels");
+    assert!(passes < requests * 2 / 3, "{passes} passes of {requests} requests");
+
+    let models = shop.routed.get("/v1/models").await.ok();
+    assert_eq!(models["models"][0]["device"], "emulated Hopper");
+    let metrics = shop.routed.get("/metrics").await;
+    let text = metrics.body.as_str().unwrap();
+    for line in [
+        format!("palmette_device_passes_total{{model=\"m\"}} {}", after.passes),
+        format!("palmette_device_rows_total{{model=\"m\",kind=\"beam\"}} {}", after.beam_rows),
+        format!("palmette_prefix_tokens_total{{model=\"m\",hit=\"true\"}} {}", after.found_tokens),
+        format!("palmette_device_pages{{model=\"m\",state=\"kept\"}} {}", after.kept_pages),
+        "palmette_device_bytes{model=\"m\",use=\"weights\"}".to_owned(),
+    ] {
+        assert!(text.contains(&line), "{line} is not in:\n{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_fails_ends_readiness_and_says_so() {
+    let Some(shop) = served(batches()) else { return };
+    shop.routed.get("/readyz").await.ok();
+    shop.driver.fail("kernel 7 went out of its memory");
+    let answer = shop.routed.post("/v1/recommend", &json!({"history": ["i1"], "k": 3})).await;
+    let (detail, _) = answer.problem(503);
+    assert!(detail.contains("kernel 7 went out of its memory"), "{detail}");
+    let ready = shop.routed.get("/readyz").await;
+    assert_eq!(ready.status, StatusCode::SERVICE_UNAVAILABLE);
+    let failure = shop.routed.server.device_failure().await;
+    assert!(failure.contains("model m: a kernel failed: kernel 7"), "{failure}");
+}
+
+/// More readings than a device has room for: a refusal that says when to come again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_without_room_asks_to_come_again() {
+    let Some(shop) = served(batches()) else { return };
+    let wide = [600; 3];
+    let shape = palmette_model::ReadingShape { max_prompt_tokens: 100, beams: &wide, width: 600 };
+    let mut held = Vec::new();
+    while let Ok(reading) = shop.engine.open(&shape, 1) {
+        held.push(reading);
+    }
+    let body = json!({"history": ["i1"], "k": 3, "beam_width": 600});
+    let answer = shop.routed.post("/v1/recommend", &body).await;
+    assert!(answer.headers.contains_key("retry-after"), "{:?}", answer.body);
+    let (detail, _) = answer.problem(503);
+    assert!(detail.contains("other requests"), "{detail}");
+    drop(held);
+    shop.routed.post("/v1/recommend", &body).await.ok();
+}
