@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use palmette_cuda::{Architecture, CudaEngine, DeviceLimits};
 use palmette_cuda_emulator::Emulator;
-use palmette_cuda_emulator::decoder::weights;
-pub(crate) use palmette_cuda_emulator::decoder::{LIMITS, config, upload};
+pub(crate) use palmette_cuda_emulator::decoder::{LIMITS, config, upload, weights};
 use palmette_model::{Model, ModelConfig};
 
 pub(crate) fn here(config: &ModelConfig) -> Arc<Model> {

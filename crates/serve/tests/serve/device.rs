@@ -151,13 +151,13 @@ async fn a_device_that_fails_ends_readiness_and_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_without_room_asks_to_come_again() {
     let Some(shop) = served(batches()) else { return };
-    let wide = [600; 3];
-    let shape = palmette_model::ReadingShape { max_prompt_tokens: 100, beams: &wide, width: 600 };
+    let wide = [300; 3];
+    let shape = palmette_model::ReadingShape { max_prompt_tokens: 100, beams: &wide, width: 300 };
     let mut held = Vec::new();
     while let Ok(reading) = shop.engine.open(&shape, 1) {
         held.push(reading);
     }
-    let body = json!({"history": ["i1"], "k": 3, "beam_width": 600});
+    let body = json!({"history": ["i1"], "k": 3, "beam_width": 300});
     let answer = shop.routed.post("/v1/recommend", &body).await;
     assert!(answer.headers.contains_key("retry-after"), "{:?}", answer.body);
     let (detail, _) = answer.problem(503);
