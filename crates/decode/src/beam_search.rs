@@ -8,7 +8,7 @@ use palmette_core::{CommitAllError, Constraint, MaskWindow, TokenId, mask};
 
 use crate::error::DecodeError;
 use crate::gains::{ExtensionGains, Objective, StepGains};
-use crate::step::{Extension, Pass, Step};
+use crate::step::{Extension, Pass, SearchPlan, Step};
 
 /// Width and length of a search, from which all its memory is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub struct BeamSearch<C: Constraint + ?Sized> {
     goes_on: Vec<bool>,
     /// The driver's buffer between steps.
     extensions: Vec<Extension>,
+    /// The driver's buffers of whole searches.
+    steps: Vec<Vec<Extension>>,
     results: Results<C::State>,
 }
 
@@ -136,6 +138,7 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
             has_masks: false,
             goes_on: Vec::with_capacity(widest),
             extensions: Vec::with_capacity(widest),
+            steps: Vec::new(),
             results: Results::new(schedule.num_results() + widest, max_tokens),
             schedule,
         }
@@ -374,6 +377,20 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
             return Ok(());
         };
         Err(DecodeError::BrokenBackend { step: self.step, reason })
+    }
+
+    /// The sizes of the whole search.
+    pub(crate) fn search_plan(&self) -> SearchPlan<'_> {
+        SearchPlan { widths: &self.schedule.widths, floor: self.floor }
+    }
+
+    /// The driver's buffers of the extensions of all steps, lent for one run.
+    pub(crate) fn take_steps(&mut self) -> Vec<Vec<Extension>> {
+        std::mem::take(&mut self.steps)
+    }
+
+    pub(crate) fn keep_steps(&mut self, steps: Vec<Vec<Extension>>) {
+        self.steps = steps;
     }
 
     /// The driver's buffer of extensions, lent for one run.

@@ -8,7 +8,7 @@ use palmette_core::Constraint;
 use crate::beam_search::BeamSearch;
 use crate::error::DecodeError;
 use crate::gains::Objective;
-use crate::step::StepBackend;
+use crate::step::{Extension, StepBackend};
 
 /// A part of a search, reported when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -139,6 +139,27 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         self.finish(objective, backend, control, Stage::Decode)
     }
 
+    /// Moves a started search over the extensions of all of its steps.
+    fn move_over(
+        &mut self,
+        objective: Objective<'_, C>,
+        steps: &[Vec<Extension>],
+    ) -> Result<(), DecodeError> {
+        for best in steps {
+            if !self.is_live() {
+                return Ok(());
+            }
+            self.advance(objective, best)?;
+        }
+        match self.is_live() {
+            true => {
+                let reason = "fewer steps than the search has".to_owned();
+                Err(DecodeError::BrokenBackend { step: steps.len(), reason })
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Takes a started search to its end. Every search of this library passes here.
     fn finish<B: StepBackend>(
         &mut self,
@@ -152,7 +173,7 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         if model != constrained {
             return Err(DecodeError::VocabularyMismatch { model, constraint: constrained }.into());
         }
-        let mut best = self.take_extensions();
+        let (mut best, mut steps) = (self.take_extensions(), self.take_steps());
         let mut report = |stage, step| match control(stage) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(DecodeError::Cancelled { step }),
@@ -160,6 +181,14 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         let scratch = objective.gains.map(|_| RefCell::new(C::Scratch::default()));
         let mut run = || {
             report(Stage::Mask, 0)?;
+            if objective.gains.is_none()
+                && self.is_live()
+                && backend.search(&self.search_plan(), &mut steps)?
+            {
+                report(first_pass, 0)?;
+                self.move_over(objective, &steps)?;
+                return report(Stage::Mask, steps.len()).map_err(B::Error::from);
+            }
             while self.is_live() {
                 let pass = self.pass();
                 let index = pass.index;
@@ -179,6 +208,7 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         };
         let ended = run();
         self.keep_extensions(best);
+        self.keep_steps(steps);
         ended
     }
 }

@@ -78,5 +78,5 @@ pub use log_probabilities::LogProbabilities;
 pub use log_softmax::log_sum_exp;
 pub use logits_source::{LogitsSource, append_one_by_one};
 pub use sampler::{SampleError, Sampler, SamplerOptionError, SamplerOptions};
-pub use step::{Extension, Pass, Step, StepBackend};
+pub use step::{Extension, Pass, SearchPlan, Step, StepBackend};
 pub use top_k::TopK;

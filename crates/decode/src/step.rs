@@ -1,6 +1,8 @@
 //! The seam between search policy and device: one step of a search, as the side that computes it
 //! sees it.
 
+use std::num::NonZeroUsize;
+
 use palmette_core::{MaskWindow, TokenId};
 
 use crate::error::DecodeError;
@@ -117,6 +119,15 @@ impl Step<'_> {
     }
 }
 
+/// Sizes of a whole search, for a backend that runs all of its steps.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchPlan<'a> {
+    /// Extensions to keep at most at each step.
+    pub widths: &'a [NonZeroUsize],
+    /// Extensions of a smaller score are not kept.
+    pub floor: f32,
+}
+
 /// The side of a search that holds the logits: a model on this processor or on an accelerator.
 ///
 /// The search decides which hypotheses live, under which masks and floors; the backend computes
@@ -149,4 +160,21 @@ pub trait StepBackend {
     /// # Errors
     /// When a row has no distribution, or they cannot be computed.
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), Self::Error>;
+
+    /// Runs all steps of a search without gains, where the constraint is where the logits are:
+    /// writes the extensions of each step over `steps`, as [`select`](Self::select) would. False
+    /// where the search is to be run step by step, as it is by default.
+    ///
+    /// The search moves over the extensions afterwards: its constraint holds whatever they are.
+    ///
+    /// # Errors
+    /// When they cannot be computed.
+    fn search(
+        &mut self,
+        plan: &SearchPlan<'_>,
+        steps: &mut Vec<Vec<Extension>>,
+    ) -> Result<bool, Self::Error> {
+        let _ = (plan, steps);
+        Ok(false)
+    }
 }

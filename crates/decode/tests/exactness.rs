@@ -7,7 +7,7 @@ use std::ops::{ControlFlow, Range};
 use palmette_core::{AnyConstraint, CommitError, Constraint, RollbackError, TokenId};
 use palmette_decode::{
     BeamOptions, BeamSearch, DecodeError, Extension, Gains, HostBackend, Hypothesis, LogitsSource,
-    Objective, Pass, Stage, Step, StepBackend, TopK,
+    Objective, Pass, SearchPlan, Stage, Step, StepBackend, TopK,
 };
 use palmette_testkit::logits::{TableLogits, TableSource};
 use palmette_testkit::search::{
@@ -86,6 +86,50 @@ impl StepBackend for Counted {
 
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), DecodeError> {
         self.backend.select(step, best)
+    }
+}
+
+/// A backend that has the constraint where its logits are, and runs all steps of a search.
+struct AtOnce<'a> {
+    set: &'a SequenceSet,
+    logits: &'a TableLogits,
+    /// Changes what it found.
+    spoil: fn(&mut Vec<Vec<Extension>>),
+}
+
+impl StepBackend for AtOnce<'_> {
+    type Error = DecodeError;
+
+    fn num_tokens(&self) -> usize {
+        self.set.num_tokens()
+    }
+
+    fn compute(&mut self, _: &Pass<'_>) -> Result<(), DecodeError> {
+        panic!("no step is asked for")
+    }
+
+    fn select(&mut self, _: &Step<'_>, _: &mut Vec<Extension>) -> Result<(), DecodeError> {
+        panic!("no step is asked for")
+    }
+
+    fn search(
+        &mut self,
+        plan: &SearchPlan<'_>,
+        steps: &mut Vec<Vec<Extension>>,
+    ) -> Result<bool, DecodeError> {
+        let (mut search, mut backend) =
+            (BeamSearch::with_widths(plan.widths), backend(self.logits));
+        search.start_above(plan.floor, self.set)?;
+        steps.clear();
+        while search.is_live() {
+            let mut best = Vec::new();
+            backend.compute(&search.step().pass)?;
+            backend.select(&search.step(), &mut best)?;
+            search.expand(self.set, &best)?;
+            steps.push(best);
+        }
+        (self.spoil)(steps);
+        Ok(true)
     }
 }
 
@@ -245,6 +289,27 @@ proptest! {
     }
 
     #[test]
+    fn a_search_at_once_finds_what_one_of_steps_finds(
+        set in generate::sequence_sets(),
+        seed: u64,
+        grades in prop_oneof![2_u32..6, 1000_u32..2000],
+        width in 1_usize..9,
+        k in 1_usize..5,
+    ) {
+        let logits = TableLogits { seed, num_tokens: set.num_tokens(), grades };
+        let mut at_once = AtOnce { set: &set, logits: &logits, spoil: |_| () };
+        let mut search = BeamSearch::new(options(width, set.max_len()));
+        search.run(&set, &mut at_once).expect("sets have no limits");
+        prop_assert_eq!(results(&search), beam_search(&set, &logits, width));
+        // After a probe, with a floor.
+        let mut probe = BeamSearch::new(options(1, set.max_len()));
+        let on = &mut |_| ControlFlow::Continue(());
+        search.run_after_probe(&mut probe, &set, k, &mut at_once, on).expect("no limits");
+        let (probed, _) = probed(&set, &logits, (1, width), k);
+        prop_assert_eq!(results(&search), probed);
+    }
+
+    #[test]
     fn a_floor_leaves_out_what_is_below_it_and_nothing_else(
         set in generate::sequence_sets(),
         seed: u64,
@@ -311,6 +376,24 @@ fn levels_take_one_logits_call_each() {
     search.run(&set, &mut HostBackend::new(&mut source)).unwrap();
     assert_eq!(search.results().len(), 2);
     assert_eq!(source.calls, 3, "the prompt's and two decode passes");
+}
+
+/// Whatever a backend finds at once, results are sequences of the constraint.
+#[test]
+fn a_backend_that_searches_at_once_is_held_to_the_constraint() {
+    let set = SequenceSet::new(8, [[1, 2, 3], [1, 2, 4], [5, 6, 7]]);
+    let logits = TableLogits { seed: 3, num_tokens: 8, grades: 1000 };
+    let failure = |spoil| {
+        let mut at_once = AtOnce { set: &set, logits: &logits, spoil };
+        let mut search = BeamSearch::new(options(3, 3));
+        search.run(&set, &mut at_once).expect_err("it was spoiled")
+    };
+    let missing = failure(|steps| _ = steps.pop());
+    assert!(matches!(missing, DecodeError::BrokenBackend { step: 2, .. }), "{missing}");
+    let unknown = failure(|steps| steps[1][0].token = TokenId(0));
+    assert!(matches!(unknown, DecodeError::BrokenConstraint { step: 1, .. }), "{unknown}");
+    let orphan = failure(|steps| steps[1][0].parent = 9);
+    assert!(matches!(orphan, DecodeError::BrokenBackend { step: 1, .. }), "{orphan}");
 }
 
 #[test]
