@@ -12,6 +12,7 @@ use std::ops::{Deref, Range};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use palmette_catalog_live::{CatalogView, ViewItems};
 use palmette_core::TokenId;
 use palmette_decode::{Extension, LogitsSource, Step, TopK};
 
@@ -85,6 +86,32 @@ pub struct DeviceUse {
     pub pages: u64,
     /// Bytes by what they are for.
     pub bytes: Vec<(&'static str, u64)>,
+}
+
+/// Search of a catalog, for a [`Reading`] that has the catalog where its model is.
+#[derive(Clone, Copy, Debug)]
+pub struct CatalogSearch<'a> {
+    /// The catalog at the moment of the request.
+    pub view: &'a CatalogView,
+    /// Items that may be found; none for all.
+    pub items: Option<&'a ViewItems>,
+    /// Numbers of items that may not, even so.
+    pub excluded: &'a [u64],
+    /// Levels of the catalog's semantic IDs.
+    pub levels: &'a [SearchLevel],
+    /// Extensions of a smaller score are not kept.
+    pub floor: f32,
+}
+
+/// Level of a [`CatalogSearch`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchLevel {
+    /// Tokens of the codes, from code 0 on.
+    pub tokens: Range<usize>,
+    /// Columns whose logits are computed, the tokens among them: probabilities are over these.
+    pub columns: Range<usize>,
+    /// Extensions to keep at most.
+    pub width: usize,
 }
 
 /// A model where it is computed, shared by all that read with it.
@@ -191,6 +218,22 @@ pub trait Reading: LogitsSource<Error = SessionError> + Debug + Send {
     /// When a row has no distribution, a mask allows a token that is not among the columns, or the
     /// pass failed.
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), SessionError>;
+
+    /// Runs a whole search after the prompt, where the reading has the catalog beside the model:
+    /// writes the extensions of each level over `steps`, as [`select`](Self::select) would. False
+    /// where it has not, or does not search so; then nothing is computed, or it can be computed
+    /// again.
+    ///
+    /// # Errors
+    /// As those of the passes and of [`select`](Self::select).
+    fn search(
+        &mut self,
+        search: &CatalogSearch<'_>,
+        steps: &mut Vec<Vec<Extension>>,
+    ) -> Result<bool, SessionError> {
+        let _ = (search, steps);
+        Ok(false)
+    }
 
     /// Bytes of the keys and values as they were taken: the prompt's and the beams' part.
     fn cache_bytes(&self) -> (usize, usize);

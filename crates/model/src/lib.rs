@@ -71,7 +71,9 @@ mod weights;
 pub use architecture::{Architecture, Family, SlidingWindow, WindowLayers};
 pub use config::ModelConfig;
 pub use encoder_decoder::{Encoder, RelativePositions};
-pub use engine::{DeviceName, DeviceUse, Engine, Reading, ReadingShape, SharedEngine};
+pub use engine::{
+    CatalogSearch, DeviceName, DeviceUse, Engine, Reading, ReadingShape, SearchLevel, SharedEngine,
+};
 pub use error::LoadError;
 pub use kernels::Values;
 pub use model::{Model, SlowFormat, WeightFormat};

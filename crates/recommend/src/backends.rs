@@ -1,13 +1,17 @@
 //! The two backends of a search: the decoder's passes, and a draft head's steps.
 
-use palmette_catalog::{CatalogKeys, CodeTokens};
+use std::num::NonZeroUsize;
+
+use palmette_catalog::{CatalogKeys, CodeTokens, LevelSpelling};
+use palmette_catalog_live::{CatalogView, ViewItems};
 use palmette_core::{Constraint, TokenId};
-use palmette_decode::{Extension, Pass, Step, StepBackend};
-use palmette_model::{Reading, SessionError};
+use palmette_decode::{Extension, Pass, SearchPlan, Step, StepBackend};
+use palmette_model::{CatalogSearch, Reading, SearchLevel, SessionError};
 
 use crate::buffers::DraftBuffers;
 use crate::error::RecommendError;
 use crate::passes::Passes;
+use crate::prompt_format::LevelFormat;
 use crate::recommender::Recommender;
 
 /// The decoder: a pass over the prompt, then one a level over all beams.
@@ -15,6 +19,34 @@ pub(crate) struct DecoderBackend<'a> {
     pub(crate) recommender: &'a Recommender,
     pub(crate) reading: &'a mut dyn Reading,
     pub(crate) passes: &'a mut Passes,
+    pub(crate) sought: SoughtItems<'a>,
+}
+
+/// The items of a search, for a device that has the catalog.
+pub(crate) struct SoughtItems<'a> {
+    pub(crate) view: &'a CatalogView,
+    /// `None` for all.
+    pub(crate) items: Option<&'a ViewItems>,
+    /// Numbers of those that are not sought all the same.
+    pub(crate) excluded: &'a [u64],
+}
+
+impl DecoderBackend<'_> {
+    /// Levels of a search as a device runs it; `None` where codes are no run of tokens, or other
+    /// tokens follow them.
+    fn levels(&self, widths: &[NonZeroUsize]) -> Option<Vec<SearchLevel>> {
+        let levels = &self.recommender.format().levels;
+        if !self.recommender.end_tokens().is_empty() || levels.len() != widths.len() {
+            return None;
+        }
+        let level = |(index, (level, width)): (usize, (&LevelFormat, &NonZeroUsize))| {
+            let LevelSpelling::Run(run) = &level.tokens else { return None };
+            let first = run.first_token as usize;
+            let (tokens, width) = (first..first + run.num_codes as usize, width.get());
+            Some(SearchLevel { tokens, columns: self.recommender.columns(index), width })
+        };
+        levels.iter().zip(widths).enumerate().map(level).collect()
+    }
 }
 
 impl StepBackend for DecoderBackend<'_> {
@@ -44,6 +76,27 @@ impl StepBackend for DecoderBackend<'_> {
 
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), RecommendError> {
         Ok(self.reading.select(step, best)?)
+    }
+
+    fn search(
+        &mut self,
+        plan: &SearchPlan<'_>,
+        steps: &mut Vec<Vec<Extension>>,
+    ) -> Result<bool, RecommendError> {
+        // Beams are traced pass by pass.
+        if self.passes.traces {
+            return Ok(false);
+        }
+        let Some(levels) = self.levels(plan.widths) else { return Ok(false) };
+        let SoughtItems { view, items, excluded } = self.sought;
+        let search = CatalogSearch { view, items, excluded, levels: &levels, floor: plan.floor };
+        let is_read = self.reading.has_read_prompt();
+        if !self.reading.search(&search, steps)? {
+            return Ok(false);
+        }
+        let rows = steps.iter().map(Vec::len).take(levels.len() - 1).filter(|&rows| rows > 0);
+        self.passes.rows.extend((!is_read).then_some(1).into_iter().chain(rows));
+        Ok(true)
     }
 }
 

@@ -9,7 +9,7 @@ use palmette_decode::{BeamSearch, Control, Gains, Objective, TopK};
 use palmette_model::draft::DraftRun;
 use palmette_model::{Reading, ReadingShape};
 
-use crate::backends::{DecoderBackend, DraftBackend, Verifier, state_of};
+use crate::backends::{DecoderBackend, DraftBackend, SoughtItems, Verifier, state_of};
 use crate::bounds::MAX_BEAM_WIDTH;
 use crate::bounds::checked;
 use crate::error::RecommendError;
@@ -215,6 +215,10 @@ pub(crate) struct PreparedRequest<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Round<'a> {
     pub(crate) items: Option<&'a ViewItems>,
+    /// Items that other requests may have in common with this one, `None` for all; and the numbers
+    /// of those that are not among `items`.
+    pub(crate) shared: Option<&'a ViewItems>,
+    pub(crate) excluded: &'a [u64],
     pub(crate) need: usize,
     /// False where the prompt has been read.
     pub(crate) is_first: bool,
@@ -354,7 +358,9 @@ impl Buffers {
                 &mut DraftBackend::<C> { recommender, reading, draft, passes, verifier: None };
             return wide.run_controlled(objective, backend, control);
         }
-        let backend = &mut DecoderBackend { recommender, reading, passes };
+        let Round { shared: items, excluded, .. } = sought.round;
+        let sought_items = SoughtItems { view: sought.of.view.view(), items, excluded };
+        let backend = &mut DecoderBackend { recommender, reading, passes, sought: sought_items };
         match probe.as_mut().filter(|probe| is_first && need <= probe.widths()[0].get()) {
             Some(probe) if sought.caps.is_none() => {
                 wide.run_after_probe(probe, objective, need, backend, control)

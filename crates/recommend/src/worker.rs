@@ -41,6 +41,15 @@ pub struct Worker {
     passes: Passes,
 }
 
+/// Items that a request may recommend; `None` for all.
+struct Eligible {
+    items: Option<ViewItems>,
+    /// The items before `denied` were taken out: the same for requests of one filter.
+    before: Option<ViewItems>,
+    /// Numbers of items that were.
+    denied: Vec<u64>,
+}
+
 impl Worker {
     /// A worker whose requests take this many rayon workers at most; results do not depend on it.
     /// Its buffers are made with the first request.
@@ -131,14 +140,15 @@ impl Worker {
         let unknown = self.read_history(request.history, &view);
         let none = Rules::default();
         let plan = Plan::new(request.rules.unwrap_or(&none), &view, request.k)?;
-        let items = self.candidates(request, &view, &plan)?;
+        let eligible = self.candidates(request, &view, &plan)?;
         let history_used = self.write_prompt(request, &view)?;
         let thought = self.think(request, control)?;
-        let eligible = items.as_ref().map_or_else(|| view.view().num_items(), ViewItems::len);
+        let num_eligible =
+            eligible.items.as_ref().map_or_else(|| view.view().num_items(), ViewItems::len);
         self.passes.begin(request.trace);
         let mode = self.recommender.mode_of(request);
         let of = PreparedRequest { request, mode, view: &view, plan: &plan };
-        let (mut items, searches) = self.find(of, items, control)?;
+        let (mut items, searches) = self.find(of, eligible, control)?;
         let reranked = plan.rules.diversity.map(|by| Reranked { by, pool: items.len() });
         if let Some(Reranked { by, .. }) = reranked {
             items = diversified(view.view(), items, request.k, by);
@@ -155,7 +165,7 @@ impl Worker {
             history_used,
             unknown,
             beam_width,
-            eligible,
+            eligible: num_eligible,
             levels,
             thought,
             explanations,
@@ -169,9 +179,10 @@ impl Worker {
     fn find(
         &mut self,
         of: PreparedRequest<'_>,
-        mut items: Option<ViewItems>,
+        eligible: Eligible,
         control: &mut Control<'_>,
     ) -> Result<(Vec<Recommended>, usize), RecommendError> {
+        let Eligible { mut items, before, denied } = eligible;
         let (view, wanted) = (of.view.view(), of.request.wanted());
         let order = ItemOrder::new(of.plan.rules, view, of.plan.boosts.as_deref())?;
         let mut caps = Caps::new(of.plan.rules, view)?;
@@ -184,8 +195,14 @@ impl Worker {
         }
         while taken.len() < wanted {
             let need = wanted - taken.len();
+            let is_first = searches == 0;
+            let (shared, excluded) = match is_first {
+                true => (before.as_ref(), &denied[..]),
+                // They are taken out of `items`, with what was found before.
+                false => (items.as_ref(), &[][..]),
+            };
             let round =
-                Round { items: items.as_ref(), need, is_first: searches == 0, order: &order };
+                Round { items: items.as_ref(), shared, excluded, need, is_first, order: &order };
             let found = self.search(of, round, &mut caps, control)?;
             searches += 1;
             taken.extend_from_slice(&found);
@@ -217,7 +234,8 @@ impl Worker {
         let view = of.view.view();
         let items = view.choose(of.plan.pins.iter().copied());
         let need = of.plan.pins.len();
-        let round = Round { items: Some(&items), need, is_first: true, order };
+        let (items, excluded) = (Some(&items), &[][..]);
+        let round = Round { items, shared: items, excluded, need, is_first: true, order };
         let mut found = self.search(of, round, &mut None, control)?;
         for item in &mut found {
             item.pinned = true;
@@ -299,13 +317,13 @@ impl Worker {
         unknown
     }
 
-    /// The items that may be recommended; `None` for all.
+    /// The items that may be recommended.
     fn candidates(
         &self,
         request: &Request<'_>,
         spelled: &SpelledView,
         plan: &Plan<'_>,
-    ) -> Result<Option<ViewItems>, RecommendError> {
+    ) -> Result<Eligible, RecommendError> {
         let view = spelled.view();
         let mut items = match request.items {
             Candidates::All => None,
@@ -327,11 +345,13 @@ impl Worker {
         let by_rule = plan.rules.must_exclude.iter().filter_map(|id| view.find(id));
         let seen = if request.include_seen { &[][..] } else { &self.seen };
         let denied = seen.iter().copied().chain(excluded.iter().copied()).chain(by_rule);
-        let mut denied = denied.peekable();
-        if denied.peek().is_none() {
-            return Ok(items);
+        let denied: Vec<u64> = denied.collect();
+        if denied.is_empty() {
+            return Ok(Eligible { items: items.clone(), before: items, denied });
         }
-        Ok(Some(view.without(&items.unwrap_or_else(|| view.all_items()), denied)))
+        let all = items.clone().unwrap_or_else(|| view.all_items());
+        let left = view.without(&all, denied.iter().copied());
+        Ok(Eligible { items: Some(left), before: items, denied })
     }
 
     /// Sets the prompt; returns how many items of the history it holds.
