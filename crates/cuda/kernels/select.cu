@@ -22,6 +22,7 @@
 //   sort_best        78 rounds of 2 pairs a thread and a barrier, 60 cycles each        4     4
 //   advance          a thread a child and segment: a chain of 2 x 12 loads at most      4     4
 //   in all, microseconds                                                               24.5  18.5
+//   continue_beams   between levels: 1 wave, a chain of 3 loads                         2     2
 //
 // A filter adds to a masked level two counts a code, of four loads: 256 x 8,192 x 16 bytes, 6 us.
 // Ranges of more than 16,384 ranks are cut: the root of a level by rank with 20 million items is
@@ -74,6 +75,16 @@ struct alignas(16) Search {
 };
 struct alignas(64) Select {
   const Search* searches;  // one a column of blocks
+};
+struct alignas(64) BeamRows {
+  const Extension* extensions;  // [count]
+  const uint32_t* count;
+  const int* ancestors;  // [passes - 1, most_rows]: slots of the rows that are continued
+  int* next_ancestors;   // [passes, most_rows]
+  int* tokens;           // [rows], in the description of the pass
+  int* pass_ancestors;   // [passes, pass_rows], likewise
+  int rows, passes, most_rows, pass_rows;
+  int first_token, first_slot;
 };
 enum { CUT, COUNT, FOUND, BAD };
 
@@ -265,7 +276,7 @@ extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 4) allowed_codes(co
     if (lane == 31) shared.of_warps[threadIdx.x / 32] = end;
     __syncthreads();
     for (int w = 0; w < threadIdx.x / 32; w++) end += shared.of_warps[w];
-    shared.ends[threadIdx.x] = end;
+    shared.ends[threadIdx.x] = end;  // the last batch's were read before the barrier above
     __syncthreads();
     uint32_t pieces = shared.ends[SELECT_THREADS - 1];
     for (; turn < pieces; turn += gridDim.x) {
@@ -284,7 +295,6 @@ extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 4) allowed_codes(co
       else set_stored(level, filter, span, mask);
     }
     turn -= pieces;
-    __syncthreads();  // before the ends are written again
   }
 }
 
@@ -483,5 +493,23 @@ extern "C" __global__ void __launch_bounds__(SELECT_THREADS) advance(const Selec
     Range at = s.positions[e.parent * s.segments + segment];
     s.next[item] = child_of(s.levels[segment], s.filters[segment], at, s.codes, e.code);
     if (segment == 0 && s.next_scores) s.next_scores[child] = e.score;
+  }
+}
+
+// Grid: any. Tokens and slots of a pass over what a step found, into a description that stands for
+// any beams. Rows past those that were found continue row 0; nobody reads what they compute.
+extern "C" __global__ void __launch_bounds__(SELECT_THREADS) continue_beams(const BeamRows b) {
+  int count = min((int)*b.count, b.rows);
+  for (int row = blockIdx.x * SELECT_THREADS + threadIdx.x; row < b.rows;
+       row += gridDim.x * SELECT_THREADS) {
+    Extension e = {0, 0, 0};
+    if (row < count) e = b.extensions[row];
+    b.tokens[row] = b.first_token + (int)e.code;
+    for (int pass = 0; pass < b.passes; pass++) {
+      int slot = b.first_slot + row;
+      if (pass + 1 < b.passes) slot = b.ancestors[pass * b.most_rows + e.parent];
+      b.next_ancestors[pass * b.most_rows + row] = slot;
+      b.pass_ancestors[pass * b.pass_rows + row] = slot;
+    }
   }
 }

@@ -224,6 +224,14 @@ structs! {
     #[repr(C, align(64))]
     Select { searches: Address, }
 
+    /// Arguments of `continue_beams`: `kernels/select.cu`.
+    #[repr(C, align(64))]
+    BeamRows {
+        extensions: Address, count: Address, ancestors: Address, next_ancestors: Address,
+        tokens: Address, pass_ancestors: Address, rows: i32, passes: i32, most_rows: i32,
+        pass_rows: i32, first_token: i32, first_slot: i32,
+    }
+
     /// Arguments of `apply_bitmask`: `kernels/masks.cu`.
     #[repr(C, align(64))]
     BitMask {

@@ -11,6 +11,7 @@ use palmette_model::{
     DeviceUse, Engine, ModelConfig, ModelTensors, Reading, ReadingShape, SessionError,
 };
 
+use crate::catalog::{CatalogCounts, CatalogStore};
 use crate::error::CudaError;
 use crate::meeting::{Meeting, PassCounts, Shared};
 use crate::pages::{PageCounts, Pages, Slots};
@@ -25,6 +26,7 @@ use crate::{DeviceError, Driver, KernelSet, Region, RegionPlan, Stream};
 pub struct CudaEngine {
     pub(crate) shared: Arc<Shared>,
     pub(crate) meeting: Meeting,
+    pub(crate) catalogs: CatalogStore,
 }
 
 impl CudaEngine {
@@ -102,7 +104,13 @@ impl CudaEngine {
             failure: OnceLock::new(),
         });
         let meeting = Meeting::start(Arc::clone(&shared))?;
-        Ok(Self { shared, meeting })
+        let catalogs = CatalogStore::new(Arc::clone(&shared.driver));
+        Ok(Self { shared, meeting, catalogs })
+    }
+
+    /// Catalogs that searches have put beside the model, and the searches that ran there.
+    pub fn catalog_counts(&self) -> CatalogCounts {
+        self.catalogs.counts()
     }
 
     fn reading_plan(&self, shape: &ReadingShape<'_>) -> Result<ReadingPlan, SessionError> {
@@ -185,6 +193,8 @@ impl Engine for CudaEngine {
         let memory = &shared.memory;
         let kept_apart = [&memory.keys, &memory.values, &memory.own].map(bytes);
         let others = memory.all().into_iter().map(bytes).sum::<u64>();
+        let catalogs = self.catalogs.counts().catalogs;
+        let catalogs = catalogs.iter().map(|of| (of.table_bytes + of.filter_bytes) as u64).sum();
         Some(DeviceUse {
             device: shared.driver.describe().name,
             passes,
@@ -200,6 +210,7 @@ impl Engine for CudaEngine {
                 ("pages", kept_apart[0] + kept_apart[1]),
                 ("beams", kept_apart[2]),
                 ("activations", others - kept_apart.iter().sum::<u64>()),
+                ("catalogs", catalogs),
             ],
         })
     }

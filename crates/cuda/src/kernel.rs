@@ -1,8 +1,8 @@
 //! Kernels: each with its threads, its shared memory and the struct that it takes.
 
 use crate::arguments::{
-    Arguments, Attention, BitMask, EmbedNorm, HeadRows, Heads, HopperAttention, HopperProduct,
-    Norm, Product, RowSums, Select,
+    Arguments, Attention, BeamRows, BitMask, EmbedNorm, HeadRows, Heads, HopperAttention,
+    HopperProduct, Norm, Product, RowSums, Select,
 };
 
 /// A file of kernels, compiled and loaded as one.
@@ -158,5 +158,6 @@ kernels! {
     KeepCandidates: keep_candidates, Select, Select, 256, 0;
     SortBest: sort_best, Select, Select, 1024, 8 * 4096 + 4 * 256 + 8 + 4 * (2 + 28);
     Advance: advance, Select, Select, 256, 0;
+    ContinueBeams: continue_beams, Select, BeamRows, 256, 0;
     ApplyBitmask: apply_bitmask, Masks, BitMask, 256, 0;
 }

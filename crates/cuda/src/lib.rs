@@ -9,7 +9,7 @@
 //! makes passes of the requests that wait.
 //!
 //! A [`DeviceCatalog`](catalog::DeviceCatalog) is a catalog there, for searches without the host in
-//! between.
+//! between; the engine puts the catalogs that are searched beside its model.
 //!
 //! Laws of the kernels, held to by the tests of this crate:
 //! - a row is a function of its tokens, the weights and the architecture: not of the batch, of

@@ -15,13 +15,14 @@ use std::thread::JoinHandle;
 
 use palmette_model::ModelConfig;
 
+use crate::arguments::BeamRows;
 use crate::forward::Forward;
 use crate::pages::{Pages, Slots};
 use crate::pass::{Description, PassShape, Share};
-use crate::plan::{CHUNK_ROWS, Memory, PAGE, Plan, RUN};
+use crate::plan::{CHUNK_ROWS, Layout, Memory, PAGE, Plan, RUN};
 use crate::request::{DeviceRequest, RowKind};
 use crate::weights::Weights;
-use crate::{DeviceError, Driver, Event, Graph, KernelSet, Stream};
+use crate::{DeviceError, Driver, Event, Graph, Kernel, KernelSet, Stream, launch};
 
 /// Limit on the rows of a prompt's part whose blocks are one a run, where it sees several runs.
 const SHORT_ROWS: usize = PAGE;
@@ -72,6 +73,22 @@ impl Shared {
                 RowKind::Beams => counts.beam_rows += share.rows as u64,
             }
         }
+    }
+
+    /// Puts beams that the device found into the description of a pass, behind their step.
+    fn continue_beams(&self, layout: Layout, share: &Share) -> Result<(), DeviceError> {
+        let Some(found) = &share.request.found else { return Ok(()) };
+        let places = self.plan.places(layout);
+        let at = |place: usize| self.memory.pass.address_at(place + share.first_row * 4);
+        let rows = BeamRows {
+            tokens: at(places.tokens),
+            pass_ancestors: at(places.ancestors),
+            pass_rows: places.merged as i32,
+            ..found.rows
+        };
+        self.driver.wait(Stream::Compute, &found.end)?;
+        let grid = [self.multiprocessors, 1, 1];
+        launch(&*self.driver, Stream::Compute, Kernel::ContinueBeams, grid, &rows)
     }
 
     fn forward(&self) -> Forward<'_> {
@@ -193,6 +210,9 @@ impl Passes {
         let description = &mut self.descriptions[0];
         let (driver, plan) = (&*shared.driver, &shared.plan);
         let shape = description.send(driver, plan, &shared.memory.pass, shares)?;
+        for share in shares.iter() {
+            shared.continue_beams(shape.layout, share)?;
+        }
         if shares.iter().any(|share| share.rows > 0) {
             let graph = PassShape::ALL.iter().position(|of| *of == shape).unwrap_or_default();
             driver.replay(Stream::Compute, &self.graphs[graph])?;

@@ -21,6 +21,8 @@ pub(crate) struct Share {
     pub(crate) is_merged: bool,
     /// True where the pass ends what the request asks for.
     pub(crate) is_last: bool,
+    /// First of its rows in the pass.
+    pub(crate) first_row: usize,
     /// First of its rows among those whose logits are wanted.
     pub(crate) head_row: usize,
     /// Place of its first columns.
@@ -33,7 +35,7 @@ impl Share {
             RowKind::Beams => true,
             RowKind::Prompt => request.read + rows == request.prompt.len(),
         };
-        Self { request, rows, is_merged, is_last, head_row: 0, window: 0 }
+        Self { request, rows, is_merged, is_last, first_row: 0, head_row: 0, window: 0 }
     }
 
     /// Rows whose logits are wanted.
@@ -102,7 +104,7 @@ impl Description {
         let mut ancestors = Image(self.ancestors.bytes()?);
         let (mut row, mut heads, mut windows, mut merged, mut passes) = (0, 0, 0, 0, 0);
         for (index, share) in shares.iter_mut().enumerate() {
-            (share.head_row, share.window) = (heads, windows);
+            (share.first_row, share.head_row, share.window) = (row, heads, windows);
             let head_rows = share.head_rows();
             let request = &share.request;
             let column = request.columns.start as i32;

@@ -3,7 +3,10 @@
 //! The device computes passes and logits and chooses the best extensions; the host moves
 //! constraints and makes masks meanwhile. Where results gain besides their scores, or a level's
 //! columns are no whole words of a mask, the logits come back and the host chooses. A call that
-//! begins a pass posts the request and returns; [`Reading::select`] waits.
+//! begins a pass posts the request and returns; [`Reading::select`] waits. A search of a catalog
+//! that the device takes is run there as a whole (`reading/search.rs`).
+
+mod search;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +14,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use palmette_core::TokenId;
 use palmette_decode::{Extension, LogitsSource, Step, TopK};
-use palmette_model::{Reading, ReadingShape, SessionError};
+use palmette_model::{CatalogSearch, Reading, ReadingShape, SessionError};
 
 use crate::engine::CudaEngine;
 use crate::pages::PageChain;
@@ -19,6 +22,7 @@ use crate::plan::{PAGE, ReadingMemory, ReadingPlan};
 use crate::request::{Ancestors, DeviceRequest, RowKind};
 use crate::selection::{self, Computed, Selection};
 use crate::{DeviceError, Event, Pinned, Stream};
+use search::CatalogRun;
 
 /// A request at a time on a device.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub(crate) struct CudaReading {
     /// End of the pass whose logits the host has not seen.
     computed: Option<Event>,
     selection: Selection,
+    /// Memory of whole searches, since the first.
+    run: Option<CatalogRun>,
     top_k: TopK,
     fetched: Pinned,
     /// The latest logits that the host has seen.
@@ -68,6 +74,7 @@ impl CudaReading {
             read: 0,
             chain: PageChain::new(&reserved),
             beams: Vec::with_capacity(beams),
+            found: None,
             ancestors: Ancestors::new(slots),
             columns: 0..0,
             memory: memory.ok_or(DeviceError::Foreign("other regions"))?,
@@ -87,6 +94,7 @@ impl CudaReading {
             rows: 0,
             columns: 0..0,
             computed: None,
+            run: None,
             top_k: TopK::with_capacity(shape.width),
             logits: Vec::new(),
             engine,
@@ -283,6 +291,14 @@ impl Reading for CudaReading {
         self.fetch()?;
         let logits = &self.logits[..self.rows * self.columns.len()];
         Ok(self.top_k.select(step, logits, self.columns.clone(), |_, _| true, best)?)
+    }
+
+    fn search(
+        &mut self,
+        search: &CatalogSearch<'_>,
+        steps: &mut Vec<Vec<Extension>>,
+    ) -> Result<bool, SessionError> {
+        self.search_catalog(search, steps)
     }
 
     fn cache_bytes(&self) -> (usize, usize) {

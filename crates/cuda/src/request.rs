@@ -7,6 +7,7 @@ use std::sync::mpsc::SyncSender;
 
 use palmette_core::TokenId;
 
+use crate::arguments::BeamRows;
 use crate::pages::{PageChain, Reservation, SlotRange};
 use crate::plan::ReadingMemory;
 use crate::{DeviceError, Event};
@@ -20,6 +21,15 @@ pub(crate) enum RowKind {
     Beams,
 }
 
+/// Beams that a step on the device found, which the host has not seen.
+#[derive(Debug)]
+pub(crate) struct DeviceBeams {
+    /// The rows, but for their place in the pass.
+    pub(crate) rows: BeamRows,
+    /// End of the step.
+    pub(crate) end: Event,
+}
+
 /// A request between its reading and the meeting.
 #[derive(Debug)]
 pub(crate) struct DeviceRequest {
@@ -29,6 +39,8 @@ pub(crate) struct DeviceRequest {
     pub(crate) read: usize,
     pub(crate) chain: PageChain,
     pub(crate) beams: Vec<TokenId>,
+    /// Beams that the device alone knows: their tokens here are any, their ancestors too.
+    pub(crate) found: Option<DeviceBeams>,
     pub(crate) ancestors: Ancestors,
     /// Columns of the logits.
     pub(crate) columns: Range<usize>,
@@ -67,6 +79,7 @@ impl DeviceRequest {
             self.read = 0;
         }
         self.outcome = outcome;
+        self.found = None;
         let back = self.back.clone();
         let _ = back.send(self);
     }
@@ -97,6 +110,11 @@ impl Ancestors {
 
     pub(crate) fn passes(&self) -> usize {
         self.passes
+    }
+
+    /// Slot of the first beam of the next pass.
+    pub(crate) fn next_slot(&self) -> usize {
+        self.next_slot
     }
 
     /// Slots of the beams' ancestors, pass by pass; the last are the beams' own.

@@ -63,6 +63,7 @@ const Entry KERNELS[] = {
     KERNEL(keep_candidates, Select, SELECT_THREADS, 0),
     KERNEL(sort_best, Select, SORT_THREADS, SORT_SHARED),
     KERNEL(advance, Select, SELECT_THREADS, 0),
+    KERNEL(continue_beams, BeamRows, SELECT_THREADS, 0),
     KERNEL(apply_bitmask, BitMask, MASK_THREADS, 0),
 };
 constexpr int NUM_KERNELS = sizeof KERNELS / sizeof *KERNELS;
@@ -176,6 +177,8 @@ extern "C" const char* palmette_emulator_layouts() {
          state, candidates, best, next, next_scores, rows, segments, codes, columns, first, width,
          capacity, normalised, floor);
   LAYOUT(Select, searches);
+  LAYOUT(BeamRows, extensions, count, ancestors, next_ancestors, tokens, pass_ancestors, rows,
+         passes, most_rows, pass_rows, first_token, first_slot);
   LAYOUT(BitMask, rows, masks_of, masks, logits, columns, words);
   return text.c_str();
 }

@@ -19,6 +19,7 @@ mod layout;
 mod plan;
 mod search;
 mod snapshot;
+mod store;
 mod tables;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +33,8 @@ pub use search::{
     CatalogRequest, DeviceHypothesis, DeviceLogits, DeviceSearch, LevelRows, LogitsPlace,
 };
 pub use snapshot::DeviceSnapshot;
+pub use store::CatalogCounts;
+pub(crate) use store::CatalogStore;
 
 use crate::{DeviceError, Driver, Region, RegionPlan, Stream};
 use filters::FilterStore;

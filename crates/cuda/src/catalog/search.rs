@@ -255,47 +255,66 @@ impl DeviceSearch {
         let Some(last) = self.level.checked_sub(1).filter(|&last| last < self.num_levels()) else {
             return Ok(Vec::new());
         };
+        self.download()?;
+        let outcome = Outcome::new(&mut self.outcome, self.layout.outcome)?;
+        let found = self.requests.iter().zip(&self.layout.requests).map(|(request, places)| {
+            outcome.check(&places.levels[..=last])?;
+            let segments = request.snapshot.num_segments();
+            let hypothesis = |place: usize| {
+                let mut codes = vec![0; last + 1];
+                let mut at = place;
+                for level in (0..=last).rev() {
+                    let extension = outcome.extension(&places.levels[level], at);
+                    (codes[level], at) = (extension.code, extension.parent as usize);
+                }
+                let ranks = (0..segments).map(|segment| {
+                    let range =
+                        places.levels[last].next + (place * segments + segment) * Range::BYTES;
+                    outcome.word(range)..outcome.word(range + 4)
+                });
+                let score = outcome.extension(&places.levels[last], place).score;
+                DeviceHypothesis { codes, score, ranks: ranks.collect() }
+            };
+            let count = outcome.count(&places.levels[last], request.widths[last]);
+            Ok((0..count).map(hypothesis).collect())
+        });
+        Ok(found.collect())
+    }
+
+    /// The extensions of each level that a request was searched at, best first. Waits for the
+    /// device. `write` is given the level and the extensions.
+    ///
+    /// # Errors
+    /// When the device fails, or a row of logits is no distribution.
+    ///
+    /// # Panics
+    /// When there is no such request.
+    pub(crate) fn extensions(
+        &mut self,
+        request: usize,
+        mut write: impl FnMut(usize, &mut dyn Iterator<Item = Extension>),
+    ) -> Result<(), CatalogError> {
+        self.download()?;
+        let outcome = Outcome::new(&mut self.outcome, self.layout.outcome)?;
+        let levels = &self.layout.requests[request].levels[..self.level];
+        outcome.check(levels)?;
+        for (level, places) in levels.iter().enumerate() {
+            let count = outcome.count(places, self.requests[request].widths[level]);
+            write(level, &mut (0..count).map(|place| outcome.extension(places, place)));
+        }
+        Ok(())
+    }
+
+    /// Copies what the kernels found to the host, and waits for it.
+    fn download(&mut self) -> Result<(), CatalogError> {
         let region = self.region.as_ref().ok_or(DeviceError::Foreign("no region"))?;
         let (driver, bytes) = (&*self.driver, self.layout.bytes - self.layout.outcome);
         let mut outcome = host_memory(driver, self.outcome.take(), bytes)?;
         driver.wait(Stream::Download, &driver.record(self.on)?)?;
         driver.read(Stream::Download, region, self.layout.outcome, &mut outcome, bytes)?;
         driver.finish(&driver.record(Stream::Download)?)?;
-        let bytes = outcome.bytes()?;
-        let found = self.requests.iter().zip(&self.layout.requests).map(|(request, places)| {
-            let begin = self.layout.outcome;
-            let word = |at: usize| {
-                let at = at - begin;
-                bytes[at..at + 4].try_into().map_or(0, u32::from_le_bytes)
-            };
-            let is_bad = |level: &usize| word(places.levels[*level].state + BAD * 4) > 0;
-            if let Some(level) = (0..=last).find(is_bad) {
-                return Err(CatalogError::BadLogits { level });
-            }
-            let segments = request.snapshot.num_segments();
-            let count = word(places.levels[last].state + FOUND * 4) as usize;
-            let hypothesis = |place: usize| {
-                let mut codes = vec![0; last + 1];
-                let mut at = place;
-                for level in (0..=last).rev() {
-                    let extension = places.levels[level].best + at * Extension::BYTES;
-                    codes[level] = word(extension + 8);
-                    at = word(extension + 4) as usize;
-                }
-                let ranks = (0..segments).map(|segment| {
-                    let range =
-                        places.levels[last].next + (place * segments + segment) * Range::BYTES;
-                    word(range)..word(range + 4)
-                });
-                let score = word(places.levels[last].best + place * Extension::BYTES);
-                let score = f32::from_bits(score);
-                DeviceHypothesis { codes, score, ranks: ranks.collect() }
-            };
-            Ok((0..count.min(request.widths[last])).map(hypothesis).collect())
-        });
-        let found = found.collect();
         self.outcome = Some(outcome);
-        Ok(found)
+        Ok(())
     }
 
     /// The requests, in their order.
@@ -305,6 +324,44 @@ impl DeviceSearch {
 
     fn num_levels(&self) -> usize {
         self.requests.first().map_or(0, |request| request.snapshot.num_levels())
+    }
+}
+
+/// Bytes that came back, by their places in the region.
+struct Outcome<'a> {
+    bytes: &'a [u8],
+    begin: usize,
+}
+
+impl<'a> Outcome<'a> {
+    fn new(bytes: &'a mut Option<Pinned>, begin: usize) -> Result<Self, DeviceError> {
+        let bytes = bytes.as_mut().ok_or(DeviceError::Foreign("nothing"))?.bytes()?;
+        Ok(Self { bytes, begin })
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        let at = at - self.begin;
+        self.bytes[at..at + 4].try_into().map_or(0, u32::from_le_bytes)
+    }
+
+    fn extension(&self, level: &LevelPlaces, place: usize) -> Extension {
+        let at = level.best + place * Extension::BYTES;
+        let (score, parent, code) = (self.word(at), self.word(at + 4), self.word(at + 8));
+        Extension { score: f32::from_bits(score), parent, code }
+    }
+
+    /// Number of a level's extensions, of so many that there is room for.
+    fn count(&self, level: &LevelPlaces, width: usize) -> usize {
+        (self.word(level.state + FOUND * 4) as usize).min(width)
+    }
+
+    /// Fails where a level had a row without a distribution.
+    fn check(&self, levels: &[LevelPlaces]) -> Result<(), CatalogError> {
+        let is_bad = |places: &LevelPlaces| self.word(places.state + BAD * 4) > 0;
+        match levels.iter().position(is_bad) {
+            Some(level) => Err(CatalogError::BadLogits { level }),
+            None => Ok(()),
+        }
     }
 }
 

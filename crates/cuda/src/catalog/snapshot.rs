@@ -131,6 +131,16 @@ impl DeviceSnapshot {
     }
 }
 
+/// True if two views, which are held, have a segment in common.
+pub(super) fn have_in_common(view: &CatalogView, other: &CatalogView) -> bool {
+    let segments = |view: &CatalogView| {
+        let count = view.parts().count();
+        (0..count).map(|at| segment_at(view, at)).collect::<Vec<_>>()
+    };
+    let others = segments(other);
+    segments(view).iter().any(|segment| others.contains(segment))
+}
+
 /// Place of a segment in host memory: no other's as long as a view of it is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SegmentPlace(usize);

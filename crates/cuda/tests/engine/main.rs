@@ -4,3 +4,4 @@ mod meeting;
 mod model;
 mod reading;
 mod recommend;
+mod search;

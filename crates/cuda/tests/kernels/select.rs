@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use palmette_cuda::arguments::{Extension, Filter, Level, Range, Search, Select};
+use palmette_cuda::arguments::{BeamRows, Extension, Filter, Level, Range, Search, Select};
 use palmette_cuda::{Architecture, Arguments, Kernel, Region};
 
 use crate::support::{Device, NULL, Random, bytes_of, devices};
@@ -527,6 +527,66 @@ fn normalisers_that_are_given_are_taken_and_bad_ones_counted() {
     for found in best.chunks(3).take(state[2] as usize) {
         let logit = step.logits[found[2] as usize];
         assert_eq!((f32::from_bits(found[0]), found[1]), (logit - 2.5, 0));
+    }
+}
+
+/// Tokens and slots of a pass over what a step found, and over row 0 where it found fewer.
+#[test]
+fn beams_continue_the_rows_that_a_step_found() {
+    const MOST: usize = 700;
+    const PASS: usize = 900;
+    for (grid, device) in [1, 3, 2].into_iter().zip(devices(Architecture::Hopper)) {
+        let mut random = Random(u64::from(grid) + 4);
+        for (rows, count, passes) in [(600, 600, 1), (700, 300, 2), (5, 5, 4), (40, 0, 3)] {
+            let before: Vec<i32> = (0..(passes - 1) * MOST).map(|at| at as i32 * 3 + 1).collect();
+            let extension = |_| Extension {
+                score: random.uniform(),
+                parent: random.below(MOST) as u32,
+                code: random.below(8192) as u32,
+            };
+            let found: Vec<Extension> = (0..count).map(extension).collect();
+            let regions = [
+                device.put_structs(&found),
+                device.put(&[count as u32]),
+                device.put(&before),
+                device.put(&vec![-1; passes * MOST]),
+                device.put(&vec![-1; rows]),
+                device.put(&vec![-1; passes * PASS]),
+            ];
+            let at = |region: usize| regions[region].address();
+            let arguments = BeamRows {
+                extensions: at(0),
+                count: at(1),
+                ancestors: at(2),
+                next_ancestors: at(3),
+                tokens: at(4),
+                pass_ancestors: at(5),
+                rows: rows as i32,
+                passes: passes as i32,
+                most_rows: MOST as i32,
+                pass_rows: PASS as i32,
+                first_token: 7000,
+                first_slot: 50_000,
+            };
+            device.run(Kernel::ContinueBeams, [grid, 1, 1], &arguments);
+            let none = Extension { score: 0.0, parent: 0, code: 0 };
+            let of = |row: usize| found.get(row).copied().unwrap_or(none);
+            let tokens: Vec<i32> = device.get(&regions[4]);
+            assert!((0..rows).all(|row| tokens[row] == 7000 + of(row).code as i32));
+            let (next, pass): (Vec<i32>, Vec<i32>) =
+                (device.get(&regions[3]), device.get(&regions[5]));
+            for number in 0..passes {
+                let slot = |row: usize| match number + 1 < passes {
+                    true => before[number * MOST + of(row).parent as usize],
+                    false => 50_000 + row as i32,
+                };
+                let want: Vec<i32> = (0..rows).map(slot).collect();
+                assert_eq!(next[number * MOST..][..rows], want, "{rows} rows, pass {number}");
+                assert_eq!(pass[number * PASS..][..rows], want, "{rows} rows, pass {number}");
+                // Rows of other requests stay.
+                assert!(pass[number * PASS..][rows..PASS].iter().all(|&slot| slot == -1));
+            }
+        }
     }
 }
 

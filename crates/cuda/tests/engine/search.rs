@@ -1,0 +1,199 @@
+//! Whole searches on a device: what the same engine finds level by level, to the bit.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use palmette_catalog::{BuildOptions, Catalog, Filter, Item};
+use palmette_catalog_live::{
+    CatalogSource, LiveCatalog, LiveOptions, MergePolicy, SyncPolicy, Update,
+};
+use palmette_cuda::{Architecture, CudaEngine};
+use palmette_decode::run_on;
+use palmette_model::{Family, ModelConfig};
+use palmette_recommend::{
+    Candidates, History, LevelFormat, Mode, Normaliser, PromptFormat, Recommender, Request, Rules,
+    Worker,
+};
+use serde_json::json;
+
+use crate::model::{config, emulated};
+
+/// Whole words of a mask, so that steps are chosen by the kernels either way.
+const CODES: u32 = 64;
+
+fn item(n: u32) -> Item {
+    let codes = vec![n % 11, n * 13 % CODES, n * 29 % CODES];
+    let attributes = json!({"brand": format!("b{}", n % 7), "stock": n % 5});
+    Item { id: format!("i{n}"), codes, attributes: attributes.as_object().unwrap().clone() }
+}
+
+fn frozen() -> CatalogSource {
+    let items: Vec<Item> = (0..300).map(item).collect();
+    let codes_per_level = Some(vec![CODES; 3]);
+    let options = BuildOptions { codes_per_level, ..BuildOptions::default() };
+    Catalog::build(items.into(), &options).expect("sound items").into()
+}
+
+/// A decoder as small as the kernels compute one.
+fn small() -> ModelConfig {
+    let mut config = config(Family::Qwen3, 64);
+    (config.hidden_size, config.intermediate_size) = (64, 64);
+    (config.num_attention_heads, config.num_key_value_heads) = (2, 1);
+    config
+}
+
+fn worker(engine: &Arc<CudaEngine>, source: CatalogSource) -> Worker {
+    let level = |l: u32| LevelFormat::run("x", 2 + l * CODES, CODES);
+    let format = PromptFormat {
+        bos_token: Some(1),
+        pad_token: Some(0),
+        levels: (0..3).map(level).collect(),
+        end_tokens: Vec::new(),
+        max_history_items: 30,
+        witnesses: Vec::new(),
+    };
+    let recommender = Recommender::new(Arc::clone(engine), source, format).unwrap();
+    let recommender = recommender.with_normaliser(Normaliser::Level).unwrap();
+    Worker::new(Arc::new(recommender), 1)
+}
+
+/// Items with the bits of their scores, and the rows of passes.
+type Answer = (Vec<(u64, u32)>, Vec<usize>);
+
+fn answer(worker: &mut Worker, request: &Request<'_>) -> Answer {
+    let found = worker.recommend(request, &mut run_on).unwrap();
+    let items = found.items.iter().map(|item| (item.number, item.score.to_bits()));
+    (items.collect(), worker.rows_of_passes().to_vec())
+}
+
+/// Answers a request at once and, since it is traced, level by level: the same.
+fn check(engine: &Arc<CudaEngine>, worker: &mut Worker, request: &Request<'_>) -> Answer {
+    let before = engine.catalog_counts().searches;
+    let at_once = answer(worker, request);
+    let searches = engine.catalog_counts().searches - before;
+    assert!(searches > 0, "it was not run at once");
+    let by_levels = answer(worker, &Request { trace: true, ..*request });
+    assert_eq!(engine.catalog_counts().searches - before, searches, "traced");
+    assert_eq!(at_once.0, by_levels.0);
+    assert!(searches > 1 || at_once.1 == by_levels.1, "{at_once:?}, {by_levels:?}");
+    at_once
+}
+
+#[test]
+fn a_search_at_once_finds_what_one_by_levels_finds() {
+    for seed in 1..=3 {
+        let Some(engine) = emulated(&small(), Architecture::Hopper, seed) else { return };
+        let mut worker = worker(&engine, frozen());
+        let stock = Filter::from_value(&json!({"range": {"stock": {"gt": 2}}})).unwrap();
+        let none = Filter::from_value(&json!({"match": {"brand": "b9"}})).unwrap();
+        let ask =
+            |history| Request { beam_width: 20, ..Request::new(History::Numbers(history), 6) };
+        let probed = Mode::Probed(8.try_into().unwrap());
+        let requests = [
+            Request { mode: Mode::Beam, ..ask(&[3, 77, 204]) },
+            Request { items: Candidates::Filter(&stock), mode: probed, ..ask(&[9; 5]) },
+            Request { items: Candidates::Filter(&stock), ..ask(&[]) },
+        ];
+        // One under each of the other orders of threads.
+        let requests = if seed == 1 { &requests[..] } else { &requests[1..2] };
+        for request in requests {
+            let (items, _) = check(&engine, &mut worker, request);
+            assert_eq!(items.len(), 6);
+            // Items of the history are not recommended again.
+            let History::Numbers(history) = request.history else { panic!("numbers") };
+            assert!(items.iter().all(|item| !history.contains(&item.0)));
+        }
+        if seed > 1 {
+            continue;
+        }
+        // Of no items there is nothing to search.
+        let request = Request { items: Candidates::Filter(&none), ..ask(&[5]) };
+        assert!(answer(&mut worker, &request).0.is_empty());
+        let widths = [5, 40, 7];
+        let request = Request { widths: Some(&widths), exclude: &["i5", "i9"], ..ask(&[1, 2]) };
+        check(&engine, &mut worker, &request);
+        let counts = engine.catalog_counts();
+        assert_eq!((counts.catalogs.len(), counts.refused), (1, 0));
+        assert_eq!(counts.catalogs[0].items, 300);
+        assert_eq!(counts.catalogs[0].filters, 1);
+    }
+}
+
+#[test]
+fn rules_hold_over_searches_at_once_and_boosts_are_searched_by_levels() {
+    let Some(engine) = emulated(&small(), Architecture::Ampere, 1) else { return };
+    let mut worker = worker(&engine, frozen());
+    let rules = |value| Rules::from_value(&value).unwrap();
+    let capped =
+        rules(json!({"at_most": [{"attribute": "brand", "items": 1}], "must_include": ["i8"]}));
+    let boosted = rules(json!({"boosts": [{"filter": {"match": {"brand": "b1"}}, "add": 0.5}]}));
+    let request = Request { beam_width: 9, ..Request::new(History::Numbers(&[3, 77]), 5) };
+    let (items, _) = check(&engine, &mut worker, &Request { rules: Some(&capped), ..request });
+    let view = worker.recommender().view().unwrap();
+    let brand = |item: &(u64, u32)| view.view().item(item.0).attributes["brand"].to_string();
+    let brands: BTreeSet<String> = items.iter().map(brand).collect();
+    assert_eq!((brands.len(), items.len()), (5, 5));
+    let before = engine.catalog_counts().searches;
+    answer(&mut worker, &Request { rules: Some(&boosted), ..request });
+    assert_eq!(engine.catalog_counts().searches, before);
+}
+
+/// Segments, tombstones and a generation that comes between two requests.
+#[test]
+fn a_live_catalog_is_searched_at_once_as_it_is_now() {
+    let Some(engine) = emulated(&small(), Architecture::Hopper, 2) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let options = LiveOptions {
+        merging: MergePolicy::Never,
+        memory_items: 1,
+        sync: SyncPolicy::Never,
+        ..LiveOptions::default()
+    };
+    let live = Arc::new(LiveCatalog::create_with(folder.path(), None, None, options).unwrap());
+    let upserts = |numbers: std::ops::Range<u32>| -> Vec<Update> {
+        numbers.map(|n| Update::Upsert(item(n))).collect()
+    };
+    live.apply(&upserts(0..200)).unwrap();
+    live.apply(&upserts(200..240)).unwrap();
+    let mut worker = worker(&engine, Arc::clone(&live).into());
+    let request = Request { beam_width: 12, ..Request::new(History::Ids(&["i7", "i210"]), 8) };
+    let before = check(&engine, &mut worker, &request).0;
+    let view = live.view();
+    let gone = view.id(before[0].0).to_owned();
+    let deletes: Vec<Update> = [&*gone, "i3"].map(|id| Update::Delete(id.to_owned())).into();
+    live.apply(&deletes).unwrap();
+    live.apply(&upserts(240..260)).unwrap();
+    let after = check(&engine, &mut worker, &request).0;
+    let now = live.view();
+    assert!(after.iter().all(|item| now.id(item.0) != gone));
+    let counts = engine.catalog_counts();
+    assert_eq!((counts.catalogs.len(), counts.refused), (1, 0), "it is the same catalog");
+    assert_eq!(counts.catalogs[0].items, now.num_numbers());
+}
+
+/// Beams of several requests, at different levels, in one pass.
+#[test]
+fn searches_at_once_meet_others_and_find_what_they_find_alone() {
+    let Some(engine) = emulated(&small(), Architecture::Hopper, 3) else { return };
+    let source = frozen();
+    let histories: Vec<Vec<u64>> = (0..6).map(|n| vec![n * 31, n * 7 % 300, 40 + n]).collect();
+    let asked = |history: &[u64], beam_width, trace| {
+        let mut worker = worker(&engine, source.clone());
+        let request = Request { beam_width, trace, ..Request::new(History::Numbers(history), 5) };
+        answer(&mut worker, &request).0
+    };
+    let width = |n: usize| 6 + n * 3;
+    let alone: Vec<_> =
+        histories.iter().enumerate().map(|(n, history)| asked(history, width(n), true)).collect();
+    let asked = &asked;
+    let together: Vec<_> = std::thread::scope(|scope| {
+        let ask = |(n, history): (usize, &Vec<u64>)| {
+            let history = history.clone();
+            // Some of them level by level.
+            scope.spawn(move || asked(&history, width(n), n % 3 == 2))
+        };
+        let threads: Vec<_> = histories.iter().enumerate().map(ask).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(together, alone);
+}
