@@ -6,7 +6,7 @@ use std::time::Duration;
 use palmette_recommend::QuestionLimits;
 use palmette_serve_schedule::Config as Schedule;
 
-use crate::domain::model_loader::ModelLoader;
+use crate::model_loader::ModelLoader;
 
 /// Configuration of a server. The default is that of a process with the machine to itself.
 #[derive(Clone, Debug)]

@@ -24,13 +24,13 @@
 //! Arrows go down this list: `server` has the routes and connections; `authorisation`, `callers`,
 //! `cors` and `gzip` stand before the routes; `api` has a handler for each of them; `app` is the
 //! state that handlers share; `engine` has scheduler and streams; `domain` knows no HTTP:
-//! `registry` has the table of targets, `models` the models of recommendations, `model_loader` where
-//! these are computed, `texts` the text
+//! `registry` has the table of targets, `models` the models of recommendations, `texts` the text
 //! models, `text_catalogs` the catalogs that grammars name, `code_tokens` the tokens by which a
 //! text model spells their codes, `answers` the cache, `writes` the turns of those that change a
 //! catalog, `cluster` the log that several servers share, `operations` the work that outlives its
-//! request, `keys` and `permissions` the clients; `wire` has the types of bodies, `problem` the
-//! errors, `audit` the facts of the log, `document` the OpenAPI document.
+//! request, `keys` and `permissions` the clients; `model_loader` reads models to where they are
+//! computed; `wire` has the types of bodies, `problem` the errors, `audit` the facts of the log,
+//! `document` the OpenAPI document.
 //!
 //! # Life of a request
 //! `POST /v1/recommend` at `palmette serve`; files are within `serve/src`.
@@ -97,6 +97,7 @@ mod domain;
 mod engine;
 mod gzip;
 mod idle;
+mod model_loader;
 mod own_paths;
 mod problem;
 mod request_id;
@@ -111,9 +112,9 @@ pub use cors::ANY_ORIGIN;
 pub use domain::cluster::LogConfig;
 pub use domain::keys::{KeysError, NewKey};
 pub use domain::load_error::LoadError;
-pub use domain::model_loader::ModelLoader;
 pub use domain::permissions::{Scope, UnknownScope};
 pub use domain::texts::TextOptions;
+pub use model_loader::{ModelLoadError, ModelLoader};
 pub use palmette_serve_schedule::Config as Schedule;
 pub use problem::{Fault, Problem};
 pub use server::{Server, openapi};

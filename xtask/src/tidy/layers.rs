@@ -97,7 +97,8 @@ const CRATES: &[(&str, Layers)] = &[
     (
         "serve",
         &[
-            ("config", &[]),
+            ("model_loader", &[]),
+            ("config", &["model_loader"]),
             ("own_paths", &[]),
             ("request_id", &[]),
             ("wall_clock", &[]),
@@ -111,7 +112,16 @@ const CRATES: &[(&str, Layers)] = &[
             // Knows no handler, no state of the server, no route.
             (
                 "domain",
-                &["audit", "config", "engine", "problem", "request_id", "wall_clock", "wire"],
+                &[
+                    "audit",
+                    "config",
+                    "engine",
+                    "model_loader",
+                    "problem",
+                    "request_id",
+                    "wall_clock",
+                    "wire",
+                ],
             ),
             ("telemetry", &["audit", "domain"]),
             ("document", &["domain", "wire"]),

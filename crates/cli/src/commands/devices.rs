@@ -128,18 +128,18 @@ pub(crate) struct DeviceBatchArgs {
     /// Requests that share the passes of a device [default: 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) device_requests: Option<u32>,
-    /// Whether a device keeps keys and values of histories for later ones that begin alike; answers
-    /// are the same [default: on]
+    /// Keeping of keys and values of histories for later ones that begin alike; answers are the
+    /// same [default: on]
     #[arg(long, value_enum, value_name = "WHETHER")]
     pub(crate) prefix_cache: Option<Switch>,
 }
 
-/// Whether something is done.
+/// State of something that may be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Switch {
-    /// It is
+    /// Done
     On,
-    /// It is not
+    /// Not done
     Off,
 }
 

@@ -5,6 +5,7 @@ use palmette_recommend::RecommendError;
 
 use super::keys::KeysError;
 use super::name::InvalidName;
+use crate::model_loader::ModelLoadError;
 
 /// Error of a start or of a load, by the part that failed.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +57,15 @@ pub enum LoadError {
     /// The system.
     #[error("{0}")]
     System(String),
+}
+
+impl From<ModelLoadError> for LoadError {
+    fn from(error: ModelLoadError) -> Self {
+        match error {
+            ModelLoadError::Model(error) => Self::Model(error),
+            ModelLoadError::Device(error) => Self::Device(error),
+        }
+    }
 }
 
 impl From<InvalidName> for LoadError {

@@ -14,7 +14,6 @@ pub(crate) mod exported;
 pub(crate) mod generations;
 pub(crate) mod keys;
 pub(crate) mod load_error;
-pub(crate) mod model_loader;
 pub(crate) mod models;
 pub(crate) mod name;
 pub(crate) mod operations;

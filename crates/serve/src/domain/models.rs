@@ -15,7 +15,7 @@ use palmette_model::{DeviceUse, SharedEngine};
 use palmette_recommend::{Prompts, RecommendError, Recommender};
 
 use super::load_error::LoadError;
-use super::model_loader::ModelLoader;
+use crate::model_loader::ModelLoader;
 
 /// A model, and its prompts.
 #[derive(Debug)]

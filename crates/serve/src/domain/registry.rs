@@ -22,7 +22,6 @@ use palmette_recommend::{RecommendError, Recommender, SpelledView};
 use super::background::blocking;
 use super::exported::Exported;
 use super::load_error::LoadError;
-use super::model_loader::ModelLoader;
 use super::models::{LoadedModel, ModelParts, ServedModel};
 use super::name::{check_name, names};
 use super::permissions;
@@ -30,6 +29,7 @@ use super::texts::ServedText;
 use super::writes::Writes;
 use crate::audit;
 use crate::engine::{self, Lease, Registrar};
+use crate::model_loader::ModelLoader;
 use crate::problem::{Kind, OpenAiCode, Problem};
 
 /// A catalog.

@@ -15,7 +15,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use palmette_catalog_replica::ReplicaOptions;
 use palmette_model::DeviceName;
-use palmette_serve::{ANY_ORIGIN, LoadError, LogConfig, ModelLoader, Server};
+use palmette_serve::{ANY_ORIGIN, LogConfig, ModelLoadError, ModelLoader, Server};
 
 use super::devices::{DeviceArgs, DeviceBatchArgs};
 use super::loading::WeightsArg;
@@ -140,7 +140,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         DeviceName::Cpu => weights.format()?.into(),
         DeviceName::Cuda(_) => ModelLoader::new(move |dir, prompts| {
             let loaded = device.load(dir, prompts, weights);
-            loaded.map_err(|error| LoadError::Device(format!("{error:#}")))
+            loaded.map_err(|error| ModelLoadError::Device(format!("{error:#}")))
         }),
     };
     config.record.clone_from(&args.record);

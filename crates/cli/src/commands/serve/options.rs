@@ -67,8 +67,8 @@ pub(crate) struct ServeOptions {
     /// The most items of a history
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) max_history: usize,
-    /// Memory for requests that are being answered; one that does not fit is refused [default: 4096;
-    /// on a device what it has]
+    /// Memory for requests that are being answered; one that does not fit is refused [default:
+    /// 4096; on a device what it has]
     #[arg(long, value_name = "MB")]
     pub(crate) memory_mb: Option<u64>,
     /// Memory for answers to equal requests; 0 for none

@@ -7,9 +7,19 @@ use std::sync::Arc;
 use palmette_model::{Model, SharedEngine, WeightFormat};
 use palmette_recommend::Prompts;
 
-use super::load_error::LoadError;
+type Load = dyn Fn(&Path, &Prompts) -> Result<SharedEngine, ModelLoadError> + Send + Sync;
 
-type Load = dyn Fn(&Path, &Prompts) -> Result<SharedEngine, LoadError> + Send + Sync;
+/// Error of reading a model, by the part that failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelLoadError {
+    /// The model's files.
+    #[error(transparent)]
+    Model(#[from] palmette_model::LoadError),
+    /// A device that is to compute a model.
+    #[error("{0}")]
+    Device(String),
+}
 
 /// Function that reads the model of a directory, whose prompts are known.
 ///
@@ -21,13 +31,17 @@ pub struct ModelLoader(Arc<Load>);
 impl ModelLoader {
     /// A loader by this function.
     pub fn new(
-        load: impl Fn(&Path, &Prompts) -> Result<SharedEngine, LoadError> + Send + Sync + 'static,
+        load: impl Fn(&Path, &Prompts) -> Result<SharedEngine, ModelLoadError> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(load))
     }
 
     /// Reads a model.
-    pub(crate) fn load(&self, dir: &Path, prompts: &Prompts) -> Result<SharedEngine, LoadError> {
+    pub(crate) fn load(
+        &self,
+        dir: &Path,
+        prompts: &Prompts,
+    ) -> Result<SharedEngine, ModelLoadError> {
         (self.0)(dir, prompts)
     }
 }
