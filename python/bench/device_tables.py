@@ -15,6 +15,7 @@ import argparse
 import importlib
 import pathlib
 import platform
+import random
 import statistics
 import sys
 import tempfile
@@ -321,13 +322,13 @@ def medians(
     """Median seconds of each way's step at each level, the ways by turns."""
     clock = time.process_time if options.device == "cpu" else time.perf_counter
     found: dict[str, list[float]] = {name: [] for name in ways}
+    order = random.Random(1)
     with torch.inference_mode():
         for level in range(options.levels):
             times: dict[str, list[float]] = {name: [] for name in ways}
             for number in range(options.rounds + 2):
-                # Another way is the first each time: it finds the caches as the step before left them.
-                names = list(ways)[number % len(ways) :] + list(ways)[: number % len(ways)]
-                for name in names:
+                # In another order each time: a way finds the caches as the one before left them.
+                for name in order.sample(list(ways), len(ways)):
                     start = clock()
                     ways[name][level]()
                     if options.device != "cpu":

@@ -143,6 +143,10 @@ class LevelTables:
         first = self.first[level]
         return len(self.edges[level]) if first is None else len(first) - 1
 
+    def is_complete(self, level: int) -> bool:
+        """Whether every node of a level has every token: edge `c` of node `n` then has the number `n * tokens + c`."""
+        return len(self.edges[level]) == self.num_nodes(level) * len(self.tokens[level])
+
     def is_dense(self, level: int, max_bytes: int = DENSE_BYTES) -> bool:
         """Whether a step reads mask rows faster than edges: most tokens of the level may follow some node, and rows are few."""
         tokens = len(self.tokens[level])
@@ -154,14 +158,13 @@ class LevelTables:
 
     def mask_rows(self, level: int) -> MaskRows:
         """The level as mask rows."""
-        tokens, nodes = len(self.tokens[level]), self.num_nodes(level)
+        nodes = self.num_nodes(level)
         bits = self._bits(level, np.ones(len(self.edges[level]), np.bool_))
         counts = bits.reshape(nodes, -1, 16).sum(axis=2, dtype=np.int64)
         first = self.first[level]
         owned = np.arange(nodes) if first is None else first[:-1].astype(np.int64)
         starts = np.cumsum(counts, axis=1) - counts + owned.reshape(-1, 1)
-        is_complete = len(self.edges[level]) == nodes * tokens
-        return MaskRows(_packed(bits), starts.astype(np.int32), is_complete)
+        return MaskRows(_packed(bits), starts.astype(np.int32), self.is_complete(level))
 
     def words_of(self, level: int, edge_mask: npt.NDArray[np.bool_]) -> Ints:
         """Some edges of a level as mask rows' words, int32 [nodes, words]."""

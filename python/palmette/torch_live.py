@@ -85,7 +85,9 @@ class SegmentTables:
         there = (nodes >= 0) & (columns[code] == column)
         node = nodes.clamp(min=0)
         edges = self.edges[level]
-        if first is None:  # Every node has one edge, of the node's number.
+        if self.host.is_complete(level):
+            edge = node * len(columns) + code
+        elif first is None:  # Every node has one edge, of the node's number.
             edge = node
         else:
             # The first edge of the node that is not below the code, by halves.
