@@ -232,6 +232,6 @@ def compiled(step: Step) -> Step:
     return made
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def _say_once(problem: str) -> None:
     logger.warning("steps of a search run as they are, neither captured nor compiled. %s", problem)

@@ -1,8 +1,9 @@
 """A catalog on the device: level tables as torch tensors, and an exact beam step made of gathers with static shapes.
 
 `device_tables(constraint_or_catalog, device)` copies the tree once; `select` is one level of beam search without a word
-to the host, so it can be compiled whole (`torch.compile(select, fullgraph=True)`) and captured in a CUDA graph. `decode`
-runs all levels around a model. `sparse_transition_torch` takes the arrays of a STATIC index and its decoder's arguments.
+to the host, so it can be compiled whole (`torch.compile(select, fullgraph=True)`) and captured in a CUDA graph, as
+`advance` does with the whole level by itself (`torch_steps`). `decode` runs all levels around a model. Tables that follow a
+live catalog are in `torch_live`. `sparse_transition_torch` takes the arrays of a STATIC index and its decoder's arguments.
 
 Letters: B requests, M beams a request, V the model's vocabulary, K most successors of a prefix of one level.
 Shapes are static: with fewer valid items than beams the rest has the score -inf (`DeviceBeams.valid` is False there),

@@ -242,7 +242,7 @@ def _efficient_on_device(
     return attended, sums[..., : query.shape[2]]
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def _say_once(problem: str) -> None:
     logger.warning("the prompt's attention writes its scores down, because a kernel refused. %s", problem)
 

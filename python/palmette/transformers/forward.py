@@ -185,7 +185,7 @@ def beams_on(
     return SharedPrompt(model, input_ids, padding, model_kwargs)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def _say_once(problem: str) -> None:
     logger.warning("the prompt's keys are repeated for each beam, not shared. %s", problem)
 

@@ -137,6 +137,14 @@ def test_a_step_that_is_wrong_itself_raises_what_is_its_own() -> None:
         steps.run("key", step, torch.zeros(2))
 
 
+@pytest.mark.skipif(DEVICE != "cpu", reason="graphs are captured there")
+def test_graphs_that_are_asked_for_without_a_device_are_done_without(caplog: Any) -> None:
+    _, tables = make_tables("graph")
+    for seed in range(2):
+        check_same(searched(tables, seed, 1, 4), searched(make_tables("plain")[1], seed, 1, 4))
+    assert tables.steps.failure and len(caplog.records) == 1 and "mode 'graph'" in caplog.text
+
+
 def test_graphs_are_for_devices_alone() -> None:
     _, tables = make_tables("auto")
     searched(tables, 1, 1, 4)
