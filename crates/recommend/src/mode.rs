@@ -207,6 +207,7 @@ mod tests {
             levels,
             end_tokens: Vec::new(),
             max_history_items: 2,
+            history_step: None,
             witnesses: Vec::new(),
         }
     }

@@ -31,6 +31,11 @@ pub struct PromptFormat {
     pub end_tokens: Vec<u32>,
     /// The most recent items that a prompt holds.
     pub max_history_items: usize,
+    /// Items by which the window of a longer history moves, at most `max_history_items`; 1 where it
+    /// is left out. Of a history that grows, prompts then begin alike for as many items, so that
+    /// what an engine keeps of one is of use to the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_step: Option<usize>,
     /// Items with the semantic IDs that the model was trained on, by which a catalog of other IDs
     /// is told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -179,7 +184,16 @@ impl PromptFormat {
         let (bos_token, pad_token) = (Some(Self::BOS), Some(Self::PAD));
         let witnesses = witnesses(catalog);
         let end_tokens = Vec::new();
-        Ok(Self { bos_token, pad_token, levels, end_tokens, max_history_items, witnesses })
+        let history_step = None;
+        Ok(Self {
+            bos_token,
+            pad_token,
+            levels,
+            end_tokens,
+            max_history_items,
+            history_step,
+            witnesses,
+        })
     }
 
     /// Checks that a catalog has the semantic IDs that the model was trained on: most of the
@@ -267,6 +281,18 @@ impl PromptFormat {
         CodeTokens::new(self.levels.iter().map(|l| l.tokens.clone()).collect(), num_tokens)
     }
 
+    /// Number of the most recent items of a history that a prompt holds where `most` fit: fewer,
+    /// where its window moves by several.
+    pub(crate) fn num_held(&self, history: usize, most: usize) -> usize {
+        let over = history.saturating_sub(most);
+        let dropped = over.next_multiple_of(self.history_step.unwrap_or(1));
+        match history.checked_sub(dropped) {
+            // Fewer fit than a step has.
+            None | Some(0) => history.min(most),
+            Some(held) => held,
+        }
+    }
+
     /// Writes the prompt for a history, given as semantic IDs, oldest first, over `prompt`, as it
     /// is without a template; returns how many of the most recent items it holds.
     ///
@@ -274,13 +300,16 @@ impl PromptFormat {
     /// When an ID has a level or code that the format has no token for; a
     /// [`Recommender`](crate::Recommender) has checked that its catalog has none such.
     pub fn write_prompt<C: AsRef<[u32]>>(&self, history: &[C], prompt: &mut Vec<TokenId>) -> usize {
-        let used = history.len().min(self.max_history_items);
+        let used = self.num_held(history.len(), self.max_history_items);
+        self.write_items(&history[history.len() - used..], prompt);
+        used
+    }
+
+    /// Writes the prompt for these items, each of them.
+    pub(crate) fn write_items<C: AsRef<[u32]>>(&self, items: &[C], prompt: &mut Vec<TokenId>) {
         prompt.clear();
         prompt.extend(self.bos_token.map(TokenId));
-        for codes in &history[history.len() - used..] {
-            self.write_codes(codes.as_ref(), prompt);
-        }
-        used
+        items.iter().for_each(|codes| self.write_codes(codes.as_ref(), prompt));
     }
 
     /// Appends the tokens of a semantic ID.
@@ -327,6 +356,14 @@ impl PromptFormat {
         if self.max_history_items > Self::MAX_HISTORY_ITEMS {
             let (asked, most) = (self.max_history_items, Self::MAX_HISTORY_ITEMS);
             return Err(format!("`max_history_items` is {asked}; at most {most} is possible"));
+        }
+        if let Some(step) = self.history_step
+            && !(1..=self.max_history_items).contains(&step)
+        {
+            let most = self.max_history_items;
+            return Err(format!(
+                "`history_step` is {step}; it must be from 1 to `max_history_items`, {most}"
+            ));
         }
         if self.end_tokens.len() > Self::MAX_END_TOKENS {
             let (given, most) = (self.end_tokens.len(), Self::MAX_END_TOKENS);
@@ -447,6 +484,7 @@ mod tests {
             levels: vec![LevelFormat::run("a", 2, 4), LevelFormat::run("a", 6, 4)],
             end_tokens: Vec::new(),
             max_history_items: 2,
+            history_step: None,
             witnesses: vec![Witness { id: "P1".into(), codes: vec![3, 0] }],
         }
     }
@@ -459,6 +497,32 @@ mod tests {
         assert_eq!(prompt, [1, 5, 7, 4, 8].map(TokenId));
         assert_eq!(format().write_prompt::<[u32; 2]>(&[], &mut prompt), 0);
         assert_eq!(prompt, [TokenId(1)]);
+    }
+
+    /// A longer history loses whole steps, so its prompts begin alike for as many items.
+    #[test]
+    fn windows_move_by_steps() {
+        let held = |max_history_items, step| {
+            let format = PromptFormat { max_history_items, history_step: step, ..format() };
+            (0..14).map(|len| format.num_held(len, max_history_items)).collect::<Vec<_>>()
+        };
+        assert_eq!(held(4, None), [0, 1, 2, 3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4]);
+        assert_eq!(held(4, Some(3)), [0, 1, 2, 3, 4, 2, 3, 4, 2, 3, 4, 2, 3, 4]);
+        assert_eq!(held(4, Some(4)), [0, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1]);
+        let format = PromptFormat { max_history_items: 4, history_step: Some(3), ..format() };
+        let history: Vec<[u32; 2]> = (0..20).map(|n| [n % 4, n / 4 % 4]).collect();
+        let prompts: Vec<Vec<TokenId>> = (0..=20)
+            .map(|len| {
+                let mut prompt = Vec::new();
+                format.write_prompt(&history[..len], &mut prompt);
+                prompt
+            })
+            .collect();
+        let alike = prompts.windows(2).filter(|pair| pair[1].starts_with(&pair[0])).count();
+        assert_eq!(alike, 4 + 2 * 16 / 3);
+        // Fewer tokens may fit than a step has items.
+        assert_eq!(format.num_held(10, 2), 1);
+        assert_eq!(format.num_held(2, 1), 1);
     }
 
     #[test]
@@ -510,6 +574,8 @@ mod tests {
         check_refused(|f| f.end_tokens = vec![20, 9], "end token 9 is a code's of level 1");
         check_refused(|f| f.end_tokens = vec![20; 17], "at most 16");
         check_refused(|f| f.max_history_items = 0, "max_history_items");
+        check_refused(|f| f.history_step = Some(0), "history_step");
+        check_refused(|f| f.history_step = Some(3), "`max_history_items`, 2");
         check_refused(|f| f.max_history_items = 1 << 62, "max_history_items");
         check_refused(|f| f.levels[1] = run("a", u32::MAX, 4), "pass");
         assert!(PromptFormat::from_json("{}").unwrap_err().contains("levels"));

@@ -144,7 +144,7 @@ impl Prompts {
                 (levels, SpellingSource::Tokenizer(spellings))
             }
         };
-        let of_file = file.max_history_items;
+        let (of_file, step) = (file.max_history_items, file.history_step);
         let template = PromptTemplate::new(file, dir, tokenizer, &levels).map_err(of_template)?;
         let end_tokens: Vec<u32> = template.end_tokens().iter().map(|token| token.0).collect();
         let format = match kept {
@@ -157,7 +157,8 @@ impl Prompts {
                     )));
                 }
                 let max_history_items = of_file.unwrap_or(format.max_history_items);
-                PromptFormat { end_tokens, max_history_items, ..format }
+                let history_step = step.or(format.history_step);
+                PromptFormat { end_tokens, max_history_items, history_step, ..format }
             }
             None => PromptFormat {
                 bos_token: None,
@@ -165,6 +166,7 @@ impl Prompts {
                 levels,
                 end_tokens,
                 max_history_items: of_file.unwrap_or(DEFAULT_HISTORY_ITEMS),
+                history_step: step,
                 witnesses: Vec::new(),
             },
         };
@@ -245,16 +247,17 @@ impl Prompts {
         prompt: &mut Vec<TokenId>,
     ) -> Result<usize, RecommendError> {
         self.check_fields(asked.fields)?;
-        let most = self.format.max_history_items.min(asked.items.len());
+        let most = self.format.num_held(asked.items.len(), self.format.max_history_items);
         let items = &asked.items[asked.items.len() - most..];
         match &self.template {
             Some(template) => {
-                template.write(&PromptAsked { items, ..*asked }, &self.format.levels, max, prompt)
+                template.write(&PromptAsked { items, ..*asked }, &self.format, max, prompt)
             }
             None if asked.thinks => Err(RecommendError::NoThink),
             None => {
                 let codes: Vec<&[u32]> = items.iter().map(|item| &item.codes[..]).collect();
-                Ok(self.format.write_prompt(&codes, prompt))
+                self.format.write_items(&codes, prompt);
+                Ok(codes.len())
             }
         }
     }

@@ -55,6 +55,9 @@ pub struct TemplateFile {
     /// The most recent items of a history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_history_items: Option<usize>,
+    /// Items by which the window of a longer history moves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_step: Option<usize>,
     /// Limit on the tokens of a prompt. The oldest items of a history are left out of a longer one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_prompt_tokens: Option<usize>,
@@ -456,11 +459,12 @@ impl PromptTemplate {
     pub(crate) fn write(
         &self,
         asked: &PromptAsked<'_>,
-        levels: &[LevelFormat],
+        format: &PromptFormat,
         max: usize,
         prompt: &mut Vec<TokenId>,
     ) -> Result<usize, RecommendError> {
         let PromptAsked { items, view, fields, thinks } = *asked;
+        let levels = &format.levels;
         let printed: Vec<Printed> =
             items.iter().map(|item| self.printed(item, view, levels)).collect();
         let write = |newest: usize, prompt: &mut Vec<TokenId>| {
@@ -485,7 +489,7 @@ impl PromptTemplate {
             }
             next = fits.unwrap_or(0).midpoint(too_many);
         }
-        let used = fits.unwrap_or(0);
+        let used = format.num_held(items.len(), fits.unwrap_or(0));
         write(used, prompt)?;
         Ok(used)
     }

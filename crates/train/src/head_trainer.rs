@@ -353,6 +353,7 @@ mod tests {
             end_tokens: Vec::new(),
             levels: LEVELS.map(level).to_vec(),
             max_history_items: 3,
+            history_step: None,
             witnesses: Vec::new(),
         };
         let history = |user: u32| (0..1 + user % 3).map(|at| vec![(user + at) % 4, at]).collect();

@@ -121,6 +121,7 @@ mod tests {
             end_tokens: Vec::new(),
             levels: vec![level(2), level(102)],
             max_history_items: most,
+            history_step: None,
             witnesses: Vec::new(),
         };
         let history = (0..len).map(|item| vec![item, item]).collect();

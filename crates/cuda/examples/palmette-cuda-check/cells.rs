@@ -66,6 +66,7 @@ impl Sizes {
             levels: (0..LEVELS).map(level).collect(),
             end_tokens: Vec::new(),
             max_history_items: self.history as usize,
+            history_step: None,
             witnesses: Vec::new(),
         }
     }

@@ -30,6 +30,7 @@ fn recommender(ids: &[Vec<u32>]) -> (Arc<Recommender>, Arc<SpelledView>) {
         end_tokens: Vec::new(),
         levels: vec![level; LEVELS],
         max_history_items: 10,
+        history_step: None,
         witnesses: Vec::new(),
     };
     let item = |(n, codes): (usize, &Vec<u32>)| Item {

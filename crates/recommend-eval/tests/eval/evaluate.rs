@@ -26,6 +26,7 @@ pub(crate) fn format() -> PromptFormat {
         end_tokens: Vec::new(),
         levels: (0..3).map(level).collect(),
         max_history_items: 10,
+        history_step: None,
         witnesses: Vec::new(),
     }
 }

@@ -220,6 +220,7 @@ impl Case {
             levels: (0..LEVELS).map(level).collect(),
             end_tokens: Vec::new(),
             max_history_items: MAX_HISTORY,
+            history_step: None,
             witnesses: Vec::new(),
         };
         let kv_heads = 1 + draw.below(2) as usize;

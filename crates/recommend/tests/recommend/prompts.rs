@@ -284,6 +284,7 @@ fn ended(end_tokens: Vec<u32>) -> (Arc<Recommender>, Arc<Catalog>) {
         levels: vec![level(0, 40), level(1, 41), level(2, 20)],
         end_tokens,
         max_history_items: 5,
+        history_step: None,
         witnesses: Vec::new(),
     };
     (Arc::new(Recommender::new(model(), Arc::clone(&catalog), format).unwrap()), catalog)

@@ -27,6 +27,7 @@ pub(crate) fn format() -> PromptFormat {
         levels: (0..3).map(level).collect(),
         end_tokens: Vec::new(),
         max_history_items: 4,
+        history_step: None,
         witnesses: Vec::new(),
     }
 }

@@ -34,6 +34,7 @@ fn format() -> PromptFormat {
         levels: (0..3).map(level).collect(),
         end_tokens: Vec::new(),
         max_history_items: 30,
+        history_step: None,
         witnesses: Vec::new(),
     }
 }
