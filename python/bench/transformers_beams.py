@@ -3,7 +3,7 @@
 A random Qwen3-shaped model of 4 layers over 4,344 items of 4 levels of 256 codes, a prompt of 200 tokens, 50 beams. Each way is
 timed in turn, `--rounds` times, and the medians of wall and CPU time are printed with their ratio; the ten best items have to be
 the same in all. Tree attention, one mask over all beams' keys, is `tests/engines/tree_attention.py`, the baseline of merged
-attention. `--only-searches` leaves `generate` out. Run: `python bench/transformers_beams.py [--threads 1] [--device cuda]`.
+attention. `--only-searches` leaves `generate` out. Last come both attentions alone: one layer at the last level. Run: `python bench/transformers_beams.py [--threads 1] [--device cuda]`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from palmette.transformers import (
     beam_search,
     exact_settings,
 )
+from palmette.transformers.attention import BeamCache, shared_prompt_attention
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests" / "engines"))
 from tree_attention import tree_attention  # noqa: E402
@@ -115,6 +117,7 @@ def main() -> None:
     if not options.bfloat16:  # Eight bits, rounded in other places, are near and not the same.
         check(results)
     report(options, times)
+    attention_alone(options)
 
 
 def make_model(num_tokens: int, options: argparse.Namespace) -> Any:
@@ -178,6 +181,54 @@ def report(options: argparse.Namespace, times: dict[str, list[tuple[float, float
     print(f"{'':38}{'wall ms':>9}{'cpu ms':>9}{'cpu ratio':>11}")
     for name, (wall, cpu) in medians.items():
         print(f"{name:38}{wall:9.1f}{cpu:9.1f}{base[1] / cpu:10.1f}x")
+
+
+def attention_alone(options: argparse.Namespace) -> None:
+    """One layer's attention at the last level, the cache's part included: merged, and under one mask over all keys."""
+    requests, width, fed = options.requests, options.beams, options.levels - 1
+    heads, key_heads, size = 8, 4, options.hidden // 8
+    dtype = torch.bfloat16 if options.bfloat16 else torch.float32
+
+    def random(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, device=options.device).to(dtype)
+
+    prompt = random(requests, key_heads, options.prompt, size)
+    cache = BeamCache(SimpleNamespace(layers=[SimpleNamespace(keys=prompt, values=prompt.clone())]), None, None)
+    cache.begin_step(torch.arange(requests * width, device=options.device))
+    query = random(requests, width, heads, size).transpose(1, 2)
+    new = random(requests, width, key_heads, size).transpose(1, 2)
+    own = random(requests * width, key_heads, fed - 1, size) if fed > 1 else None
+    all_keys = torch.cat((prompt, random(requests, key_heads, width * (fed - 1), size)), dim=2)
+    mask = torch.zeros((requests, 1, width, options.prompt + width * fed), device=options.device).to(dtype)
+
+    def merged() -> None:
+        cache.beams[0].keys = cache.beams[0].values = own
+        keys, values = cache.beams[0].update(new, new)
+        shared_prompt_attention(
+            SimpleNamespace(layer_idx=0), query, keys, values, None, shared_prompt=cache
+        )
+
+    def tree() -> None:
+        keys, values = torch.cat((all_keys, new), dim=2), torch.cat((all_keys, new), dim=2)
+        torch.nn.functional.scaled_dot_product_attention(
+            query, keys, values, attn_mask=mask, enable_gqa=True
+        )
+
+    clock = time.process_time if options.device == "cpu" else time.perf_counter
+    times: dict[str, list[float]] = {"merged": [], "tree": []}
+    with torch.inference_mode():
+        for _ in range(40):
+            for name, run in (("merged", merged), ("tree", tree)):
+                start = clock()
+                run()
+                if options.device != "cpu":
+                    torch.cuda.synchronize()
+                times[name].append(clock() - start)
+    found = {name: statistics.median(each[5:]) * 1e3 for name, each in times.items()}
+    print(
+        f"attention of one layer, last level: merged {found['merged']:.2f} ms, tree {found['tree']:.2f} ms, "
+        f"{found['tree'] / found['merged']:.1f}x"
+    )
 
 
 def processor() -> str:
