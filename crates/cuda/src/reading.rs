@@ -1,8 +1,8 @@
 //! A reading on a device: one request at a time, which meets others in the passes.
 //!
 //! The device computes passes and logits and chooses the best extensions; the host moves
-//! constraints and makes masks meanwhile. Where results gain besides their scores, or a level's
-//! columns are no whole words of a mask, the logits come back and the host chooses. A call that
+//! constraints and makes masks meanwhile. Where results gain besides their scores the logits come
+//! back and the host chooses. A call that
 //! begins a pass posts the request and returns; [`Reading::select`] waits. A search of a catalog
 //! that the device takes is run there as a whole (`reading/search.rs`).
 
@@ -277,7 +277,7 @@ impl Reading for CudaReading {
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), SessionError> {
         self.request()?;
         let shared = &self.engine.shared;
-        if selection::is_computed(step, &self.columns)
+        if selection::is_computed(step)
             && let (Some(request), Some(end)) = (&self.request, &self.computed)
         {
             let of = &request.memory;

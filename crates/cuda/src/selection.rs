@@ -68,13 +68,10 @@ impl Places {
     }
 }
 
-/// True where kernels choose a step's extensions: without gains, of columns that are whole words of
-/// a mask, of no more extensions than are sorted at once.
-pub(crate) fn is_computed(step: &Step<'_>, columns: &Range<usize>) -> bool {
-    !step.has_gains()
-        && columns.len().is_multiple_of(32)
-        && (1..=SORTED).contains(&step.width)
-        && step.rows() > 0
+/// True where kernels choose a step's extensions: without gains, of no more extensions than are
+/// sorted at once.
+pub(crate) fn is_computed(step: &Step<'_>) -> bool {
+    !step.has_gains() && (1..=SORTED).contains(&step.width) && step.rows() > 0
 }
 
 /// Host memory of a reading's steps of selection.
@@ -122,9 +119,11 @@ impl Selection {
         step: &Step<'_>,
         best: &mut Vec<Extension>,
     ) -> Result<bool, DeviceError> {
-        let columns = computed.columns;
-        let (rows, width) = (step.rows(), columns.len());
-        let places = Places::new(rows, width, step.width);
+        let (columns, masks) = (computed.columns, step.masks);
+        // The window's codes: those of a level, where logits may be the whole vocabulary's.
+        let (rows, codes) = (step.rows(), masks.columns().len() * 32);
+        let first = masks.first_token() as usize;
+        let places = Places::new(rows, codes, step.width);
         let at = |place| region.address_at(place);
         let bytes = &mut self.sent.bytes()?[..places.sent];
         bytes.fill(0);
@@ -145,9 +144,9 @@ impl Selection {
             next_scores: Address::NULL,
             rows: rows as i32,
             segments: 0,
-            codes: width as i32,
-            columns: width as i32,
-            first: 0,
+            codes: codes as i32,
+            columns: columns.len() as i32,
+            first: first as i32 - columns.start as i32,
             width: step.width as i32,
             capacity: SORTED as i32,
             normalised: 0,
@@ -156,14 +155,13 @@ impl Selection {
         search.write(&mut bytes[places.search..][..Search::BYTES]);
         let scores = bytes[places.scores..].chunks_exact_mut(4).zip(step.pass.scores);
         scores.for_each(|(to, score)| to.copy_from_slice(&score.to_le_bytes()));
-        let masks = bytes[places.masks..places.histogram].chunks_exact_mut(width / 8);
-        for (row, words) in (0..rows).zip(masks) {
-            for token in step.masks.allowed(row) {
-                // One outside of the columns is for the host to name.
-                let place = token.index().checked_sub(columns.start).filter(|&place| place < width);
-                let Some(place) = place else { return Ok(false) };
-                words[place / 8] |= 1 << (place % 8);
+        let sent_words = bytes[places.masks..places.histogram].chunks_exact_mut(4);
+        for (at, (to, word)) in sent_words.zip(masks.words()).enumerate() {
+            // A token outside of the columns is for the host to name.
+            if word & !word_within(first + at % (codes / 32) * 32, columns) != 0 {
+                return Ok(false);
             }
+            to.copy_from_slice(&word.to_le_bytes());
         }
         driver.write(Stream::Upload, region, 0, &mut self.sent, places.sent)?;
         driver.wait(Stream::Selection, &driver.record(Stream::Upload)?)?;
@@ -195,12 +193,42 @@ impl Selection {
             score: f32::from_bits(u32_at(chosen, 0)),
             bound: 0.0,
             parent: u32_at(chosen, 4),
-            token: TokenId(columns.start as u32 + u32_at(chosen, 8)),
+            token: TokenId(first as u32 + u32_at(chosen, 8)),
         }));
         Ok(true)
     }
 }
 
+/// Bits of the 32 tokens from `first` on that are among the columns.
+fn word_within(first: usize, columns: &Range<usize>) -> u32 {
+    let below = |end: usize| match end.saturating_sub(first) {
+        0 => 0,
+        bits @ 1..32 => (1 << bits) - 1,
+        _ => u32::MAX,
+    };
+    below(columns.end) & !below(columns.start)
+}
+
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + 4].try_into().map_or(0, u32::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::word_within;
+
+    #[test]
+    fn words_are_cut_at_the_columns() {
+        for (first, columns, want) in [
+            (64, 64..96, u32::MAX),
+            (64, 0..200, u32::MAX),
+            (64, 70..80, 0xffc0),
+            (64, 0..65, 1),
+            (64, 95..300, 1 << 31),
+            (64, 96..300, 0),
+            (64, 0..64, 0),
+        ] {
+            assert_eq!(word_within(first, &columns), want, "{first} {columns:?}");
+        }
+    }
 }

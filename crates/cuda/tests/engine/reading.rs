@@ -217,7 +217,7 @@ fn chosen_extensions_are_those_of_a_sort() {
     for (floor, columns_of) in [
         (f32::NEG_INFINITY, [0..64, 64..128, 128..192]),
         (-9.0, [0..64, 64..128, 128..192]),
-        // No whole words: the host chooses.
+        // No whole words of a mask.
         (f32::NEG_INFINITY, [0..61, 64..135, 120..200]),
     ] {
         let mut reading = open(&device, &ReadingShape { beams: &[20, 20], width: 20, ..SHAPE });

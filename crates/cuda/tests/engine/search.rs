@@ -50,6 +50,7 @@ fn worker(engine: &Arc<CudaEngine>, source: CatalogSource) -> Worker {
         levels: (0..3).map(level).collect(),
         end_tokens: Vec::new(),
         max_history_items: 30,
+        history_step: None,
         witnesses: Vec::new(),
     };
     let recommender = Recommender::new(Arc::clone(engine), source, format).unwrap();
