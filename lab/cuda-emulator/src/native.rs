@@ -4,7 +4,7 @@
 //! error, or memory of the process: this crate is for tests.
 #![allow(unsafe_code, reason = "calls of the C++ side")]
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::NonNull;
 
 use palmette_cuda::{Architecture, Kernel};
@@ -25,6 +25,7 @@ unsafe extern "C" {
     fn palmette_emulator_give_back(data: *mut c_void, bytes: usize);
     fn palmette_emulator_kernels() -> *const c_char;
     fn palmette_emulator_layouts() -> *const c_char;
+    fn palmette_emulator_trial(name: *const c_char, seed: u64) -> *const c_char;
 }
 
 fn text(from: *const c_char) -> String {
@@ -92,6 +93,17 @@ pub fn kernels() -> String {
 pub fn layouts() -> String {
     // SAFETY: it takes nothing.
     text(unsafe { palmette_emulator_layouts() })
+}
+
+/// Runs a trial of the models themselves: see `native/trials.h`.
+///
+/// # Errors
+/// The fault that ended it.
+pub fn trial(name: &str, seed: u64) -> Result<(), String> {
+    let name = CString::new(name).expect("no name has a 0");
+    // SAFETY: the name ends by 0, and is read by the call alone.
+    let message = unsafe { palmette_emulator_trial(name.as_ptr(), seed) };
+    if message.is_null() { Ok(()) } else { Err(text(message)) }
 }
 
 /// Memory of the emulated device: it begins as NaN and ends at a guard page.
