@@ -36,6 +36,7 @@ pub struct Device {
     functions: Vec<Option<sys::CUfunction>>,
     /// The stream whose launches become part of a graph.
     captured: Mutex<Option<Stream>>,
+    events: Arc<EventPool>,
 }
 
 /// A device of the machine, as a list of them says it.
@@ -73,6 +74,7 @@ impl Device {
         };
         let context = Arc::new(Context::retain(device)?);
         context.bind()?;
+        let events = EventPool { context: Arc::clone(&context), free: Mutex::default() };
         let null = std::ptr::null_mut();
         let mut this = Self {
             info,
@@ -81,6 +83,7 @@ impl Device {
             modules: Vec::new(),
             functions: Vec::new(),
             captured: Mutex::new(None),
+            events: Arc::new(events),
         };
         // Into `this` one by one, so that an error on the way destroys what there is.
         let urgent = urgent_priority()?;
@@ -224,9 +227,10 @@ impl Driver for Device {
         let data = NonNull::new(data).expect("memory that was taken");
         // SAFETY: so many bytes were taken.
         unsafe { data.write_bytes(0, bytes) };
-        let context = Arc::clone(&self.context);
+        let (context, events) = (Arc::clone(&self.context), Arc::clone(&self.events));
         Ok(Pinned::new(Box::new(Host {
             context,
+            events,
             data,
             bytes,
             copies: [const { None }; Stream::ALL.len()],
@@ -376,7 +380,7 @@ impl Driver for Device {
 
     fn record(&self, on: Stream) -> Result<Event, DeviceError> {
         self.begin("events")?;
-        let event = Mark::new(&self.context)?;
+        let event = self.events.take()?;
         event.record(self.stream(on))?;
         Ok(Event::new(Arc::new(event)))
     }
@@ -386,7 +390,7 @@ impl Driver for Device {
         let (stream, flags) = (self.stream(on), sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT);
         // SAFETY: both handles live.
         let waits =
-            unsafe { result::stream::wait_event(stream, event.get::<Mark>()?.0.event, flags) };
+            unsafe { result::stream::wait_event(stream, event.get::<Mark>()?.event, flags) };
         waits.map_err(error("cuStreamWaitEvent"))
     }
 
@@ -448,56 +452,78 @@ impl Drop for Allocation {
     }
 }
 
-/// An event of the driver.
+/// Events of the driver that nobody has: a pass takes several, and making one is a call.
 #[derive(Debug)]
-struct EventHandle {
+struct EventPool {
     context: Arc<Context>,
-    event: sys::CUevent,
+    free: Mutex<Vec<sys::CUevent>>,
 }
 
 // SAFETY: events may be used by any thread that has made their context current.
-unsafe impl Send for EventHandle {}
+unsafe impl Send for EventPool {}
 // SAFETY: as above.
-unsafe impl Sync for EventHandle {}
+unsafe impl Sync for EventPool {}
 
-impl Drop for EventHandle {
+impl EventPool {
+    fn take(self: &Arc<Self>) -> Result<Mark, DeviceError> {
+        let free = self.free.lock().expect("no holder panics").pop();
+        let make = || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING);
+        let event = free.map_or_else(make, Ok).map_err(error("cuEventCreate"))?;
+        Ok(Mark { pool: Arc::clone(self), event })
+    }
+}
+
+impl Drop for EventPool {
     fn drop(&mut self) {
-        if self.context.bind().is_ok() {
-            // SAFETY: it was made once; the driver lets events be destroyed before they happen.
-            let _ = unsafe { result::event::destroy(self.event) };
+        if self.context.bind().is_err() {
+            return;
+        }
+        for event in self.free.get_mut().expect("no holder panics").drain(..) {
+            // SAFETY: it was made once, and nobody has it; the driver lets events be destroyed
+            // before they happen.
+            let _ = unsafe { result::event::destroy(event) };
         }
     }
 }
 
-/// A place in a stream.
+/// A place in a stream. Its event is taken for another place when it is dropped: what waits for it
+/// already waits for the place that it marked then.
 #[derive(Debug)]
-struct Mark(EventHandle);
+struct Mark {
+    pool: Arc<EventPool>,
+    event: sys::CUevent,
+}
+
+// SAFETY: as for the pool.
+unsafe impl Send for Mark {}
+// SAFETY: as for the pool.
+unsafe impl Sync for Mark {}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.pool.free.lock().expect("no holder panics").push(self.event);
+    }
+}
 
 impl Mark {
-    fn new(context: &Arc<Context>) -> Result<Self, DeviceError> {
-        let event = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING);
-        let event = event.map_err(error("cuEventCreate"))?;
-        Ok(Self(EventHandle { context: Arc::clone(context), event }))
-    }
-
     fn record(&self, stream: sys::CUstream) -> Result<(), DeviceError> {
         // SAFETY: both handles live.
-        unsafe { result::event::record(self.0.event, stream) }.map_err(error("cuEventRecord"))
+        unsafe { result::event::record(self.event, stream) }.map_err(error("cuEventRecord"))
     }
 
     fn is_done(&self) -> Result<bool, DeviceError> {
-        self.0.context.bind()?;
+        self.pool.context.bind()?;
         // SAFETY: the handle lives.
-        match unsafe { result::event::query(self.0.event) } {
+        match unsafe { result::event::query(self.event) } {
             Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_READY)) => Ok(false),
             result => result.map(|()| true).map_err(error("cuEventQuery")),
         }
     }
 
     fn finish(&self) -> Result<(), DeviceError> {
-        self.0.context.bind()?;
+        self.pool.context.bind()?;
         // SAFETY: the handle lives.
-        let finished = unsafe { result::event::synchronize(self.0.event) };
+        let finished = unsafe { result::event::synchronize(self.event) };
         finished.map_err(error("cuEventSynchronize"))
     }
 }
@@ -506,6 +532,7 @@ impl Mark {
 #[derive(Debug)]
 struct Host {
     context: Arc<Context>,
+    events: Arc<EventPool>,
     data: NonNull<u8>,
     bytes: usize,
     /// End of the last copy on each stream.
@@ -520,7 +547,7 @@ impl Host {
     fn record(&mut self, on: Stream, stream: sys::CUstream) -> Result<(), DeviceError> {
         let copy = &mut self.copies[on as usize];
         if copy.is_none() {
-            *copy = Some(Mark::new(&self.context)?);
+            *copy = Some(self.events.take()?);
         }
         copy.as_ref().expect("put there above").record(stream)
     }
