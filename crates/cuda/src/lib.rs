@@ -14,6 +14,7 @@
 //! Laws of the kernels, held to by the tests of this crate:
 //! - a row is a function of its tokens, the weights and the architecture: not of the batch, of
 //!   tiles, of the grid or of the split of a sum among blocks;
+//! - the portable kernels and those of Hopper's own instructions ([`KernelSet`]) have equal bits;
 //! - every sum has one order, and nothing is fused or approximated by the compiler's choice;
 //! - the best extensions are those of a sort by total, then parent, then token.
 
