@@ -318,7 +318,14 @@ fn endings(case: &Case, device: &Device, set: Set, grid: u32) -> Vec<(String, Ve
 
 #[test]
 fn hoppers_products_have_the_bits_of_the_portable_ones() {
-    for (rows, n, k, runs) in SHAPES.into_iter().chain([(64, 256, 576, 1), (65, 130, 1024, 4)]) {
+    let mut random = Random(2026);
+    let mut any = || {
+        let runs = [1, 2, 3][random.below(3)];
+        let k = runs * 64 * (1 + random.below(4));
+        (1 + random.below(200), 2 + 2 * random.below(150), k, runs)
+    };
+    let shapes = [(64, 256, 576, 1), (65, 130, 1024, 4), any(), any(), any(), any()];
+    for (rows, n, k, runs) in SHAPES.into_iter().chain(shapes) {
         let case = Case::unasked(rows, n, k, runs);
         let mut sums: Option<Vec<u8>> = None;
         for (grid, device) in [1, 3, 2].into_iter().zip(devices(Architecture::Hopper)) {
