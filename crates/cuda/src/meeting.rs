@@ -63,6 +63,13 @@ impl Shared {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes the first failure after which the device does no more work.
+    pub(crate) fn note(&self, error: &DeviceError) {
+        if matches!(error, DeviceError::Fault(_)) {
+            let _ = self.failure.set(error.to_string());
+        }
+    }
+
     fn count(&self, shares: &[Share]) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.passes += 1;
@@ -174,8 +181,8 @@ impl Passes {
             }
             let passed = self.pass();
             let error = passed.as_ref().err().cloned();
-            if let Some(fault @ DeviceError::Fault(_)) = &error {
-                let _ = self.shared.failure.set(fault.to_string());
+            if let Some(error) = &error {
+                self.shared.note(error);
             }
             for share in self.shares.drain(..).rev() {
                 match (&passed, share.is_last) {

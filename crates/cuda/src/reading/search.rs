@@ -5,6 +5,7 @@
 //! once, and the host waits for the last.
 
 use std::iter::repeat_n;
+use std::sync::Arc;
 
 use palmette_core::TokenId;
 use palmette_decode::Extension;
@@ -49,6 +50,7 @@ impl DeviceLogits for LevelLogits<'_> {
 /// A search that was not run: since the host is to do it, or for good.
 enum Failure {
     Elsewhere,
+    Device(DeviceError),
     Session(SessionError),
 }
 
@@ -62,7 +64,7 @@ impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
         match error {
             DeviceError::OutOfMemory { .. } => Self::Elsewhere,
-            error => Self::Session(error.into()),
+            error => Self::Device(error),
         }
     }
 }
@@ -90,8 +92,11 @@ impl CudaReading {
         if !self.has_room(search.levels) {
             return Ok(false);
         }
-        let Some(request) = self.engine.catalogs.request(search)? else { return Ok(false) };
-        let driver = &self.engine.shared.driver;
+        let shared = Arc::clone(&self.engine.shared);
+        let request = self.engine.catalogs.request(search);
+        let request = request.inspect_err(|error| shared.note(error))?;
+        let Some(request) = request else { return Ok(false) };
+        let driver = &shared.driver;
         let mut run = self.run.take().unwrap_or_else(|| CatalogRun {
             search: DeviceSearch::new(driver.clone(), Stream::Selection),
             ancestors: None,
@@ -100,7 +105,6 @@ impl CudaReading {
         let result = self.run_levels(&mut run, request, search.levels, steps);
         if result.is_err() {
             // What is on the stream uses the memory of the run.
-            let driver = &*self.engine.shared.driver;
             let _ = driver.record(Stream::Selection).and_then(|event| driver.finish(&event));
         }
         self.run = Some(run);
@@ -110,6 +114,10 @@ impl CudaReading {
                 Ok(true)
             }
             Err(Failure::Elsewhere) => Ok(false),
+            Err(Failure::Device(error)) => {
+                shared.note(&error);
+                Err(error.into())
+            }
             Err(Failure::Session(error)) => Err(error),
         }
     }

@@ -8,15 +8,16 @@ use palmette_catalog_live::{
     CatalogSource, LiveCatalog, LiveOptions, MergePolicy, SyncPolicy, Update,
 };
 use palmette_cuda::{Architecture, CudaEngine};
+use palmette_cuda_emulator::Emulator;
 use palmette_decode::run_on;
-use palmette_model::{Family, ModelConfig};
+use palmette_model::{Engine, Family, ModelConfig};
 use palmette_recommend::{
     Candidates, History, LevelFormat, Mode, Normaliser, PromptFormat, Recommender, Request, Rules,
     Worker,
 };
 use serde_json::json;
 
-use crate::model::{config, emulated};
+use crate::model::{LIMITS, config, emulated, upload};
 
 /// Whole words of a mask, so that steps are chosen by the kernels either way.
 const CODES: u32 = 64;
@@ -197,4 +198,23 @@ fn searches_at_once_meet_others_and_find_what_they_find_alone() {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(together, alone);
+}
+
+/// A device that fails, before its catalog is there and after, is said to have failed.
+#[test]
+fn a_failure_of_a_search_at_once_is_the_devices() {
+    for is_uploaded in [false, true] {
+        let Some(driver) = Emulator::new(Architecture::Hopper, 1) else { return };
+        let driver = Arc::new(driver);
+        let engine = Arc::new(upload(Arc::clone(&driver), &small(), &LIMITS).unwrap());
+        let mut worker = worker(&engine, frozen());
+        let request = Request { beam_width: 4, ..Request::new(History::Numbers(&[3]), 2) };
+        if is_uploaded {
+            worker.recommend(&request, &mut run_on).unwrap();
+        }
+        driver.fail("kernel 7 went out of its memory");
+        let error = worker.recommend(&request, &mut run_on).unwrap_err().to_string();
+        assert!(error.contains("kernel 7"), "{error}");
+        assert!(engine.failure().is_some_and(|failure| failure.contains("kernel 7")));
+    }
 }
