@@ -132,13 +132,18 @@ impl CudaReading {
     fn fetch(&mut self) -> Result<(), SessionError> {
         self.request()?;
         let Some(end) = self.computed.take() else { return Ok(()) };
+        self.copy_logits(&end).inspect_err(|error| self.engine.shared.note(error))?;
+        Ok(())
+    }
+
+    fn copy_logits(&mut self, end: &Event) -> Result<(), DeviceError> {
         let driver = &*self.engine.shared.driver;
         let bytes = self.rows * self.columns.len() * 4;
         if self.fetched.len() < bytes {
             self.fetched = driver.pinned(bytes)?;
         }
         let Some(request) = &self.request else { return Ok(()) };
-        driver.wait(Stream::Download, &end)?;
+        driver.wait(Stream::Download, end)?;
         driver.read(Stream::Download, &request.memory.logits, 0, &mut self.fetched, bytes)?;
         driver.finish(&driver.record(Stream::Download)?)?;
         let bytes = self.fetched.bytes()?[..bytes].chunks_exact(4);
@@ -284,7 +289,8 @@ impl Reading for CudaReading {
             let logits = of.logits.address();
             let computed = Computed { logits, columns: &self.columns, end };
             let device = (&*shared.driver, shared.multiprocessors, &of.selection);
-            if self.selection.select(device, computed, step, best)? {
+            let chosen = self.selection.select(device, computed, step, best);
+            if chosen.inspect_err(|error| shared.note(error))? {
                 return Ok(());
             }
         }
