@@ -120,6 +120,7 @@ pub(crate) struct DeviceArgs {
 }
 
 /// Limits of what a device computes together.
+#[cfg(feature = "server")]
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DeviceBatchArgs {
     /// Tokens that a device computes in one pass [default: 8192]
@@ -135,6 +136,7 @@ pub(crate) struct DeviceBatchArgs {
 }
 
 /// State of something that may be done.
+#[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Switch {
     /// Done
@@ -166,6 +168,10 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 /// A device and its limits, as options say them.
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "a build without kernels refuses devices by name")
+)]
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceChoice {
     pub(crate) device: DeviceName,
@@ -178,6 +184,7 @@ pub(crate) struct DeviceChoice {
 }
 
 /// Requests that compute together where `--device-requests` does not say how many.
+#[cfg(feature = "server")]
 const REQUESTS: u32 = 16;
 
 impl DeviceArgs {
@@ -197,6 +204,7 @@ impl DeviceArgs {
     }
 
     /// The device of a server.
+    #[cfg(feature = "server")]
     pub(crate) fn served(&self, batch: &DeviceBatchArgs) -> anyhow::Result<DeviceChoice> {
         let DeviceBatchArgs { device_batch_tokens, device_requests, prefix_cache } = batch;
         for (name, is_given) in [
@@ -220,6 +228,7 @@ impl DeviceArgs {
 
 impl DeviceChoice {
     /// Requests that compute together.
+    #[cfg(feature = "server")]
     pub(crate) fn requests(&self) -> u32 {
         self.requests
     }
