@@ -116,7 +116,7 @@ fn what_is_done_is_not_done_again() {
 #[cfg(unix)]
 fn a_run_that_was_interrupted_goes_on_to_the_same_table() {
     let run = Run::new();
-    let input = write(run.dir.path(), "in.jsonl", &lines(&histories(600)));
+    let input = write(run.dir.path(), "in.jsonl", &lines(&histories(1800)));
     let ending = if cfg!(feature = "tables") { "parquet" } else { "jsonl" };
     let (whole, out) = (run.path(&format!("whole.{ending}")), run.path(&format!("out.{ending}")));
     crate::command::run(&run.args(&input, &whole, &["--unknown", "skip"]));
@@ -124,7 +124,7 @@ fn a_run_that_was_interrupted_goes_on_to_the_same_table() {
     let partial = format!("{out}.partial");
     end_in_the_middle(&args, &out, Path::new(&partial), terminate);
     let so_far = std::fs::read_to_string(&partial).unwrap();
-    assert!(so_far.ends_with('\n') && so_far.lines().count() < 600);
+    assert!(so_far.ends_with('\n') && so_far.lines().count() < 1800);
     let report = run_json(&args);
     assert!(report["of_earlier_run"].as_u64() == Some(so_far.lines().count() as u64));
     assert!(std::fs::read(&out).unwrap() == std::fs::read(&whole).unwrap());
