@@ -57,7 +57,7 @@ use palmette_cuda::{Architecture, Driver};
 
 use crate::support::Device;
 
-/// What is checked, and how much of it.
+/// Device of a check, and how much of it is checked.
 pub(crate) struct Check {
     pub(crate) device: Device,
     pub(crate) architecture: Architecture,

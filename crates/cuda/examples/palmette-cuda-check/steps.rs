@@ -18,7 +18,7 @@ fn spread(random: &mut Random, len: usize) -> Vec<u16> {
     (0..len).map(&mut number).collect()
 }
 
-/// What the units make of a row and a column, by the published formula.
+/// Sum that the units make of a row and a column, by the published formula.
 fn expected(x: &[u16], w: &[u16], architecture: Architecture) -> f32 {
     x.chunks(16).zip(w.chunks(16)).fold(0.0, |sum, (x, w)| match architecture {
         Architecture::Hopper => published(sum, x, w, 25),

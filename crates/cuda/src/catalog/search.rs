@@ -1,8 +1,8 @@
 //! Beam searches over catalogs on a device, several side by side, level by level without the host.
 //!
-//! All that a batch of searches needs of the host goes up once, before the first level: where each
-//! level reads the rows, scores and positions that the one before it leaves. What comes back is
-//! read once, after the last.
+//! Everything that a batch of searches needs of the host goes up once, before the first level:
+//! where each level reads the rows, scores and positions that the one before it leaves. Results
+//! come back once, after the last.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use super::tables::SegmentTables;
 use crate::arguments::{Level, Range, array_bytes};
 use crate::{Address, Arguments, Driver, Region, RegionPlan};
 
-/// All items of a view on a device. Frozen; requests hold the one that they began with.
+/// Tables of a view's items on a device. Frozen; requests hold the one that they began with.
 #[derive(Debug)]
 pub struct DeviceSnapshot {
     view: CatalogView,

@@ -20,7 +20,7 @@ const FILTER_BYTES: usize = 256 << 20;
 /// Catalogs on a device beside a model, and searches that ran there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CatalogCounts {
-    /// Each catalog's memory.
+    /// Memory of each catalog.
     pub catalogs: Vec<CatalogMemory>,
     /// Searches that ran on the device as a whole.
     pub searches: u64,

@@ -7,11 +7,11 @@ use palmette_cuda::catalog::{CatalogError, CatalogRequest, DeviceCatalog, Device
 use palmette_cuda::{Driver, Stream};
 
 use crate::support::{
-    Batch, Found, LogitsThere, Random, Tables, drivers, frozen, item, items, live, searched_here,
+    Batch, FoundId, LogitsThere, Random, Tables, drivers, frozen, item, items, live, searched_here,
     some,
 };
 
-/// What a request asks for, besides its catalog.
+/// Question of a request, besides its catalog.
 #[derive(Clone, Copy)]
 struct Case {
     name: &'static str,
@@ -45,7 +45,7 @@ const CASES: [Case; 10] = [
 struct Pair {
     request: CatalogRequest,
     tables: Tables,
-    expected: Vec<Found>,
+    expected: Vec<FoundId>,
 }
 
 fn pair(catalog: &DeviceCatalog, view: &CatalogView, case: &Case, random: &mut Random) -> Pair {
@@ -79,7 +79,7 @@ fn check(driver: &Arc<dyn Driver>, search: &mut DeviceSearch, pairs: &[(&str, &P
     assert_eq!(found.len(), pairs.len());
     for ((name, pair), found) in pairs.iter().zip(found) {
         let found = found.unwrap();
-        let got: Vec<Found> = found
+        let got: Vec<FoundId> = found
             .iter()
             .map(|of| (of.codes.clone(), of.score.to_bits(), pair.request.items(of).collect()))
             .collect();
@@ -152,7 +152,7 @@ fn searches_of_a_live_catalog_are_the_processors() {
     }
 }
 
-/// All extensions of a level, which is what its masks allow.
+/// Extensions of a level, each that its masks allow.
 #[test]
 fn masks_are_the_constraints_level_by_level() {
     let Some(driver) = drivers().pop() else { return };

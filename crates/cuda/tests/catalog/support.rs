@@ -191,7 +191,7 @@ impl StepBackend for LogitsHere<'_> {
 }
 
 /// A semantic ID that a search found: codes, bits of its score, and items in their order.
-pub(crate) type Found = (Vec<u32>, u32, Vec<u64>);
+pub(crate) type FoundId = (Vec<u32>, u32, Vec<u64>);
 
 /// Searches on the processor.
 pub(crate) fn searched_here(
@@ -200,7 +200,7 @@ pub(crate) fn searched_here(
     tables: &Tables,
     widths: &[usize],
     floor: f32,
-) -> Vec<Found> {
+) -> Vec<FoundId> {
     // Tokens of margins belong to no level.
     let mut first_tokens = Vec::new();
     let mut end = 0;
@@ -241,7 +241,7 @@ fn run<C: Constraint>(
     widths: &[usize],
     floor: f32,
     items_of: impl Fn(&C::State) -> Vec<u64>,
-) -> Vec<Found> {
+) -> Vec<FoundId> {
     let widths: Vec<NonZeroUsize> =
         widths.iter().map(|&width| NonZeroUsize::new(width).unwrap()).collect();
     let first_tokens = backend.first_tokens.clone();

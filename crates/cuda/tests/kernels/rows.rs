@@ -347,7 +347,7 @@ fn heads_are_normed_turned_and_stored_in_pages_and_slots() {
 }
 
 /// Rows, of which some are taken.
-struct Taken {
+struct HeadCase {
     width: usize,
     heads_width: usize,
     taken: [usize; 4],
@@ -355,7 +355,7 @@ struct Taken {
     heads: Vec<u16>,
 }
 
-impl Taken {
+impl HeadCase {
     fn new() -> Self {
         let (width, heads_width, all) = (132, 72, 9);
         let mut random = Random(6);
@@ -386,7 +386,7 @@ impl Taken {
 
 #[test]
 fn rows_whose_logits_are_wanted_stand_side_by_side() {
-    let case = Taken::new();
+    let case = HeadCase::new();
     for device in devices(Architecture::Hopper) {
         let (x, heads) = case.run(&device, 2);
         let of_rows = |width: usize| case.taken.map(|row| row * width..(row + 1) * width);
@@ -420,7 +420,7 @@ pub(crate) fn golden(device: &Device) -> Vec<(String, Vec<u8>)> {
         all.push((format!("norm_rows of {parts}"), bytes_of(&x)));
         all.push((format!("norm_rows of {parts} normed"), bytes_of(&normed)));
     }
-    let (x, heads) = Taken::new().run(device, 2);
+    let (x, heads) = HeadCase::new().run(device, 2);
     all.push(("head_rows x".to_owned(), bytes_of(&x)));
     all.push(("head_rows heads".to_owned(), bytes_of(&heads)));
     all
