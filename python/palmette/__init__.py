@@ -58,10 +58,11 @@ from palmette._palmette import (
     load,
 )
 
-#: Modules that are imported when they are first named: all but ``catalogs``, ``numpy``, ``static`` and ``types`` need a framework.
+#: Modules that are imported when they are first named: all but ``catalogs``, ``cuda``, ``numpy``, ``static`` and ``types`` need a framework.
 _SUBMODULES = (
     "catalogs",
     "compat",
+    "cuda",
     "jax",
     "mlx",
     "numpy",

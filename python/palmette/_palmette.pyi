@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, SupportsIndex, Unpack, final, overload
+from typing import Any, Final, Literal, SupportsIndex, Unpack, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,9 @@ class NotAllowed(Error):
 
     token: int | None
     position: int | None
+
+class DeviceError(Error):
+    """A device that is not there, is too old, has not the memory, or has failed."""
 
 class VocabularyError(Error):
     """A vocabulary that cannot be loaded, or a token that is not in it."""
@@ -508,6 +511,31 @@ class Follower:
     @property
     def compiled(self) -> CompiledGrammar:
         """The compiled grammar."""
+
+@final
+class CudaDevice:
+    """A device, opened once a process."""
+
+    IS_EMULATED: Final[bool]
+    """True in builds for tests alone: the device is an emulation, whose memory is that of this process."""
+
+    @staticmethod
+    def open(index: int) -> CudaDevice:
+        """Opens the device of a number, and loads the kernels."""
+    @property
+    def index(self) -> int:
+        """Number of the device."""
+    @property
+    def name(self) -> str:
+        """Name, as the driver has it."""
+    @property
+    def capability(self) -> tuple[int, int]:
+        """Compute capability."""
+    def mask_rows(self, logits: Any, masks: Any, rows: Any | None, masks_of: Any | None, stream: int) -> None:
+        """Writes minus infinity to logits that their row's mask has no 1 for, on a stream.
+
+        ``rows``: the rows, or all; ``masks_of``: the mask of each, or that of its own number.
+        """
 
 @final
 class MaskBuffer:

@@ -148,6 +148,13 @@ s "rows that were not found" 's/if \(row < count\) e = /e = /'
 m() { fault masks.cu masks:: "$@"; }
 m "columns past the words" 's/int columns = min\(m.columns, m.words \* 32\)/int columns = m.columns/'
 m "rows without a mask" 's/if \(mask < 0\) continue;/if (mask < 0) mask = 0;/'
+m "columns of a caller past its words left alone" 's/first \/ 32 < words \? (.*) : 0;/first \/ 32 < words ? \1 : 15;/'
+m "masks past the last one read" 's/mask < m.num_masks \? m.words : 0/m.words/'
+m "rows outside of the logits written" 's/row < 0 \|\| row >= m.num_rows \|\| //'
+m "four columns written where a row ends" 's/first \+ MASK_COLUMNS <= m.columns \&\& //'
+m "four columns written where they are not aligned" 's/ \&\& \(size_t\)to % sizeof\(Columns\) == 0//'
+m "masks one behind another" 's/\(size_t\)mask \* m.mask_stride/(size_t)mask * m.words/'
+m "rows one behind another" 's/\(size_t\)row \* m.row_stride/(size_t)row * m.columns/'
 m "bits from the other end" 's/words\[i \/ 32\] >> i % 32/words[i \/ 32] >> (31 - i % 32)/'
 d() { fault device.cuh "$@"; }
 d arithmetic:: "NaN of a device becomes a number" 's/x == x \? value : x/value/'

@@ -237,4 +237,12 @@ structs! {
     BitMask {
         rows: Address, masks_of: Address, masks: Address, logits: Address, columns: i32, words: i32,
     }
+
+    /// Arguments of `mask_rows_16` and `mask_rows_32`: `kernels/masks.cu`.
+    #[repr(C, align(64))]
+    RowMasks {
+        rows: Address, masks_of: Address, masks: Address, logits: Address, count: i32,
+        num_rows: i32, num_masks: i32, columns: i32, words: i32, row_stride: i32, mask_stride: i32,
+        infinity: u32,
+    }
 }

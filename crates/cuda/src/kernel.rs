@@ -2,7 +2,7 @@
 
 use crate::arguments::{
     Arguments, Attention, BeamRows, BitMask, EmbedNorm, HeadRows, Heads, HopperAttention,
-    HopperProduct, Norm, Product, RowSums, Select,
+    HopperProduct, Norm, Product, RowMasks, RowSums, Select,
 };
 
 /// A file of kernels, compiled and loaded as one.
@@ -160,4 +160,6 @@ kernels! {
     Advance: advance, Select, Select, 256, 0;
     ContinueBeams: continue_beams, Select, BeamRows, 256, 0;
     ApplyBitmask: apply_bitmask, Masks, BitMask, 256, 0;
+    MaskRows16: mask_rows_16, Masks, RowMasks, 256, 0;
+    MaskRows32: mask_rows_32, Masks, RowMasks, 256, 0;
 }

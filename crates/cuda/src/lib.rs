@@ -27,6 +27,7 @@ mod engine;
 mod error;
 mod forward;
 mod kernel;
+pub mod masks;
 mod meeting;
 mod pages;
 mod pass;
@@ -39,8 +40,9 @@ mod weights;
 
 pub use arguments::{Arguments, Field};
 pub use driver::{
-    Address, Architecture, Device, DeviceError, DeviceInfo, Driver, Event, Graph, HostMemory,
-    ListedDevice, Pinned, Region, RegionPlan, Stream, TensorMap, Tiles, launch,
+    Address, Architecture, CallerStream, Device, DeviceError, DeviceInfo, Driver, Event, Graph,
+    HostMemory, ListedDevice, Pinned, Region, RegionPlan, Stream, TensorMap, Tiles, launch,
+    launch_on_caller,
 };
 pub use engine::CudaEngine;
 pub use error::CudaError;

@@ -50,6 +50,12 @@ create_exception!(
 );
 create_exception!(
     palmette,
+    DeviceError,
+    Error,
+    "A device that is not there, is too old, has not the memory, or has failed."
+);
+create_exception!(
+    palmette,
     VocabularyError,
     Error,
     "A vocabulary that cannot be loaded, or a token that is not in it."

@@ -14,6 +14,8 @@
 #[allow(unsafe_code, reason = "arrays of other libraries; the module says what is checked")]
 mod buffers;
 mod catalog;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod errors;
 mod grammar;
 mod interrupt;
@@ -30,9 +32,13 @@ mod _palmette {
     #[cfg(feature = "command")]
     #[pymodule_export]
     use super::command::run_command;
+    #[cfg(feature = "cuda")]
+    #[pymodule_export]
+    use super::cuda::CudaDevice;
     #[pymodule_export]
     use super::errors::{
-        Error, GrammarError, LimitExceeded, NotAllowed, SchemaUnsupported, VocabularyError,
+        DeviceError, Error, GrammarError, LimitExceeded, NotAllowed, SchemaUnsupported,
+        VocabularyError,
     };
     #[pymodule_export]
     use super::grammar::apply::apply_bitmask;

@@ -67,6 +67,8 @@ const Entry KERNELS[] = {
     KERNEL(advance, Select, SELECT_THREADS, 0),
     KERNEL(continue_beams, BeamRows, SELECT_THREADS, 0),
     KERNEL(apply_bitmask, BitMask, MASK_THREADS, 0),
+    KERNEL(mask_rows_16, RowMasks, MASK_THREADS, 0),
+    KERNEL(mask_rows_32, RowMasks, MASK_THREADS, 0),
 };
 constexpr int NUM_KERNELS = sizeof KERNELS / sizeof *KERNELS;
 
@@ -182,5 +184,7 @@ extern "C" const char* palmette_emulator_layouts() {
   LAYOUT(BeamRows, extensions, count, ancestors, next_ancestors, tokens, pass_ancestors, rows,
          passes, most_rows, pass_rows, first_token, first_slot);
   LAYOUT(BitMask, rows, masks_of, masks, logits, columns, words);
+  LAYOUT(RowMasks, rows, masks_of, masks, logits, count, num_rows, num_masks, columns, words,
+         row_stride, mask_stride, infinity);
   return text.c_str();
 }

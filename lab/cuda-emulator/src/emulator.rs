@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use palmette_cuda::{
-    Address, Architecture, DeviceError, DeviceInfo, Driver, Event, Graph, HostMemory, Kernel,
-    Pinned, Region, RegionPlan, Stream, TensorMap, Tiles,
+    Address, Architecture, CallerStream, DeviceError, DeviceInfo, Driver, Event, Graph, HostMemory,
+    Kernel, Pinned, Region, RegionPlan, Stream, TensorMap, Tiles,
 };
 
 use crate::native::DeviceMemory;
@@ -165,6 +165,18 @@ impl Driver for Emulator {
             None => streams.push(on, Work::Launch(launch)),
         }
         Ok(())
+    }
+
+    /// At once, as work of the caller's on this processor is done: arrays in host memory are device
+    /// memory here.
+    fn launch_on_caller(
+        &self,
+        _on: CallerStream,
+        kernel: Kernel,
+        grid: [u32; 3],
+        arguments: &[u8],
+    ) -> Result<(), DeviceError> {
+        self.streams().run(&Launch { kernel, grid, arguments: arguments.to_vec() })
     }
 
     fn capture(

@@ -89,6 +89,18 @@ impl Streams {
         self.result()
     }
 
+    /// Runs a kernel, unless one has failed.
+    pub(crate) fn run(&mut self, launch: &Launch) -> Result<(), DeviceError> {
+        self.result()?;
+        let Launch { kernel, grid, arguments } = launch;
+        let seed = self.next_random();
+        match native::launch(*kernel, *grid, arguments, seed, self.architecture) {
+            Ok(conflicts) => self.conflicts += conflicts,
+            Err(message) => self.fault = Some(message),
+        }
+        self.result()
+    }
+
     fn result(&self) -> Result<(), DeviceError> {
         self.fault.clone().map_or(Ok(()), |fault| Err(DeviceError::Fault(fault)))
     }
@@ -123,12 +135,9 @@ impl Streams {
             Work::Read(Copy { address, memory: _memory, host, bytes }) => {
                 native::copy_from(address, &mut host.lock().expect("no copy panics")[..bytes]);
             }
-            Work::Launch(Launch { kernel, grid, arguments }) => {
-                let seed = self.next_random();
-                match native::launch(kernel, grid, &arguments, seed, self.architecture) {
-                    Ok(conflicts) => self.conflicts += conflicts,
-                    Err(message) => self.fault = Some(message),
-                }
+            Work::Launch(launch) => {
+                // Its failure is that of all calls from now on.
+                let _ = self.run(&launch);
             }
         }
         true

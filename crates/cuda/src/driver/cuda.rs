@@ -13,8 +13,8 @@ use cudarc::driver::sys;
 use super::modules::{self, Target};
 use super::tiles::BOX_COLUMNS;
 use super::{
-    Address, DeviceError, DeviceInfo, Driver, Event, Graph, HostMemory, Pinned, Region, RegionPlan,
-    Stream, TensorMap, Tiles,
+    Address, CallerStream, DeviceError, DeviceInfo, Driver, Event, Graph, HostMemory, Pinned,
+    Region, RegionPlan, Stream, TensorMap, Tiles,
 };
 use crate::{Kernel, Module};
 
@@ -143,6 +143,29 @@ impl Device {
 
     fn stream(&self, on: Stream) -> sys::CUstream {
         self.streams[on as usize]
+    }
+
+    /// Launches a kernel; the context is current.
+    fn launch_on(
+        &self,
+        stream: sys::CUstream,
+        kernel: Kernel,
+        grid: [u32; 3],
+        arguments: &[u8],
+    ) -> Result<(), DeviceError> {
+        assert_eq!(arguments.len(), kernel.arguments().1, "arguments of {}", kernel.name());
+        let mut parameters = [arguments.as_ptr().cast_mut().cast::<c_void>()];
+        let function =
+            self.functions[kernel as usize].ok_or(DeviceError::NoKernel(kernel.name()))?;
+        let (grid, block) = ((grid[0], grid[1], grid[2]), (kernel.threads(), 1, 1));
+        let shared = kernel.shared_bytes() as u32;
+        // SAFETY: the kernel takes one struct of so many bytes, which the driver copies before it
+        // returns. The addresses in it are the caller's, and so is the stream where it is not the
+        // device's, by the contracts of `Driver::launch` and `Driver::launch_on_caller`.
+        let launched = unsafe {
+            result::launch_kernel(function, grid, block, shared, stream, &mut parameters)
+        };
+        launched.map_err(error("cuLaunchKernel"))
     }
 
     /// Makes the context current, where nothing is captured.
@@ -325,19 +348,18 @@ impl Driver for Device {
             }
             _ => self.context.bind()?,
         }
-        assert_eq!(arguments.len(), kernel.arguments().1, "arguments of {}", kernel.name());
-        let mut parameters = [arguments.as_ptr().cast_mut().cast::<c_void>()];
-        let function =
-            self.functions[kernel as usize].ok_or(DeviceError::NoKernel(kernel.name()))?;
-        let stream = self.stream(on);
-        let (grid, block) = ((grid[0], grid[1], grid[2]), (kernel.threads(), 1, 1));
-        let shared = kernel.shared_bytes() as u32;
-        // SAFETY: the kernel takes one struct of so many bytes, which the driver copies before it
-        // returns. The addresses in it are the caller's, by the contract of `Driver::launch`.
-        let launched = unsafe {
-            result::launch_kernel(function, grid, block, shared, stream, &mut parameters)
-        };
-        launched.map_err(error("cuLaunchKernel"))
+        self.launch_on(self.stream(on), kernel, grid, arguments)
+    }
+
+    fn launch_on_caller(
+        &self,
+        on: CallerStream,
+        kernel: Kernel,
+        grid: [u32; 3],
+        arguments: &[u8],
+    ) -> Result<(), DeviceError> {
+        let _entered = self.context.enter()?;
+        self.launch_on(on.0 as sys::CUstream, kernel, grid, arguments)
     }
 
     fn capture(
@@ -422,6 +444,14 @@ impl Context {
         Ok(Self { device, context: context.map_err(error("cuDevicePrimaryCtxRetain"))? })
     }
 
+    /// Makes it current until the guard is dropped, which puts back the one that was: who computes
+    /// on another device in this thread goes on there.
+    fn enter(&self) -> Result<EnteredContext, DeviceError> {
+        let before = result::ctx::get_current().map_err(error("cuCtxGetCurrent"))?;
+        self.bind()?;
+        Ok(EnteredContext { before: before.filter(|&before| before != self.context) })
+    }
+
     /// Makes it current on this thread: a call of some nanoseconds where it is already.
     fn bind(&self) -> Result<(), DeviceError> {
         // SAFETY: it is retained.
@@ -433,6 +463,20 @@ impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: it was retained once.
         let _ = unsafe { result::primary_ctx::release(self.device) };
+    }
+}
+
+/// The context that a thread had, where it was another.
+struct EnteredContext {
+    before: Option<sys::CUcontext>,
+}
+
+impl Drop for EnteredContext {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // SAFETY: it was current on this thread when the guard was made, which stays there.
+            let _ = unsafe { result::ctx::set_current(before) };
+        }
     }
 }
 

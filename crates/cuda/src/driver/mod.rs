@@ -78,6 +78,17 @@ pub trait Driver: Debug + Send + Sync {
         arguments: &[u8],
     ) -> Result<(), DeviceError>;
 
+    /// Runs a kernel on a stream of the caller's, as [`launch`](Self::launch) does on one of the
+    /// device's: after what is there, and into the graph that is captured there, if one is. The
+    /// context that the thread has stays. Callers use [`launch_on_caller`].
+    fn launch_on_caller(
+        &self,
+        on: CallerStream,
+        kernel: Kernel,
+        grid: [u32; 3],
+        arguments: &[u8],
+    ) -> Result<(), DeviceError>;
+
     /// Notes the launches that `launches` makes on a stream instead of making them.
     fn capture(
         &self,
@@ -119,6 +130,23 @@ pub fn launch<A: Arguments>(
     let mut bytes = [0; MOST_ARGUMENTS];
     arguments.write(&mut bytes[..A::BYTES]);
     driver.launch(on, kernel, grid, &bytes[..A::BYTES])
+}
+
+/// Runs a kernel over `grid` blocks on a stream of the caller's.
+///
+/// # Panics
+/// When the kernel takes another struct.
+pub fn launch_on_caller<A: Arguments>(
+    driver: &dyn Driver,
+    on: CallerStream,
+    kernel: Kernel,
+    grid: [u32; 3],
+    arguments: &A,
+) -> Result<(), DeviceError> {
+    assert_eq!(kernel.arguments(), (A::NAME, A::BYTES), "arguments of {}", kernel.name());
+    let mut bytes = [0; MOST_ARGUMENTS];
+    arguments.write(&mut bytes[..A::BYTES]);
+    driver.launch_on_caller(on, kernel, grid, &bytes[..A::BYTES])
 }
 
 /// Name and sizes of a device.
@@ -173,6 +201,11 @@ impl Stream {
     /// Streams, all of them, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Compute, Self::Upload, Self::Download, Self::Selection];
 }
+
+/// A stream that is the caller's: the driver's handle as a number, 0 for the default stream. It is
+/// of the device's primary context, which is that of torch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CallerStream(pub u64);
 
 /// A place in a stream's work.
 #[derive(Clone, Debug)]

@@ -9,10 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{ffi, intern};
 
-use super::{Array, Element, MAX_DIMS, Owner};
+use super::{Array, Element, MAX_DIMS, Owner, Place};
 
-/// Host memory, and host memory that a CUDA or ROCm device reads.
-const HOST: [i32; 3] = [1, 3, 11];
 const READ_ONLY: u64 = 1;
 
 #[repr(C)]
@@ -97,8 +95,12 @@ const TABLE: &CStr = c"dlpack_exchange_api";
 const LEGACY: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
 
-/// An object's tensor; `None` where it does not speak DLPack.
-pub(super) fn array(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Array>> {
+/// An object's tensor, which lies in this memory; `None` where it does not speak DLPack.
+pub(super) fn array(
+    object: &Bound<'_, PyAny>,
+    name: &str,
+    place: Place,
+) -> PyResult<Option<Array>> {
     let py = object.py();
     if let Some(table) = table(object)? {
         let mut tensor = MaybeUninit::<Tensor>::uninit();
@@ -111,13 +113,18 @@ pub(super) fn array(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Ar
         // SAFETY: it was written.
         let tensor = unsafe { tensor.assume_init() };
         let owner = Owner::Object { _object: object.clone().unbind() };
-        return described(&tensor, owner, false, object, name).map(Some);
+        return described(&tensor, owner, false, (object, name, place)).map(Some);
     }
     let Some(export) = object.getattr_opt(intern!(py, "__dlpack__"))? else {
         return Ok(None);
     };
     let versions = PyDict::new(py);
     versions.set_item(intern!(py, "max_version"), (1, 0))?;
+    #[cfg(feature = "cuda")]
+    if place != Place::Host {
+        // What reads and writes it comes onto the stream on which it was made.
+        versions.set_item(intern!(py, "stream"), -1)?;
+    }
     let capsule = match export.call((), Some(&versions)) {
         // Before DLPack 1.0 the argument was not known.
         Err(error) if error.is_instance_of::<PyTypeError>(py) => export.call0()?,
@@ -149,7 +156,8 @@ pub(super) fn array(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Ar
             }
         }
     };
-    described(&tensor, Owner::Managed { _tensor: managed }, read_only, object, name).map(Some)
+    let owner = Owner::Managed { _tensor: managed };
+    described(&tensor, owner, read_only, (object, name, place)).map(Some)
 }
 
 type Describe = unsafe extern "C" fn(*mut c_void, *mut Tensor) -> c_int;
@@ -199,17 +207,14 @@ fn described(
     tensor: &Tensor,
     owner: Owner,
     read_only: bool,
-    object: &Bound<'_, PyAny>,
-    name: &str,
+    (object, name, place): (&Bound<'_, PyAny>, &str, Place),
 ) -> PyResult<Array> {
-    if !HOST.contains(&tensor.device_type) {
+    if !place.has(tensor.device_type, tensor.device_id) {
         let device = match object.getattr("device").and_then(|device| device.str()) {
             Ok(device) => device.to_string(),
             Err(_) => format!("device {}:{}", tensor.device_type, tensor.device_id),
         };
-        return Err(PyValueError::new_err(format!(
-            "{name} is on {device}; give one in host memory, and copy it over afterwards"
-        )));
+        return Err(PyValueError::new_err(format!("{name} is on {device}; {}", place.rule())));
     }
     let num_dims = usize::try_from(tensor.num_dims).unwrap_or(usize::MAX);
     if num_dims > MAX_DIMS {
@@ -244,9 +249,9 @@ fn described(
     }
     let data = NonNull::new(tensor.data.cast::<u8>());
     let data = match data {
-        // SAFETY: the tensor's first element is this far behind its data, within the same
-        // allocation.
-        Some(data) => unsafe { data.add(tensor.byte_offset as usize) },
+        // Within the same allocation, which may be a device's.
+        Some(data) => NonNull::new(data.as_ptr().wrapping_add(tensor.byte_offset as usize))
+            .unwrap_or(NonNull::dangling()),
         None => NonNull::dangling(),
     };
     // Without data there are no elements.

@@ -9,6 +9,8 @@
 //! different calls fill are never borrowed together.
 
 mod buffer_protocol;
+#[cfg(feature = "cuda")]
+mod device;
 mod dlpack;
 mod masks;
 mod numbers;
@@ -20,6 +22,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+#[cfg(feature = "cuda")]
+pub(crate) use device::DeviceArray;
 pub(crate) use masks::{MaskBuffer, MaskRows};
 pub(crate) use numbers::{FloatRows, IntMatrix, LogitRow, LogitRows, new_array};
 
@@ -39,6 +43,38 @@ pub(crate) enum Element {
     BFloat16,
     Bool,
     Other,
+}
+
+/// Memory in which an array lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// That of this process.
+    Host,
+    /// That of a CUDA device of this number. Its addresses are for kernels alone.
+    #[cfg(feature = "cuda")]
+    Cuda(i32),
+}
+
+impl Place {
+    /// True for a device as DLPack names it.
+    fn has(self, device_type: i32, device_id: i32) -> bool {
+        match self {
+            // Host memory, and host memory that a CUDA or ROCm device reads.
+            Self::Host => [1, 3, 11].contains(&device_type),
+            // Memory of the device, and memory that it shares with the host.
+            #[cfg(feature = "cuda")]
+            Self::Cuda(index) => [2, 13].contains(&device_type) && device_id == index,
+        }
+    }
+
+    /// Advice for an array that lies elsewhere.
+    fn rule(self) -> String {
+        match self {
+            Self::Host => "give one in host memory, and copy it over afterwards".to_owned(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(index) => format!("give one on cuda:{index}, where the others are"),
+        }
+    }
 }
 
 /// An array in this process's memory that was checked to be as described, and is kept alive.
@@ -83,7 +119,7 @@ impl Array {
         if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1 {
             return buffer_protocol::array(object, name);
         }
-        match dlpack::array(object, name)? {
+        match dlpack::array(object, name, Place::Host)? {
             Some(array) => Ok(array),
             None => Err(PyTypeError::new_err(format!(
                 "{name} is of type {}; give a NumPy array, or a tensor in host memory (with __dlpack__)",
