@@ -538,6 +538,26 @@ class CudaDevice:
         """
 
 @final
+class MaskNumbers:
+    """Numbers of distinct masks, for a copy of them elsewhere: equal masks have one number, whichever grammars they are of.
+
+    Where there is room for no more, all are dropped and numbers are given out again from 0.
+    """
+
+    def __new__(cls, num_words: int, capacity: int) -> MaskNumbers: ...
+    def of(
+        self, matchers: Iterable[Matcher | None]
+    ) -> tuple[npt.NDArray[np.int32], int, npt.NDArray[np.int32]]:
+        """Numbers of the masks of some sequences, -1 for None; then the first number and the words of the masks that are new:
+        int32 ``[new, words]``, for the copy."""
+    def clear(self) -> None:
+        """Drops all masks."""
+    def __len__(self, /) -> int: ...
+    @property
+    def generation(self) -> int:
+        """Number of times that all masks were dropped: numbers that were given out before mean nothing."""
+
+@final
 class MaskBuffer:
     """A bitmask whose layout was checked once; each call that takes it checks that its array is still as it was.
 

@@ -49,6 +49,8 @@ mod _palmette {
     #[pymodule_export]
     use super::grammar::follower::Follower;
     #[pymodule_export]
+    use super::grammar::mask_numbers::MaskNumbers;
+    #[pymodule_export]
     use super::grammar::matcher::Matcher;
     #[pymodule_export]
     use super::grammar::members::{Lexicon, Member, Substrings};

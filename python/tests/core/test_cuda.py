@@ -95,6 +95,72 @@ def test_bfloat16_of_torch():
     assert torch.equal(given.view(torch.int16), want.view(torch.int16))
 
 
+def dictionary_of(library, *arguments):
+    return cuda.MaskDictionary(*arguments, device="cpu" if library == "torch" else None)
+
+
+@emulated
+@libraries
+def test_masks_by_number_are_those_that_matchers_fill(library, vocabulary, schema):
+    """Along random texts of two grammars, beside rows without one; under room for few masks all are dropped now and then."""
+    rng = np.random.default_rng(3)
+    other = palmette.Grammar.from_regex("(ab|c)*x").compile(vocabulary)
+    width = vocabulary.num_tokens + 40
+    for capacity in (1000, 4):
+        dictionary = dictionary_of(library, width, capacity)
+        matchers = [schema.matcher(), other.matcher(), None, schema.matcher(), other.matcher(ends=[5])]
+        out = to(library, np.full(7, 9, np.int32))
+        distinct = set()
+        for _ in range(12):
+            bitmask = np.zeros((len(matchers), dictionary.words.shape[1]), np.int32)
+            palmette.fill_masks(matchers, bitmask)
+            logits = rng.normal(size=(len(matchers), width)).astype(np.float32)
+            want = masked(logits, bitmask, [(row, row) for row in (0, 1, 3, 4)])
+            given, ids = to(library, logits.copy()), dictionary.ids(matchers)
+            assert cuda.bitmask_by_id(given, dictionary, ids) is given
+            assert back(given).tobytes() == want.tobytes()
+            assert dictionary.ids(matchers, out) is out
+            assert back(out).tolist() == [*back(ids).tolist(), -1, -1] and back(out)[2] == -1
+            distinct |= {row.tobytes() for row in bitmask[[0, 1, 3, 4]]}
+            for row in (0, 1, 3, 4):
+                allowed = np.flatnonzero(np.unpackbits(bitmask[row].view(np.uint8), bitorder="little"))
+                if len(allowed):
+                    matchers[row].commit(int(rng.choice(allowed)))
+                else:
+                    matchers[row].reset()
+        assert len(dictionary) <= capacity
+        assert dictionary.generation > 0 if capacity == 4 else len(dictionary) == len(distinct) and dictionary.generation == 0
+
+
+@emulated
+@libraries
+def test_numbers_that_no_mask_has_allow_nothing_and_what_is_no_number_is_refused(library, vocabulary, schema):
+    width = vocabulary.num_tokens
+    dictionary = dictionary_of(library, width, 2)
+    logits = to(library, np.zeros((3, width), np.float32))
+    cuda.bitmask_by_id(logits, dictionary, to(library, np.array([2, -5, 2**31 - 1], np.int32)))
+    assert (back(logits)[[0, 2]] == -np.inf).all() and (back(logits)[1] == 0).all()
+    with pytest.raises(ValueError, match=r"ids has the shape \(2,\); give \(3,\), a mask for each row"):
+        cuda.bitmask_by_id(logits, dictionary, to(library, np.zeros(2, np.int32)))
+    with pytest.raises(TypeError, match="ids has elements of type .*int64; give int32"):
+        cuda.bitmask_by_id(logits, dictionary, to(library, np.zeros(3, np.int64)))
+    with pytest.raises(TypeError, match="matcher 1 is a str; give a Matcher, or None"):
+        dictionary.ids([schema.matcher(), "a"])
+    with pytest.raises(ValueError, match=r"out has the shape \(1,\), and there are 2 sequences"):
+        dictionary.ids([None, None], to(library, np.zeros(1, np.int32)))
+    with pytest.raises(ValueError, match="row 0: a mask over .* tokens takes 2 words, and those here have 1"):
+        dictionary_of(library, 32).ids([schema.matcher()])
+    with pytest.raises(ValueError, match="0 masks of 1 words"):
+        dictionary_of(library, 5, 0)
+    one, two, three = (schema.matcher() for _ in range(3))
+    two.commit_bytes(b"{")
+    three.commit_bytes(b'{"a":')
+    with pytest.raises(palmette.LimitExceeded, match="more than 2 distinct masks") as raised:
+        dictionary.ids([one, two, three])
+    assert raised.value.limit == "capacity"
+    assert back(dictionary.ids([two, one, two])).tolist() == [0, 1, 0]
+
+
 @emulated
 @libraries
 def test_what_kernels_do_not_take_is_refused_by_name(library):

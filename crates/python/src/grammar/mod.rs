@@ -4,6 +4,7 @@ pub(crate) mod apply;
 pub(crate) mod batch;
 pub(crate) mod compiled;
 pub(crate) mod follower;
+pub(crate) mod mask_numbers;
 pub(crate) mod matcher;
 pub(crate) mod members;
 pub(crate) mod source;
