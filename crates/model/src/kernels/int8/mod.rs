@@ -24,11 +24,28 @@ mod vnni;
 use self::portable::Portable;
 use self::product::{Product, Sink};
 use super::activation::Activation;
-use super::panels::RowsMut;
+use super::panels::{PackedMatrix, RowsMut};
 
-pub(crate) use self::product::Int8Matrix;
+pub use self::product::{Int8Matrix, round_to_int8};
 
 impl Int8Matrix {
+    /// Rounds the transpose of a row-major matrix: `rows` is `[n, k]`, as weights are stored, and
+    /// `k` is `depth`. `None` where it is too small or too large for it.
+    ///
+    /// # Panics
+    /// When `depth` is 0, or `rows` is not whole rows.
+    pub fn transposed(rows: &[f32], depth: usize) -> Option<Self> {
+        Self::rounded(&PackedMatrix::transposed(rows, depth))
+    }
+
+    /// `out += x · self`: `x` `[rows, k]`, `out` `[rows, n]`, both row-major. What `x` held is lost.
+    ///
+    /// # Panics
+    /// When `out` is shorter than its rows.
+    pub fn multiply_add(&self, out: &mut [f32], x: &mut [f32]) {
+        self.multiply(RowsMut { data: out, stride: self.num_columns() }, x, true);
+    }
+
     /// `out = x · self`, or added to what `out` holds. `x` is `[rows, k]` and is rounded in place.
     pub(crate) fn multiply(&self, out: RowsMut<'_>, x: &mut [f32], add: bool) {
         run(Product { out, x, right: [self], sink: if add { Sink::Add } else { Sink::Replace } });
@@ -158,7 +175,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::activation::{gelu_tanh, silu};
-    use super::super::panels::PackedMatrix;
     use super::*;
 
     fn values(count: usize, seed: u32) -> Vec<f32> {

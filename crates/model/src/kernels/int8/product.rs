@@ -12,7 +12,7 @@ pub(super) type PanelGroup = [i8; PANEL * GROUP];
 /// A matrix `[k, n]` of integers in panels, `[⌈n / 16⌉, ⌈k / 4⌉, 16, 4]`, and a scale for each
 /// column.
 #[derive(Clone, Debug)]
-pub(crate) struct Int8Matrix {
+pub struct Int8Matrix {
     /// Places past `n` and `k` hold 0.
     data: Vec<PanelGroup>,
     /// Scale of a column: the value that its integer 1 stands for.
@@ -29,7 +29,7 @@ impl Int8Matrix {
     const MIN_DEPTH: usize = 2;
 
     /// Largest number of rows: a longer sum could exceed 32 bits.
-    pub(super) const MAX_DEPTH: usize = (i32::MAX / (255 * 127)) as usize;
+    pub const MAX_DEPTH: usize = (i32::MAX / (255 * 127)) as usize;
 
     /// Rounds a matrix. `None` where it has too few or too many rows for it.
     pub(crate) fn rounded<W: Stored>(matrix: &PackedMatrix<W>) -> Option<Self> {
@@ -45,14 +45,12 @@ impl Int8Matrix {
             depth,
             columns,
         };
-        let mut column = vec![0.0; depth];
+        let (mut column, mut integers) = (vec![0.0; depth], vec![0; depth]);
         for j in 0..columns {
             let (panel, lane) = (j / PANEL, j % PANEL);
             matrix.copy_column(j, &mut column);
-            let (scale, inverse) = scale_of(&column);
-            rounded.scales[panel][lane] = scale;
-            for (k, &value) in column.iter().enumerate() {
-                let integer = low_byte(value, inverse) as i8;
+            rounded.scales[panel][lane] = round_to_int8(&column, &mut integers);
+            for (k, &integer) in integers.iter().enumerate() {
                 let group = &mut rounded.data[panel * groups + k / GROUP];
                 group[lane * GROUP + k % GROUP] = integer;
                 rounded.excess[panel][lane] += 128 * i32::from(integer);
@@ -315,6 +313,21 @@ fn low_bytes(values: &PanelRow, inverse: f32) -> [u8; PANEL] {
         bytes[lane] = low_byte(values[lane], inverse);
     }
     bytes
+}
+
+/// Rounds values to integers from −127 to 127; returns what 1 stands for.
+///
+/// So a column of weights is rounded, which files have as a row.
+///
+/// # Panics
+/// When the slices are of different lengths.
+pub fn round_to_int8(values: &[f32], integers: &mut [i8]) -> f32 {
+    assert_eq!(values.len(), integers.len(), "as many integers as values");
+    let (scale, inverse) = scale_of(values);
+    for (integer, &value) in integers.iter_mut().zip(values) {
+        *integer = low_byte(value, inverse) as i8;
+    }
+    scale
 }
 
 /// Rounds a row of `k` values where it lies: `k` bytes, each an integer, and zeros up to whole
