@@ -29,6 +29,7 @@ HOPPER = ["sm_90a"]
 FILES = {
     "product_portable": TARGETS,
     "product_hopper": HOPPER,
+    "int8": TARGETS,
     "rows": TARGETS,
     "attention_portable": TARGETS,
     "attention_hopper": HOPPER,
@@ -41,6 +42,7 @@ MEANT = {
     "product_portable": ["HMMA", "LDSM", "LDGSTS"],
     "attention_portable": ["HMMA", "LDSM", "LDGSTS"],
     "product_hopper": ["HGMMA", "UTMALDG"],
+    "int8": ["IMMA", "LDSM", "LDGSTS"],
     "attention_hopper": ["HGMMA", "UTMALDG"],
 }
 DISASSEMBLER_VERSION = "13.5.37"

@@ -183,6 +183,25 @@ DEVICE void multiply_16x8x16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
 #endif
 }
 
+// d[16x8] += a[16x32] b[32x8] of signed bytes. Of a: rows g and g + 8 of columns 4q.., then of
+// columns 16 + 4q..; of b: column g of rows 4q.. and 16 + 4q..; of d as above. load_matrices gives
+// both sides: a row of its matrices is 16 bytes.
+DEVICE void multiply_16x8x32(int (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+#ifdef EMULATED
+  emulator::multiply_16x8x32(d, a, b0, b1);
+#else
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+// What an exact sum of 8-bit integers stands for, in the order of palmette-model.
+DEVICE float scaled_sum(int sum, float of_row, float of_column) {
+  return __fmul_rn((float)sum, __fmul_rn(of_row, of_column));
+}
+
 // Address of 16 bytes in a tile whose rows are `width` such pieces long, so that the same piece of
 // 8 rows in a row lies in different banks.
 DEVICE bf16* piece(bf16* tile, int row, int at, int width) {

@@ -18,27 +18,31 @@ struct alignas(64) EmbedNorm {
 };
 struct alignas(64) Norm {
   const int* rows;
-  const float* sums;    // [parts, part_rows, width]
-  const float* weight;  // [width]
-  float* x;             // [rows, width]
-  bf16* normed;         // [rows, width]
+  const float* sums;            // [parts, part_rows, width]; or i32, with factors
+  const float* row_factors;     // [rows], or null: of sums of 8-bit integers
+  const float* column_factors;  // [width], or null
+  const float* weight;          // [width]
+  float* x;                     // [rows, width]
+  bf16* normed;                 // [rows, width]
   int width, parts, part_rows;
   float epsilon;
 };
 struct alignas(64) Heads {
   const int* rows;
-  const float* sums;        // [parts, part_rows, heads + 2 key_heads, C]
-  const float* bias;        // [heads + 2 key_heads, C], or null
-  const float* query_norm;  // [C], or null
-  const float* key_norm;    // [C], or null
-  const float* cosines;     // [positions, C / 2]
-  const float* sines;       // [positions, C / 2]
-  const int* positions;     // [rows]
-  const int* destinations;  // [rows]: page · 64 + place, or ~slot
-  bf16* queries;            // [rows, heads, C]
-  bf16* keys;               // [pages, key_heads, 64, C]
-  bf16* values;             // [pages, key_heads, C, 64]
-  bf16* own;                // [slots, 2, key_heads, C]
+  const float* sums;            // [parts, part_rows, heads + 2 key_heads, C]; or i32, with factors
+  const float* row_factors;     // [rows], or null: of sums of 8-bit integers
+  const float* column_factors;  // [heads + 2 key_heads, C], or null
+  const float* bias;            // [heads + 2 key_heads, C], or null
+  const float* query_norm;      // [C], or null
+  const float* key_norm;        // [C], or null
+  const float* cosines;         // [positions, C / 2]
+  const float* sines;           // [positions, C / 2]
+  const int* positions;         // [rows]
+  const int* destinations;      // [rows]: page · 64 + place, or ~slot
+  bf16* queries;                // [rows, heads, C]
+  bf16* keys;                   // [pages, key_heads, 64, C]
+  bf16* values;                 // [pages, key_heads, C, 64]
+  bf16* own;                    // [slots, 2, key_heads, C]
   int parts, part_rows, heads, key_heads;
   float epsilon;
 };
@@ -99,11 +103,26 @@ extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 2) norm_rows(const No
       float4 v = *(const float4*)(x + i);
       if (n.parts) {
         // The total is whole before it is added, as in `product_add`.
-        float4 total = *(const float4*)(sums + i);
-        NO_UNROLL
-        for (int part = 1; part < n.parts; part++) {
-          float4 s = *(const float4*)(sums + (size_t)part * n.part_rows * n.width + i);
-          total = {total.x + s.x, total.y + s.y, total.z + s.z, total.w + s.w};
+        float4 total;
+        size_t stride = (size_t)n.part_rows * n.width;
+        if (n.row_factors) {
+          uint4 sum = {0, 0, 0, 0};
+          NO_UNROLL
+          for (int part = 0; part < n.parts; part++) {
+            uint4 s = *(const uint4*)(sums + part * stride + i);
+            sum = {sum.x + s.x, sum.y + s.y, sum.z + s.z, sum.w + s.w};
+          }
+          float of_row = n.row_factors[row];
+          float4 of = *(const float4*)(n.column_factors + i);
+          total = {scaled_sum(sum.x, of_row, of.x), scaled_sum(sum.y, of_row, of.y),
+                   scaled_sum(sum.z, of_row, of.z), scaled_sum(sum.w, of_row, of.w)};
+        } else {
+          total = *(const float4*)(sums + i);
+          NO_UNROLL
+          for (int part = 1; part < n.parts; part++) {
+            float4 s = *(const float4*)(sums + part * stride + i);
+            total = {total.x + s.x, total.y + s.y, total.z + s.z, total.w + s.w};
+          }
         }
         v = {v.x + total.x, v.y + total.y, v.z + total.z, v.w + total.w};
         *(float4*)(x + i) = v;
@@ -122,9 +141,17 @@ DEVICE void read_head(const Heads& h, int row, int head, float (&value)[C / 32])
   for (int i = 0; i < C / 32; i++) {
     int column = head * C + lane + i * 32;
     const float* sums = h.sums + (size_t)row * width + column;
+    size_t stride = (size_t)h.part_rows * width;
     float total = sums[0];
-    NO_UNROLL
-    for (int part = 1; part < h.parts; part++) total += sums[(size_t)part * h.part_rows * width];
+    if (h.row_factors) {
+      uint32_t sum = 0;
+      NO_UNROLL
+      for (int part = 0; part < h.parts; part++) sum += ((const uint32_t*)sums)[part * stride];
+      total = scaled_sum(sum, h.row_factors[row], h.column_factors[column]);
+    } else {
+      NO_UNROLL
+      for (int part = 1; part < h.parts; part++) total += sums[part * stride];
+    }
     value[i] = h.bias ? total + h.bias[column] : total;
   }
 }

@@ -136,6 +136,19 @@ structs! {
     #[repr(C, align(64))]
     HopperProduct { x_tiles: TensorMap, w_tiles: TensorMap, product: Product, }
 
+    /// Arguments of `quantize_rows`: `kernels/int8.cu`.
+    #[repr(C, align(64))]
+    QuantizeRows {
+        rows: Address, x: Address, integers: Address, factors: Address, width: i32,
+    }
+
+    /// Arguments of the products in 8 bits: `kernels/int8.cu`.
+    #[repr(C, align(64))]
+    Int8Product {
+        rows: Address, x: Address, w: Address, x_factors: Address, w_factors: Address,
+        out: Address, n: i32, k: i32, parts: i32, part_rows: i32,
+    }
+
     /// Arguments of `embed_norm`: `kernels/rows.cu`.
     #[repr(C, align(64))]
     EmbedNorm {
@@ -146,17 +159,19 @@ structs! {
     /// Arguments of `norm_rows`: `kernels/rows.cu`.
     #[repr(C, align(64))]
     Norm {
-        rows: Address, sums: Address, weight: Address, x: Address, normed: Address, width: i32,
-        parts: i32, part_rows: i32, epsilon: f32,
+        rows: Address, sums: Address, row_factors: Address, column_factors: Address,
+        weight: Address, x: Address, normed: Address, width: i32, parts: i32, part_rows: i32,
+        epsilon: f32,
     }
 
     /// Arguments of `heads_64` and `heads_128`: `kernels/rows.cu`.
     #[repr(C, align(64))]
     Heads {
-        rows: Address, sums: Address, bias: Address, query_norm: Address, key_norm: Address,
-        cosines: Address, sines: Address, positions: Address, destinations: Address,
-        queries: Address, keys: Address, values: Address, own: Address, parts: i32, part_rows: i32,
-        heads: i32, key_heads: i32, epsilon: f32,
+        rows: Address, sums: Address, row_factors: Address, column_factors: Address, bias: Address,
+        query_norm: Address, key_norm: Address, cosines: Address, sines: Address,
+        positions: Address, destinations: Address, queries: Address, keys: Address,
+        values: Address, own: Address, parts: i32, part_rows: i32, heads: i32, key_heads: i32,
+        epsilon: f32,
     }
 
     /// Arguments of `head_rows`: `kernels/rows.cu`.

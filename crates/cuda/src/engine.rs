@@ -15,7 +15,7 @@ use crate::catalog::{CatalogCounts, CatalogStore};
 use crate::error::CudaError;
 use crate::meeting::{Meeting, PassCounts, Shared};
 use crate::pages::{PageCounts, Pages, Slots};
-use crate::plan::{DeviceLimits, MOST_PASSES, Memory, PAGE, Plan, ReadingPlan};
+use crate::plan::{DeviceLimits, DeviceWeights, MOST_PASSES, Memory, PAGE, Plan, ReadingPlan};
 use crate::reading::CudaReading;
 use crate::sizes::Sizes;
 use crate::weights::{Weights, planned};
@@ -71,7 +71,10 @@ impl CudaEngine {
         kernels: KernelSet,
     ) -> Result<Self, CudaError> {
         let sizes = Sizes::of(&config)?;
-        let weights = planned(&config, &sizes);
+        if limits.weights == DeviceWeights::Int8 {
+            sizes.check_int8(config.architecture.family)?;
+        }
+        let weights = planned(&config, &sizes, limits.weights);
         let mut plan = Plan::new(sizes, limits, config.max_position_embeddings);
         let free = driver.free_bytes()?;
         let limit = limits.memory.unwrap_or(free / 10 * 9).min(free);
@@ -80,7 +83,7 @@ impl CudaEngine {
         plans.extend(plan.regions().ok_or(too_many(&plan))?);
         let mut regions = driver.regions(&plans)?.into_iter();
         let region = regions.next().ok_or(DeviceError::Foreign("no region"))?;
-        let weights = Weights::upload(&*driver, &config, &sizes, tensors, region)?;
+        let weights = Weights::upload(&*driver, &config, &sizes, limits.weights, tensors, region)?;
         let memory = Memory::new(regions.collect());
         let memory = memory.ok_or(DeviceError::Foreign("other regions"))?;
         // What memory held at first may be no number, and 0 times that is none either. What earlier

@@ -7,13 +7,14 @@
 use palmette_model::ModelConfig;
 
 use crate::arguments::{
-    Attention, EmbedNorm, HeadRows, Heads, HopperAttention, HopperProduct, Norm, PassSizes, Product,
+    Attention, EmbedNorm, HeadRows, Heads, HopperAttention, HopperProduct, Int8Product, Norm,
+    PassSizes, Product, QuantizeRows,
 };
 use crate::pass::{PassShape, Share};
 use crate::plan::{Layout, Memory, PAGE, Plan, SPLIT_ROWS, TILE};
 use crate::request::RowKind;
 use crate::sizes::runs;
-use crate::weights::Weights;
+use crate::weights::{Matrix, Weights};
 use crate::{
     Address, Arguments, DeviceError, Driver, Kernel, KernelSet, Stream, TensorMap, Tiles, launch,
 };
@@ -31,8 +32,10 @@ pub(crate) struct Forward<'a> {
     pub(crate) memory: &'a Memory,
 }
 
-/// Blocks a multiprocessor: rows wait for memory, products for registers.
+/// Blocks a multiprocessor: rows wait for memory, products for registers, those in 8 bits for
+/// shared memory.
 const ROW_BLOCKS: u32 = 4;
+const INT8_BLOCKS: u32 = 2;
 
 /// Rows that go through a part of a layer: how many there are and may be, whether they are few, and
 /// where their residual stream, their attention and their norms are.
@@ -44,6 +47,15 @@ struct RowSet {
     x: Address,
     attended: Address,
     normed: Address,
+}
+
+/// Partial sums that a product leaves: what their reader makes of them.
+#[derive(Clone, Copy)]
+struct Sums {
+    parts: i32,
+    /// Factors of rows and of columns, where the sums are integers; null otherwise.
+    row_factors: Address,
+    column_factors: Address,
 }
 
 impl Forward<'_> {
@@ -95,12 +107,14 @@ impl Forward<'_> {
             let values = memory.values.address_at(pages);
             let own = memory.own.address_at(index * self.plan.layer_slot_bytes());
 
-            let parts = self.sums(all, all.normed, layer.qkv, s.qkv_width(), s.hidden)?;
+            let sums = self.sums(all, all.normed, layer.qkv, s.qkv_width(), s.hidden)?;
             self.rows(
                 heads,
                 &Heads {
                     rows: all.count,
                     sums: memory.sums.address(),
+                    row_factors: sums.row_factors,
+                    column_factors: sums.column_factors,
                     bias: layer.qkv_bias,
                     query_norm: layer.query_norm,
                     key_norm: layer.key_norm,
@@ -112,7 +126,7 @@ impl Forward<'_> {
                     keys,
                     values,
                     own,
-                    parts,
+                    parts: sums.parts,
                     part_rows: SPLIT_ROWS as i32,
                     heads: s.heads as i32,
                     key_heads: s.key_heads as i32,
@@ -160,27 +174,13 @@ impl Forward<'_> {
                 )?;
             }
             let out = layer.attention_out;
-            let parts = self.sums(rows, rows.attended, out, s.hidden, s.query_width())?;
-            self.norm(rows, parts, layer.mlp_norm)?;
-            self.product(
-                [Kernel::ProductSwiglu, Kernel::HopperProductSwiglu],
-                rows.most,
-                &Product {
-                    rows: rows.count,
-                    x: rows.normed,
-                    w: layer.gate_up,
-                    out: memory.inner.address(),
-                    n: 2 * s.inner as i32,
-                    k: width,
-                    // One run: its pairs are made in the registers of the product.
-                    runs: 1,
-                    ..no_product()
-                },
-            )?;
+            let sums = self.sums(rows, rows.attended, out, s.hidden, s.query_width())?;
+            self.norm(rows, sums, layer.mlp_norm)?;
+            self.gated(rows, layer.gate_up)?;
             let inner = memory.inner.address();
-            let parts = self.sums(rows, inner, layer.down, s.hidden, s.inner)?;
+            let sums = self.sums(rows, inner, layer.down, s.hidden, s.inner)?;
             let after = next.map_or(weights.final_norm, |next| next.attention_norm);
-            self.norm(rows, parts, after)?;
+            self.norm(rows, sums, after)?;
         }
         Ok(())
     }
@@ -239,20 +239,31 @@ impl Forward<'_> {
         )
     }
 
-    /// Partial sums of a product over rows; returns the number of parts.
+    /// Partial sums of a product over rows of bfloat16.
     fn sums(
         &self,
         rows: RowSet,
         x: Address,
-        w: Address,
+        w: Matrix,
         n: usize,
         k: usize,
-    ) -> Result<i32, DeviceError> {
+    ) -> Result<Sums, DeviceError> {
         let runs = runs(n, k) as i32;
+        let parts = if rows.are_few { runs } else { 1 };
+        if let Some(factors) = w.factors {
+            let product = Int8Product {
+                out: self.memory.sums.address(),
+                parts,
+                ..self.int8_product(rows, x, w.rows, factors, [n, k])?
+            };
+            self.launch(Kernel::Int8Sums, INT8_BLOCKS, &product)?;
+            let row_factors = product.x_factors;
+            return Ok(Sums { parts, row_factors, column_factors: factors });
+        }
         let product = Product {
             rows: rows.count,
             x,
-            w,
+            w: w.rows,
             out: self.memory.sums.address(),
             n: n as i32,
             k: k as i32,
@@ -262,7 +273,57 @@ impl Forward<'_> {
             ..no_product()
         };
         self.product([Kernel::ProductSums, Kernel::HopperProductSums], rows.most, &product)?;
-        Ok(if rows.are_few { runs } else { 1 })
+        Ok(Sums { parts, row_factors: Address::NULL, column_factors: Address::NULL })
+    }
+
+    /// The gated product of normed rows with gate and up.
+    fn gated(&self, rows: RowSet, w: Matrix) -> Result<(), DeviceError> {
+        let (s, out) = (&self.plan.sizes, self.memory.inner.address());
+        if let Some(factors) = w.factors {
+            let sides = [2 * s.inner, s.hidden];
+            let product = self.int8_product(rows, rows.normed, w.rows, factors, sides)?;
+            let product = Int8Product { out, ..product };
+            return self.launch(Kernel::Int8Swiglu, INT8_BLOCKS, &product);
+        }
+        let product = Product {
+            rows: rows.count,
+            x: rows.normed,
+            w: w.rows,
+            out,
+            n: 2 * s.inner as i32,
+            k: s.hidden as i32,
+            // One run: its pairs are made in the registers of the product.
+            runs: 1,
+            ..no_product()
+        };
+        self.product([Kernel::ProductSwiglu, Kernel::HopperProductSwiglu], rows.most, &product)
+    }
+
+    /// Rounds rows of bfloat16 to 8 bits, `[n, k]` the weights that they meet; the product of both,
+    /// in one part and without a place for it.
+    fn int8_product(
+        &self,
+        rows: RowSet,
+        x: Address,
+        w: Address,
+        w_factors: Address,
+        [n, k]: [usize; 2],
+    ) -> Result<Int8Product, DeviceError> {
+        let (integers, factors) = (self.memory.integers.address(), self.memory.factors.address());
+        let rounded = QuantizeRows { rows: rows.count, x, integers, factors, width: k as i32 };
+        self.rows(Kernel::QuantizeRows, &rounded)?;
+        Ok(Int8Product {
+            rows: rows.count,
+            x: integers,
+            w,
+            x_factors: factors,
+            w_factors,
+            out: Address::NULL,
+            n: n as i32,
+            k: k as i32,
+            parts: 1,
+            part_rows: SPLIT_ROWS as i32,
+        })
     }
 
     /// A product by the portable kernel or by Hopper's; `most` bounds the rows that `x` has.
@@ -308,17 +369,19 @@ impl Forward<'_> {
     }
 
     /// Adds a product's sums to the residual stream and norms it.
-    fn norm(&self, rows: RowSet, parts: i32, weight: Address) -> Result<(), DeviceError> {
+    fn norm(&self, rows: RowSet, sums: Sums, weight: Address) -> Result<(), DeviceError> {
         self.rows(
             Kernel::NormRows,
             &Norm {
                 rows: rows.count,
                 sums: self.memory.sums.address(),
+                row_factors: sums.row_factors,
+                column_factors: sums.column_factors,
                 weight,
                 x: rows.x,
                 normed: rows.normed,
                 width: self.plan.sizes.hidden as i32,
-                parts,
+                parts: sums.parts,
                 part_rows: SPLIT_ROWS as i32,
                 epsilon: self.config.rms_norm_eps,
             },

@@ -2,7 +2,7 @@
 
 use crate::arguments::{
     Arguments, Attention, BeamRows, BitMask, EmbedNorm, HeadRows, Heads, HopperAttention,
-    HopperProduct, Norm, Product, RowMasks, RowSums, Select,
+    HopperProduct, Int8Product, Norm, Product, QuantizeRows, RowMasks, RowSums, Select,
 };
 
 /// A file of kernels, compiled and loaded as one.
@@ -12,6 +12,8 @@ pub enum Module {
     Product,
     /// `product_hopper.cu`
     HopperProduct,
+    /// `int8.cu`
+    Int8,
     /// `rows.cu`
     Rows,
     /// `attention_portable.cu`
@@ -26,9 +28,10 @@ pub enum Module {
 
 impl Module {
     /// Modules, all of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Product,
         Self::HopperProduct,
+        Self::Int8,
         Self::Rows,
         Self::Attention,
         Self::HopperAttention,
@@ -41,6 +44,7 @@ impl Module {
         match self {
             Self::Product => "product_portable",
             Self::HopperProduct => "product_hopper",
+            Self::Int8 => "int8",
             Self::Rows => "rows",
             Self::Attention => "attention_portable",
             Self::HopperAttention => "attention_hopper",
@@ -57,6 +61,9 @@ impl Module {
 
 /// Tiles of a product, and stages of them in shared memory.
 const PRODUCT_SHARED: usize = 3 * (128 + 128) * 64 * 2;
+
+/// Tiles of a product in 8 bits, and stages of them in shared memory.
+const INT8_SHARED: usize = 3 * (128 + 128) * 128;
 
 /// Stages of tiles, and their barriers, of Hopper's product.
 const HOPPER_PRODUCT_SHARED: usize = 6 * (128 + 128) * 64 * 2 + 1024;
@@ -139,6 +146,9 @@ kernels! {
     HopperProductBf16: hopper_product_bf16, HopperProduct, HopperProduct, 384, HOPPER_PRODUCT_SHARED;
     HopperProductSwiglu: hopper_product_swiglu, HopperProduct, HopperProduct, 384, HOPPER_PRODUCT_SHARED;
     HopperProductLogits: hopper_product_logits, HopperProduct, HopperProduct, 384, HOPPER_PRODUCT_SHARED;
+    QuantizeRows: quantize_rows, Int8, QuantizeRows, 256, 0;
+    Int8Sums: int8_sums, Int8, Int8Product, 256, INT8_SHARED;
+    Int8Swiglu: int8_swiglu, Int8, Int8Product, 256, INT8_SHARED;
     EmbedNorm: embed_norm, Rows, EmbedNorm, 256, 0;
     NormRows: norm_rows, Rows, Norm, 256, 0;
     Heads64: heads_64, Rows, Heads, 256, 0;

@@ -47,4 +47,4 @@ pub use driver::{
 pub use engine::CudaEngine;
 pub use error::CudaError;
 pub use kernel::{Kernel, KernelSet, Module};
-pub use plan::DeviceLimits;
+pub use plan::{DeviceLimits, DeviceWeights};

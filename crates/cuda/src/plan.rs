@@ -31,7 +31,19 @@ const MOST_BEAMS: usize = 4096;
 const REQUEST_BEAMS: usize = 512;
 const REQUEST_PASSES: usize = 4;
 
-/// Limits of an engine on a device: of its passes, its requests and its memory.
+/// Form of the layers' matrices on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceWeights {
+    /// bfloat16, whatever the files have.
+    #[default]
+    Bf16,
+    /// 8 bits with a factor a row, as [`WeightFormat::Int8`](palmette_model::WeightFormat::Int8)
+    /// rounds them; embeddings and head in bfloat16.
+    Int8,
+}
+
+/// Limits of an engine on a device: of its passes, its requests and its memory, and the form of
+/// its weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceLimits {
     /// Rows of the largest pass.
@@ -44,6 +56,8 @@ pub struct DeviceLimits {
     pub memory: Option<u64>,
     /// True where the keys and values of prompts are kept for later ones that begin alike.
     pub keeps_prefixes: bool,
+    /// Form of the layers' matrices.
+    pub weights: DeviceWeights,
 }
 
 impl Default for DeviceLimits {
@@ -54,6 +68,7 @@ impl Default for DeviceLimits {
             prompt_tokens: None,
             memory: None,
             keeps_prefixes: true,
+            weights: DeviceWeights::Bf16,
         }
     }
 }
@@ -72,6 +87,7 @@ pub(crate) struct Plan {
     pub(crate) pages: usize,
     /// Slots of the beams' own tokens.
     pub(crate) slots: usize,
+    pub(crate) weights: DeviceWeights,
 }
 
 /// Regions that requests share, in the order of [`Plan::regions`].
@@ -92,6 +108,9 @@ pub(crate) struct Memory {
     pub(crate) attended: Region,
     /// bf16: `[rows, F]`.
     pub(crate) inner: Region,
+    /// What a product in 8 bits reads: `[rows, widest of D, H C and F]`, and a factor a row, f32.
+    pub(crate) integers: Region,
+    pub(crate) factors: Region,
     pub(crate) attention_sums: Region,
     pub(crate) attention_statistics: Region,
     /// Rows whose logits are wanted: residual stream, attention, norm.
@@ -112,7 +131,8 @@ impl Plan {
         // Beams leave a page of rows to prompts, so that each pass reads some of one that waits.
         let merged = (ATTENTION_SUMS / of_row).clamp(SPLIT_ROWS, MOST_BEAMS).min(rows - PAGE);
         let slots = requests * REQUEST_BEAMS.min(merged) * REQUEST_PASSES;
-        Self { sizes, rows, merged, requests, prompt, pages: 0, slots }
+        let weights = limits.weights;
+        Self { sizes, rows, merged, requests, prompt, pages: 0, slots, weights }
     }
 
     /// True where blocks share the runs of a product over so many rows.
@@ -170,6 +190,11 @@ impl Plan {
             parts(s.hidden, s.inner)?,
         ];
         let pages = product(&[s.layers, self.pages, PAGE, s.key_width(), 2])?;
+        let widest_row = s.hidden.max(s.query_width()).max(s.inner);
+        let (integers, factors) = match self.weights {
+            DeviceWeights::Bf16 => (0, 0),
+            DeviceWeights::Int8 => (product(&[rows, widest_row])?, product(&[rows, 4])?),
+        };
         let of_runs = product(&[self.prompt.div_ceil(RUN), self.merged, s.heads])?;
         let plans = [
             ("keys of prompts", pages),
@@ -181,6 +206,8 @@ impl Plan {
             ("queries", product(&[rows, s.query_width(), 2])?),
             ("attended rows", product(&[rows, s.query_width(), 2])?),
             ("feed-forward rows", product(&[rows, s.inner, 2])?),
+            ("rows in 8 bits", integers),
+            ("factors of rows in 8 bits", factors),
             ("sums of attention", product(&[of_runs, s.head_width, 4])?),
             ("statistics of attention", product(&[of_runs, 8])?),
             ("residual stream of the last layer", product(&[heads, s.hidden, 4])?),
@@ -224,6 +251,8 @@ impl Memory {
             queries: next()?,
             attended: next()?,
             inner: next()?,
+            integers: next()?,
+            factors: next()?,
             attention_sums: next()?,
             attention_statistics: next()?,
             head_x: next()?,
@@ -234,7 +263,7 @@ impl Memory {
     }
 
     /// The regions, each of them.
-    pub(crate) fn all(&self) -> [&Region; 15] {
+    pub(crate) fn all(&self) -> [&Region; 17] {
         [
             &self.keys,
             &self.values,
@@ -245,6 +274,8 @@ impl Memory {
             &self.queries,
             &self.attended,
             &self.inner,
+            &self.integers,
+            &self.factors,
             &self.attention_sums,
             &self.attention_statistics,
             &self.head_x,

@@ -1,6 +1,6 @@
 //! Sizes of a model as the kernels compute it, and what they do not compute.
 
-use palmette_model::kernels::Activation;
+use palmette_model::kernels::{Activation, Int8Matrix};
 use palmette_model::{Family, ModelConfig};
 
 use crate::error::CudaError;
@@ -71,6 +71,21 @@ impl Sizes {
         Ok(sizes)
     }
 
+    /// Checks that products in 8 bits compute it as the processor does.
+    ///
+    /// # Errors
+    /// When a sum of integers might exceed 32 bits.
+    pub(crate) fn check_int8(&self, family: Family) -> Result<(), CudaError> {
+        let (most, widths) = (Int8Matrix::MAX_DEPTH, [self.hidden, self.query_width(), self.inner]);
+        match widths.into_iter().find(|&width| width > most) {
+            None => Ok(()),
+            Some(width) => {
+                let what = format!("weights in 8 bits of width {width}, which is over {most},");
+                Err(CudaError::Unsupported { family: name(family), what })
+            }
+        }
+    }
+
     /// H · C.
     pub(crate) fn query_width(&self) -> usize {
         self.heads * self.head_width
@@ -110,7 +125,18 @@ fn name(family: Family) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::runs;
+    use palmette_model::Family;
+
+    use super::{Sizes, runs};
+
+    #[test]
+    fn sums_of_integers_beyond_32_bits_are_refused_by_their_width() {
+        let [layers, hidden, heads, key_heads, vocab] = [1, 1024, 8, 8, 9];
+        let of = |inner| Sizes { layers, hidden, inner, heads, key_heads, head_width: 128, vocab };
+        assert!(of(66_240).check_int8(Family::Qwen3).is_ok());
+        let error = of(66_368).check_int8(Family::Qwen3).unwrap_err().to_string();
+        assert!(error.contains("width 66368, which is over 66311"), "{error}");
+    }
 
     /// Qwen3-1.7B and 0.6B: qkv, o, down.
     #[test]

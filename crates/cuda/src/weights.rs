@@ -1,12 +1,16 @@
-//! Weights of a decoder on a device: matrices as rows of outputs in bfloat16, vectors in f32.
+//! Weights of a decoder on a device: matrices as rows of outputs in bfloat16 or in 8 bits, vectors
+//! in f32.
 //!
 //! Queries, keys and values are stacked to one matrix; gate and up are interleaved by row, so that
 //! the two values of a SwiGLU lie in one thread. One region holds everything; tensors begin at
-//! multiples of 256 bytes. Values that are stored as f32 or f16 are rounded once, to nearest even.
+//! multiples of 256 bytes. Values that are stored as f32 or f16 are rounded once, to nearest even;
+//! to 8 bits as this processor's models round them, from what is stored.
 
+use palmette_model::kernels::round_to_int8;
 use palmette_model::{ModelConfig, ModelTensors, Values};
 
 use crate::error::CudaError;
+use crate::plan::DeviceWeights;
 use crate::sizes::Sizes;
 use crate::{Address, DeviceError, Driver, Pinned, Region, RegionPlan, Stream};
 
@@ -15,13 +19,22 @@ const ALIGNMENT: usize = 256;
 /// Bytes of host memory that uploads go through.
 const STAGED: usize = 16 << 20;
 
+/// Addresses of a layer's matrix, `[N, K]`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Matrix {
+    /// bfloat16, or integers of 8 bits.
+    pub(crate) rows: Address,
+    /// What an integer of each row stands for, `[N]`; none in bfloat16.
+    pub(crate) factors: Option<Address>,
+}
+
 /// Addresses of a layer's tensors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layer {
     /// `[D]`
     pub(crate) attention_norm: Address,
     /// `[(H + 2 G) C, D]`
-    pub(crate) qkv: Address,
+    pub(crate) qkv: Matrix,
     /// `[(H + 2 G) C]`, or null
     pub(crate) qkv_bias: Address,
     /// `[C]`, or null
@@ -29,13 +42,13 @@ pub(crate) struct Layer {
     /// `[C]`, or null
     pub(crate) key_norm: Address,
     /// `[D, H C]`
-    pub(crate) attention_out: Address,
+    pub(crate) attention_out: Matrix,
     /// `[D]`
     pub(crate) mlp_norm: Address,
     /// `[2 F, D]`, row `2 i` of the gate and `2 i + 1` of up
-    pub(crate) gate_up: Address,
+    pub(crate) gate_up: Matrix,
     /// `[D, F]`
-    pub(crate) down: Address,
+    pub(crate) down: Matrix,
 }
 
 /// Weights of a model on a device.
@@ -70,7 +83,7 @@ impl Places {
 }
 
 /// Plan of the region, without any weights.
-pub(crate) fn planned(config: &ModelConfig, sizes: &Sizes) -> RegionPlan {
+pub(crate) fn planned(config: &ModelConfig, sizes: &Sizes, form: DeviceWeights) -> RegionPlan {
     let mut places = Places::default();
     let (d, f, c) = (sizes.hidden, sizes.inner, sizes.head_width);
     let mut of = |values: usize, width: usize| {
@@ -84,9 +97,16 @@ pub(crate) fn planned(config: &ModelConfig, sizes: &Sizes) -> RegionPlan {
     let positions = config.max_position_embeddings;
     of(positions * c / 2, 4);
     of(positions * c / 2, 4);
+    let matrix = |of: &mut dyn FnMut(usize, usize), n: usize, k: usize| match form {
+        DeviceWeights::Bf16 => of(n * k, 2),
+        DeviceWeights::Int8 => {
+            of(n * k, 1);
+            of(n, 4);
+        }
+    };
     for _ in 0..sizes.layers {
         of(d, 4);
-        of(sizes.qkv_width() * d, 2);
+        matrix(&mut of, sizes.qkv_width(), d);
         if config.architecture.query_key_value_biases {
             of(sizes.qkv_width(), 4);
         }
@@ -94,10 +114,10 @@ pub(crate) fn planned(config: &ModelConfig, sizes: &Sizes) -> RegionPlan {
             of(c, 4);
             of(c, 4);
         }
-        of(d * sizes.query_width(), 2);
+        matrix(&mut of, d, sizes.query_width());
         of(d, 4);
-        of(2 * f * d, 2);
-        of(d * f, 2);
+        matrix(&mut of, 2 * f, d);
+        matrix(&mut of, d, f);
     }
     RegionPlan { name: "weights", bytes: places.end }
 }
@@ -108,6 +128,7 @@ impl Weights {
         driver: &dyn Driver,
         config: &ModelConfig,
         sizes: &Sizes,
+        form: DeviceWeights,
         mut tensors: ModelTensors,
         region: Region,
     ) -> Result<Self, CudaError> {
@@ -115,9 +136,9 @@ impl Weights {
         let mut to = Upload { driver, region, places: Places::default(), staged };
         let (d, f, c) = (sizes.hidden, sizes.inner, sizes.head_width);
         let embeddings =
-            to.matrix(tensors.take("model.embed_tokens.weight", &[sizes.vocab, d])?)?;
+            to.put(&bf16_bytes(tensors.take("model.embed_tokens.weight", &[sizes.vocab, d])?))?;
         let head = match tensors.has_own_head() {
-            true => to.matrix(tensors.take("lm_head.weight", &[sizes.vocab, d])?)?,
+            true => to.put(&bf16_bytes(tensors.take("lm_head.weight", &[sizes.vocab, d])?))?,
             false => embeddings,
         };
         let final_norm = to.vector(vec![tensors.take("model.norm.weight", &[d])?])?;
@@ -141,7 +162,7 @@ impl Weights {
             for (part, width) in parts {
                 rows.push(take(&format!("self_attn.{part}_proj.weight"), &[width, d])?);
             }
-            let qkv = to.stacked(rows)?;
+            let qkv = to.stacked(rows, form, d)?;
             let mut qkv_bias = Address::NULL;
             if config.architecture.query_key_value_biases {
                 let mut biases = Vec::new();
@@ -161,13 +182,16 @@ impl Weights {
                 qkv_bias,
                 query_norm,
                 key_norm,
-                attention_out: to.matrix(take("self_attn.o_proj.weight", &[d, queries])?)?,
+                attention_out: {
+                    let out = take("self_attn.o_proj.weight", &[d, queries])?;
+                    to.stacked(vec![out], form, queries)?
+                },
                 mlp_norm: to.vector(vec![take("post_attention_layernorm.weight", &[d])?])?,
                 gate_up: {
                     let gate = take("mlp.gate_proj.weight", &[f, d])?;
-                    to.interleaved(gate, take("mlp.up_proj.weight", &[f, d])?, d)?
+                    to.interleaved(gate, take("mlp.up_proj.weight", &[f, d])?, form, d)?
                 },
-                down: to.matrix(take("mlp.down_proj.weight", &[d, f])?)?,
+                down: to.stacked(vec![take("mlp.down_proj.weight", &[d, f])?], form, f)?,
             });
         }
         tensors.finish()?;
@@ -191,27 +215,51 @@ struct Upload<'a> {
 }
 
 impl Upload<'_> {
-    fn matrix(&mut self, values: Values) -> Result<Address, DeviceError> {
-        self.put(&bf16_bytes(values))
+    /// Rows of matrices one after another, `width` values each.
+    fn stacked(
+        &mut self,
+        parts: Vec<Values>,
+        form: DeviceWeights,
+        width: usize,
+    ) -> Result<Matrix, DeviceError> {
+        let mut rows = MatrixBytes::default();
+        for part in parts {
+            rows.extend(MatrixBytes::new(part, form, width));
+        }
+        self.matrix(&rows, form)
     }
 
-    /// Rows of matrices one after another.
-    fn stacked(&mut self, parts: Vec<Values>) -> Result<Address, DeviceError> {
-        let bytes: Vec<u8> = parts.into_iter().flat_map(bf16_bytes).collect();
-        self.put(&bytes)
-    }
-
-    /// Rows of two matrices in turn.
+    /// Rows of two matrices in turn, `width` values each.
     fn interleaved(
         &mut self,
         even: Values,
         odd: Values,
+        form: DeviceWeights,
         width: usize,
-    ) -> Result<Address, DeviceError> {
-        let (even, odd) = (bf16_bytes(even), bf16_bytes(odd));
-        let rows = even.chunks_exact(2 * width).zip(odd.chunks_exact(2 * width));
-        let bytes: Vec<u8> = rows.flat_map(|(even, odd)| [even, odd].concat()).collect();
-        self.put(&bytes)
+    ) -> Result<Matrix, DeviceError> {
+        let [even, odd] = [even, odd].map(|values| MatrixBytes::new(values, form, width));
+        let value_bytes = match form {
+            DeviceWeights::Bf16 => 2,
+            DeviceWeights::Int8 => 1,
+        };
+        let in_turn = |even: &[u8], odd: &[u8], bytes: usize| -> Vec<u8> {
+            let rows = even.chunks_exact(bytes).zip(odd.chunks_exact(bytes));
+            rows.flat_map(|(even, odd)| [even, odd].concat()).collect()
+        };
+        let rows = MatrixBytes {
+            rows: in_turn(&even.rows, &odd.rows, value_bytes * width),
+            factors: in_turn(&even.factors, &odd.factors, 4),
+        };
+        self.matrix(&rows, form)
+    }
+
+    fn matrix(&mut self, bytes: &MatrixBytes, form: DeviceWeights) -> Result<Matrix, DeviceError> {
+        let rows = self.put(&bytes.rows)?;
+        let factors = match form {
+            DeviceWeights::Bf16 => None,
+            DeviceWeights::Int8 => Some(self.put(&bytes.factors)?),
+        };
+        Ok(Matrix { rows, factors })
     }
 
     fn vector(&mut self, parts: Vec<Values>) -> Result<Address, DeviceError> {
@@ -233,6 +281,34 @@ impl Upload<'_> {
             self.driver.finish(&self.driver.record(Stream::Upload)?)?;
         }
         Ok(address)
+    }
+}
+
+/// Rows of a matrix as a device has them, and their factors where they have any.
+#[derive(Default)]
+struct MatrixBytes {
+    rows: Vec<u8>,
+    /// f32 each.
+    factors: Vec<u8>,
+}
+
+impl MatrixBytes {
+    fn new(values: Values, form: DeviceWeights, width: usize) -> Self {
+        if form == DeviceWeights::Bf16 {
+            return Self { rows: bf16_bytes(values), factors: Vec::new() };
+        }
+        let (mut bytes, mut integers) = (Self::default(), vec![0; width]);
+        for row in values.into_f32().chunks_exact(width) {
+            let factor = round_to_int8(row, &mut integers);
+            bytes.rows.extend(integers.iter().map(|integer| integer.to_le_bytes()[0]));
+            bytes.factors.extend(factor.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn extend(&mut self, below: Self) {
+        self.rows.extend(below.rows);
+        self.factors.extend(below.factors);
     }
 }
 

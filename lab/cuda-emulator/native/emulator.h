@@ -147,6 +147,11 @@ struct WarpProduct {
   uint64_t meeting = 0;
   Factors rows[16], columns[8];
 };
+struct ByteProduct {
+  uint64_t meeting = 0;
+  int8_t rows[16][32], columns[8][32];
+  bool is_zero[16];  // of rows: most of a test's tile are past its rows
+};
 
 // Everything of a launch; each host thread has its own.
 struct Launch {
@@ -171,6 +176,7 @@ struct Launch {
   std::vector<size_t> products_made;               // of each, from the first on
   uint64_t meetings[MOST_THREADS / 32] = {};        // of each warp's lanes, so far
   WarpProduct warp_products[MOST_THREADS / 32];
+  ByteProduct byte_products[MOST_THREADS / 32];
 
   uint64_t random() {
     random_state ^= random_state << 13;
@@ -367,6 +373,39 @@ inline void multiply_16x8x16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
     }
     for (int i = 0; i < 4; i++)
       d[i] = step16(d[i], product.rows[lane / 4 + i / 2 * 8], product.columns[lane % 4 * 2 + i % 2]);
+    return 0;
+  });
+}
+// d[16x8] += a[16x32] b[32x8] of signed bytes: see device.cuh. The sums are exact.
+inline void multiply_16x8x32(int (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  struct Operands {
+    uint32_t a[4], b[2];
+  } mine = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
+  int lane = current->number % 32, warp = current->number / 32;
+  collective(~0u, mine, [&](int turn) {
+    ByteProduct& product = launch_state.byte_products[warp];
+    if (product.meeting != launch_state.meetings[warp]) {
+      product.meeting = launch_state.meetings[warp];
+      memset(product.is_zero, true, sizeof product.is_zero);
+      for (int from = 0; from < 32; from++) {
+        const Operands& its = of_lane<Operands>(from, turn);
+        for (int i = 0; i < 16; i++) {
+          int row = from / 4 + i / 4 % 2 * 8, k = from % 4 * 4 + i % 4 + i / 8 * 16;
+          product.rows[row][k] = (int8_t)(its.a[i / 4] >> i % 4 * 8);
+          product.is_zero[row] &= product.rows[row][k] == 0;
+        }
+        for (int i = 0; i < 8; i++) {
+          int k = from % 4 * 4 + i % 4 + i / 4 * 16;
+          product.columns[from / 4][k] = (int8_t)(its.b[i / 4] >> i % 4 * 8);
+        }
+      }
+    }
+    for (int i = 0; i < 4; i++) {
+      if (product.is_zero[lane / 4 + i / 2 * 8]) continue;
+      const int8_t* row = product.rows[lane / 4 + i / 2 * 8];
+      const int8_t* column = product.columns[lane % 4 * 2 + i % 2];
+      for (int k = 0; k < 32; k++) d[i] += row[k] * column[k];
+    }
     return 0;
   });
 }

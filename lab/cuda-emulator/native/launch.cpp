@@ -5,6 +5,7 @@
 
 #include "attention_hopper.cu"
 #include "attention_portable.cu"
+#include "int8.cu"
 #include "masks.cu"
 #include "product_hopper.cu"
 #include "product_portable.cu"
@@ -44,6 +45,9 @@ const Entry KERNELS[] = {
     KERNEL(hopper_product_bf16, HopperProduct, hopper::PRODUCT_THREADS, hopper::PRODUCT_SHARED),
     KERNEL(hopper_product_swiglu, HopperProduct, hopper::PRODUCT_THREADS, hopper::PRODUCT_SHARED),
     KERNEL(hopper_product_logits, HopperProduct, hopper::PRODUCT_THREADS, hopper::PRODUCT_SHARED),
+    KERNEL(quantize_rows, QuantizeRows, int8::THREADS, 0),
+    KERNEL(int8_sums, Int8Product, int8::THREADS, int8::SHARED),
+    KERNEL(int8_swiglu, Int8Product, int8::THREADS, int8::SHARED),
     KERNEL(embed_norm, EmbedNorm, ROWS_THREADS, 0),
     KERNEL(norm_rows, Norm, ROWS_THREADS, 0),
     KERNEL(heads_64, Heads, ROWS_THREADS, 0),
@@ -124,6 +128,22 @@ extern "C" float palmette_emulator_step(float sum, const uint16_t* a, const uint
   emulator::launch_state.halves = halves;
   return emulator::step16(sum, x, y);
 }
+// A product of a warp, 16 x 8 x 32 bytes onto `d`: what each of 32 lanes holds of a, b and d.
+namespace {
+struct ByteFragments {
+  const uint32_t (*a)[4];
+  const uint32_t (*b)[2];
+  int (*d)[4];
+};
+void multiply_bytes(const ByteFragments f) {
+  int lane = threadIdx.x;
+  multiply_16x8x32(f.d[lane], f.a[lane], f.b[lane][0], f.b[lane][1]);
+}
+}  // namespace
+extern "C" const char* palmette_emulator_multiply_bytes(const uint32_t (*a)[4],
+                                                        const uint32_t (*b)[2], int (*d)[4]) {
+  return emulator::run("multiply_bytes", multiply_bytes, {1, 1, 1}, 32, 0, ByteFragments{a, b, d});
+}
 extern "C" float palmette_emulator_exp2(float x) { return exp2_fixed(x); }
 extern "C" float palmette_emulator_log(float x) { return log_fixed(x); }
 
@@ -162,9 +182,12 @@ extern "C" const char* palmette_emulator_layouts() {
   LAYOUT(Product, rows, x, w, out, windows, statistics, n, k, runs, split, part_rows, first_tile,
          tiles, columns, whole);
   LAYOUT(HopperProduct, x_tiles, w_tiles, product);
+  LAYOUT(QuantizeRows, rows, x, integers, factors, width);
+  LAYOUT(Int8Product, rows, x, w, x_factors, w_factors, out, n, k, parts, part_rows);
   LAYOUT(EmbedNorm, rows, tokens, table, weight, x, normed, width, factor, epsilon);
-  LAYOUT(Norm, rows, sums, weight, x, normed, width, parts, part_rows, epsilon);
-  LAYOUT(Heads, rows, sums, bias, query_norm, key_norm, cosines, sines, positions, destinations,
+  LAYOUT(Norm, rows, sums, row_factors, column_factors, weight, x, normed, width, parts, part_rows,
+         epsilon);
+  LAYOUT(Heads, rows, sums, row_factors, column_factors, bias, query_norm, key_norm, cosines, sines, positions, destinations,
          queries, keys, values, own, parts, part_rows, heads, key_heads, epsilon);
   LAYOUT(HeadRows, rows, taken, x, heads, taken_x, taken_heads, width, heads_width);
   LAYOUT(RowSums, rows, statistics, normalisers, tiles);

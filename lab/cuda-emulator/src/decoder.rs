@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use palmette_cuda::{CudaEngine, CudaError, DeviceLimits};
+use palmette_cuda::{CudaEngine, CudaError, DeviceLimits, DeviceWeights};
 use palmette_model::{Architecture as Layers, Family, ModelConfig, ModelTensors};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -105,6 +105,7 @@ pub const LIMITS: DeviceLimits = DeviceLimits {
     prompt_tokens: None,
     memory: Some(48 << 20),
     keeps_prefixes: true,
+    weights: DeviceWeights::Bf16,
 };
 
 /// The decoder of a configuration on an emulated device.

@@ -15,4 +15,4 @@ mod native;
 mod streams;
 
 pub use emulator::Emulator;
-pub use native::{exp2, kernels, layouts, log, step, trial};
+pub use native::{exp2, kernels, layouts, log, multiply_bytes, step, trial};

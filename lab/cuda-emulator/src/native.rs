@@ -19,6 +19,11 @@ unsafe extern "C" {
     ) -> *const c_char;
     fn palmette_emulator_conflicts() -> u64;
     fn palmette_emulator_step(sum: f32, a: *const u16, b: *const u16, halves: i32) -> f32;
+    fn palmette_emulator_multiply_bytes(
+        a: *const [u32; 4],
+        b: *const [u32; 2],
+        d: *mut [i32; 4],
+    ) -> *const c_char;
     fn palmette_emulator_exp2(x: f32) -> f32;
     fn palmette_emulator_log(x: f32) -> f32;
     fn palmette_emulator_take(bytes: usize) -> *mut c_void;
@@ -69,6 +74,21 @@ pub(crate) fn launch(
 pub fn step(sum: f32, a: &[u16; 16], b: &[u16; 16], architecture: Architecture) -> f32 {
     // SAFETY: both arrays have the 16 values that are read.
     unsafe { palmette_emulator_step(sum, a.as_ptr(), b.as_ptr(), halves(architecture)) }
+}
+
+/// A warp's product of bytes, 16 x 8 x 32 onto `d`: what each lane holds of the operands.
+///
+/// # Errors
+/// A message where the lanes do not meet.
+pub fn multiply_bytes(
+    a: &[[u32; 4]; 32],
+    b: &[[u32; 2]; 32],
+    d: &mut [[i32; 4]; 32],
+) -> Result<(), String> {
+    // SAFETY: each array has what 32 lanes read and write.
+    let message =
+        unsafe { palmette_emulator_multiply_bytes(a.as_ptr(), b.as_ptr(), d.as_mut_ptr()) };
+    if message.is_null() { Ok(()) } else { Err(text(message)) }
 }
 
 /// 2^x as the kernels compute it.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
-use palmette_cuda::{CudaEngine, DeviceLimits, KernelSet};
+use palmette_cuda::{CudaEngine, DeviceLimits, DeviceWeights, KernelSet};
 use palmette_decode::run_on;
 use palmette_model::{ModelTensors, SharedEngine};
 use palmette_recommend::{
@@ -85,6 +85,7 @@ pub(crate) fn measure(check: &Check) -> Result<(), String> {
         memory: check.smallest.then_some(96 << 20),
         // Each round reads its prompts.
         keeps_prefixes: false,
+        weights: DeviceWeights::Bf16,
     };
     let driver = Arc::clone(&check.device.driver);
     let set = KernelSet::of_capability(driver.describe().capability);

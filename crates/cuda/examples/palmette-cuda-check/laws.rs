@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_core::TokenId;
-use palmette_cuda::{CudaEngine, DeviceLimits, Driver, KernelSet};
+use palmette_cuda::{CudaEngine, DeviceLimits, DeviceWeights, Driver, KernelSet};
 use palmette_cuda_emulator::Emulator;
 use palmette_model::{Engine, Family, ModelConfig, ModelTensors, Reading, ReadingShape};
 
@@ -117,6 +117,7 @@ fn small_model(check: &Check) -> Result<(), String> {
         prompt_tokens: None,
         memory: Some(48 << 20),
         keeps_prefixes: false,
+        weights: DeviceWeights::Bf16,
     };
     let case = Case { weights: weights(&config), config, prompts, beams: 5, limits };
     let mut first: Option<Vec<Vec<u32>>> = None;
@@ -177,6 +178,7 @@ fn shaped_model(check: &Check) -> Result<(), String> {
         prompt_tokens: Some(longest + 1),
         memory: check.smallest.then_some(64 << 20),
         keeps_prefixes: false,
+        weights: DeviceWeights::Bf16,
     };
     let beams = if check.smallest { 3 } else { 16 };
     let mut case = Case { weights: weights(&config), config, prompts, beams, limits };

@@ -27,6 +27,9 @@ mod cells;
 #[path = "../../tests/kernels/golden.rs"]
 #[allow(dead_code, unused_imports, reason = "its tests are not compiled here")]
 mod golden;
+#[path = "../../tests/kernels/int8.rs"]
+#[allow(dead_code, unused_imports, reason = "its tests are not compiled here")]
+mod int8;
 mod laws;
 #[path = "../../tests/kernels/masks.rs"]
 #[allow(dead_code, unused_imports, reason = "its tests are not compiled here")]

@@ -167,6 +167,8 @@ fn norm(check: &Check, rows: usize, width: usize) -> Result<(), String> {
     let arguments = Norm {
         rows: there.address(),
         sums: sums.address(),
+        row_factors: NULL,
+        column_factors: NULL,
         weight: weight.address(),
         x: x.address(),
         normed: normed.address(),

@@ -54,6 +54,7 @@ pub(crate) fn code(module: Module, target: Target) -> Option<Vec<u8>> {
     let compressed: &[u8] = built! {
         {
             Product: "product_portable",
+            Int8: "int8",
             Rows: "rows",
             Attention: "attention_portable",
             Select: "select",

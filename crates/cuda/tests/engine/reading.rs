@@ -24,7 +24,7 @@ pub(crate) fn tokens(len: usize, seed: u32) -> Vec<TokenId> {
 }
 
 /// Logits of a prompt and of two passes of beams, one after another.
-fn logits(reading: &mut dyn Reading, prompt: &[TokenId]) -> Vec<f32> {
+pub(crate) fn logits(reading: &mut dyn Reading, prompt: &[TokenId]) -> Vec<f32> {
     reading.set_prompt(prompt).unwrap();
     let mut all = reading.prompt_logits().unwrap().to_vec();
     all.extend(reading.next_logits(&[0; 5], &tokens(5, 3)).unwrap());
@@ -32,9 +32,13 @@ fn logits(reading: &mut dyn Reading, prompt: &[TokenId]) -> Vec<f32> {
     all
 }
 
-const SHAPE: ReadingShape<'_> = ReadingShape { max_prompt_tokens: 160, beams: &[6, 5], width: 6 };
+pub(crate) const SHAPE: ReadingShape<'_> =
+    ReadingShape { max_prompt_tokens: 160, beams: &[6, 5], width: 6 };
 
-fn open(engine: &Arc<impl Engine + 'static>, shape: &ReadingShape<'_>) -> Box<dyn Reading> {
+pub(crate) fn open(
+    engine: &Arc<impl Engine + 'static>,
+    shape: &ReadingShape<'_>,
+) -> Box<dyn Reading> {
     Arc::clone(engine).open(shape, 1).unwrap()
 }
 
@@ -43,7 +47,7 @@ pub(crate) fn bits(values: &[f32]) -> Vec<u32> {
 }
 
 /// Root of the summed squares of the differences, relative to the values.
-fn relative_error(got: &[f32], want: &[f32]) -> f64 {
+pub(crate) fn relative_error(got: &[f32], want: &[f32]) -> f64 {
     assert_eq!(got.len(), want.len());
     let sum = |of: &mut dyn Iterator<Item = f64>| of.map(|value| value * value).sum::<f64>();
     let error = sum(&mut got.iter().zip(want).map(|(a, b)| f64::from(*a) - f64::from(*b)));

@@ -3,6 +3,7 @@
 mod arithmetic;
 mod attention;
 mod golden;
+mod int8;
 mod layouts;
 mod manifest;
 mod masks;

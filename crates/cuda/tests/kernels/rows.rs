@@ -95,6 +95,8 @@ impl Sums {
         let arguments = Norm {
             rows: kept.0.address(),
             sums: kept.1.address(),
+            row_factors: NULL,
+            column_factors: NULL,
             weight: kept.2.address(),
             x: x.address(),
             normed: out.address(),
@@ -150,6 +152,8 @@ struct HeadsCase {
     rows: usize,
     parts: usize,
     sums: Vec<f32>,
+    /// Sums of 8-bit integers in their place, factors of rows and of columns.
+    integers: Option<(Vec<i32>, [Vec<f32>; 2])>,
     bias: Option<Vec<f32>>,
     norms: Option<[Vec<f32>; 2]>,
     cosines: Vec<f32>,
@@ -183,6 +187,7 @@ impl HeadsCase {
             rows,
             parts,
             sums: random.floats(parts * rows * all, 1.0),
+            integers: None,
             bias: (!has_norms).then(|| random.floats(all, 0.5)),
             norms: has_norms.then(|| [random.floats(width, 1.0), random.floats(width, 1.0)]),
             cosines: random.floats(POSITIONS * width / 2, 1.0),
@@ -200,7 +205,13 @@ impl HeadsCase {
     fn run(&self, device: &Device, grid: u32) -> [Vec<u16>; 4] {
         let put = |values: &Option<Vec<f32>>| values.as_ref().map(|values| device.put(values));
         let norms = self.norms.clone().map(|norms| norms.map(|norm| device.put(&norm)));
-        let (bias, sums) = (put(&self.bias), device.put(&self.sums));
+        let (mut sums, mut factors) = (device.put(&self.sums), None);
+        if let Some((integers, of)) = &self.integers {
+            (sums, factors) =
+                (device.put(integers), Some(of.clone().map(|factors| device.put(&factors))));
+        }
+        let factor = |at: usize| factors.as_ref().map_or(NULL, |of| of[at].address());
+        let bias = put(&self.bias);
         let angles = [device.put(&self.cosines), device.put(&self.sines)];
         let lists = [
             device.put(&[self.rows as i32]),
@@ -218,6 +229,8 @@ impl HeadsCase {
         let arguments = Heads {
             rows: lists[0].address(),
             sums: sums.address(),
+            row_factors: factor(0),
+            column_factors: factor(1),
             bias: bias.as_ref().map_or(NULL, |bias| bias.address()),
             query_norm: norm(0),
             key_norm: norm(1),
@@ -328,6 +341,7 @@ fn heads_are_normed_turned_and_stored_in_pages_and_slots() {
                     positions: vec![case.positions[row]],
                     destinations: vec![case.destinations[row]],
                     bias: case.bias.clone(),
+                    integers: None,
                     norms: case.norms.clone(),
                     cosines: case.cosines.clone(),
                     sines: case.sines.clone(),
@@ -342,6 +356,32 @@ fn heads_are_normed_turned_and_stored_in_pages_and_slots() {
                 }
             }
             assert!(*first.get_or_insert_with(|| got.clone()) == got, "seeds differ");
+        }
+    }
+}
+
+/// Sums of integers are added before they are scaled, which parts do not change.
+#[test]
+fn heads_of_integers_are_those_of_what_they_stand_for() {
+    for (width, has_norms) in [(64, false), (128, true)] {
+        let mut case = HeadsCase::new(width, has_norms);
+        let (all, rows, parts) = (case.all() * width, case.rows, 3);
+        let mut random = Random(width as u64);
+        let factors = [random.floats(rows, 0.01), random.floats(all, 0.01)];
+        let integers: Vec<i32> =
+            (0..parts * rows * all).map(|_| random.below(1 << 24) as i32 - (1 << 23)).collect();
+        let sum =
+            |at: usize| -> i32 { integers.iter().skip(at).step_by(rows * all).copied().sum() };
+        let scaled = |at: usize| sum(at) as f32 * (factors[0][at / all] * factors[1][at % all]);
+        case.sums = (0..rows * all).map(scaled).collect();
+        case.parts = 1;
+        for (grid, device) in [1, 3, 7].into_iter().zip(devices(Architecture::Hopper)) {
+            case.integers = None;
+            let want = case.run(&device, grid);
+            case.integers = Some((integers.clone(), factors.clone()));
+            case.parts = parts;
+            assert!(case.run(&device, grid) == want, "heads of {width}");
+            case.parts = 1;
         }
     }
 }
