@@ -109,8 +109,8 @@ fn add_cuda(_: &mut Vec<DeviceEntry>) -> Result<(), String> {
 /// Device that computes models, and its memory.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DeviceArgs {
-    /// Device that computes the model: cpu, or cuda:0 and so on, which keeps weights in bfloat16
-    /// and refuses by name what it does not compute (`palmette devices` lists them)
+    /// Device that computes the model: cpu, or cuda:0 and so on, which keeps weights in bfloat16,
+    /// or in 8 bits, and refuses by name what it does not compute (`palmette devices` lists them)
     #[arg(long, value_name = "DEVICE", env = "PALMETTE_DEVICE", default_value_t = DeviceName::Cpu)]
     pub(crate) device: DeviceName,
     /// Memory of the device that a model may take, such as 20GiB or 800MiB: what it does not need
@@ -243,12 +243,8 @@ impl DeviceChoice {
         match self.device {
             DeviceName::Cpu => Ok(Model::load(dir)?.with_weights(weights.format()?).into()),
             DeviceName::Cuda(index) => {
-                let device = self.device;
-                ensure!(
-                    weights != WeightsArg::Int8,
-                    "--weights int8 is not computed on a device yet: {device} keeps weights in bfloat16 (--weights bf16)"
-                );
-                self.load_cuda(index, dir, prompts).with_context(|| format!("--device {device}"))
+                let loaded = self.load_cuda(index, dir, prompts, weights);
+                loaded.with_context(|| format!("--device {}", self.device))
             }
         }
     }
@@ -259,6 +255,7 @@ impl DeviceChoice {
         index: usize,
         dir: &Path,
         prompts: &Prompts,
+        weights: WeightsArg,
     ) -> anyhow::Result<SharedEngine> {
         let driver = std::sync::Arc::new(palmette_cuda::Device::open(index)?);
         let positions = ModelConfig::read(&dir.join("config.json"))?.max_position_embeddings;
@@ -270,12 +267,22 @@ impl DeviceChoice {
             prompt_tokens: Some(prompts.max_tokens(positions)?.saturating_add(FREE_TOKENS)),
             memory: self.memory,
             keeps_prefixes: self.keeps_prefixes,
+            weights: match weights {
+                WeightsArg::F32 | WeightsArg::Bf16 => palmette_cuda::DeviceWeights::Bf16,
+                WeightsArg::Int8 => palmette_cuda::DeviceWeights::Int8,
+            },
         };
         Ok(std::sync::Arc::new(palmette_cuda::CudaEngine::load(driver, dir, &limits)?).into())
     }
 
     #[cfg(not(feature = "cuda"))]
-    fn load_cuda(&self, _: usize, _: &Path, _: &Prompts) -> anyhow::Result<SharedEngine> {
+    fn load_cuda(
+        &self,
+        _: usize,
+        _: &Path,
+        _: &Prompts,
+        _: WeightsArg,
+    ) -> anyhow::Result<SharedEngine> {
         Err(crate::features::left_out("computes on no other device", "cuda"))
     }
 }

@@ -50,12 +50,12 @@ pub(crate) struct ViewArgs {
 /// Format in which a model's weights are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WeightsArg {
-    /// The stored values, computing in f32; bfloat16 stays bfloat16
+    /// The stored values, computing in f32; bfloat16 stays bfloat16; on a device as bf16
     F32,
     /// Rounded to bfloat16, computing in f32: half the memory of f32
     Bf16,
     /// Layers rounded to 8 bits: a quarter of their memory, and faster; on processors with AVX2,
-    /// AVX-512 VNNI or the dot products of ARM
+    /// AVX-512 VNNI or the dot products of ARM, and on devices
     Int8,
 }
 

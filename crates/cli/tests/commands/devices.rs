@@ -29,9 +29,9 @@ fn a_device_that_is_not_there_is_refused_by_name() {
         check_refused(&with_recommender("recommend", &shop, &args), words);
     };
     asked(&["--device", "gpu"], &["\"gpu\" is no device", "cpu, or cuda:0"]);
-    asked(&["--device", "cuda:0", "--weights", "int8"], &["--weights int8", "cuda:0"]);
     // The shop's model has heads that no kernel computes, if the number does not refuse it.
     asked(&["--device", "cuda:999"], &["--device cuda:999"]);
+    asked(&["--device", "cuda:999", "--weights", "int8"], &["--device cuda:999"]);
     let args = ["--history", "P0001", "--device", "cpu"];
     let here = run_json(&with_recommender("recommend", &shop, &args));
     let default = run_json(&with_recommender("recommend", &shop, &args[..2]));

@@ -180,7 +180,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     for (alias, model, catalog) in targets {
         server.set_target(&alias, &model, &catalog)?;
     }
-    args.text.load_into(&server, args.weights.format()?, threads)?;
+    args.text.load_into(&server, args.weights, threads)?;
     server.restore_targets()?;
     run_until_stopped(&server, &args.listen, |_| Ok(()))
 }

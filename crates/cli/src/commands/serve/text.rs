@@ -5,7 +5,6 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_grammar::{CacheLimits, MaskBudget};
-use palmette_model::WeightFormat;
 use palmette_serve::{Server, TextOptions};
 use palmette_text::engine::EngineOptions;
 use palmette_text::sources::JsonForm;
@@ -13,6 +12,7 @@ use palmette_text::{TextModelOptions, tool_format_named};
 
 use super::names::NamedPath;
 use super::options::MOST;
+use crate::commands::loading::WeightsArg;
 
 /// Text models.
 #[derive(Clone, Debug, Args)]
@@ -88,7 +88,7 @@ impl TextArgs {
     pub(crate) fn load_into(
         &self,
         server: &Server,
-        weights: WeightFormat,
+        weights: WeightsArg,
         threads: usize,
     ) -> anyhow::Result<()> {
         let mut formats = Vec::new();
@@ -124,7 +124,7 @@ impl TextArgs {
             let format = formats.iter().find(|(model, _)| model == name);
             let options = TextOptions {
                 model: TextModelOptions {
-                    weights,
+                    weights: weights.format()?,
                     threads,
                     mask_steps: self.text_mask_steps,
                     grammars: grammars.clone(),
