@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{NARROW, Run, STRICT, histories, lines, records};
+#[cfg(feature = "tables")]
+use super::STRICT;
+use super::{NARROW, Run, histories, lines, records};
 use crate::command::{check_refused, palmette, palmette_with_input, run_json, write};
 use crate::shop::with_recommender;
 
