@@ -108,7 +108,7 @@ pub(crate) struct Memory {
     pub(crate) attended: Region,
     /// bf16: `[rows, F]`.
     pub(crate) inner: Region,
-    /// What a product in 8 bits reads: `[rows, widest of D, H C and F]`, and a factor a row, f32.
+    /// Rows of a product in 8 bits: `[rows, widest of D, H C and F]`, and a factor a row, f32.
     pub(crate) integers: Region,
     pub(crate) factors: Region,
     pub(crate) attention_sums: Region,

@@ -24,7 +24,7 @@ const STAGED: usize = 16 << 20;
 pub(crate) struct Matrix {
     /// bfloat16, or integers of 8 bits.
     pub(crate) rows: Address,
-    /// What an integer of each row stands for, `[N]`; none in bfloat16.
+    /// Factors of the rows' integers, `[N]`; none in bfloat16.
     pub(crate) factors: Option<Address>,
 }
 

@@ -38,7 +38,7 @@ impl Int8Matrix {
         Self::rounded(&PackedMatrix::transposed(rows, depth))
     }
 
-    /// `out += x · self`: `x` `[rows, k]`, `out` `[rows, n]`, both row-major. What `x` held is lost.
+    /// `out += x · self`: `x` `[rows, k]`, `out` `[rows, n]`, row-major. `x` is rounded in place.
     ///
     /// # Panics
     /// When `out` is shorter than its rows.
