@@ -531,11 +531,59 @@ class CudaDevice:
     @property
     def capability(self) -> tuple[int, int]:
         """Compute capability."""
+    def tables(self, source: Catalog | CatalogConstraint) -> CudaTables:
+        """Puts a catalog on the device: of a constraint, in the model's tokens, or of a catalog whose codes are the tokens."""
     def mask_rows(self, logits: Any, masks: Any, rows: Any | None, masks_of: Any | None, stream: int) -> None:
         """Writes minus infinity to logits that their row's mask has no 1 for, on a stream.
 
         ``rows``: the rows, or all; ``masks_of``: the mask of each, or that of its own number.
         """
+
+@final
+class CudaTables:
+    """Catalog of one generation on a device."""
+
+    @property
+    def num_levels(self) -> int:
+        """Levels of a semantic ID."""
+    @property
+    def num_segments(self) -> int:
+        """Number of segments."""
+    @property
+    def generation(self) -> int | None:
+        """The number of a live catalog's moment; None for a frozen catalog."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tables on the device, those that other generations share included."""
+    @property
+    def device(self) -> CudaDevice:
+        """The device."""
+    def refreshed(self, source: Catalog | CatalogConstraint) -> CudaTables:
+        """Tables of another generation; the segments that both have are shared."""
+    def filters(self, *filters: FilterLike | ItemSet | CatalogConstraint | None) -> CudaFilters:
+        """Filters on the device: one for all requests, or several, a request each. Each is a filter, an item set, a constraint of
+        the catalog, or None for all that may be found."""
+    def scratch_bytes(self, level: int, requests: int, rows: int, columns: int, width: int) -> int:
+        """Bytes of memory that a level works in."""
+    def select(
+        self,
+        filters: CudaFilters,
+        level: int,
+        logits: Any,
+        is_log_probs: bool,
+        before: Sequence[Any],
+        after: Sequence[Any],
+        scratch: Any,
+        stream: int,
+    ) -> None:
+        """Launches a level on a stream. ``before``: scores, positions, states and tokens of the beams; ``after``: those of the next
+        ones, and the beams that they continue."""
+
+@final
+class CudaFilters:
+    """Filters of searches over tables, on the device."""
+
+    def __len__(self, /) -> int: ...
 
 @final
 class MaskNumbers:

@@ -1,11 +1,12 @@
-"""Kernels on NVIDIA devices, for those who bring their own engine: masks over logits.
+"""Kernels on NVIDIA devices, for those who bring their own engine: masks over logits, and exact beams over a catalog.
 
 Tensors are torch's, on a CUDA device. Kernels read and write them where they lie, on torch's current stream: nothing is copied to the
 host, nothing is waited for, and a call may be captured in a CUDA graph. The kernels are part of the package; the machine needs a driver
 of version 525 or newer and a device of compute capability 8.0 or newer.
 
 `apply_bitmask` forbids what a grammar's mask does not allow; `bitmask_by_id` does so by the number of a mask that a `MaskDictionary`
-has on the device, 4 bytes a row in place of 25 KB. What cannot be checked without waiting for the device is the numbers
+has on the device, 4 bytes a row in place of 25 KB. `device_tables` puts a catalog on the device, `select` is one level of beam search over
+it, and `decode` runs all levels around a model. What cannot be checked without waiting for the device is the numbers
 in tensors there: rows that are not there are left alone, and masks that are not there allow nothing.
 """
 
@@ -14,15 +15,18 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from palmette._palmette import DeviceError, MaskNumbers
+from palmette._tables import level_widths
 
 try:
-    from palmette._palmette import CudaDevice
+    from palmette._palmette import CudaDevice, CudaFilters
 except ImportError:
     raise ImportError(
         "this build of palmette has no kernels for devices: build it with the feature `cuda`, which `pip install ./python` does"
@@ -32,10 +36,24 @@ if TYPE_CHECKING:
     import torch
 
     from palmette import Matcher
+    from palmette._palmette import CudaTables
 
     Tensor = TypeVar("Tensor", bound=torch.Tensor | np.ndarray[Any, Any])
 
-__all__ = ["CudaDevice", "DeviceError", "MaskDictionary", "apply_bitmask", "bitmask_by_id", "device"]
+__all__ = [
+    "Beams",
+    "CatalogTables",
+    "CudaDevice",
+    "CudaFilters",
+    "DeviceError",
+    "MaskDictionary",
+    "apply_bitmask",
+    "bitmask_by_id",
+    "decode",
+    "device",
+    "device_tables",
+    "select",
+]
 
 
 def device(index: int = 0) -> CudaDevice:
@@ -87,13 +105,8 @@ class MaskDictionary:
         num_words = max(-(-num_tokens // 32), 1)
         self._numbers = MaskNumbers(num_words, capacity)
         self._lock = threading.Lock()
-        if device is None and CudaDevice.IS_EMULATED:
-            self.words: Any = np.zeros((capacity, num_words), np.int32)
-        else:
-            import torch
-
-            self.words = torch.zeros((capacity, num_words), dtype=torch.int32, device=device or "cuda")
-        self._on = _Arrays(self.words)
+        self._on = _Arrays(_nothing_on(device))
+        self.words = self._on.zeros((capacity, num_words), "int32")
 
     def __len__(self) -> int:
         """Masks on the device."""
@@ -144,6 +157,182 @@ def bitmask_by_id(logits: Tensor, dictionary: MaskDictionary, ids: Any) -> Tenso
     return logits
 
 
+@dataclass(frozen=True)
+class Beams:
+    """Beams of a search at one level, of a static shape, best first in each request: B requests, M beams, S segments.
+
+    `tokens`: int64 ``[B, M, level]``; `scores`: float32 ``[B, M]``, -inf where there is no beam, and tokens are 0; `parents`: int64
+    ``[B, M]``, the beams of the level before that they continue, by which a model reorders its cache. `positions` and `states` are what the
+    next level reads. `widths`: beams of each level.
+    """
+
+    tokens: Any
+    scores: Any
+    parents: Any
+    widths: tuple[int, ...]
+    positions: Any
+    states: Any
+
+    @property
+    def level(self) -> int:
+        """Levels that were searched."""
+        return int(self.tokens.shape[2])
+
+    @property
+    def valid(self) -> Any:
+        """bool ``[B, M]``: False where there is no beam."""
+        return self.scores > -np.inf
+
+    @property
+    def bad_rows(self) -> Any:
+        """int32 ``[B]``: beams of the level before whose logits had no finite sum, as of NaN: they have no continuation."""
+        return self.states[:, 3]
+
+
+class CatalogTables:
+    """The items of a catalog on a device, as of one generation: made by `device_tables`.
+
+    Bytes: 12.9 an item at 20 million items of 8 levels of 2,048 codes. Graphs that were captured over tables and filters need them as
+    long as they are replayed.
+    """
+
+    def __init__(self, tables: CudaTables, on: _Arrays) -> None:
+        self._tables, self._on = tables, on
+        self._all = self.filter(None)
+
+    @property
+    def num_levels(self) -> int:
+        """Levels of a semantic ID."""
+        return self._tables.num_levels
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device, those that other generations share included."""
+        return self._tables.nbytes
+
+    @property
+    def generation(self) -> int | None:
+        """The number of a live catalog's moment; None for a frozen catalog."""
+        return self._tables.generation
+
+    def filter(self, *filters: Any) -> CudaFilters:
+        """Filters of searches, copied to the device: one for all requests, or several, a request each.
+
+        Each is a filter, an :class:`~palmette.ItemSet`, a constraint of the catalog (`constraint.filtered(…)`), or None for all items.
+        """
+        with self._on.context():
+            return self._tables.filters(*filters)
+
+    def refreshed(self, source: Any) -> CatalogTables:
+        """Tables of another generation of the catalog: segments that both have are shared, and nothing of them is copied."""
+        with self._on.context():
+            return CatalogTables(self._tables.refreshed(source), self._on)
+
+    def start(self, num_requests: int, widths: int | Sequence[int]) -> Beams:
+        """The beginning of searches: `widths` beams at each level, or a number a level."""
+        each, on = tuple(level_widths(widths, self.num_levels)), self._on
+        return Beams(
+            tokens=on.zeros((num_requests, 1, 0), "int64"),
+            scores=on.zeros((num_requests, 1), "float32"),
+            parents=on.zeros((num_requests, 1), "int64"),
+            widths=each,
+            positions=on.zeros((num_requests, 1, self._tables.num_segments, 3), "int32"),
+            states=on.zeros((num_requests, 4), "int32"),
+        )
+
+
+def device_tables(source: Any, device: torch.device | str | None = None) -> CatalogTables:
+    """Puts a catalog on a device: a constraint (the model's tokens), or a catalog (its codes), frozen or a live one's moment.
+
+    The tokens of each level follow one another, and items have one length; a constraint's own filter holds for all searches.
+    """
+    on = _Arrays(_nothing_on(device))
+    with on.context():
+        return CatalogTables(on.device.tables(source), on)
+
+
+def select(
+    logits: Any,
+    beams: Beams,
+    tables: CatalogTables,
+    filter: CudaFilters | None = None,
+    *,
+    is_log_probs: bool = False,
+) -> Beams:
+    """The best continuations of the beams of each request at the next level: masks, filter and exact choice in one.
+
+    Equal scores come in the order of beams, then of tokens. A continuation without probability (-inf, NaN) is none. Outputs are new
+    tensors, as torch's operators give them; once its allocator has their memory nothing is taken from the device.
+
+    Args:
+        logits: float32 ``[B * M, tokens]`` of the beams there are (one a request at first), contiguous.
+        beams: of `tables.start`, or of the level before.
+        filter: of `tables.filter`, the same at each level.
+        is_log_probs: `logits` are added to scores as they are; else they are normalised over all tokens.
+    """
+    on = _Arrays(logits)
+    if filter is not None and not isinstance(filter, CudaFilters):
+        raise TypeError(f"filter is a {type(filter).__name__}; tables.filter(…) puts filters on the device, once for all levels")
+    level, (requests, rows) = beams.level, beams.scores.shape
+    if level >= len(beams.widths):
+        raise ValueError(f"the beams are whole: all {level} levels were searched; tables.start begins another search")
+    width, segments = beams.widths[level], tables._tables.num_segments
+    before = [beams.scores, beams.positions, beams.states, beams.tokens]
+    for name, array in zip(("scores", "positions", "states", "tokens"), before, strict=True):
+        on.check(name, array)
+    columns = int(logits.shape[-1]) if len(logits.shape) else 0
+    nbytes = tables._tables.scratch_bytes(level, requests, rows, columns, width)
+    found = Beams(
+        tokens=on.empty((requests, width, level + 1), "int64"),
+        scores=on.empty((requests, width), "float32"),
+        parents=on.empty((requests, width), "int64"),
+        widths=beams.widths,
+        positions=on.empty((requests, width, segments, 3), "int32"),
+        states=on.empty((requests, 4), "int32"),
+    )
+    after = [found.scores, found.positions, found.states, found.tokens, found.parents]
+    tables._tables.select(
+        tables._all if filter is None else filter,
+        level,
+        on.plain(logits),
+        is_log_probs,
+        before,
+        after,
+        on.empty((nbytes,), "uint8"),
+        on.stream(),
+    )
+    return found
+
+
+def decode(
+    logits: Callable[[int, Any | None, Any | None], Any],
+    tables: CatalogTables,
+    num_requests: int,
+    widths: int | Sequence[int],
+    filter: CudaFilters | None = None,
+) -> Beams:
+    """Beam search over all levels; the host is asked for nothing.
+
+    `logits(level, tokens, parents)` returns the model's float32 logits ``[B * M, tokens]`` for the next token: at level 0 both are
+    None and M is 1; later `tokens` ``[B * M, 1]`` are the beams' last tokens and `parents` ``[B, M]`` the beams of the level before
+    that they continue, by which a model reorders its cache. Beams that there are not have token 0 and parent 0.
+    """
+    beams = tables.start(num_requests, widths)
+    for level in range(tables.num_levels):
+        last = beams.tokens[:, :, -1].reshape(-1, 1) if level else None
+        beams = select(logits(level, last, beams.parents if level else None), beams, tables, filter)
+    return beams
+
+
+def _nothing_on(device: torch.device | str | None) -> Any:
+    """An array without elements on a device; NumPy's where none is named and the device is an emulation."""
+    if device is None and CudaDevice.IS_EMULATED:
+        return np.empty(0)
+    import torch
+
+    return torch.empty(0, device="cuda" if device is None else device)
+
+
 class _Arrays:
     """The library, the device and the stream of an array.
 
@@ -180,6 +369,22 @@ class _Arrays:
     def plain(self, array: Any) -> Any:
         """The array as its memory, without what torch knows of gradients."""
         return array if self.torch is None else array.detach()
+
+    def context(self) -> AbstractContextManager[Any]:
+        """Calls that may go to the device's context come back to that of the caller."""
+        if self.torch is None or self.like.device.type != "cuda":
+            return nullcontext()
+        return self.torch.cuda.device(self.like.device)  # type: ignore[no-any-return]
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        if self.torch is None:
+            return np.empty(shape, dtype)
+        return self.torch.empty(shape, dtype=getattr(self.torch, dtype), device=self.like.device)
+
+    def zeros(self, shape: tuple[int, ...], dtype: str) -> Any:
+        if self.torch is None:
+            return np.zeros(shape, dtype)
+        return self.torch.zeros(shape, dtype=getattr(self.torch, dtype), device=self.like.device)
 
     def moved(self, array: np.ndarray[Any, Any]) -> Any:
         """An array in host memory, on the device."""

@@ -159,6 +159,15 @@ s "columns past the codes left out of the sum" 's/for \(int i = threadIdx.x; i <
 s "beams continue their own place" 's/b.most_rows \+ e.parent\]/b.most_rows + row]/'
 s "slots of a pass among another's rows" 's/pass \* b.pass_rows \+ row/pass * b.most_rows + row/'
 s "rows that were not found" 's/if \(row < count\) e = /e = /'
+l() { fault select.cu callers:: "$@"; }
+l "requests of a caller share their logits" 's/c.logits \+ \(size_t\)i \* c.rows \* c.columns/c.logits/'
+l "scores of a first level taken by request" 's/size_t row = c.found \? \(size_t\)i \* c.rows : 0/size_t row = (size_t)i * c.rows/'
+l "one filter taken by request" 's/c.own_filters \? \(size_t\)i \* c.segments : 0/(size_t)i * c.segments/'
+l "candidates of the level before for its extensions" 's/\(size_t\)i \* 4 \+ FOUND : nullptr/(size_t)i * 4 + COUNT : nullptr/'
+l "log-probabilities normalised by what was there" 's/c.normalisers\[i\] = 0;/;/'
+l "beams that were not found written" 's/if \(i < found\) e = c.best\[place\];/e = c.best[place];/'
+l "tokens of another request" 's/\(\(size_t\)request \* c.rows \+ e.parent\) \* c.level/(size_t)e.parent * c.level/'
+l "codes for tokens" 's/c.first \+ \(int\)e.code : 0/(int)e.code : 0/'
 m() { fault masks.cu masks:: "$@"; }
 m "columns past the words" 's/int columns = min\(m.columns, m.words \* 32\)/int columns = m.columns/'
 m "rows without a mask" 's/if \(mask < 0\) continue;/if (mask < 0) mask = 0;/'

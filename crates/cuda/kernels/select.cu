@@ -23,6 +23,8 @@
 //   advance          a thread a child and segment: a chain of 2 x 12 loads at most      4     4
 //   in all, microseconds                                                               24.5  18.5
 //   continue_beams   between levels: 1 wave, a chain of 3 loads                         2     2
+//   begin_level      of a caller's arrays: 1 block, a structure of 208 bytes a thread   2     2
+//   write_beams      of a caller's arrays: 1 wave, a chain of 3 loads, 8 tokens a beam  2     2
 //
 // A filter adds to a masked level two counts a code, of four loads: 256 x 8,192 x 16 bytes, 6 us.
 // Ranges of more than 16,384 ranks are cut: the root of a level by rank with 20 million items is
@@ -85,6 +87,32 @@ struct alignas(64) BeamRows {
   int* pass_ancestors;   // [passes, pass_rows], likewise
   int rows, passes, most_rows, pass_rows;
   int first_token, first_slot;
+};
+// A level of several searches over arrays of a caller, which only their addresses are known of.
+struct alignas(64) CallerLevel {
+  Search* searches;         // [requests], written by begin_level
+  const float* logits;      // [requests, rows, columns]
+  const float* scores;      // [requests, rows]; of a first level: one
+  const Range* positions;   // [requests, rows, segments]; of a first level: [segments]
+  const Level* levels;      // [segments]
+  const Filter* filters;    // [segments]; or [requests, segments]
+  const uint32_t* found;    // [requests, 4]: states of the level before; null: a first level
+  const long long* tokens;  // [requests, rows, level]
+  uint32_t* masks;          // [requests, rows, words]
+  float* normalisers;       // [requests, rows]
+  uint32_t* histogram;      // [requests, BINS]
+  uint32_t* state;          // [requests, 4]
+  uint64_t* candidates;     // [requests, SORTED]
+  Extension* best;          // [requests, width]
+  Range* next;              // [requests, width, segments]
+  float* next_scores;       // [requests, width]: -inf past those that were found
+  long long* next_tokens;   // [requests, width, level + 1]: 0 there
+  long long* parents;       // [requests, width]: 0 there
+  int requests, rows, segments, codes, columns, width, level;
+  int first;         // token and column of code 0
+  int own_filters;   // each request has its own
+  int normalised;    // logits are log-probabilities
+  float floor;
 };
 enum { CUT, COUNT, FOUND, BAD };
 
@@ -511,5 +539,58 @@ extern "C" __global__ void __launch_bounds__(SELECT_THREADS) continue_beams(cons
       b.next_ancestors[pass * b.most_rows + row] = slot;
       b.pass_ancestors[pass * b.pass_rows + row] = slot;
     }
+  }
+}
+
+// Grid: any. Describes a caller's level as searches, in memory of the caller's: nothing of it is
+// known to the host but addresses, so that it is captured and replayed with the rest.
+extern "C" __global__ void __launch_bounds__(SELECT_THREADS) begin_level(const CallerLevel c) {
+  int stride = gridDim.x * SELECT_THREADS, first = blockIdx.x * SELECT_THREADS + threadIdx.x;
+  size_t words = (size_t)c.rows * ((c.codes + 31) / 32);
+  for (int i = first; i < c.requests; i += stride) {
+    size_t row = c.found ? (size_t)i * c.rows : 0;
+    Search s = {};
+    s.logits = c.logits + (size_t)i * c.rows * c.columns;
+    s.scores = c.scores + row;
+    s.positions = c.positions + row * c.segments;
+    s.levels = c.levels;
+    s.filters = c.filters + (c.own_filters ? (size_t)i * c.segments : 0);
+    s.live = c.found ? c.found + (size_t)i * 4 + FOUND : nullptr;
+    s.masks = c.masks + i * words;
+    s.normalisers = c.normalisers + (size_t)i * c.rows;
+    s.histogram = c.histogram + (size_t)i * BINS;
+    s.state = c.state + (size_t)i * 4;
+    s.candidates = c.candidates + (size_t)i * SORTED;
+    s.best = c.best + (size_t)i * c.width;
+    s.next = c.next + (size_t)i * c.width * c.segments;
+    s.rows = c.rows;
+    s.segments = c.segments;
+    s.codes = c.codes;
+    s.columns = c.columns;
+    s.first = c.first;
+    s.width = c.width;
+    s.capacity = SORTED;
+    s.normalised = c.normalised;
+    s.floor = c.floor;
+    c.searches[i] = s;
+  }
+  if (!c.normalised) return;
+  for (int i = first; i < c.requests * c.rows; i += stride) c.normalisers[i] = 0;
+}
+
+// Grid: any x requests. What a caller's level found, with the tokens up to it.
+extern "C" __global__ void __launch_bounds__(SELECT_THREADS) write_beams(const CallerLevel c) {
+  int request = blockIdx.y, found = c.state[(size_t)request * 4 + FOUND], tokens = c.level + 1;
+  for (int i = blockIdx.x * SELECT_THREADS + threadIdx.x; i < c.width;
+       i += gridDim.x * SELECT_THREADS) {
+    size_t place = (size_t)request * c.width + i;
+    Extension e = {-INFINITY, 0, 0};
+    if (i < found) e = c.best[place];
+    c.next_scores[place] = e.score;
+    c.parents[place] = e.parent;
+    const long long* before = c.tokens + ((size_t)request * c.rows + e.parent) * c.level;
+    long long* to = c.next_tokens + place * tokens;
+    for (int level = 0; level < c.level; level++) to[level] = i < found ? before[level] : 0;
+    to[c.level] = i < found ? c.first + (int)e.code : 0;
   }
 }

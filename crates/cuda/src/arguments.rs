@@ -239,6 +239,17 @@ structs! {
     #[repr(C, align(64))]
     Select { searches: Address, }
 
+    /// Arguments of `begin_level` and `write_beams`: `kernels/select.cu`.
+    #[repr(C, align(64))]
+    CallerLevel {
+        searches: Address, logits: Address, scores: Address, positions: Address, levels: Address,
+        filters: Address, found: Address, tokens: Address, masks: Address, normalisers: Address,
+        histogram: Address, state: Address, candidates: Address, best: Address, next: Address,
+        next_scores: Address, next_tokens: Address, parents: Address, requests: i32, rows: i32,
+        segments: i32, codes: i32, columns: i32, width: i32, level: i32, first: i32,
+        own_filters: i32, normalised: i32, floor: f32,
+    }
+
     /// Arguments of `continue_beams`: `kernels/select.cu`.
     #[repr(C, align(64))]
     BeamRows {

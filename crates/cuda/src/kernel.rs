@@ -1,8 +1,9 @@
 //! Kernels: each with its threads, its shared memory and the struct that it takes.
 
 use crate::arguments::{
-    Arguments, Attention, BeamRows, BitMask, EmbedNorm, HeadRows, Heads, HopperAttention,
-    HopperProduct, Int8Product, Norm, Product, QuantizeRows, RowMasks, RowSums, Select,
+    Arguments, Attention, BeamRows, BitMask, CallerLevel, EmbedNorm, HeadRows, Heads,
+    HopperAttention, HopperProduct, Int8Product, Norm, Product, QuantizeRows, RowMasks, RowSums,
+    Select,
 };
 
 /// A file of kernels, compiled and loaded as one.
@@ -169,6 +170,8 @@ kernels! {
     SortBest: sort_best, Select, Select, 1024, 8 * 4096 + 4 * 256 + 8 + 4 * (2 + 28);
     Advance: advance, Select, Select, 256, 0;
     ContinueBeams: continue_beams, Select, BeamRows, 256, 0;
+    BeginLevel: begin_level, Select, CallerLevel, 256, 0;
+    WriteBeams: write_beams, Select, CallerLevel, 256, 0;
     ApplyBitmask: apply_bitmask, Masks, BitMask, 256, 0;
     MaskRows16: mask_rows_16, Masks, RowMasks, 256, 0;
     MaskRows32: mask_rows_32, Masks, RowMasks, 256, 0;

@@ -11,6 +11,10 @@
 //! A [`DeviceCatalog`](catalog::DeviceCatalog) is a catalog there, for searches without the host in
 //! between; the engine puts the catalogs that are searched beside its model.
 //!
+//! Engines of others have their own logits and streams: [`masks::MaskedLogits`] and
+//! [`CallerTables`](catalog::CallerTables) take arrays by address and launch onto a
+//! [`CallerStream`], without memory, copies or waits of their own.
+//!
 //! Laws of the kernels, held to by the tests of this crate:
 //! - a row is a function of its tokens, the weights and the architecture: not of the batch, of
 //!   tiles, of the grid or of the split of a sum among blocks;

@@ -65,10 +65,19 @@ impl MaskedLogits {
     /// # Errors
     /// When a number is past those that kernels count to, or the device fails.
     pub fn apply(&self, driver: &dyn Driver, on: CallerStream) -> Result<(), MaskError> {
-        let Self { logits, masks, count, .. } = *self;
-        if count == 0 || logits.rows == 0 || logits.columns == 0 {
+        if self.count == 0 || self.logits.rows == 0 || self.logits.columns == 0 {
             return Ok(());
         }
+        let (kernel, grid, arguments) = self.launch()?;
+        Ok(launch_on_caller(driver, on, kernel, grid, &arguments)?)
+    }
+
+    /// The launch: a kernel, its blocks and its arguments.
+    ///
+    /// # Errors
+    /// When a number is past those that kernels count to.
+    pub fn launch(&self) -> Result<(Kernel, [u32; 3], RowMasks), MaskSizeError> {
+        let Self { logits, masks, count, .. } = *self;
         let (kernel, infinity) = match self.logit_type {
             LogitType::F32 => (Kernel::MaskRows32, f32::NEG_INFINITY.to_bits()),
             LogitType::F16 => (Kernel::MaskRows16, 0xfc00),
@@ -91,7 +100,7 @@ impl MaskedLogits {
         // 4 columns a thread, and a row of blocks a row.
         let blocks = logits.columns.div_ceil(4 * kernel.threads() as usize) as u32;
         let grid = [blocks, count.min(MOST_BLOCKS) as u32, 1];
-        Ok(launch_on_caller(driver, on, kernel, grid, &arguments)?)
+        Ok((kernel, grid, arguments))
     }
 }
 

@@ -34,7 +34,7 @@ mod _palmette {
     use super::command::run_command;
     #[cfg(feature = "cuda")]
     #[pymodule_export]
-    use super::cuda::CudaDevice;
+    use super::cuda::{CudaDevice, CudaFilters, CudaTables};
     #[pymodule_export]
     use super::errors::{
         DeviceError, Error, GrammarError, LimitExceeded, NotAllowed, SchemaUnsupported,

@@ -70,6 +70,8 @@ const Entry KERNELS[] = {
     KERNEL(sort_best, Select, SORT_THREADS, SORT_SHARED),
     KERNEL(advance, Select, SELECT_THREADS, 0),
     KERNEL(continue_beams, BeamRows, SELECT_THREADS, 0),
+    KERNEL(begin_level, CallerLevel, SELECT_THREADS, 0),
+    KERNEL(write_beams, CallerLevel, SELECT_THREADS, 0),
     KERNEL(apply_bitmask, BitMask, MASK_THREADS, 0),
     KERNEL(mask_rows_16, RowMasks, MASK_THREADS, 0),
     KERNEL(mask_rows_32, RowMasks, MASK_THREADS, 0),
@@ -204,6 +206,10 @@ extern "C" const char* palmette_emulator_layouts() {
          state, candidates, best, next, next_scores, rows, segments, codes, columns, first, width,
          capacity, normalised, floor);
   LAYOUT(Select, searches);
+  LAYOUT(CallerLevel, searches, logits, scores, positions, levels, filters, found, tokens, masks,
+         normalisers, histogram, state, candidates, best, next, next_scores, next_tokens, parents,
+         requests, rows, segments, codes, columns, width, level, first, own_filters, normalised,
+         floor);
   LAYOUT(BeamRows, extensions, count, ancestors, next_ancestors, tokens, pass_ancestors, rows,
          passes, most_rows, pass_rows, first_token, first_slot);
   LAYOUT(BitMask, rows, masks_of, masks, logits, columns, words);

@@ -77,6 +77,8 @@ def test_rows_are_numbers_or_a_tensor_and_what_lies_between_rows_stays(library):
         given = to(library, whole.copy())
         cuda.apply_bitmask(given[:, 3:93], to(library, masks)[:, 1:4], rows)
         assert back(given).tobytes() == want.tobytes()
+    # Without rows there is nothing to do.
+    cuda.apply_bitmask(to(library, whole[:0]), to(library, masks[:0]))
     # One row of both.
     given = to(library, whole[2].copy())
     cuda.apply_bitmask(given, to(library, masks[2].copy()))

@@ -23,6 +23,9 @@ mod arithmetic;
 #[path = "../../tests/kernels/attention.rs"]
 #[allow(dead_code, unused_imports, reason = "its tests are not compiled here")]
 mod attention;
+#[path = "../../tests/kernels/callers.rs"]
+#[allow(dead_code, unused_imports, reason = "its tests are not compiled here")]
+mod callers;
 mod cells;
 #[path = "../../tests/kernels/golden.rs"]
 #[allow(dead_code, unused_imports, reason = "its tests are not compiled here")]

@@ -12,7 +12,11 @@
 //!
 //! [`DeviceSearch`] runs beam searches over such snapshots: a level a call, or all levels one after
 //! another without the host. It takes logits where they lie, by address, on any stream.
+//!
+//! [`CallerTables`] are for engines of others: a level a call over arrays of the caller's, on the
+//! caller's stream, without memory or copies of their own.
 
+mod caller;
 mod error;
 mod filters;
 mod layout;
@@ -27,6 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use palmette_catalog::index::ItemSet;
 use palmette_catalog_live::{CatalogView, ViewItems};
 
+pub use caller::{CallerArrays, CallerFilters, CallerShape, CallerTables};
 pub use error::CatalogError;
 pub use plan::{LevelForm, LevelPlan, TablePlan};
 pub use search::{

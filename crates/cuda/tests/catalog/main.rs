@@ -1,5 +1,6 @@
 //! Catalogs on an emulated device: plans, generations, and searches against the processor's.
 
+mod callers;
 mod generations;
 mod plan;
 mod searches;

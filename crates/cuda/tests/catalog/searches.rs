@@ -124,7 +124,7 @@ fn searches_of_a_frozen_catalog_are_the_processors() {
 }
 
 /// Items of a live catalog in three segments, some of which are gone from each.
-fn batches(random: &mut Random, codes: &[u32]) -> Vec<Vec<Update>> {
+pub(crate) fn batches(random: &mut Random, codes: &[u32]) -> Vec<Vec<Update>> {
     let mut batches: Vec<Vec<Update>> = Vec::new();
     for (segment, len) in [1500, 300, 40].into_iter().enumerate() {
         let mut of = items(random, len, codes);

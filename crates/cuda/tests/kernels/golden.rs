@@ -11,14 +11,21 @@ use palmette_cuda::{Architecture, DeviceError, Driver};
 use sha2::{Digest, Sha256};
 
 use crate::support::{Device, device};
-use crate::{attention, int8, masks, product, rows, select};
+use crate::{attention, callers, int8, masks, product, rows, select};
 
 /// Cases of some kernels, by name: their results on a device.
 pub(crate) type Cases = fn(&Device) -> Vec<(String, Vec<u8>)>;
 
 /// Cases of all kernels.
-pub(crate) const CASES: [Cases; 6] =
-    [product::golden, int8::golden, rows::golden, attention::golden, select::golden, masks::golden];
+pub(crate) const CASES: [Cases; 7] = [
+    product::golden,
+    int8::golden,
+    rows::golden,
+    attention::golden,
+    select::golden,
+    masks::golden,
+    callers::golden,
+];
 
 pub(crate) fn section(architecture: Architecture) -> &'static str {
     match architecture {

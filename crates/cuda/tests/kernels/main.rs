@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod attention;
+mod callers;
 mod golden;
 mod int8;
 mod layouts;

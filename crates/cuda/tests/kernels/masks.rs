@@ -2,7 +2,7 @@
 
 use palmette_cuda::arguments::BitMask;
 use palmette_cuda::masks::{DeviceMatrix, LogitType, MaskError, MaskedLogits};
-use palmette_cuda::{Architecture, CallerStream, Kernel, Region, Stream};
+use palmette_cuda::{Architecture, CallerStream, Kernel, Region};
 
 use crate::support::{Device, NULL, Random, bits, bytes_of, devices};
 
@@ -187,8 +187,8 @@ impl CallerCase {
         let (logits, words) = (device.put(&self.logits()), device.put(&self.words()));
         let lists = [LISTED, CHOSEN].map(|list| device.put(&list));
         let masked = self.masked(&logits, &words, lists.each_ref());
-        masked.apply(&*device.driver, CallerStream::default()).unwrap();
-        device.driver.finish(&device.driver.record(Stream::Compute).unwrap()).unwrap();
+        let (kernel, grid, arguments) = masked.launch().unwrap();
+        device.run(kernel, grid, &arguments);
         device.get(&logits)
     }
 }
@@ -215,6 +215,10 @@ fn nothing_is_launched_for_no_rows_and_too_many_are_refused() {
     let apply = |masked: MaskedLogits| masked.apply(&*device.driver, CallerStream::default());
     apply(MaskedLogits { count: 0, ..masked }).unwrap();
     assert!(device.get::<u8>(&logits) == case.logits());
+    apply(masked).unwrap();
+    assert!(device.get::<u8>(&logits) == case.want(), "on a stream of the caller's");
+    let logits = device.put(&case.logits());
+    let masked = case.masked(&logits, &words, [&words, &words]);
     let huge = DeviceMatrix { columns: (1 << 29) + 1, ..masked.logits };
     let error = apply(MaskedLogits { logits: huge, ..masked }).unwrap_err();
     assert!(matches!(error, MaskError::Size(_)));

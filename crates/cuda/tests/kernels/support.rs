@@ -49,7 +49,7 @@ macro_rules! values {
         }
     })* };
 }
-values!(f32 i32 u8 u16 u32);
+values!(f32 i32 u8 u16 u32 u64);
 
 /// Devices under three seeds; none, and a loud word of it, where kernels cannot be emulated.
 pub(crate) fn devices(architecture: Architecture) -> Vec<Device> {

@@ -76,6 +76,9 @@ impl DeviceArray {
         let size = self.element_bytes();
         let layout = "give one whose rows are contiguous, such as x.contiguous()";
         let matrix = self.array.matrix(self.name)?;
+        if matrix.rows == 0 || matrix.cols == 0 {
+            return Ok((matrix.rows, matrix.cols, matrix.cols));
+        }
         let matrix = matrix.with_rows_in_one_piece(&self.array, size, self.name, layout)?;
         let Matrix { rows, cols, row_stride, .. } = matrix;
         let stride = if rows <= 1 { cols as isize } else { row_stride / size as isize };
@@ -113,7 +116,7 @@ impl DeviceArray {
             }
             in_order *= shape[dim] as isize;
         }
-        if !(self.address() as usize).is_multiple_of(size) {
+        if !is_empty && !(self.address() as usize).is_multiple_of(size) {
             return Err(PyValueError::new_err(format!(
                 "{} begins at {:#x}, which is no multiple of its elements' {size} bytes; give a copy",
                 self.name,

@@ -81,7 +81,7 @@ impl CatalogConstraint {
 
     /// The items that may be returned; None for all.
     #[getter]
-    fn items(&self, py: Python<'_>) -> Option<ItemSet> {
+    pub(crate) fn items(&self, py: Python<'_>) -> Option<ItemSet> {
         let items = self.items.clone()?;
         let (catalog, view) = (self.catalog.clone_ref(py), self.view.clone());
         Some(ItemSet { catalog, view, items, filter: None })

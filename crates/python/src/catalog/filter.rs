@@ -115,7 +115,7 @@ impl ItemSet {
 }
 
 /// True when two views are of one catalog at one moment.
-fn is_same(a: &CatalogView, b: &CatalogView) -> bool {
+pub(crate) fn is_same(a: &CatalogView, b: &CatalogView) -> bool {
     match (a, b) {
         (CatalogView::Frozen(a), CatalogView::Frozen(b)) => Arc::ptr_eq(a.catalog(), b.catalog()),
         (CatalogView::Snapshot(a), CatalogView::Snapshot(b)) => Arc::ptr_eq(a, b),

@@ -140,7 +140,7 @@ impl Catalog {
     /// One more than the largest code of each level, or the size of its codebook where that was
     /// given.
     #[getter]
-    fn codes_per_level(&self) -> Vec<u32> {
+    pub(crate) fn codes_per_level(&self) -> Vec<u32> {
         let mut sizes = vec![0; self.view.num_levels()];
         for (catalog, _) in self.view.parts() {
             for (size, &of_part) in sizes.iter_mut().zip(catalog.codes_per_level()) {

@@ -7,6 +7,7 @@ use palmette_cuda::{Address, CallerStream, DeviceError as Failure, Driver};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::tables::CudaTables;
 use crate::buffers::{DeviceArray, Element, Place};
 use crate::errors::DeviceError;
 use crate::process::{self, OfProcess};
@@ -108,6 +109,12 @@ impl CudaDevice {
     #[pyo3(name = "IS_EMULATED")]
     fn is_emulated() -> bool {
         IS_EMULATED
+    }
+
+    /// Puts a catalog on the device: of a constraint, in the model's tokens, or of a catalog whose
+    /// codes are the tokens.
+    fn tables(slf: &Bound<'_, Self>, source: &Bound<'_, PyAny>) -> PyResult<CudaTables> {
+        CudaTables::new(slf, source, None)
     }
 
     /// Writes minus infinity to logits that their row's mask has no 1 for, on a stream.

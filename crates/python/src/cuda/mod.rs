@@ -5,5 +5,7 @@
 //! copied to the host, and nothing is waited for but uploads.
 
 mod device;
+mod tables;
 
 pub(crate) use device::CudaDevice;
+pub(crate) use tables::{CudaFilters, CudaTables};
