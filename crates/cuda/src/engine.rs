@@ -8,15 +8,19 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use palmette_model::{
-    DeviceUse, Engine, ModelConfig, ModelTensors, Reading, ReadingShape, SessionError,
+    DeviceUse, Engine, ModelConfig, ModelTensors, Reading, ReadingShape, SequenceStore,
+    SequencesError, SequencesOptions, SessionError,
 };
 
 use crate::catalog::{CatalogCounts, CatalogStore};
 use crate::error::CudaError;
 use crate::meeting::{Meeting, PassCounts, Shared};
 use crate::pages::{PageCounts, Pages, Slots};
-use crate::plan::{DeviceLimits, DeviceWeights, MOST_PASSES, Memory, PAGE, Plan, ReadingPlan};
+use crate::plan::{
+    CHUNK_ROWS, DeviceLimits, DeviceWeights, MOST_PASSES, Memory, PAGE, Plan, ReadingPlan,
+};
 use crate::reading::CudaReading;
+use crate::sequences::CudaSequences;
 use crate::sizes::Sizes;
 use crate::weights::{Weights, planned};
 use crate::{DeviceError, Driver, KernelSet, Region, RegionPlan, Stream};
@@ -235,5 +239,27 @@ impl Engine for CudaEngine {
     ) -> Result<Box<dyn Reading>, SessionError> {
         let plan = self.reading_plan(shape)?;
         Ok(Box::new(CudaReading::open(self, plan, shape)?))
+    }
+
+    fn sequence_rows(&self) -> usize {
+        CHUNK_ROWS.min(self.shared.plan.rows)
+    }
+
+    /// The logits of a row each, and the pages that are promised.
+    fn planned_sequence_bytes(&self, options: &SequencesOptions) -> Result<usize, SequencesError> {
+        let plan = &self.shared.plan;
+        let SequencesOptions { max_sequences, max_tokens, .. } = options.at_least_one();
+        let own = ReadingPlan::new(&plan.sizes, max_sequences, 0).bytes();
+        let pages = max_tokens.div_ceil(PAGE).checked_mul(plan.page_bytes());
+        let all = || own?.checked_add(pages?);
+        let (sequences, tokens) = (max_sequences, max_tokens);
+        all().ok_or(SequencesError::PlanTooLarge { sequences, tokens })
+    }
+
+    fn open_sequences(
+        self: Arc<Self>,
+        options: SequencesOptions,
+    ) -> Result<Box<dyn SequenceStore>, SequencesError> {
+        Ok(Box::new(CudaSequences::open(self, options)?))
     }
 }

@@ -1,6 +1,6 @@
 //! Errors of a model on a device.
 
-use palmette_model::{LoadError, SessionError};
+use palmette_model::{LoadError, SequencesError, SessionError};
 
 use crate::DeviceError;
 
@@ -33,5 +33,12 @@ impl From<DeviceError> for SessionError {
             | DeviceError::OutOfMemory { .. } => Self::NoRoom(error.to_string()),
             _ => Self::Engine(error.to_string()),
         }
+    }
+}
+
+/// A device's failure as that of sequences.
+impl From<DeviceError> for SequencesError {
+    fn from(error: DeviceError) -> Self {
+        Self::Engine(error.to_string())
     }
 }

@@ -185,7 +185,8 @@ impl Forward<'_> {
         Ok(())
     }
 
-    /// Logits of a share that the pass ends: the place of its request in the pass is `index`.
+    /// Logits of a share that the pass ends, and of those beside it: the place of its request in the
+    /// pass is `index`.
     pub(crate) fn logits(
         &self,
         layout: Layout,
@@ -198,8 +199,8 @@ impl Forward<'_> {
         let rows = at(places.counts + index * 4);
         let normed = self.memory.head_normed.address();
         let x = match share.request.kind {
-            RowKind::Beams => Address(normed.0 + (share.head_row * s.hidden * 2) as u64),
             RowKind::Prompt => of.last_normed.address(),
+            _ => Address(normed.0 + (share.head_row * s.hidden * 2) as u64),
         };
         if share.request.kind == RowKind::Prompt && share.rows > 0 {
             // Kept, for other columns of the same row.
@@ -218,21 +219,23 @@ impl Forward<'_> {
             )?;
         }
         let first_tile = columns.start / TILE;
+        let tiles = columns.end.div_ceil(TILE) - first_tile;
+        let row = share.request.logits_row;
         self.product(
             [Kernel::ProductLogits, Kernel::HopperProductLogits],
-            share.head_rows(),
+            share.product_rows,
             &Product {
                 rows,
                 x,
                 w: self.weights.head,
-                out: of.logits.address(),
+                out: of.logits.address_at(row * columns.len() * 4),
                 windows: at(places.windows + share.window * 4),
-                statistics: of.logit_statistics.address(),
+                statistics: of.logit_statistics.address_at(row * tiles * 8),
                 n: s.vocab as i32,
                 k: s.hidden as i32,
                 runs: runs(s.vocab, s.hidden) as i32,
                 first_tile: first_tile as i32,
-                tiles: (columns.end.div_ceil(TILE) - first_tile) as i32,
+                tiles: tiles as i32,
                 columns: columns.len() as i32,
                 ..no_product()
             },

@@ -6,7 +6,8 @@
 //!
 //! [`CudaEngine`] is a model on a device, an [`Engine`](palmette_model::Engine) of searches: its
 //! weights, a plan of every byte, pages of keys and values that prompts share, and one thread which
-//! makes passes of the requests that wait.
+//! makes passes of the requests that wait. Texts that are written side by side are requests there
+//! whose prompts grow (`sequences.rs`).
 //!
 //! A [`DeviceCatalog`](catalog::DeviceCatalog) is a catalog there, for searches without the host in
 //! between; the engine puts the catalogs that are searched beside its model.
@@ -39,6 +40,7 @@ mod plan;
 mod reading;
 mod request;
 mod selection;
+mod sequences;
 mod sizes;
 mod weights;
 

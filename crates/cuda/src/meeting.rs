@@ -76,7 +76,7 @@ impl Shared {
         counts.requests += shares.len() as u64;
         for share in shares {
             match share.request.kind {
-                RowKind::Prompt => counts.prompt_rows += share.rows as u64,
+                RowKind::Prompt | RowKind::Sequence => counts.prompt_rows += share.rows as u64,
                 RowKind::Beams => counts.beam_rows += share.rows as u64,
             }
         }
@@ -111,10 +111,17 @@ impl Shared {
     }
 }
 
+/// A request, or several that come at once, so that the next pass has all of them.
+#[derive(Debug)]
+enum Post {
+    One(Box<DeviceRequest>),
+    Several(Vec<Box<DeviceRequest>>),
+}
+
 /// The place where readings post their requests. Its thread ends with it.
 #[derive(Debug)]
 pub(crate) struct Meeting {
-    posts: Option<SyncSender<Box<DeviceRequest>>>,
+    posts: Option<SyncSender<Post>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -147,8 +154,20 @@ impl Meeting {
 
     /// Posts a request; it comes back by its own way.
     pub(crate) fn post(&self, request: Box<DeviceRequest>) -> Result<(), DeviceError> {
+        self.send(Post::One(request))
+    }
+
+    /// Posts several requests at once; each comes back by its own way.
+    pub(crate) fn post_several(
+        &self,
+        requests: Vec<Box<DeviceRequest>>,
+    ) -> Result<(), DeviceError> {
+        self.send(Post::Several(requests))
+    }
+
+    fn send(&self, post: Post) -> Result<(), DeviceError> {
         let gone = || DeviceError::Foreign("a meeting that ended");
-        self.posts.as_ref().ok_or_else(gone)?.send(request).map_err(|_| gone())
+        self.posts.as_ref().ok_or_else(gone)?.send(post).map_err(|_| gone())
     }
 }
 
@@ -164,7 +183,7 @@ impl Drop for Meeting {
 /// Work of the thread.
 struct Passes {
     shared: Arc<Shared>,
-    posted: Receiver<Box<DeviceRequest>>,
+    posted: Receiver<Post>,
     waiting: VecDeque<Box<DeviceRequest>>,
     shares: Vec<Share>,
     descriptions: [Description; 2],
@@ -176,8 +195,8 @@ impl Passes {
         loop {
             if self.waiting.is_empty() {
                 // Readings are gone with the place where they post.
-                let Ok(request) = self.posted.recv() else { return };
-                self.waiting.push_back(request);
+                let Ok(post) = self.posted.recv() else { return };
+                self.queue(post);
             }
             let passed = self.pass();
             let error = passed.as_ref().err().cloned();
@@ -200,6 +219,13 @@ impl Passes {
         }
     }
 
+    fn queue(&mut self, post: Post) {
+        match post {
+            Post::One(request) => self.waiting.push_back(request),
+            Post::Several(requests) => self.waiting.extend(requests),
+        }
+    }
+
     /// Puts a pass of what waits on the stream; returns its end.
     fn pass(&mut self) -> Result<Event, DeviceError> {
         // The description of the pass before the last is the next one's.
@@ -208,8 +234,8 @@ impl Passes {
             self.shared.driver.finish(&end)?;
         }
         // What came while a pass was waited for takes part.
-        while let Ok(request) = self.posted.try_recv() {
-            self.waiting.push_back(request);
+        while let Ok(post) = self.posted.try_recv() {
+            self.queue(post);
         }
         self.take();
         debug_assert!(!self.shares.is_empty(), "each request fits into a pass by itself");
@@ -225,11 +251,11 @@ impl Passes {
             driver.replay(Stream::Compute, &self.graphs[graph])?;
         }
         for (index, share) in shares.iter_mut().enumerate() {
-            if share.is_last {
+            if share.product_rows > 0 {
                 shared.forward().logits(shape.layout, index, share)?;
             }
             let request = &mut share.request;
-            if request.kind == RowKind::Prompt {
+            if request.kind != RowKind::Beams {
                 request.read += share.rows;
                 // What comes later on the stream finds them written.
                 request.chain.share(&request.prompt, request.read);
@@ -245,33 +271,16 @@ impl Passes {
     fn take(&mut self) {
         let plan = &self.shared.plan;
         let (mut rows, mut merged) = (0, 0);
-        let others = self.waiting.len() > 1;
-        for kind in [RowKind::Beams, RowKind::Prompt] {
+        let most_rows = if self.waiting.len() > 1 { CHUNK_ROWS } else { plan.rows };
+        for are_beams in [true, false] {
             for _ in 0..self.waiting.len() {
-                let Some(mut request) = self.waiting.pop_front() else { break };
-                let is_of_turn = request.kind == kind && self.shares.len() < plan.requests;
-                let share = match kind {
-                    _ if !is_of_turn => Err(request),
-                    RowKind::Beams => {
-                        let count = request.beams.len();
-                        let fits = merged + count <= plan.merged;
-                        if fits { Ok(Share::new(request, count, true)) } else { Err(request) }
-                    }
-                    RowKind::Prompt => {
-                        request.take_pages();
-                        let room = (plan.rows - rows).min(match others {
-                            true => CHUNK_ROWS,
-                            false => plan.rows,
-                        });
-                        match part(request.read, request.prompt.len(), room) {
-                            None => Err(request),
-                            Some(count) => {
-                                let sees_runs = request.read + count > RUN;
-                                let is_short = count <= SHORT_ROWS && sees_runs;
-                                let fits = merged + count <= plan.merged;
-                                Ok(Share::new(request, count, count > 0 && is_short && fits))
-                            }
-                        }
+                let Some(request) = self.waiting.pop_front() else { break };
+                let is_of_turn = (request.kind == RowKind::Beams) == are_beams;
+                let share = match is_of_turn && self.shares.len() < plan.requests {
+                    false => Err(request),
+                    true => {
+                        let room = most_rows.min(plan.rows - rows);
+                        share(request, room, plan.merged - merged)
                     }
                 };
                 match share {
@@ -285,6 +294,29 @@ impl Passes {
             }
         }
     }
+}
+
+/// Share of a request in a pass that has room for so many more rows of prompts, and so many whose
+/// attention is merged; the request, where it has to wait.
+fn share(
+    mut request: Box<DeviceRequest>,
+    room: usize,
+    merged: usize,
+) -> Result<Share, Box<DeviceRequest>> {
+    if request.kind == RowKind::Beams {
+        let count = request.beams.len();
+        return if count <= merged { Ok(Share::new(request, count, true)) } else { Err(request) };
+    }
+    request.take_pages();
+    let Some(count) = part(request.read, request.prompt.len(), room) else { return Err(request) };
+    let fits = count <= merged;
+    if request.logits_rows > 1 {
+        // There is room for the logits of as many rows as are merged, and they come at once.
+        let is_whole = request.read + count == request.prompt.len();
+        return if fits && is_whole { Ok(Share::new(request, count, true)) } else { Err(request) };
+    }
+    let is_short = count <= SHORT_ROWS && request.read + count > RUN;
+    Ok(Share::new(request, count, count > 0 && is_short && fits))
 }
 
 /// Rows of a prompt's next part, where there is room for so many. Parts end with pages, so that a

@@ -70,6 +70,13 @@ pub(crate) struct Reservation {
     count: usize,
 }
 
+impl Reservation {
+    /// Number of the pages.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.pages.state().unreserved += self.count;
@@ -222,6 +229,25 @@ impl PageChain {
         found
     }
 
+    /// Takes the first pages of another prompt, those of the tokens `prompt`, which are full and
+    /// written.
+    pub(crate) fn fork(&mut self, of: &Self, prompt: &[TokenId]) {
+        self.clear();
+        let mut state = self.pages.state();
+        for &page in &of.chain[..prompt.len() / PAGE] {
+            state.hold(page);
+            self.chain.push(page);
+        }
+        // As far as prompts find them now: what is found may be another's that was written first.
+        while self.shared < of.shared
+            && let Some(tokens) = full_page(prompt, self.shared)
+            && let Some(&page) = state.found_by.get(&(self.last, tokens))
+        {
+            self.last = state.pages[page as usize].number;
+            self.shared += 1;
+        }
+    }
+
     /// Takes the pages that a prompt of so many tokens lacks.
     ///
     /// # Panics
@@ -297,6 +323,9 @@ impl Slots {
 
     /// Takes so many slots side by side, the first that are; none if nowhere are so many.
     pub(crate) fn take(self: &Arc<Self>, len: usize) -> Option<SlotRange> {
+        if len == 0 {
+            return Some(SlotRange { slots: Arc::clone(self), first: 0, len });
+        }
         let mut free = self.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let at = free.iter().position(|(begin, end)| end - begin >= len)?;
         let first = free[at].0;
@@ -406,6 +435,30 @@ mod tests {
         let (_all, mut all) = chain(&pages, 6);
         // What is kept gives way.
         assert_eq!(read(&mut all, &tokens(6 * PAGE, 2)), 0);
+    }
+
+    #[test]
+    fn forks_share_pages_and_are_found_behind_them() {
+        let pages = Pages::new(12, true);
+        let reservation = pages.reserve(12).unwrap();
+        let mut chains: Vec<_> = (0..4).map(|_| PageChain::new(&reservation)).collect();
+        let [a, b, c, d] = &mut chains[..] else { unreachable!() };
+        let prompt = tokens(3 * PAGE + 5, 1);
+        assert_eq!(read(a, &prompt), 0);
+        b.fork(a, &prompt[..2 * PAGE]);
+        assert_eq!(a.pages()[..2], *b.pages());
+        let mut other = prompt[..2 * PAGE].to_vec();
+        other.extend(tokens(PAGE + 1, 9));
+        b.cover(other.len());
+        b.share(&other, other.len());
+        assert_eq!(c.begin(&other), 3 * PAGE);
+        assert_eq!(c.pages()[..3], b.pages()[..3]);
+        // Of nothing, and of a prompt that has none.
+        d.fork(a, &[]);
+        assert_eq!((d.pages().len(), d.begin(&prompt)), (0, 3 * PAGE));
+        assert_eq!(pages.counts().used, 4 + 2 + 1 + 1);
+        drop(chains);
+        assert_eq!((pages.counts().used, pages.counts().kept), (0, 4));
     }
 
     /// Random prompts of few beginnings by several readers: no page is used twice, none is lost.

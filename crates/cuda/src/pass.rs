@@ -27,15 +27,18 @@ pub(crate) struct Share {
     pub(crate) head_row: usize,
     /// Place of its first columns.
     pub(crate) window: usize,
+    /// Rows of the product that gives its logits: none where they are among another's.
+    pub(crate) product_rows: usize,
 }
 
 impl Share {
     pub(crate) fn new(request: Box<DeviceRequest>, rows: usize, is_merged: bool) -> Self {
         let is_last = match request.kind {
             RowKind::Beams => true,
-            RowKind::Prompt => request.read + rows == request.prompt.len(),
+            RowKind::Prompt | RowKind::Sequence => request.read + rows == request.prompt.len(),
         };
-        Self { request, rows, is_merged, is_last, first_row: 0, head_row: 0, window: 0 }
+        let (first_row, head_row, window, product_rows) = (0, 0, 0, 0);
+        Self { request, rows, is_merged, is_last, first_row, head_row, window, product_rows }
     }
 
     /// Rows whose logits are wanted.
@@ -43,7 +46,14 @@ impl Share {
         match self.request.kind {
             RowKind::Beams => self.rows,
             RowKind::Prompt => usize::from(self.is_last),
+            RowKind::Sequence if self.is_last => self.request.logits_rows,
+            RowKind::Sequence => 0,
         }
+    }
+
+    /// Place of its logits in device memory, by which those of one product stand side by side.
+    fn logits_place(&self) -> (u64, usize) {
+        (self.request.memory.logits.address().0, self.request.logits_row)
     }
 }
 
@@ -69,6 +79,8 @@ pub(crate) struct Description {
     fixed: Pinned,
     ancestors: Pinned,
     items: Pinned,
+    /// Places of the shares that are of sequences, kept for its memory.
+    sequences: Vec<usize>,
     /// After it, all may be written over.
     pub(crate) end: Option<Event>,
 }
@@ -83,6 +95,7 @@ impl Description {
             fixed: driver.pinned(most(|places| places.ancestors))?,
             ancestors: driver.pinned(most(|places| places.items - places.ancestors))?,
             items: driver.pinned(most(|places| places.bytes - places.items))?,
+            sequences: Vec::with_capacity(plan.requests),
             end: None,
         })
     }
@@ -102,9 +115,15 @@ impl Description {
         let group = plan.sizes.heads / plan.sizes.key_heads;
         let mut fixed = Image(self.fixed.bytes()?);
         let mut ancestors = Image(self.ancestors.bytes()?);
-        let (mut row, mut heads, mut windows, mut merged, mut passes) = (0, 0, 0, 0, 0);
+        let of_sequences = join_sequences(&mut self.sequences, shares);
+        let (mut heads, mut windows) = (of_sequences, of_sequences);
+        let (mut row, mut merged, mut passes) = (0, 0, 0);
         for (index, share) in shares.iter_mut().enumerate() {
-            (share.first_row, share.head_row, share.window) = (row, heads, windows);
+            share.first_row = row;
+            if share.request.kind != RowKind::Sequence {
+                (share.head_row, share.window) = (heads, windows);
+                share.product_rows = share.head_rows();
+            }
             let head_rows = share.head_rows();
             let request = &share.request;
             let column = request.columns.start as i32;
@@ -113,7 +132,7 @@ impl Description {
             };
             let (first, count) = (row as i32, share.rows as i32);
             match request.kind {
-                RowKind::Prompt => {
+                RowKind::Prompt | RowKind::Sequence => {
                     let begin = request.read as i32;
                     let tokens = &request.prompt[request.read..][..share.rows];
                     numbers(places.tokens, row, &mut tokens.iter().map(number));
@@ -124,8 +143,10 @@ impl Description {
                     numbers(places.destinations, row, &mut (begin..begin + count).map(destination));
                     numbers(places.visible, row, &mut (begin + 1..=begin + count));
                     numbers(places.own_tokens, row, &mut (0..count).map(|_| 0));
-                    if share.is_last && share.rows > 0 {
-                        numbers(places.taken, heads, &mut [first + count - 1].into_iter());
+                    let heads_end = first + count;
+                    let taken = head_rows.min(share.rows) as i32;
+                    numbers(places.taken, share.head_row, &mut (heads_end - taken..heads_end));
+                    if request.kind == RowKind::Prompt && taken > 0 {
                         numbers(places.lasts, index, &mut [heads as i32].into_iter());
                         heads += 1;
                     }
@@ -150,15 +171,17 @@ impl Description {
                     heads += share.rows;
                 }
             }
-            numbers(places.windows, windows, &mut (0..head_rows).map(|_| column));
-            numbers(places.counts, index, &mut [head_rows as i32].into_iter());
+            numbers(places.windows, share.window, &mut (0..head_rows).map(|_| column));
+            numbers(places.counts, index, &mut [share.product_rows as i32].into_iter());
             let first_page = index * plan.prompt_pages();
             let pages = request.chain.pages().iter().map(|&page| page as i32);
             numbers(places.pages, first_page, &mut { pages });
             let described =
                 AttentionRequest { first_row: first, rows: count, first_page: first_page as i32 };
             fixed.structs(places.requests + index * AttentionRequest::BYTES, &[described]);
-            windows += head_rows;
+            if request.kind != RowKind::Sequence {
+                windows += head_rows;
+            }
             row += share.rows;
             merged = if share.is_merged { row } else { merged };
         }
@@ -167,8 +190,8 @@ impl Description {
         // Prompts first, the last tiles of a prompt before the others: they see the most keys.
         for (index, share) in shares.iter().enumerate().rev() {
             let visible = match share.request.kind {
-                RowKind::Prompt => share.request.read + share.rows,
                 RowKind::Beams => share.request.prompt.len(),
+                _ => share.request.read + share.rows,
             };
             let runs = match share.is_merged {
                 true => 0..visible.div_ceil(RUN) as i32,
@@ -202,6 +225,32 @@ impl Description {
         write(places.items, &mut self.items, count * AttentionItem::BYTES)?;
         Ok(PassShape { layout, has_few_heads: layout == Layout::Few || Plan::splits(heads) })
     }
+}
+
+/// Gives the rows of sequences whose logits are wanted the first places among those of a pass, in
+/// the order of their logits in memory, so that one product gives all that stand side by side
+/// there; returns their number.
+fn join_sequences(order: &mut Vec<usize>, shares: &mut [Share]) -> usize {
+    let is_wanted =
+        |share: &Share| share.request.kind == RowKind::Sequence && share.head_rows() > 0;
+    order.clear();
+    order.extend((0..shares.len()).filter(|&at| is_wanted(&shares[at])));
+    order.sort_unstable_by_key(|&at| shares[at].logits_place());
+    let (mut rows, mut first) = (0, None::<usize>);
+    for &at in &*order {
+        let (place, count) = (shares[at].logits_place(), shares[at].head_rows());
+        (shares[at].head_row, shares[at].window) = (rows, rows);
+        let end = |of: &Share| (of.logits_place().0, of.logits_place().1 + of.product_rows);
+        match first.filter(|&of| end(&shares[of]) == place) {
+            Some(of) => shares[of].product_rows += count,
+            None => {
+                shares[at].product_rows = count;
+                first = Some(at);
+            }
+        }
+        rows += count;
+    }
+    rows
 }
 
 fn number(token: &TokenId) -> i32 {

@@ -27,8 +27,8 @@ pub(crate) const MOST_PASSES: usize = 32;
 const ATTENTION_SUMS: usize = 512 << 20;
 /// Limit on the beams of a pass, of all requests.
 const MOST_BEAMS: usize = 4096;
-/// Slots and logits that are counted on for each request where pages take the rest of a device.
-const REQUEST_BEAMS: usize = 512;
+/// Passes of beams whose slots are counted on for each request where pages take the rest of a
+/// device.
 const REQUEST_PASSES: usize = 4;
 
 /// Form of the layers' matrices on a device.
@@ -50,6 +50,8 @@ pub struct DeviceLimits {
     pub batch_rows: usize,
     /// Requests that compute together.
     pub requests: usize,
+    /// Beams of a request that memory is kept for, where it is: none for texts.
+    pub beams: usize,
     /// Tokens of the longest prompt; none is the model's limit.
     pub prompt_tokens: Option<usize>,
     /// Bytes of device memory to take; none is nine tenths of what is free.
@@ -65,6 +67,7 @@ impl Default for DeviceLimits {
         Self {
             batch_rows: 8192,
             requests: 16,
+            beams: 512,
             prompt_tokens: None,
             memory: None,
             keeps_prefixes: true,
@@ -82,6 +85,8 @@ pub(crate) struct Plan {
     /// Rows of a pass whose attention is merged of runs: beams, and short parts of long prompts.
     pub(crate) merged: usize,
     pub(crate) requests: usize,
+    /// Beams of a request whose logits and slots are counted on.
+    pub(crate) beams: usize,
     /// Tokens of the longest prompt.
     pub(crate) prompt: usize,
     pub(crate) pages: usize,
@@ -130,9 +135,10 @@ impl Plan {
         let of_row = prompt.div_ceil(RUN) * sizes.heads * (sizes.head_width + 2) * 4;
         // Beams leave a page of rows to prompts, so that each pass reads some of one that waits.
         let merged = (ATTENTION_SUMS / of_row).clamp(SPLIT_ROWS, MOST_BEAMS).min(rows - PAGE);
-        let slots = requests * REQUEST_BEAMS.min(merged) * REQUEST_PASSES;
+        let beams = limits.beams.min(merged);
+        let slots = requests * beams * REQUEST_PASSES;
         let weights = limits.weights;
-        Self { sizes, rows, merged, requests, prompt, pages: 0, slots, weights }
+        Self { sizes, rows, merged, requests, beams, prompt, pages: 0, slots, weights }
     }
 
     /// True where blocks share the runs of a product over so many rows.
@@ -172,8 +178,7 @@ impl Plan {
 
     /// Memory that a request takes at most that is planned for by default.
     pub(crate) fn usual_reading(&self) -> ReadingPlan {
-        let (beams, vocab) = (REQUEST_BEAMS.min(self.merged), self.sizes.vocab);
-        ReadingPlan { hidden: self.sizes.hidden, vocab, beams, width: beams }
+        ReadingPlan::new(&self.sizes, self.beams, self.beams)
     }
 
     /// Regions of every byte that requests share; `None` where they cannot be counted.
@@ -293,12 +298,12 @@ pub(crate) struct ReadingPlan {
     vocab: usize,
     /// Limit on the beams of a pass, at least 1.
     beams: usize,
-    /// Extensions that the widest step keeps.
+    /// Extensions that the widest step keeps; none where nothing is chosen.
     width: usize,
 }
 
 /// Regions of a reading, in the order of [`ReadingPlan::regions`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ReadingMemory {
     /// Last row of the prompt: residual stream and its norm.
     pub(crate) last_x: Region,
@@ -327,7 +332,7 @@ impl ReadingPlan {
             ("last normed row", product(&[self.hidden, 2])?),
             ("logits", product(&[self.beams, self.vocab, 4])?),
             ("statistics of logits", product(&[self.beams, tiles, 8])?),
-            ("selection", self.selection().bytes()),
+            ("selection", if self.width == 0 { 0 } else { self.selection().bytes() }),
         ];
         Some(plans.map(region_plan).to_vec())
     }

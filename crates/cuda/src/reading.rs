@@ -78,9 +78,11 @@ impl CudaReading {
             ancestors: Ancestors::new(slots),
             columns: 0..0,
             memory: memory.ok_or(DeviceError::Foreign("other regions"))?,
+            logits_row: 0,
+            logits_rows: 0,
             outcome: Err(DeviceError::Busy),
             back,
-            _reserved: reserved,
+            _reserved: Arc::new(reserved),
         };
         Ok(Self {
             selection: Selection::new(driver, &plan.selection(), shape.width)?,

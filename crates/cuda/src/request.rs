@@ -3,6 +3,7 @@
 //! It belongs to the reading until it is posted, to the meeting until it comes back.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use palmette_core::TokenId;
@@ -19,6 +20,8 @@ pub(crate) enum RowKind {
     Prompt,
     /// One more token of each beam.
     Beams,
+    /// The last ones of the prompt that are wanted, of a prompt that grows.
+    Sequence,
 }
 
 /// Beams that a step on the device found, which the host has not seen.
@@ -45,12 +48,16 @@ pub(crate) struct DeviceRequest {
     /// Columns of the logits.
     pub(crate) columns: Range<usize>,
     pub(crate) memory: ReadingMemory,
+    /// Row of the memory's logits that its own begin at.
+    pub(crate) logits_row: usize,
+    /// Last rows of a sequence whose logits are wanted.
+    pub(crate) logits_rows: usize,
     /// End of the pass, once it is on its stream.
     pub(crate) outcome: Result<Event, DeviceError>,
     /// The way back to the reading.
     pub(crate) back: SyncSender<Box<DeviceRequest>>,
-    /// Given back with the request; the chain's pages are within it.
-    pub(crate) _reserved: Reservation,
+    /// Given back with the last request; the chain's pages are within it.
+    pub(crate) _reserved: Arc<Reservation>,
 }
 
 impl DeviceRequest {

@@ -18,7 +18,8 @@ use std::sync::Arc;
 use divan::Bencher;
 use palmette_core::TokenId;
 use palmette_model::{
-    Architecture, Model, ModelConfig, SequenceId, Sequences, SequencesOptions, Stretch,
+    Architecture, Model, ModelConfig, SequenceId, SequenceStore, Sequences, SequencesOptions,
+    Stretch,
 };
 
 const TOKENS: usize = 64;

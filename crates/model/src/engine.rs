@@ -16,8 +16,11 @@ use palmette_catalog_live::{CatalogView, ViewItems};
 use palmette_core::TokenId;
 use palmette_decode::{Extension, LogitsSource, Step, TopK};
 
+use crate::blocks::MAX_BLOCK_ROWS;
 use crate::config::ModelConfig;
 use crate::model::Model;
+use crate::sequence_store::{SequenceStore, SequencesError, SequencesOptions};
+use crate::sequences::Sequences;
 use crate::session::{Session, SessionError};
 
 /// A device that computes a model, by name: `cpu`, or `cuda:0` and so on.
@@ -167,6 +170,25 @@ pub trait Engine: Debug + Send + Sync {
         shape: &ReadingShape<'_>,
         threads: usize,
     ) -> Result<Box<dyn Reading>, SessionError>;
+
+    /// Rows of a pass of sequences that leave none of what computes it idle.
+    fn sequence_rows(&self) -> usize;
+
+    /// Memory that [`open_sequences`](Self::open_sequences) would take, in bytes.
+    ///
+    /// # Errors
+    /// When the bytes cannot be counted, or exceed what the model was given.
+    fn planned_sequence_bytes(&self, options: &SequencesOptions) -> Result<usize, SequencesError>;
+
+    /// Makes the places of sequences that grow side by side.
+    ///
+    /// # Errors
+    /// As [`planned_sequence_bytes`](Self::planned_sequence_bytes), when there is not the memory,
+    /// or the model is an encoder–decoder.
+    fn open_sequences(
+        self: Arc<Self>,
+        options: SequencesOptions,
+    ) -> Result<Box<dyn SequenceStore>, SequencesError>;
 }
 
 /// One request at a time through an [`Engine`]: its prompt and its beams.
@@ -265,6 +287,17 @@ impl SharedEngine {
     ) -> Result<Box<dyn Reading>, SessionError> {
         Arc::clone(&self.0).open(shape, threads)
     }
+
+    /// [`Engine::open_sequences`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_sequences(
+        &self,
+        options: SequencesOptions,
+    ) -> Result<Box<dyn SequenceStore>, SequencesError> {
+        Arc::clone(&self.0).open_sequences(options)
+    }
 }
 
 impl Deref for SharedEngine {
@@ -322,6 +355,21 @@ impl Engine for Model {
         let session = Session::of_passes(&self, prompt, beams, threads)?;
         let top_k = TopK::with_capacity(shape.width);
         Ok(Box::new(SessionReading { session, top_k, columns: 0..0 }))
+    }
+
+    fn sequence_rows(&self) -> usize {
+        MAX_BLOCK_ROWS
+    }
+
+    fn planned_sequence_bytes(&self, options: &SequencesOptions) -> Result<usize, SequencesError> {
+        Ok(Sequences::planned_bytes(self.config(), options)?.total())
+    }
+
+    fn open_sequences(
+        self: Arc<Self>,
+        options: SequencesOptions,
+    ) -> Result<Box<dyn SequenceStore>, SequencesError> {
+        Ok(Box::new(Sequences::new(&self, options)?))
     }
 }
 

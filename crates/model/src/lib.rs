@@ -9,7 +9,7 @@
 //! are no more passes after the one over the prompt.
 //!
 //! [`Sequences`] are several sequences that grow side by side: rows of any of them are one pass, in
-//! which each weight is read once.
+//! which each weight is read once. [`SequenceStore`] is the seam, which a device stands behind too.
 //!
 //! Everything is computed in f32, but for models whose weights were [rounded](WeightFormat::Int8).
 //! A row's results depend neither on the other rows that are computed with it nor on the number of
@@ -63,6 +63,8 @@ mod model_tensors;
 mod plan;
 mod random;
 mod rotary;
+mod sequence_slots;
+mod sequence_store;
 mod sequences;
 mod session;
 mod tensor_files;
@@ -80,7 +82,7 @@ pub use model::{Model, SlowFormat, WeightFormat};
 pub use model_tensors::ModelTensors;
 pub use plan::{PlannedBytes, SessionOptions};
 pub use rotary::{Rope, RopeScaling};
-pub use sequences::{
-    SequenceId, Sequences, SequencesBytes, SequencesError, SequencesOptions, Stretch,
-};
+pub use sequence_slots::{PassLimits, SequenceSlots, StoredSequence};
+pub use sequence_store::{SequenceId, SequenceStore, SequencesError, SequencesOptions, Stretch};
+pub use sequences::{Sequences, SequencesBytes};
 pub use session::{Session, SessionError};

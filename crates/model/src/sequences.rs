@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use palmette_core::TokenId;
-
 use crate::allocation::{product, sum, zeroed};
 use crate::attention::QUERY_ROWS;
 use crate::blocks::{MAX_BLOCK_ROWS, block_rows, for_each_block};
@@ -14,36 +12,12 @@ use crate::kernels::PanelRow;
 use crate::key_values::{KeyValues, key_rows, value_rows};
 use crate::layers::Workspace;
 use crate::model::Model;
+use crate::sequence_slots::{PassLimits, SequenceSlots, StoredSequence};
+use crate::sequence_store::{SequenceId, SequenceStore, SequencesError, SequencesOptions, Stretch};
 use crate::session::{Ropes, threads_for};
 
 /// Tokens of a page of keys and values: whole panels.
-const PAGE_TOKENS: usize = 64;
-
-/// Capacity of [`Sequences`]; their memory is planned from this. Each number counts as 1 where it
-/// is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SequencesOptions {
-    /// N: most sequences at once.
-    pub max_sequences: usize,
-    /// Tokens that all sequences together keep keys and values of, rounded up to whole
-    /// [pages](Sequences::PAGE_TOKENS).
-    pub max_tokens: usize,
-    /// R: most rows of a pass, those of all sequences together.
-    pub max_rows: usize,
-    /// Largest number of rayon workers at once. Results do not depend on it.
-    pub threads: usize,
-}
-
-impl SequencesOptions {
-    fn at_least_one(self) -> Self {
-        Self {
-            max_sequences: self.max_sequences.max(1),
-            max_tokens: self.max_tokens.max(1),
-            max_rows: self.max_rows.max(1),
-            threads: self.threads.max(1),
-        }
-    }
-}
+const PAGE_TOKENS: usize = SequencesOptions::PAGE_TOKENS;
 
 /// The bytes of what [`Sequences::new`] takes, by what they hold. The model's weights are not
 /// included.
@@ -72,105 +46,6 @@ pub struct SequencesBytes {
     pub positions: usize,
 }
 
-/// A pass or a plan that cannot be.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SequencesError {
-    /// All places are taken.
-    #[error("there are {max} sequences, as many as were planned for; remove one")]
-    TooManySequences {
-        /// N.
-        max: usize,
-    },
-    /// A sequence that was removed, or never was.
-    #[error("there is no sequence {0:?}: it was removed, or is of other sequences")]
-    UnknownSequence(SequenceId),
-    /// A sequence that stands in a pass twice.
-    #[error("sequence {0:?} stands in the pass twice; give its tokens at once")]
-    NamedTwice(SequenceId),
-    /// A stretch of no tokens.
-    #[error("sequence {0:?} stands in the pass without tokens; leave it out")]
-    NoTokens(SequenceId),
-    /// More rows than planned for.
-    #[error(
-        "a pass of {rows} rows, {max} were planned for; give some of the tokens to the next pass"
-    )]
-    TooManyRows {
-        /// Tokens of all stretches.
-        rows: usize,
-        /// R.
-        max: usize,
-    },
-    /// A prompt that an encoder reads whole.
-    #[error(
-        "the model is an encoder–decoder, whose prompts an encoder reads; sequences side by side are a decoder's: use a session"
-    )]
-    EncoderDecoder,
-    /// A token outside the vocabulary.
-    #[error("token {token} is not in the model's vocabulary of {vocab_size}")]
-    UnknownToken {
-        /// The token.
-        token: TokenId,
-        /// V.
-        vocab_size: usize,
-    },
-    /// More tokens of a sequence than it has.
-    #[error("a fork of {tokens} tokens, and the sequence has {has}")]
-    FewerTokens {
-        /// Tokens asked for.
-        tokens: usize,
-        /// Tokens there are.
-        has: usize,
-    },
-    /// A sequence longer than positions go.
-    #[error("a sequence of {tokens} tokens, the model and the plan have {max} positions")]
-    TooManyPositions {
-        /// Tokens, those of the pass included.
-        tokens: usize,
-        /// The model's positions, or the tokens of all pages if they are fewer.
-        max: usize,
-    },
-    /// All pages are taken. Nothing was computed; removing a sequence frees some.
-    #[error(
-        "{needed} more pages of {PAGE_TOKENS} tokens are needed and {free} are free; remove a sequence"
-    )]
-    NoRoom {
-        /// Pages that the pass needs.
-        needed: usize,
-        /// Pages that no sequence has.
-        free: usize,
-    },
-    /// The plan needs more memory than there is.
-    #[error(
-        "{sequences} sequences with {tokens} tokens need more memory than can be allocated: plan for fewer tokens"
-    )]
-    PlanTooLarge {
-        /// Sequences planned.
-        sequences: usize,
-        /// Tokens planned.
-        tokens: usize,
-    },
-}
-
-/// One of [`Sequences`], until it is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SequenceId {
-    slot: u32,
-    /// Number of the sequence among all that had the slot.
-    serial: u32,
-}
-
-/// Tokens by which a sequence grows in a pass.
-#[derive(Clone, Copy, Debug)]
-pub struct Stretch<'a> {
-    /// The sequence; it stands in a pass once.
-    pub sequence: SequenceId,
-    /// Tokens that follow those it has, one at least: some of a prompt, or the next token.
-    pub tokens: &'a [TokenId],
-    /// True when the logits after the last of them are wanted.
-    pub wants_logits: bool,
-}
-
 /// Several sequences through a model, each growing by itself, computed in passes over rows of any
 /// of them.
 ///
@@ -179,7 +54,7 @@ pub struct Stretch<'a> {
 /// beside it, nor on how a sequence is divided among passes, nor on the threads: logits are those
 /// that a [`Session`](crate::Session) gives for the sequence alone, to the bit.
 ///
-/// Keys and values lie in pages, which a sequence takes as it grows and which a [fork](Self::fork)
+/// Keys and values lie in pages, which a sequence takes as it grows and which a [fork](SequenceStore::fork)
 /// shares. All memory is taken when the sequences are planned; on one thread a pass allocates
 /// nothing. Source of the pages: vLLM, arXiv 2309.06180, §4.1.
 #[derive(Debug)]
@@ -189,7 +64,7 @@ pub struct Sequences {
     /// Positions that a sequence can have.
     max_positions: usize,
     cache: KeyValues,
-    slots: Vec<Slot>,
+    slots: SequenceSlots<PageList>,
     free_pages: Vec<u32>,
     /// Sequences that have each page.
     holders: Vec<u32>,
@@ -206,19 +81,23 @@ pub struct Sequences {
     logits: Vec<f32>,
     /// Stretches of the latest pass.
     runs: Vec<Run>,
-    passes: u64,
 }
 
-/// Place of a sequence.
+/// A sequence's pages, in the order of their tokens.
 #[derive(Debug)]
-struct Slot {
-    /// In the order of their tokens.
+struct PageList {
     pages: Vec<u32>,
     tokens: usize,
-    serial: u32,
-    is_taken: bool,
-    /// The pass that it stands in.
-    pass: u64,
+}
+
+impl StoredSequence for PageList {
+    fn num_tokens(&self) -> usize {
+        self.tokens
+    }
+
+    fn num_pages(&self) -> usize {
+        self.pages.len()
+    }
 }
 
 /// Rows of a pass that are one sequence's.
@@ -235,9 +114,6 @@ struct Run {
 }
 
 impl Sequences {
-    /// Tokens of a page of keys and values.
-    pub const PAGE_TOKENS: usize = PAGE_TOKENS;
-
     /// Plans and allocates everything that passes will need.
     ///
     /// # Errors
@@ -283,18 +159,19 @@ impl Sequences {
         let block = MAX_BLOCK_ROWS.min(max_rows);
         let score_places = QUERY_ROWS.min(block) * max_positions;
         let workspace = |_| Workspace::new(config, block, score_places);
-        let slot = |_| {
+        let list = |_| {
             let mut pages = Vec::new();
             pages.try_reserve_exact(max_positions.div_ceil(PAGE_TOKENS)).ok()?;
-            Some(Slot { pages, tokens: 0, serial: 0, is_taken: false, pass: 0 })
+            Some(PageList { pages, tokens: 0 })
         };
+        let lists = (0..max_sequences).map(list).collect::<Option<Vec<_>>>()?;
         let width = 2 * shape.key_value_width();
         Some(Self {
             model: Arc::clone(model),
             options,
             max_positions,
             cache: KeyValues::new(shape, layers, pages, PAGE_TOKENS)?,
-            slots: (0..max_sequences).map(slot).collect::<Option<_>>()?,
+            slots: SequenceSlots::new(lists),
             free_pages: (0..pages as u32).rev().collect(),
             holders: zeroed(pages)?,
             ropes: Ropes::new(model, max_positions)?,
@@ -304,7 +181,6 @@ impl Sequences {
             workspaces: (0..workspaces(&options)).map(workspace).collect::<Option<_>>()?,
             logits: zeroed(max_sequences * config.vocab_size)?,
             runs: Vec::with_capacity(max_sequences),
-            passes: 0,
         })
     }
 
@@ -313,188 +189,12 @@ impl Sequences {
         &self.model
     }
 
-    /// The plan.
-    pub fn options(&self) -> &SequencesOptions {
-        &self.options
-    }
-
-    /// Positions that one sequence can have: the model's, or the tokens of all pages if they are
-    /// fewer.
-    pub fn max_positions(&self) -> usize {
-        self.max_positions
-    }
-
-    /// Pages that no sequence has.
-    pub fn free_pages(&self) -> usize {
-        self.free_pages.len()
-    }
-
-    /// Adds a sequence without tokens.
-    ///
-    /// # Errors
-    /// When all places are taken.
-    pub fn add(&mut self) -> Result<SequenceId, SequencesError> {
-        let max = self.slots.len();
-        let free = self.slots.iter_mut().enumerate().find(|(_, slot)| !slot.is_taken);
-        let (place, slot) = free.ok_or(SequencesError::TooManySequences { max })?;
-        slot.is_taken = true;
-        Ok(SequenceId { slot: place as u32, serial: slot.serial })
-    }
-
-    /// Adds a sequence that has the first tokens of another. Whole pages are shared, the last one
-    /// is copied if it is not full.
-    ///
-    /// # Errors
-    /// When there is no such sequence, it has fewer tokens, or no place or page is free.
-    pub fn fork(
-        &mut self,
-        sequence: SequenceId,
-        tokens: usize,
-    ) -> Result<SequenceId, SequencesError> {
-        let of = self.slot(sequence)?;
-        let has = self.slots[of].tokens;
-        if tokens > has {
-            return Err(SequencesError::FewerTokens { tokens, has });
-        }
-        let (whole, has_open_page) = (tokens / PAGE_TOKENS, !tokens.is_multiple_of(PAGE_TOKENS));
-        if has_open_page && self.free_pages.is_empty() {
-            return Err(SequencesError::NoRoom { needed: 1, free: 0 });
-        }
-        let id = self.add()?;
-        let fork = id.slot as usize;
-        for place in 0..whole {
-            let page = self.slots[of].pages[place];
-            self.holders[page as usize] += 1;
-            self.slots[fork].pages.push(page);
-        }
-        if has_open_page {
-            let from = self.slots[of].pages[whole];
-            self.take_page(fork);
-            self.cache.copy(from, self.slots[fork].pages[whole]);
-        }
-        self.slots[fork].tokens = tokens;
-        Ok(id)
-    }
-
-    /// Removes a sequence; its place is free, and its pages that no fork has.
-    ///
-    /// # Errors
-    /// When there is no such sequence.
-    pub fn remove(&mut self, sequence: SequenceId) -> Result<(), SequencesError> {
-        let place = self.slot(sequence)?;
-        let slot = &mut self.slots[place];
-        for page in slot.pages.drain(..) {
-            let holders = &mut self.holders[page as usize];
-            *holders -= 1;
-            if *holders == 0 {
-                self.free_pages.push(page);
-            }
-        }
-        slot.tokens = 0;
-        slot.is_taken = false;
-        slot.serial = slot.serial.wrapping_add(1);
-        Ok(())
-    }
-
-    /// Tokens that a sequence has.
-    ///
-    /// # Errors
-    /// When there is no such sequence.
-    pub fn num_tokens(&self, sequence: SequenceId) -> Result<usize, SequencesError> {
-        Ok(self.slots[self.slot(sequence)?].tokens)
-    }
-
     /// Number of pages that a sequence would take to grow by `more` tokens.
     ///
     /// # Errors
     /// When there is no such sequence.
     pub fn pages_for(&self, sequence: SequenceId, more: usize) -> Result<usize, SequencesError> {
-        Ok(more_pages(&self.slots[self.slot(sequence)?], more))
-    }
-
-    /// Grows sequences by their stretches, all in one pass of the model. The logits that are wanted
-    /// are [`logits`](Self::logits) until the next pass.
-    ///
-    /// # Errors
-    /// When the stretches break a rule, or there are no pages for them: every sequence is as it
-    /// was.
-    pub fn pass(&mut self, stretches: &[Stretch<'_>]) -> Result<(), SequencesError> {
-        self.check(stretches)?;
-        self.take_rows(stretches);
-        let rows = self.runs.last().map_or(0, |run| run.start + run.rows);
-        if rows > 0 {
-            let threads = threads_for(&self.model, rows, self.workspaces.len());
-            self.run_layers(rows, threads);
-            let wanted = self.take_last_rows();
-            self.run_head(wanted, threads);
-        }
-        Ok(())
-    }
-
-    /// The logits after a stretch of the latest pass, by its place there: `[V]`. `None` where they
-    /// were not wanted.
-    pub fn logits(&self, place: usize) -> Option<&[f32]> {
-        let vocab = self.model.config.vocab_size;
-        let row = self.runs.get(place)?.logits?;
-        Some(&self.logits[row * vocab..(row + 1) * vocab])
-    }
-
-    /// The logits after some rows of a stretch of the latest pass, `[rows, V]`, the stretch by its
-    /// place there. Those of other stretches are gone then; `None` where there are no such rows, or
-    /// more than sequences were planned.
-    pub fn logits_of_rows(&mut self, place: usize, rows: Range<usize>) -> Option<&[f32]> {
-        let run = *self.runs.get(place)?;
-        if rows.end > run.rows || rows.len() > self.options.max_sequences {
-            return None;
-        }
-        let (d, vocab) = (self.model.config.hidden_size, self.model.config.vocab_size);
-        let (first, count) = (run.start + rows.start, rows.len());
-        self.last[..count * d].copy_from_slice(&self.hidden[first * d..][..count * d]);
-        self.runs.iter_mut().for_each(|run| run.logits = None);
-        self.run_head(count, threads_for(&self.model, count, self.workspaces.len()));
-        Some(&self.logits[..count * vocab])
-    }
-
-    fn slot(&self, sequence: SequenceId) -> Result<usize, SequencesError> {
-        let place = sequence.slot as usize;
-        match self.slots.get(place) {
-            Some(slot) if slot.is_taken && slot.serial == sequence.serial => Ok(place),
-            _ => Err(SequencesError::UnknownSequence(sequence)),
-        }
-    }
-
-    fn check(&mut self, stretches: &[Stretch<'_>]) -> Result<(), SequencesError> {
-        self.passes += 1;
-        let (vocab_size, max) = (self.model.config.vocab_size, self.options.max_rows);
-        let (mut rows, mut needed) = (0_usize, 0);
-        for Stretch { sequence, tokens, .. } in stretches {
-            let place = self.slot(*sequence)?;
-            let slot = &mut self.slots[place];
-            if std::mem::replace(&mut slot.pass, self.passes) == self.passes {
-                return Err(SequencesError::NamedTwice(*sequence));
-            }
-            if tokens.is_empty() {
-                return Err(SequencesError::NoTokens(*sequence));
-            }
-            let unknown = tokens.iter().find(|token| token.index() >= vocab_size);
-            if let Some(&token) = unknown {
-                return Err(SequencesError::UnknownToken { token, vocab_size });
-            }
-            let (all, max) = (slot.tokens + tokens.len(), self.max_positions);
-            if all > max {
-                return Err(SequencesError::TooManyPositions { tokens: all, max });
-            }
-            rows += tokens.len();
-            needed += more_pages(slot, tokens.len());
-        }
-        if rows > max {
-            return Err(SequencesError::TooManyRows { rows, max });
-        }
-        let free = self.free_pages.len();
-        if needed > free {
-            return Err(SequencesError::NoRoom { needed, free });
-        }
-        Ok(())
+        Ok(self.slots[self.slots.find(sequence)?].more_pages(more))
     }
 
     /// Gives each stretch its rows, pages and embeddings.
@@ -504,7 +204,7 @@ impl Sequences {
         let (mut start, mut logits) = (0, 0..);
         for Stretch { sequence, tokens, wants_logits } in stretches {
             let place = sequence.slot as usize;
-            for _ in 0..more_pages(&self.slots[place], tokens.len()) {
+            for _ in 0..self.slots[place].more_pages(tokens.len()) {
                 self.take_page(place);
             }
             let slot = &mut self.slots[place];
@@ -589,6 +289,110 @@ impl Sequences {
     }
 }
 
+impl SequenceStore for Sequences {
+    fn options(&self) -> &SequencesOptions {
+        &self.options
+    }
+
+    fn max_positions(&self) -> usize {
+        self.max_positions
+    }
+
+    fn free_pages(&self) -> usize {
+        self.free_pages.len()
+    }
+
+    fn add(&mut self) -> Result<SequenceId, SequencesError> {
+        self.slots.add()
+    }
+
+    fn fork(&mut self, sequence: SequenceId, tokens: usize) -> Result<SequenceId, SequencesError> {
+        let of = self.slots.find(sequence)?;
+        let has = self.slots[of].tokens;
+        if tokens > has {
+            return Err(SequencesError::FewerTokens { tokens, has });
+        }
+        let (whole, has_open_page) = (tokens / PAGE_TOKENS, !tokens.is_multiple_of(PAGE_TOKENS));
+        if has_open_page && self.free_pages.is_empty() {
+            return Err(SequencesError::NoRoom { needed: 1, free: 0 });
+        }
+        let id = self.slots.add()?;
+        let fork = id.slot as usize;
+        for place in 0..whole {
+            let page = self.slots[of].pages[place];
+            self.holders[page as usize] += 1;
+            self.slots[fork].pages.push(page);
+        }
+        if has_open_page {
+            let from = self.slots[of].pages[whole];
+            self.take_page(fork);
+            self.cache.copy(from, self.slots[fork].pages[whole]);
+        }
+        self.slots[fork].tokens = tokens;
+        Ok(id)
+    }
+
+    fn remove(&mut self, sequence: SequenceId) -> Result<(), SequencesError> {
+        let place = self.slots.remove(sequence)?;
+        let slot = &mut self.slots[place];
+        for page in slot.pages.drain(..) {
+            let holders = &mut self.holders[page as usize];
+            *holders -= 1;
+            if *holders == 0 {
+                self.free_pages.push(page);
+            }
+        }
+        slot.tokens = 0;
+        Ok(())
+    }
+
+    fn num_tokens(&self, sequence: SequenceId) -> Result<usize, SequencesError> {
+        Ok(self.slots[self.slots.find(sequence)?].tokens)
+    }
+
+    fn pass(&mut self, stretches: &[Stretch<'_>]) -> Result<(), SequencesError> {
+        let limits = PassLimits {
+            vocab_size: self.model.config.vocab_size,
+            max_rows: self.options.max_rows,
+            max_positions: self.max_positions,
+            free_pages: self.free_pages.len(),
+        };
+        self.slots.check(stretches, &limits)?;
+        self.take_rows(stretches);
+        let rows = self.runs.last().map_or(0, |run| run.start + run.rows);
+        if rows > 0 {
+            let threads = threads_for(&self.model, rows, self.workspaces.len());
+            self.run_layers(rows, threads);
+            let wanted = self.take_last_rows();
+            self.run_head(wanted, threads);
+        }
+        Ok(())
+    }
+
+    fn logits(&self, place: usize) -> Option<&[f32]> {
+        let vocab = self.model.config.vocab_size;
+        let row = self.runs.get(place)?.logits?;
+        Some(&self.logits[row * vocab..(row + 1) * vocab])
+    }
+
+    fn logits_of_rows(
+        &mut self,
+        place: usize,
+        rows: Range<usize>,
+    ) -> Result<Option<&[f32]>, SequencesError> {
+        let Some(&run) = self.runs.get(place) else { return Ok(None) };
+        if rows.end > run.rows || rows.len() > self.options.max_sequences {
+            return Ok(None);
+        }
+        let (d, vocab) = (self.model.config.hidden_size, self.model.config.vocab_size);
+        let (first, count) = (run.start + rows.start, rows.len());
+        self.last[..count * d].copy_from_slice(&self.hidden[first * d..][..count * d]);
+        self.runs.iter_mut().for_each(|run| run.logits = None);
+        self.run_head(count, threads_for(&self.model, count, self.workspaces.len()));
+        Ok(Some(&self.logits[..count * vocab]))
+    }
+}
+
 /// The parts of runs that lie in a block of rows.
 fn runs_in(runs: &[Run], start: usize, rows: usize) -> impl Iterator<Item = Run> + Clone {
     let end = start + rows;
@@ -597,11 +401,6 @@ fn runs_in(runs: &[Run], start: usize, rows: usize) -> impl Iterator<Item = Run>
         let (from, to) = (run.start.max(start), (run.start + run.rows).min(end));
         Run { first: run.first + (from - run.start), start: from, rows: to - from, ..*run }
     })
-}
-
-/// Number of pages that a sequence takes to grow by `more` tokens.
-fn more_pages(slot: &Slot, more: usize) -> usize {
-    (slot.tokens + more).div_ceil(PAGE_TOKENS) - slot.pages.len()
 }
 
 /// `None` where pages have more numbers than there are.

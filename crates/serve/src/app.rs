@@ -216,7 +216,7 @@ impl App {
         let grammars = table.texts.values().map(|served| served.model().grammar_bytes());
         let weights = table.models.values().filter_map(|model| model.parts.loaded());
         let weights = weights.map(|loaded| loaded.weight_bytes());
-        let of_texts = table.texts.values().map(|served| served.model().model().weight_bytes());
+        let of_texts = table.texts.values().map(|served| served.model().engine().weight_bytes());
         for (kind, bytes) in [
             ("answers", self.answers.bytes()),
             ("filters", filters as u64),

@@ -24,6 +24,8 @@ pub(crate) enum OpenErrorKind {
     NoFolder(PathBuf),
     #[error(transparent)]
     Model(#[from] LoadError),
+    #[error("{0}")]
+    Device(String),
     #[error(transparent)]
     Vocabulary(#[from] VocabularyLoadError),
     #[error(transparent)]

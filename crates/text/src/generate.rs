@@ -1,12 +1,13 @@
-//! One text, with a session of the model.
+//! One text, with a session of the model, or as a sequence where a device computes it.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use palmette_decode::{LogitsSource, Stage};
-use palmette_model::{Session, SessionOptions};
+use palmette_model::{Model, Session, SessionOptions};
 
 use crate::error::{RequestError, TextError};
-use crate::item_beams::ItemReader;
+use crate::item_beams::SequenceReader;
 use crate::model::TextModel;
 use crate::request::TextRequest;
 use crate::sequence::{TextEnd, TextEvent, TextSequence};
@@ -32,8 +33,8 @@ pub struct TextSession {
     session: Option<Session>,
     /// Tokens that the session was planned for.
     planned: usize,
-    /// Reader of texts that search items.
-    reader: Option<ItemReader>,
+    /// Reader of texts that search items, and of all on a device.
+    reader: Option<SequenceReader>,
 }
 
 impl TextSession {
@@ -60,6 +61,8 @@ impl TextSession {
             return Err(RequestError::PromptLogprobs.into());
         }
         let mut sequence = TextSequence::new(&self.model, request)?;
+        let here = self.model.engine().model();
+        let has_items = request.max_item_tokens() > 0;
         let mut stage = Stage::Prefill;
         let mut cancelled = false;
         loop {
@@ -73,9 +76,9 @@ impl TextSession {
                 return Ok(ended.clone());
             }
             let unread = sequence.take_unread();
-            if request.max_item_tokens() > 0 {
+            let Some(here) = here.as_ref().filter(|_| !has_items) else {
                 let reader = match stage {
-                    Stage::Prefill => self.reader_for(request)?,
+                    Stage::Prefill => self.reader_for(request, has_items)?,
                     _ => self.reader.as_mut().expect("it was begun"),
                 };
                 reader.read(unread)?;
@@ -83,11 +86,11 @@ impl TextSession {
                 stage = Stage::Decode;
                 reader.choose(&mut sequence, events)?;
                 continue;
-            }
+            };
             let logits = match stage {
                 Stage::Prefill => {
                     let tokens = request.prompt.len() + request.max_tokens;
-                    self.session_for(tokens)?.prompt_logits_after(unread)?
+                    self.session_for(here, tokens)?.prompt_logits_after(unread)?
                 }
                 _ => self.session.as_mut().expect("it was begun").append(unread)?,
             };
@@ -99,7 +102,7 @@ impl TextSession {
 
     /// Session with room for `tokens` tokens. What the one before has read is kept where there is
     /// room in it.
-    fn session_for(&mut self, tokens: usize) -> Result<&mut Session, TextError> {
+    fn session_for(&mut self, here: &Arc<Model>, tokens: usize) -> Result<&mut Session, TextError> {
         if self.session.is_none() || self.planned < tokens {
             // Not both at once.
             self.session = None;
@@ -111,21 +114,27 @@ impl TextSession {
                 max_decode_passes: 0,
                 threads: self.model.threads(),
             };
-            self.session = Some(Session::new(self.model.model(), options)?);
+            self.session = Some(Session::new(here, options)?);
             self.planned = planned;
         }
         Ok(self.session.as_mut().expect("just planned"))
     }
 
     /// Reader with room for a text and the beams of its items, which has read nothing.
-    fn reader_for(&mut self, request: &TextRequest) -> Result<&mut ItemReader, TextError> {
+    fn reader_for(
+        &mut self,
+        request: &TextRequest,
+        has_items: bool,
+    ) -> Result<&mut SequenceReader, TextError> {
         let tokens = request.prompt.len() + request.max_tokens;
-        match self.reader.take().filter(|reader| reader.planned >= tokens) {
+        let suits =
+            |reader: &SequenceReader| reader.planned >= tokens && (reader.has_items || !has_items);
+        match self.reader.take().filter(suits) {
             Some(mut reader) => {
                 reader.begin()?;
                 self.reader = Some(reader);
             }
-            None => self.reader = Some(ItemReader::new(&self.model, tokens)?),
+            None => self.reader = Some(SequenceReader::new(&self.model, tokens, has_items)?),
         }
         Ok(self.reader.as_mut().expect("just made"))
     }

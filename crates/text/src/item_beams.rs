@@ -2,7 +2,7 @@
 
 use palmette_core::TokenId;
 use palmette_decode::{Extension, Pass, Step, StepBackend, TopK};
-use palmette_model::{SequenceId, Sequences, SequencesError, SequencesOptions, Stretch};
+use palmette_model::{SequenceId, SequenceStore, SequencesError, SequencesOptions, Stretch};
 
 use crate::error::TextError;
 use crate::model::TextModel;
@@ -20,7 +20,7 @@ pub(crate) const BEAM_PAGES: usize = 2;
 /// No beam is kept from step to step, so a search takes pages for a few forks, however wide it is;
 /// an item's few tokens are read once for each step.
 pub(crate) struct SequenceBeams<'s> {
-    sequences: &'s mut Sequences,
+    sequences: &'s mut dyn SequenceStore,
     text: SequenceId,
     /// Logits after the text.
     after_text: &'s [f32],
@@ -37,7 +37,7 @@ pub(crate) struct SequenceBeams<'s> {
 impl<'s> SequenceBeams<'s> {
     /// Beams after a text that has been read, over a vocabulary of `num_tokens`.
     pub(crate) fn new(
-        sequences: &'s mut Sequences,
+        sequences: &'s mut dyn SequenceStore,
         text: SequenceId,
         after_text: &'s [f32],
         num_tokens: usize,
@@ -142,40 +142,44 @@ impl StepBackend for SequenceBeams<'_> {
     }
 }
 
-/// The model's part of one text whose items are searched: the text, and forks of it for beams.
+/// The model's part of one text, as a sequence: the text, and forks of it for beams of items.
 #[derive(Debug)]
-pub(crate) struct ItemReader {
-    sequences: Sequences,
+pub(crate) struct SequenceReader {
+    sequences: Box<dyn SequenceStore>,
     text: SequenceId,
     /// Tokens of text and prompt that there is room for.
     pub(crate) planned: usize,
+    /// True where there is room for beams of items.
+    pub(crate) has_items: bool,
     /// Logits after what was read.
     logits: Vec<f32>,
     num_tokens: usize,
 }
 
-/// Limit on the rows of a pass.
-const MAX_ROWS: usize = 192;
-
-impl ItemReader {
-    /// A reader for prompt and text of so many tokens.
+impl SequenceReader {
+    /// A reader for prompt and text of so many tokens, whose items are searched or not.
     ///
     /// # Errors
     /// When there is not the memory.
-    pub(crate) fn new(model: &TextModel, tokens: usize) -> Result<Self, TextError> {
+    pub(crate) fn new(
+        model: &TextModel,
+        tokens: usize,
+        has_items: bool,
+    ) -> Result<Self, TextError> {
         // Texts of about the same length need no plan each.
         let planned = tokens.next_power_of_two().min(model.context_length()).max(tokens);
-        let beams = MAX_FORKS * BEAM_PAGES * Sequences::PAGE_TOKENS;
+        let forks = if has_items { MAX_FORKS } else { 0 };
+        let beams = forks * BEAM_PAGES * SequencesOptions::PAGE_TOKENS;
         let options = SequencesOptions {
-            max_sequences: 1 + MAX_FORKS,
-            max_tokens: planned.next_multiple_of(Sequences::PAGE_TOKENS) + beams,
-            max_rows: MAX_ROWS,
+            max_sequences: 1 + forks,
+            max_tokens: planned.next_multiple_of(SequencesOptions::PAGE_TOKENS) + beams,
+            max_rows: model.engine().sequence_rows(),
             threads: model.threads(),
         };
-        let mut sequences = Sequences::new(model.model(), options)?;
+        let mut sequences = model.engine().open_sequences(options)?;
         let text = sequences.add()?;
         let num_tokens = model.vocabulary().vocabulary().num_tokens();
-        Ok(Self { sequences, text, planned, logits: Vec::new(), num_tokens })
+        Ok(Self { sequences, text, planned, has_items, logits: Vec::new(), num_tokens })
     }
 
     /// Begins another text.
@@ -193,7 +197,8 @@ impl ItemReader {
     /// # Errors
     /// When a token is unknown, or the text longer than planned.
     pub(crate) fn read(&mut self, unread: &[TokenId]) -> Result<(), TextError> {
-        let mut chunks = unread.chunks(MAX_ROWS).peekable();
+        let max_rows = self.sequences.options().max_rows;
+        let mut chunks = unread.chunks(max_rows).peekable();
         while let Some(tokens) = chunks.next() {
             let wants_logits = chunks.peek().is_none();
             self.sequences.pass(&[Stretch { sequence: self.text, tokens, wants_logits }])?;
@@ -216,6 +221,9 @@ impl ItemReader {
             return text.choose(&self.logits, events);
         }
         let Self { sequences, text: sequence, logits, num_tokens, .. } = self;
-        text.search(&mut SequenceBeams::new(sequences, *sequence, logits, *num_tokens), events)
+        text.search(
+            &mut SequenceBeams::new(&mut **sequences, *sequence, logits, *num_tokens),
+            events,
+        )
     }
 }

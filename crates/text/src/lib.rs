@@ -72,7 +72,7 @@
 //!    runner, which has it once its mask is there. A grammar's mask has a budget of steps there
 //!    (`text/src/bounded.rs`), and is called off with its text.
 //! 4. The runner's loop: take what came, admit, plan a pass, run it, draw. A plan has all unread
-//!    tokens of texts and a share of the prompts (`shares.rs`); one pass of `Sequences` computes
+//!    tokens of texts and a share of the prompts (`shares.rs`); one pass of a `SequenceStore` computes
 //!    them. Where logits and mask are both there a token is drawn, and the text goes to be settled
 //!    while the next pass reads that token.
 //! 5. Pieces go from the threads that made them to the connection's task, which puts them together
@@ -81,7 +81,7 @@
 //!
 //! # Invariants
 //! - A text is the same to the token alone and beside others: its logits have the same bits in any
-//!   batch (`model/src/sequences.rs`), however its tokens are divided among passes, and its random
+//!   batch (`model/src/sequence_store.rs`), however its tokens are divided among passes, and its random
 //!   numbers are its own.
 #![forbid(unsafe_code)]
 
@@ -89,6 +89,7 @@ mod bounded_grammar;
 mod conversation;
 mod detokenize;
 pub mod engine;
+mod engine_loader;
 mod error;
 mod generate;
 mod grammar_compiler;
@@ -105,6 +106,7 @@ mod tool_calls;
 
 pub use conversation::{Conversation, ConversationError, PromptEnd};
 pub use detokenize::{Detokenizer, ReleasedText};
+pub use engine_loader::EngineLoader;
 pub use error::{OpenError, RequestError, RequestMember, TextCause, TextError, TokenList};
 pub use generate::{TextSession, generate};
 pub use grammar_compiler::GrammarCompiler;

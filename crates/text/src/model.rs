@@ -11,11 +11,12 @@ use palmette_grammar::frontends::structural_tag::ToolFormat;
 use palmette_grammar::{
     CacheError, CacheLimits, CompiledGrammar, GrammarSource, MaskBudget, PreparedVocabulary,
 };
-use palmette_model::{Model, WeightFormat};
+use palmette_model::SharedEngine;
 use palmette_model_template::{ChatTemplate, TemplateError};
 use palmette_vocabulary::{LoadOptions, LoadedVocabulary, TokenizeError, Tokenizer, load_with};
 
 use crate::conversation::{Conversation, ConversationError};
+use crate::engine_loader::EngineLoader;
 use crate::error::{OpenError, OpenErrorKind};
 use crate::grammar_compiler::GrammarCompiler;
 use crate::prompt_tokens::{PromptTokens, TokenizerFiles};
@@ -24,8 +25,8 @@ use crate::tool_calls::tool_format_of_template;
 /// Choices that a model's folder leaves open.
 #[derive(Clone, Debug)]
 pub struct TextModelOptions {
-    /// Form of the weights in memory.
-    pub weights: WeightFormat,
+    /// Place and form of the weights.
+    pub engine: EngineLoader,
     /// Statements about special and end tokens beside those of the files.
     pub vocabulary: LoadOptions,
     /// Limits of grammars.
@@ -39,8 +40,8 @@ pub struct TextModelOptions {
 
 impl Default for TextModelOptions {
     fn default() -> Self {
-        let (weights, vocabulary, grammars) = Default::default();
-        Self { weights, vocabulary, grammars, mask_steps: MaskBudget::DEFAULT_STEPS, threads: 1 }
+        let (engine, vocabulary, grammars) = Default::default();
+        Self { engine, vocabulary, grammars, mask_steps: MaskBudget::DEFAULT_STEPS, threads: 1 }
     }
 }
 
@@ -61,7 +62,7 @@ struct ChatOf {
 
 struct Shared {
     name: String,
-    model: Arc<Model>,
+    engine: SharedEngine,
     tokenizer: Tokenizer,
     prompt_tokens: PromptTokens,
     special_names: BTreeMap<TokenId, String>,
@@ -97,9 +98,9 @@ impl TextModel {
         let source = template.as_ref().ok().map(ChatTemplate::source);
         let tool_format = source.as_deref().and_then(tool_format_of_template);
         let chat = ChatOf { template, tool_format };
-        let model = Model::load(dir)?.with_weights(options.weights);
+        let engine = options.engine.load(dir)?;
         let name = dir.display().to_string();
-        Self::of_parts(&name, Arc::new(model), loaded, &files, chat, options)
+        Self::of_parts(&name, engine, loaded, &files, chat, options)
     }
 
     /// A model from its parts, for programs that have them: no settings of a tokenizer beside the
@@ -109,18 +110,18 @@ impl TextModel {
     /// When the vocabulary does not say how text is cut.
     pub fn from_parts(
         name: &str,
-        model: Arc<Model>,
+        model: impl Into<SharedEngine>,
         vocabulary: LoadedVocabulary,
         options: &TextModelOptions,
     ) -> Result<Self, OpenError> {
         let template = ChatTemplate::from_directory(Path::new(name));
         let chat = ChatOf { template, tool_format: None };
-        Self::of_parts(name, model, vocabulary, &TokenizerFiles::default(), chat, options)
+        Self::of_parts(name, model.into(), vocabulary, &TokenizerFiles::default(), chat, options)
     }
 
     fn of_parts(
         name: &str,
-        model: Arc<Model>,
+        engine: SharedEngine,
         loaded: LoadedVocabulary,
         files: &TokenizerFiles,
         chat: ChatOf,
@@ -134,7 +135,7 @@ impl TextModel {
         Ok(Self {
             shared: Arc::new(Shared {
                 name: name.to_owned(),
-                model,
+                engine,
                 tokenizer,
                 prompt_tokens,
                 special_names,
@@ -208,9 +209,9 @@ impl TextModel {
         &self.shared.name
     }
 
-    /// The decoder.
-    pub fn model(&self) -> &Arc<Model> {
-        &self.shared.model
+    /// The decoder, where it is computed.
+    pub fn engine(&self) -> &SharedEngine {
+        &self.shared.engine
     }
 
     /// The vocabulary, with what grammars over it share.
@@ -241,7 +242,7 @@ impl TextModel {
 
     /// Tokens that the model reads at most, prompt and text together.
     pub fn context_length(&self) -> usize {
-        self.shared.model.config().max_position_embeddings
+        self.shared.engine.config().max_position_embeddings
     }
 
     /// The work that one mask of a grammar may take.
@@ -331,7 +332,7 @@ impl fmt::Debug for TextModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TextModel")
             .field("name", &self.shared.name)
-            .field("config", self.shared.model.config())
+            .field("config", self.shared.engine.config())
             .finish_non_exhaustive()
     }
 }

@@ -102,6 +102,7 @@ pub fn weights(config: &ModelConfig) -> Vec<u8> {
 pub const LIMITS: DeviceLimits = DeviceLimits {
     batch_rows: 700,
     requests: 3,
+    beams: 512,
     prompt_tokens: None,
     memory: Some(48 << 20),
     keeps_prefixes: true,

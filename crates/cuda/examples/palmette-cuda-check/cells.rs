@@ -81,6 +81,7 @@ pub(crate) fn measure(check: &Check) -> Result<(), String> {
     let limits = DeviceLimits {
         batch_rows: if check.smallest { 256 } else { usual.batch_rows },
         requests: sizes.at_once.iter().copied().max().unwrap_or(1),
+        beams: usual.beams,
         prompt_tokens: Some((LEVELS * sizes.history + 2) as usize),
         memory: check.smallest.then_some(96 << 20),
         // Each round reads its prompts.

@@ -114,6 +114,7 @@ fn small_model(check: &Check) -> Result<(), String> {
     let limits = DeviceLimits {
         batch_rows: 700,
         requests: 2,
+        beams: 512,
         prompt_tokens: None,
         memory: Some(48 << 20),
         keeps_prefixes: false,
@@ -175,6 +176,7 @@ fn shaped_model(check: &Check) -> Result<(), String> {
     let limits = DeviceLimits {
         batch_rows: if check.smallest { 256 } else { 8192 },
         requests,
+        beams: 512,
         prompt_tokens: Some(longest + 1),
         memory: check.smallest.then_some(64 << 20),
         keeps_prefixes: false,

@@ -67,6 +67,21 @@ pub enum DeviceError {
         /// Pages of the device.
         all: usize,
     },
+    /// Others have the pages that texts need.
+    #[error(
+        "texts of {tokens} tokens together need {needed} pages of 64 tokens, and {left} of {all} are \
+         left: more device memory, or fewer tokens at a time"
+    )]
+    TextPagesTaken {
+        /// Tokens of all texts.
+        tokens: usize,
+        /// Pages of them.
+        needed: usize,
+        /// Pages that are not promised.
+        left: usize,
+        /// Pages of the device.
+        all: usize,
+    },
     /// Requests that are there have the slots that another needs.
     #[error(
         "beams need {needed} slots side by side, which other requests do not leave of {all}: fewer \

@@ -6,3 +6,4 @@ mod model;
 mod reading;
 mod recommend;
 mod search;
+mod sequences;

@@ -10,7 +10,7 @@ use crate::model::{LIMITS, config, emulated_within};
 use crate::reading::{bits, tokens};
 
 /// A decoder as small as the kernels compute one.
-fn small() -> ModelConfig {
+pub(crate) fn small() -> ModelConfig {
     let mut config = config(Family::Qwen3, 64);
     (config.hidden_size, config.intermediate_size) = (64, 64);
     (config.num_attention_heads, config.num_key_value_heads) = (2, 1);

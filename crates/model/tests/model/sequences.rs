@@ -5,8 +5,8 @@ use std::sync::Arc;
 use palmette_core::TokenId;
 use palmette_decode::LogitsSource;
 use palmette_model::{
-    Architecture, Family, Model, ModelConfig, Rope, RopeScaling, SequenceId, Sequences,
-    SequencesError, SequencesOptions, Session, SessionOptions, SlidingWindow, Stretch,
+    Architecture, Family, Model, ModelConfig, Rope, RopeScaling, SequenceId, SequenceStore,
+    Sequences, SequencesError, SequencesOptions, Session, SessionOptions, SlidingWindow, Stretch,
     WeightFormat, WindowLayers,
 };
 use palmette_testkit::allocations::allocations;
@@ -107,7 +107,7 @@ fn check(model: &Arc<Model>, options: SequencesOptions, ops: &[Op]) -> Result<()
     let mut sequences = Sequences::new(model, options).unwrap();
     let mut alone = Alone::new(model);
     let mut kept: Vec<(SequenceId, Vec<TokenId>)> = Vec::new();
-    let pages = options.max_tokens.div_ceil(Sequences::PAGE_TOKENS);
+    let pages = options.max_tokens.div_ceil(SequencesOptions::PAGE_TOKENS);
     for op in ops {
         match op {
             Op::Add => match sequences.add() {

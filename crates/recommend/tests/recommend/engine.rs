@@ -9,7 +9,10 @@ use palmette_catalog_filter::Filter;
 use palmette_core::TokenId;
 use palmette_decode::{Extension, LogitsSource, Step};
 use palmette_model::draft::{DraftForm, DraftHead};
-use palmette_model::{Engine, Model, ModelConfig, Reading, ReadingShape, SessionError};
+use palmette_model::{
+    Engine, Model, ModelConfig, Reading, ReadingShape, SequenceStore, SequencesError,
+    SequencesOptions, SessionError,
+};
 use palmette_recommend::{Candidates, Mode, Normaliser, RecommendError, Recommender, Request};
 
 use crate::shop::{catalog, format, model, parts, recommend, request};
@@ -61,6 +64,18 @@ impl Engine for LateEngine {
         let inner = Arc::clone(&self.model).open(shape, threads)?;
         let begun = Arc::clone(&self.begun);
         Ok(Box::new(LateReading { inner, pending: None, has_begun_prompt: false, begun }))
+    }
+    fn sequence_rows(&self) -> usize {
+        self.model.sequence_rows()
+    }
+    fn planned_sequence_bytes(&self, options: &SequencesOptions) -> Result<usize, SequencesError> {
+        self.model.planned_sequence_bytes(options)
+    }
+    fn open_sequences(
+        self: Arc<Self>,
+        options: SequencesOptions,
+    ) -> Result<Box<dyn SequenceStore>, SequencesError> {
+        Arc::clone(&self.model).open_sequences(options)
     }
 }
 

@@ -231,7 +231,7 @@ pub(crate) fn text_entry(served: &ServedText) -> TextModelEntry {
         created: served.loaded,
         owned_by: "palmette",
         max_model_len: served.engine.max_positions(),
-        parameters: served.model().model().num_parameters() as u64,
+        parameters: served.model().engine().num_parameters() as u64,
         has_chat_template: served.model().chat_template().is_ok(),
         tool_format: served.tool_format.map(|format| format.name),
     }

@@ -64,8 +64,8 @@ impl ServedText {
         let tool_format = tool_format.map(|format| engine.model().spoken(format));
         tracing::info!(
             name,
-            bytes = engine.planned().total(),
-            weight_bytes = engine.model().model().weight_bytes(),
+            bytes = engine.planned_bytes(),
+            weight_bytes = engine.model().engine().weight_bytes(),
             context = engine.max_positions(),
             chat_template = engine.model().chat_template().is_ok(),
             tool_format = tool_format.map(|format| format.name),

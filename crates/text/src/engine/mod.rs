@@ -9,7 +9,7 @@
 //!
 //! # Laws
 //! - A text is to the token the one that [`generate`](crate::generate()) writes, whatever is
-//!   written beside it: logits are the same to the bit ([`Sequences`]), and every text has its own
+//!   written beside it: logits are the same to the bit ([`SequenceStore`](palmette_model::SequenceStore)), and every text has its own
 //!   sampler.
 //! - Each request that was admitted is told exactly one end or failure, unless its [`Ticket`] was
 //!   dropped; then nothing more.
@@ -40,7 +40,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use palmette_decode::LogProbabilities;
-use palmette_model::{Sequences, SequencesBytes, SequencesError, SequencesOptions};
+use palmette_model::{SequencesError, SequencesOptions};
 
 use crate::error::{RequestError, TextError};
 use crate::item_beams::BEAM_PAGES;
@@ -74,19 +74,16 @@ impl Default for EngineOptions {
     }
 }
 
-/// Least rows of a pass over prompts alone.
-const MIN_PASS_ROWS: usize = 192;
-
 impl EngineOptions {
     /// The plan of the model's part, with places for texts that have ended and whose pages may be
     /// of use.
-    fn sequences(&self, threads: usize) -> SequencesOptions {
+    fn sequences(&self, model: &TextModel) -> SequencesOptions {
         let writing = self.max_texts + self.prompt_rows;
         SequencesOptions {
             max_sequences: 2 * self.max_texts,
             max_tokens: self.max_tokens,
-            max_rows: writing.max(MIN_PASS_ROWS),
-            threads,
+            max_rows: writing.max(model.engine().sequence_rows()),
+            threads: model.threads(),
         }
     }
 }
@@ -221,7 +218,7 @@ pub struct Engine {
     max_positions: usize,
     /// Tokens of all pages.
     max_tokens: usize,
-    planned: SequencesBytes,
+    planned: usize,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -250,11 +247,11 @@ impl Engine {
                 return Err(StartError::Zero { name });
             }
         }
-        let plan = options.sequences(model.threads());
-        let planned = Sequences::planned_bytes(model.model().config(), &plan)?;
-        let sequences = Sequences::new(model.model(), plan)?;
+        let plan = options.sequences(&model);
+        let planned = model.engine().planned_sequence_bytes(&plan)?;
+        let sequences = model.engine().open_sequences(plan)?;
         let max_positions = sequences.max_positions();
-        let max_tokens = sequences.free_pages() * Sequences::PAGE_TOKENS;
+        let max_tokens = sequences.free_pages() * SequencesOptions::PAGE_TOKENS;
         let desk = Arc::new(Desk::new(options.max_waiting, sequences.free_pages()));
         let threads = Vec::new();
         let mut engine = Self { model, desk, max_positions, max_tokens, planned, threads };
@@ -279,8 +276,8 @@ impl Engine {
         &self.model
     }
 
-    /// Memory that it took, besides the model's weights.
-    pub fn planned(&self) -> SequencesBytes {
+    /// Bytes of memory that it took, besides the model's weights.
+    pub fn planned_bytes(&self) -> usize {
         self.planned
     }
 
@@ -311,9 +308,10 @@ impl Engine {
         // A beam has its own copy of the last page, and may need another.
         let beams = match request.max_item_tokens() {
             0 => 0,
-            _ => BEAM_PAGES * Sequences::PAGE_TOKENS,
+            _ => BEAM_PAGES * SequencesOptions::PAGE_TOKENS,
         };
-        if tokens > max || tokens.next_multiple_of(Sequences::PAGE_TOKENS) + beams > self.max_tokens
+        if tokens > max
+            || tokens.next_multiple_of(SequencesOptions::PAGE_TOKENS) + beams > self.max_tokens
         {
             let max = max.min(self.max_tokens.saturating_sub(beams));
             return Err(SubmitError::TooLong { tokens, max });

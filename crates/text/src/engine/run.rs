@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use palmette_core::TokenId;
-use palmette_model::{SequenceId, Sequences, SequencesError, Stretch};
+use palmette_model::{SequenceId, SequenceStore, SequencesError, SequencesOptions, Stretch};
 
 use super::desk::{Arrivals, Desk, Job, Settled, Waiting, Writing};
 use super::scores::Scores;
@@ -22,7 +22,7 @@ const GRACE: u32 = 50;
 /// Texts that are being written, and the model's part of them.
 pub(super) struct Runner {
     desk: Arc<Desk>,
-    sequences: Sequences,
+    sequences: Box<dyn SequenceStore>,
     options: EngineOptions,
     /// In the order of their admission.
     rows: Vec<Row>,
@@ -102,7 +102,7 @@ impl Row {
 impl Runner {
     pub(super) fn new(
         desk: Arc<Desk>,
-        sequences: Sequences,
+        sequences: Box<dyn SequenceStore>,
         options: EngineOptions,
         num_tokens: usize,
     ) -> Self {
@@ -258,7 +258,7 @@ impl Runner {
     fn remove(&mut self, place: usize) {
         let row = self.rows.remove(place);
         let Some(sequence) = row.sequence else { return };
-        if row.read < Sequences::PAGE_TOKENS {
+        if row.read < SequencesOptions::PAGE_TOKENS {
             return self.give_up(sequence);
         }
         let mut tokens = row.tokens;
@@ -283,7 +283,7 @@ impl Runner {
     fn unpark(&mut self) {
         let others = self.rows.iter().filter(|row| !row.is_parked).count();
         let Some(place) = self.rows.iter().position(|row| row.is_parked) else { return };
-        let needed = self.rows[place].tokens.len().div_ceil(Sequences::PAGE_TOKENS) + others;
+        let needed = self.rows[place].tokens.len().div_ceil(SequencesOptions::PAGE_TOKENS) + others;
         while self.sequences.free_pages() < needed && self.forget_oldest() {}
         self.rows[place].is_parked = others > 0 && self.sequences.free_pages() < needed;
     }
@@ -349,7 +349,7 @@ impl Runner {
         let most = tokens.len() - 1;
         let common = |other: &[TokenId]| {
             let same = tokens[..most].iter().zip(other).take_while(|(a, b)| a == b).count();
-            same - same % Sequences::PAGE_TOKENS
+            same - same % SequencesOptions::PAGE_TOKENS
         };
         let mut best = (0, Begin::Empty);
         for kept in &self.kept {
@@ -416,7 +416,7 @@ impl Runner {
                 false => row.logits = Some(logits.to_vec()),
             }
         }
-        self.score(plan);
+        let failed = self.score(plan);
         let chose = began.elapsed();
         self.desk.count(|counts| {
             counts.passes += 1;
@@ -429,16 +429,25 @@ impl Runner {
         for (place, logits) in before_items {
             self.search(place, &logits);
         }
+        // Last, since places change.
+        for (place, error) in failed.into_iter().rev() {
+            self.break_off(place, error);
+        }
     }
 
     /// Finds likelihoods of prompts in the pass that has been made, and lets the texts begin whose
-    /// prompts are through.
-    fn score(&mut self, plan: &Plan) {
+    /// prompts are through; returns those that failed, in order.
+    fn score(&mut self, plan: &Plan) -> Vec<(usize, SequencesError)> {
+        let mut failed = Vec::new();
         for (number, &(place, count)) in plan.iter().enumerate() {
             let row = &mut self.rows[place];
             let Some(scores) = &mut row.scores else { continue };
             let prompt = &row.tokens[..row.prompt];
-            scores.add(&mut self.sequences, number, prompt, (row.read - count, count));
+            let read = (row.read - count, count);
+            if let Err(error) = scores.add(&mut *self.sequences, number, prompt, read) {
+                failed.push((place, error));
+                continue;
+            }
             let Some(found) = scores.take(row.prompt).filter(|_| row.read >= row.prompt) else {
                 continue;
             };
@@ -449,6 +458,7 @@ impl Runner {
             }
             self.desk.hand_over(Job { row: row.number, writing });
         }
+        failed
     }
 
     /// Forgets a text that has ended, or takes the pages of the youngest one.
@@ -497,7 +507,7 @@ impl Runner {
         let outcome = loop {
             let Writing { text, sink, is_dropped, spent } = &mut *writing;
             let mut beams =
-                SequenceBeams::new(&mut self.sequences, sequence, logits, self.num_tokens);
+                SequenceBeams::new(&mut *self.sequences, sequence, logits, self.num_tokens);
             let searched = catch_unwind(AssertUnwindSafe(|| {
                 text.search(&mut beams, &mut |event| tell(sink, is_dropped, event, || *spent))
             }));

@@ -2,7 +2,7 @@
 
 use palmette_core::{TokenId, TokenMask};
 use palmette_decode::LogProbabilities;
-use palmette_model::Sequences;
+use palmette_model::{SequenceStore, SequencesError};
 
 /// The log-probabilities of a prompt's tokens so far.
 pub(super) struct Scores {
@@ -26,13 +26,16 @@ impl Scores {
 
     /// Adds what the latest pass tells of a prompt, of which it read the tokens from `first` on in
     /// the stretch at `place`. A place that was read before is not looked at again.
+    ///
+    /// # Errors
+    /// When what computes the logits fails.
     pub(super) fn add(
         &mut self,
-        sequences: &mut Sequences,
+        sequences: &mut dyn SequenceStore,
         place: usize,
         prompt: &[TokenId],
         (first, count): (usize, usize),
-    ) {
+    ) -> Result<(), SequencesError> {
         let most = sequences.options().max_sequences;
         let mut at = self.found.len().max(first);
         // After the last token no token of the prompt follows.
@@ -40,7 +43,8 @@ impl Scores {
         while at < end {
             let rows = (end - at).min(most);
             let from = at - first;
-            let Some(logits) = sequences.logits_of_rows(place, from..from + rows) else { return };
+            let logits = sequences.logits_of_rows(place, from..from + rows)?;
+            let Some(logits) = logits else { return Ok(()) };
             for row in logits.chunks_exact(logits.len() / rows) {
                 let next = prompt[self.found.len() + 1];
                 let found = LogProbabilities::of(next, row, self.allowed.as_words(), self.top);
@@ -48,5 +52,6 @@ impl Scores {
             }
             at += rows;
         }
+        Ok(())
     }
 }

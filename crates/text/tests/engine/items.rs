@@ -61,7 +61,7 @@ fn scored(model: &TextModel, before: &[TokenId]) -> Vec<ScoredTokens> {
         max_decode_passes: 0,
         threads: 1,
     };
-    let mut session = Session::new(model.model(), options).unwrap();
+    let mut session = Session::new(&model.engine().model().unwrap(), options).unwrap();
     let mut all: Vec<ScoredTokens> = Vec::new();
     for tokens in ids() {
         let mut score = 0.0;

@@ -91,7 +91,7 @@ fn definition(
                     max_decode_passes: 0,
                     threads: 1,
                 };
-                let mut session = Session::new(model.model(), options).unwrap();
+                let mut session = Session::new(&model.engine().model().unwrap(), options).unwrap();
                 session.set_prompt(&all).unwrap();
                 let mut row = session.prompt_logits().unwrap().to_vec();
                 row.resize(num_tokens, f32::NEG_INFINITY);
@@ -201,7 +201,7 @@ proptest! {
             max_decode_passes: 0,
             threads: 1,
         };
-        let mut session = Session::new(model.model(), options).unwrap();
+        let mut session = Session::new(&model.engine().model().unwrap(), options).unwrap();
         let mut heard = Vec::new();
         let mut is_first = true;
         let other = loop {
