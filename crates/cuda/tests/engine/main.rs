@@ -7,3 +7,4 @@ mod reading;
 mod recommend;
 mod search;
 mod sequences;
+mod texts;
