@@ -115,7 +115,7 @@ impl Shared {
 #[derive(Debug)]
 enum Post {
     One(Box<DeviceRequest>),
-    Several(Vec<Box<DeviceRequest>>),
+    Several(VecDeque<Box<DeviceRequest>>),
 }
 
 /// The place where readings post their requests. Its thread ends with it.
@@ -160,7 +160,7 @@ impl Meeting {
     /// Posts several requests at once; each comes back by its own way.
     pub(crate) fn post_several(
         &self,
-        requests: Vec<Box<DeviceRequest>>,
+        requests: VecDeque<Box<DeviceRequest>>,
     ) -> Result<(), DeviceError> {
         self.send(Post::Several(requests))
     }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use palmette_catalog_live::CatalogSource;
+use palmette_model::SharedEngine;
 use palmette_text::GrammarCompiler;
 use tokio::sync::watch;
 
@@ -15,7 +16,6 @@ use crate::domain::cluster::Cluster;
 use crate::domain::data_dir::DataLock;
 use crate::domain::keys::Keys;
 use crate::domain::load_error::LoadError;
-use crate::domain::models::ServedModel;
 use crate::domain::operations::Operations;
 use crate::domain::registry::Registry;
 use crate::domain::upload_room::Room;
@@ -166,23 +166,31 @@ impl App {
 
     /// Failures after which a device computes nothing any more, by model.
     pub(crate) fn device_failures(&self) -> Vec<String> {
-        let table = self.registry.table();
-        let of = |served: &Arc<ServedModel>| {
-            let failure = served.parts.loaded()?.failure()?;
-            Some(format!("model {}: {failure}", served.name))
+        let of = |(name, engine): (String, SharedEngine)| {
+            engine.failure().map(|failure| format!("model {name}: {failure}"))
         };
-        table.models.values().filter_map(of).collect()
+        self.engines().into_iter().filter_map(of).collect()
+    }
+
+    /// Places where models are computed that are in memory, those of texts too, by their names.
+    fn engines(&self) -> Vec<(String, SharedEngine)> {
+        let table = self.registry.table();
+        let models = table.models.values().filter_map(|served| {
+            let loaded = served.parts.loaded()?;
+            Some((served.name.clone(), loaded.engine().clone()))
+        });
+        let texts = table.texts.values();
+        let texts = texts.map(|served| (served.name.clone(), served.model().engine().clone()));
+        models.chain(texts).collect()
     }
 
     fn publish_devices(&self) {
-        for served in self.registry.table().models.values() {
-            let Some(used) = served.parts.loaded().and_then(|loaded| loaded.device_use()) else {
-                continue;
-            };
+        for (name, engine) in self.engines() {
+            let Some(used) = engine.device_use() else { continue };
             let labelled = |label: &'static str, value: &'static str| {
-                [("model", served.name.clone()), (label, value.to_owned())]
+                [("model", name.clone()), (label, value.to_owned())]
             };
-            let model = [("model", served.name.clone())];
+            let model = [("model", name.clone())];
             metrics::counter!("palmette_device_passes_total", &model).absolute(used.passes);
             for (kind, rows) in [("prompt", used.prompt_rows), ("beam", used.beam_rows)] {
                 let labels = labelled("kind", kind);
@@ -214,15 +222,15 @@ impl App {
         let views = table.catalogs.values().map(|catalog| catalog.source.view());
         let filters: usize = views.map(|view| view.filter_bytes()).sum();
         let grammars = table.texts.values().map(|served| served.model().grammar_bytes());
-        let weights = table.models.values().filter_map(|model| model.parts.loaded());
-        let weights = weights.map(|loaded| loaded.weight_bytes());
-        let of_texts = table.texts.values().map(|served| served.model().engine().weight_bytes());
+        let here = |engine: &SharedEngine| engine.device_use().is_none();
+        let engines = self.engines().into_iter().map(|(_, engine)| engine);
+        let weights = engines.filter(here).map(|engine| engine.weight_bytes() as u64);
         for (kind, bytes) in [
             ("answers", self.answers.bytes()),
             ("filters", filters as u64),
             ("grammars", grammars.map(|bytes| bytes as u64).sum()),
             ("segments", in_memory.map(|segment| segment.bytes).sum()),
-            ("weights", weights.chain(of_texts).map(|bytes| bytes as u64).sum()),
+            ("weights", weights.sum()),
         ] {
             metrics::gauge!("palmette_memory_bytes", "kind" => kind).set(bytes as f64);
         }

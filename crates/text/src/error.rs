@@ -219,6 +219,8 @@ pub enum TextCause {
     Request,
     /// The engine or the model.
     Engine,
+    /// The device that computes the model, which failed.
+    Device,
 }
 
 impl TextError {
@@ -233,6 +235,7 @@ impl TextError {
             TextErrorKind::Request(_) | TextErrorKind::Stuck | TextErrorKind::Members(_) => {
                 TextCause::Request
             }
+            TextErrorKind::Sequences(SequencesError::Engine(_)) => TextCause::Device,
             TextErrorKind::Session(_) | TextErrorKind::Sequences(_) => TextCause::Engine,
             TextErrorKind::Decode(DecodeError::Constraint { .. }) => TextCause::Request,
             TextErrorKind::Decode(DecodeError::Sample {

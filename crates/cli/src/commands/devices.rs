@@ -8,6 +8,7 @@ use clap::Args;
 use palmette_model::ModelConfig;
 use palmette_model::{DeviceName, Model, SharedEngine};
 use palmette_recommend::Prompts;
+use palmette_text::EngineLoader;
 use serde::Serialize;
 
 use super::loading::WeightsArg;
@@ -106,6 +107,9 @@ fn add_cuda(_: &mut Vec<DeviceEntry>) -> Result<(), String> {
     Err(crate::features::left_out("computes on no other device", "cuda").to_string())
 }
 
+/// Tokens of a text with its prompt, on a device that is not told how many.
+pub(crate) const TEXT_TOKENS: usize = 32_768;
+
 /// Device that computes models, and its memory.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DeviceArgs {
@@ -114,7 +118,7 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "DEVICE", env = "PALMETTE_DEVICE", default_value_t = DeviceName::Cpu)]
     pub(crate) device: DeviceName,
     /// Memory of the device that a model may take, such as 20GiB or 800MiB: what it does not need
-    /// keeps the histories of earlier requests [default: nine tenths of what is free]
+    /// keeps the prompts of earlier requests [default: nine tenths of what is free]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) device_memory: Option<u64>,
 }
@@ -242,29 +246,60 @@ impl DeviceChoice {
     ) -> anyhow::Result<SharedEngine> {
         match self.device {
             DeviceName::Cpu => Ok(Model::load(dir)?.with_weights(weights.format()?).into()),
-            DeviceName::Cuda(index) => {
-                let loaded = self.load_cuda(index, dir, prompts, weights);
-                loaded.with_context(|| format!("--device {}", self.device))
-            }
+            DeviceName::Cuda(index) => self.load_cuda(index, dir, weights, &|positions| {
+                // Text before items or about them goes on behind the prompt.
+                let prompt_tokens = prompts.max_tokens(positions)?.saturating_add(FREE_TOKENS);
+                Ok(Room { requests: self.requests as usize, has_beams: true, prompt_tokens })
+            }),
         }
     }
 
-    #[cfg(feature = "cuda")]
+    /// Loader of the models of texts, this many at once with this many tokens together.
+    pub(crate) fn text_loader(
+        self,
+        weights: WeightsArg,
+        texts: usize,
+        tokens: usize,
+    ) -> anyhow::Result<EngineLoader> {
+        let DeviceName::Cuda(index) = self.device else { return Ok(weights.format()?.into()) };
+        let requests = texts.max(TEXT_SEQUENCES);
+        Ok(EngineLoader::of_device(move |dir| {
+            let room = |positions: usize| {
+                Ok(Room { requests, has_beams: false, prompt_tokens: tokens.min(positions) })
+            };
+            let loaded = self.load_cuda(index, dir, weights, &room);
+            loaded.map_err(|error| format!("{error:#}"))
+        }))
+    }
+
     fn load_cuda(
         &self,
         index: usize,
         dir: &Path,
-        prompts: &Prompts,
         weights: WeightsArg,
+        room: &dyn Fn(usize) -> anyhow::Result<Room>,
+    ) -> anyhow::Result<SharedEngine> {
+        let loaded = self.open_cuda(index, dir, weights, room);
+        loaded.with_context(|| format!("--device {}", self.device))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn open_cuda(
+        &self,
+        index: usize,
+        dir: &Path,
+        weights: WeightsArg,
+        room: &dyn Fn(usize) -> anyhow::Result<Room>,
     ) -> anyhow::Result<SharedEngine> {
         let driver = std::sync::Arc::new(palmette_cuda::Device::open(index)?);
         let positions = ModelConfig::read(&dir.join("config.json"))?.max_position_embeddings;
+        let Room { requests, has_beams, prompt_tokens } = room(positions)?;
         let unless_given = palmette_cuda::DeviceLimits::default();
         let limits = palmette_cuda::DeviceLimits {
             batch_rows: self.batch_tokens.map_or(unless_given.batch_rows, |rows| rows as usize),
-            requests: self.requests as usize,
-            // Text before items or about them goes on behind the prompt.
-            prompt_tokens: Some(prompts.max_tokens(positions)?.saturating_add(FREE_TOKENS)),
+            requests,
+            beams: if has_beams { unless_given.beams } else { 0 },
+            prompt_tokens: Some(prompt_tokens),
             memory: self.memory,
             keeps_prefixes: self.keeps_prefixes,
             weights: match weights {
@@ -276,19 +311,35 @@ impl DeviceChoice {
     }
 
     #[cfg(not(feature = "cuda"))]
-    fn load_cuda(
+    fn open_cuda(
         &self,
         _: usize,
         _: &Path,
-        _: &Prompts,
         _: WeightsArg,
+        _: &dyn Fn(usize) -> anyhow::Result<Room>,
     ) -> anyhow::Result<SharedEngine> {
         Err(crate::features::left_out("computes on no other device", "cuda"))
     }
 }
 
+/// Room of a model on a device.
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "a build without kernels refuses devices by name")
+)]
+struct Room {
+    /// Requests that compute together.
+    requests: usize,
+    /// True where requests have beams.
+    has_beams: bool,
+    /// Tokens of the longest prompt.
+    prompt_tokens: usize,
+}
+
+/// Sequences of a pass where a text searches an item.
+const TEXT_SEQUENCES: usize = 16;
+
 /// Tokens of text that a request may have beside its prompt.
-#[cfg(feature = "cuda")]
 const FREE_TOKENS: usize = 4096;
 
 #[cfg(test)]

@@ -232,6 +232,7 @@ pub(crate) fn text_entry(served: &ServedText) -> TextModelEntry {
         owned_by: "palmette",
         max_model_len: served.engine.max_positions(),
         parameters: served.model().engine().num_parameters() as u64,
+        device: served.device(),
         has_chat_template: served.model().chat_template().is_ok(),
         tool_format: served.tool_format.map(|format| format.name),
     }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
 use palmette_catalog_live::CatalogSource;
+use palmette_model::SharedEngine;
 use palmette_model::draft::DraftHead;
-use palmette_model::{DeviceUse, SharedEngine};
 use palmette_recommend::{Prompts, RecommendError, Recommender};
 
 use super::load_error::LoadError;
@@ -73,23 +73,15 @@ impl Stamp {
 }
 
 impl LoadedModel {
-    /// Bytes of its weights in this process's memory.
-    pub(crate) fn weight_bytes(&self) -> usize {
-        match self.device_use() {
-            None => self.engine.weight_bytes(),
-            Some(_) => 0,
-        }
+    /// Place where it is computed.
+    pub(crate) fn engine(&self) -> &SharedEngine {
+        &self.engine
     }
+}
 
-    /// Failure after which it is not computed any more, once there was one.
-    pub(crate) fn failure(&self) -> Option<String> {
-        self.engine.failure()
-    }
-
-    /// Use of the device that computes it, where that is not this processor.
-    pub(crate) fn device_use(&self) -> Option<DeviceUse> {
-        self.engine.device_use()
-    }
+/// Name of the device that computes a model.
+pub(crate) fn device_name(engine: &SharedEngine) -> String {
+    engine.device_use().map_or_else(|| "cpu".to_owned(), |of| of.device)
 }
 
 impl ModelParts {
@@ -118,7 +110,7 @@ impl ModelParts {
             num_parameters: loaded.engine.num_parameters(),
             vocab_size: loaded.engine.config().vocab_size,
             has_draft_head: loaded.draft_head.is_some(),
-            device: loaded.device_use().map_or_else(|| "cpu".to_owned(), |of| of.device),
+            device: device_name(&loaded.engine),
             source,
         }
     }

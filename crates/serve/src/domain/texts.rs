@@ -10,13 +10,14 @@ use palmette_text::{TextModel, TextModelOptions, ToolFormat};
 
 use super::code_tokens::KeptCodeTokens;
 use super::load_error::LoadError;
+use super::models::device_name;
 use crate::problem::{Kind, Problem};
 use crate::wall_clock::seconds_since_1970;
 
 /// Form of a model's chats, where the files do not say it or say it otherwise.
 #[derive(Clone, Debug, Default)]
 pub struct TextOptions {
-    /// Weights, threads, tokens with a meaning, limits of grammars.
+    /// Place of the weights, threads, tokens with a meaning, limits of grammars.
     pub model: TextModelOptions,
     /// Room of the engine.
     pub engine: EngineOptions,
@@ -80,6 +81,11 @@ impl ServedText {
 
     pub(crate) fn model(&self) -> &TextModel {
         self.engine.model()
+    }
+
+    /// Name of the device that computes it.
+    pub(crate) fn device(&self) -> String {
+        device_name(self.model().engine())
     }
 
     /// The settings by which a question is checked that comes now, with a seed of its own.

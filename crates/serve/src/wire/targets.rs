@@ -130,6 +130,9 @@ pub struct TextModelEntry {
     pub max_model_len: usize,
     /// Weights in all.
     pub parameters: u64,
+    /// Device that computes it: `cpu`, or the name of an accelerator.
+    #[schema(example = "cpu")]
+    pub device: String,
     /// True with a chat template: `/v1/chat/completions`.
     pub has_chat_template: bool,
     /// Way of calling tools, where it has one.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use futures_util::future::join_all;
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_cuda::{Architecture, DeviceLimits};
@@ -12,9 +12,11 @@ use palmette_decode::run_on;
 use palmette_model::{Family, SharedEngine};
 use palmette_recommend::{History, LevelFormat, PromptFormat, Recommender, Request, Worker};
 use palmette_serve::{ServeConfig, Server};
+use palmette_text::engine::EngineOptions;
 use serde_json::{Value, json};
 
 use crate::shop::{Routed, config};
+use crate::text::{TEMPLATE, model_of, pieces, writing_of};
 
 const CODES: u32 = 64;
 
@@ -165,4 +167,58 @@ async fn a_device_without_room_asks_to_come_again() {
     assert!(detail.contains("other requests"), "{detail}");
     drop(held);
     shop.routed.post("/v1/recommend", &body).await.ok();
+}
+
+/// Texts by a model on a device: its numbers, and its failure.
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_of_a_device_are_written_there_and_end_with_it() {
+    let Some(driver) = Emulator::new(Architecture::Hopper, 5) else {
+        eprintln!("SKIPPED: kernels are emulated on Linux on x86-64, by a C++20 compiler");
+        return;
+    };
+    let driver = Arc::new(driver);
+    let mut model = decoder::config(Family::Qwen3, 64);
+    (model.hidden_size, model.intermediate_size, model.vocab_size) = (64, 64, pieces().len());
+    let limits = DeviceLimits { requests: 16, beams: 0, ..decoder::LIMITS };
+    let engine = Arc::new(decoder::upload(Arc::clone(&driver), &model, &limits).unwrap());
+    let there = SharedEngine::from(Arc::clone(&engine));
+    let room = EngineOptions { max_texts: 4, max_tokens: 2400, ..EngineOptions::default() };
+    let texts = writing_of(model_of(there.clone()), config(), room, TEMPLATE, "llama3");
+
+    let asked = ["a", "b", "c"].map(|word| {
+        let form = format!("{word}[0-9]{{3}} (true|false)");
+        let texts = &texts;
+        async move { texts.complete(json!({"guided_regex": form, "max_tokens": 20})).await.ok() }
+    });
+    for (answer, word) in join_all(asked).await.iter().zip(["a", "b", "c"]) {
+        let text = answer["choices"][0]["text"].as_str().unwrap();
+        let (number, whether) = text.strip_prefix(word).unwrap().split_once(' ').unwrap();
+        assert!(number.len() == 3 && number.parse::<u32>().is_ok(), "{text}");
+        assert!(["true", "false"].contains(&whether), "{text}");
+    }
+    let models: Value =
+        serde_json::from_str(&texts.send(Method::GET, "/v1/models", "").await.text).unwrap();
+    assert_eq!(models["data"][0]["device"], "emulated Hopper");
+    let used = there.device_use().unwrap();
+    assert!(used.passes > 0 && used.beam_rows == 0, "{used:?}");
+    let metrics = texts.send(Method::GET, "/metrics", "").await.text;
+    for line in [
+        format!("palmette_device_passes_total{{model=\"tiny\"}} {}", used.passes),
+        format!(
+            "palmette_device_rows_total{{model=\"tiny\",kind=\"prompt\"}} {}",
+            used.prompt_rows
+        ),
+        "palmette_device_bytes{model=\"tiny\",use=\"weights\"}".to_owned(),
+    ] {
+        assert!(metrics.contains(&line), "{line} is not in:\n{metrics}");
+    }
+
+    driver.fail("kernel 7 went out of its memory");
+    let answer = texts.complete(json!({})).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.text);
+    assert!(answer.text.contains("kernel 7 went out of its memory"), "{}", answer.text);
+    let ready = texts.send(Method::GET, "/readyz", "").await;
+    assert_eq!(ready.status, StatusCode::SERVICE_UNAVAILABLE);
+    let failure = texts.server.device_failure().await;
+    assert!(failure.contains("model tiny: a kernel failed: kernel 7"), "{failure}");
 }

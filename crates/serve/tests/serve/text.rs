@@ -1,13 +1,13 @@
 //! Texts over OpenAI's interface, by a tiny model of made-up weights: what it says means nothing,
 //! and fits what was asked for.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
+use palmette_model::SharedEngine;
 use palmette_serve::{NewKey, Scope, ServeConfig, Server, TextOptions};
 use palmette_testkit::tiny_model;
 use palmette_text::engine::EngineOptions;
@@ -22,12 +22,19 @@ use crate::shop::{check_documented, config};
 
 pub(crate) const POSITIONS: usize = 600;
 
-pub(crate) fn model() -> TextModel {
-    let pieces = tiny_model::pieces(&["\": \"", "\n", "true"]);
-    let json = serde_json::to_string(&pieces).unwrap();
+pub(crate) fn pieces() -> Vec<String> {
+    tiny_model::pieces(&["\": \"", "\n", "true"])
+}
+
+/// A model of texts over the pieces.
+pub(crate) fn model_of(engine: impl Into<SharedEngine>) -> TextModel {
+    let json = serde_json::to_string(&pieces()).unwrap();
     let vocabulary = load_bytes("characters", json.as_bytes(), &LoadOptions::default()).unwrap();
-    let model = Arc::new(tiny_model::model(pieces.len(), POSITIONS));
-    TextModel::from_parts("tiny", model, vocabulary, &Default::default()).unwrap()
+    TextModel::from_parts("tiny", engine, vocabulary, &Default::default()).unwrap()
+}
+
+pub(crate) fn model() -> TextModel {
+    model_of(tiny_model::model(pieces().len(), POSITIONS))
 }
 
 pub(crate) const TEMPLATE: &str = "{% for m in messages %}{% if m.role == 'robot' %}{{ raise_exception('no robots') }}{% endif %}\
@@ -56,10 +63,21 @@ pub(crate) fn writing_by(
     template: &str,
     tool_format: &str,
 ) -> Writing {
+    writing_of(model(), config, engine, template, tool_format)
+}
+
+/// A server of this model.
+pub(crate) fn writing_of(
+    model: TextModel,
+    config: ServeConfig,
+    engine: EngineOptions,
+    template: &str,
+    tool_format: &str,
+) -> Writing {
     let server = Server::new(config).unwrap();
     let tool_format = ToolFormat::named(tool_format);
     let options = TextOptions { engine, tool_format, ..TextOptions::default() };
-    let model = model().with_chat_template(template).unwrap();
+    let model = model.with_chat_template(template).unwrap();
     server.add_text("tiny", model, &options).unwrap();
     Writing { router: server.router(), server }
 }

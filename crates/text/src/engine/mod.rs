@@ -42,7 +42,7 @@ use std::time::Instant;
 use palmette_decode::LogProbabilities;
 use palmette_model::{SequencesError, SequencesOptions};
 
-use crate::error::{RequestError, TextError};
+use crate::error::{RequestError, TextCause, TextError};
 use crate::item_beams::BEAM_PAGES;
 use crate::model::TextModel;
 use crate::request::TextRequest;
@@ -75,6 +75,9 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
+    /// Rows of prompts where a device computes the model: so many take little more time than one.
+    pub const DEVICE_PROMPT_ROWS: usize = 512;
+
     /// The plan of the model's part, with places for texts that have ended and whose pages may be
     /// of use.
     fn sequences(&self, model: &TextModel) -> SequencesOptions {
@@ -153,7 +156,7 @@ pub enum EngineError {
     /// A limit of its constraint was exceeded, or nothing could be drawn.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// A defect of the model's part.
+    /// A defect of the model's part, or a failure of the device that computes it.
     #[error(transparent)]
     Sequences(#[from] SequencesError),
     /// A defect: something panicked.
@@ -162,6 +165,17 @@ pub enum EngineError {
     /// The engine ended before the text.
     #[error("the engine ended before the text did")]
     Closed,
+}
+
+impl EngineError {
+    /// The side that the error is of.
+    pub fn cause(&self) -> TextCause {
+        match self {
+            Self::Text(of_text) => of_text.cause(),
+            Self::Sequences(SequencesError::Engine(_)) => TextCause::Device,
+            Self::Sequences(_) | Self::Panicked | Self::Closed => TextCause::Engine,
+        }
+    }
 }
 
 /// Hears of a text, on the engine's threads: it must not take long.

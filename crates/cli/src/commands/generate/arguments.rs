@@ -8,6 +8,7 @@ use palmette_text::engine::EngineOptions;
 
 use super::options::SamplingArgs;
 use super::shape::ShapeArgs;
+use crate::commands::devices::DeviceArgs;
 use crate::commands::grammar::CatalogArgs;
 use crate::commands::loading::WeightsArg;
 use crate::commands::vocabulary::VocabularyOptions;
@@ -45,6 +46,8 @@ pub(crate) struct GenerateArgs {
     /// and less time
     #[arg(long, value_enum, default_value_t = WeightsArg::F32)]
     pub(super) weights: WeightsArg,
+    #[command(flatten)]
+    pub(super) device: DeviceArgs,
     /// The chat template, in place of the model's own
     #[arg(long, value_name = "FILE")]
     pub(super) chat_template: Option<PathBuf>,

@@ -177,10 +177,15 @@ impl Batch {
                 // Texts of about the same length need no engine each.
                 let tokens = tokens.next_power_of_two();
                 let usual = EngineOptions::default();
+                let prompt_rows = match self.model.engine().shares_passes() {
+                    true => EngineOptions::DEVICE_PROMPT_ROWS,
+                    false => usual.prompt_rows,
+                };
                 let options = EngineOptions {
                     max_texts: self.at_once,
                     max_tokens: tokens.max(usual.max_tokens.min(tokens * self.at_once)),
                     max_waiting: BEGUN * self.at_once,
+                    prompt_rows,
                     ..usual
                 };
                 self.engine.insert(Engine::start(self.model.clone(), options)?)

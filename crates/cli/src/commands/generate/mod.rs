@@ -16,6 +16,7 @@ use anyhow::{Context, bail};
 use palmette_text::{TextModel, TextModelOptions, TextSession};
 use serde_json::{Value, json};
 
+use super::devices::TEXT_TOKENS;
 use super::grammar::OpenCatalogs;
 use super::loading::set_threads;
 use crate::input;
@@ -33,10 +34,13 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     let questions = args.questions()?;
     let catalogs = Arc::new(args.catalogs.open()?.for_model(&args.model));
     let threads = set_threads(args.threads)?;
+    let at_once = if args.prompt.batch.is_some() { args.at_once } else { 1 };
+    let device = args.device.choice(at_once)?;
+    let engine = device.text_loader(args.weights, at_once, TEXT_TOKENS)?;
     let mut model = TextModel::open(
         &args.model,
         &TextModelOptions {
-            weights: args.weights.format()?,
+            engine,
             vocabulary: args.vocabulary.options(),
             mask_steps: args.mask_steps,
             threads,

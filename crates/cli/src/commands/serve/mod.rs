@@ -131,11 +131,8 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let device = args.device.served(&args.device_batch)?;
     if device.device != DeviceName::Cpu {
         args.options.use_device(&mut config.schedule, device.requests());
-        if args.text.serves_some() {
-            tracing::warn!("texts are computed on this processor, not on {}", device.device);
-        }
     }
-    let weights = args.weights;
+    let (weights, of_texts) = (args.weights, device.clone());
     config.models = match device.device {
         DeviceName::Cpu => weights.format()?.into(),
         DeviceName::Cuda(_) => ModelLoader::new(move |dir, prompts| {
@@ -180,7 +177,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     for (alias, model, catalog) in targets {
         server.set_target(&alias, &model, &catalog)?;
     }
-    args.text.load_into(&server, args.weights, threads)?;
+    args.text.load_into(&server, (of_texts, args.weights), threads)?;
     server.restore_targets()?;
     run_until_stopped(&server, &args.listen, |_| Ok(()))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_grammar::{CacheLimits, MaskBudget};
+use palmette_model::DeviceName;
 use palmette_serve::{Server, TextOptions};
 use palmette_text::engine::EngineOptions;
 use palmette_text::sources::JsonForm;
@@ -12,6 +13,7 @@ use palmette_text::{TextModelOptions, tool_format_named};
 
 use super::names::NamedPath;
 use super::options::MOST;
+use crate::commands::devices::DeviceChoice;
 use crate::commands::loading::WeightsArg;
 
 /// Text models.
@@ -32,9 +34,9 @@ pub(crate) struct TextArgs {
     #[arg(long, value_name = "N", default_value_t = EngineOptions::default().max_waiting)]
     text_queue: usize,
     /// Tokens of prompts that are read in a pass while texts are written: more, and prompts are
-    /// read faster and texts stall longer
-    #[arg(long, value_name = "N", default_value_t = EngineOptions::default().prompt_rows)]
-    text_prompt_rows: usize,
+    /// read faster and texts stall longer [default: 32; on a device 512]
+    #[arg(long, value_name = "N")]
+    text_prompt_rows: Option<usize>,
     /// Work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a
     /// request with a mask that takes more is refused
     #[arg(long, value_name = "N", default_value_t = MaskBudget::DEFAULT_STEPS)]
@@ -88,7 +90,7 @@ impl TextArgs {
     pub(crate) fn load_into(
         &self,
         server: &Server,
-        weights: WeightsArg,
+        (device, weights): (DeviceChoice, WeightsArg),
         threads: usize,
     ) -> anyhow::Result<()> {
         let mut formats = Vec::new();
@@ -103,11 +105,15 @@ impl TextArgs {
             let format = tool_format_named(format).map_err(anyhow::Error::msg)?;
             formats.push((model, format));
         }
+        let prompt_rows = self.text_prompt_rows.unwrap_or(match device.device {
+            DeviceName::Cpu => EngineOptions::default().prompt_rows,
+            DeviceName::Cuda(_) => EngineOptions::DEVICE_PROMPT_ROWS,
+        });
         for (name, value) in [
             ("--text-places", self.text_places),
             ("--text-tokens", self.text_tokens),
             ("--text-queue", self.text_queue),
-            ("--text-prompt-rows", self.text_prompt_rows),
+            ("--text-prompt-rows", prompt_rows),
             ("--text-grammar-mb", self.text_grammar_mb),
         ] {
             ensure!(value > 0, "{name} is 0; it must be at least 1");
@@ -118,13 +124,14 @@ impl TextArgs {
             "--text-grammar-mb is {}, which is more than any machine has",
             self.text_grammar_mb
         );
+        let engine = device.text_loader(weights, self.text_places, self.text_tokens)?;
         let grammars =
             CacheLimits { max_bytes: self.text_grammar_mb << 20, ..CacheLimits::default() };
         for NamedPath { name, path } in &self.text {
             let format = formats.iter().find(|(model, _)| model == name);
             let options = TextOptions {
                 model: TextModelOptions {
-                    weights: weights.format()?,
+                    engine: engine.clone(),
                     threads,
                     mask_steps: self.text_mask_steps,
                     grammars: grammars.clone(),
@@ -133,7 +140,7 @@ impl TextArgs {
                 engine: EngineOptions {
                     max_texts: self.text_places,
                     max_tokens: self.text_tokens,
-                    prompt_rows: self.text_prompt_rows,
+                    prompt_rows,
                     max_waiting: self.text_queue,
                     mask_threads: threads.div_ceil(8).max(1),
                 },

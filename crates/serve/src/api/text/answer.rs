@@ -59,13 +59,17 @@ pub(super) fn missed() -> Problem {
 /// A text that broke off.
 fn failed(error: &EngineError) -> Problem {
     match error {
-        EngineError::Closed => Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000),
-        EngineError::Panicked | EngineError::Sequences(_) => internal(error),
-        EngineError::Text(of_text) => match of_text.cause() {
+        EngineError::Closed => unavailable(error),
+        _ => match error.cause() {
             TextCause::Request => Problem::invalid("", format!("the text broke off: {error}")),
             TextCause::Engine => internal(error),
+            TextCause::Device => unavailable(error),
         },
     }
+}
+
+fn unavailable(error: &EngineError) -> Problem {
+    Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000)
 }
 
 fn internal(error: &EngineError) -> Problem {
