@@ -232,6 +232,15 @@ impl CudaSequences {
     }
 }
 
+impl Drop for CudaSequences {
+    /// Waits, so that memory is given back when no kernel uses it: a pass that failed may have
+    /// others before it that run.
+    fn drop(&mut self) {
+        let driver = &*self.engine.shared.driver;
+        let _ = driver.record(Stream::Compute).and_then(|end| driver.finish(&end));
+    }
+}
+
 impl SequenceStore for CudaSequences {
     fn options(&self) -> &SequencesOptions {
         &self.options

@@ -9,6 +9,7 @@ use palmette_model::ModelConfig;
 use palmette_model::{DeviceName, Model, SharedEngine};
 use palmette_recommend::Prompts;
 use palmette_text::EngineLoader;
+use palmette_text::engine::EngineOptions;
 use serde::Serialize;
 
 use super::loading::WeightsArg;
@@ -231,6 +232,12 @@ impl DeviceArgs {
 }
 
 impl DeviceChoice {
+    /// The same limits on this device.
+    #[cfg(feature = "server")]
+    pub(crate) fn on(&self, device: DeviceName) -> Self {
+        Self { device, ..self.clone() }
+    }
+
     /// Requests that compute together.
     #[cfg(feature = "server")]
     pub(crate) fn requests(&self) -> u32 {
@@ -262,7 +269,7 @@ impl DeviceChoice {
         tokens: usize,
     ) -> anyhow::Result<EngineLoader> {
         let DeviceName::Cuda(index) = self.device else { return Ok(weights.format()?.into()) };
-        let requests = texts.max(TEXT_SEQUENCES);
+        let requests = EngineOptions::most_sequences(texts);
         Ok(EngineLoader::of_device(move |dir| {
             let room = |positions: usize| {
                 Ok(Room { requests, has_beams: false, prompt_tokens: tokens.min(positions) })
@@ -335,9 +342,6 @@ struct Room {
     /// Tokens of the longest prompt.
     prompt_tokens: usize,
 }
-
-/// Sequences of a pass where a text searches an item.
-const TEXT_SEQUENCES: usize = 16;
 
 /// Tokens of text that a request may have beside its prompt.
 const FREE_TOKENS: usize = 4096;

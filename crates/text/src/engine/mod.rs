@@ -43,7 +43,7 @@ use palmette_decode::LogProbabilities;
 use palmette_model::{SequencesError, SequencesOptions};
 
 use crate::error::{RequestError, TextCause, TextError};
-use crate::item_beams::BEAM_PAGES;
+use crate::item_beams::{BEAM_PAGES, MAX_FORKS};
 use crate::model::TextModel;
 use crate::request::TextRequest;
 use crate::sequence::{TextEnd, TextEvent, TextPiece, TextSequence};
@@ -77,6 +77,12 @@ impl Default for EngineOptions {
 impl EngineOptions {
     /// Rows of prompts where a device computes the model: so many take little more time than one.
     pub const DEVICE_PROMPT_ROWS: usize = 512;
+
+    /// Sequences that a model is to have room for where so many texts are written at once, or one
+    /// that searches items.
+    pub fn most_sequences(texts: usize) -> usize {
+        texts.saturating_mul(2).max(1 + MAX_FORKS)
+    }
 
     /// The plan of the model's part, with places for texts that have ended and whose pages may be
     /// of use.

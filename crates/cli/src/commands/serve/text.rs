@@ -23,6 +23,9 @@ pub(crate) struct TextArgs {
     /// given; may be given several times
     #[arg(long, value_name = "[NAME=]DIR")]
     text: Vec<NamedPath>,
+    /// Device that computes text models, where it is another than --device says
+    #[arg(long, value_name = "DEVICE")]
+    text_device: Option<DeviceName>,
     /// Texts that a model writes at once, in one pass
     #[arg(long, value_name = "N", default_value_t = EngineOptions::default().max_texts)]
     text_places: usize,
@@ -105,6 +108,7 @@ impl TextArgs {
             let format = tool_format_named(format).map_err(anyhow::Error::msg)?;
             formats.push((model, format));
         }
+        let device = device.on(self.text_device.unwrap_or(device.device));
         let prompt_rows = self.text_prompt_rows.unwrap_or(match device.device {
             DeviceName::Cpu => EngineOptions::default().prompt_rows,
             DeviceName::Cuda(_) => EngineOptions::DEVICE_PROMPT_ROWS,
