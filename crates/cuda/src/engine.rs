@@ -29,7 +29,7 @@ use crate::{DeviceError, Driver, KernelSet, Region, RegionPlan, Stream};
 #[derive(Debug)]
 pub struct CudaEngine {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) meeting: Meeting,
+    pub(crate) meeting: Arc<Meeting>,
     pub(crate) catalogs: CatalogStore,
 }
 
@@ -110,7 +110,7 @@ impl CudaEngine {
             counts: Mutex::default(),
             failure: OnceLock::new(),
         });
-        let meeting = Meeting::start(Arc::clone(&shared))?;
+        let meeting = Arc::new(Meeting::start(Arc::clone(&shared))?);
         let catalogs = CatalogStore::new(Arc::clone(&shared.driver));
         Ok(Self { shared, meeting, catalogs })
     }
@@ -260,6 +260,7 @@ impl Engine for CudaEngine {
         self: Arc<Self>,
         options: SequencesOptions,
     ) -> Result<Box<dyn SequenceStore>, SequencesError> {
-        Ok(Box::new(CudaSequences::open(self, options)?))
+        let (shared, meeting) = (Arc::clone(&self.shared), Arc::clone(&self.meeting));
+        Ok(Box::new(CudaSequences::open(shared, meeting, options)?))
     }
 }

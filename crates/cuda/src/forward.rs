@@ -185,8 +185,8 @@ impl Forward<'_> {
         Ok(())
     }
 
-    /// Logits of a share that the pass ends, and of those beside it: the place of its request in the
-    /// pass is `index`.
+    /// Logits of a share that the pass ends, and of those beside it: its request has the place
+    /// `index` in the pass.
     pub(crate) fn logits(
         &self,
         layout: Layout,

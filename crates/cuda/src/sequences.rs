@@ -14,7 +14,7 @@ use palmette_model::{
     StoredSequence, Stretch,
 };
 
-use crate::engine::CudaEngine;
+use crate::meeting::{Meeting, Shared};
 use crate::pages::{PageChain, Reservation};
 use crate::plan::{CHUNK_ROWS, PAGE, ReadingMemory, ReadingPlan};
 use crate::request::{Ancestors, DeviceRequest, RowKind};
@@ -25,7 +25,8 @@ const _: () = assert!(PAGE == SequencesOptions::PAGE_TOKENS, "pages of one size 
 /// Sequences of a model on a device.
 #[derive(Debug)]
 pub(crate) struct CudaSequences {
-    engine: Arc<CudaEngine>,
+    shared: Arc<Shared>,
+    meeting: Arc<Meeting>,
     options: SequencesOptions,
     max_positions: usize,
     slots: SequenceSlots<GrowingPrompt>,
@@ -114,11 +115,11 @@ impl HeldPages {
 
 impl CudaSequences {
     pub(crate) fn open(
-        engine: Arc<CudaEngine>,
+        shared: Arc<Shared>,
+        meeting: Arc<Meeting>,
         options: SequencesOptions,
     ) -> Result<Self, SequencesError> {
         let options = options.at_least_one();
-        let shared = &engine.shared;
         let (driver, plan) = (&*shared.driver, &shared.plan);
         let (rows, pages) = (options.max_sequences, options.max_tokens.div_ceil(PAGE));
         let reserved = shared.pages.reserve(pages).map_err(|left| DeviceError::TextPagesTaken {
@@ -168,27 +169,28 @@ impl CudaSequences {
             memory,
             fetched,
             logits: Vec::new(),
-            engine,
+            shared,
+            meeting,
         })
     }
 
     fn vocab(&self) -> usize {
-        self.engine.shared.plan.sizes.vocab
+        self.shared.plan.sizes.vocab
     }
 
     /// Posts the requests of some places, waits for what they ask for, and copies the first `rows`
     /// rows of logits to the host, after those that are there.
     fn compute(&mut self, places: &[usize], rows: usize) -> Result<(), DeviceError> {
         let computed = self.meet(places).and_then(|()| self.fetch(rows));
-        computed.inspect_err(|error| self.engine.shared.note(error))
+        computed.inspect_err(|error| self.shared.note(error))
     }
 
     /// Posts the requests of some places and takes all of them back; what is downloaded later waits
     /// for their passes.
     fn meet(&mut self, places: &[usize]) -> Result<(), DeviceError> {
         let requests = places.iter().filter_map(|&place| self.slots[place].request.take());
-        self.engine.meeting.post_several(requests.collect())?;
-        let driver = &*self.engine.shared.driver;
+        self.meeting.post_several(requests.collect())?;
+        let driver = &*self.shared.driver;
         let mut met = Ok(());
         for &place in places {
             let slot = &mut self.slots[place];
@@ -202,8 +204,8 @@ impl CudaSequences {
     }
 
     fn fetch(&mut self, rows: usize) -> Result<(), DeviceError> {
-        let driver = &*self.engine.shared.driver;
-        let bytes = rows * self.engine.shared.plan.sizes.vocab * 4;
+        let driver = &*self.shared.driver;
+        let bytes = rows * self.shared.plan.sizes.vocab * 4;
         if rows > 0 {
             let logits = &self.memory.logits;
             driver.read(Stream::Download, logits, 0, &mut self.fetched, bytes)?;
@@ -236,7 +238,7 @@ impl Drop for CudaSequences {
     /// Waits, so that memory is given back when no kernel uses it: a pass that failed may have
     /// others before it that run.
     fn drop(&mut self) {
-        let driver = &*self.engine.shared.driver;
+        let driver = &*self.shared.driver;
         let _ = driver.record(Stream::Compute).and_then(|end| driver.finish(&end));
     }
 }
@@ -340,7 +342,7 @@ impl SequenceStore for CudaSequences {
         }
         self.runs.iter_mut().for_each(|run| run.logits = None);
         self.logits.clear();
-        let (vocab, most) = (self.vocab(), CHUNK_ROWS.min(self.engine.shared.plan.merged));
+        let (vocab, most) = (self.vocab(), CHUNK_ROWS.min(self.shared.plan.merged));
         let mut first = rows.start;
         while first < rows.end {
             let count = most.min(rows.end - first);

@@ -90,7 +90,7 @@ impl<T> SequenceSlots<T> {
         Ok(place)
     }
 
-    /// What is kept of all places, taken or not.
+    /// Parts kept of all places, taken or not.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().map(|slot| &slot.stored)
     }

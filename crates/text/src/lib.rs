@@ -72,17 +72,17 @@
 //!    runner, which has it once its mask is there. A grammar's mask has a budget of steps there
 //!    (`text/src/bounded.rs`), and is called off with its text.
 //! 4. The runner's loop: take what came, admit, plan a pass, run it, draw. A plan has all unread
-//!    tokens of texts and a share of the prompts (`shares.rs`); one pass of a `SequenceStore` computes
-//!    them. Where logits and mask are both there a token is drawn, and the text goes to be settled
-//!    while the next pass reads that token.
+//!    tokens of texts and a share of the prompts (`shares.rs`); one pass of a `SequenceStore`
+//!    computes them. Where logits and mask are both there a token is drawn, and the text goes to be
+//!    settled while the next pass reads that token.
 //! 5. Pieces go from the threads that made them to the connection's task, which puts them together
 //!    (`answer.rs`) or sends them on (`stream.rs`); `ToolCallReader` tells words from calls.
 //!    Dropping the response drops the tickets, and the runner lets go of the texts.
 //!
 //! # Invariants
 //! - A text is the same to the token alone and beside others: its logits have the same bits in any
-//!   batch (`model/src/sequence_store.rs`), however its tokens are divided among passes, and its random
-//!   numbers are its own.
+//!   batch (`model/src/sequence_store.rs`), however its tokens are divided among passes,
+//!   and its random numbers are its own.
 #![forbid(unsafe_code)]
 
 mod bounded_grammar;

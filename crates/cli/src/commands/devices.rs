@@ -232,7 +232,7 @@ impl DeviceArgs {
 }
 
 impl DeviceChoice {
-    /// The same limits on this device.
+    /// Limits as these, on another device.
     #[cfg(feature = "server")]
     pub(crate) fn on(&self, device: DeviceName) -> Self {
         Self { device, ..self.clone() }
