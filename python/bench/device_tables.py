@@ -2,7 +2,7 @@
 
 Random items of `--levels` codes of `--codes`; `--requests` x `--beams` rows of random log-probabilities at each level. Prints the
 milliseconds of one step a level (median; of CPU time on the CPU): as it is, by edges alone (without mask rows), with `--compile`
-compiled, on a GPU as a CUDA graph, with `--jax` the twin under JAX, and with `--live` the tables of a live catalog after 1,000 upserts
+compiled, on a GPU as a CUDA graph and by `palmette.cuda`, which has to choose the same beams, with `--jax` the twin under JAX, and with `--live` the tables of a live catalog after 1,000 upserts
 and 1,000 deletes; then `beam_search` of a random Qwen3-shaped model on the same
 device. The peer's step is its mask followed by its top-k, as in its decoder. The ways take turns, so that what else the machine does
 falls on all of them.
@@ -94,6 +94,9 @@ def main() -> None:
         ways["palmette select, graph"] = [
             graph(lambda step=step: select(tables, *step, options.beams)) for step in walks
         ]
+        kernels = kernel_steps(catalog, tables, walks, options)
+        ways["palmette.cuda select"] = kernels
+        ways["palmette.cuda select, graph"] = [graph(step) for step in kernels]
     codes_so_far = [
         torch.zeros((*step[2].shape, level), dtype=torch.int64, device=options.device)
         for level, step in enumerate(walks)
@@ -137,6 +140,27 @@ def log_probs(rows: int, options: argparse.Namespace, seed: int) -> torch.Tensor
     return torch.log_softmax(torch.randn((rows, options.codes), generator=generator), dim=-1).to(
         options.device
     )
+
+
+def kernel_steps(
+    catalog: Any, tables: DeviceTables, walks: list[tuple[Any, ...]], options: argparse.Namespace
+) -> list[Callable[[], Any]]:
+    """The same steps by `palmette.cuda`; ends the program where one chooses other beams."""
+    from palmette import cuda
+
+    by_kernels = cuda.device_tables(catalog, options.device)
+    print(f"palmette.cuda: {by_kernels.nbytes / tables.num_semantic_ids:.1f} bytes an item on the device")
+    beams = by_kernels.start(options.requests, options.beams)
+    steps: list[Callable[[], Any]] = []
+    for step in walks:
+        steps.append(lambda rows=step[1], beams=beams: cuda.select(rows, beams, by_kernels, is_log_probs=True))
+        beams = steps[-1]()
+        parents, tokens, _, scores = select(tables, *step, options.beams)
+        there = scores > -torch.inf
+        for one, other in ((beams.scores, scores), (beams.parents, parents), (beams.tokens[..., -1], tokens)):
+            if not torch.equal(one[there], other[there]) or not torch.equal(beams.valid, there):
+                sys.exit(f"palmette.cuda chose other beams at level {step[0]}")
+    return steps
 
 
 def graph(step: Callable[[], Any]) -> Callable[[], None]:

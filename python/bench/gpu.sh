@@ -1,24 +1,26 @@
 #!/usr/bin/env bash
 # Checks a machine's NVIDIA device and times it: laws first, then times, ours and peers' on the same card in the same run.
 #
-#   python/bench/gpu.sh [--device cuda:0|emulated] [--out FOLDER] [--programs FOLDER] [--model FOLDER --catalog FILE --histories FILE]
+#   python/bench/gpu.sh [--device cuda:0|emulated] [--out FOLDER] [--programs FOLDER] [--static FOLDER]
+#       [--model FOLDER --catalog FILE --histories FILE]
 #
 # Needs two programs that were built beforehand, in `--programs` (target/release) or below it, and no Rust:
 #   cargo build --release -p palmette-cli
 #   cargo build --release -p palmette-cuda --example palmette-cuda-check
-# Python with torch and transformers is for peers alone. Whatever is missing is left out and named at the end. Everything that is
+# Python with torch and transformers is for peers and for `palmette.cuda` alone, `--static` a checkout of STATIC. Whatever is missing is left out and named at the end. Everything that is
 # printed is kept in `--out` (gpu-check). Stops at the first law that does not hold. Clocks, power and modes of the card are left alone.
 # `--device emulated` runs the script itself over the emulation, at the smallest sizes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-device=cuda:0 out=gpu-check programs=target/release model='' catalog='' histories=''
+device=cuda:0 out=gpu-check programs=target/release static='' model='' catalog='' histories=''
 while [[ $# -gt 0 ]]; do
   [[ $# -ge 2 ]] || { echo "$1 needs a value" >&2; exit 2; }
   case $1 in
     --device) device=$2 ;;
     --out) out=$2 ;;
     --programs) programs=$2 ;;
+    --static) static=$2 ;;
     --model) model=$2 ;;
     --catalog) catalog=$2 ;;
     --histories) histories=$2 ;;
@@ -113,12 +115,20 @@ else
 fi
 part laws "$check" --device "$device" laws
 
+# Kernels from Python, in captured graphs too: the beams of torch's tables and the logits of plain masks.
+if $has_torch && has_module palmette && has_module pytest; then
+  part python python3 -m pytest -q -p no:cacheprovider python/tests/engines/test_cuda_device.py
+else
+  leave_out "palmette.cuda" "torch with a device, pytest and palmette's package are needed"
+fi
+
 # 5 and 6. Times.
 part kernels "$check" --device "$device" kernels
 part cells "$check" --device "$device" cells
 if $has_torch && has_module palmette && has_module transformers; then
   part peers python3 python/bench/transformers_beams.py --device "$torch_device"
-  part tables python3 python/bench/device_tables.py --device "$torch_device"
+  part tables python3 python/bench/device_tables.py --device "$torch_device" ${static:+--static "$static"}
+  part masks python3 python/bench/device_masks.py --device "$torch_device"
 else
   leave_out "searches of transformers, selection by torch" "torch with a device, transformers and palmette's package are needed"
 fi

@@ -347,9 +347,9 @@ class _Arrays:
         elif self.torch is not None or isinstance(array, np.ndarray):
             if not CudaDevice.IS_EMULATED:
                 name = "numpy" if self.torch is None else "torch"
-                where = "host memory" if self.torch is None else str(array.device)
+                where = "in host memory" if self.torch is None else f"on {array.device}"
                 raise ValueError(
-                    f"the array is in {where}, and palmette.cuda computes on CUDA devices; palmette.{name} computes there"
+                    f"the array is {where}, and palmette.cuda computes on CUDA devices; palmette.{name} computes there"
                 )
             self.device = device(0)
         else:
@@ -361,10 +361,12 @@ class _Arrays:
         return isinstance(value, np.ndarray) if self.torch is None else isinstance(value, self.torch.Tensor)
 
     def check(self, name: str, array: Any) -> None:
-        """Refuses a tensor of another device by name: where one lies that no kernel reaches, torch does not say so itself."""
-        if self.torch is None or not self.has(array) or array.device == self.like.device:
-            return
-        raise ValueError(f"{name} is on {array.device}, the logits are on {self.like.device}; give both on one device")
+        """Refuses what is no array of the library, or lies on another device, by name."""
+        if not self.has(array):
+            what = "a NumPy array" if self.torch is None else f"a torch tensor on {self.like.device}"
+            raise TypeError(f"{name} is a {type(array).__name__}; give {what}")
+        if self.torch is not None and array.device != self.like.device:
+            raise ValueError(f"{name} is on {array.device}, the logits are on {self.like.device}; give both on one device")
 
     def plain(self, array: Any) -> Any:
         """The array as its memory, without what torch knows of gradients."""
@@ -404,7 +406,7 @@ class _Arrays:
         return int(self.torch.cuda.current_stream(self.like.device).cuda_stream)
 
     def num_rows(self, array: Any) -> int:
-        shape = getattr(array, "shape", ())
+        shape: Sequence[int] = getattr(array, "shape", ())
         return int(shape[0]) if len(shape) > 1 else 1
 
     def numbers(self, values: Sequence[int], count: int, what: str, of: str) -> Any:

@@ -171,7 +171,7 @@ def test_what_kernels_do_not_take_is_refused_by_name(library):
     def refuses(error, pattern, logits=logits, masks=masks, rows=None):
         before = np.array(logits, copy=True)
         with pytest.raises(error, match=pattern):
-            cuda.apply_bitmask(to(library, logits), to(library, masks), rows)
+            cuda.apply_bitmask(to(library, logits), masks if isinstance(masks, list) else to(library, masks), rows)
         assert logits.tobytes() == before.tobytes()
 
     refuses(TypeError, r"logits has elements of type .*float64; give float32, float16 or bfloat16", logits.astype(np.float64))
@@ -184,6 +184,7 @@ def test_what_kernels_do_not_take_is_refused_by_name(library):
     refuses(ValueError, r"rows does not lie in one piece", rows=to(library, np.zeros(4, np.int32))[::2])
     refuses(ValueError, r"the rows of logits, of shape \(3, 32\), do not lie in one piece", logits=logits[:, ::2])
     refuses(ValueError, r"logits has the shape \(3, 4, 5\); give a matrix", logits=np.zeros((3, 4, 5), np.float32))
+    refuses(TypeError, "bitmask is a list; give a ", masks=[[1, 2]])
     with pytest.raises(TypeError, match="logits are a list; give a torch tensor on a CUDA device"):
         cuda.apply_bitmask([1.0], masks)
     if library == "numpy":

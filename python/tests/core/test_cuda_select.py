@@ -62,7 +62,7 @@ FILTERS = [(None,), (("ash", 50.0),), (("ash", 90.0), None, ("cedar", 0.0))]
 
 @libraries
 @pytest.mark.parametrize("filters", FILTERS, ids=["all", "one", "a request each"])
-@pytest.mark.parametrize("values", [None, [-1.0, -2.0], [-1.0], [-0.5, -np.inf, np.nan, -0.0, 0.0]], ids=["all differ", "ties", "equal", "none"])
+@pytest.mark.parametrize("values", [None, [-1.0, -2.0], [-1.0], [3.0, -1.0, 0.5], [-0.5, -np.inf, np.nan, -0.0, 0.0]], ids=["all differ", "ties", "equal", "rising", "none"])
 def test_levels_are_those_of_the_definition(library, filters, values):
     rng = np.random.default_rng(len(filters))
     for seed, (items, levels, size) in enumerate([(60, 3, 6), (300, 2, 33), (1, 4, 3)]):
