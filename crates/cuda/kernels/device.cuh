@@ -197,10 +197,6 @@ DEVICE void multiply_16x8x32(int (&d)[4], const uint32_t (&a)[4], uint32_t b0, u
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #endif
 }
-// What an exact sum of 8-bit integers stands for, in the order of palmette-model.
-DEVICE float scaled_sum(int sum, float of_row, float of_column) {
-  return __fmul_rn((float)sum, __fmul_rn(of_row, of_column));
-}
 
 // Address of 16 bytes in a tile whose rows are `width` such pieces long, so that the same piece of
 // 8 rows in a row lies in different banks.

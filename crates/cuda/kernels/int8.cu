@@ -1,15 +1,17 @@
 // Products of rows and weights in 8 bits, and the rounding of rows for them, for any GPU from
 // sm_80 on.
 //
-// A row of weights and a row of the left side are integers from -127 to 127 with a factor each, as
-// palmette-model rounds them, to the bit. Sums of integers are exact, so that neither tiles nor the
-// split of a sum change a bit, and products have the bits of the processor's.
+// A row of weights and a row of the left side are rounded as int8.cuh says. Sums of integers are
+// exact, so that neither tiles nor the split of a sum change a bit, and products have the bits of
+// the processor's.
 //
 // A tile is 128 x 128 x 128: 8 warps of 32 x 64, three stages of 32 KB. Expected on an H100, for a
 // layer of Qwen3-1.7B at 256 rows: 17 us by the weights' bytes, 33 us by arithmetic at 780 TOP/s,
 // twice what mma.sync reaches in bfloat16; product_portable.cu takes 66 us, product_hopper.cu 45
 // us. Occupancy: two blocks a multiprocessor on Hopper, elsewhere one, by shared memory.
-// quantize_rows: 2 us at 256 rows of 2,048, bound by its launch; four a layer.
+// quantize_rows: 2 us at 256 rows of 2,048, bound by its launch; two a layer,
+// since norms are rounded where they are made (rows.cu).
+#include "int8.cuh"
 #include "product.cuh"
 
 namespace int8 {
@@ -37,33 +39,22 @@ struct alignas(64) Int8Product {
 };
 
 namespace int8 {
-// The low byte of a value over its row's factor, rounded to nearest even: added to 1.5 · 2^23, a
-// small number leaves its nearest integer in the lowest bits.
-DEVICE uint32_t low_byte(bf16 value, float inverse) {
-  return __float_as_uint(__fadd_rn(__fmul_rn(to_float(value), inverse), 12582912.0f)) & 0xff;
-}
-
 // Writes a row as integers, a warp: 8 values a lane at a time.
 DEVICE void quantize(const bf16* x, char* integers, float* factor, int width) {
   int lane = threadIdx.x % 32, most = 0;
   for (int i = lane * 8; i < width; i += 256) {
     uint4 packed = *(const uint4*)(x + i);
     uint32_t pairs[4] = {packed.x, packed.y, packed.z, packed.w};
-    // As integers, magnitudes have their order, and NaN comes last.
     EACH (j, 4) most = max(most, max((int)(pairs[j] & 0x7fff), (int)(pairs[j] >> 16 & 0x7fff)));
   }
-  for (int d = 16; d; d >>= 1) most = max(most, __shfl_xor_sync(~0u, most, d));
-  float largest = to_float((bf16)most), inverse = __fdiv_rn(127.0f, largest);
-  // Rows of 0, and of values whose inverse is infinite, are 0.
-  bool is_zero = inverse == INFINITY;
-  if (is_zero) inverse = 0.0f;
-  if (lane == 0) *factor = is_zero ? 0.0f : __fdiv_rn(largest, 127.0f);
+  Rounding rounding = row_rounding(most << 16);
+  if (lane == 0) *factor = rounding.factor;
   for (int i = lane * 8; i < width; i += 256) {
     uint4 packed = *(const uint4*)(x + i);
     uint32_t pairs[4] = {packed.x, packed.y, packed.z, packed.w}, bytes[2] = {0, 0};
     EACH (j, 8) {
       bf16 value = (bf16)(pairs[j / 2] >> j % 2 * 16);
-      bytes[j / 4] |= low_byte(value, inverse) << j % 4 * 8;
+      bytes[j / 4] |= low_byte(to_float(value), rounding.inverse) << j % 4 * 8;
     }
     *(uint2*)(integers + i) = uint2{bytes[0], bytes[1]};
   }

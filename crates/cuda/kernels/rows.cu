@@ -2,7 +2,7 @@
 //
 // A warp takes a row, or eight rows of one head; sums are in an order that depends on a row's width
 // alone. All are bound by memory: a row is read and written once.
-#include "device.cuh"
+#include "int8.cuh"
 
 constexpr int ROWS_THREADS = 256, ROWS_WARPS = ROWS_THREADS / 32, SUMS_SHARED = 128;
 
@@ -12,7 +12,9 @@ struct alignas(64) EmbedNorm {
   const bf16* table;    // [vocabulary, width]
   const float* weight;  // [width], of the norm
   float* x;             // [rows, width]
-  bf16* normed;         // [rows, width]
+  bf16* normed;         // [rows, width]; or null, for a norm in 8 bits
+  char* integers;       // [rows, width], where `normed` is null
+  float* factors;       // [rows]: what an integer of the row stands for
   int width;            // a multiple of 4
   float factor, epsilon;
 };
@@ -23,7 +25,9 @@ struct alignas(64) Norm {
   const float* column_factors;  // [width], or null
   const float* weight;          // [width]
   float* x;                     // [rows, width]
-  bf16* normed;                 // [rows, width]
+  bf16* normed;                 // [rows, width]; or null, for a norm in 8 bits
+  char* integers;               // [rows, width], where `normed` is null
+  float* factors;               // [rows]; may be row_factors, which a warp reads before it writes
   int width, parts, part_rows;
   float epsilon;
 };
@@ -65,16 +69,38 @@ struct alignas(64) RowSums {
 DEVICE int first_warp() { return blockIdx.x * ROWS_WARPS + threadIdx.x / 32; }
 DEVICE int all_warps() { return gridDim.x * ROWS_WARPS; }
 
-// A lane's part of a row's norm, once it has summed its squares.
-DEVICE void write_normed(const float* x, const float* weight, bf16* normed, int width,
-                         float squares, float epsilon) {
-  float mean = __fdiv_rn(warp_sum(squares), (float)width);
-  float scale = __fdiv_rn(1.0f, __fsqrt_rn(mean + epsilon));
-  for (int i = threadIdx.x % 32 * 4; i < width; i += 128) {
-    float4 v = *(const float4*)(x + i), w = *(const float4*)(weight + i);
-    uint2 packed = {pack_bf16(v.x * scale * w.x, v.y * scale * w.y),
-                    pack_bf16(v.z * scale * w.z, v.w * scale * w.w)};
-    *(uint2*)(normed + i) = packed;
+// A lane's part of a row's norm, once it has summed its squares: as bfloat16, or in 8 bits, rounded
+// from f32 as the processor does.
+template <class N>
+DEVICE void write_normed(const N& n, int row, float squares) {
+  size_t at = (size_t)row * n.width;
+  int first = threadIdx.x % 32 * 4;
+  float mean = __fdiv_rn(warp_sum(squares), (float)n.width);
+  float scale = __fdiv_rn(1.0f, __fsqrt_rn(mean + n.epsilon));
+  auto normed = [&](int i) -> float4 {
+    float4 v = *(const float4*)(n.x + at + i), w = *(const float4*)(n.weight + i);
+    return {v.x * scale * w.x, v.y * scale * w.y, v.z * scale * w.z, v.w * scale * w.w};
+  };
+  if (n.normed) {
+    for (int i = first; i < n.width; i += 128) {
+      float4 v = normed(i);
+      *(uint2*)(n.normed + at + i) = uint2{pack_bf16(v.x, v.y), pack_bf16(v.z, v.w)};
+    }
+    return;
+  }
+  int most = 0;
+  for (int i = first; i < n.width; i += 128) {
+    float4 v = normed(i);
+    most = max(max(most, max(magnitude(v.x), magnitude(v.y))),
+               max(magnitude(v.z), magnitude(v.w)));
+  }
+  Rounding rounding = row_rounding(most);
+  if (first == 0) n.factors[row] = rounding.factor;
+  for (int i = first; i < n.width; i += 128) {
+    float4 v = normed(i);
+    *(uint32_t*)(n.integers + at + i) =
+        low_byte(v.x, rounding.inverse) | low_byte(v.y, rounding.inverse) << 8 |
+        low_byte(v.z, rounding.inverse) << 16 | low_byte(v.w, rounding.inverse) << 24;
   }
 }
 
@@ -90,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 2) embed_norm(const E
       squares = squares + v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
       *(float4*)(x + i) = v;
     }
-    write_normed(x, e.weight, e.normed + (size_t)row * e.width, e.width, squares, e.epsilon);
+    write_normed(e, row, squares);
   }
 }
 
@@ -129,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 2) norm_rows(const No
       }
       squares = squares + v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
     }
-    write_normed(x, n.weight, n.normed + (size_t)row * n.width, n.width, squares, n.epsilon);
+    write_normed(n, row, squares);
   }
 }
 

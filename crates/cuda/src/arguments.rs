@@ -153,15 +153,16 @@ structs! {
     #[repr(C, align(64))]
     EmbedNorm {
         rows: Address, tokens: Address, table: Address, weight: Address, x: Address,
-        normed: Address, width: i32, factor: f32, epsilon: f32,
+        normed: Address, integers: Address, factors: Address, width: i32, factor: f32,
+        epsilon: f32,
     }
 
     /// Arguments of `norm_rows`: `kernels/rows.cu`.
     #[repr(C, align(64))]
     Norm {
         rows: Address, sums: Address, row_factors: Address, column_factors: Address,
-        weight: Address, x: Address, normed: Address, width: i32, parts: i32, part_rows: i32,
-        epsilon: f32,
+        weight: Address, x: Address, normed: Address, integers: Address, factors: Address,
+        width: i32, parts: i32, part_rows: i32, epsilon: f32,
     }
 
     /// Arguments of `heads_64` and `heads_128`: `kernels/rows.cu`.

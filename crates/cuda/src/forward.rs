@@ -49,6 +49,23 @@ struct RowSet {
     normed: Address,
 }
 
+/// Left side of a product.
+#[derive(Clone, Copy)]
+enum LeftSide {
+    /// The norm of the rows that was made last.
+    Normed,
+    /// Rows of bfloat16.
+    Rows(Address),
+}
+
+/// Places of a norm: bfloat16, or 8 bits and a factor a row. The others are null.
+#[derive(Clone, Copy)]
+struct NormPlaces {
+    normed: Address,
+    integers: Address,
+    factors: Address,
+}
+
 /// Partial sums that a product leaves: what their reader makes of them.
 #[derive(Clone, Copy)]
 struct Sums {
@@ -83,6 +100,7 @@ impl Forward<'_> {
         };
         let width = s.hidden as i32;
         let Some(first) = weights.layers.first() else { return Ok(()) };
+        let NormPlaces { normed, integers, factors } = self.norm_places(all, Some(first.qkv));
         self.rows(
             Kernel::EmbedNorm,
             &EmbedNorm {
@@ -91,7 +109,9 @@ impl Forward<'_> {
                 table: weights.embeddings,
                 weight: first.attention_norm,
                 x: all.x,
-                normed: all.normed,
+                normed,
+                integers,
+                factors,
                 width,
                 factor: self.config.architecture.embedding_scale,
                 epsilon: self.config.rms_norm_eps,
@@ -107,7 +127,7 @@ impl Forward<'_> {
             let values = memory.values.address_at(pages);
             let own = memory.own.address_at(index * self.plan.layer_slot_bytes());
 
-            let sums = self.sums(all, all.normed, layer.qkv, s.qkv_width(), s.hidden)?;
+            let sums = self.sums(all, LeftSide::Normed, layer.qkv, s.qkv_width(), s.hidden)?;
             self.rows(
                 heads,
                 &Heads {
@@ -173,14 +193,14 @@ impl Forward<'_> {
                     },
                 )?;
             }
-            let out = layer.attention_out;
-            let sums = self.sums(rows, rows.attended, out, s.hidden, s.query_width())?;
-            self.norm(rows, sums, layer.mlp_norm)?;
+            let (attended, out) = (LeftSide::Rows(rows.attended), layer.attention_out);
+            let sums = self.sums(rows, attended, out, s.hidden, s.query_width())?;
+            self.norm(rows, sums, layer.mlp_norm, Some(layer.gate_up))?;
             self.gated(rows, layer.gate_up)?;
-            let inner = memory.inner.address();
+            let inner = LeftSide::Rows(memory.inner.address());
             let sums = self.sums(rows, inner, layer.down, s.hidden, s.inner)?;
             let after = next.map_or(weights.final_norm, |next| next.attention_norm);
-            self.norm(rows, sums, after)?;
+            self.norm(rows, sums, after, next.map(|next| next.qkv))?;
         }
         Ok(())
     }
@@ -242,11 +262,11 @@ impl Forward<'_> {
         )
     }
 
-    /// Partial sums of a product over rows of bfloat16.
+    /// Partial sums of a product.
     fn sums(
         &self,
         rows: RowSet,
-        x: Address,
+        x: LeftSide,
         w: Matrix,
         n: usize,
         k: usize,
@@ -265,7 +285,10 @@ impl Forward<'_> {
         }
         let product = Product {
             rows: rows.count,
-            x,
+            x: match x {
+                LeftSide::Normed => rows.normed,
+                LeftSide::Rows(x) => x,
+            },
             w: w.rows,
             out: self.memory.sums.address(),
             n: n as i32,
@@ -284,7 +307,7 @@ impl Forward<'_> {
         let (s, out) = (&self.plan.sizes, self.memory.inner.address());
         if let Some(factors) = w.factors {
             let sides = [2 * s.inner, s.hidden];
-            let product = self.int8_product(rows, rows.normed, w.rows, factors, sides)?;
+            let product = self.int8_product(rows, LeftSide::Normed, w.rows, factors, sides)?;
             let product = Int8Product { out, ..product };
             return self.launch(Kernel::Int8Swiglu, INT8_BLOCKS, &product);
         }
@@ -302,19 +325,21 @@ impl Forward<'_> {
         self.product([Kernel::ProductSwiglu, Kernel::HopperProductSwiglu], rows.most, &product)
     }
 
-    /// Rounds rows of bfloat16 to 8 bits, `[n, k]` the weights that they meet; the product of both,
-    /// in one part and without a place for it.
+    /// A product in 8 bits with weights `[n, k]`, in one part and without a place for it. Rows of
+    /// bfloat16 are rounded for it; norms are so already.
     fn int8_product(
         &self,
         rows: RowSet,
-        x: Address,
+        x: LeftSide,
         w: Address,
         w_factors: Address,
         [n, k]: [usize; 2],
     ) -> Result<Int8Product, DeviceError> {
         let (integers, factors) = (self.memory.integers.address(), self.memory.factors.address());
-        let rounded = QuantizeRows { rows: rows.count, x, integers, factors, width: k as i32 };
-        self.rows(Kernel::QuantizeRows, &rounded)?;
+        if let LeftSide::Rows(x) = x {
+            let rounded = QuantizeRows { rows: rows.count, x, integers, factors, width: k as i32 };
+            self.rows(Kernel::QuantizeRows, &rounded)?;
+        }
         Ok(Int8Product {
             rows: rows.count,
             x: integers,
@@ -371,8 +396,32 @@ impl Forward<'_> {
         self.driver.tensor_map(&Tiles { address, rows, columns, box_rows })
     }
 
-    /// Adds a product's sums to the residual stream and norms it.
-    fn norm(&self, rows: RowSet, sums: Sums, weight: Address) -> Result<(), DeviceError> {
+    /// Places of a norm in the form that its reader multiplies with; the head, which is none of the
+    /// layers' matrices, reads bfloat16.
+    fn norm_places(&self, rows: RowSet, reader: Option<Matrix>) -> NormPlaces {
+        let memory = self.memory;
+        match reader.and_then(|reader| reader.factors) {
+            None => {
+                NormPlaces { normed: rows.normed, integers: Address::NULL, factors: Address::NULL }
+            }
+            Some(_) => NormPlaces {
+                normed: Address::NULL,
+                integers: memory.integers.address(),
+                factors: memory.factors.address(),
+            },
+        }
+    }
+
+    /// Adds a product's sums to the residual stream and norms it, for the matrix that multiplies
+    /// the norm next.
+    fn norm(
+        &self,
+        rows: RowSet,
+        sums: Sums,
+        weight: Address,
+        reader: Option<Matrix>,
+    ) -> Result<(), DeviceError> {
+        let NormPlaces { normed, integers, factors } = self.norm_places(rows, reader);
         self.rows(
             Kernel::NormRows,
             &Norm {
@@ -382,7 +431,9 @@ impl Forward<'_> {
                 column_factors: sums.column_factors,
                 weight,
                 x: rows.x,
-                normed: rows.normed,
+                normed,
+                integers,
+                factors,
                 width: self.plan.sizes.hidden as i32,
                 parts: sums.parts,
                 part_rows: SPLIT_ROWS as i32,

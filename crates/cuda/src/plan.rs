@@ -103,7 +103,7 @@ pub(crate) struct Memory {
     pub(crate) own: Region,
     /// Residual stream, f32: `[rows, D]`.
     pub(crate) x: Region,
-    /// bf16: `[rows, D]`.
+    /// bf16: `[rows, D]`; nothing where products are in 8 bits.
     pub(crate) normed: Region,
     /// Partial sums of a product, f32.
     pub(crate) sums: Region,
@@ -196,9 +196,9 @@ impl Plan {
         ];
         let pages = product(&[s.layers, self.pages, PAGE, s.key_width(), 2])?;
         let widest_row = s.hidden.max(s.query_width()).max(s.inner);
-        let (integers, factors) = match self.weights {
-            DeviceWeights::Bf16 => (0, 0),
-            DeviceWeights::Int8 => (product(&[rows, widest_row])?, product(&[rows, 4])?),
+        let (normed, integers, factors) = match self.weights {
+            DeviceWeights::Bf16 => (product(&[rows, s.hidden, 2])?, 0, 0),
+            DeviceWeights::Int8 => (0, product(&[rows, widest_row])?, product(&[rows, 4])?),
         };
         let of_runs = product(&[self.prompt.div_ceil(RUN), self.merged, s.heads])?;
         let plans = [
@@ -206,7 +206,7 @@ impl Plan {
             ("values of prompts", pages),
             ("keys and values of beams", product(&[s.layers, self.slots, 2, s.key_width(), 2])?),
             ("residual stream", product(&[rows, s.hidden, 4])?),
-            ("normed rows", product(&[rows, s.hidden, 2])?),
+            ("normed rows", normed),
             ("sums of products", widest.into_iter().max().unwrap_or(0)),
             ("queries", product(&[rows, s.query_width(), 2])?),
             ("attended rows", product(&[rows, s.query_width(), 2])?),

@@ -186,9 +186,9 @@ extern "C" const char* palmette_emulator_layouts() {
   LAYOUT(HopperProduct, x_tiles, w_tiles, product);
   LAYOUT(QuantizeRows, rows, x, integers, factors, width);
   LAYOUT(Int8Product, rows, x, w, x_factors, w_factors, out, n, k, parts, part_rows);
-  LAYOUT(EmbedNorm, rows, tokens, table, weight, x, normed, width, factor, epsilon);
-  LAYOUT(Norm, rows, sums, row_factors, column_factors, weight, x, normed, width, parts, part_rows,
-         epsilon);
+  LAYOUT(EmbedNorm, rows, tokens, table, weight, x, normed, integers, factors, width, factor, epsilon);
+  LAYOUT(Norm, rows, sums, row_factors, column_factors, weight, x, normed, integers, factors, width,
+         parts, part_rows, epsilon);
   LAYOUT(Heads, rows, sums, row_factors, column_factors, bias, query_norm, key_norm, cosines, sines, positions, destinations,
          queries, keys, values, own, parts, part_rows, heads, key_heads, epsilon);
   LAYOUT(HeadRows, rows, taken, x, heads, taken_x, taken_heads, width, heads_width);

@@ -172,6 +172,8 @@ fn norm(check: &Check, rows: usize, width: usize) -> Result<(), String> {
         weight: weight.address(),
         x: x.address(),
         normed: normed.address(),
+        integers: NULL,
+        factors: NULL,
         width: width as i32,
         parts: 1,
         part_rows: rows as i32,

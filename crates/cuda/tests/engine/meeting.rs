@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use palmette_core::TokenId;
-use palmette_cuda::{Architecture, CudaEngine, DeviceLimits};
+use palmette_cuda::{Architecture, CudaEngine, DeviceLimits, DeviceWeights};
 use palmette_model::{DeviceUse, Engine, Family, ModelConfig, Reading, ReadingShape, SessionError};
 
-use crate::model::{LIMITS, config, emulated_within};
+use crate::model::{LIMITS, config, emulated_within, limits};
 use crate::reading::{bits, tokens};
 
 /// A decoder as small as the kernels compute one.
@@ -86,17 +86,27 @@ fn together(engine: &Arc<CudaEngine>, prompts: &[Vec<TokenId>]) -> Vec<Vec<u32>>
 
 #[test]
 fn requests_have_the_bits_of_each_alone() {
+    check_together(DeviceWeights::Bf16, &prompts());
+}
+
+/// Of the first of the 64: whole pages in common, and one of two runs.
+#[test]
+fn requests_in_8_bits_have_the_bits_of_each_alone() {
+    check_together(DeviceWeights::Int8, &prompts()[..18]);
+}
+
+fn check_together(weights: DeviceWeights, prompts: &[Vec<TokenId>]) {
     let config = small();
-    let many = DeviceLimits { requests: 64, memory: Some(400 << 20), ..LIMITS };
+    let many = DeviceLimits { requests: 64, memory: Some(400 << 20), ..limits(weights) };
     let few = DeviceLimits { batch_rows: 128, keeps_prefixes: false, ..many.clone() };
     // The second time most pages are there.
     let cases = [("many rows", DeviceLimits { batch_rows: 4096, ..many }, 2), ("few rows", few, 1)];
-    let one = DeviceLimits { requests: 1, keeps_prefixes: false, ..LIMITS };
+    let one = DeviceLimits { requests: 1, keeps_prefixes: false, ..limits(weights) };
     let Some(one) = emulated_within(&config, Architecture::Hopper, 1, &one) else { return };
-    let prompts = prompts();
     let want: Vec<Vec<u32>> = prompts.iter().map(|prompt| alone(&one, prompt)).collect();
     let DeviceUse { passes, requests, .. } = used(&one);
-    assert_eq!((passes, requests), (3 * 64, 3 * 64));
+    let all = prompts.len() as u64;
+    assert_eq!((passes, requests), (3 * all, 3 * all));
     let tokens: usize = prompts.iter().map(Vec::len).sum();
     for (seed, (name, limits, rounds)) in cases.iter().enumerate() {
         let Some(engine) = emulated_within(&config, Architecture::Hopper, seed as u64 + 2, limits)
@@ -105,14 +115,14 @@ fn requests_have_the_bits_of_each_alone() {
         };
         for round in 0..*rounds {
             let before = used(&engine);
-            let got = together(&engine, &prompts);
+            let got = together(&engine, prompts);
             for (at, (got, want)) in got.iter().zip(&want).enumerate() {
                 let prompt = prompts[at].len();
                 assert_eq!(got, want, "{name}, round {round}, request {at} of {prompt} tokens");
             }
             let passes = used(&engine).passes - before.passes;
             let fewest = (tokens / limits.batch_rows) as u64;
-            assert!(passes < 64 + fewest, "{name}, round {round}: {passes} passes");
+            assert!(passes < all + fewest, "{name}, round {round}: {passes} passes");
         }
         let DeviceUse { used_pages, found_tokens, prompt_rows, .. } = used(&engine);
         assert_eq!(used_pages, 0);

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_core::TokenId;
-use palmette_cuda::{Architecture, CudaEngine, CudaError, KernelSet};
+use palmette_cuda::{Architecture, CudaEngine, CudaError, DeviceWeights, KernelSet};
 use palmette_cuda_emulator::Emulator;
 use palmette_decode::{BeamOptions, BeamSearch, Pass, log_sum_exp};
 use palmette_model::{Engine, Family, ModelTensors, Reading, ReadingShape, SessionError};
 use palmette_testkit::SequenceSet;
 
-use crate::model::{LIMITS, config, emulated, here, upload, weights};
+use crate::model::{FORMS, LIMITS, config, emulated, emulated_of, here, upload, weights};
 
 /// Tokens of a prompt.
 pub(crate) fn tokens(len: usize, seed: u32) -> Vec<TokenId> {
@@ -81,12 +81,17 @@ fn logits_are_those_of_the_processor_within_bfloat16() {
 /// what a reading read before, and of another reading beside it.
 #[test]
 fn bits_depend_on_the_row_alone() {
+    FORMS.into_iter().for_each(check_rows_alone);
+}
+
+fn check_rows_alone(weights: DeviceWeights) {
     let config = config(Family::Qwen3, 64);
-    let Some(device) = emulated(&config, Architecture::Hopper, 1) else { return };
+    let emulated = |seed| emulated_of(weights, &config, Architecture::Hopper, seed);
+    let Some(device) = emulated(1) else { return };
     let prompt = tokens(100, 5);
     let want = bits(&logits(&mut *open(&device, &SHAPE), &prompt));
     for seed in [2, 3] {
-        let Some(other) = emulated(&config, Architecture::Hopper, seed) else { return };
+        let Some(other) = emulated(seed) else { return };
         assert_eq!(bits(&logits(&mut *open(&other, &SHAPE), &prompt)), want, "seed {seed}");
     }
     let beams = [40, 9, 2];
@@ -142,8 +147,12 @@ fn portable_kernels_and_hoppers_have_the_same_bits() {
 /// A prompt that is read in parts, or grows, gives the bits of one that is read at once.
 #[test]
 fn parts_of_a_prompt_change_no_bit() {
+    FORMS.into_iter().for_each(check_parts);
+}
+
+fn check_parts(weights: DeviceWeights) {
     let config = config(Family::Qwen3, 64);
-    let Some(device) = emulated(&config, Architecture::Hopper, 4) else { return };
+    let Some(device) = emulated_of(weights, &config, Architecture::Hopper, 4) else { return };
     let shape = ReadingShape { max_prompt_tokens: 2300, beams: &[2], width: 2 };
     let prompt = tokens(150, 6);
     let mut reading = open(&device, &shape);

@@ -7,7 +7,7 @@ use palmette_catalog::{BuildOptions, Catalog, Filter, Item};
 use palmette_catalog_live::{
     CatalogSource, LiveCatalog, LiveOptions, MergePolicy, SyncPolicy, Update,
 };
-use palmette_cuda::{Architecture, CudaEngine};
+use palmette_cuda::{Architecture, CudaEngine, DeviceWeights};
 use palmette_cuda_emulator::Emulator;
 use palmette_decode::run_on;
 use palmette_model::{Engine, Family, ModelConfig};
@@ -17,7 +17,7 @@ use palmette_recommend::{
 };
 use serde_json::json;
 
-use crate::model::{LIMITS, config, emulated, upload};
+use crate::model::{FORMS, LIMITS, config, emulated, emulated_of, upload};
 
 /// Whole words of a mask, so that steps are chosen by the kernels either way.
 const CODES: u32 = 64;
@@ -83,8 +83,10 @@ fn check(engine: &Arc<CudaEngine>, worker: &mut Worker, request: &Request<'_>) -
 
 #[test]
 fn a_search_at_once_finds_what_one_by_levels_finds() {
-    for seed in 1..=3 {
-        let Some(engine) = emulated(&small(), Architecture::Hopper, seed) else { return };
+    let (bf16, int8) = (DeviceWeights::Bf16, DeviceWeights::Int8);
+    for (seed, weights) in [(1, bf16), (1, int8), (2, int8), (3, bf16)] {
+        let engine = emulated_of(weights, &small(), Architecture::Hopper, seed);
+        let Some(engine) = engine else { return };
         let mut worker = worker(&engine, frozen());
         let stock = Filter::from_value(&json!({"range": {"stock": {"gt": 2}}})).unwrap();
         let none = Filter::from_value(&json!({"match": {"brand": "b9"}})).unwrap();
@@ -176,7 +178,11 @@ fn a_live_catalog_is_searched_at_once_as_it_is_now() {
 /// Beams of several requests, at different levels, in one pass.
 #[test]
 fn searches_at_once_meet_others_and_find_what_they_find_alone() {
-    let Some(engine) = emulated(&small(), Architecture::Hopper, 3) else { return };
+    FORMS.into_iter().for_each(check_searches_together);
+}
+
+fn check_searches_together(weights: DeviceWeights) {
+    let Some(engine) = emulated_of(weights, &small(), Architecture::Hopper, 3) else { return };
     let source = frozen();
     let histories: Vec<Vec<u64>> = (0..6).map(|n| vec![n * 31, n * 7 % 300, 40 + n]).collect();
     let asked = |history: &[u64], beam_width, trace| {

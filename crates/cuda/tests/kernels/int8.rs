@@ -5,7 +5,9 @@ use palmette_cuda::{Architecture, Kernel, Region};
 use palmette_cuda_emulator::{exp2, multiply_bytes};
 use palmette_model::kernels::{Int8Matrix, round_to_int8};
 
-use crate::support::{Device, Random, bits, bytes_of, device, devices, relative_error, to_bf16};
+use crate::support::{
+    Device, NULL, Random, bits, bytes_of, device, devices, relative_error, to_bf16,
+};
 
 /// Operands of a product: rows in bfloat16, weights as a file has them.
 struct Case {
@@ -125,6 +127,8 @@ impl Case {
             weight: kept.1.address(),
             x: stream.address(),
             normed: normed.address(),
+            integers: NULL,
+            factors: NULL,
             width: self.n as i32,
             parts: parts as i32,
             part_rows: part_rows as i32,

@@ -1,7 +1,8 @@
 //! Kernels of rows: embedding, norms, heads and the rows whose logits are wanted.
 
 use palmette_cuda::arguments::{EmbedNorm, HeadRows, Heads, Norm};
-use palmette_cuda::{Architecture, Kernel};
+use palmette_cuda::{Address, Architecture, Kernel, Region};
+use palmette_model::kernels::round_to_int8;
 
 use crate::support::{Device, NULL, Random, bits, bytes_of, devices, relative_error, to_f64};
 
@@ -12,6 +13,88 @@ fn normed(x: &[f64], weight: &[f32]) -> Vec<f64> {
     let mean = x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
     let scale = 1.0 / (mean + f64::from(EPSILON)).sqrt();
     x.iter().zip(weight).map(|(x, &weight)| x * scale * f64::from(weight)).collect()
+}
+
+/// A row's norm as the kernels compute it, to the bit: a lane sums what it reads, lanes meet in
+/// pairs.
+fn exactly_normed(x: &[f32], weight: &[f32]) -> Vec<f32> {
+    let mut lanes = [0.0_f32; 32];
+    for (i, values) in x.chunks(4).enumerate() {
+        values.iter().for_each(|x| lanes[i % 32] += x * x);
+    }
+    for distance in [16, 8, 4, 2, 1] {
+        lanes = std::array::from_fn(|lane| lanes[lane] + lanes[lane ^ distance]);
+    }
+    let scale = 1.0 / (lanes[0] / x.len() as f32 + EPSILON).sqrt();
+    x.iter().zip(weight).map(|(x, weight)| x * scale * weight).collect()
+}
+
+/// Places of a norm, of which a kernel writes those of one form.
+struct NormPlaces {
+    is_int8: bool,
+    normed: Region,
+    integers: Region,
+    factors: Region,
+}
+
+/// Rows of a norm: bfloat16, or integers and what one of each row stands for.
+#[derive(Clone, Debug, PartialEq)]
+enum Normed {
+    Bf16(Vec<u16>),
+    Int8(Vec<i8>, Vec<u32>),
+}
+
+impl NormPlaces {
+    fn new(device: &Device, [rows, width]: [usize; 2], is_int8: bool) -> Self {
+        let (normed, integers) = (device.empty(rows * width * 2), device.empty(rows * width));
+        Self { is_int8, normed, integers, factors: device.empty(rows * 4) }
+    }
+
+    /// Addresses as arguments have them.
+    fn addresses(&self) -> [Address; 3] {
+        match self.is_int8 {
+            true => [NULL, self.integers.address(), self.factors.address()],
+            false => [self.normed.address(), NULL, NULL],
+        }
+    }
+
+    fn get(&self, device: &Device) -> Normed {
+        if !self.is_int8 {
+            return Normed::Bf16(device.get(&self.normed));
+        }
+        let integers = device.get_bytes(&self.integers).into_iter().map(|byte| byte as i8);
+        Normed::Int8(integers.collect(), device.get(&self.factors))
+    }
+}
+
+impl Normed {
+    /// Rows of f32, rounded by the processor.
+    fn rounded(rows: &[f32], width: usize) -> Self {
+        let (mut all, mut factors, mut integers) = (Vec::new(), Vec::new(), vec![0; width]);
+        for row in rows.chunks(width) {
+            factors.push(round_to_int8(row, &mut integers).to_bits());
+            all.extend_from_slice(&integers);
+        }
+        Self::Int8(all, factors)
+    }
+
+    fn bf16(self) -> Vec<u16> {
+        match self {
+            Self::Bf16(values) => values,
+            Self::Int8(..) => panic!("a norm in 8 bits"),
+        }
+    }
+
+    /// Bytes of integers and factors, or of values.
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Bf16(values) => bytes_of(values),
+            Self::Int8(integers, factors) => {
+                let integers = integers.iter().map(|&integer| integer as u8);
+                integers.chain(bytes_of(factors)).collect()
+            }
+        }
+    }
 }
 
 fn to_f64s(values: &[f32]) -> Vec<f64> {
@@ -38,24 +121,28 @@ impl Embedding {
         Self { width, table, weight, tokens }
     }
 
-    fn run(&self, device: &Device, grid: u32) -> (Vec<f32>, Vec<u16>) {
+    fn run(&self, device: &Device, grid: u32, is_int8: bool) -> (Vec<f32>, Normed) {
         let (width, rows) = (self.width, self.tokens.len());
         let lists = [device.put(&[rows as i32]), device.put(&self.tokens)];
         let arrays = [device.put(&self.table), device.put(&self.weight)];
-        let (x, out) = (device.empty(rows * width * 4), device.empty(rows * width * 2));
+        let x = device.empty(rows * width * 4);
+        let out = NormPlaces::new(device, [rows, width], is_int8);
+        let [normed, integers, factors] = out.addresses();
         let arguments = EmbedNorm {
             rows: lists[0].address(),
             tokens: lists[1].address(),
             table: arrays[0].address(),
             weight: arrays[1].address(),
             x: x.address(),
-            normed: out.address(),
+            normed,
+            integers,
+            factors,
             width: width as i32,
             factor: FACTOR,
             epsilon: EPSILON,
         };
         device.run(Kernel::EmbedNorm, [grid, 1, 1], &arguments);
-        (device.get(&x), device.get(&out))
+        (device.get(&x), out.get(device))
     }
 }
 
@@ -64,7 +151,8 @@ fn tokens_become_rows_and_their_norms() {
     for width in [260, 64] {
         let case = Embedding::new(width);
         for (grid, device) in (1..).zip(devices(Architecture::Hopper)) {
-            let (x, out) = case.run(&device, grid);
+            let (x, out) = case.run(&device, grid, false);
+            let (out, mut exact) = (out.bf16(), Vec::new());
             for (row, &token) in case.tokens.iter().enumerate() {
                 let from = &case.table[token as usize * width..][..width];
                 let want: Vec<f32> = from.iter().map(|&v| to_f64(v) as f32 * FACTOR).collect();
@@ -73,7 +161,11 @@ fn tokens_become_rows_and_their_norms() {
                 let got = out[row * width..][..width].iter().map(|&value| to_f64(value));
                 let error = relative_error(got, &normed(&to_f64s(&want), &case.weight));
                 assert!(error < 3e-3, "{error}");
+                exact.extend(exactly_normed(&want, &case.weight));
             }
+            let rounded = case.run(&device, grid, true);
+            assert_eq!(bits(&rounded.0), bits(&x));
+            assert_eq!(rounded.1, Normed::rounded(&exact, width), "in 8 bits");
         }
     }
 }
@@ -88,10 +180,17 @@ struct Sums {
 
 impl Sums {
     /// The residual stream and its norm.
-    fn run(&self, device: &Device, grid: u32, old: &[f32], sums: &[f32]) -> (Vec<f32>, Vec<u16>) {
+    fn run(
+        &self,
+        device: &Device,
+        grid: u32,
+        [old, sums]: [&[f32]; 2],
+        is_int8: bool,
+    ) -> (Vec<f32>, Normed) {
         let rows = old.len() / self.width;
         let kept = (device.put(&[rows as i32]), device.put(sums), device.put(&self.weight));
-        let (x, out) = (device.put(old), device.empty(old.len() * 2));
+        let (x, out) = (device.put(old), NormPlaces::new(device, [rows, self.width], is_int8));
+        let [normed, integers, factors] = out.addresses();
         let arguments = Norm {
             rows: kept.0.address(),
             sums: kept.1.address(),
@@ -99,14 +198,16 @@ impl Sums {
             column_factors: NULL,
             weight: kept.2.address(),
             x: x.address(),
-            normed: out.address(),
+            normed,
+            integers,
+            factors,
             width: self.width as i32,
             parts: self.parts,
             part_rows: self.part_rows as i32,
             epsilon: EPSILON,
         };
         device.run(Kernel::NormRows, [grid, 1, 1], &arguments);
-        (device.get(&x), device.get(&out))
+        (device.get(&x), out.get(device))
     }
 }
 
@@ -117,11 +218,17 @@ fn norms_add_the_whole_total_and_are_the_same_alone() {
     let weight = random.floats(width, 1.0);
     for parts in [0, 1, 3] {
         let case = Sums { width, part_rows, parts, weight: weight.clone() };
-        let old = random.floats(rows * width, 2.0);
-        let sums = random.floats(3 * part_rows * width, 1.0);
+        let mut old = random.floats(rows * width, 2.0);
+        let mut sums = random.floats(3 * part_rows * width, 1.0);
+        // A row of zeros, which has no factor.
+        old[2 * width..3 * width].fill(0.0);
+        for part in sums.chunks_mut(part_rows * width) {
+            part[2 * width..3 * width].fill(0.0);
+        }
         let mut first: Option<(Vec<f32>, Vec<u16>)> = None;
         for (grid, device) in (1..).zip(devices(Architecture::Hopper)) {
-            let (x, out) = case.run(&device, grid, &old, &sums);
+            let (x, out) = case.run(&device, grid, [&old, &sums], false);
+            let out = out.bf16();
             let want = |at: usize| {
                 let part = |part: usize| sums[part * part_rows * width + at];
                 let total = (0..parts as usize).map(part).reduce(|total, part| total + part);
@@ -129,15 +236,20 @@ fn norms_add_the_whole_total_and_are_the_same_alone() {
             };
             let want: Vec<f32> = (0..rows * width).map(want).collect();
             assert_eq!(bits(&x), bits(&want));
+            let exact = want.chunks(width).flat_map(|row| exactly_normed(row, &weight));
+            let exact = Normed::rounded(&exact.collect::<Vec<_>>(), width);
+            let rounded = case.run(&device, grid, [&old, &sums], true);
+            assert_eq!(bits(&rounded.0), bits(&x));
+            assert_eq!(rounded.1, exact, "in 8 bits");
             let want: Vec<f64> =
                 want.chunks(width).flat_map(|row| normed(&to_f64s(row), &weight)).collect();
             let error = relative_error(out.iter().map(|&value| to_f64(value)), &want);
             assert!(error < 3e-3, "{error}");
 
-            let (x1, out1) =
-                case.run(&device, grid, &old[7 * width..8 * width], &sums[7 * width..]);
+            let of_row = [&old[7 * width..8 * width], &sums[7 * width..]];
+            let (x1, out1) = case.run(&device, grid, of_row, false);
             assert_eq!(bits(&x1), bits(&x[7 * width..8 * width]));
-            assert_eq!(out1, out[7 * width..8 * width]);
+            assert_eq!(out1.bf16(), out[7 * width..8 * width]);
             let got = (x, out);
             assert!(*first.get_or_insert_with(|| got.clone()) == got, "seeds differ");
         }
@@ -441,9 +553,11 @@ fn rows_whose_logits_are_wanted_stand_side_by_side() {
 pub(crate) fn golden(device: &Device) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for width in [260, 64] {
-        let (x, normed) = Embedding::new(width).run(device, 2);
+        let (x, normed) = Embedding::new(width).run(device, 2, false);
         all.push((format!("embed_norm width {width}"), bytes_of(&x)));
-        all.push((format!("embed_norm width {width} normed"), bytes_of(&normed)));
+        all.push((format!("embed_norm width {width} normed"), normed.bytes()));
+        let (_, rounded) = Embedding::new(width).run(device, 2, true);
+        all.push((format!("embed_norm width {width} in 8 bits"), rounded.bytes()));
     }
     for (width, has_norms) in [(64, false), (128, true)] {
         let stored = HeadsCase::new(width, has_norms).run(device, 3);
@@ -456,9 +570,11 @@ pub(crate) fn golden(device: &Device) -> Vec<(String, Vec<u8>)> {
     let (old, sums) = (random.floats(11 * 196, 2.0), random.floats(3 * 12 * 196, 1.0));
     for parts in [1, 3] {
         let case = Sums { width: 196, part_rows: 12, parts, weight: weight.clone() };
-        let (x, normed) = case.run(device, 2, &old, &sums);
+        let (x, normed) = case.run(device, 2, [&old, &sums], false);
         all.push((format!("norm_rows of {parts}"), bytes_of(&x)));
-        all.push((format!("norm_rows of {parts} normed"), bytes_of(&normed)));
+        all.push((format!("norm_rows of {parts} normed"), normed.bytes()));
+        let (_, rounded) = case.run(device, 2, [&old, &sums], true);
+        all.push((format!("norm_rows of {parts} in 8 bits"), rounded.bytes()));
     }
     let (x, heads) = HeadCase::new().run(device, 2);
     all.push(("head_rows x".to_owned(), bytes_of(&x)));
