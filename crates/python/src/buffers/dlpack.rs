@@ -118,16 +118,16 @@ pub(super) fn array(
     let Some(export) = object.getattr_opt(intern!(py, "__dlpack__"))? else {
         return Ok(None);
     };
-    let versions = PyDict::new(py);
-    versions.set_item(intern!(py, "max_version"), (1, 0))?;
-    #[cfg(feature = "cuda")]
+    let options = PyDict::new(py);
     if place != Place::Host {
-        // What reads and writes it comes onto the stream on which it was made.
-        versions.set_item(intern!(py, "stream"), -1)?;
+        // Nothing is waited for: what reads and writes it comes onto the caller's stream.
+        options.set_item(intern!(py, "stream"), -1)?;
     }
+    let versions = options.copy()?;
+    versions.set_item(intern!(py, "max_version"), (1, 0))?;
     let capsule = match export.call((), Some(&versions)) {
         // Before DLPack 1.0 the argument was not known.
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => export.call0()?,
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => export.call((), Some(&options))?,
         capsule => capsule?,
     };
     let (pointer, kind) =
