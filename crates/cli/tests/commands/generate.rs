@@ -580,3 +580,15 @@ fn answers_do_not_depend_on_how_many_are_written_at_once() {
     model.refused(&["--batch", &batch, "--at-once", "0"], &["--at-once is 0"]);
     model.refused(&["--prompt", "a", "--at-once", "2"], &["cannot be used with"]);
 }
+
+#[test]
+fn a_device_that_is_not_there_is_refused_by_name() {
+    let model = Model::new();
+    let prompt = ["--prompt", "ab: ", "--max-tokens", "3", "--temperature", "0"];
+    let on = |device: &[&'static str]| [&prompt, device].concat();
+    model.refused(&on(&["--device", "gpu"]), &["\"gpu\" is no device", "cpu, or cuda:0"]);
+    model.refused(&on(&["--device", "cuda:999"]), &["--device cuda:999"]);
+    model.refused(&on(&["--device-memory", "1GiB"]), &["--device-memory is of a device"]);
+    let here = run(&model.args(&on(&["--device", "cpu"])));
+    assert_eq!(here, run(&model.args(&prompt)));
+}

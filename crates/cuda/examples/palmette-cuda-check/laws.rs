@@ -6,7 +6,10 @@ use std::sync::Arc;
 use palmette_core::TokenId;
 use palmette_cuda::{CudaEngine, DeviceLimits, DeviceWeights, Driver, KernelSet};
 use palmette_cuda_emulator::Emulator;
-use palmette_model::{Engine, Family, ModelConfig, ModelTensors, Reading, ReadingShape};
+use palmette_model::{
+    Engine, Family, ModelConfig, ModelTensors, Reading, ReadingShape, SequencesError,
+    SequencesOptions, Stretch,
+};
 
 use crate::model::{config, here, weights};
 use crate::{Check, SEED};
@@ -53,10 +56,14 @@ impl Case {
         ReadingShape { max_prompt_tokens: longest, beams, width: beams[0] }
     }
 
+    /// Columns of the logits: as many as a level has.
+    fn columns(&self) -> usize {
+        self.config.vocab_size.min(512)
+    }
+
     /// Begins the prompt, or the pass of beams after it.
     fn begin(&self, reading: &mut dyn Reading, pass: usize) -> Result<(), String> {
-        // As many columns as a level has.
-        let columns = 0..self.config.vocab_size.min(512);
+        let columns = 0..self.columns();
         let begun = match pass {
             0 => reading.begin_prompt(columns),
             _ => {
@@ -92,6 +99,36 @@ impl Case {
             all.extend(of_chunk);
         }
         Ok(all)
+    }
+
+    /// The same logits after every prompt as a text has them: all grow side by side, in two parts.
+    fn texts(&self, engine: &Arc<CudaEngine>) -> Result<Vec<Vec<u32>>, String> {
+        let told = |error: SequencesError| error.to_string();
+        let page = SequencesOptions::PAGE_TOKENS;
+        let tokens = self.prompts.iter().map(|prompt| prompt.len().next_multiple_of(page)).sum();
+        let options = SequencesOptions {
+            max_sequences: self.prompts.len(),
+            max_tokens: tokens,
+            max_rows: tokens,
+            threads: 1,
+        };
+        let mut store = Arc::clone(engine).open_sequences(options).map_err(told)?;
+        let ids: Result<Vec<_>, _> = self.prompts.iter().map(|_| store.add()).collect();
+        let ids = ids.map_err(told)?;
+        for is_end in [false, true] {
+            let parts = ids.iter().zip(&self.prompts).map(|(&sequence, prompt)| {
+                let (begin, end) = prompt.split_at(prompt.len() / 2);
+                let tokens = if is_end { end } else { begin };
+                Stretch { sequence, tokens, wants_logits: is_end }
+            });
+            let parts: Vec<_> = parts.filter(|part| !part.tokens.is_empty()).collect();
+            store.pass(&parts).map_err(told)?;
+        }
+        let bits = |at: usize| {
+            let logits = store.logits(at).unwrap_or_default().iter().take(self.columns());
+            logits.map(|logit| logit.to_bits()).collect()
+        };
+        Ok((0..ids.len()).map(bits).collect())
     }
 }
 
@@ -204,7 +241,10 @@ fn shaped_model(check: &Check) -> Result<(), String> {
     let engine = case.engine(driver(), set)?;
     case.logits(&engine, requests)?;
     let hits = equal(&case.logits(&engine, 1)?, &want, "prefixes that were kept")?;
-    println!("laws      chunks {chunks}, prefixes {hits} of {requests} equal");
+    let columns = case.columns();
+    let of_prompts: Vec<Vec<u32>> = want.iter().map(|bits| bits[..columns].to_vec()).collect();
+    let texts = equal(&case.texts(&engine)?, &of_prompts, "texts")?;
+    println!("laws      chunks {chunks}, prefixes {hits}, texts {texts} of {requests} equal");
     Ok(())
 }
 
