@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use palmette_core::TokenId;
-use palmette_cuda::{Architecture, CudaEngine, DeviceLimits};
+use palmette_cuda::{Architecture, CudaEngine, DeviceLimits, DeviceWeights};
 use palmette_model::{
     Engine, ReadingShape, SequenceId, SequenceStore, SequencesError, SequencesOptions, Stretch,
 };
@@ -103,7 +103,8 @@ fn sequences_have_the_bits_of_each_alone() {
 #[test]
 fn rows_of_a_prompt_have_the_bits_of_its_beginnings() {
     let config = small();
-    let limits = DeviceLimits { requests: 2, beams: 0, ..LIMITS };
+    let weights = DeviceWeights::Int8;
+    let limits = DeviceLimits { requests: 2, beams: 0, weights, ..LIMITS };
     let Some(engine) = emulated_within(&config, Architecture::Ampere, 3, &limits) else { return };
     let mut store = open(&engine, OPTIONS);
     let prompt = tokens(600, 1);
