@@ -330,7 +330,10 @@ def _nothing_on(device: torch.device | str | None) -> Any:
         return np.empty(0)
     import torch
 
-    return torch.empty(0, device="cuda" if device is None else device)
+    named = torch.device("cuda" if device is None else device)
+    if named.type == "cuda" and not torch.cuda.is_available():
+        _opened(named.index or 0)  # It says what is missing.
+    return torch.empty(0, device=named)
 
 
 class _Arrays:

@@ -215,3 +215,13 @@ def test_a_machine_without_a_driver_is_told_so_and_host_memory_is_refused():
         assert "no NVIDIA driver found: libcuda.so.1 is missing" in str(error) or "cuda:0" in str(error)
     with pytest.raises(ValueError, match="the array is in host memory, and palmette.cuda computes on CUDA devices; palmette.numpy"):
         cuda.apply_bitmask(np.zeros((1, 4), np.float32), np.zeros((1, 1), np.int32))
+
+
+@pytest.mark.skipif(cuda.CudaDevice.IS_EMULATED, reason="the device is emulated")
+def test_tables_and_dictionaries_name_a_driver_that_is_missing():
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a device")
+    for make in (lambda: cuda.MaskDictionary(100), lambda: cuda.device_tables(palmette.Catalog.build([[1, 2]]), "cuda:0")):
+        with pytest.raises((cuda.DeviceError, RuntimeError), match="no NVIDIA driver found: libcuda.so.1 is missing|Torch not compiled"):
+            make()
