@@ -5,14 +5,15 @@
 //! the activations and the readings' own do not need becomes pages of keys and values.
 
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use palmette_model::{
     DeviceUse, Engine, ModelConfig, ModelTensors, Reading, ReadingShape, SequenceStore,
-    SequencesError, SequencesOptions, SessionError,
+    SequencesError, SequencesOptions, SessionError, WarningListener,
 };
 
-use crate::catalog::{CatalogCounts, CatalogStore};
+use crate::catalog::{CatalogCounts, CatalogMemory, CatalogStore};
 use crate::error::CudaError;
 use crate::meeting::{Meeting, PassCounts, Shared};
 use crate::pages::{PageCounts, Pages, Slots};
@@ -109,9 +110,10 @@ impl CudaEngine {
             slots,
             counts: Mutex::default(),
             failure: OnceLock::new(),
+            reading_bytes: AtomicU64::new(0),
         });
         let meeting = Arc::new(Meeting::start(Arc::clone(&shared))?);
-        let catalogs = CatalogStore::new(Arc::clone(&shared.driver));
+        let catalogs = CatalogStore::new(Arc::clone(&shared));
         Ok(Self { shared, meeting, catalogs })
     }
 
@@ -136,26 +138,26 @@ impl CudaEngine {
         if beams > plan.merged {
             return Err(SessionError::TooManyBeams { beams, max: plan.merged });
         }
-        Ok(ReadingPlan::new(&plan.sizes, beams, shape.width))
+        Ok(ReadingPlan::new(&plan.sizes, beams, shape.width, passes))
     }
 }
 
 /// Pages that what is left of the memory holds: at least those of the longest prompt.
 fn pages(plan: &Plan, weights: &RegionPlan, limit: u64) -> Result<usize, DeviceError> {
-    let usual = plan.usual_reading().bytes();
     let regions = plan.regions().ok_or(too_many(plan))?;
-    let readings = usual.and_then(|bytes| bytes.checked_mul(plan.requests));
-    let readings = readings.ok_or(too_many(plan))? as u64;
-    let fixed = regions.iter().map(|region| region.bytes as u64).sum::<u64>();
+    let readings = plan.readings().ok_or(too_many(plan))?;
+    let all = [weights].into_iter().chain(&regions).chain(&readings);
     // Regions begin at multiples of some bytes.
-    let fixed = fixed + weights.bytes as u64 + (64 << 10);
-    let pages = limit.saturating_sub(fixed + readings) / plan.page_bytes() as u64;
+    let others = all.map(|region| region.bytes as u64).sum::<u64>() + (64 << 10);
+    let pages = limit.saturating_sub(others) / plan.page_bytes() as u64;
     if (pages as usize) < plan.prompt_pages() {
         let mut plans = vec![weights.clone()];
         plans.extend(
             Plan { pages: plan.prompt_pages(), ..plan.clone() }.regions().unwrap_or_default(),
         );
-        plans.push(RegionPlan { name: "logits and selection", bytes: readings as usize });
+        plans.extend(readings);
+        // Their tables are known when they are searched.
+        plans.push(RegionPlan { name: "catalogs, of which none is given yet", bytes: 0 });
         return Err(DeviceError::OutOfMemory { plans, free: limit });
     }
     // Pages are numbered by i32, places within them too.
@@ -200,8 +202,9 @@ impl Engine for CudaEngine {
         let memory = &shared.memory;
         let kept_apart = [&memory.keys, &memory.values, &memory.own].map(bytes);
         let others = memory.all().into_iter().map(bytes).sum::<u64>();
-        let catalogs = self.catalogs.counts().catalogs;
-        let catalogs = catalogs.iter().map(|of| (of.table_bytes + of.filter_bytes) as u64).sum();
+        let CatalogCounts { catalogs, refused, .. } = self.catalogs.counts();
+        let of_catalog = |of: &CatalogMemory| (of.table_bytes + of.filter_bytes) as u64;
+        let catalog_bytes = catalogs.iter().map(of_catalog).sum();
         Some(DeviceUse {
             device: shared.driver.describe().name,
             passes,
@@ -212,14 +215,20 @@ impl Engine for CudaEngine {
             used_pages: used as u64,
             kept_pages: kept as u64,
             pages: all as u64,
+            catalogs: catalogs.len() as u64,
+            refused_catalogs: refused as u64,
             bytes: vec![
                 ("weights", shared.weights.bytes() as u64),
                 ("pages", kept_apart[0] + kept_apart[1]),
                 ("beams", kept_apart[2]),
                 ("activations", others - kept_apart.iter().sum::<u64>()),
-                ("catalogs", catalogs),
+                ("catalogs", catalog_bytes),
             ],
         })
+    }
+
+    fn on_warning(&self, listener: WarningListener) {
+        self.catalogs.on_warning(listener);
     }
 
     /// A reading's own memory, its slots and the pages that it is promised.
@@ -249,7 +258,7 @@ impl Engine for CudaEngine {
     fn planned_sequence_bytes(&self, options: &SequencesOptions) -> Result<usize, SequencesError> {
         let plan = &self.shared.plan;
         let SequencesOptions { max_sequences, max_tokens, .. } = options.at_least_one();
-        let own = ReadingPlan::new(&plan.sizes, max_sequences, 0).bytes();
+        let own = ReadingPlan::new(&plan.sizes, max_sequences, 0, 0).region_bytes();
         let pages = max_tokens.div_ceil(PAGE).checked_mul(plan.page_bytes());
         let all = || own?.checked_add(pages?);
         let (sequences, tokens) = (max_sequences, max_tokens);

@@ -9,6 +9,7 @@
 //! arXiv 2512.11529, §7, whose quota of waiting is left out.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -56,11 +57,21 @@ pub(crate) struct Shared {
     pub(crate) counts: Mutex<PassCounts>,
     /// The failure after which the device does no more work for this process.
     pub(crate) failure: OnceLock<String>,
+    /// Bytes that readings have taken of their own.
+    pub(crate) reading_bytes: AtomicU64,
 }
 
 impl Shared {
     pub(crate) fn pass_counts(&self) -> PassCounts {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of the device that nobody has, and that no request is promised.
+    pub(crate) fn room(&self) -> Result<u64, DeviceError> {
+        let promised = self.plan.readings().into_iter().flatten();
+        let promised = promised.map(|plan| plan.bytes as u64).sum::<u64>();
+        let to_come = promised.saturating_sub(self.reading_bytes.load(Ordering::Relaxed));
+        Ok(self.driver.free_bytes()?.saturating_sub(to_come))
     }
 
     /// Notes the first failure after which the device does no more work.

@@ -4,7 +4,8 @@
 //! together; logits and selection are each reading's own, since they outlive the pass.
 
 use crate::arguments::{Arguments, AttentionItem, AttentionRequest, PassSizes};
-use crate::selection::Places;
+use crate::catalog::SearchSizes;
+use crate::selection::{Places, SORTED};
 use crate::sizes::{Sizes, runs};
 use crate::{Region, RegionPlan};
 
@@ -30,6 +31,9 @@ const MOST_BEAMS: usize = 4096;
 /// Passes of beams whose slots are counted on for each request where pages take the rest of a
 /// device.
 const REQUEST_PASSES: usize = 4;
+/// Segments of a live catalog, and items that a request excludes, that are counted on for each.
+const REQUEST_SEGMENTS: usize = 8;
+const REQUEST_EXCLUDED: usize = 1024;
 
 /// Form of the layers' matrices on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -178,7 +182,18 @@ impl Plan {
 
     /// Memory that a request takes at most that is planned for by default.
     pub(crate) fn usual_reading(&self) -> ReadingPlan {
-        ReadingPlan::new(&self.sizes, self.beams, self.beams)
+        ReadingPlan::new(&self.sizes, self.beams, self.beams, REQUEST_PASSES)
+    }
+
+    /// Memory of as many such requests as compute together, which each takes when it begins; `None`
+    /// where it cannot be counted.
+    pub(crate) fn readings(&self) -> Option<[RegionPlan; 2]> {
+        let usual = self.usual_reading();
+        let of_all = |bytes: usize| bytes.checked_mul(self.requests);
+        Some([
+            region_plan(("logits and selection", of_all(usual.region_bytes()?)?)),
+            region_plan(("whole searches of catalogs", of_all(usual.search_bytes())?)),
+        ])
     }
 
     /// Regions of every byte that requests share; `None` where they cannot be counted.
@@ -234,6 +249,11 @@ impl Plan {
 
 fn product(factors: &[usize]) -> Option<usize> {
     factors.iter().try_fold(1_usize, |all, &factor| all.checked_mul(factor))
+}
+
+/// Bytes of two tables of the beams' ancestors in all passes.
+pub(crate) fn ancestor_bytes(passes: usize, rows: usize) -> usize {
+    2 * passes * rows * 4
 }
 
 /// A region of nothing has no address of its own.
@@ -300,6 +320,8 @@ pub(crate) struct ReadingPlan {
     beams: usize,
     /// Extensions that the widest step keeps; none where nothing is chosen.
     width: usize,
+    /// Passes after the prompt.
+    passes: usize,
 }
 
 /// Regions of a reading, in the order of [`ReadingPlan::regions`].
@@ -315,8 +337,8 @@ pub(crate) struct ReadingMemory {
 }
 
 impl ReadingPlan {
-    pub(crate) fn new(sizes: &Sizes, beams: usize, width: usize) -> Self {
-        Self { hidden: sizes.hidden, vocab: sizes.vocab, beams: beams.max(1), width }
+    pub(crate) fn new(sizes: &Sizes, beams: usize, width: usize, passes: usize) -> Self {
+        Self { hidden: sizes.hidden, vocab: sizes.vocab, beams: beams.max(1), width, passes }
     }
 
     /// Places of its largest step of selection.
@@ -338,8 +360,23 @@ impl ReadingPlan {
     }
 
     /// Bytes of all of them; `None` where they cannot be counted.
-    pub(crate) fn bytes(&self) -> Option<usize> {
+    pub(crate) fn region_bytes(&self) -> Option<usize> {
         self.regions()?.iter().try_fold(0_usize, |all, region| all.checked_add(region.bytes))
+    }
+
+    /// Bytes of its whole searches of a catalog, whose levels' codes are as many as there are
+    /// tokens at most: taken with the first.
+    pub(crate) fn search_bytes(&self) -> usize {
+        let (levels, width) = (self.passes + 1, self.width.max(self.beams).min(SORTED));
+        let (codes, widths) = (vec![self.vocab as u32; levels], vec![width; levels]);
+        let (segments, excluded) = (REQUEST_SEGMENTS, REQUEST_EXCLUDED);
+        let search = SearchSizes { segments, excluded, codes: &codes, widths: &widths };
+        search.bytes() + ancestor_bytes(self.passes, self.beams)
+    }
+
+    /// Bytes of both; `None` where they cannot be counted.
+    pub(crate) fn bytes(&self) -> Option<usize> {
+        self.region_bytes()?.checked_add(self.search_bytes())
     }
 }
 

@@ -10,6 +10,7 @@ mod search;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use palmette_core::TokenId;
@@ -44,6 +45,8 @@ pub(crate) struct CudaReading {
     selection: Selection,
     /// Memory of whole searches, since the first.
     run: Option<CatalogRun>,
+    /// Bytes of its own that the engine counts.
+    own_bytes: u64,
     top_k: TopK,
     fetched: Pinned,
     /// The latest logits that the host has seen.
@@ -66,7 +69,9 @@ impl CudaReading {
         let slots =
             slots.ok_or(DeviceError::SlotsTaken { needed: beams, all: shared.plan.slots })?;
         let too_large = SessionError::PlanTooLarge { prompt, beams, bytes: None };
-        let memory = ReadingMemory::new(driver.regions(&plan.regions().ok_or(too_large)?)?);
+        let regions = plan.regions().ok_or(too_large)?;
+        let own_bytes = regions.iter().map(|region| region.bytes as u64).sum();
+        let memory = ReadingMemory::new(driver.regions(&regions)?);
         let (back, returned) = sync_channel(1);
         let request = DeviceRequest {
             kind: RowKind::Prompt,
@@ -84,9 +89,13 @@ impl CudaReading {
             back,
             _reserved: Arc::new(reserved),
         };
+        let selection = Selection::new(driver, &plan.selection(), shape.width)?;
+        let fetched = driver.pinned(0)?;
+        shared.reading_bytes.fetch_add(own_bytes, Ordering::Relaxed);
         Ok(Self {
-            selection: Selection::new(driver, &plan.selection(), shape.width)?,
-            fetched: driver.pinned(0)?,
+            selection,
+            fetched,
+            own_bytes,
             request: Some(Box::new(request)),
             returned,
             max_prompt: prompt,
@@ -323,5 +332,6 @@ impl Drop for CudaReading {
         if let Some(end) = &self.computed {
             let _ = self.engine.shared.driver.finish(end);
         }
+        self.engine.shared.reading_bytes.fetch_sub(self.own_bytes, Ordering::Relaxed);
     }
 }

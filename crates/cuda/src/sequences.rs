@@ -131,7 +131,7 @@ impl CudaSequences {
         let reserved = Arc::new(reserved);
         let too_large =
             || SequencesError::PlanTooLarge { sequences: rows, tokens: options.max_tokens };
-        let regions = ReadingPlan::new(&plan.sizes, rows, 0).regions().ok_or_else(too_large)?;
+        let regions = ReadingPlan::new(&plan.sizes, rows, 0, 0).regions().ok_or_else(too_large)?;
         let memory = ReadingMemory::new(driver.regions(&regions)?);
         let memory = memory.ok_or(DeviceError::Foreign("other regions"))?;
         let fetched = driver.pinned(rows * plan.sizes.vocab * 4)?;

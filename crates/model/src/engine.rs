@@ -87,9 +87,16 @@ pub struct DeviceUse {
     pub kept_pages: u64,
     /// Pages in all.
     pub pages: u64,
+    /// Catalogs that are searched on the device.
+    pub catalogs: u64,
+    /// Catalogs that it does not take, which are searched level by level.
+    pub refused_catalogs: u64,
     /// Bytes by what they are for.
     pub bytes: Vec<(&'static str, u64)>,
 }
+
+/// Listener to what an engine warns of.
+pub type WarningListener = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Search of a catalog, for a [`Reading`] that has the catalog where its model is.
 #[derive(Clone, Copy, Debug)]
@@ -148,6 +155,13 @@ pub trait Engine: Debug + Send + Sync {
     /// Use of the device that computes it; none where that is this processor.
     fn device_use(&self) -> Option<DeviceUse> {
         None
+    }
+
+    /// Has a listener, in place of the one before, hear of what works and costs more than was
+    /// meant, such as a catalog that a device does not take: once a catalog and cause. Where
+    /// nothing can be so, nothing is ever told.
+    fn on_warning(&self, listener: WarningListener) {
+        drop(listener);
     }
 
     /// Memory that [`open`](Self::open) would take for itself, in bytes.

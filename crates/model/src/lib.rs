@@ -75,6 +75,7 @@ pub use config::ModelConfig;
 pub use encoder_decoder::{Encoder, RelativePositions};
 pub use engine::{
     CatalogSearch, DeviceName, DeviceUse, Engine, Reading, ReadingShape, SearchLevel, SharedEngine,
+    WarningListener,
 };
 pub use error::LoadError;
 pub use kernels::Values;

@@ -207,6 +207,11 @@ impl App {
                 let labels = labelled("state", state);
                 metrics::gauge!("palmette_device_pages", &labels).set(pages as f64);
             }
+            for (state, catalogs) in [("taken", used.catalogs), ("refused", used.refused_catalogs)]
+            {
+                let labels = labelled("state", state);
+                metrics::gauge!("palmette_device_catalogs", &labels).set(catalogs as f64);
+            }
             for (kind, bytes) in used.bytes {
                 let labels = labelled("use", kind);
                 metrics::gauge!("palmette_device_bytes", &labels).set(bytes as f64);

@@ -52,7 +52,7 @@ const COUNTERS: [(&str, &str); 20] = [
     ("palmette_text_tokens_total", "Tokens of prompts that were read or shared, and of texts"),
 ];
 
-const GAUGES: [(&str, &str); 19] = [
+const GAUGES: [(&str, &str); 20] = [
     ("palmette_build_info", "Version of the program; always 1"),
     ("palmette_catalog_background_failed", "1 where the last merge or checkpoint failed"),
     ("palmette_catalog_generation", "Newest generation"),
@@ -62,6 +62,10 @@ const GAUGES: [(&str, &str); 19] = [
     ("palmette_catalog_wal_bytes", "Bytes of the log that a restart replays"),
     ("palmette_catalog_write_failed", "1 where the last change could not be written"),
     ("palmette_device_bytes", "Memory of a model on a device, by use"),
+    (
+        "palmette_device_catalogs",
+        "Catalogs that were searched last: taken by the device, or refused and searched level by level",
+    ),
     (
         "palmette_device_pages",
         "Pages of keys and values on a device: used by requests, kept for later prompts, free",

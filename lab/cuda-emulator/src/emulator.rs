@@ -1,6 +1,6 @@
 //! The emulated device: the seam of `palmette-cuda` over compiled kernels.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use palmette_cuda::{
@@ -19,14 +19,43 @@ use crate::streams::{Copy, Launch, Streams, Work};
 pub struct Emulator {
     architecture: Architecture,
     streams: Mutex<Streams>,
+    bytes: u64,
+    /// Bytes of the regions that are there.
+    taken: Arc<AtomicU64>,
 }
+
+/// Memory of a region, counted as long as it is there.
+#[derive(Debug)]
+struct Counted {
+    _memory: DeviceMemory,
+    bytes: u64,
+    taken: Arc<AtomicU64>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of a device, unless they are given.
+const BYTES: u64 = 4 << 30;
 
 impl Emulator {
     /// A device with the arithmetic of an architecture. None where nothing could compile the
     /// kernels: Linux on x86-64 and a C++20 compiler are needed.
     pub fn new(architecture: Architecture, seed: u64) -> Option<Self> {
+        Self::with_bytes(architecture, seed, BYTES)
+    }
+
+    /// A device as [`new`](Self::new) has it, with so many bytes of memory.
+    pub fn with_bytes(architecture: Architecture, seed: u64, bytes: u64) -> Option<Self> {
         let streams = Mutex::new(Streams::new(architecture, seed));
-        cfg!(emulated).then_some(Self { architecture, streams })
+        cfg!(emulated).then_some(Self { architecture, streams, bytes, taken: Arc::default() })
+    }
+
+    fn free(&self) -> u64 {
+        self.bytes.saturating_sub(self.taken.load(Ordering::Relaxed))
     }
 
     /// Accesses to shared memory by ldmatrix that met in a bank, so far.
@@ -77,27 +106,30 @@ impl Driver for Emulator {
         DeviceInfo {
             name: name.to_owned(),
             capability,
-            bytes: 4 << 30,
+            bytes: self.bytes,
             multiprocessors: 3,
             shared_bytes: 227 << 10,
         }
     }
 
     fn regions(&self, plans: &[RegionPlan]) -> Result<Vec<Region>, DeviceError> {
-        let free = self.describe().bytes;
+        let free = self.free();
         let too_much = || DeviceError::OutOfMemory { plans: plans.to_vec(), free };
         if plans.iter().map(|plan| plan.bytes as u64).sum::<u64>() > free {
             return Err(too_much());
         }
         let take = |plan: &RegionPlan| {
             let memory = DeviceMemory::take(plan.bytes).ok_or_else(too_much)?;
-            Ok(Region::new(plan.clone(), Address(memory.address()), Arc::new(memory)))
+            let (address, bytes) = (Address(memory.address()), plan.bytes as u64);
+            self.taken.fetch_add(bytes, Ordering::Relaxed);
+            let memory = Counted { _memory: memory, bytes, taken: Arc::clone(&self.taken) };
+            Ok(Region::new(plan.clone(), address, Arc::new(memory)))
         };
         plans.iter().map(take).collect()
     }
 
     fn free_bytes(&self) -> Result<u64, DeviceError> {
-        Ok(self.describe().bytes)
+        Ok(self.free())
     }
 
     fn clear(&self, on: Stream, region: &Region) -> Result<(), DeviceError> {

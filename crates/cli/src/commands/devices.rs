@@ -314,7 +314,11 @@ impl DeviceChoice {
                 WeightsArg::Int8 => palmette_cuda::DeviceWeights::Int8,
             },
         };
-        Ok(std::sync::Arc::new(palmette_cuda::CudaEngine::load(driver, dir, &limits)?).into())
+        let engine = palmette_cuda::CudaEngine::load(driver, dir, &limits)?;
+        let engine = SharedEngine::from(std::sync::Arc::new(engine));
+        // A server has its log hear of it instead.
+        engine.on_warning(Box::new(|warning| eprintln!("warning: {}", visible(warning))));
+        Ok(engine)
     }
 
     #[cfg(not(feature = "cuda"))]

@@ -43,6 +43,18 @@ pub enum CatalogError {
         /// Items of the segment.
         items: u64,
     },
+    /// Tables that what else is on the device leaves no room for.
+    #[error(
+        "tables of {needed} bytes of device memory, of which the model, its pages and its requests \
+         leave {room}: a smaller --device-memory makes pages fewer, a smaller --device-requests \
+         requests"
+    )]
+    NoRoom {
+        /// Bytes that are to be uploaded.
+        needed: u64,
+        /// Bytes that nobody has or is promised.
+        room: u64,
+    },
     /// A file has other prefixes than it says.
     #[error("the catalog's index is damaged: its prefixes are other than it says; build it again")]
     Damaged,

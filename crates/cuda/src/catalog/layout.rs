@@ -46,23 +46,49 @@ pub(super) struct LevelPlaces {
     pub(super) scores: usize,
 }
 
+/// Sizes of a search, by which its places are planned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SearchSizes<'a> {
+    pub(crate) segments: usize,
+    /// Numbers that the request excludes.
+    pub(crate) excluded: usize,
+    /// Codes of each level.
+    pub(crate) codes: &'a [u32],
+    /// Extensions that each level keeps.
+    pub(crate) widths: &'a [usize],
+}
+
+impl SearchSizes<'_> {
+    /// Bytes that a search takes which is alone on its stream.
+    pub(crate) fn bytes(&self) -> usize {
+        region_bytes(&Layout::of(&[*self]))
+    }
+}
+
+/// Bytes of the region that a layout is given: some more, so that the next may fit too.
+pub(super) fn region_bytes(layout: &Layout) -> usize {
+    layout.bytes.next_power_of_two()
+}
+
 impl Layout {
     pub(super) fn new(requests: &[CatalogRequest]) -> Self {
+        Self::of(&requests.iter().map(CatalogRequest::sizes).collect::<Vec<_>>())
+    }
+
+    fn of(requests: &[SearchSizes<'_>]) -> Self {
         let mut end = 0;
         let mut take = |bytes: usize| {
             let at = end;
             end = (end + bytes).next_multiple_of(64);
             at
         };
-        let levels = requests.first().map_or(0, |request| request.snapshot.num_levels());
+        let levels = requests.first().map_or(0, |request| request.codes.len());
         let mut layout = Self {
             searches: take(levels * requests.len() * Search::BYTES),
             zero: take(4),
             ..Self::default()
         };
-        for request in requests {
-            let segments = request.snapshot.num_segments();
-            let excluded: usize = request.lists.iter().map(Vec::len).sum();
+        for &SearchSizes { segments, excluded, .. } in requests {
             layout.requests.push(RequestPlaces {
                 filters: take(segments * Filter::BYTES),
                 lists: take(excluded * 4),
@@ -73,7 +99,7 @@ impl Layout {
         layout.sent = take(0);
         for (request, places) in requests.iter().zip(&mut layout.requests) {
             let rows = |level: usize| if level == 0 { 1 } else { request.widths[level - 1] };
-            let codes = request.snapshot.codes().iter().enumerate();
+            let codes = request.codes.iter().enumerate();
             let words = codes.map(|(level, codes)| rows(level) * codes.div_ceil(32) as usize);
             places.masks = take(words.max().unwrap_or(0) * 4);
             places.normalisers = take((0..levels).map(rows).max().unwrap_or(0) * 4);
@@ -82,7 +108,7 @@ impl Layout {
         }
         layout.outcome = take(0);
         for (request, places) in requests.iter().zip(&mut layout.requests) {
-            let segments = request.snapshot.num_segments();
+            let segments = request.segments;
             let level = |&width: &usize| LevelPlaces {
                 state: take(STATE * 4),
                 best: take(width * Extension::BYTES),

@@ -33,13 +33,14 @@ use palmette_catalog_live::{CatalogView, ViewItems};
 
 pub use caller::{CallerArrays, CallerFilters, CallerShape, CallerTables};
 pub use error::CatalogError;
+pub(crate) use layout::SearchSizes;
 pub use plan::{LevelForm, LevelPlan, TablePlan};
 pub use search::{
     CatalogRequest, DeviceHypothesis, DeviceLogits, DeviceSearch, LevelRows, LogitsPlace,
 };
 pub use snapshot::DeviceSnapshot;
 pub use store::CatalogCounts;
-pub(crate) use store::CatalogStore;
+pub(crate) use store::{CatalogStore, SearchPart};
 
 use crate::{DeviceError, Driver, Region, RegionPlan, Stream};
 use filters::FilterStore;
@@ -111,6 +112,14 @@ impl DeviceCatalog {
             *self.current() = Some(Arc::clone(&snapshot));
         }
         Ok(snapshot)
+    }
+
+    /// Bytes that a [`snapshot`](Self::snapshot) of a view would take beside what is there.
+    ///
+    /// # Errors
+    /// As those of a snapshot, without the device's.
+    pub fn needed_bytes(&self, view: &CatalogView) -> Result<u64, CatalogError> {
+        DeviceSnapshot::needed_bytes(view, &self.codes, self.newest().as_deref())
     }
 
     /// The newest generation that was asked for.

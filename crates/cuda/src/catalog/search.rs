@@ -10,7 +10,7 @@ use palmette_catalog::index::ItemSet;
 
 use super::error::CatalogError;
 use super::filters::{ALL, FilterRow};
-use super::layout::{Layout, LevelPlaces};
+use super::layout::{Layout, LevelPlaces, SearchSizes, region_bytes};
 use super::snapshot::DeviceSnapshot;
 use crate::arguments::{Arguments, Extension, Filter, Range, Search, Select};
 use crate::selection::{BAD, FOUND, SORTED};
@@ -34,6 +34,16 @@ impl CatalogRequest {
     /// The snapshot.
     pub fn snapshot(&self) -> &Arc<DeviceSnapshot> {
         &self.snapshot
+    }
+
+    /// Sizes by which places are planned.
+    pub(super) fn sizes(&self) -> SearchSizes<'_> {
+        SearchSizes {
+            segments: self.snapshot.num_segments(),
+            excluded: self.lists.iter().map(Vec::len).sum(),
+            codes: self.snapshot.codes(),
+            widths: &self.widths,
+        }
     }
 
     /// Extensions that are kept at each level.
@@ -143,6 +153,11 @@ impl DeviceSearch {
         Self { driver, on, blocks, region, sent, outcome, requests, layout, level: 0 }
     }
 
+    /// Bytes of its memory on the device.
+    pub fn bytes(&self) -> usize {
+        self.region.as_ref().map_or(0, Region::bytes)
+    }
+
     /// Runs all levels of some requests: nothing waits for the host. [`finish`](Self::finish) gives
     /// what was found.
     ///
@@ -180,7 +195,7 @@ impl DeviceSearch {
         (self.level, self.requests) = (usize::MAX, Vec::new());
         let layout = Layout::new(&requests);
         if self.region.as_ref().is_none_or(|region| region.bytes() < layout.bytes) {
-            let bytes = layout.bytes.next_power_of_two();
+            let bytes = region_bytes(&layout);
             // Given back first: both together may be more than there is.
             self.region = None;
             let plan = RegionPlan { name: "searches of a catalog", bytes };

@@ -47,6 +47,18 @@ impl DeviceSnapshot {
         Ok(Self { view, segments, levels, codes: codes.to_vec() })
     }
 
+    /// Bytes of the tables of a view's segments that `known` does not have.
+    pub(crate) fn needed_bytes(
+        view: &CatalogView,
+        codes: &[u32],
+        known: Option<&Self>,
+    ) -> Result<u64, CatalogError> {
+        let is_known =
+            |at| known.is_some_and(|known| known.tables_of(segment_at(view, at)).is_some());
+        let new = view.parts().enumerate().filter(|&(at, _)| !is_known(at));
+        new.map(|(_, (catalog, _))| Ok(SegmentTables::plan(catalog, codes)?.bytes() as u64)).sum()
+    }
+
     /// The view that this has the items of.
     pub fn view(&self) -> &CatalogView {
         &self.view

@@ -1,16 +1,18 @@
 //! Catalogs beside a model: those that were searched last.
 
+use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use palmette_catalog_live::CatalogView;
-use palmette_model::CatalogSearch;
+use palmette_model::{CatalogSearch, WarningListener};
 
 use super::error::CatalogError;
 use super::search::CatalogRequest;
 use super::snapshot::have_in_common;
 use super::{CatalogMemory, DeviceCatalog};
-use crate::{DeviceError, Driver};
+use crate::DeviceError;
+use crate::meeting::Shared;
 
 /// Catalogs that a device has at once.
 const MOST_CATALOGS: usize = 4;
@@ -32,10 +34,32 @@ pub struct CatalogCounts {
 /// The catalogs that were searched last, each by the segments of its views.
 #[derive(Debug)]
 pub(crate) struct CatalogStore {
-    driver: Arc<dyn Driver>,
+    shared: Arc<Shared>,
     /// The one that was searched last at the end.
     entries: Mutex<Vec<Entry>>,
     searches: AtomicU64,
+    listener: Mutex<Listener>,
+}
+
+/// Listener to warnings of catalogs that are searched level by level.
+#[derive(Default)]
+struct Listener(Option<Arc<WarningListener>>);
+
+impl Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Listener" } else { "none" })
+    }
+}
+
+/// Part of searches on a device that was not there, for want of memory or since no kernel does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SearchPart {
+    /// The catalog's tables: it is not searched on the device.
+    Tables,
+    /// The rows of a filter.
+    Filter,
+    /// A search's own memory.
+    Search,
 }
 
 #[derive(Debug)]
@@ -44,11 +68,21 @@ struct Entry {
     view: CatalogView,
     catalog: Arc<DeviceCatalog>,
     is_refused: bool,
+    /// Parts that were warned of.
+    told: Vec<SearchPart>,
 }
 
 impl CatalogStore {
-    pub(crate) fn new(driver: Arc<dyn Driver>) -> Self {
-        Self { driver, entries: Mutex::default(), searches: AtomicU64::new(0) }
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let (entries, listener) = (Mutex::default(), Mutex::default());
+        Self { shared, entries, searches: AtomicU64::new(0), listener }
+    }
+
+    /// Has a listener, in place of the one before, hear of catalogs that are searched level by
+    /// level.
+    pub(crate) fn on_warning(&self, listener: WarningListener) {
+        let mut place = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        *place = Listener(Some(Arc::new(listener)));
     }
 
     /// The request of a search, over tables that are uploaded where they were not; none where the
@@ -63,11 +97,12 @@ impl CatalogStore {
             return Ok(None);
         };
         let Some(catalog) = self.catalog(search.view, codes) else { return Ok(None) };
-        let snapshot = match catalog.snapshot(search.view) {
+        let room = || self.check_room(&catalog, search.view);
+        let snapshot = match room().and_then(|()| catalog.snapshot(search.view)) {
             Ok(snapshot) => snapshot,
             Err(CatalogError::Device(error)) if !is_memory(&error) => return Err(error),
-            Err(_) => {
-                self.refuse(&catalog);
+            Err(error) => {
+                self.warn(search.view, SearchPart::Tables, &error);
                 return Ok(None);
             }
         };
@@ -76,7 +111,45 @@ impl CatalogStore {
         match catalog.request(&snapshot, search.items, excluded, widths, search.floor) {
             Ok(request) => Ok(Some(request)),
             Err(CatalogError::Device(error)) if !is_memory(&error) => Err(error),
-            Err(_) => Ok(None),
+            Err(error) => {
+                self.warn(search.view, SearchPart::Filter, &error);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Fails where a catalog's new tables are more than what the model, its pages and the requests
+    /// that it is planned for leave.
+    fn check_room(&self, catalog: &DeviceCatalog, view: &CatalogView) -> Result<(), CatalogError> {
+        let is_there = catalog.newest().is_some_and(|newest| newest.is_of(view));
+        if is_there {
+            return Ok(());
+        }
+        let (needed, room) = (catalog.needed_bytes(view)?, self.shared.room()?);
+        if needed <= room { Ok(()) } else { Err(CatalogError::NoRoom { needed, room }) }
+    }
+
+    /// Tells the listener why searches of a catalog go level by level: once each part. Without
+    /// tables, all of them do from now on.
+    pub(crate) fn warn(&self, view: &CatalogView, part: SearchPart, error: &CatalogError) {
+        {
+            let mut entries = self.entries();
+            let entry = entries.iter_mut().rfind(|entry| have_in_common(&entry.view, view));
+            let Some(entry) = entry.filter(|entry| !entry.told.contains(&part)) else { return };
+            entry.told.push(part);
+            entry.is_refused |= part == SearchPart::Tables;
+        }
+        let items = view.num_items();
+        let which = match part {
+            SearchPart::Tables => format!("a catalog of {items} items is searched"),
+            SearchPart::Filter => {
+                format!("under some filters, a catalog of {items} items is searched")
+            }
+            SearchPart::Search => format!("at times, a catalog of {items} items is searched"),
+        };
+        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+        if let Some(listener) = listener {
+            listener(&format!("{which} level by level, which takes longer: {error}"));
         }
     }
 
@@ -112,22 +185,14 @@ impl CatalogStore {
                 if entries.len() == MOST_CATALOGS {
                     entries.remove(0);
                 }
-                let driver = Arc::clone(&self.driver);
+                let driver = Arc::clone(&self.shared.driver);
                 let catalog = Arc::new(DeviceCatalog::new(driver, codes, FILTER_BYTES));
-                Entry { view: view.clone(), catalog, is_refused: false }
+                Entry { view: view.clone(), catalog, is_refused: false, told: Vec::new() }
             }
         };
         let catalog = (!entry.is_refused).then(|| Arc::clone(&entry.catalog));
         entries.push(entry);
         catalog
-    }
-
-    fn refuse(&self, catalog: &Arc<DeviceCatalog>) {
-        let mut entries = self.entries();
-        let entry = entries.iter_mut().find(|entry| Arc::ptr_eq(&entry.catalog, catalog));
-        if let Some(entry) = entry {
-            entry.is_refused = true;
-        }
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {

@@ -26,16 +26,8 @@ impl SegmentTables {
         catalog: &Catalog,
         codes: &[u32],
     ) -> Result<Self, CatalogError> {
+        let plan = Self::plan(catalog, codes)?;
         let (index, num_items) = (catalog.index(), catalog.num_items());
-        if num_items > 0 {
-            check_levels(catalog, codes.len())?;
-        }
-        let num_prefixes: Vec<u64> = match num_items {
-            0 => vec![0; codes.len()],
-            _ => (0..codes.len()).map(|level| index.num_prefixes(level)).collect(),
-        };
-        let too_large = CatalogError::TooLarge { items: num_items };
-        let plan = TablePlan::new(num_items, codes, &num_prefixes).ok_or(too_large)?;
         let image = Image::new(&plan, index, codes)?;
         let region_plan = RegionPlan { name: "tables of a catalog", bytes: plan.bytes().max(1) };
         let region = super::take(driver, region_plan)?;
@@ -57,6 +49,20 @@ impl SegmentTables {
         };
         let levels = plan.levels.iter().map(level).collect();
         Ok(Self { levels, num_items: num_items as u32, region })
+    }
+
+    /// Plan of these tables.
+    pub(crate) fn plan(catalog: &Catalog, codes: &[u32]) -> Result<TablePlan, CatalogError> {
+        let (index, num_items) = (catalog.index(), catalog.num_items());
+        if num_items > 0 {
+            check_levels(catalog, codes.len())?;
+        }
+        let num_prefixes: Vec<u64> = match num_items {
+            0 => vec![0; codes.len()],
+            _ => (0..codes.len()).map(|level| index.num_prefixes(level)).collect(),
+        };
+        let too_large = CatalogError::TooLarge { items: num_items };
+        TablePlan::new(num_items, codes, &num_prefixes).ok_or(too_large)
     }
 
     /// Bytes on the device.

@@ -6,6 +6,7 @@
 
 use std::iter::repeat_n;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use palmette_core::TokenId;
 use palmette_decode::Extension;
@@ -14,8 +15,9 @@ use palmette_model::{CatalogSearch, Reading, SearchLevel, SessionError};
 use super::CudaReading;
 use crate::arguments::BeamRows;
 use crate::catalog::{
-    CatalogError, CatalogRequest, DeviceLogits, DeviceSearch, LevelRows, LogitsPlace,
+    CatalogError, CatalogRequest, DeviceLogits, DeviceSearch, LevelRows, LogitsPlace, SearchPart,
 };
+use crate::plan::ancestor_bytes;
 use crate::request::{DeviceBeams, RowKind};
 use crate::{Address, DeviceError, Event, Region, RegionPlan, Stream};
 
@@ -47,9 +49,10 @@ impl DeviceLogits for LevelLogits<'_> {
     }
 }
 
-/// A search that was not run: since the host is to do it, or for good.
+/// A search that was not run: since the host is to do it, for want of memory, or for good.
 enum Failure {
     Elsewhere,
+    NoMemory(DeviceError),
     Device(DeviceError),
     Session(SessionError),
 }
@@ -63,7 +66,7 @@ impl From<SessionError> for Failure {
 impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
         match error {
-            DeviceError::OutOfMemory { .. } => Self::Elsewhere,
+            DeviceError::OutOfMemory { .. } => Self::NoMemory(error),
             error => Self::Device(error),
         }
     }
@@ -102,18 +105,28 @@ impl CudaReading {
             ancestors: None,
             parents: Vec::new(),
         });
+        let taken = run.bytes();
         let result = self.run_levels(&mut run, request, search.levels, steps);
         if result.is_err() {
             // What is on the stream uses the memory of the run.
             let _ = driver.record(Stream::Selection).and_then(|event| driver.finish(&event));
         }
+        let bytes = run.bytes();
         self.run = Some(run);
+        if bytes > taken {
+            shared.reading_bytes.fetch_add(bytes - taken, Ordering::Relaxed);
+            self.own_bytes += bytes - taken;
+        }
         match result {
             Ok(()) => {
                 self.engine.catalogs.count();
                 Ok(true)
             }
             Err(Failure::Elsewhere) => Ok(false),
+            Err(Failure::NoMemory(error)) => {
+                self.engine.catalogs.warn(search.view, SearchPart::Search, &error.into());
+                Ok(false)
+            }
             Err(Failure::Device(error)) => {
                 shared.note(&error);
                 Err(error.into())
@@ -149,7 +162,7 @@ impl CudaReading {
         let most_rows = widths.max().unwrap_or(1);
         let address = self.request()?.memory.logits.address();
         run.search.begin(vec![request], &LevelLogits { address, levels })?;
-        let tables = run.tables(&*self.engine.shared.driver, passes * most_rows * 4)?;
+        let tables = run.tables(&*self.engine.shared.driver, ancestor_bytes(passes, most_rows))?;
 
         self.begin_prompt(levels[0].columns.clone())?;
         let mut end = self.step(&mut run.search)?;
@@ -211,13 +224,19 @@ impl CudaReading {
 }
 
 impl CatalogRun {
-    /// Two tables of so many bytes each.
+    /// Bytes on the device.
+    fn bytes(&self) -> u64 {
+        let ancestors = self.ancestors.as_ref().map_or(0, Region::bytes);
+        (self.search.bytes() + ancestors) as u64
+    }
+
+    /// Two tables of so many bytes in all.
     fn tables(
         &mut self,
         driver: &dyn crate::Driver,
         bytes: usize,
     ) -> Result<[Address; 2], DeviceError> {
-        let both = (2 * bytes).max(16);
+        let both = bytes.max(16);
         let region = match self.ancestors.take().filter(|region| region.bytes() >= both) {
             Some(region) => region,
             None => {
@@ -225,7 +244,7 @@ impl CatalogRun {
                 driver.regions(&[plan])?.pop().ok_or(DeviceError::Foreign("no region"))?
             }
         };
-        let tables = [region.address(), region.address_at(bytes)];
+        let tables = [region.address(), region.address_at(bytes / 2)];
         self.ancestors = Some(region);
         Ok(tables)
     }

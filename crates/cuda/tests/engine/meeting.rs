@@ -203,5 +203,6 @@ fn what_does_not_fit_beside_other_requests_is_an_error_by_name() {
     let driver = palmette_cuda_emulator::Emulator::new(Architecture::Hopper, 1).unwrap();
     let error = crate::model::upload(Arc::new(driver), &config, &little).unwrap_err().to_string();
     assert!(error.contains("1048576 are free"), "{error}");
-    assert!(error.contains("keys of prompts") && error.contains("weights"), "{error}");
+    let rows = ["weights", "keys of prompts", "whole searches of catalogs", "none is given yet"];
+    assert!(rows.iter().all(|row| error.contains(row)), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Whole searches on a device: what the same engine finds level by level, to the bit.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use palmette_catalog::{BuildOptions, Catalog, Filter, Item};
 use palmette_catalog_live::{
@@ -29,7 +29,10 @@ fn item(n: u32) -> Item {
 }
 
 fn frozen() -> CatalogSource {
-    let items: Vec<Item> = (0..300).map(item).collect();
+    frozen_of((0..300).map(item).collect())
+}
+
+fn frozen_of(items: Vec<Item>) -> CatalogSource {
     let codes_per_level = Some(vec![CODES; 3]);
     let options = BuildOptions { codes_per_level, ..BuildOptions::default() };
     Catalog::build(items.into(), &options).expect("sound items").into()
@@ -204,6 +207,57 @@ fn check_searches_together(weights: DeviceWeights) {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(together, alone);
+}
+
+/// A catalog for which the model leaves no memory is found level by level; that is said once.
+#[test]
+fn a_catalog_without_room_is_searched_by_levels_and_told_once() {
+    let memory = LIMITS.memory.unwrap();
+    let Some(driver) = Emulator::with_bytes(Architecture::Hopper, 1, memory) else { return };
+    let engine = Arc::new(upload(Arc::new(driver), &small(), &LIMITS).unwrap());
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let to = Arc::clone(&told);
+    engine.on_warning(Box::new(move |warning| to.lock().unwrap().push(warning.to_owned())));
+    let request = Request { beam_width: 8, ..Request::new(History::Numbers(&[3]), 5) };
+    let (few, _) = check(&engine, &mut worker(&engine, frozen()), &request);
+    assert_eq!(few.len(), 5);
+
+    let item = |n: u32| {
+        let codes = vec![n / 4096, n / 64 % CODES, n % CODES];
+        Item { id: format!("i{n}"), codes, attributes: Default::default() }
+    };
+    let mut worker = worker(&engine, frozen_of((0..100_000).map(item).collect()));
+    let by_levels = answer(&mut worker, &Request { trace: true, ..request });
+    for _ in 0..2 {
+        let before = engine.catalog_counts().searches;
+        assert_eq!(answer(&mut worker, &request), by_levels);
+        assert_eq!(engine.catalog_counts().searches, before);
+    }
+    let told = told.lock().unwrap();
+    let [warning] = &told[..] else { panic!("{told:?}") };
+    assert!(
+        warning.starts_with("a catalog of 100000 items is searched level by level"),
+        "{warning}"
+    );
+    assert!(warning.contains("bytes of device memory, of which the model"), "{warning}");
+    let used = engine.device_use().unwrap();
+    assert_eq!((used.catalogs, used.refused_catalogs), (1, 1));
+}
+
+/// As many searches as the plan is for, as wide as they are there, have the memory that it says.
+#[test]
+fn searches_at_once_have_the_memory_of_the_plan() {
+    let memory = LIMITS.memory.unwrap();
+    let Some(driver) = Emulator::with_bytes(Architecture::Hopper, 1, memory) else { return };
+    let engine = Arc::new(upload(Arc::new(driver), &small(), &LIMITS).unwrap());
+    engine.on_warning(Box::new(|warning| panic!("{warning}")));
+    let mut workers: Vec<_> = (0..LIMITS.requests).map(|_| worker(&engine, frozen())).collect();
+    let request =
+        Request { beam_width: 300, mode: Mode::Beam, ..Request::new(History::Numbers(&[3]), 5) };
+    for (at, worker) in workers.iter_mut().enumerate() {
+        answer(worker, &request);
+        assert_eq!(engine.catalog_counts().searches, at as u64 + 1);
+    }
 }
 
 /// A device that fails, before its catalog is there and after, is said to have failed.

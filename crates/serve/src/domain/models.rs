@@ -77,6 +77,12 @@ impl LoadedModel {
     pub(crate) fn engine(&self) -> &SharedEngine {
         &self.engine
     }
+
+    /// Writes what it warns of to the log, under the model's name.
+    pub(crate) fn log_warnings(&self, model: &str) {
+        let model = model.to_owned();
+        self.engine.on_warning(Box::new(move |warning| tracing::warn!(model, "{warning}")));
+    }
 }
 
 /// Name of the device that computes a model.
@@ -155,6 +161,7 @@ impl ServedModel {
             )));
         }
         let (_, loaded) = read(dir, loader)?;
+        loaded.log_warnings(&self.name);
         tracing::info!(model = self.name, "the model is in memory");
         *kept = Arc::downgrade(&loaded);
         Ok(loaded)

@@ -160,6 +160,9 @@ impl Registry {
     /// Adds a model in place of one of its name, which targets keep.
     pub(crate) fn add_model(&self, name: &str, parts: ModelParts) -> Result<(), LoadError> {
         check_name("model", name)?;
+        if let Some(loaded) = parts.loaded() {
+            loaded.log_warnings(name);
+        }
         self.change(|table, changes| {
             let index = changes.num_models;
             changes.num_models += 1;

@@ -1,6 +1,7 @@
 //! A model on an emulated device: requests that share its passes, its numbers and its failure.
 
-use std::sync::Arc;
+use std::fmt::{self, Debug};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
@@ -14,11 +15,15 @@ use palmette_recommend::{History, LevelFormat, PromptFormat, Recommender, Reques
 use palmette_serve::{ServeConfig, Server};
 use palmette_text::engine::EngineOptions;
 use serde_json::{Value, json};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use crate::shop::{Routed, config};
 use crate::text::{TEMPLATE, model_of, pieces, writing_of};
 
 const CODES: u32 = 64;
+/// Bytes that a model takes of a device.
+const MEMORY: u64 = 160 << 20;
 
 /// Server with a model on a device, and what is behind it.
 struct OnDevice {
@@ -41,8 +46,62 @@ fn format() -> PromptFormat {
     }
 }
 
+/// A log that keeps warnings: level, fields and message of each.
+#[derive(Default)]
+struct Warnings(Mutex<Vec<String>>);
+
+impl Warnings {
+    /// The process's log.
+    fn log() -> Arc<Self> {
+        static LOG: OnceLock<Arc<Warnings>> = OnceLock::new();
+        let log = LOG.get_or_init(|| {
+            let log = Arc::new(Self::default());
+            tracing::subscriber::set_global_default(Arc::clone(&log)).expect("the only log");
+            log
+        });
+        Arc::clone(log)
+    }
+
+    fn with(&self, word: &str) -> Vec<String> {
+        self.0.lock().unwrap().iter().filter(|line| line.contains(word)).cloned().collect()
+    }
+}
+
+impl Subscriber for Warnings {
+    fn enabled(&self, about: &Metadata<'_>) -> bool {
+        about.is_event() && *about.level() == Level::WARN
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, event: &Event<'_>) {
+        struct Line(String);
+        impl Visit for Line {
+            fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+                _ = fmt::Write::write_fmt(&mut self.0, format_args!("{field}={value:?} "));
+            }
+        }
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
 fn served(serve: ServeConfig) -> Option<OnDevice> {
-    let Some(driver) = Emulator::new(Architecture::Hopper, 3) else {
+    let item = |n: u32| {
+        let codes = vec![n % 11, n * 13 % CODES, n * 29 % CODES];
+        Item { id: format!("i{n}"), codes, attributes: Default::default() }
+    };
+    served_on(serve, 4 << 30, "m", (0..300).map(item).collect())
+}
+
+/// A device of so many bytes.
+fn served_on(serve: ServeConfig, bytes: u64, name: &str, items: Vec<Item>) -> Option<OnDevice> {
+    let Some(driver) = Emulator::with_bytes(Architecture::Hopper, 3, bytes) else {
         eprintln!("SKIPPED: kernels are emulated on Linux on x86-64, by a C++20 compiler");
         return None;
     };
@@ -51,23 +110,18 @@ fn served(serve: ServeConfig) -> Option<OnDevice> {
     let limits = DeviceLimits {
         requests: 16,
         prompt_tokens: Some(128),
-        memory: Some(160 << 20),
+        memory: Some(MEMORY),
         ..decoder::LIMITS
     };
     let engine = decoder::upload(Arc::clone(&driver), &model, &limits).unwrap();
     let engine = SharedEngine::from(Arc::new(engine));
-    let item = |n: u32| {
-        let codes = vec![n % 11, n * 13 % CODES, n * 29 % CODES];
-        Item { id: format!("i{n}"), codes, attributes: Default::default() }
-    };
-    let items: Vec<Item> = (0..300).map(item).collect();
     let codes_per_level = Some(vec![CODES; 3]);
     let options = BuildOptions { codes_per_level, ..BuildOptions::default() };
     let catalog = Arc::new(Catalog::build(items.into(), &options).unwrap());
     let server = Server::new(serve).unwrap();
-    server.add_model("m", engine.clone(), format()).unwrap();
+    server.add_model(name, engine.clone(), format()).unwrap();
     server.add_catalog("items", Arc::clone(&catalog), None).unwrap();
-    server.set_target("shop", "m", "items").unwrap();
+    server.set_target("shop", name, "items").unwrap();
     Some(OnDevice { routed: Routed::new(server), driver, engine, catalog })
 }
 
@@ -131,9 +185,34 @@ async fn requests_of_a_batch_share_passes_and_have_the_answers_of_each_alone() {
         format!("palmette_prefix_tokens_total{{model=\"m\",hit=\"true\"}} {}", after.found_tokens),
         format!("palmette_device_pages{{model=\"m\",state=\"kept\"}} {}", after.kept_pages),
         "palmette_device_bytes{model=\"m\",use=\"weights\"}".to_owned(),
+        "palmette_device_catalogs{model=\"m\",state=\"taken\"} 1".to_owned(),
+        "palmette_device_catalogs{model=\"m\",state=\"refused\"} 0".to_owned(),
     ] {
         assert!(text.contains(&line), "{line} is not in:\n{text}");
     }
+}
+
+/// It is answered level by level, and once there is a line of the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_catalog_that_the_device_does_not_take_is_logged_and_counted() {
+    let log = Warnings::log();
+    let item = |n: u32| {
+        let codes = vec![n / 4096, n / 64 % CODES, n % CODES];
+        Item { id: format!("i{n}"), codes, attributes: Default::default() }
+    };
+    let items = (0..100_000).map(item).collect();
+    let Some(shop) = served_on(batches(), MEMORY, "full", items) else { return };
+    for history in [["i1"], ["i2"]] {
+        let body = json!({"history": history, "k": 3});
+        let answer = shop.routed.post("/v1/recommend", &body).await.ok();
+        assert_eq!(answer["items"].as_array().unwrap().len(), 3);
+    }
+    let lines = log.with("model=\"full\"");
+    let [line] = &lines[..] else { panic!("{lines:?}") };
+    assert!(line.contains("a catalog of 100000 items is searched level by level"), "{line}");
+    let metrics = shop.routed.get("/metrics").await;
+    let refused = "palmette_device_catalogs{model=\"full\",state=\"refused\"} 1";
+    assert!(metrics.body.as_str().unwrap().contains(refused));
 }
 
 #[tokio::test(flavor = "multi_thread")]
