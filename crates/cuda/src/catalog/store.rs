@@ -130,14 +130,19 @@ impl CatalogStore {
     }
 
     /// Tells the listener why searches of a catalog go level by level: once each part. Without
-    /// tables, all of them do from now on.
+    /// tables, all of them do until the next generation.
     pub(crate) fn warn(&self, view: &CatalogView, part: SearchPart, error: &CatalogError) {
         {
             let mut entries = self.entries();
             let entry = entries.iter_mut().rfind(|entry| have_in_common(&entry.view, view));
-            let Some(entry) = entry.filter(|entry| !entry.told.contains(&part)) else { return };
+            let Some(entry) = entry else { return };
+            // A request that began earlier says nothing of the tables that are there now.
+            let is_newest = entry.view.generation() <= view.generation();
+            entry.is_refused |= part == SearchPart::Tables && is_newest;
+            if entry.told.contains(&part) {
+                return;
+            }
             entry.told.push(part);
-            entry.is_refused |= part == SearchPart::Tables;
         }
         let items = view.num_items();
         let which = match part {
@@ -177,7 +182,8 @@ impl CatalogStore {
             Some(place) => {
                 let mut entry = entries.remove(place);
                 if entry.view.generation() < view.generation() {
-                    entry.view = view.clone();
+                    // Tables of other segments: there may be room for them.
+                    (entry.view, entry.is_refused) = (view.clone(), false);
                 }
                 entry
             }

@@ -1,13 +1,16 @@
 //! Whole searches on a device: what the same engine finds level by level, to the bit.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use palmette_catalog::{BuildOptions, Catalog, Filter, Item};
 use palmette_catalog_live::{
     CatalogSource, LiveCatalog, LiveOptions, MergePolicy, SyncPolicy, Update,
 };
-use palmette_cuda::{Architecture, CudaEngine, DeviceWeights};
+use palmette_cuda::{Architecture, CudaEngine, DeviceWeights, Driver, RegionPlan};
 use palmette_cuda_emulator::Emulator;
 use palmette_decode::run_on;
 use palmette_model::{Engine, Family, ModelConfig};
@@ -36,6 +39,21 @@ fn frozen_of(items: Vec<Item>) -> CatalogSource {
     let codes_per_level = Some(vec![CODES; 3]);
     let options = BuildOptions { codes_per_level, ..BuildOptions::default() };
     Catalog::build(items.into(), &options).expect("sound items").into()
+}
+
+/// A catalog of which each change is a segment.
+fn live_in(folder: &Path) -> Arc<LiveCatalog> {
+    let options = LiveOptions {
+        merging: MergePolicy::Never,
+        memory_items: 1,
+        sync: SyncPolicy::Never,
+        ..LiveOptions::default()
+    };
+    Arc::new(LiveCatalog::create_with(folder, None, None, options).expect("an empty folder"))
+}
+
+fn upserts(numbers: Range<u32>) -> Vec<Update> {
+    numbers.map(|n| Update::Upsert(item(n))).collect()
 }
 
 /// A decoder as small as the kernels compute one.
@@ -150,16 +168,7 @@ fn rules_hold_over_searches_at_once_and_boosts_are_searched_by_levels() {
 fn a_live_catalog_is_searched_at_once_as_it_is_now() {
     let Some(engine) = emulated(&small(), Architecture::Hopper, 2) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let options = LiveOptions {
-        merging: MergePolicy::Never,
-        memory_items: 1,
-        sync: SyncPolicy::Never,
-        ..LiveOptions::default()
-    };
-    let live = Arc::new(LiveCatalog::create_with(folder.path(), None, None, options).unwrap());
-    let upserts = |numbers: std::ops::Range<u32>| -> Vec<Update> {
-        numbers.map(|n| Update::Upsert(item(n))).collect()
-    };
+    let live = live_in(folder.path());
     live.apply(&upserts(0..200)).unwrap();
     live.apply(&upserts(200..240)).unwrap();
     let mut worker = worker(&engine, Arc::clone(&live).into());
@@ -242,6 +251,40 @@ fn a_catalog_without_room_is_searched_by_levels_and_told_once() {
     assert!(warning.contains("bytes of device memory, of which the model"), "{warning}");
     let used = engine.device_use().unwrap();
     assert_eq!((used.catalogs, used.refused_catalogs), (1, 1));
+}
+
+/// What left no room for its tables is gone: the next generation is searched at once.
+#[test]
+fn a_live_catalog_is_taken_when_there_is_room_at_its_next_generation() {
+    let memory = 2 * LIMITS.memory.unwrap();
+    let Some(driver) = Emulator::with_bytes(Architecture::Hopper, 1, memory) else { return };
+    let driver = Arc::new(driver);
+    let engine = Arc::new(upload(Arc::clone(&driver), &small(), &LIMITS).unwrap());
+    let told = Arc::new(AtomicUsize::new(0));
+    let to = Arc::clone(&told);
+    engine.on_warning(Box::new(move |_| _ = to.fetch_add(1, Ordering::Relaxed)));
+    let folder = tempfile::tempdir().unwrap();
+    let live = live_in(folder.path());
+    let upsert = |numbers| _ = live.apply(&upserts(numbers)).unwrap();
+    let mut worker = worker(&engine, Arc::clone(&live).into());
+    let request = Request { beam_width: 8, ..Request::new(History::Ids(&["i3"]), 5) };
+    // What a request takes is left, and promised to those that the engine is planned for.
+    let bytes = (driver.free_bytes().unwrap() - (2 << 20)) as usize;
+    let others = driver.regions(&[RegionPlan { name: "of others", bytes }]).unwrap();
+    for numbers in [0..200, 200..210] {
+        upsert(numbers);
+        answer(&mut worker, &request);
+        let counts = engine.catalog_counts();
+        assert_eq!((counts.catalogs.len(), counts.refused, counts.searches), (0, 1, 0));
+    }
+    drop(others);
+    answer(&mut worker, &request);
+    assert_eq!(engine.catalog_counts().refused, 1, "the generation is the same");
+    upsert(210..220);
+    check(&engine, &mut worker, &request);
+    let counts = engine.catalog_counts();
+    assert_eq!((counts.catalogs.len(), counts.refused), (1, 0));
+    assert_eq!(told.load(Ordering::Relaxed), 1);
 }
 
 /// As many searches as the plan is for, as wide as they are there, have the memory that it says.
