@@ -3,7 +3,7 @@
 #
 #   crates/cuda/kernels/faults.sh [name of a kernel file]
 #
-# A test that sees none is none. Faults in parentheses change no result and must be missed. About 20 minutes of one core; needs
+# A test that sees none is none. Faults in parentheses change no result and must be missed. About 45 minutes of one core; needs
 # what the tests need. Fails if a fault is missed, or no longer applies.
 set -uo pipefail
 cd "$(dirname "$0")"
