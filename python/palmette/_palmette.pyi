@@ -57,6 +57,12 @@ class NotAllowed(Error):
 class DeviceError(Error):
     """A device that is not there, is too old, has not the memory, or has failed."""
 
+class TooFewTokens(Error):
+    """Tokens that are too few for a text to end within them: `needed` of them, of `left`; `needed` is None where no way is known."""
+
+    needed: int | None
+    left: int | None
+
 class VocabularyError(Error):
     """A vocabulary that cannot be loaded, or a token that is not in it."""
 
@@ -327,13 +333,22 @@ class Matcher:
     a commit, which ``rollback`` takes back; after it nothing may follow.
     """
 
-    def fill_mask(self, bitmask: Bitmask, row: int = 0) -> bool:
+    def fill_mask(self, bitmask: Bitmask, row: int = 0, *, tokens_left: int | None = None) -> bool:
         """Writes the tokens that may follow into a row of a bitmask, bits past the vocabulary 0. All are 0 when nothing may follow.
+
+        With ``tokens_left`` the text ends in time: only tokens may follow after which it can be whole within that many, the next
+        one among them and end tokens left out. ``TooFewTokens`` where no way is known; from ``fewest_tokens()`` on there is one,
+        and it stays.
 
         ``False``: nothing is forbidden, so the mask need not be applied.
         """
     def fill_next_token_bitmask(self, bitmask: Bitmask, index: int = 0) -> bool:
         """``fill_mask`` by the name that llguidance and XGrammar have for it."""
+    def fewest_tokens(self) -> int | None:
+        """Tokens of the shortest way to the end of the text that is known, end tokens left out; 0 where it is whole, ``None`` where
+        no way is known."""
+    def shortest_completion(self) -> tuple[list[int], bytes] | None:
+        """The shortest way to the end of the text that is known: its tokens, and their bytes. ``None`` where no way is known."""
     def commit(self, token: int) -> None:
         """Moves over a token; ``NotAllowed`` when it may not follow."""
     def try_commit(self, token: int) -> bool:
@@ -443,12 +458,14 @@ def fill_masks(
     bitmask: Bitmask,
     rows: Iterable[int] | None = None,
     threads: int | None = None,
+    *,
+    tokens_left: Iterable[int | None] | None = None,
 ) -> bool:
     """Writes the masks of many sequences, each into its row of a bitmask, on several threads and without the interpreter's lock.
 
     Matchers may be of different grammars and vocabularies; ``None`` leaves a row as it is. ``rows[i]`` is the row of
-    ``matchers[i]``; left out, row ``i``. ``threads`` left out are as many as the process may run at once. ``False``: no row
-    forbids anything.
+    ``matchers[i]``; left out, row ``i``. ``threads`` left out are as many as the process may run at once. ``tokens_left[i]`` is
+    that of ``Matcher.fill_mask``, ``None`` for a text that may be cut off. ``False``: no row forbids anything.
     """
 
 def fill_masks_with_drafts(

@@ -41,6 +41,20 @@ pub trait AnyConstraint: Send + Sync {
         mask: &mut [u32],
     ) -> Result<(), AnyError>;
     #[doc(hidden)]
+    fn erased_fewest_tokens(
+        &self,
+        state: &AnyState,
+        scratch: &mut AnyScratch,
+    ) -> Result<Option<usize>, AnyError>;
+    #[doc(hidden)]
+    fn erased_fill_ending_mask(
+        &self,
+        state: &AnyState,
+        left: usize,
+        scratch: &mut AnyScratch,
+        mask: &mut [u32],
+    ) -> Result<(), AnyError>;
+    #[doc(hidden)]
     fn erased_successors(
         &self,
         state: &AnyState,
@@ -237,6 +251,24 @@ where
         self.fill_mask(state.of(), scratch.of(), mask).map_err(AnyError::new)
     }
 
+    fn erased_fewest_tokens(
+        &self,
+        state: &AnyState,
+        scratch: &mut AnyScratch,
+    ) -> Result<Option<usize>, AnyError> {
+        self.fewest_tokens(state.of(), scratch.of()).map_err(AnyError::new)
+    }
+
+    fn erased_fill_ending_mask(
+        &self,
+        state: &AnyState,
+        left: usize,
+        scratch: &mut AnyScratch,
+        mask: &mut [u32],
+    ) -> Result<(), AnyError> {
+        self.fill_ending_mask(state.of(), left, scratch.of(), mask).map_err(AnyError::new)
+    }
+
     fn erased_successors(
         &self,
         state: &AnyState,
@@ -319,6 +351,24 @@ impl Constraint for dyn AnyConstraint + '_ {
         mask: &mut [u32],
     ) -> Result<(), AnyError> {
         self.erased_fill_mask(state, scratch, mask)
+    }
+
+    fn fewest_tokens(
+        &self,
+        state: &AnyState,
+        scratch: &mut AnyScratch,
+    ) -> Result<Option<usize>, AnyError> {
+        self.erased_fewest_tokens(state, scratch)
+    }
+
+    fn fill_ending_mask(
+        &self,
+        state: &AnyState,
+        left: usize,
+        scratch: &mut AnyScratch,
+        mask: &mut [u32],
+    ) -> Result<(), AnyError> {
+        self.erased_fill_ending_mask(state, left, scratch, mask)
     }
 
     fn successors(

@@ -108,6 +108,41 @@ pub trait Constraint {
         self.fill_masks(states, scratch, window.words_mut())
     }
 
+    /// Tokens after which the sequence is whole in the shortest way that is known, end tokens left
+    /// out; 0 where it is. `None` where no way is known before it is gone.
+    ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded.
+    fn fewest_tokens(
+        &self,
+        state: &Self::State,
+        scratch: &mut Self::Scratch,
+    ) -> Result<Option<usize>, Self::Error> {
+        let _ = (state, scratch);
+        Ok(None)
+    }
+
+    /// [`fill_mask`](Self::fill_mask) without the tokens after which the sequence may not be whole
+    /// within `left` tokens, the next one among them: where [`fewest_tokens`](Self::fewest_tokens)
+    /// are known and no more than that, a sequence of such tokens is whole in time. Where they are
+    /// more, the mask denies all. A set that knows no ways gives the mask as it is.
+    ///
+    /// # Errors
+    /// As [`fill_mask`](Self::fill_mask).
+    ///
+    /// # Panics
+    /// As [`fill_mask`](Self::fill_mask).
+    fn fill_ending_mask(
+        &self,
+        state: &Self::State,
+        left: usize,
+        scratch: &mut Self::Scratch,
+        mask: &mut [u32],
+    ) -> Result<(), Self::Error> {
+        let _ = left;
+        self.fill_mask(state, scratch, mask)
+    }
+
     /// True where a token may follow the state and false where none may, as far as that is known
     /// without a mask: a search can then have its model compute while it makes the masks. `None`
     /// where only the mask tells.

@@ -49,6 +49,23 @@ pub enum DecodeError {
         /// Tokens generated before.
         step: usize,
     },
+    /// A sequence that is promised to be whole needs more tokens than it may have.
+    #[error(
+        "no sequence of the constraint is known that is whole within {max_tokens} tokens: the shortest takes {needed}; give it {needed} \
+         or more, or have it cut off (length: cut)"
+    )]
+    TooFewTokens {
+        /// Tokens of the shortest that is known.
+        needed: usize,
+        /// Tokens that it may have.
+        max_tokens: usize,
+    },
+    /// The way to the end that was counted on is not there: a defect of the constraint.
+    #[error("no way to the end is left at step {step}, where one was known: a defect of the constraint")]
+    LostWay {
+        /// Tokens generated before.
+        step: usize,
+    },
     /// The constraint broke its first law: its mask allows a token that it does not move over.
     #[error(
         "the constraint allows token {token} at step {step} and then refuses it: what it was made from is \

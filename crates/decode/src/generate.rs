@@ -23,13 +23,28 @@ pub struct GenerateOptions {
     pub context: Vec<TokenId>,
     /// Stop before [parts](Constraint::next_part) that a search may write as a whole.
     pub parts: bool,
+    /// Where a sequence would be longer.
+    pub length: LengthRule,
+}
+
+/// Rule for sequences that would take more tokens than they may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LengthRule {
+    /// They are cut off.
+    #[default]
+    Cut,
+    /// They end in time, or do not begin: of a constraint that knows [ways to the
+    /// end](Constraint::fewest_tokens), a sequence is whole within its tokens, end tokens left out.
+    /// Others are cut off.
+    Promised,
 }
 
 impl GenerateOptions {
     /// Generates at most `max_tokens` tokens, without stop tokens.
     pub fn new(max_tokens: usize) -> Self {
         let (stop_tokens, context) = (Vec::new(), Vec::new());
-        Self { max_tokens, min_tokens: 0, stop_tokens, context, parts: false }
+        let length = LengthRule::default();
+        Self { max_tokens, min_tokens: 0, stop_tokens, context, parts: false, length }
     }
 }
 
@@ -113,6 +128,8 @@ pub struct Generator<C: Constraint + ?Sized> {
     forced: usize,
     /// The part that comes next, to be searched.
     part: Option<SequencePart>,
+    /// True where the sequence will be whole within its tokens; `None` before that was asked.
+    is_promised: Option<bool>,
     finish: Option<Finish>,
 }
 
@@ -147,6 +164,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
             state: None,
             forced: 0,
             part: None,
+            is_promised: None,
             finish: None,
         }
     }
@@ -178,13 +196,15 @@ impl<C: Constraint + ?Sized> Generator<C> {
         self.mask.resize(mask::num_words(constraint.num_tokens()), 0);
         self.state = Some(constraint.start());
         (self.unread, self.forced, self.part, self.finish) = (0, 0, None, None);
+        self.is_promised = None;
     }
 
     /// Fills masks and commits forced tokens, until there is a choice: `None`, and
     /// [`choose`](Self::choose) is next. Else the reason for which the generation has ended.
     ///
     /// # Errors
-    /// When a limit of the constraint is exceeded.
+    /// When a limit of the constraint is exceeded, or the sequence is [promised](LengthRule) to be
+    /// whole and cannot be within its tokens: before the first of them.
     ///
     /// # Panics
     /// When nothing was [started](Self::start).
@@ -195,6 +215,11 @@ impl<C: Constraint + ?Sized> Generator<C> {
     ) -> Result<Option<Finish>, DecodeError> {
         while self.finish.is_none() {
             let step = self.tokens().len();
+            let is_promised = self.promise(constraint)?;
+            if is_promised && step >= self.options.max_tokens {
+                self.finish = Some(Finish::Complete);
+                break;
+            }
             let state = self.state.as_ref().expect(NOT_STARTED);
             let filled = constraint.fill_mask(state, &mut self.scratch, &mut self.mask);
             filled.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
@@ -205,16 +230,22 @@ impl<C: Constraint + ?Sized> Generator<C> {
                 let part =
                     part.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
                 // One that may not fit is cut off wherever it is, so it is no use to search it.
-                let left = self.options.max_tokens - step;
-                self.part = part.filter(|part| part.max_tokens.is_none_or(|most| most <= left));
+                let mut left = self.options.max_tokens - step;
+                if is_promised && part.is_some() {
+                    // What comes after it is less than all that is to come.
+                    left = left.saturating_sub(self.fewest(constraint)?.unwrap_or(left));
+                }
+                let is_sure = |most: Option<usize>| most.map_or(!is_promised, |most| most <= left);
+                self.part = part.filter(|part| is_sure(part.max_tokens));
                 if self.part.is_some() {
                     return Ok(None);
                 }
             }
+            let state = self.state.as_ref().expect(NOT_STARTED);
             let stretch = constraint.forced_stretch(state, &mut self.scratch, &mut self.mask);
             let stretch = stretch
                 .map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
-            if !stretch.is_empty() {
+            if !stretch.is_empty() && (!is_promised || self.leaves_a_way(constraint, &stretch)?) {
                 self.commit_all(constraint, &stretch, TokenOrigin::Forced, on_token)?;
                 continue;
             }
@@ -250,11 +281,75 @@ impl<C: Constraint + ?Sized> Generator<C> {
         on_token: &mut OnToken<'_>,
     ) -> Result<(), DecodeError> {
         let step = self.tokens().len();
-        let (context, generated) = self.tokens.split_at(self.options.context.len());
-        let drawn = sampler.sample_after(logits, &self.mask, context, generated);
-        let token = drawn.map_err(|error| DecodeError::Sample { step, error })?;
+        let token = self.draw(logits, sampler)?;
+        let left = self.options.max_tokens.saturating_sub(step);
+        let token = match self.is_promised == Some(true)
+            && !self.leaves_a_way(constraint, &[token])?
+        {
+            false => token,
+            // Of the tokens that do, it is drawn as if there were no others.
+            true => {
+                let state = self.state.as_ref().expect(NOT_STARTED);
+                let scratch = &mut self.scratch;
+                let filled = constraint.fill_ending_mask(state, left, scratch, &mut self.mask);
+                filled
+                    .map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
+                self.hold_back_stops(step);
+                if mask::iter(&self.mask).next().is_none() {
+                    return Err(DecodeError::LostWay { step });
+                }
+                self.draw(logits, sampler)?
+            }
+        };
         self.unread = 0;
         self.commit(constraint, token, TokenOrigin::Drawn(logits), on_token)
+    }
+
+    fn draw(&self, logits: &[f32], sampler: &mut Sampler) -> Result<TokenId, DecodeError> {
+        let step = self.tokens().len();
+        let (context, generated) = self.tokens.split_at(self.options.context.len());
+        let drawn = sampler.sample_after(logits, &self.mask, context, generated);
+        drawn.map_err(|error| DecodeError::Sample { step, error })
+    }
+
+    /// True where the sequence will be whole within its tokens.
+    fn promise(&mut self, constraint: &C) -> Result<bool, DecodeError> {
+        if let Some(known) = self.is_promised {
+            return Ok(known);
+        }
+        let fewest = match self.options.length {
+            LengthRule::Cut => None,
+            LengthRule::Promised => self.fewest(constraint)?,
+        };
+        let max_tokens = self.options.max_tokens;
+        if let Some(needed) = fewest.filter(|&needed| needed > max_tokens) {
+            return Err(DecodeError::TooFewTokens { needed, max_tokens });
+        }
+        Ok(*self.is_promised.insert(fewest.is_some()))
+    }
+
+    /// Tokens to the end after those so far.
+    fn fewest(&mut self, constraint: &C) -> Result<Option<usize>, DecodeError> {
+        let step = self.tokens().len();
+        let state = self.state.as_ref().expect(NOT_STARTED);
+        let fewest = constraint.fewest_tokens(state, &mut self.scratch);
+        fewest.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })
+    }
+
+    /// True if the sequence can be whole in time after these tokens, which are allowed.
+    fn leaves_a_way(&mut self, constraint: &C, tokens: &[TokenId]) -> Result<bool, DecodeError> {
+        let step = self.tokens().len();
+        let Some(left) = self.tokens_left().checked_sub(tokens.len()) else { return Ok(false) };
+        let mut ahead = self.state.clone().expect(NOT_STARTED);
+        for &token in tokens {
+            if let Err(error) = constraint.commit(&mut ahead, token, &mut self.scratch) {
+                return Err(self.refusal(token, error));
+            }
+        }
+        let fewest = constraint.fewest_tokens(&ahead, &mut self.scratch);
+        let fewest =
+            fewest.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
+        Ok(fewest.is_some_and(|fewest| fewest <= left))
     }
 
     /// The part that the latest [`settle`](Self::settle) stopped before: follow with
@@ -333,6 +428,17 @@ impl<C: Constraint + ?Sized> Generator<C> {
         Ok(())
     }
 
+    /// Error of a token that was allowed and cannot be committed.
+    fn refusal(&self, token: TokenId, error: CommitError<C::Error>) -> DecodeError {
+        let step = self.tokens().len();
+        match error {
+            CommitError::Failed { error, .. } => {
+                DecodeError::Constraint { step, why: error.to_string() }
+            }
+            _ => DecodeError::BrokenConstraint { token, step },
+        }
+    }
+
     fn commit(
         &mut self,
         constraint: &C,
@@ -340,14 +446,10 @@ impl<C: Constraint + ?Sized> Generator<C> {
         origin: TokenOrigin<'_>,
         on_token: &mut OnToken<'_>,
     ) -> Result<(), DecodeError> {
-        let step = self.tokens().len();
         let state = self.state.as_mut().expect(NOT_STARTED);
-        constraint.commit(state, token, &mut self.scratch).map_err(|error| match error {
-            CommitError::Failed { error, .. } => {
-                DecodeError::Constraint { step, why: error.to_string() }
-            }
-            _ => DecodeError::BrokenConstraint { token, step },
-        })?;
+        if let Err(error) = constraint.commit(state, token, &mut self.scratch) {
+            return Err(self.refusal(token, error));
+        }
         self.tokens.push(token);
         self.unread += 1;
         let is_forced = matches!(origin, TokenOrigin::Forced);

@@ -183,6 +183,7 @@ pub mod member_walk;
 mod residuals;
 mod stack_automaton;
 mod tables;
+pub mod token_cut;
 pub mod vocabulary;
 pub mod walk;
 

@@ -66,6 +66,7 @@
 
 mod analysis;
 pub mod blocks;
+pub mod completion;
 pub mod glr;
 mod grammar;
 pub mod lexer;

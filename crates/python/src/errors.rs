@@ -10,7 +10,7 @@ use std::sync::Arc;
 use palmette_core::{CommitError, TokenId};
 use palmette_grammar::frontends::json_schema::JsonSchemaError;
 use palmette_grammar::{
-    CacheError, CommitBytesError, CompileError, Interrupted, RecognizerError, ReopenError,
+    CacheError, CommitBytesError, CompileError, EndingError, Interrupted, RecognizerError, ReopenError,
     RowErrorKind, SaveError, SourceError, Span, TableError,
 };
 use pyo3::exceptions::{PyDeprecationWarning, PyKeyboardInterrupt, PyOSError, PyValueError};
@@ -56,6 +56,12 @@ create_exception!(
 );
 create_exception!(
     palmette,
+    TooFewTokens,
+    Error,
+    "Tokens that are too few for a text to end within them: `needed` of them, of `left`; `needed` is None where no way is known."
+);
+create_exception!(
+    palmette,
     VocabularyError,
     Error,
     "A vocabulary that cannot be loaded, or a token that is not in it."
@@ -68,6 +74,7 @@ pub(crate) fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
         (py.get_type::<GrammarError>(), &["line", "column", "rule", "path", "keyword"][..]),
         (py.get_type::<LimitExceeded>(), &["limit"]),
         (py.get_type::<NotAllowed>(), &["token", "position"]),
+        (py.get_type::<TooFewTokens>(), &["needed", "left"]),
     ] {
         none_unless_set(&class, attributes)?;
     }
@@ -144,7 +151,20 @@ pub(crate) fn of_row(py: Python<'_>, row: usize, error: &RowErrorKind) -> PyErr 
             let limit = limit_named(&message).map(str::to_owned);
             limit_exceeded(py, limit.as_deref(), message)
         }
+        RowErrorKind::Ending(ending) => of_ending(py, ending, &format!("row {row}: ")),
         RowErrorKind::Narrow { .. } => PyValueError::new_err(format!("row {row}: {error}")),
+    }
+}
+
+/// The exception of a text that cannot end within its tokens.
+pub(crate) fn of_ending(py: Python<'_>, error: &EndingError, place: &str) -> PyErr {
+    let raised = TooFewTokens::new_err(format!("{place}{error}"));
+    match error {
+        EndingError::Limit(limit) => of_recognizer(py, limit),
+        EndingError::Unknown => raised,
+        EndingError::TooFew { needed, left } => {
+            with(with(raised, py, "needed", *needed), py, "left", *left)
+        }
     }
 }
 

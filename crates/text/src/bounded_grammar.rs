@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use palmette_core::{CommitError, Constraint, RollbackError, SequencePart, TokenId, mask};
 use palmette_grammar::{
-    GrammarConstraint, GrammarScratch, GrammarState, Interrupted, MaskBudget, RecognizerError,
+    EndingError, GrammarConstraint, GrammarScratch, GrammarState, Interrupted, MaskBudget, RecognizerError,
 };
 
 use crate::model::TextModel;
@@ -31,6 +31,19 @@ pub(crate) struct BoundedGrammar {
 const MAX_STRETCH: usize = 1024;
 
 impl BoundedGrammar {
+    fn budget(&self) -> MaskBudget<'_> {
+        MaskBudget::of_steps(self.mask_steps, Some(&*self.is_called_off))
+    }
+
+    fn mask_error(&self, error: RecognizerError) -> MaskError {
+        match error {
+            RecognizerError::Interrupted(Interrupted::OutOfBudget { .. }) => {
+                MaskError::OverBudget { mask_steps: self.mask_steps }
+            }
+            other => other.into(),
+        }
+    }
+
     /// True when all allowed tokens begin with the same byte of text, as they do wherever text is
     /// forced.
     fn begins_alike(&self, allowed: &[u32]) -> bool {
@@ -82,16 +95,30 @@ impl Constraint for BoundedGrammar {
         scratch: &mut GrammarScratch,
         mask: &mut [u32],
     ) -> Result<(), MaskError> {
-        let mask_steps = self.mask_steps;
-        let cancelled = Some(&*self.is_called_off);
-        let budget = MaskBudget::of_steps(mask_steps, cancelled);
-        let filled = self.grammar.fill_mask_within(state, scratch, mask, &budget);
-        filled.map_err(|error| match error {
-            RecognizerError::Interrupted(Interrupted::OutOfBudget { .. }) => {
-                MaskError::OverBudget { mask_steps }
-            }
-            other => other.into(),
-        })
+        let filled = self.grammar.fill_mask_within(state, scratch, mask, &self.budget());
+        filled.map_err(|error| self.mask_error(error))
+    }
+
+    fn fewest_tokens(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+    ) -> Result<Option<usize>, MaskError> {
+        Ok(self.grammar.fewest_tokens(state, scratch)?)
+    }
+
+    fn fill_ending_mask(
+        &self,
+        state: &GrammarState,
+        left: usize,
+        scratch: &mut GrammarScratch,
+        mask: &mut [u32],
+    ) -> Result<(), MaskError> {
+        let work = self.budget();
+        match self.grammar.fill_ending_mask_within(state, left, scratch, mask, &work) {
+            Ok(()) | Err(EndingError::TooFew { .. } | EndingError::Unknown) => Ok(()),
+            Err(EndingError::Limit(error)) => Err(self.mask_error(error)),
+        }
     }
 
     /// The last token of a stretch is left to the model where a longer one begins so: what follows

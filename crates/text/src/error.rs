@@ -71,6 +71,17 @@ pub enum RequestError {
     /// No token may be generated.
     #[error("max_tokens is 0; it must be at least 1")]
     NoTokens,
+    /// No text of the grammar is whole within so few tokens.
+    #[error(
+        "max_tokens is {max_tokens}, and the shortest text of the grammar takes {needed} tokens: give it {needed} or more, or have the text \
+         cut off (finish: \"cut\")"
+    )]
+    TooFewTokens {
+        /// Tokens of the shortest text that is known.
+        needed: usize,
+        /// Tokens that it may have.
+        max_tokens: usize,
+    },
     /// More tokens must be generated than may be.
     #[error("min_tokens is {min_tokens}, more than the {max_tokens} of max_tokens")]
     MinAboveMax {
@@ -167,7 +178,9 @@ impl RequestError {
     pub fn member(&self) -> RequestMember {
         match self {
             Self::EmptyPrompt | Self::PromptTooLong { .. } => RequestMember::Prompt,
-            Self::TooLong { .. } | Self::NoTokens => RequestMember::MaxTokens,
+            Self::TooLong { .. } | Self::NoTokens | Self::TooFewTokens { .. } => {
+                RequestMember::MaxTokens
+            }
             Self::MinAboveMax { .. } => RequestMember::MinTokens,
             Self::EmptyStop { place } => RequestMember::Stop(*place),
             Self::UnknownToken { what: TokenList::Prompt, .. } => RequestMember::Prompt,
@@ -237,7 +250,9 @@ impl TextError {
             }
             TextErrorKind::Sequences(SequencesError::Engine(_)) => TextCause::Device,
             TextErrorKind::Session(_) | TextErrorKind::Sequences(_) => TextCause::Engine,
-            TextErrorKind::Decode(DecodeError::Constraint { .. }) => TextCause::Request,
+            TextErrorKind::Decode(
+                DecodeError::Constraint { .. } | DecodeError::TooFewTokens { .. },
+            ) => TextCause::Request,
             TextErrorKind::Decode(DecodeError::Sample {
                 error: SampleError::NothingAllowed | SampleError::NoProbability,
                 ..

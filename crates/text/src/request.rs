@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use palmette_bindings::BoundGrammar;
 use palmette_core::{AnyConstraint, Constraint, NUMBER_BYTES, SlotId, TokenId};
-use palmette_decode::{Sampler, SamplerOptions};
-use palmette_grammar::{CompiledGrammar, GrammarConstraint, SlotKind};
+use palmette_decode::{LengthRule, Sampler, SamplerOptions};
+use palmette_grammar::{CompiledGrammar, GrammarConstraint, GrammarScratch, SlotKind};
 
 use crate::error::{RequestError, TokenList};
 use crate::item_search::{ItemSearch, ItemSearchError, MAX_ITEM_TOKENS};
@@ -30,6 +30,9 @@ pub struct TextRequest {
     pub max_tokens: usize,
     /// Tokens before which no end token is allowed, as long as the constraint allows another.
     pub min_tokens: usize,
+    /// Rule for a text that would take more tokens. A grammar's is whole within them where that is
+    /// [promised](LengthRule::Promised); other constraints know no ways to the end.
+    pub length: LengthRule,
     /// Strings before which the text ends. They are no part of it.
     pub stop: Vec<String>,
     /// Tokens after which the text ends, besides the model's end tokens. They have no text.
@@ -57,6 +60,7 @@ impl TextRequest {
             logit_bias: Vec::new(),
             max_tokens,
             min_tokens: 0,
+            length: LengthRule::default(),
             stop: Vec::new(),
             stop_tokens: Vec::new(),
             logprobs: None,
@@ -84,6 +88,14 @@ impl TextRequest {
             Some(bytes.map_or(MAX_ITEM_TOKENS, |bytes| bytes / NUMBER_BYTES))
         });
         longest.max().unwrap_or(0)
+    }
+
+    /// Tokens of the shortest text that is known, where the text is to be whole. Whatever keeps that
+    /// from being found is told when the text is written.
+    pub(crate) fn fewest_tokens(&self) -> Option<usize> {
+        let grammar = self.constraint.grammar();
+        let grammar = grammar.filter(|_| self.length == LengthRule::Promised)?;
+        grammar.fewest_tokens(&grammar.start(), &mut GrammarScratch::default()).ok().flatten()
     }
 
     /// The rules that a search for items breaks.
@@ -141,6 +153,8 @@ impl TextRequest {
             }
             () => {}
         }
+        let needed = self.fewest_tokens().filter(|&needed| needed > max_tokens && max_tokens > 0);
+        broken.extend(needed.map(|needed| RequestError::TooFewTokens { needed, max_tokens }));
         broken.extend(self.broken_search().err().map(RequestError::from));
         if min_tokens > max_tokens {
             broken.push(RequestError::MinAboveMax { min_tokens, max_tokens });

@@ -174,6 +174,7 @@ impl TextSequence {
             stop_tokens: ends.clone(),
             context: if counts_prompt { request.prompt.clone() } else { Vec::new() },
             parts: request.max_item_tokens() > 0,
+            length: request.length,
         });
         generator.start(&*constraint);
         let shown = Arc::new(request.special.shown(model));

@@ -16,5 +16,6 @@ mod stacks;
 
 pub use parser::{LimitError, Parser, ParserLimits, ParserScratch};
 pub use partial_stack::{Lookahead, OpenReduction, PartialStack, Settled, Shift, TopId};
+pub(crate) use stacks::KeptStackNode;
 pub use stacks::StackNode;
 pub use stacks::Stacks;

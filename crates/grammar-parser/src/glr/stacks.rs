@@ -36,7 +36,27 @@ impl fmt::Debug for StackNode<'_> {
     }
 }
 
+/// An entry that is kept, and so is its address.
+#[derive(Clone)]
+pub(crate) struct KeptStackNode(Arc<Node>);
+
+impl fmt::Debug for KeptStackNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KeptStackNode").field(&self.0.state).finish()
+    }
+}
+
 impl<'a> StackNode<'a> {
+    /// Address of the entry: its own as long as it is [kept](Self::keep) or on a stack.
+    pub(crate) fn address(self) -> usize {
+        Arc::as_ptr(self.0) as usize
+    }
+
+    /// The entry, kept.
+    pub(crate) fn keep(self) -> KeptStackNode {
+        KeptStackNode(Arc::clone(self.0))
+    }
+
     /// State of the entry.
     #[inline]
     pub fn state(self) -> StateId {

@@ -28,8 +28,8 @@ pub struct Tables {
     sole: Vec<Option<RuleId>>,
     /// The state in which the text may end.
     accepting: StateId,
-    /// Kernel items by state, where the grammar has scopes of members.
-    kernels: Option<Rows<ItemId>>,
+    /// Items whose dots are past something, and that of the start, by state.
+    kernels: Rows<ItemId>,
 }
 
 /// Action of a state on a terminal.
@@ -86,7 +86,6 @@ impl Tables {
             accepting.iter().find(|(head, _)| start == Some(Symbol::Nonterminal(*head)));
         let accepting = accepting.map_or(StateId::START, |&(_, target)| target);
         let Automaton { kernels, shifts, gotos, .. } = automaton;
-        let kernels = (!grammar.scopes().is_empty()).then_some(kernels);
         let lookaheads = lookaheads.sets;
         Ok(Self { rules, shifts, gotos, reductions, lookaheads, sole, accepting, kernels })
     }
@@ -120,14 +119,14 @@ impl Tables {
             lookaheads: self.lookaheads.clone(),
             sole: of.iter().map(|old| self.sole[old.index()]).collect(),
             accepting: accepting.map_or(StateId::START, |at| StateId(at as u32)),
-            kernels: self.kernels.as_ref().map(|kernels| {
+            kernels: {
                 let mut rows = Rows::new();
                 for old in of {
-                    kernels.row(old.index()).iter().for_each(|&item| rows.push(item));
+                    self.kernels.row(old.index()).iter().for_each(|&item| rows.push(item));
                     rows.end_row();
                 }
                 rows
-            }),
+            },
         }
     }
 
@@ -139,14 +138,13 @@ impl Tables {
             + self.gotos.bytes()
             + self.reductions.bytes()
             + self.lookaheads.len() * set
-            + self.kernels.as_ref().map_or(0, Rows::bytes)
+            + self.kernels.bytes()
             + size_of_val(&*self.sole)
     }
 
-    /// The items of a state whose dots are past something, and that of the start; none where the
-    /// grammar has no scopes of members.
+    /// The items of a state whose dots are past something, and that of the start.
     pub(crate) fn kernel(&self, state: StateId) -> &[ItemId] {
-        self.kernels.as_ref().map_or(&[], |kernels| kernels.row(state.index()))
+        self.kernels.row(state.index())
     }
 
     /// The rules that are parsed.

@@ -522,6 +522,16 @@ impl Recognizer {
         Ok(begun.transpose()?.into_iter().flatten())
     }
 
+    /// The stacks after a terminal that is not ignored, by the rules alone.
+    pub(crate) fn shifted(
+        &self,
+        stacks: &Stacks,
+        terminal: TerminalId,
+        scratch: &mut RecognizerScratch,
+    ) -> Result<Option<Stacks>, RecognizerError> {
+        Ok(scratch.shift(self, stacks, terminal)?)
+    }
+
     /// Adds a live branch; branches that differ in their stacks only become one.
     fn add(&self, mut branch: Branch, scratch: &mut RecognizerScratch) {
         branch.line = self.layer.line_of(self.lexer.viable_terminals(branch.lexer), branch.line);

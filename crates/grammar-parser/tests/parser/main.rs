@@ -2,6 +2,7 @@
 //! against its definition.
 
 mod analysis;
+mod completion;
 mod dead_ends;
 mod expected;
 mod glr;

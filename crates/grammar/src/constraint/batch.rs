@@ -7,7 +7,7 @@ use palmette_core::{Constraint, mask};
 use palmette_grammar_parser::recognizer::RecognizerError;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
-use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
+use super::{EndingError, GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
 
 /// Fills the masks of many sequences on several threads. Each may be of another grammar, and over
 /// another vocabulary.
@@ -52,6 +52,8 @@ pub enum BatchRow<'a> {
         constraint: &'a GrammarConstraint,
         /// A state of it.
         state: &'a GrammarState,
+        /// Tokens that may still be written, where the text is to end within them.
+        left: Option<usize>,
     },
     /// No mask: the row stays as it is. For sequences without a grammar.
     Untouched,
@@ -60,7 +62,18 @@ pub enum BatchRow<'a> {
 impl<'a> BatchRow<'a> {
     /// The mask of a state.
     pub fn new(constraint: &'a GrammarConstraint, state: &'a GrammarState) -> Self {
-        Self::Mask { constraint, state }
+        Self::Mask { constraint, state, left: None }
+    }
+
+    /// The mask under which the text ends within so many tokens
+    /// ([`fill_ending_mask_within`](GrammarConstraint::fill_ending_mask_within)), where that is
+    /// some.
+    #[must_use]
+    pub fn ending_within(self, tokens: Option<usize>) -> Self {
+        match self {
+            Self::Mask { constraint, state, .. } => Self::Mask { constraint, state, left: tokens },
+            Self::Untouched => Self::Untouched,
+        }
     }
 }
 
@@ -81,6 +94,9 @@ pub enum RowErrorKind {
     /// A limit is exceeded, or the work was cancelled.
     #[error(transparent)]
     Limit(#[from] RecognizerError),
+    /// The text cannot end within its tokens.
+    #[error(transparent)]
+    Ending(EndingError),
     /// The vocabulary has more tokens than the row has bits.
     #[error(
         "a mask over {num_tokens} tokens needs {needed} words, but rows have {given}; make the rows wider"
@@ -198,7 +214,7 @@ fn fill_row(
     scratch: &mut GrammarScratch,
     work: &MaskBudget<'_>,
 ) -> Result<(), RowErrorKind> {
-    let BatchRow::Mask { constraint, state } = row else { return Ok(()) };
+    let BatchRow::Mask { constraint, state, left } = row else { return Ok(()) };
     let num_tokens = constraint.num_tokens();
     let (needed, given) = (mask::num_words(num_tokens), mask.len());
     if needed > given {
@@ -207,5 +223,17 @@ fn fill_row(
     }
     let (mask, past) = mask.split_at_mut(needed);
     past.fill(0);
-    Ok(constraint.fill_mask_within(state, scratch, mask, work)?)
+    match left {
+        None => Ok(constraint.fill_mask_within(state, scratch, mask, work)?),
+        Some(left) => Ok(constraint.fill_ending_mask_within(state, left, scratch, mask, work)?),
+    }
+}
+
+impl From<EndingError> for RowErrorKind {
+    fn from(error: EndingError) -> Self {
+        match error {
+            EndingError::Limit(error) => Self::Limit(error),
+            error => Self::Ending(error),
+        }
+    }
 }

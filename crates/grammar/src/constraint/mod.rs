@@ -3,6 +3,7 @@
 mod batch;
 mod binding;
 mod dictionary;
+mod ending;
 mod filling;
 mod forced;
 mod history;
@@ -23,6 +24,7 @@ use palmette_core::{
 pub use batch::{BatchFiller, BatchRow, RowError, RowErrorKind};
 pub use binding::{BindError, SetBinding};
 pub use dictionary::{DictionaryStatistics, MaskId, MaskRef};
+pub use ending::{Completion, EndingError};
 pub use mask_budget::MaskBudget;
 pub use precompute::{BackgroundPrecompute, PrecomputeLimits, PrecomputeStop, Precomputed};
 pub use state::GrammarState;
@@ -38,6 +40,7 @@ use palmette_grammar_parser::recognizer::{
 
 use binding::{BoundSlots, ReducedGrammars};
 use dictionary::MaskDictionary;
+use ending::{EndingScratch, Endings};
 use name_tokens::{DeniedNames, NameTokens};
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
@@ -69,6 +72,8 @@ pub struct GrammarConstraint {
     mask_steps: Option<u64>,
     /// Found out for a grammar with distinct names.
     name_tokens: Arc<OnceLock<NameTokens>>,
+    /// Ways to the end of a text, found out once one is asked for.
+    endings: Endings,
 }
 
 /// Memory that a thread lends to a constraint; what is in it between two calls does not matter.
@@ -80,13 +85,15 @@ pub struct GrammarScratch {
     mask: Vec<u32>,
     parts: Vec<PoolId>,
     denied_names: DeniedNames,
+    ending: EndingScratch,
 }
 
 impl GrammarScratch {
     /// About how much memory it takes for what it remembers: at most about a megabyte and a half,
     /// and a mask.
     pub fn bytes(&self) -> usize {
-        self.recognizer.bytes() + size_of_val(&*self.mask) + self.denied_names.bytes()
+        let ending = self.ending.bytes();
+        self.recognizer.bytes() + size_of_val(&*self.mask) + self.denied_names.bytes() + ending
     }
 }
 
@@ -122,6 +129,7 @@ impl GrammarConstraint {
         let asks_for_tokens = recognizer.grammar().asks_for_tokens();
         let ends = vocabulary.vocabulary().ends().into();
         let (bound, mask_steps) = (BoundSlots::from_own_sets(&recognizer), None);
+        let endings = Endings::default();
         Self {
             recognizer,
             vocabulary,
@@ -133,6 +141,7 @@ impl GrammarConstraint {
             reduced,
             mask_steps,
             name_tokens,
+            endings,
         }
     }
 
@@ -235,6 +244,14 @@ impl GrammarConstraint {
         Ok(())
     }
 
+    /// The budget of masks that are asked for without one.
+    fn own_budget(&self) -> MaskBudget<'static> {
+        match self.mask_steps {
+            Some(steps) => MaskBudget::of_steps(steps, None),
+            None => MaskBudget::unlimited(),
+        }
+    }
+
     /// The position after a token that is in the vocabulary, and whether it ends the text; `None`
     /// when it is not allowed.
     fn after(
@@ -287,11 +304,28 @@ impl Constraint for GrammarConstraint {
         scratch: &mut GrammarScratch,
         mask: &mut [u32],
     ) -> Result<(), RecognizerError> {
-        let budget = match self.mask_steps {
-            Some(steps) => MaskBudget::of_steps(steps, None),
-            None => MaskBudget::unlimited(),
-        };
-        self.fill_mask_within(state, scratch, mask, &budget)
+        self.fill_mask_within(state, scratch, mask, &self.own_budget())
+    }
+
+    fn fewest_tokens(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+    ) -> Result<Option<usize>, RecognizerError> {
+        self.fewest_of_state(state, scratch)
+    }
+
+    fn fill_ending_mask(
+        &self,
+        state: &GrammarState,
+        left: usize,
+        scratch: &mut GrammarScratch,
+        mask: &mut [u32],
+    ) -> Result<(), RecognizerError> {
+        match self.fill_ending_mask_within(state, left, scratch, mask, &self.own_budget()) {
+            Ok(()) | Err(EndingError::TooFew { .. } | EndingError::Unknown) => Ok(()),
+            Err(EndingError::Limit(error)) => Err(error),
+        }
     }
 
     fn successors(

@@ -6,6 +6,7 @@ mod codes;
 mod constraint;
 mod corpus;
 mod distinct_names;
+mod ending;
 mod engines;
 mod hostile;
 mod language_masks;

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use palmette_core::{CommitError, Constraint};
 use palmette_grammar::{
-    BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskBudget, RowErrorKind,
+    BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskBudget,
 };
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::matcher::{Matcher, fill_row, forbids, with_scratch};
+use super::matcher::{Matcher, fill_row, forbids, left_of, with_scratch};
 use super::vocabulary::{numbers_of, tokens_of};
 use crate::buffers::MaskRows;
 use crate::errors;
@@ -75,11 +75,11 @@ pub(crate) fn fill(
         while (threads.get() == 1 || begun.elapsed() < ALONE)
             && let Some((what, words)) = rows.next()
         {
-            if let BatchRow::Mask { constraint, state } = what
-                && let Err(error) = fill_row(constraint, state, words)
+            if let BatchRow::Mask { constraint, state, left } = what
+                && let Err(error) = fill_row(constraint, state, words, left)
             {
                 let row = num_rows - rows.len() - 1;
-                failed.get_or_insert((row, RowErrorKind::Limit(error)));
+                failed.get_or_insert((row, error));
             }
         }
         failed
@@ -178,14 +178,16 @@ fn fill_states(
     mask: &mut MaskRows,
     rows: &[usize],
     states: &States,
+    left: &[Option<usize>],
     threads: Option<isize>,
 ) -> PyResult<bool> {
     for (constraint, _) in states.iter().flatten() {
         mask.check_width(constraint.num_tokens())?;
     }
     let threads = num_threads(threads, rows.len())?;
-    let what = states.iter().map(|state| match state {
-        Some((constraint, state)) => BatchRow::new(constraint, state),
+    let left = left.iter().copied().chain(std::iter::repeat(None));
+    let what = states.iter().zip(left).map(|(state, left)| match state {
+        Some((constraint, state)) => BatchRow::new(constraint, state).ending_within(left),
         None => BatchRow::Untouched,
     });
     let each = what.zip(mask.rows_mut(rows)?).collect();
@@ -202,20 +204,40 @@ fn fill_states(
 ///
 /// Matchers may be of different grammars and vocabularies; ``None`` leaves a row as it is.
 /// ``rows[i]`` is the row of ``matchers[i]``; left out, row ``i``. ``threads`` left out are as many
-/// as the process may run at once. ``False``: no row forbids anything.
+/// as the process may run at once. ``tokens_left[i]`` is that of ``Matcher.fill_mask``, ``None`` for
+/// a text that may be cut off. ``False``: no row forbids anything.
 #[pyfunction]
-#[pyo3(signature = (matchers, bitmask, rows=None, threads=None))]
+#[pyo3(signature = (matchers, bitmask, rows=None, threads=None, *, tokens_left=None))]
 pub(crate) fn fill_masks(
     py: Python<'_>,
     matchers: &Bound<'_, PyAny>,
     bitmask: &Bound<'_, PyAny>,
     rows: Option<&Bound<'_, PyAny>>,
     threads: Option<isize>,
+    tokens_left: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<bool> {
     let states = states_of(matchers)?;
+    let left = left_of_rows(tokens_left, states.len())?;
     let mut mask = MaskRows::of(bitmask)?;
     let rows = row_numbers(&mask, rows, states.len(), "matchers")?;
-    fill_states(py, &mut mask, &rows, &states, threads)
+    fill_states(py, &mut mask, &rows, &states, &left, threads)
+}
+
+/// Tokens that are left to each of the matchers.
+fn left_of_rows(
+    given: Option<&Bound<'_, PyAny>>,
+    count: usize,
+) -> PyResult<Vec<Option<usize>>> {
+    let Some(given) = given.filter(|given| !given.is_none()) else { return Ok(Vec::new()) };
+    let left = given.try_iter()?.map(|left| left?.extract::<Option<isize>>()?.map(left_of).transpose());
+    let left = left.collect::<PyResult<Vec<_>>>()?;
+    if left.len() != count {
+        return Err(PyValueError::new_err(format!(
+            "there are {count} matchers and {} numbers of tokens_left; give one for each, None for a text that may be cut off",
+            left.len()
+        )));
+    }
+    Ok(left)
 }
 
 /// Writes the masks along drafts: of ``matchers[i]`` the mask before its draft, and after each
@@ -285,7 +307,7 @@ pub(crate) fn fill_masks_with_drafts(
         after.extend(first + count + 1..=last);
         kept.push(count);
     }
-    fill_states(py, &mut mask, &numbers, &all, threads)?;
+    fill_states(py, &mut mask, &numbers, &all, &[], threads)?;
     for row in after {
         mask.row_mut(row).fill(0);
     }

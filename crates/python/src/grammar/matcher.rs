@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use palmette_core::{CommitError, Constraint, TokenId, mask};
 use palmette_grammar::{
-    GrammarConstraint, GrammarScratch, GrammarState, MaskBudget, RecognizerError,
+    GrammarConstraint, GrammarScratch, GrammarState, MaskBudget, RecognizerError, RowErrorKind,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -55,19 +55,32 @@ pub(crate) fn with_scratch<R>(work: impl FnOnce(&mut GrammarScratch) -> R) -> R 
     })
 }
 
-/// Writes the mask of a state into a row that is wide enough, all zeros past the vocabulary.
+/// Writes the mask of a state into a row that is wide enough, all zeros past the vocabulary; under
+/// it the text ends within `left` tokens, where that is some.
 ///
 /// # Errors
-/// When a limit of the grammar is exceeded; the row then denies all.
+/// When a limit of the grammar is exceeded, or the tokens are too few; the row then denies all.
 pub(crate) fn fill_row(
     constraint: &GrammarConstraint,
     state: &GrammarState,
     row: &mut [u32],
-) -> Result<(), RecognizerError> {
+    left: Option<usize>,
+) -> Result<(), RowErrorKind> {
     let (row, past) = row.split_at_mut(mask::num_words(constraint.num_tokens()));
     past.fill(0);
-    with_scratch(|scratch| {
-        constraint.fill_mask_within(state, scratch, row, &MaskBudget::unlimited())
+    let work = MaskBudget::unlimited();
+    with_scratch(|scratch| match left {
+        None => Ok(constraint.fill_mask_within(state, scratch, row, &work)?),
+        Some(left) => {
+            Ok(constraint.fill_ending_mask_within(state, left, scratch, row, &work)?)
+        }
+    })
+}
+
+/// Number of tokens that are left.
+pub(crate) fn left_of(tokens: isize) -> PyResult<usize> {
+    usize::try_from(tokens).map_err(|_| {
+        PyValueError::new_err(format!("tokens_left is {tokens}; it must be 0 or more"))
     })
 }
 
@@ -138,9 +151,20 @@ impl Matcher {
     /// memory, bit ``t % 32`` of word ``t // 32`` is token ``t``, bits past the vocabulary 0. All
     /// are 0 when nothing may follow.
     ///
+    /// With ``tokens_left`` the text ends in time: only tokens may follow after which it can be whole
+    /// within that many, the next one among them and end tokens left out. ``TooFewTokens`` where no
+    /// way is known; from ``fewest_tokens()`` on there is one, and it stays.
+    ///
     /// ``False``: nothing is forbidden, so the mask need not be applied.
-    #[pyo3(signature = (bitmask, row=0))]
-    fn fill_mask(&self, py: Python<'_>, bitmask: &Bound<'_, PyAny>, row: isize) -> PyResult<bool> {
+    #[pyo3(signature = (bitmask, row=0, *, tokens_left=None))]
+    fn fill_mask(
+        &self,
+        py: Python<'_>,
+        bitmask: &Bound<'_, PyAny>,
+        row: isize,
+        tokens_left: Option<isize>,
+    ) -> PyResult<bool> {
+        let left = tokens_left.map(left_of).transpose()?;
         let num_tokens = self.num_tokens();
         let mut rows = MaskRows::of(bitmask)?;
         rows.check_width(num_tokens)?;
@@ -148,10 +172,37 @@ impl Matcher {
         let state = self.state(py);
         let words = rows.row_mut(row);
         let filled = process::detach(py, || {
-            fill_row(&self.constraint, &state, words)?;
+            fill_row(&self.constraint, &state, words, left)?;
             Ok(forbids(words, num_tokens))
         });
-        filled.map_err(|error| errors::of_recognizer(py, &error))
+        filled.map_err(|error| errors::of_row(py, row, &error))
+    }
+
+    /// Tokens of the shortest way to the end of the text that is known, end tokens left out; 0 where
+    /// it is whole, ``None`` where no way is known.
+    fn fewest_tokens(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        let state = self.state(py);
+        let found = process::detach(py, || {
+            with_scratch(|scratch| self.constraint.fewest_tokens(&state, scratch))
+        });
+        found.map_err(|error| errors::of_recognizer(py, &error))
+    }
+
+    /// The shortest way to the end of the text that is known: its tokens, and their bytes. ``None``
+    /// where no way is known.
+    fn shortest_completion<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Option<(Vec<u32>, Bound<'py, PyBytes>)>> {
+        let state = self.state(py);
+        let found = process::detach(py, || {
+            with_scratch(|scratch| self.constraint.shortest_completion(&state, scratch))
+        });
+        let found = found.map_err(|error| errors::of_recognizer(py, &error))?;
+        Ok(found.map(|way| {
+            let tokens = way.tokens.iter().map(|token| token.0).collect();
+            (tokens, PyBytes::new(py, &way.bytes))
+        }))
     }
 
     /// ``fill_mask`` by the name that llguidance and XGrammar have for it.
@@ -162,7 +213,7 @@ impl Matcher {
         bitmask: &Bound<'_, PyAny>,
         index: isize,
     ) -> PyResult<bool> {
-        self.fill_mask(py, bitmask, index)
+        self.fill_mask(py, bitmask, index, None)
     }
 
     /// Moves over a token; ``NotAllowed`` when it may not follow.

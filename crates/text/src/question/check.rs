@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use palmette_bindings::{BoundSource, Shortage};
 use palmette_core::TokenId;
-use palmette_decode::SamplerOptions;
+use palmette_decode::{LengthRule, SamplerOptions};
 use palmette_document::{Fault, Faults};
 use palmette_vocabulary::TokenizeError;
 
@@ -361,6 +361,7 @@ impl<'a> Check<'a> {
         let stop_tokens = text.stop_token_ids.iter().flatten().map(|&token| TokenId(token));
         let shape = TextRequest {
             constraint: constraint.unwrap_or_default(),
+            length: text.finish.map_or(LengthRule::Promised, LengthRule::from),
             sampler: self.sampler(text),
             logit_bias: self.logit_bias(text),
             stop: self.stops(text),
@@ -394,7 +395,11 @@ impl<'a> Check<'a> {
         let limit = self.settings.limits.max_positions;
         let tokens = prompt.len();
         let room = limit.min(self.model.context_length()).saturating_sub(tokens);
-        let default = || spelled.default_tokens.map_or(room, |tokens| tokens.min(room)).max(1);
+        let default = || {
+            // Nobody asked for so few.
+            let tokens = spelled.default_tokens.map(|tokens| tokens.max(shape.fewest_tokens().unwrap_or(0)));
+            tokens.map_or(room, |tokens| tokens.min(room)).max(1)
+        };
         let max_tokens = spelled.max_tokens.unwrap_or_else(default);
         // No end token is allowed before so many.
         let least = if text.ignore_eos == Some(true) { max_tokens } else { 0 };

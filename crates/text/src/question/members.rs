@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use palmette_decode::LengthRule;
 use palmette_document::RawJson;
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,6 +34,9 @@ pub struct TextMembers {
     pub max_tokens: Option<usize>,
     /// Tokens before which the answer does not end.
     pub min_tokens: Option<usize>,
+    /// Rule for an answer that would take more tokens than it may: `promised` where it has a form,
+    /// so that it is whole within them; `cut` for one that breaks off.
+    pub finish: Option<FinishMember>,
     /// Texts before which an answer ends, 16 of 1,024 bytes at most.
     pub stop: Option<OneOrMany>,
     /// Tokens by which an answer ends too.
@@ -74,6 +78,26 @@ pub struct TextMembers {
     /// Beam search of the items that the answer must have, where its grammar names the `codes` of a
     /// catalog; without it their tokens are drawn one by one.
     pub item_search: Option<ItemSearchMembers>,
+}
+
+/// Rule for an answer that would take more tokens than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FinishMember {
+    /// It is whole within its tokens, or refused before the first where none is.
+    Promised,
+    /// It breaks off.
+    Cut,
+}
+
+impl From<FinishMember> for LengthRule {
+    fn from(finish: FinishMember) -> Self {
+        match finish {
+            FinishMember::Promised => Self::Promised,
+            FinishMember::Cut => Self::Cut,
+        }
+    }
 }
 
 /// One text or several.

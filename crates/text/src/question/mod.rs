@@ -36,7 +36,7 @@ pub use forms::{
     ItemSearchMembers, JsonFormMembers, JsonWhitespace, MemberOrder, StructuredOutputs,
 };
 pub use grammar::{AnswerForm, NamedGrammar};
-pub use members::{OneOrMany, TextMembers};
+pub use members::{FinishMember, OneOrMany, TextMembers};
 pub use settings::{CatalogError, NamedCatalogs, TextDefaults, TextLimits, TextSettings};
 pub use tools::Calling;
 

@@ -3,9 +3,9 @@
 use std::num::NonZeroUsize;
 
 use anyhow::{Context, anyhow, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use palmette_text::SamplerOptions;
-use palmette_text::question::{OneOrMany, TextDefaults, TextLimits, TextMembers};
+use palmette_text::question::{FinishMember, OneOrMany, TextDefaults, TextLimits, TextMembers};
 
 /// Declares the numbers of a sampler: each an option of the command, the field of
 /// [`SamplerOptions`] that has its name, and a member of a question.
@@ -58,6 +58,9 @@ pub(super) struct SamplingArgs {
     /// Tokens before which the model may not end the text, unless the grammar allows nothing else
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sampling")]
     min_tokens: usize,
+    /// Rule for a text of a grammar that would take more tokens: whole within them, or cut off
+    #[arg(long, value_enum, value_name = "RULE", default_value_t = FinishRule::Promised, help_heading = "Sampling")]
+    finish: FinishRule,
     #[command(flatten)]
     numbers: SamplerNumbers,
     /// Draw among this number of the most likely tokens
@@ -78,6 +81,24 @@ pub(super) struct SamplingArgs {
     /// With --json: log-probabilities of each token among the allowed ones, and of the N likeliest
     #[arg(long, value_name = "N", help_heading = "Sampling")]
     pub(super) logprobs: Option<usize>,
+}
+
+/// Rule for a text of a grammar that would take more tokens than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FinishRule {
+    /// It is whole within them, or refused before the first with the number that is needed
+    Promised,
+    /// It breaks off
+    Cut,
+}
+
+impl From<FinishRule> for FinishMember {
+    fn from(rule: FinishRule) -> Self {
+        match rule {
+            FinishRule::Promised => Self::Promised,
+            FinishRule::Cut => Self::Cut,
+        }
+    }
 }
 
 fn bias(given: &str) -> anyhow::Result<(u32, f32)> {
@@ -113,6 +134,7 @@ impl SamplingArgs {
         text.top_k = text.top_k.or(top_k);
         text.n = text.n.or(Some(self.n));
         text.min_tokens = text.min_tokens.or(Some(self.min_tokens));
+        text.finish = text.finish.or(Some(self.finish.into()));
         if text.stop.is_none() && !self.stop.is_empty() {
             text.stop = Some(OneOrMany::Many(self.stop.clone()));
         }

@@ -1,0 +1,190 @@
+//! Shortest completions: the least bytes after which a text is whole, at each position.
+//!
+//! *Least* is by length and then by the bytes' ranks (`text`). Where any cutting of a text counts,
+//! the least completion is found without reading: the rest of the lexeme in progress, then what
+//! follows the stacks after it, a sum of least texts that are known for the grammar's symbols
+//! (`symbols`) and are kept for the entries of stacks (`stacks`). Where lexemes compete, or layers
+//! between lexer and parser have a say, that sum is a lower bound. It is read on trial, and where
+//! the text is refused a search over positions finds the way, guided by the bound (`search`).
+//!
+//! A member of a set ends by the first bytes that end one, since sets do not tell their shortest.
+//!
+//! Law: what is left of a position's completion after some of its bytes is the completion of the
+//! position after them. So a way to the end that was counted on once stays there.
+
+mod lexemes;
+mod search;
+mod stacks;
+mod symbols;
+mod text;
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use hashbrown::HashMap;
+use palmette_core::Binding;
+
+use crate::lexer::LexerState;
+use crate::recognizer::{Branch, Position, Recognizer, RecognizerError, RecognizerScratch};
+use crate::{Lexing, TerminalId};
+use lexemes::{LexemeRest, rest_of_lexeme, rest_of_member};
+use stacks::StackTexts;
+use symbols::SymbolTexts;
+use text::Text;
+
+/// Shortest completions of one grammar's positions, under one binding of its slots.
+///
+/// Threads share it; what it knows grows as it is asked.
+#[derive(Debug)]
+pub struct Completions {
+    recognizer: Arc<Recognizer>,
+    binding: Option<Arc<Binding>>,
+    symbols: OnceLock<SymbolTexts>,
+    /// Rests of lexemes in progress.
+    lexemes: Mutex<HashMap<(LexerState, TerminalId), Option<LexemeRest>>>,
+    /// Mark that tells these from others.
+    mark: Arc<()>,
+}
+
+/// Memory that a thread lends to [`Completions`]; what is in it between two calls does not matter.
+#[derive(Debug, Default)]
+pub struct CompletionScratch {
+    /// Mark of the completions that it was lent to last.
+    of: Option<Arc<()>>,
+    stacks: StackTexts,
+}
+
+/// A lower bound of a position's completion.
+#[derive(Clone, Debug)]
+struct Bound {
+    text: Text,
+    /// True where it is the completion itself.
+    is_exact: bool,
+}
+
+impl Completions {
+    /// Completions of a grammar's positions; `binding` are the sets of its slots, its own included.
+    pub fn new(recognizer: Arc<Recognizer>, binding: Option<Arc<Binding>>) -> Self {
+        let (symbols, lexemes, mark) = Default::default();
+        Self { recognizer, binding, symbols, lexemes, mark }
+    }
+
+    /// The least bytes after which the text is whole; none where it is. `None` where no way was
+    /// found within the limit of the search, which is for grammars whose lexemes compete or that
+    /// have blocks, names or scopes.
+    ///
+    /// # Errors
+    /// When a limit of the grammar is exceeded, or the least texts of its symbols are too long.
+    pub fn shortest(
+        &self,
+        position: &Position,
+        scratch: &mut CompletionScratch,
+        reading: &mut RecognizerScratch,
+    ) -> Result<Option<Vec<u8>>, RecognizerError> {
+        let Some(bound) = self.bound(position, scratch, reading)? else { return Ok(None) };
+        let text: Vec<u8> = bound.text.bytes().collect();
+        if bound.is_exact || self.completes(position, &text, reading)? {
+            return Ok(Some(text));
+        }
+        search::shortest(self, position, scratch, reading)
+    }
+
+    /// True when a text is whole after these bytes.
+    fn completes(
+        &self,
+        position: &Position,
+        bytes: &[u8],
+        reading: &mut RecognizerScratch,
+    ) -> Result<bool, RecognizerError> {
+        match self.recognizer.advance_all(position, bytes, reading)? {
+            Some(end) => self.recognizer.is_accepting(&end, reading),
+            None => Ok(false),
+        }
+    }
+
+    /// The least bytes after which a text is whole, if nothing competed and no layer had a say.
+    fn bound(
+        &self,
+        position: &Position,
+        scratch: &mut CompletionScratch,
+        reading: &mut RecognizerScratch,
+    ) -> Result<Option<Bound>, RecognizerError> {
+        if self.recognizer.is_accepting(position, reading)? {
+            return Ok(Some(Bound { text: Text::default(), is_exact: true }));
+        }
+        let symbols = self.symbols()?;
+        if !scratch.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.mark)) {
+            scratch.of = Some(Arc::clone(&self.mark));
+            scratch.stacks.clear();
+        }
+        let recognizer = &*self.recognizer;
+        let is_plain = symbols.is_free
+            && recognizer.grammar().lexing() == Lexing::Any
+            && recognizer.layer().indentation.is_none()
+            && !recognizer.names().is_active()
+            && !recognizer.scopes().is_active();
+        let mut least: Option<Bound> = None;
+        for branch in position.branches() {
+            self.for_each_end(branch, &mut |terminal, rest| {
+                let after = match recognizer.ignored().contains(terminal) {
+                    true => Some(branch.stacks.clone()),
+                    false => recognizer.shifted(&branch.stacks, terminal, reading)?,
+                };
+                let Some(after) = after else { return Ok(()) };
+                let tables = recognizer.parser().tables();
+                let Some(finish) = scratch.stacks.finish((tables, symbols), &after)? else {
+                    return Ok(());
+                };
+                let text = finish.after(&rest.bytes);
+                if least.as_ref().is_none_or(|least| text < least.text) {
+                    least = Some(Bound { text, is_exact: is_plain && rest.is_free });
+                }
+                Ok(())
+            })?;
+        }
+        Ok(least)
+    }
+
+    /// Visits the terminals that a branch's lexeme in progress may become, with its least rest.
+    fn for_each_end(
+        &self,
+        branch: &Branch,
+        visit: &mut dyn FnMut(TerminalId, &LexemeRest) -> Result<(), RecognizerError>,
+    ) -> Result<(), RecognizerError> {
+        if let Some(place) = &branch.member {
+            let Some(binding) = &self.binding else { return Ok(()) };
+            return match rest_of_member(place.set(binding), &place.cursor) {
+                Some(bytes) => visit(place.terminal, &LexemeRest { bytes, is_free: true }),
+                None => Ok(()),
+            };
+        }
+        let lexer = self.recognizer.lexer();
+        for terminal in lexer.viable_terminals(branch.lexer).iter() {
+            if let Some(rest) = self.rest_of_lexeme(branch.lexer, terminal)? {
+                visit(terminal, &rest)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rest_of_lexeme(
+        &self,
+        state: LexerState,
+        terminal: TerminalId,
+    ) -> Result<Option<LexemeRest>, RecognizerError> {
+        let known = || self.lexemes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(rest) = known().get(&(state, terminal)) {
+            return Ok(rest.clone());
+        }
+        let rest = rest_of_lexeme(self.recognizer.lexer(), state, terminal)?;
+        known().insert((state, terminal), rest.clone());
+        Ok(rest)
+    }
+
+    fn symbols(&self) -> Result<&SymbolTexts, RecognizerError> {
+        if let Some(known) = self.symbols.get() {
+            return Ok(known);
+        }
+        let made = SymbolTexts::new(&self.recognizer, self.binding.as_deref())?;
+        Ok(self.symbols.get_or_init(|| made))
+    }
+}

@@ -1,0 +1,256 @@
+//! Texts that end within their tokens, written by adversaries under real schemas and grammars.
+//!
+//! ```text
+//! endings schemas FILE.jsonl [NAME]   one {"name", "schema"} a line
+//! endings lark FILE…                  Lark grammars
+//!
+//! --vocabulary NAME   a vocabulary to load [default: o200k_base]
+//! --texts FILE        the texts, a JSON object {"name", "tokens", "text"} a line, for other validators
+//! --steps N           as many tokens more than the shortest, in place of none and twice as many
+//! ```
+//!
+//! For each grammar: the shortest text that is known, then texts of that many tokens and of twice as
+//! many, by samplers who draw at random, take what needs the most tokens of 16 that were drawn, or
+//! the longest token. Each is whole in time, or the program fails. Then times: of a mask, of the mask
+//! that ends in time far from the end and near it, of both for the second time, and of the fewest
+//! tokens.
+#![allow(clippy::print_stdout)]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, bail, ensure};
+use palmette_core::{Constraint, TokenId, mask};
+use palmette_grammar::frontends::json_schema::{self, JsonSchemaOptions};
+use palmette_grammar::frontends::lark::{self, LarkOptions};
+use palmette_grammar::{
+    Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarState, MaskBudget,
+    PreparedVocabulary, Recognizer, RecognizerLimits,
+};
+use serde_json::{Value, json};
+
+/// A choice among allowed tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Adversary {
+    Random,
+    Needy,
+    Longest,
+}
+
+const ADVERSARIES: [Adversary; 3] = [Adversary::Random, Adversary::Needy, Adversary::Longest];
+
+/// Units of a grammar's compilation.
+const COMPILE_UNITS: u64 = 1 << 30;
+
+fn main() -> anyhow::Result<()> {
+    let (mut words, mut vocabulary, mut texts, mut more) =
+        (Vec::new(), "o200k_base".to_owned(), None, None);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
+        match &*argument {
+            "--vocabulary" => vocabulary = value()?,
+            "--texts" => texts = Some(BufWriter::new(File::create(value()?)?)),
+            "--steps" => more = Some(value()?.parse::<usize>()?),
+            _ => words.push(argument),
+        }
+    }
+    let loaded = palmette_vocabulary::load(&vocabulary)?;
+    let vocabulary = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
+    let mut run = Run { texts, more, ..Run::new(vocabulary) };
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["schemas", file, ref name @ ..] => {
+            for line in fs::read_to_string(file)?.lines() {
+                let case: Value = serde_json::from_str(line)?;
+                let of = case["name"].as_str().unwrap_or_default();
+                if name.first().is_none_or(|name| of.contains(name)) {
+                    let schema = case["schema"].to_string();
+                    let parsed = json_schema::parse(&schema, &JsonSchemaOptions::default());
+                    run.grammar(of, parsed.map_err(anyhow::Error::from))?;
+                }
+            }
+        }
+        ["lark", ref files @ ..] if !files.is_empty() => {
+            for file in files {
+                let parsed = lark::parse(&fs::read_to_string(file)?, &LarkOptions::default());
+                run.grammar(file, parsed.map_err(anyhow::Error::from))?;
+            }
+        }
+        _ => bail!("schemas FILE.jsonl [NAME], or lark FILE…"),
+    }
+    run.report();
+    Ok(())
+}
+
+struct Run {
+    vocabulary: Arc<PreparedVocabulary>,
+    scratch: GrammarScratch,
+    texts: Option<BufWriter<File>>,
+    more: Option<usize>,
+    random: u64,
+    counts: BTreeMap<&'static str, usize>,
+    times: BTreeMap<&'static str, Vec<u64>>,
+}
+
+impl Run {
+    fn new(vocabulary: Arc<PreparedVocabulary>) -> Self {
+        let (scratch, texts, more, counts, times) = Default::default();
+        Self { vocabulary, scratch, texts, more, random: 1, counts, times }
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    /// The result of some work, whose time is noted.
+    fn timed<T>(&mut self, what: &'static str, work: impl FnOnce(&mut GrammarScratch) -> T) -> T {
+        let begun = Instant::now();
+        let result = work(&mut self.scratch);
+        self.times.entry(what).or_default().push(begun.elapsed().as_nanos() as u64);
+        result
+    }
+
+    fn draw(&mut self, below: usize) -> usize {
+        // Xorshift.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random % below as u64) as usize
+    }
+
+    fn grammar(&mut self, name: &str, parsed: anyhow::Result<Grammar>) -> anyhow::Result<()> {
+        self.count("grammars");
+        let (limits, budget) = (RecognizerLimits::default(), &mut Budget::new(COMPILE_UNITS));
+        let made = parsed.and_then(|grammar| {
+            Ok(Recognizer::new(Arc::new(grammar), &limits, budget)?)
+        });
+        let Ok(made) = made else {
+            self.count("not compiled");
+            return Ok(());
+        };
+        let constraint = GrammarConstraint::new(Arc::new(made), Arc::clone(&self.vocabulary));
+        let start = constraint.start();
+        if start.position().is_none() {
+            self.count("empty");
+            return Ok(());
+        }
+        let way = self
+            .timed("first way", |scratch| constraint.shortest_completion(&start, scratch))
+            .with_context(|| name.to_owned())?;
+        let Some(way) = way else {
+            self.count("no way known");
+            println!("{name}: no way known");
+            return Ok(());
+        };
+        let shortest = way.tokens.len();
+        let budgets = match self.more {
+            Some(more) => vec![shortest + more],
+            None => vec![shortest, 2 * shortest],
+        };
+        for tokens in budgets {
+            for adversary in ADVERSARIES {
+                let text = self
+                    .write(&constraint, adversary, tokens)
+                    .with_context(|| format!("{name}: {adversary:?} within {tokens} tokens"))?;
+                if let Some(texts) = &mut self.texts {
+                    let text = String::from_utf8_lossy(&text);
+                    writeln!(texts, "{}", json!({"name": name, "tokens": tokens, "text": text}))?;
+                }
+            }
+        }
+        self.count("finished");
+        Ok(())
+    }
+
+    /// A text within so many tokens.
+    fn write(
+        &mut self,
+        constraint: &GrammarConstraint,
+        adversary: Adversary,
+        tokens: usize,
+    ) -> anyhow::Result<Vec<u8>> {
+        let mut row = vec![0; mask::num_words(constraint.num_tokens())];
+        let (mut state, mut text) = (constraint.start(), Vec::new());
+        let work = MaskBudget::unlimited();
+        for left in (0..=tokens).rev() {
+            constraint.fill_mask(&state, &mut self.scratch, &mut row)?;
+            self.timed("mask", |scratch| constraint.fill_mask(&state, scratch, &mut row))?;
+            self.timed("fewest", |scratch| constraint.fewest_tokens(&state, scratch))?;
+            for (first, again, left) in
+                [("near, first", "near, again", left), ("far, first", "far, again", 1 << 20)]
+                    .into_iter()
+                    .rev()
+            {
+                for what in [first, again] {
+                    self.timed(what, |scratch| {
+                        constraint.fill_ending_mask_within(&state, left, scratch, &mut row, &work)
+                    })?;
+                }
+            }
+            let ends = constraint.ends().to_vec();
+            let allowed: Vec<TokenId> =
+                mask::iter(&row).filter(|token| !ends.contains(token)).collect();
+            if allowed.is_empty() {
+                break;
+            }
+            let token = self.choose(constraint, &state, adversary, &allowed)?;
+            text.extend_from_slice(constraint.vocabulary().text(token));
+            constraint.commit(&mut state, token, &mut self.scratch)?;
+        }
+        ensure!(
+            constraint.is_accepting(&state, &mut self.scratch)?,
+            "it is not whole: {}",
+            String::from_utf8_lossy(&text)
+        );
+        self.count("texts");
+        Ok(text)
+    }
+
+    fn choose(
+        &mut self,
+        constraint: &GrammarConstraint,
+        state: &GrammarState,
+        adversary: Adversary,
+        allowed: &[TokenId],
+    ) -> anyhow::Result<TokenId> {
+        let drawn: Vec<TokenId> = (0..16).map(|_| allowed[self.draw(allowed.len())]).collect();
+        let length = |token: &TokenId| constraint.vocabulary().text(*token).len();
+        match adversary {
+            Adversary::Random => Ok(drawn[0]),
+            Adversary::Longest => Ok(drawn.into_iter().max_by_key(length).expect("16")),
+            Adversary::Needy => {
+                let mut most = (None, drawn[0]);
+                for token in drawn {
+                    let mut after = state.clone();
+                    constraint.commit(&mut after, token, &mut self.scratch)?;
+                    let fewest = constraint.fewest_tokens(&after, &mut self.scratch)?;
+                    most = most.max((fewest, token));
+                }
+                Ok(most.1)
+            }
+        }
+    }
+
+    fn report(&mut self) {
+        for (what, count) in &self.counts {
+            println!("{what:>14} {count}");
+        }
+        println!("{:>14} {:>10} {:>10} {:>10} {:>10}", "microseconds", "times", "p50", "p99", "p99.9");
+        for (what, times) in &mut self.times {
+            times.sort_unstable();
+            let at = |share: f64| {
+                times[((times.len() - 1) as f64 * share) as usize] as f64 / 1e3
+            };
+            println!(
+                "{what:>14} {:>10} {:>10.2} {:>10.2} {:>10.2}",
+                times.len(),
+                at(0.5),
+                at(0.99),
+                at(0.999)
+            );
+        }
+    }
+}

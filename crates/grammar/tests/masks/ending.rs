@@ -1,0 +1,171 @@
+//! Masks that leave a way to the end, against every token tried, and texts that are written by them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use palmette_core::{Constraint, TokenId, Vocabulary, mask};
+use palmette_grammar::{
+    Budget, EndingError, Grammar, GrammarConstraint, GrammarScratch, GrammarState, Lexing,
+    MaskBudget, PreparedVocabulary, Recognizer, RecognizerLimits,
+};
+use palmette_testkit::grammar::generate::{ALPHABET, over_alphabet, text_grammar, vocabulary};
+use proptest::prelude::*;
+
+struct Asked {
+    constraint: GrammarConstraint,
+    scratch: GrammarScratch,
+}
+
+impl Asked {
+    fn new(grammar: Grammar, vocabulary: &Arc<PreparedVocabulary>) -> Option<Self> {
+        let limits = RecognizerLimits::default();
+        let made = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited()).ok()?;
+        made.start()?;
+        let constraint = GrammarConstraint::new(Arc::new(made), Arc::clone(vocabulary));
+        Some(Self { constraint, scratch: GrammarScratch::default() })
+    }
+
+    fn mask(&mut self, state: &GrammarState) -> Vec<u32> {
+        let mut allowed = vec![0; mask::num_words(self.constraint.num_tokens())];
+        self.constraint.fill_mask(state, &mut self.scratch, &mut allowed).unwrap();
+        allowed
+    }
+
+    fn ending_mask(&mut self, state: &GrammarState, left: usize) -> Result<Vec<u32>, EndingError> {
+        let mut allowed = vec![!0; mask::num_words(self.constraint.num_tokens())];
+        let work = MaskBudget::unlimited();
+        let scratch = &mut self.scratch;
+        self.constraint.fill_ending_mask_within(state, left, scratch, &mut allowed, &work)?;
+        Ok(allowed)
+    }
+
+    fn fewest(&mut self, state: &GrammarState) -> Option<usize> {
+        self.constraint.fewest_tokens(state, &mut self.scratch).unwrap()
+    }
+
+    fn after(&mut self, state: &GrammarState, token: TokenId) -> GrammarState {
+        let mut after = state.clone();
+        self.constraint.commit(&mut after, token, &mut self.scratch).expect("an allowed token");
+        after
+    }
+
+    fn is_whole(&mut self, state: &GrammarState) -> bool {
+        self.constraint.is_accepting(state, &mut self.scratch).unwrap()
+    }
+
+    /// The tokens of a mask after which at most `left` more are needed, and the end tokens.
+    fn by_definition(&mut self, state: &GrammarState, left: usize) -> Vec<u32> {
+        let mut kept = vec![0; mask::num_words(self.constraint.num_tokens())];
+        for token in mask::iter(&self.mask(state)).collect::<Vec<_>>() {
+            let after = self.after(state, token);
+            let fits = self.fewest(&after).is_some_and(|fewest| left > 0 && fewest < left);
+            if after.ended() || fits {
+                mask::insert(&mut kept, token);
+            }
+        }
+        kept
+    }
+
+    /// The fewest tokens to the end by breadth-first search over masks; `None` where there are more
+    /// than `max` states.
+    fn fewest_by_search(&mut self, from: &GrammarState, max: usize) -> Option<usize> {
+        let (mut level, mut seen) = (vec![from.clone()], HashSet::new());
+        for tokens in 0.. {
+            if level.is_empty() || seen.len() > max {
+                return None;
+            }
+            let mut next = Vec::new();
+            for state in level {
+                if self.is_whole(&state) {
+                    return Some(tokens);
+                }
+                for token in mask::iter(&self.mask(&state)).collect::<Vec<_>>() {
+                    let after = self.after(&state, token);
+                    if seen.insert(format!("{:?}", after.position())) {
+                        next.push(after);
+                    }
+                }
+            }
+            level = next;
+        }
+        None
+    }
+}
+
+/// The vocabulary with its bytes as tokens, and an end.
+fn with_bytes(tokens: Vec<Vec<u8>>) -> Arc<PreparedVocabulary> {
+    let bytes = ALPHABET.iter().collect::<String>().into_bytes().into_iter().map(|byte| vec![byte]);
+    let texts: Vec<_> = tokens.into_iter().chain(bytes).map(Some).chain([None]).collect();
+    let end = TokenId(texts.len() as u32 - 1);
+    Arc::new(PreparedVocabulary::new(Arc::new(Vocabulary::new(texts, [end]).expect("texts"))))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    /// Along a text that is written by an adversary, who always takes the token after which the
+    /// most is needed: masks are those of the definition, fewer tokens allow fewer, and the text
+    /// is whole in time.
+    #[test]
+    fn texts_end_within_their_tokens(
+        grammar in text_grammar(),
+        tokens in vocabulary(),
+        more in 0..5_usize,
+        choices in prop::collection::vec(0..16_usize, 40),
+    ) {
+        let vocabulary = with_bytes(tokens);
+        let Some(mut asked) = Asked::new(over_alphabet(&grammar), &vocabulary) else { return Ok(()) };
+        let mut state = asked.constraint.start();
+        let Some(fewest) = asked.fewest(&state) else { return Ok(()) };
+        if fewest > 20 {
+            return Ok(());
+        }
+        if let Some(true_fewest) = asked.fewest_by_search(&state, 300) {
+            prop_assert!(true_fewest <= fewest);
+        }
+        if fewest > 0 {
+            let error = asked.ending_mask(&state, fewest - 1).expect_err("too few");
+            let EndingError::TooFew { needed, left } = error else { panic!("{error}") };
+            prop_assert_eq!((needed, left), (fewest, fewest - 1));
+        }
+        // All that may follow, but tokens after which nothing completes the text: where the longest
+        // lexemes count, those are not found ahead.
+        let all = asked.by_definition(&state, usize::MAX);
+        prop_assert_eq!(asked.ending_mask(&state, usize::MAX).unwrap(), all.clone());
+        if grammar.lexing() != Lexing::Longest {
+            prop_assert_eq!(all, asked.mask(&state));
+        }
+        let mut left = fewest + more;
+        let mut choices = choices.into_iter();
+        loop {
+            let allowed = asked.ending_mask(&state, left).unwrap();
+            prop_assert_eq!(&allowed, &asked.by_definition(&state, left), "{:?} left {}", grammar, left);
+            let fewer = asked.ending_mask(&state, left.saturating_sub(1));
+            if let Ok(fewer) = fewer {
+                prop_assert!(fewer.iter().zip(&allowed).all(|(fewer, more)| fewer & !more == 0));
+            }
+            let way = asked.constraint.shortest_completion(&state, &mut asked.scratch).unwrap();
+            let way = way.expect("a way within the tokens");
+            prop_assert!(way.tokens.len() <= left);
+            let mut end = state.clone();
+            way.tokens.iter().for_each(|&token| end = asked.after(&end, token));
+            prop_assert!(asked.is_whole(&end));
+            if asked.is_whole(&state) && left == 0 {
+                break;
+            }
+            let texts: Vec<TokenId> = mask::iter(&allowed).collect();
+            let mut longest = Vec::new();
+            for token in texts {
+                let after = asked.after(&state, token);
+                longest.push((if after.ended() { None } else { asked.fewest(&after) }, token));
+            }
+            longest.sort_by(|a, b| b.cmp(a));
+            let choice = choices.next().unwrap_or(0);
+            let (fewest, token) = longest[if choice < 12 { 0 } else { choice % longest.len() }];
+            if fewest.is_none() {
+                break;
+            }
+            (state, left) = (asked.after(&state, token), left - 1);
+        }
+    }
+}
