@@ -123,6 +123,7 @@ impl Run {
 
     fn grammar(&mut self, name: &str, parsed: anyhow::Result<Grammar>) -> anyhow::Result<()> {
         self.count("grammars");
+        let begun = Instant::now();
         let (limits, budget) = (RecognizerLimits::default(), &mut Budget::new(COMPILE_UNITS));
         let made = parsed.and_then(|grammar| {
             Ok(Recognizer::new(Arc::new(grammar), &limits, budget)?)
@@ -162,6 +163,9 @@ impl Run {
             }
         }
         self.count("finished");
+        if begun.elapsed().as_secs() >= 10 {
+            println!("{name}: {} s", begun.elapsed().as_secs());
+        }
         Ok(())
     }
 

@@ -4,14 +4,18 @@
 //! the least completion is found without reading: the rest of the lexeme in progress, then what
 //! follows the stacks after it, a sum of least texts that are known for the grammar's symbols
 //! (`symbols`) and are kept for the entries of stacks (`stacks`). Where lexemes compete, or layers
-//! between lexer and parser have a say, that sum is a lower bound. It is read on trial, and where
-//! the text is refused a search over positions finds the way, guided by the bound (`search`).
+//! between lexer and parser have a say, that sum is a lower bound. It is read on trial. Where the
+//! text is refused, names and members are taken one after another by the bound of each place
+//! (`descent`); where lexemes compete or blocks are open, a search over positions finds the least
+//! way, guided by the bound (`search`).
 //!
 //! A member of a set ends by the first bytes that end one, since sets do not tell their shortest.
 //!
 //! Law: what is left of a position's completion after some of its bytes is the completion of the
 //! position after them. So a way to the end that was counted on once stays there.
 
+mod descent;
+mod levels;
 mod lexemes;
 mod search;
 mod stacks;
@@ -26,6 +30,7 @@ use palmette_core::Binding;
 use crate::lexer::LexerState;
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError, RecognizerScratch};
 use crate::{Lexing, TerminalId};
+use levels::Plan;
 use lexemes::{LexemeRest, rest_of_lexeme, rest_of_member};
 use stacks::StackTexts;
 use symbols::SymbolTexts;
@@ -51,6 +56,7 @@ pub struct CompletionScratch {
     /// Mark of the completions that it was lent to last.
     of: Option<Arc<()>>,
     stacks: StackTexts,
+    ways: descent::Ways,
 }
 
 /// A lower bound of a position's completion.
@@ -85,6 +91,13 @@ impl Completions {
         if bound.is_exact || self.completes(position, &text, reading)? {
             return Ok(Some(text));
         }
+        let grammar = self.recognizer.grammar();
+        if grammar.lexing() == Lexing::Any && grammar.indentation().is_none() {
+            let way = descent::completion(self, position, scratch, reading)?;
+            if let Some(way) = way {
+                return Ok(Some(way));
+            }
+        }
         search::shortest(self, position, scratch, reading)
     }
 
@@ -115,6 +128,7 @@ impl Completions {
         if !scratch.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.mark)) {
             scratch.of = Some(Arc::clone(&self.mark));
             scratch.stacks.clear();
+            scratch.ways.clear();
         }
         let recognizer = &*self.recognizer;
         let is_plain = symbols.is_free
@@ -122,6 +136,8 @@ impl Completions {
             && recognizer.layer().indentation.is_none()
             && !recognizer.names().is_active()
             && !recognizer.scopes().is_active();
+        let tables = recognizer.parser().tables();
+        let plan = Plan { names: recognizer.names(), rules: tables.rules(), symbols };
         let mut least: Option<Bound> = None;
         for branch in position.branches() {
             self.for_each_end(branch, &mut |terminal, rest| {
@@ -130,10 +146,13 @@ impl Completions {
                     false => recognizer.shifted(&branch.stacks, terminal, reading)?,
                 };
                 let Some(after) = after else { return Ok(()) };
-                let tables = recognizer.parser().tables();
-                let Some(finish) = scratch.stacks.finish((tables, symbols), &after)? else {
+                // With its own name those that are left would cost more: then the dearest would come
+                // first, and the cheapest never.
+                let Some(scopes) = recognizer.names().scopes_after(&branch.names, terminal) else {
                     return Ok(());
                 };
+                let finish = scratch.stacks.finish((tables, plan), &after, &scopes)?;
+                let Some(finish) = finish else { return Ok(()) };
                 let text = finish.after(&rest.bytes);
                 if least.as_ref().is_none_or(|least| text < least.text) {
                     least = Some(Bound { text, is_exact: is_plain && rest.is_free });

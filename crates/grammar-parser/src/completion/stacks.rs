@@ -17,20 +17,22 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::symbols::SymbolTexts;
+use super::levels::{LevelId, Levels, Plan};
 use super::text::Text;
 use crate::LimitError;
 use crate::glr::{KeptStackNode, StackNode, Stacks};
 use crate::lr::{ItemId, RuleId, StateId, Tables};
+use crate::names::Scope;
 
 /// Memory of what follows places.
 #[derive(Debug, Default)]
 pub(super) struct StackTexts {
     known: HashMap<Key, Known>,
+    levels: Levels,
 }
 
-/// A state above an entry, by its address; 0 is no entry.
-type Key = (usize, StateId);
+/// A state above an entry, by its address, and the scopes around; 0 is no entry.
+type Key = (usize, StateId, LevelId);
 
 #[derive(Debug)]
 struct Known {
@@ -45,41 +47,49 @@ const MAX_PLACES: usize = 1 << 20;
 /// Places that are remembered, at most; then the memory begins anew.
 const MAX_KNOWN: usize = 1 << 18;
 
+/// Levels that are remembered, at most.
+const MAX_LEVELS: usize = 1 << 10;
+
 #[derive(Clone, Copy)]
 struct Place<'a> {
     state: StateId,
     below: Option<StackNode<'a>>,
+    level: LevelId,
 }
 
 impl Place<'_> {
     fn key(&self) -> Key {
-        (self.below.map_or(0, StackNode::address), self.state)
+        (self.below.map_or(0, StackNode::address), self.state, self.level)
     }
 }
 
 impl StackTexts {
     pub(super) fn clear(&mut self) {
         self.known.clear();
+        self.levels.clear();
     }
 
-    /// The least text that completes one of these stacks; `None` where no text does.
+    /// The least text that completes one of these stacks within open scopes of names; `None` where
+    /// no text does.
     pub(super) fn finish(
         &mut self,
-        (tables, symbols): (&Tables, &SymbolTexts),
+        (tables, plan): (&Tables, Plan<'_>),
         stacks: &Stacks,
+        scopes: &[Scope],
     ) -> Result<Option<Text>, LimitError> {
-        if self.known.len() > MAX_KNOWN {
+        if self.known.len() > MAX_KNOWN || self.levels.len() > MAX_LEVELS {
             self.clear();
         }
+        let level = self.levels.find(scopes);
         let mut roots = Vec::new();
         for top in stacks.tops() {
             let below = top.below();
             let ends = (below.len() == 0).then_some(None);
             for below in below.map(Some).chain(ends) {
-                roots.push(Place { state: top.state(), below });
+                roots.push(Place { state: top.state(), below, level });
             }
         }
-        self.settle((tables, symbols), &roots)?;
+        self.settle((tables, plan), &roots)?;
         let texts = roots.iter().filter_map(|root| self.known[&root.key()].text.clone());
         Ok(texts.min())
     }
@@ -88,7 +98,7 @@ impl StackTexts {
     /// ends, or to known places, first, then of those that lead to them, always the least one.
     fn settle(
         &mut self,
-        (tables, symbols): (&Tables, &SymbolTexts),
+        (tables, plan): (&Tables, Plan<'_>),
         roots: &[Place<'_>],
     ) -> Result<(), LimitError> {
         let mut graph = Graph::default();
@@ -101,20 +111,22 @@ impl StackTexts {
                 return Err(LimitError::new(MAX_PLACES));
             }
             for &item in tables.kernel(place.state) {
-                let Some(rest) = symbols.rest(tables.rules(), item) else { continue };
+                let Some((rest, level)) = self.levels.rest(plan, item, place.level) else {
+                    continue;
+                };
                 if tables.rules().rule_of(item) == RuleId::START {
-                    heap.push(Reverse((Text::default().after(rest), at)));
+                    heap.push(Reverse((Text::default().after(&rest), at)));
                     continue;
                 }
-                for next in after_rule(tables, place, item) {
+                for next in after_rule(tables, Place { level, ..place }, item) {
                     match self.known.get(&next.key()) {
                         Some(Known { text, .. }) => {
-                            let text = text.as_ref().map(|text| text.after(rest));
+                            let text = text.as_ref().map(|text| text.after(&rest));
                             heap.extend(text.map(|text| Reverse((text, at))));
                         }
                         None => {
                             let next = graph.find(next);
-                            graph.users[next].push((at, rest));
+                            graph.users[next].push((at, Arc::clone(&rest)));
                         }
                     }
                 }
@@ -126,9 +138,9 @@ impl StackTexts {
             if settled[place].is_some() {
                 continue;
             }
-            for &(user, rest) in &graph.users[place] {
-                if settled[user].is_none() {
-                    heap.push(Reverse((least.after(rest), user)));
+            for (user, rest) in &graph.users[place] {
+                if settled[*user].is_none() {
+                    heap.push(Reverse((least.after(rest), *user)));
                 }
             }
             settled[place] = Some(least);
@@ -143,13 +155,13 @@ impl StackTexts {
 
 /// Places by number, with those that lead to them.
 #[derive(Default)]
-struct Graph<'a, 't> {
+struct Graph<'a> {
     places: Vec<Place<'a>>,
     numbers: HashMap<Key, usize>,
-    users: Vec<Vec<(usize, &'t Arc<[u8]>)>>,
+    users: Vec<Vec<(usize, Arc<[u8]>)>>,
 }
 
-impl<'a> Graph<'a, '_> {
+impl<'a> Graph<'a> {
     fn find(&mut self, place: Place<'a>) -> usize {
         *self.numbers.entry(place.key()).or_insert_with(|| {
             self.places.push(place);
@@ -175,9 +187,9 @@ fn after_rule<'a, 't>(
         entries = below;
     }
     let head = rules.head(rules.rule_of(item));
-    let place = move |entry: StackNode<'a>| {
+    let after = move |entry: StackNode<'a>| {
         let state = tables.goto(entry.state(), head)?;
-        Some(Place { state, below: Some(entry) })
+        Some(Place { state, below: Some(entry), ..place })
     };
-    entries.into_iter().filter_map(place)
+    entries.into_iter().filter_map(after)
 }

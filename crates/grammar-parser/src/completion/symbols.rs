@@ -14,15 +14,23 @@ use super::lexemes::{rest_of_lexeme, rest_of_member};
 use super::text::order;
 use crate::lr::{ItemId, RuleId, RuleTable};
 use crate::recognizer::{Recognizer, RecognizerError};
-use crate::{Budget, Regex, Symbol, TerminalId, TerminalKind, TerminalSet};
+use crate::names::NameLayer;
+use crate::{
+    Budget, NonterminalId, Regex, Symbol, TerminalId, TerminalKind, TerminalSet,
+};
 
-/// The least texts of a grammar's symbols. Those of empty languages have none.
+/// A least text; symbols of empty languages have none.
+type Least = Option<Arc<[u8]>>;
+
+/// The least texts of a grammar's symbols.
 #[derive(Debug)]
 pub(super) struct SymbolTexts {
-    terminals: Box<[Option<Arc<[u8]>>]>,
-    nonterminals: Box<[Option<Arc<[u8]>>]>,
-    /// Least texts of what follows dots, by item.
-    rests: Box<[OnceLock<Option<Arc<[u8]>>>]>,
+    terminals: Box<[Least]>,
+    nonterminals: Box<[Least]>,
+    /// Least texts of what follows dots, by item, where no name was seen.
+    rests: Box<[OnceLock<Least>]>,
+    /// True for nonterminals with a name in the scope that they stand in.
+    has_names: Box<[bool]>,
     /// True where none of these lexemes asks anything of what follows it.
     pub(super) is_free: bool,
 }
@@ -31,9 +39,9 @@ pub(super) struct SymbolTexts {
 const MAX_BYTES: u64 = 1 << 26;
 
 /// A nonterminal with a text of it, in the order of texts.
-struct Candidate {
-    text: Arc<[u8]>,
-    head: usize,
+pub(super) struct Candidate {
+    pub(super) text: Arc<[u8]>,
+    pub(super) head: usize,
 }
 
 impl PartialEq for Candidate {
@@ -57,6 +65,11 @@ impl Ord for Candidate {
 }
 
 impl SymbolTexts {
+    /// True for a nonterminal whose text depends on the names that its scope has seen.
+    pub(super) fn depends_on_names(&self, id: NonterminalId) -> bool {
+        self.has_names[id.index()]
+    }
+
     /// The least texts of a grammar whose slots have the sets of `binding`.
     ///
     /// # Errors
@@ -79,19 +92,19 @@ impl SymbolTexts {
             is_free &= free;
             terminals[terminal.index()] = text;
         }
-        let terminals: Box<[_]> = terminals.into();
+        let terminals: Box<[Least]> = terminals.into();
         let nonterminals = least_of_nonterminals(rules, &terminals, &mut budget)?;
         let rests = (0..rules.num_items()).map(|_| OnceLock::new()).collect();
-        Ok(Self { terminals, nonterminals, rests, is_free })
+        let has_names = names_in_scope(recognizer.names(), rules);
+        Ok(Self { terminals, nonterminals, rests, has_names, is_free })
     }
 
-    /// The least text of what follows an item's dot.
+    /// The least text of what follows an item's dot, where no name was seen.
     pub(super) fn rest(&self, rules: &RuleTable, item: ItemId) -> Option<&Arc<[u8]>> {
         let known = &self.rests[item.index()];
         let make = || {
-            let (rule, dot) = (rules.rule_of(item), rules.dot(item));
             let mut text = Vec::new();
-            for symbol in rules.body(rule).skip(dot) {
+            for symbol in rules.body(rules.rule_of(item)).skip(rules.dot(item)) {
                 text.extend_from_slice(self.of(symbol)?);
             }
             Some(text.into())
@@ -99,12 +112,55 @@ impl SymbolTexts {
         known.get_or_init(make).as_ref()
     }
 
-    fn of(&self, symbol: Symbol) -> Option<&Arc<[u8]>> {
+    /// The least text of a symbol where no name was seen.
+    pub(super) fn of(&self, symbol: Symbol) -> Option<&Arc<[u8]>> {
         match symbol {
             Symbol::Terminal(id) => self.terminals[id.index()].as_ref(),
             Symbol::Nonterminal(id) => self.nonterminals[id.index()].as_ref(),
         }
     }
+}
+
+/// Nonterminals with a name in their own scope, by rules that are gone through until none is new.
+fn names_in_scope(names: &NameLayer, rules: &RuleTable) -> Box<[bool]> {
+    let mut has_names = vec![false; rules.num_nonterminals()];
+    if !names.is_active() {
+        return has_names.into();
+    }
+    let mut users = vec![Vec::new(); rules.num_nonterminals()];
+    let mut work = Vec::new();
+    for rule in rules.ids() {
+        let head = rules.head(rule);
+        for (symbol, depth) in depths(names, rules.body(rule)).filter(|(_, depth)| *depth == 0) {
+            debug_assert_eq!(depth, 0, "of the scope itself");
+            match symbol {
+                Symbol::Terminal(id) if names.name(id).is_some() => work.push(head),
+                Symbol::Terminal(_) => {}
+                Symbol::Nonterminal(id) => users[id.index()].push(head),
+            }
+        }
+    }
+    while let Some(found) = work.pop() {
+        if !std::mem::replace(&mut has_names[found.index()], true) {
+            work.extend(&users[found.index()]);
+        }
+    }
+    has_names.into()
+}
+
+/// The symbols of a body, each with the scopes that the body has begun before it and not ended; less
+/// than none where it has ended others.
+pub(super) fn depths(
+    names: &NameLayer,
+    body: impl Iterator<Item = Symbol>,
+) -> impl Iterator<Item = (Symbol, isize)> {
+    let mut depth = 0;
+    body.map(move |symbol| {
+        let Symbol::Terminal(id) = symbol else { return (symbol, depth) };
+        let before = depth;
+        depth += isize::from(names.opens(id)) - isize::from(names.closes(id));
+        (symbol, before)
+    })
 }
 
 fn terminal_of(symbol: Symbol) -> Option<TerminalId> {
@@ -119,7 +175,7 @@ fn text_of_terminal(
     recognizer: &Recognizer,
     terminal: TerminalId,
     binding: Option<&Binding>,
-) -> Result<(Option<Arc<[u8]>>, bool), RecognizerError> {
+) -> Result<(Least, bool), RecognizerError> {
     let (grammar, lexer) = (recognizer.grammar(), recognizer.lexer());
     let plan = &grammar.terminals()[terminal.index()];
     match (plan.kind, &plan.regex) {
@@ -146,15 +202,15 @@ fn text_of_terminal(
 
 fn least_of_nonterminals(
     rules: &RuleTable,
-    terminals: &[Option<Arc<[u8]>>],
+    terminals: &[Least],
     budget: &mut Budget<'_>,
-) -> Result<Box<[Option<Arc<[u8]>>]>, RecognizerError> {
-    let mut settled: Vec<Option<Arc<[u8]>>> = vec![None; rules.num_nonterminals()];
+) -> Result<Box<[Least]>, RecognizerError> {
+    let mut settled: Vec<Least> = vec![None; rules.num_nonterminals()];
     // Nonterminals of each rule that are not settled, and the rules that each nonterminal is in.
     let mut open = vec![0_u32; rules.num_rules()];
     let mut users = vec![Vec::new(); rules.num_nonterminals()];
     let mut heap = BinaryHeap::new();
-    let text = |rule: RuleId, settled: &[Option<Arc<[u8]>>]| {
+    let text = |rule: RuleId, settled: &[Least]| {
         let mut text = Vec::new();
         for symbol in rules.body(rule) {
             text.extend_from_slice(match symbol {

@@ -65,9 +65,9 @@ struct Memory {
 const MAX_BEGINNINGS: usize = 1 << 16;
 
 /// The names that a scope has seen, in ascending order.
-type Scope = Arc<[Name]>;
+pub(crate) type Scope = Arc<[Name]>;
 
-type Name = Arc<[u8]>;
+pub(crate) type Name = Arc<[u8]>;
 
 impl NameLayer {
     /// Layer of a grammar.
@@ -117,6 +117,31 @@ impl NameLayer {
             }
         };
         Some(Names::new(scopes, None))
+    }
+
+    /// The open scopes after a lexeme of `terminal`, without its own name; `None` where that was
+    /// seen.
+    pub(crate) fn scopes_after(&self, names: &Names, terminal: TerminalId) -> Option<Arc<[Scope]>> {
+        match self.roles.get(terminal.index()) {
+            Some(Role::Open | Role::Close) => Some(self.after(names, terminal)?.scopes()),
+            Some(Role::One) if names.innermost().contains(&self.one[&terminal]) => None,
+            _ => Some(names.scopes()),
+        }
+    }
+
+    /// True for a terminal that begins a scope.
+    pub(crate) fn opens(&self, terminal: TerminalId) -> bool {
+        self.roles.get(terminal.index()) == Some(&Role::Open)
+    }
+
+    /// True for a terminal that ends a scope.
+    pub(crate) fn closes(&self, terminal: TerminalId) -> bool {
+        self.roles.get(terminal.index()) == Some(&Role::Close)
+    }
+
+    /// The one name that a terminal matches.
+    pub(crate) fn name(&self, terminal: TerminalId) -> Option<&Name> {
+        self.one.get(&terminal)
     }
 
     /// Takes the terminals of the names that were seen out of those that may begin here.
