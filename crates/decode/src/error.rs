@@ -61,7 +61,9 @@ pub enum DecodeError {
         max_tokens: usize,
     },
     /// The way to the end that was counted on is not there: a defect of the constraint.
-    #[error("no way to the end is left at step {step}, where one was known: a defect of the constraint")]
+    #[error(
+        "no way to the end is left at step {step}, where one was known: a defect of the constraint"
+    )]
     LostWay {
         /// Tokens generated before.
         step: usize,

@@ -292,8 +292,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
                 let state = self.state.as_ref().expect(NOT_STARTED);
                 let scratch = &mut self.scratch;
                 let filled = constraint.fill_ending_mask(state, left, scratch, &mut self.mask);
-                filled
-                    .map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
+                filled.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
                 self.hold_back_stops(step);
                 if mask::iter(&self.mask).next().is_none() {
                     return Err(DecodeError::LostWay { step });

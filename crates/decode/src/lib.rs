@@ -72,9 +72,7 @@ pub use driver::{Control, Stage, run_on};
 pub use error::DecodeError;
 pub use exp::exp;
 pub use gains::{Gains, Objective};
-pub use generate::{
-    Finish, GenerateOptions, Generated, Generator, LengthRule, NewToken, OnToken,
-};
+pub use generate::{Finish, GenerateOptions, Generated, Generator, LengthRule, NewToken, OnToken};
 pub use host::HostBackend;
 pub use log_probabilities::LogProbabilities;
 pub use log_softmax::log_sum_exp;

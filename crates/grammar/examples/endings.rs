@@ -125,9 +125,8 @@ impl Run {
         self.count("grammars");
         let begun = Instant::now();
         let (limits, budget) = (RecognizerLimits::default(), &mut Budget::new(COMPILE_UNITS));
-        let made = parsed.and_then(|grammar| {
-            Ok(Recognizer::new(Arc::new(grammar), &limits, budget)?)
-        });
+        let made =
+            parsed.and_then(|grammar| Ok(Recognizer::new(Arc::new(grammar), &limits, budget)?));
         let Ok(made) = made else {
             self.count("not compiled");
             return Ok(());
@@ -242,12 +241,13 @@ impl Run {
         for (what, count) in &self.counts {
             println!("{what:>14} {count}");
         }
-        println!("{:>14} {:>10} {:>10} {:>10} {:>10}", "microseconds", "times", "p50", "p99", "p99.9");
+        println!(
+            "{:>14} {:>10} {:>10} {:>10} {:>10}",
+            "microseconds", "times", "p50", "p99", "p99.9"
+        );
         for (what, times) in &mut self.times {
             times.sort_unstable();
-            let at = |share: f64| {
-                times[((times.len() - 1) as f64 * share) as usize] as f64 / 1e3
-            };
+            let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize] as f64 / 1e3;
             println!(
                 "{what:>14} {:>10} {:>10.2} {:>10.2} {:>10.2}",
                 times.len(),

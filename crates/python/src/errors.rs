@@ -10,8 +10,8 @@ use std::sync::Arc;
 use palmette_core::{CommitError, TokenId};
 use palmette_grammar::frontends::json_schema::JsonSchemaError;
 use palmette_grammar::{
-    CacheError, CommitBytesError, CompileError, EndingError, Interrupted, RecognizerError, ReopenError,
-    RowErrorKind, SaveError, SourceError, Span, TableError,
+    CacheError, CommitBytesError, CompileError, EndingError, Interrupted, RecognizerError,
+    ReopenError, RowErrorKind, SaveError, SourceError, Span, TableError,
 };
 use pyo3::exceptions::{PyDeprecationWarning, PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use palmette_core::{CommitError, Constraint, RollbackError, SequencePart, TokenId, mask};
 use palmette_grammar::{
-    EndingError, GrammarConstraint, GrammarScratch, GrammarState, Interrupted, MaskBudget, RecognizerError,
+    EndingError, GrammarConstraint, GrammarScratch, GrammarState, Interrupted, MaskBudget,
+    RecognizerError,
 };
 
 use crate::model::TextModel;

@@ -165,8 +165,7 @@ impl Levels {
                         settled[&id].as_ref()?
                     }
                     Symbol::Terminal(id)
-                        if depth == 0
-                            && names.name(id).is_some_and(|name| seen.contains(name)) =>
+                        if depth == 0 && names.name(id).is_some_and(|name| seen.contains(name)) =>
                     {
                         return None;
                     }
@@ -177,9 +176,8 @@ impl Levels {
             Some(Arc::<[u8]>::from(text))
         };
         let mut heap = BinaryHeap::new();
-        let candidate = |rule: RuleId, text| {
-            Reverse(Candidate { text, head: rules.head(rule).index() })
-        };
+        let candidate =
+            |rule: RuleId, text| Reverse(Candidate { text, head: rules.head(rule).index() });
         for &rule in all.iter().filter(|rule| open[*rule] == 0) {
             heap.extend(text(rule, &settled).map(|text| candidate(rule, text)));
         }

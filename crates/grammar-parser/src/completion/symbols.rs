@@ -13,11 +13,9 @@ use palmette_core::Binding;
 use super::lexemes::{rest_of_lexeme, rest_of_member};
 use super::text::order;
 use crate::lr::{ItemId, RuleId, RuleTable};
-use crate::recognizer::{Recognizer, RecognizerError};
 use crate::names::NameLayer;
-use crate::{
-    Budget, NonterminalId, Regex, Symbol, TerminalId, TerminalKind, TerminalSet,
-};
+use crate::recognizer::{Recognizer, RecognizerError};
+use crate::{Budget, NonterminalId, Regex, Symbol, TerminalId, TerminalKind, TerminalSet};
 
 /// A least text; symbols of empty languages have none.
 type Least = Option<Arc<[u8]>>;

@@ -65,9 +65,7 @@ impl PartialOrd for Text {
 
 impl Ord for Text {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.len.cmp(&other.len).then_with(|| {
-            self.bytes().map(rank).cmp(other.bytes().map(rank))
-        })
+        self.len.cmp(&other.len).then_with(|| self.bytes().map(rank).cmp(other.bytes().map(rank)))
     }
 }
 
@@ -151,7 +149,11 @@ mod tests {
         let ascending = [&[][..], &["0"], &["a"], &["}"], &[" "], &["\n"], &["0", "z"], &["a0"]];
         for (place, one) in ascending.iter().enumerate() {
             for (other_place, other) in ascending.iter().enumerate() {
-                assert_eq!(text(one).cmp(&text(other)), place.cmp(&other_place), "{one:?} {other:?}");
+                assert_eq!(
+                    text(one).cmp(&text(other)),
+                    place.cmp(&other_place),
+                    "{one:?} {other:?}"
+                );
                 let (one, other) = (one.concat(), other.concat());
                 let order = order(one.as_bytes(), other.as_bytes());
                 assert_eq!(order, place.cmp(&other_place), "{one:?} {other:?}");

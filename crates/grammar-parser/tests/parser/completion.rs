@@ -30,7 +30,8 @@ impl Asked {
     }
 
     fn lark(source: &str) -> Self {
-        let grammar = parse(source, &LarkOptions::default()).unwrap_or_else(|error| panic!("{error}"));
+        let grammar =
+            parse(source, &LarkOptions::default()).unwrap_or_else(|error| panic!("{error}"));
         Self::new(grammar).expect("a small grammar")
     }
 

@@ -241,7 +241,8 @@ impl GrammarConstraint {
             if own.peek().is_some() {
                 let fewest = self.fewest(next - FIRST, ending, recognizer)?;
                 // A text that is whole ends by an end token, whatever its bytes.
-                let is_text = |token: &&TokenId| !is_whole || self.ends.binary_search(token).is_err();
+                let is_text =
+                    |token: &&TokenId| !is_whole || self.ends.binary_search(token).is_err();
                 found.extend(own.filter(is_text).map(|&token| (token, fewest)));
             }
             Ok::<_, RecognizerError>(Visit::Below(next - FIRST))

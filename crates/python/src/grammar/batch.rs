@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use palmette_core::{CommitError, Constraint};
-use palmette_grammar::{
-    BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskBudget,
-};
+use palmette_grammar::{BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskBudget};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -224,12 +222,10 @@ pub(crate) fn fill_masks(
 }
 
 /// Tokens that are left to each of the matchers.
-fn left_of_rows(
-    given: Option<&Bound<'_, PyAny>>,
-    count: usize,
-) -> PyResult<Vec<Option<usize>>> {
+fn left_of_rows(given: Option<&Bound<'_, PyAny>>, count: usize) -> PyResult<Vec<Option<usize>>> {
     let Some(given) = given.filter(|given| !given.is_none()) else { return Ok(Vec::new()) };
-    let left = given.try_iter()?.map(|left| left?.extract::<Option<isize>>()?.map(left_of).transpose());
+    let left =
+        given.try_iter()?.map(|left| left?.extract::<Option<isize>>()?.map(left_of).transpose());
     let left = left.collect::<PyResult<Vec<_>>>()?;
     if left.len() != count {
         return Err(PyValueError::new_err(format!(

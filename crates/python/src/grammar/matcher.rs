@@ -71,9 +71,7 @@ pub(crate) fn fill_row(
     let work = MaskBudget::unlimited();
     with_scratch(|scratch| match left {
         None => Ok(constraint.fill_mask_within(state, scratch, row, &work)?),
-        Some(left) => {
-            Ok(constraint.fill_ending_mask_within(state, left, scratch, row, &work)?)
-        }
+        Some(left) => Ok(constraint.fill_ending_mask_within(state, left, scratch, row, &work)?),
     })
 }
 
