@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use palmette_core::TokenId;
 use palmette_decode::{
-    DecodeError, Finish, GenerateOptions, Generator, LogitsSource, NewToken, Sampler,
+    DecodeError, Finish, GenerateOptions, Generator, LengthRule, LogitsSource, NewToken, Sampler,
 };
 use palmette_text::StopStrings;
 
@@ -15,6 +15,9 @@ use crate::grammar::CompiledGrammar;
 pub struct WriteOptions {
     /// The most tokens.
     pub max_tokens: usize,
+    /// Rule for a text that would take more: cut off, or [promised](LengthRule::Promised) to be
+    /// whole within them.
+    pub length: LengthRule,
     /// Tokens after which the text ends.
     pub stop_tokens: Vec<TokenId>,
     /// Strings before which the text ends. They are no part of it.
@@ -27,7 +30,8 @@ impl WriteOptions {
     /// Writes at most `max_tokens` tokens.
     pub fn new(max_tokens: usize) -> Self {
         let (stop_tokens, stop_strings, context) = (Vec::new(), Vec::new(), Vec::new());
-        Self { max_tokens, stop_tokens, stop_strings, context }
+        let length = LengthRule::default();
+        Self { max_tokens, length, stop_tokens, stop_strings, context }
     }
 }
 
@@ -56,7 +60,8 @@ impl CompiledGrammar {
     /// as soon as no stop string can begin in them, and ends the text by [`ControlFlow::Break`].
     ///
     /// # Errors
-    /// When a limit of the grammar is exceeded, a row has no distribution, or the source fails.
+    /// When a limit of the grammar is exceeded, a row has no distribution, the source fails, or a
+    /// text that is promised to be whole takes more tokens than it may have.
     pub fn write<L: LogitsSource>(
         &self,
         source: &mut L,
@@ -67,9 +72,10 @@ impl CompiledGrammar {
     where
         L::Error: From<DecodeError>,
     {
-        let WriteOptions { max_tokens, stop_tokens, stop_strings, context } = options;
+        let WriteOptions { max_tokens, length, stop_tokens, stop_strings, context } = options;
         let options = GenerateOptions::new(max_tokens);
-        let mut generator = Generator::new(GenerateOptions { stop_tokens, context, ..options });
+        let options = GenerateOptions { length, stop_tokens, context, ..options };
+        let mut generator = Generator::new(options);
         let mut stops = StopStrings::new(stop_strings);
         let (mut bytes, mut stop_string) = (Vec::new(), None);
         let mut send = |new: &[u8], bytes: &mut Vec<u8>| {

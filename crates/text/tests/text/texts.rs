@@ -7,7 +7,7 @@ use palmette_decode::{LogitsSource, Sampler, SamplerOptions};
 use palmette_grammar::{GrammarConstraint, GrammarSource, GrammarState};
 use palmette_model::{Session, SessionOptions};
 use palmette_text::{
-    Constrained, FinishReason, SpecialText, TextEvent, TextModel, TextRequest, TextSequence,
+    Constrained, FinishReason, LengthRule, RequestError, SpecialText, TextEvent, TextModel, TextRequest, TextSequence,
     Whitespace, generate, sources,
 };
 use proptest::prelude::*;
@@ -184,6 +184,35 @@ proptest! {
         if source.is_some() && ended.is_complete {
             let value: serde_json::Value = serde_json::from_str(&text(&pieces)).unwrap();
             prop_assert!(value["on"].is_boolean());
+        }
+    }
+
+    /// A promised text is whole within its tokens, from the fewest that there are on, and refused
+    /// with that number below. Where the one that may be cut off ends long before, it is that one.
+    #[test]
+    fn promised_texts_are_whole_in_time(seed: u64, more in 0_usize..12) {
+        let model = model();
+        let cut = TextRequest {
+            constraint: Constrained::by(&model.compile(&schema()).unwrap()),
+            ..request(&model, seed, 1)
+        };
+        let promised = TextRequest { length: LengthRule::Promised, ..cut.clone() };
+        let refused = promised.check(&model);
+        let Err(RequestError::TooFewTokens { needed, max_tokens: 1 }) = refused else {
+            panic!("{refused:?}")
+        };
+        let within = |max_tokens| TextRequest { max_tokens, ..promised.clone() };
+        let too_few = RequestError::TooFewTokens { needed, max_tokens: needed - 1 };
+        prop_assert_eq!(within(needed - 1).check(&model), Err(too_few));
+        let (pieces, ended) = write(&model, &within(needed + more));
+        prop_assert!(ended.is_complete, "{:?} after {:?}", ended.reason, text(&pieces));
+        prop_assert!(tokens(&pieces).len() <= needed + more);
+        prop_assert!(ended.reason != FinishReason::Length);
+        let value: serde_json::Value = serde_json::from_str(&text(&pieces)).unwrap();
+        prop_assert!(value["on"].is_boolean());
+        let free = write(&model, &TextRequest { max_tokens: 60, ..cut });
+        if free.1.is_complete && free.1.usage.completion_tokens + needed < 60 {
+            prop_assert_eq!(write(&model, &within(60)), free);
         }
     }
 

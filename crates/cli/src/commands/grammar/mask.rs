@@ -8,8 +8,8 @@ use anyhow::Context;
 use clap::Args;
 use palmette_core::{Constraint, TokenId, mask};
 use palmette_grammar::{
-    GrammarConstraint, GrammarScratch, GrammarState, Interrupted, MaskBudget, PreparedVocabulary,
-    RecognizerError, RecognizerScratch, TerminalSet,
+    EndingError, GrammarConstraint, GrammarScratch, GrammarState, Interrupted, MaskBudget,
+    PreparedVocabulary, RecognizerError, RecognizerScratch, TerminalSet,
 };
 use serde::Serialize;
 
@@ -45,6 +45,10 @@ pub(crate) struct MaskArgs {
     /// Work that the mask may take, in steps of some hundreds of nanoseconds
     #[arg(long, value_name = "STEPS", default_value_t = MaskBudget::DEFAULT_STEPS)]
     mask_steps: u64,
+    /// Show the tokens after which the text can end within N more, the next one among them, and the
+    /// shortest way to the end
+    #[arg(long, value_name = "N")]
+    tokens_left: Option<usize>,
     /// Largest number of tokens to show, shortest first
     #[arg(long, value_name = "N", default_value_t = 40)]
     show: usize,
@@ -69,7 +73,16 @@ struct Report {
     next: Vec<String>,
     /// The bytes that must follow, shown as text.
     forced: String,
+    /// The shortest way to the end that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    way: Option<Way>,
     mask_us: f64,
+    tokens: Vec<u32>,
+}
+
+#[derive(Debug, Serialize)]
+struct Way {
+    text: String,
     tokens: Vec<u32>,
 }
 
@@ -91,9 +104,13 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
 
     let mut row = vec![0; mask::num_words(constraint.num_tokens())];
     let began = Instant::now();
-    fill(&constraint, &state, &mut scratch, &mut row, args.mask_steps)?;
+    fill(&constraint, &state, &mut scratch, &mut row, args)?;
     let mask_us = began.elapsed().as_secs_f64() * 1e6;
     let forced = constraint.forced_bytes(&state, 1024, &mut scratch)?;
+    let way = match args.tokens_left {
+        Some(_) => constraint.shortest_completion(&state, &mut scratch)?,
+        None => None,
+    };
     let [in_progress, next] = terminals(&constraint, &state)?;
     let report = Report {
         warnings,
@@ -104,6 +121,10 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
         in_progress,
         next,
         forced: String::from_utf8_lossy(&forced).into_owned(),
+        way: way.map(|way| Way {
+            text: String::from_utf8_lossy(&way.bytes).into_owned(),
+            tokens: way.tokens.iter().map(|token| token.0).collect(),
+        }),
         mask_us,
         tokens: mask::iter(&row).map(|token| token.0).collect(),
     };
@@ -116,15 +137,21 @@ fn fill(
     state: &GrammarState,
     scratch: &mut GrammarScratch,
     row: &mut [u32],
-    steps: u64,
+    args: &MaskArgs,
 ) -> anyhow::Result<()> {
+    let steps = args.mask_steps;
     let budget = MaskBudget::of_steps(steps, None);
-    let filled = constraint.fill_mask_within(state, scratch, row, &budget);
+    let filled = match args.tokens_left {
+        None => constraint.fill_mask_within(state, scratch, row, &budget).map_err(Into::into),
+        Some(left) => constraint.fill_ending_mask_within(state, left, scratch, row, &budget),
+    };
     filled.map_err(|error| match error {
-        RecognizerError::Interrupted(Interrupted::OutOfBudget { .. }) => anyhow::anyhow!(
+        EndingError::Limit(RecognizerError::Interrupted(Interrupted::OutOfBudget { .. })) => {
+            anyhow::anyhow!(
             "the mask takes more than its budget of {steps} steps: make the grammar simpler or less ambiguous (`palmette grammar check` names \
              its conflicts), or raise --mask-steps"
-        ),
+            )
+        }
         other => other.into(),
     })
 }
@@ -160,6 +187,9 @@ fn text(report: &Report, constraint: &GrammarConstraint, show: usize) -> String 
     }
     if !report.forced.is_empty() {
         text += &format!("must follow: {:?}\n", report.forced);
+    }
+    if let Some(Way { text: way, tokens }) = &report.way {
+        text += &format!("shortest way to the end: {way:?}, tokens: {}\n", tokens.len());
     }
     let mut tokens: Vec<_> = report.tokens.iter().map(|&token| TokenId(token)).collect();
     tokens.sort_by_key(|&token| (vocabulary.text(token).len(), vocabulary.text(token), token));
