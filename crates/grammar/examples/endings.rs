@@ -3,6 +3,8 @@
 //! ```text
 //! endings schemas FILE.jsonl [NAME]   one {"name", "schema"} a line
 //! endings lark FILE…                  Lark grammars
+//! endings small N                     N random small grammars over random small vocabularies: the tokens that are
+//!                                     needed beside the fewest that there are, by breadth-first search over masks
 //!
 //! --vocabulary NAME   a vocabulary to load [default: o200k_base]
 //! --texts FILE        the texts, a JSON object {"name", "tokens", "text"} a line, for other validators
@@ -16,20 +18,23 @@
 //! tokens.
 #![allow(clippy::print_stdout)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, bail, ensure};
-use palmette_core::{Constraint, TokenId, mask};
+use anyhow::{Context, anyhow, bail, ensure};
+use palmette_core::{Constraint, TokenId, Vocabulary, mask};
 use palmette_grammar::frontends::json_schema::{self, JsonSchemaOptions};
 use palmette_grammar::frontends::lark::{self, LarkOptions};
 use palmette_grammar::{
     Budget, Grammar, GrammarConstraint, GrammarScratch, GrammarState, MaskBudget,
     PreparedVocabulary, Recognizer, RecognizerLimits,
 };
+use palmette_testkit::grammar::generate;
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 /// A choice among allowed tokens.
@@ -79,10 +84,80 @@ fn main() -> anyhow::Result<()> {
                 run.grammar(file, parsed.map_err(anyhow::Error::from))?;
             }
         }
-        _ => bail!("schemas FILE.jsonl [NAME], or lark FILE…"),
+        ["small", number] => return small(number.parse()?),
+        _ => bail!("schemas FILE.jsonl [NAME], lark FILE…, or small N"),
     }
     run.report();
     Ok(())
+}
+
+/// Needed tokens beside the fewest by search, of random grammars.
+fn small(number: usize) -> anyhow::Result<()> {
+    let mut runner = TestRunner::deterministic();
+    let strategy = (generate::text_grammar(), generate::vocabulary());
+    let (mut equal, mut above, mut worst, mut skipped) = (0, 0, (1, 1), 0);
+    for _ in 0..number {
+        let tree = strategy.new_tree(&mut runner).map_err(|why| anyhow!("{why}"))?;
+        let (grammar, tokens) = tree.current();
+        let bytes = generate::ALPHABET.iter().collect::<String>().into_bytes();
+        let texts = tokens.into_iter().chain(bytes.into_iter().map(|byte| vec![byte]));
+        let texts: Vec<_> = texts.map(Some).chain([None]).collect();
+        let end = TokenId(texts.len() as u32 - 1);
+        let vocabulary = PreparedVocabulary::new(Arc::new(Vocabulary::new(texts, [end])?));
+        let grammar = Arc::new(generate::over_alphabet(&grammar));
+        let made = Recognizer::new(grammar, &RecognizerLimits::default(), &mut Budget::unlimited());
+        let Ok(made) = made else { continue };
+        let constraint = GrammarConstraint::new(Arc::new(made), Arc::new(vocabulary));
+        let (start, mut scratch) = (constraint.start(), GrammarScratch::default());
+        let needed = constraint.fewest_tokens(&start, &mut scratch)?;
+        let fewest = fewest_by_search(&constraint, &start, &mut scratch)?;
+        match (needed, fewest) {
+            (Some(needed), Some(fewest)) if needed == fewest => equal += 1,
+            (Some(needed), Some(fewest)) => {
+                above += 1;
+                if needed * worst.1 > worst.0 * fewest {
+                    worst = (needed, fewest);
+                }
+            }
+            _ => skipped += 1,
+        }
+    }
+    println!(
+        "equal {equal}, above {above}, at worst {} in place of {}; {skipped} not found by search",
+        worst.0, worst.1
+    );
+    Ok(())
+}
+
+/// The fewest tokens to the end; `None` where more than a thousand states come before it.
+fn fewest_by_search(
+    constraint: &GrammarConstraint,
+    from: &GrammarState,
+    scratch: &mut GrammarScratch,
+) -> anyhow::Result<Option<usize>> {
+    let mut row = vec![0; mask::num_words(constraint.num_tokens())];
+    let (mut level, mut seen) = (vec![from.clone()], HashSet::new());
+    for tokens in 0.. {
+        let mut next = Vec::new();
+        for state in level {
+            if constraint.is_accepting(&state, scratch)? {
+                return Ok(Some(tokens));
+            }
+            constraint.fill_mask(&state, scratch, &mut row)?;
+            for token in mask::iter(&row) {
+                let mut after = state.clone();
+                constraint.commit(&mut after, token, scratch)?;
+                if seen.insert(format!("{:?}", after.position())) {
+                    next.push(after);
+                }
+            }
+        }
+        if next.is_empty() || seen.len() > 1000 {
+            return Ok(None);
+        }
+        level = next;
+    }
+    Ok(None)
 }
 
 struct Run {
@@ -138,7 +213,9 @@ impl Run {
             return Ok(());
         }
         let way = self
-            .timed("first way", |scratch| constraint.shortest_completion(&start, scratch))
+            .timed("first way", |scratch| {
+                constraint.shortest_completion(&start, scratch, &MaskBudget::unlimited())
+            })
             .with_context(|| name.to_owned())?;
         let Some(way) = way else {
             self.count("no way known");

@@ -105,7 +105,7 @@ impl Constraint for BoundedGrammar {
         state: &GrammarState,
         scratch: &mut GrammarScratch,
     ) -> Result<Option<usize>, MaskError> {
-        Ok(self.grammar.fewest_tokens(state, scratch)?)
+        Ok(self.grammar.fewest_tokens_within(state, scratch, &self.budget())?)
     }
 
     fn fill_ending_mask(
@@ -113,11 +113,20 @@ impl Constraint for BoundedGrammar {
         state: &GrammarState,
         left: usize,
         scratch: &mut GrammarScratch,
-        mask: &mut [u32],
+        allowed: &mut [u32],
     ) -> Result<(), MaskError> {
         let work = self.budget();
-        match self.grammar.fill_ending_mask_within(state, left, scratch, mask, &work) {
+        match self.grammar.fill_ending_mask_within(state, left, scratch, allowed, &work) {
             Ok(()) | Err(EndingError::TooFew { .. } | EndingError::Unknown) => Ok(()),
+            // The way that is known is there, whatever others would take to be found.
+            Err(EndingError::Limit(RecognizerError::Interrupted(Interrupted::OutOfBudget {
+                ..
+            }))) => {
+                let way = self.grammar.shortest_completion(state, scratch, &work)?;
+                let next = way.and_then(|way| way.tokens.first().copied());
+                next.into_iter().for_each(|next| mask::insert(allowed, next));
+                Ok(())
+            }
             Err(EndingError::Limit(error)) => Err(self.mask_error(error)),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use palmette_bindings::BoundGrammar;
 use palmette_core::{AnyConstraint, Constraint, NUMBER_BYTES, SlotId, TokenId};
 use palmette_decode::{LengthRule, Sampler, SamplerOptions};
-use palmette_grammar::{CompiledGrammar, GrammarConstraint, GrammarScratch, SlotKind};
+use palmette_grammar::{CompiledGrammar, GrammarConstraint, GrammarScratch, MaskBudget, SlotKind};
 
 use crate::error::{RequestError, TokenList};
 use crate::item_search::{ItemSearch, ItemSearchError, MAX_ITEM_TOKENS};
@@ -92,10 +92,12 @@ impl TextRequest {
 
     /// Tokens of the shortest text that is known, where the text is to be whole. Whatever keeps that
     /// from being found is told when the text is written.
-    pub(crate) fn fewest_tokens(&self) -> Option<usize> {
+    pub(crate) fn fewest_tokens(&self, model: &TextModel) -> Option<usize> {
         let grammar = self.constraint.grammar();
         let grammar = grammar.filter(|_| self.length == LengthRule::Promised)?;
-        grammar.fewest_tokens(&grammar.start(), &mut GrammarScratch::default()).ok().flatten()
+        let work = MaskBudget::of_steps(model.mask_steps(), None);
+        let scratch = &mut GrammarScratch::default();
+        grammar.fewest_tokens_within(&grammar.start(), scratch, &work).ok().flatten()
     }
 
     /// The rules that a search for items breaks.
@@ -153,7 +155,8 @@ impl TextRequest {
             }
             () => {}
         }
-        let needed = self.fewest_tokens().filter(|&needed| needed > max_tokens && max_tokens > 0);
+        let needed =
+            self.fewest_tokens(model).filter(|&needed| needed > max_tokens && max_tokens > 0);
         broken.extend(needed.map(|needed| RequestError::TooFewTokens { needed, max_tokens }));
         broken.extend(self.broken_search().err().map(RequestError::from));
         if min_tokens > max_tokens {

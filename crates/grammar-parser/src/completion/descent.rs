@@ -13,10 +13,14 @@ use hashbrown::HashMap;
 
 use super::text::{RANKED, Text};
 use super::{CompletionScratch, Completions};
+use crate::Budget;
 use crate::recognizer::{Position, RecognizerError, RecognizerScratch};
 
 /// Bytes of a way, at most.
 const MAX_BYTES: usize = 1 << 16;
+
+/// Units of a budget for a lexeme on a way: about what its bounds take.
+const LEXEME_UNITS: u64 = 1 << 6;
 
 /// Memory of ways that were gone, by the positions on them.
 #[derive(Debug, Default)]
@@ -52,8 +56,8 @@ impl Ways {
 pub(super) fn completion(
     completions: &Completions,
     from: &Position,
-    scratch: &mut CompletionScratch,
-    reading: &mut RecognizerScratch,
+    (scratch, reading): (&mut CompletionScratch, &mut RecognizerScratch),
+    budget: &mut Budget<'_>,
 ) -> Result<Option<Vec<u8>>, RecognizerError> {
     let (mut at, mut bytes) = (from.clone(), Vec::new());
     let mut passed = Vec::new();
@@ -64,6 +68,10 @@ pub(super) fn completion(
             return Ok(Some(bytes));
         }
         passed.push((at.clone(), bytes.len()));
+        match budget.spend(LEXEME_UNITS) {
+            Err(why) if why.is_limit() => return Ok(None),
+            spent => spent?,
+        }
         let Some(bound) = completions.bound(&at, scratch, reading)? else { return Ok(None) };
         let mut rest = bound.text.bytes();
         let Some(mut byte) = rest.next() else {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::symbols::{Candidate, SymbolTexts, depths};
+use super::symbols::{Candidate, SymbolTexts, depths, opens};
 use crate::lr::{ItemId, RuleId, RuleTable};
 use crate::names::{NameLayer, Scope};
 use crate::{NonterminalId, Symbol};
@@ -87,25 +87,26 @@ impl Levels {
             return Some((Arc::clone(symbols.rest(rules, item)?), level));
         }
         let rest = rules.body(rules.rule_of(item)).skip(rules.dot(item));
-        let (mut text, mut now, mut ended) = (Vec::new(), level, 0);
-        for (symbol, depth) in depths(names, rest) {
-            while ended > depth {
-                ended -= 1;
-                now = self.level(now).map_or(LevelId::NONE, |level| level.around);
+        // Scopes that the rest has begun, less those that it has ended, the least so far.
+        let (mut text, mut now, mut least) = (Vec::new(), level, 0);
+        let mut leave = |now: &mut LevelId, levels: &Self, depth: isize| {
+            while least > depth {
+                least -= 1;
+                *now = levels.level(*now).map_or(LevelId::NONE, |level| level.around);
             }
-            let own = (depth == ended).then(|| self.level(now)).flatten();
-            match own.map(|level| Arc::clone(&level.seen)) {
+            least == depth
+        };
+        let mut after = 0;
+        for (symbol, depth) in depths(names, symbols.opened(), rest) {
+            let is_own = leave(&mut now, self, depth);
+            let seen = self.level(now).filter(|_| is_own).map(|level| Arc::clone(&level.seen));
+            match seen {
                 Some(seen) => text.extend_from_slice(&self.text(plan, symbol, &seen)?),
                 None => text.extend_from_slice(symbols.of(symbol)?),
             }
-            if let Symbol::Terminal(id) = symbol
-                && names.closes(id)
-                && depth == ended
-            {
-                ended -= 1;
-                now = self.level(now).map_or(LevelId::NONE, |level| level.around);
-            }
+            after = depth + opens(names, symbols.opened(), symbol);
         }
+        leave(&mut now, self, after);
         Some((text.into(), now))
     }
 
@@ -141,7 +142,7 @@ impl Levels {
         while let Some(head) = work.pop() {
             for rule in rules.rules_of(head) {
                 let mut needs = 0_u32;
-                for (symbol, depth) in depths(names, rules.body(rule)) {
+                for (symbol, depth) in depths(names, symbols.opened(), rules.body(rule)) {
                     if let Symbol::Nonterminal(id) = symbol
                         && depth == 0
                         && symbols.depends_on_names(id)
@@ -159,7 +160,7 @@ impl Levels {
         }
         let text = |rule: RuleId, settled: &HashMap<NonterminalId, Option<Arc<[u8]>>>| {
             let mut text = Vec::new();
-            for (symbol, depth) in depths(names, rules.body(rule)) {
+            for (symbol, depth) in depths(names, symbols.opened(), rules.body(rule)) {
                 let part = match symbol {
                     Symbol::Nonterminal(id) if depth == 0 && symbols.depends_on_names(id) => {
                         settled[&id].as_ref()?

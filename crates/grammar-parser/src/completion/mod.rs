@@ -29,7 +29,7 @@ use palmette_core::Binding;
 
 use crate::lexer::LexerState;
 use crate::recognizer::{Branch, Position, Recognizer, RecognizerError, RecognizerScratch};
-use crate::{Lexing, TerminalId};
+use crate::{Budget, Lexing, TerminalId};
 use levels::Plan;
 use lexemes::{LexemeRest, rest_of_lexeme, rest_of_member};
 use stacks::StackTexts;
@@ -49,6 +49,9 @@ pub struct Completions {
     /// Mark that tells these from others.
     mark: Arc<()>,
 }
+
+/// The most units of a budget that one step takes: a position whose next bytes are all tried.
+pub const MAX_STEP_UNITS: u64 = 1 << 10;
 
 /// Memory that a thread lends to [`Completions`]; what is in it between two calls does not matter.
 #[derive(Debug, Default)]
@@ -75,16 +78,18 @@ impl Completions {
     }
 
     /// The least bytes after which the text is whole; none where it is. `None` where no way was
-    /// found within the limit of the search, which is for grammars whose lexemes compete or that
+    /// found within the limit of the search or `budget`: of grammars whose lexemes compete or that
     /// have blocks, names or scopes.
     ///
     /// # Errors
-    /// When a limit of the grammar is exceeded, or the least texts of its symbols are too long.
+    /// When a limit of the grammar is exceeded, the least texts of its symbols are too long, or the
+    /// work is called off.
     pub fn shortest(
         &self,
         position: &Position,
         scratch: &mut CompletionScratch,
         reading: &mut RecognizerScratch,
+        budget: &mut Budget<'_>,
     ) -> Result<Option<Vec<u8>>, RecognizerError> {
         let Some(bound) = self.bound(position, scratch, reading)? else { return Ok(None) };
         let text: Vec<u8> = bound.text.bytes().collect();
@@ -93,12 +98,12 @@ impl Completions {
         }
         let grammar = self.recognizer.grammar();
         if grammar.lexing() == Lexing::Any && grammar.indentation().is_none() {
-            let way = descent::completion(self, position, scratch, reading)?;
+            let way = descent::completion(self, position, (scratch, reading), budget)?;
             if let Some(way) = way {
                 return Ok(Some(way));
             }
         }
-        search::shortest(self, position, scratch, reading)
+        search::shortest(self, position, (scratch, reading), budget)
     }
 
     /// True when a text is whole after these bytes.

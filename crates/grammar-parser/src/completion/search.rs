@@ -10,7 +10,8 @@ use std::collections::BinaryHeap;
 use hashbrown::HashSet;
 
 use super::text::{RANKED, Text, rank};
-use super::{CompletionScratch, Completions};
+use super::{CompletionScratch, Completions, MAX_STEP_UNITS};
+use crate::Budget;
 use crate::recognizer::{Position, RecognizerError, RecognizerScratch};
 
 /// Positions that are read on from, at most.
@@ -47,8 +48,8 @@ impl Ways {
 pub(super) fn shortest(
     completions: &Completions,
     from: &Position,
-    scratch: &mut CompletionScratch,
-    reading: &mut RecognizerScratch,
+    (scratch, reading): (&mut CompletionScratch, &mut RecognizerScratch),
+    budget: &mut Budget<'_>,
 ) -> Result<Option<Vec<u8>>, RecognizerError> {
     let (mut ways, mut seen) = (Ways::default(), HashSet::new());
     if let Some(bound) = completions.bound(from, scratch, reading)? {
@@ -65,8 +66,10 @@ pub(super) fn shortest(
         if completions.completes(&position, &rest, reading)? {
             return Ok(Some([bytes, rest].concat()));
         }
-        if seen.len() > MAX_POSITIONS {
-            return Ok(None);
+        match budget.spend(MAX_STEP_UNITS) {
+            Err(why) if !why.is_limit() => return Err(why.into()),
+            spent if spent.is_err() || seen.len() > MAX_POSITIONS => return Ok(None),
+            _ => {}
         }
         for byte in RANKED {
             let next = completions.recognizer.advance(&position, byte, reading)?;

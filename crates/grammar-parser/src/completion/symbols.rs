@@ -29,6 +29,8 @@ pub(super) struct SymbolTexts {
     rests: Box<[OnceLock<Least>]>,
     /// True for nonterminals with a name in the scope that they stand in.
     has_names: Box<[bool]>,
+    /// Scopes that a nonterminal begins, less those that it ends.
+    opened: Box<[isize]>,
     /// True where none of these lexemes asks anything of what follows it.
     pub(super) is_free: bool,
 }
@@ -63,6 +65,11 @@ impl Ord for Candidate {
 }
 
 impl SymbolTexts {
+    /// Scopes that nonterminals begin, less those that they end.
+    pub(super) fn opened(&self) -> &[isize] {
+        &self.opened
+    }
+
     /// True for a nonterminal whose text depends on the names that its scope has seen.
     pub(super) fn depends_on_names(&self, id: NonterminalId) -> bool {
         self.has_names[id.index()]
@@ -93,8 +100,9 @@ impl SymbolTexts {
         let terminals: Box<[Least]> = terminals.into();
         let nonterminals = least_of_nonterminals(rules, &terminals, &mut budget)?;
         let rests = (0..rules.num_items()).map(|_| OnceLock::new()).collect();
-        let has_names = names_in_scope(recognizer.names(), rules);
-        Ok(Self { terminals, nonterminals, rests, has_names, is_free })
+        let opened = opened_scopes(recognizer.names(), rules);
+        let has_names = names_in_scope(recognizer.names(), rules, &opened);
+        Ok(Self { terminals, nonterminals, rests, has_names, opened, is_free })
     }
 
     /// The least text of what follows an item's dot, where no name was seen.
@@ -120,7 +128,7 @@ impl SymbolTexts {
 }
 
 /// Nonterminals with a name in their own scope, by rules that are gone through until none is new.
-fn names_in_scope(names: &NameLayer, rules: &RuleTable) -> Box<[bool]> {
+fn names_in_scope(names: &NameLayer, rules: &RuleTable, opened: &[isize]) -> Box<[bool]> {
     let mut has_names = vec![false; rules.num_nonterminals()];
     if !names.is_active() {
         return has_names.into();
@@ -129,8 +137,8 @@ fn names_in_scope(names: &NameLayer, rules: &RuleTable) -> Box<[bool]> {
     let mut work = Vec::new();
     for rule in rules.ids() {
         let head = rules.head(rule);
-        for (symbol, depth) in depths(names, rules.body(rule)).filter(|(_, depth)| *depth == 0) {
-            debug_assert_eq!(depth, 0, "of the scope itself");
+        let symbols = depths(names, opened, rules.body(rule));
+        for (symbol, _) in symbols.filter(|(_, depth)| *depth == 0) {
             match symbol {
                 Symbol::Terminal(id) if names.name(id).is_some() => work.push(head),
                 Symbol::Terminal(_) => {}
@@ -146,17 +154,48 @@ fn names_in_scope(names: &NameLayer, rules: &RuleTable) -> Box<[bool]> {
     has_names.into()
 }
 
+/// Scopes that the texts of nonterminals begin, less those that they end: an object may begin in one
+/// rule and end in another.
+fn opened_scopes(names: &NameLayer, rules: &RuleTable) -> Box<[isize]> {
+    let mut opened = vec![None; rules.num_nonterminals()];
+    let mut grew = names.is_active();
+    while std::mem::replace(&mut grew, false) {
+        for rule in rules.ids() {
+            let head = rules.head(rule).index();
+            let of = |symbol| match symbol {
+                Symbol::Terminal(_) => Some(opens(names, &[], symbol)),
+                Symbol::Nonterminal(id) => opened[id.index()],
+            };
+            if opened[head].is_none()
+                && let Some(sum) = rules.body(rule).map(of).sum::<Option<isize>>()
+            {
+                opened[head] = Some(sum);
+                grew = true;
+            }
+        }
+    }
+    opened.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+/// Scopes that a symbol begins, less those that it ends.
+pub(super) fn opens(names: &NameLayer, opened: &[isize], symbol: Symbol) -> isize {
+    match symbol {
+        Symbol::Terminal(id) => isize::from(names.opens(id)) - isize::from(names.closes(id)),
+        Symbol::Nonterminal(id) => opened[id.index()],
+    }
+}
+
 /// The symbols of a body, each with the scopes that the body has begun before it and not ended; less
 /// than none where it has ended others.
 pub(super) fn depths(
     names: &NameLayer,
+    opened: &[isize],
     body: impl Iterator<Item = Symbol>,
 ) -> impl Iterator<Item = (Symbol, isize)> {
     let mut depth = 0;
     body.map(move |symbol| {
-        let Symbol::Terminal(id) = symbol else { return (symbol, depth) };
         let before = depth;
-        depth += isize::from(names.opens(id)) - isize::from(names.closes(id));
+        depth += opens(names, opened, symbol);
         (symbol, before)
     })
 }

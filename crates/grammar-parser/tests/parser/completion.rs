@@ -40,7 +40,9 @@ impl Asked {
     }
 
     fn shortest(&mut self, position: &Position) -> Option<Vec<u8>> {
-        self.completions.shortest(position, &mut self.scratch, &mut self.reading).unwrap()
+        let budget = &mut Budget::unlimited();
+        let Self { completions, scratch, reading, .. } = self;
+        completions.shortest(position, scratch, reading, budget).unwrap()
     }
 
     fn shortest_after(&mut self, text: &str) -> Option<String> {

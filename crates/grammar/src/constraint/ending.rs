@@ -16,7 +16,7 @@ use hashbrown::HashMap;
 use palmette_core::vocabulary_trie::Visit;
 use palmette_core::{TokenId, mask};
 use palmette_grammar_masks::token_cut::TokenCut;
-use palmette_grammar_parser::completion::{CompletionScratch, Completions};
+use palmette_grammar_parser::completion::{CompletionScratch, Completions, MAX_STEP_UNITS};
 use palmette_grammar_parser::recognizer::{Position, RecognizerError, RecognizerScratch};
 
 use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
@@ -132,6 +132,7 @@ impl GrammarConstraint {
         &self,
         state: &GrammarState,
         scratch: &mut GrammarScratch,
+        work: &MaskBudget<'_>,
     ) -> Result<Option<Completion>, RecognizerError> {
         if state.ended() {
             return Ok(Some(Completion::default()));
@@ -139,7 +140,8 @@ impl GrammarConstraint {
         let Some(position) = state.position() else { return Ok(None) };
         let GrammarScratch { ending, recognizer, .. } = scratch;
         ending.turn_to(self);
-        let found = self.completions().shortest(position, &mut ending.completions, recognizer)?;
+        let (completions, budget) = (&mut ending.completions, &mut work.budget(work.walk));
+        let found = self.completions().shortest(position, completions, recognizer, budget)?;
         let Some(bytes) = found else { return Ok(None) };
         if self.cut(&bytes, &mut ending.cut).is_none() {
             return Ok(None);
@@ -171,11 +173,16 @@ impl GrammarConstraint {
         filled
     }
 
-    /// Tokens of the shortest way to the end of the text that is known.
-    pub(super) fn fewest_of_state(
+    /// Tokens of the shortest way to the end of the text that is known, without an end token; 0 where
+    /// it is whole. `None` where no way was found, or none within the steps of `work`.
+    ///
+    /// # Errors
+    /// When a limit of the grammar is exceeded, or the work is called off.
+    pub fn fewest_tokens_within(
         &self,
         state: &GrammarState,
         scratch: &mut GrammarScratch,
+        work: &MaskBudget<'_>,
     ) -> Result<Option<usize>, RecognizerError> {
         if state.ended() {
             return Ok(Some(0));
@@ -184,7 +191,8 @@ impl GrammarConstraint {
         let GrammarScratch { ending, recognizer, .. } = scratch;
         ending.turn_to(self);
         let at = ending.positions.find(position);
-        let fewest = self.fewest(at, ending, recognizer)?;
+        let budget = &mut work.budget(work.walk);
+        let fewest = self.fewest(at, (ending, recognizer), budget)?;
         Ok((fewest != NONE).then_some(fewest as usize))
     }
 
@@ -198,7 +206,7 @@ impl GrammarConstraint {
     ) -> Result<(), EndingError> {
         self.fill_mask_within(state, scratch, mask, work)?;
         let Some(position) = state.position().filter(|_| !state.ended()) else { return Ok(()) };
-        match self.fewest_of_state(state, scratch)? {
+        match self.fewest_tokens_within(state, scratch, work)? {
             Some(needed) if needed > left => return Err(EndingError::TooFew { needed, left }),
             Some(_) => {}
             None => return Err(EndingError::Unknown),
@@ -228,7 +236,7 @@ impl GrammarConstraint {
         }
         let is_whole = self.recognizer.is_accepting(position, recognizer)?;
         let trie = self.vocabulary.trie();
-        let mut found: Vec<(TokenId, u32)> = Vec::new();
+        let mut found = Found::default();
         let mut path = std::mem::take(&mut ending.path);
         let walked = trie.walk(1..trie.num_nodes(), from, &mut path, |node, &above| {
             budget.spend(1)?;
@@ -239,20 +247,20 @@ impl GrammarConstraint {
             let own = trie.tokens_in(trie.own_ranks(node.index));
             let mut own = own.iter().filter(|&&token| mask::contains(allowed, token)).peekable();
             if own.peek().is_some() {
-                let fewest = self.fewest(next - FIRST, ending, recognizer)?;
+                let fewest = self.fewest(next - FIRST, (ending, recognizer), budget)?;
                 // A text that is whole ends by an end token, whatever its bytes.
                 let is_text =
                     |token: &&TokenId| !is_whole || self.ends.binary_search(token).is_err();
-                found.extend(own.filter(is_text).map(|&token| (token, fewest)));
+                found.of(fewest).extend(own.filter(is_text));
             }
             Ok::<_, RecognizerError>(Visit::Below(next - FIRST))
         });
         ending.path = path;
         walked?;
         if self.asks_for_tokens {
-            self.join_readings(position, &mut found, ending, recognizer)?;
+            self.join_readings(position, &mut found, (ending, recognizer), budget)?;
         }
-        let profile = Arc::new(Profile::new(found, allowed.len()));
+        let profile = Arc::new(found.into_profile(allowed.len()));
         let bytes = profile.bytes();
         if bytes <= MAX_PROFILE_BYTES {
             ending.positions.profile_bytes += bytes;
@@ -265,24 +273,27 @@ impl GrammarConstraint {
     fn join_readings(
         &self,
         position: &Position,
-        found: &mut Vec<(TokenId, u32)>,
-        ending: &mut EndingScratch,
-        reading: &mut RecognizerScratch,
+        found: &mut Found,
+        (ending, reading): (&mut EndingScratch, &mut RecognizerScratch),
+        budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
-        found.sort_unstable_by_key(|&(token, _)| token);
-        let mut joined = Vec::with_capacity(found.len());
-        for readings in found.chunk_by(|a, b| a.0 == b.0) {
+        let each = |(fewest, tokens): (u32, Vec<TokenId>)| {
+            tokens.into_iter().map(move |token| (token, fewest))
+        };
+        let mut all: Vec<(TokenId, u32)> =
+            std::mem::take(&mut found.groups).into_iter().flat_map(each).collect();
+        all.sort_unstable_by_key(|&(token, _)| token);
+        for readings in all.chunk_by(|a, b| a.0 == b.0) {
             let &(token, mut fewest) = readings.first().expect("a chunk");
             if readings.len() > 1 {
                 let state = GrammarState::new(Some(position.clone()));
                 if let Some((after, _)) = self.after(&state, token, reading)? {
                     let at = ending.positions.find(&after);
-                    fewest = self.fewest(at, ending, reading)?;
+                    fewest = self.fewest(at, (ending, reading), budget)?;
                 }
             }
-            joined.push((token, fewest));
+            found.of(fewest).push(token);
         }
-        *found = joined;
         Ok(())
     }
 
@@ -290,15 +301,19 @@ impl GrammarConstraint {
     fn fewest(
         &self,
         at: u32,
-        ending: &mut EndingScratch,
-        reading: &mut RecognizerScratch,
+        (ending, reading): (&mut EndingScratch, &mut RecognizerScratch),
+        budget: &mut Budget<'_>,
     ) -> Result<u32, RecognizerError> {
         let EndingScratch { completions, cut, positions, .. } = ending;
         let known = &mut positions.all[at as usize];
         if let Some(fewest) = known.fewest {
             return Ok(fewest);
         }
-        let bytes = self.completions().shortest(&known.position, completions, reading)?;
+        let bytes = self.completions().shortest(&known.position, completions, reading, budget)?;
+        // It may be found with more work.
+        if bytes.is_none() && budget.left() < MAX_STEP_UNITS {
+            return Ok(NONE);
+        }
         let fewest = bytes.and_then(|bytes| self.cut(&bytes, cut));
         let fewest = fewest.and_then(|fewest| u32::try_from(fewest).ok()).unwrap_or(NONE);
         Ok(*known.fewest.insert(fewest))
@@ -396,24 +411,42 @@ impl Positions {
 /// About what a position takes, with the stack nodes that it alone keeps alive.
 const POSITION_BYTES: usize = 192;
 
-impl Profile {
-    fn new(mut found: Vec<(TokenId, u32)>, words: usize) -> Self {
-        found.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-        let groups = found.chunk_by(|a, b| a.1 == b.1).map(|group| {
-            let tokens = group.iter().map(|&(token, _)| token);
-            let tokens = match group.len() > words {
-                false => Tokens::List(tokens.collect()),
+/// Tokens by the tokens to the end after each, as they are found.
+#[derive(Default)]
+struct Found {
+    groups: Vec<(u32, Vec<TokenId>)>,
+}
+
+impl Found {
+    /// The tokens after which so many are needed. Those found one after another mostly are alike,
+    /// and the different numbers are few.
+    fn of(&mut self, fewest: u32) -> &mut Vec<TokenId> {
+        let known = self.groups.iter().rposition(|&(of, _)| of == fewest);
+        let at = known.unwrap_or_else(|| {
+            self.groups.push((fewest, Vec::new()));
+            self.groups.len() - 1
+        });
+        &mut self.groups[at].1
+    }
+
+    fn into_profile(mut self, words: usize) -> Profile {
+        self.groups.sort_unstable_by_key(|&(fewest, _)| std::cmp::Reverse(fewest));
+        let group = |(fewest, list): (u32, Vec<TokenId>)| {
+            let tokens = match list.len() > words {
+                false => Tokens::List(list.into()),
                 true => {
                     let mut row = vec![0; words];
-                    tokens.for_each(|token| mask::insert(&mut row, token));
+                    list.iter().for_each(|&token| mask::insert(&mut row, token));
                     Tokens::Row(row.into())
                 }
             };
-            Group { fewest: group[0].1, tokens }
-        });
-        Self { groups: groups.collect() }
+            Group { fewest, tokens }
+        };
+        Profile { groups: self.groups.into_iter().map(group).collect() }
     }
+}
 
+impl Profile {
     fn bytes(&self) -> usize {
         let bytes = |group: &Group| match &group.tokens {
             Tokens::Row(row) => size_of_val(&**row),

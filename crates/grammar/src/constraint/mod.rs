@@ -312,7 +312,7 @@ impl Constraint for GrammarConstraint {
         state: &GrammarState,
         scratch: &mut GrammarScratch,
     ) -> Result<Option<usize>, RecognizerError> {
-        self.fewest_of_state(state, scratch)
+        self.fewest_tokens_within(state, scratch, &self.own_budget())
     }
 
     fn fill_ending_mask(

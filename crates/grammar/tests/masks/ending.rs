@@ -144,7 +144,7 @@ proptest! {
             if let Ok(fewer) = fewer {
                 prop_assert!(fewer.iter().zip(&allowed).all(|(fewer, more)| fewer & !more == 0));
             }
-            let way = asked.constraint.shortest_completion(&state, &mut asked.scratch).unwrap();
+            let way = asked.constraint.shortest_completion(&state, &mut asked.scratch, &MaskBudget::unlimited()).unwrap();
             let way = way.expect("a way within the tokens");
             prop_assert!(way.tokens.len() <= left);
             let mut end = state.clone();

@@ -194,7 +194,9 @@ impl Matcher {
     ) -> PyResult<Option<(Vec<u32>, Bound<'py, PyBytes>)>> {
         let state = self.state(py);
         let found = process::detach(py, || {
-            with_scratch(|scratch| self.constraint.shortest_completion(&state, scratch))
+            with_scratch(|scratch| {
+                self.constraint.shortest_completion(&state, scratch, &MaskBudget::unlimited())
+            })
         });
         let found = found.map_err(|error| errors::of_recognizer(py, &error))?;
         Ok(found.map(|way| {

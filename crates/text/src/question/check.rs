@@ -397,8 +397,9 @@ impl<'a> Check<'a> {
         let room = limit.min(self.model.context_length()).saturating_sub(tokens);
         let default = || {
             // Nobody asked for so few.
-            let tokens =
-                spelled.default_tokens.map(|tokens| tokens.max(shape.fewest_tokens().unwrap_or(0)));
+            let tokens = spelled
+                .default_tokens
+                .map(|tokens| tokens.max(shape.fewest_tokens(self.model).unwrap_or(0)));
             tokens.map_or(room, |tokens| tokens.min(room)).max(1)
         };
         let max_tokens = spelled.max_tokens.unwrap_or_else(default);

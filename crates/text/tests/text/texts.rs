@@ -7,8 +7,8 @@ use palmette_decode::{LogitsSource, Sampler, SamplerOptions};
 use palmette_grammar::{GrammarConstraint, GrammarSource, GrammarState};
 use palmette_model::{Session, SessionOptions};
 use palmette_text::{
-    Constrained, FinishReason, LengthRule, RequestError, SpecialText, TextEvent, TextModel, TextRequest, TextSequence,
-    Whitespace, generate, sources,
+    Constrained, FinishReason, LengthRule, RequestError, SpecialText, TextEvent, TextModel,
+    TextRequest, TextSequence, Whitespace, generate, sources,
 };
 use proptest::prelude::*;
 use serde_json::json;

@@ -108,7 +108,10 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
     let mask_us = began.elapsed().as_secs_f64() * 1e6;
     let forced = constraint.forced_bytes(&state, 1024, &mut scratch)?;
     let way = match args.tokens_left {
-        Some(_) => constraint.shortest_completion(&state, &mut scratch)?,
+        Some(_) => {
+            let work = MaskBudget::of_steps(args.mask_steps, None);
+            constraint.shortest_completion(&state, &mut scratch, &work)?
+        }
         None => None,
     };
     let [in_progress, next] = terminals(&constraint, &state)?;
