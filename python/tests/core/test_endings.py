@@ -1,0 +1,76 @@
+"""Texts that end within their tokens: the fewest to the end, and masks that leave a way."""
+
+import random
+
+import numpy as np
+import pytest
+from conftest import END, PIECES, tokens_in
+
+import palmette
+
+
+def masks_of(matcher, left):
+    bitmask = palmette.allocate_bitmask(1, len(PIECES) + 2)
+    matcher.fill_mask(bitmask, tokens_left=left)
+    return tokens_in(bitmask)
+
+
+def test_masks_are_those_of_the_fewest_tokens_after_each(schema):
+    matcher = schema.matcher()
+    fewest = matcher.fewest_tokens()
+    for seed in range(20):
+        draw = random.Random(seed)
+        at, left = matcher.fork(), fewest + seed % 5
+        while left >= 0:
+            allowed = masks_of(at, left)
+            expected = set()
+            for token in at.allowed().tolist():
+                after = at.fork()
+                after.commit(token)
+                needed = after.fewest_tokens()
+                if token == END or (left and needed is not None and needed < left):
+                    expected.add(token)
+            assert allowed == expected
+            assert allowed >= (masks_of(at, left - 1) if left > at.fewest_tokens() else set())
+            texts = sorted(allowed - {END})
+            if not texts:
+                break
+            at.commit(draw.choice(texts))
+            left -= 1
+        assert at.is_accepting
+
+
+def test_the_shortest_completion_is_a_text_of_as_many_tokens(schema):
+    matcher = schema.matcher()
+    tokens, text = matcher.shortest_completion()
+    assert len(tokens) == matcher.fewest_tokens() and text == b"".join(PIECES[token] for token in tokens)
+    matcher.commit_all(tokens)
+    assert matcher.is_accepting and matcher.fewest_tokens() == 0 and matcher.shortest_completion() == ([], b"")
+
+
+def test_too_few_tokens_are_an_error_with_the_number(schema):
+    matcher = schema.matcher()
+    fewest = matcher.fewest_tokens()
+    bitmask = palmette.allocate_bitmask(2, len(PIECES) + 2)
+    with pytest.raises(palmette.TooFewTokens, match=f"takes {fewest} more tokens") as raised:
+        matcher.fill_mask(bitmask, tokens_left=fewest - 1)
+    assert (raised.value.needed, raised.value.left) == (fewest, fewest - 1)
+    with pytest.raises(ValueError, match="tokens_left is -1"):
+        matcher.fill_mask(bitmask, tokens_left=-1)
+    assert isinstance(raised.value, palmette.Error)
+
+
+def test_rows_of_a_batch_have_tokens_of_their_own(schema):
+    matchers = [schema.matcher(), None, schema.matcher(), schema.matcher()]
+    fewest = matchers[0].fewest_tokens()
+    bitmask = palmette.allocate_bitmask(4, len(PIECES) + 2)
+    before = bitmask[1].copy()
+    palmette.fill_masks(matchers, bitmask, tokens_left=[fewest, 7, None, fewest + 2])
+    assert tokens_in(bitmask, 0) == masks_of(matchers[0], fewest)
+    assert np.array_equal(bitmask[1], before)
+    assert tokens_in(bitmask, 2) == set(matchers[2].allowed().tolist())
+    assert tokens_in(bitmask, 3) == masks_of(matchers[3], fewest + 2)
+    with pytest.raises(palmette.TooFewTokens, match="row 3"):
+        palmette.fill_masks(matchers, bitmask, tokens_left=[None, None, None, 0])
+    with pytest.raises(ValueError, match="4 matchers and 1 numbers"):
+        palmette.fill_masks(matchers, bitmask, tokens_left=[3])
