@@ -139,11 +139,10 @@ pub(crate) fn read(path: &Path) -> Result<BatchKeys, LiveError> {
         let problem = format!("is damaged: {problem}; restore it from a copy");
         LiveError::damaged(path, problem)
     };
-    if !path.exists() {
-        return Err(LiveError::missing_file(path));
-    }
-    let sections =
-        SectionsIn::open(path, FORMAT, Check::Whole).map_err(|e| damaged(e.to_string()))?;
+    let sections = SectionsIn::open(path, FORMAT, Check::Whole).map_err(|error| {
+        let known = LiveError::of_sections(path, &error);
+        if known.is_missing_file() { known } else { damaged(error.to_string()) }
+    })?;
     let parse = || {
         let description = sections.last().ok_or("it has no sections")?;
         let Description { num_keys } =

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use palmette_catalog::{BuildError, FileError};
+use palmette_mapped::OpenError;
 
 use crate::update::RefusedUpdate;
 
@@ -175,6 +176,17 @@ impl LiveError {
         match error.is_missing() {
             true => Self::missing_file(path),
             false => Self::damaged(path, format!("{problem}; restore it from a copy")),
+        }
+    }
+
+    /// The error of a file of sections that the live catalog counts on. One that is not there may
+    /// have been deleted by a checkpoint, after its manifest was read.
+    pub(crate) fn of_sections(path: &Path, error: &OpenError) -> Self {
+        match error {
+            OpenError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+                Self::missing_file(path)
+            }
+            error => Self::damaged(path, format!("{error}; restore it from a copy")),
         }
     }
 

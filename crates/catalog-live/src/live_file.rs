@@ -32,8 +32,8 @@ pub(crate) fn write(path: &Path, live: &RankSet) -> Result<(), LiveError> {
 pub(crate) fn read(path: &Path, num_ranks: u64, num_live: u64) -> Result<RankSet, LiveError> {
     let damaged =
         |problem: String| LiveError::damaged(path, format!("{problem}; restore it from a copy"));
-    let sections =
-        SectionsIn::open(path, FORMAT, Check::Whole).map_err(|e| damaged(e.to_string()))?;
+    let sections = SectionsIn::open(path, FORMAT, Check::Whole)
+        .map_err(|error| LiveError::of_sections(path, &error))?;
     let parse = || {
         let description = sections.last().ok_or("it has no sections")?;
         let said: Description = serde_json::from_slice(&description).map_err(|e| e.to_string())?;
@@ -51,4 +51,19 @@ pub(crate) fn read(path: &Path, num_ranks: u64, num_live: u64) -> Result<RankSet
         }
     };
     parse().map_err(|problem| damaged(format!("is damaged: {problem}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_gone_is_missing_and_not_damaged() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("live-0000000002-4.palmlive");
+        assert!(read(&path, 1, 1).expect_err("no file").is_missing_file());
+        std::fs::write(&path, "else").expect("a file");
+        let error = read(&path, 1, 1).expect_err("no ranks");
+        assert!(error.is_damaged() && !error.is_missing_file(), "{error}");
+    }
 }

@@ -531,7 +531,7 @@ fn answers_do_not_depend_on_how_many_are_written_at_once() {
     let lines: Vec<Value> = (0..18_usize)
         .map(|n| {
             let mut line = json!({
-                "id": n, "prompt": "ab".repeat(1 + (n * 13) % 40), "seed": n, "temperature": 1, "max_tokens": 3 + (n * 7) % 25,
+                "id": n, "prompt": "ab".repeat(1 + (n * 13) % 40), "seed": n, "temperature": 1, "max_tokens": 11 + (n * 7) % 25,
             });
             match n % 3 {
                 0 => line["guided_regex"] = json!("[a-f]{2,9}x"),
