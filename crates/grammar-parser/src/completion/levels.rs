@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::symbols::{Candidate, SymbolTexts, depths, opens};
+use super::symbols::{Candidate, Least, SymbolTexts, depths, opens};
 use crate::lr::{ItemId, RuleId, RuleTable};
 use crate::names::{NameLayer, Scope};
 use crate::{NonterminalId, Symbol};
@@ -31,8 +31,11 @@ pub(super) struct Levels {
     numbers: HashMap<(LevelId, Scope), LevelId>,
     /// From number 1 on.
     all: Vec<Level>,
-    texts: HashMap<Scope, HashMap<NonterminalId, Option<Arc<[u8]>>>>,
+    texts: HashMap<Scope, LeastTexts>,
 }
+
+/// The least texts of nonterminals.
+type LeastTexts = HashMap<NonterminalId, Least>;
 
 #[derive(Debug)]
 struct Level {
@@ -129,14 +132,9 @@ impl Levels {
 
     /// The least texts of a nonterminal and all that stand in its scope, as
     /// [`SymbolTexts`] finds those of all.
-    fn least(
-        &mut self,
-        plan: Plan<'_>,
-        of: NonterminalId,
-        seen: &Scope,
-    ) -> HashMap<NonterminalId, Option<Arc<[u8]>>> {
+    fn least(&mut self, plan: Plan<'_>, of: NonterminalId, seen: &Scope) -> LeastTexts {
         let Plan { names, rules, symbols } = plan;
-        let mut settled: HashMap<NonterminalId, Option<Arc<[u8]>>> = HashMap::from([(of, None)]);
+        let mut settled = LeastTexts::from([(of, None)]);
         let (mut users, mut open) = (HashMap::<_, Vec<RuleId>>::new(), HashMap::new());
         let (mut work, mut all) = (vec![of], Vec::new());
         while let Some(head) = work.pop() {
@@ -158,7 +156,7 @@ impl Levels {
                 all.push(rule);
             }
         }
-        let text = |rule: RuleId, settled: &HashMap<NonterminalId, Option<Arc<[u8]>>>| {
+        let text = |rule: RuleId, settled: &LeastTexts| {
             let mut text = Vec::new();
             for (symbol, depth) in depths(names, symbols.opened(), rules.body(rule)) {
                 let part = match symbol {

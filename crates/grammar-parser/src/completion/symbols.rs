@@ -18,7 +18,7 @@ use crate::recognizer::{Recognizer, RecognizerError};
 use crate::{Budget, NonterminalId, Regex, Symbol, TerminalId, TerminalKind, TerminalSet};
 
 /// A least text; symbols of empty languages have none.
-type Least = Option<Arc<[u8]>>;
+pub(super) type Least = Option<Arc<[u8]>>;
 
 /// The least texts of a grammar's symbols.
 #[derive(Debug)]
