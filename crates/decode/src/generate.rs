@@ -23,19 +23,19 @@ pub struct GenerateOptions {
     pub context: Vec<TokenId>,
     /// Stop before [parts](Constraint::next_part) that a search may write as a whole.
     pub parts: bool,
-    /// Where a sequence would be longer.
+    /// Rule for a sequence that would be longer.
     pub length: LengthRule,
 }
 
 /// Rule for sequences that would take more tokens than they may.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LengthRule {
-    /// They are cut off.
+    /// A longer sequence is cut off.
     #[default]
     Cut,
-    /// They end in time, or do not begin: of a constraint that knows [ways to the
-    /// end](Constraint::fewest_tokens), a sequence is whole within its tokens, end tokens left out.
-    /// Others are cut off.
+    /// A sequence ends in time, or does not begin: of a constraint that knows [ways to the
+    /// end](Constraint::fewest_tokens), it is whole within its tokens, end tokens left out. Of
+    /// others it is cut off.
     Promised,
 }
 

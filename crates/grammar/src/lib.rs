@@ -117,10 +117,9 @@ pub use cache::{
 };
 pub use common_json::prepare_json;
 pub use constraint::{
-    BackgroundPrecompute, BatchFiller, BatchRow, BindError, CommitBytesError, Completion,
-    DictionaryStatistics, EndingError, GrammarConstraint, GrammarScratch, GrammarState, MaskBudget,
-    MaskId, MaskRef, PrecomputeLimits, PrecomputeStop, Precomputed, RowError, RowErrorKind,
-    SetBinding,
+    BackgroundPrecompute, BatchFiller, BatchRow, BindError, CommitBytesError, DictionaryStatistics,
+    Ending, EndingError, GrammarConstraint, GrammarScratch, GrammarState, MaskBudget, MaskId,
+    MaskRef, PrecomputeLimits, PrecomputeStop, Precomputed, RowError, RowErrorKind, SetBinding,
 };
 pub use palmette_grammar_masks::{AutomatonStatistics, PreparedVocabulary, VocabularyFingerprint};
 pub use palmette_grammar_parser::recognizer::{BoundRecognizer, MemberPlace, WrittenMember};

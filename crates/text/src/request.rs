@@ -90,8 +90,8 @@ impl TextRequest {
         longest.max().unwrap_or(0)
     }
 
-    /// Tokens of the shortest text that is known, where the text is to be whole. Whatever keeps that
-    /// from being found is told when the text is written.
+    /// Tokens of the shortest text that is known, where the text is to be whole. Whatever keeps
+    /// that from being found is told when the text is written.
     pub(crate) fn fewest_tokens(&self, model: &TextModel) -> Option<usize> {
         let grammar = self.constraint.grammar();
         let grammar = grammar.filter(|_| self.length == LengthRule::Promised)?;

@@ -30,6 +30,7 @@ const CRATES: &[(&str, Layers)] = &[
                 "recognizer",
                 &["span", "grammar", "rules", "lr", "glr", "lexer", "blocks", "names", "scopes"],
             ),
+            ("completion", &["grammar", "lr", "glr", "lexer", "names", "recognizer"]),
         ],
     ),
     (
@@ -75,6 +76,7 @@ const CRATES: &[(&str, Layers)] = &[
             ("vocabulary", &[]),
             ("member_walk", &[]),
             ("walk", &[]),
+            ("token_cut", &[]),
             ("tables", &[]),
             ("stack_automaton", &["tables"]),
             ("residuals", &["tables", "stack_automaton", "mask_pool"]),

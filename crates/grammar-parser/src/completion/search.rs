@@ -31,7 +31,7 @@ struct Way {
 #[derive(Default)]
 struct Ways {
     heap: BinaryHeap<Reverse<Way>>,
-    /// By number, with the least that may follow.
+    /// Ends of the ways by number, with the least that may follow.
     ends: Vec<(Position, Vec<u8>, Text)>,
 }
 

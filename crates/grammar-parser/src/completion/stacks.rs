@@ -27,7 +27,7 @@ use crate::names::Scope;
 /// Memory of what follows places.
 #[derive(Debug, Default)]
 pub(super) struct StackTexts {
-    known: HashMap<Key, Known>,
+    known: HashMap<Key, KnownText>,
     levels: Levels,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct StackTexts {
 type Key = (usize, StateId, LevelId);
 
 #[derive(Debug)]
-struct Known {
+struct KnownText {
     /// Keeps the address taken.
     _entry: Option<KeptStackNode>,
     text: Option<Text>,
@@ -120,7 +120,7 @@ impl StackTexts {
                 }
                 for next in after_rule(tables, Place { level, ..place }, item) {
                     match self.known.get(&next.key()) {
-                        Some(Known { text, .. }) => {
+                        Some(KnownText { text, .. }) => {
                             let text = text.as_ref().map(|text| text.after(&rest));
                             heap.extend(text.map(|text| Reverse((text, at))));
                         }
@@ -147,7 +147,7 @@ impl StackTexts {
         }
         for (place, text) in graph.places.iter().zip(settled) {
             let _entry = place.below.map(StackNode::keep);
-            self.known.insert(place.key(), Known { _entry, text });
+            self.known.insert(place.key(), KnownText { _entry, text });
         }
         Ok(())
     }

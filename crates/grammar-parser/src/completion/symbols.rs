@@ -154,8 +154,8 @@ fn names_in_scope(names: &NameLayer, rules: &RuleTable, opened: &[isize]) -> Box
     has_names.into()
 }
 
-/// Scopes that the texts of nonterminals begin, less those that they end: an object may begin in one
-/// rule and end in another.
+/// Scopes that the texts of nonterminals begin, less those that they end: an object may begin in
+/// one rule and end in another.
 fn opened_scopes(names: &NameLayer, rules: &RuleTable) -> Box<[isize]> {
     let mut opened = vec![None; rules.num_nonterminals()];
     let mut grew = names.is_active();
@@ -185,8 +185,8 @@ pub(super) fn opens(names: &NameLayer, opened: &[isize], symbol: Symbol) -> isiz
     }
 }
 
-/// The symbols of a body, each with the scopes that the body has begun before it and not ended; less
-/// than none where it has ended others.
+/// The symbols of a body, each with the scopes that the body has begun before it and not ended;
+/// less than none where it has ended others.
 pub(super) fn depths(
     names: &NameLayer,
     opened: &[isize],

@@ -12,11 +12,11 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Text {
     len: usize,
-    first: Option<Arc<Piece>>,
+    first: Option<Arc<TextPart>>,
 }
 
 #[derive(Debug)]
-struct Piece {
+struct TextPart {
     bytes: Arc<[u8]>,
     rest: Text,
 }
@@ -28,7 +28,7 @@ impl Text {
             return self.clone();
         }
         let len = self.len.saturating_add(bytes.len());
-        let piece = Piece { bytes: Arc::clone(bytes), rest: self.clone() };
+        let piece = TextPart { bytes: Arc::clone(bytes), rest: self.clone() };
         Self { len, first: Some(Arc::new(piece)) }
     }
 
@@ -69,7 +69,7 @@ impl Ord for Text {
     }
 }
 
-impl Drop for Piece {
+impl Drop for TextPart {
     /// Without recursion: a text has as many pieces as a stack has entries.
     fn drop(&mut self) {
         let mut next = self.rest.first.take();

@@ -7,8 +7,8 @@
 //! each text that is written so ends in time. No text of fewer bytes has fewer tokens for sure, so
 //! the number may be above the fewest that there are; it never is below.
 //!
-//! Tokens are told apart by the positions that they lead to, which are few: the vocabulary's trie is
-//! walked over numbered positions once for each position, and what was found is kept with it.
+//! Tokens are told apart by the positions that they lead to, which are few: the vocabulary's trie
+//! is walked over numbered positions once for each position, and what was found is kept with it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,11 +24,11 @@ use crate::Budget;
 
 /// Completions of a grammar's positions, shared by all constraints on its texts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Endings(Arc<OnceLock<Completions>>);
+pub(super) struct SharedCompletions(Arc<OnceLock<Completions>>);
 
 /// A way to the end of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Completion {
+pub struct Ending {
     /// The tokens, without an end token.
     pub tokens: Vec<TokenId>,
     /// Their bytes.
@@ -63,7 +63,7 @@ pub enum EndingError {
 #[derive(Debug, Default)]
 pub(super) struct EndingScratch {
     /// The completions and end tokens that it is about.
-    of: Option<(Endings, Arc<[TokenId]>)>,
+    of: Option<(SharedCompletions, Arc<[TokenId]>)>,
     completions: CompletionScratch,
     cut: TokenCut,
     positions: Positions,
@@ -74,7 +74,7 @@ pub(super) struct EndingScratch {
 #[derive(Debug, Default)]
 struct Positions {
     numbers: HashMap<Position, u32>,
-    all: Vec<Known>,
+    all: Vec<KnownPosition>,
     /// Rows of 256 numbers: [`UNKNOWN`], [`DEAD`] or a position's, [`FIRST`] more.
     rows: Vec<u32>,
     /// Transitions of positions that have no row.
@@ -84,7 +84,7 @@ struct Positions {
 
 /// Knowledge of a position.
 #[derive(Debug)]
-struct Known {
+struct KnownPosition {
     position: Position,
     /// Tokens to the end; [`NONE`] where no way is known. Empty before it was asked for.
     fewest: Option<u32>,
@@ -133,9 +133,9 @@ impl GrammarConstraint {
         state: &GrammarState,
         scratch: &mut GrammarScratch,
         work: &MaskBudget<'_>,
-    ) -> Result<Option<Completion>, RecognizerError> {
+    ) -> Result<Option<Ending>, RecognizerError> {
         if state.ended() {
-            return Ok(Some(Completion::default()));
+            return Ok(Some(Ending::default()));
         }
         let Some(position) = state.position() else { return Ok(None) };
         let GrammarScratch { ending, recognizer, .. } = scratch;
@@ -146,7 +146,7 @@ impl GrammarConstraint {
         if self.cut(&bytes, &mut ending.cut).is_none() {
             return Ok(None);
         }
-        Ok(Some(Completion { tokens: ending.cut.tokens().collect(), bytes }))
+        Ok(Some(Ending { tokens: ending.cut.tokens().collect(), bytes }))
     }
 
     /// The tokens after which the text can still be whole within `left` tokens, the next one among
@@ -173,8 +173,8 @@ impl GrammarConstraint {
         filled
     }
 
-    /// Tokens of the shortest way to the end of the text that is known, without an end token; 0 where
-    /// it is whole. `None` where no way was found, or none within the steps of `work`.
+    /// Tokens of the shortest way to the end of the text that is known, without an end token; 0
+    /// where it is whole. `None` where no way was found, or none within the steps of `work`.
     ///
     /// # Errors
     /// When a limit of the grammar is exceeded, or the work is called off.
@@ -236,7 +236,7 @@ impl GrammarConstraint {
         }
         let is_whole = self.recognizer.is_accepting(position, recognizer)?;
         let trie = self.vocabulary.trie();
-        let mut found = Found::default();
+        let mut found = TokenGroups::default();
         let mut path = std::mem::take(&mut ending.path);
         let walked = trie.walk(1..trie.num_nodes(), from, &mut path, |node, &above| {
             budget.spend(1)?;
@@ -273,7 +273,7 @@ impl GrammarConstraint {
     fn join_readings(
         &self,
         position: &Position,
-        found: &mut Found,
+        found: &mut TokenGroups,
         (ending, reading): (&mut EndingScratch, &mut RecognizerScratch),
         budget: &mut Budget<'_>,
     ) -> Result<(), RecognizerError> {
@@ -358,7 +358,7 @@ impl Positions {
     }
 
     fn bytes(&self) -> usize {
-        let known = size_of::<Known>() + size_of::<(Position, u32)>() + POSITION_BYTES;
+        let known = size_of::<KnownPosition>() + size_of::<(Position, u32)>() + POSITION_BYTES;
         let transition = size_of::<((u32, u8), u32)>();
         self.all.len() * known
             + size_of_val(&*self.rows)
@@ -373,7 +373,7 @@ impl Positions {
         }
         let number = self.all.len() as u32;
         self.numbers.insert(position.clone(), number);
-        self.all.push(Known { position: position.clone(), fewest: None, profile: None });
+        self.all.push(KnownPosition { position: position.clone(), fewest: None, profile: None });
         if self.all.len() <= MAX_ROWS {
             self.rows.resize(self.all.len() << 8, UNKNOWN);
         }
@@ -413,11 +413,11 @@ const POSITION_BYTES: usize = 192;
 
 /// Tokens by the tokens to the end after each, as they are found.
 #[derive(Default)]
-struct Found {
+struct TokenGroups {
     groups: Vec<(u32, Vec<TokenId>)>,
 }
 
-impl Found {
+impl TokenGroups {
     /// The tokens after which so many are needed. Those found one after another mostly are alike,
     /// and the different numbers are few.
     fn of(&mut self, fewest: u32) -> &mut Vec<TokenId> {

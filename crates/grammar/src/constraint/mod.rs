@@ -24,7 +24,7 @@ use palmette_core::{
 pub use batch::{BatchFiller, BatchRow, RowError, RowErrorKind};
 pub use binding::{BindError, SetBinding};
 pub use dictionary::{DictionaryStatistics, MaskId, MaskRef};
-pub use ending::{Completion, EndingError};
+pub use ending::{Ending, EndingError};
 pub use mask_budget::MaskBudget;
 pub use precompute::{BackgroundPrecompute, PrecomputeLimits, PrecomputeStop, Precomputed};
 pub use state::GrammarState;
@@ -40,7 +40,7 @@ use palmette_grammar_parser::recognizer::{
 
 use binding::{BoundSlots, ReducedGrammars};
 use dictionary::MaskDictionary;
-use ending::{EndingScratch, Endings};
+use ending::{EndingScratch, SharedCompletions};
 use name_tokens::{DeniedNames, NameTokens};
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
@@ -70,10 +70,10 @@ pub struct GrammarConstraint {
     reduced: Arc<ReducedGrammars>,
     /// The most steps of a mask that is asked for without a budget.
     mask_steps: Option<u64>,
-    /// Found out for a grammar with distinct names.
+    /// TokenGroups out for a grammar with distinct names.
     name_tokens: Arc<OnceLock<NameTokens>>,
     /// Ways to the end of a text, found out once one is asked for.
-    endings: Endings,
+    endings: SharedCompletions,
 }
 
 /// Memory that a thread lends to a constraint; what is in it between two calls does not matter.
@@ -129,7 +129,7 @@ impl GrammarConstraint {
         let asks_for_tokens = recognizer.grammar().asks_for_tokens();
         let ends = vocabulary.vocabulary().ends().into();
         let (bound, mask_steps) = (BoundSlots::from_own_sets(&recognizer), None);
-        let endings = Endings::default();
+        let endings = SharedCompletions::default();
         Self {
             recognizer,
             vocabulary,

@@ -202,8 +202,8 @@ fn fill_states(
 ///
 /// Matchers may be of different grammars and vocabularies; ``None`` leaves a row as it is.
 /// ``rows[i]`` is the row of ``matchers[i]``; left out, row ``i``. ``threads`` left out are as many
-/// as the process may run at once. ``tokens_left[i]`` is that of ``Matcher.fill_mask``, ``None`` for
-/// a text that may be cut off. ``False``: no row forbids anything.
+/// as the process may run at once. ``tokens_left[i]`` is that of ``Matcher.fill_mask``, ``None``
+/// for a text that may be cut off. ``False``: no row forbids anything.
 #[pyfunction]
 #[pyo3(signature = (matchers, bitmask, rows=None, threads=None, *, tokens_left=None))]
 pub(crate) fn fill_masks(

@@ -149,9 +149,9 @@ impl Matcher {
     /// memory, bit ``t % 32`` of word ``t // 32`` is token ``t``, bits past the vocabulary 0. All
     /// are 0 when nothing may follow.
     ///
-    /// With ``tokens_left`` the text ends in time: only tokens may follow after which it can be whole
-    /// within that many, the next one among them and end tokens left out. ``TooFewTokens`` where no
-    /// way is known; from ``fewest_tokens()`` on there is one, and it stays.
+    /// With ``tokens_left`` the text ends in time: only tokens may follow after which it can be
+    /// whole within that many, the next one among them and end tokens left out. ``TooFewTokens``
+    /// where no way is known; from ``fewest_tokens()`` on there is one, and it stays.
     ///
     /// ``False``: nothing is forbidden, so the mask need not be applied.
     #[pyo3(signature = (bitmask, row=0, *, tokens_left=None))]
@@ -176,8 +176,8 @@ impl Matcher {
         filled.map_err(|error| errors::of_row(py, row, &error))
     }
 
-    /// Tokens of the shortest way to the end of the text that is known, end tokens left out; 0 where
-    /// it is whole, ``None`` where no way is known.
+    /// Tokens of the shortest way to the end of the text that is known, end tokens left out; 0
+    /// where it is whole, ``None`` where no way is known.
     fn fewest_tokens(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         let state = self.state(py);
         let found = process::detach(py, || {
@@ -372,10 +372,10 @@ impl Matcher {
         let state = self.state(py);
         let mut words = vec![0; mask::num_words(self.num_tokens())];
         let tokens = process::detach(py, || {
-            fill_row(&self.constraint, &state, &mut words)?;
+            fill_row(&self.constraint, &state, &mut words, None)?;
             Ok(mask::iter(&words).map(|token| token.0 as i32).collect::<Vec<_>>())
         });
-        let tokens = tokens.map_err(|error| errors::of_recognizer(py, &error))?;
+        let tokens = tokens.map_err(|error| errors::of_row(py, 0, &error))?;
         new_array(py, &tokens)
     }
 
@@ -415,9 +415,9 @@ impl Matcher {
         let words = rows.row_mut(rows.row_index(0)?);
         let (state, begun) = (self.state(py), Instant::now());
         let filled = process::detach(py, || {
-            (0..times).try_for_each(|_| fill_row(&self.constraint, &state, words))
+            (0..times).try_for_each(|_| fill_row(&self.constraint, &state, words, None))
         });
-        filled.map_err(|error| errors::of_recognizer(py, &error))?;
+        filled.map_err(|error| errors::of_row(py, 0, &error))?;
         Ok(begun.elapsed().as_secs_f64())
     }
 

@@ -195,7 +195,7 @@ async fn a_prompt_may_begin_the_reasoning() {
     let bias = json!({(less.to_string()): 100});
     let answer = writing.chat(asked(json!({"logit_bias": bias, "temperature": 0}))).await.ok();
     let choice = &answer["choices"][0];
-    let free = writing.chat(asked(json!({"max_tokens": 20}))).await.ok();
+    let free = writing.chat(asked(json!({"max_tokens": 20, "finish": "cut"}))).await.ok();
     let message = &free["choices"][0]["message"];
     assert!(!message["reasoning_content"].as_str().unwrap().is_empty(), "{message}");
     assert_eq!(
@@ -217,9 +217,8 @@ async fn what_was_cut_is_incomplete() {
     let flat = json!({"type": "function", "name": "switch", "parameters": schema()});
     let writing = writing();
     let calls = json!({"model": "tiny", "input": "x", "tools": [flat], "tool_choice": "required", "max_output_tokens": 40,
-        "parallel_tool_calls": false, "seed": 1});
-    let thinks =
-        json!({"model": "tiny", "input": "x", "tools": [flat], "max_output_tokens": 9, "seed": 1});
+        "parallel_tool_calls": false, "seed": 1, "finish": "cut"});
+    let thinks = json!({"model": "tiny", "input": "x", "tools": [flat], "max_output_tokens": 9, "seed": 1, "finish": "cut"});
     for (writing, body, kind, tokens) in
         [(&writing, calls, "function_call", 0), (&reasoning(), thinks, "reasoning", 9)]
     {

@@ -85,9 +85,9 @@ pub struct TextMembers {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FinishMember {
-    /// It is whole within its tokens, or refused before the first where none is.
+    /// Whole within its tokens, or refused before the first where none is.
     Promised,
-    /// It breaks off.
+    /// Cut off.
     Cut,
 }
 

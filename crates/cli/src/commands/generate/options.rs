@@ -86,9 +86,9 @@ pub(super) struct SamplingArgs {
 /// Rule for a text of a grammar that would take more tokens than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FinishRule {
-    /// It is whole within them, or refused before the first with the number that is needed
+    /// Whole within them, or refused before the first with the number that is needed
     Promised,
-    /// It breaks off
+    /// Cut off
     Cut,
 }
 
