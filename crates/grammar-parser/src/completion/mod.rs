@@ -151,8 +151,8 @@ impl Completions {
                     false => recognizer.shifted(&branch.stacks, terminal, reading)?,
                 };
                 let Some(after) = after else { return Ok(()) };
-                // With its own name those that are left would cost more: the dearest would come first,
-                // and the cheapest never.
+                // With its own name those that are left would cost more: the dearest would come
+                // first, and the cheapest never.
                 let Some(scopes) = recognizer.names().scopes_after(&branch.names, terminal) else {
                     return Ok(());
                 };
