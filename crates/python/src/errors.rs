@@ -156,6 +156,15 @@ pub(crate) fn of_row(py: Python<'_>, row: usize, error: &RowErrorKind) -> PyErr 
     }
 }
 
+/// The exception of a mask that is not known.
+pub(crate) fn of_mask(py: Python<'_>, error: &RowErrorKind) -> PyErr {
+    match error {
+        RowErrorKind::Limit(limit) => of_recognizer(py, limit),
+        RowErrorKind::Ending(ending) => of_ending(py, ending, ""),
+        RowErrorKind::Narrow { .. } => PyValueError::new_err(error.to_string()),
+    }
+}
+
 /// The exception of a text that cannot end within its tokens.
 pub(crate) fn of_ending(py: Python<'_>, error: &EndingError, place: &str) -> PyErr {
     let raised = TooFewTokens::new_err(format!("{place}{error}"));

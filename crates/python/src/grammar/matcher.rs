@@ -173,7 +173,7 @@ impl Matcher {
             fill_row(&self.constraint, &state, words, left)?;
             Ok(forbids(words, num_tokens))
         });
-        filled.map_err(|error| errors::of_row(py, row, &error))
+        filled.map_err(|error| errors::of_mask(py, &error))
     }
 
     /// Tokens of the shortest way to the end of the text that is known, end tokens left out; 0
@@ -375,7 +375,7 @@ impl Matcher {
             fill_row(&self.constraint, &state, &mut words, None)?;
             Ok(mask::iter(&words).map(|token| token.0 as i32).collect::<Vec<_>>())
         });
-        let tokens = tokens.map_err(|error| errors::of_row(py, 0, &error))?;
+        let tokens = tokens.map_err(|error| errors::of_mask(py, &error))?;
         new_array(py, &tokens)
     }
 
@@ -417,7 +417,7 @@ impl Matcher {
         let filled = process::detach(py, || {
             (0..times).try_for_each(|_| fill_row(&self.constraint, &state, words, None))
         });
-        filled.map_err(|error| errors::of_row(py, 0, &error))?;
+        filled.map_err(|error| errors::of_mask(py, &error))?;
         Ok(begun.elapsed().as_secs_f64())
     }
 
