@@ -320,8 +320,8 @@ impl GrammarConstraint {
     }
 
     fn cut(&self, bytes: &[u8], cut: &mut TokenCut) -> Option<usize> {
-        // An end token with text would end a text that is whole on the way.
-        cut.cut(self.vocabulary.trie(), bytes, |token| self.ends.binary_search(&token).is_err())
+        // No text is whole on the way, so that a token that ends texts is text or a special token.
+        cut.cut(self.vocabulary.trie(), bytes)
     }
 
     fn completions(&self) -> &Completions {

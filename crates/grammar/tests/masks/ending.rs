@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use palmette_core::{Constraint, TokenId, Vocabulary, mask};
+use palmette_grammar::frontends::lark::{self, LarkOptions};
 use palmette_grammar::{
     Budget, EndingError, Grammar, GrammarConstraint, GrammarScratch, GrammarState, Lexing,
     MaskBudget, PreparedVocabulary, Recognizer, RecognizerLimits,
@@ -168,4 +169,27 @@ proptest! {
             (state, left) = (asked.after(&state, token), left - 1);
         }
     }
+}
+
+#[test]
+fn tokens_by_number_are_on_the_way_end_tokens_among_them() {
+    let vocabulary = with_bytes(vec![b"ab".to_vec()]);
+    let end = vocabulary.vocabulary().ends()[0];
+    let source = format!("start: \"ab\" <[{}]> \"b\" <[1]> \"a\"?", end.0);
+    let grammar = lark::parse(&source, &LarkOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let mut asked = Asked::new(grammar, &vocabulary).expect("a language");
+    let start = asked.constraint.start();
+    let work = MaskBudget::unlimited();
+    let way = asked.constraint.shortest_completion(&start, &mut asked.scratch, &work).unwrap();
+    let tokens = way.expect("a way").tokens;
+    assert_eq!((tokens.len(), tokens[1], tokens[3]), (4, end, TokenId(1)));
+    let mut state = start;
+    for (place, token) in tokens.into_iter().enumerate() {
+        assert_eq!(asked.fewest(&state), Some(4 - place));
+        let allowed = asked.ending_mask(&state, 4 - place).expect("enough");
+        assert_eq!(allowed, asked.by_definition(&state, 4 - place));
+        assert!(mask::contains(&allowed, token));
+        state = asked.after(&state, token);
+    }
+    assert!(asked.is_whole(&state));
 }

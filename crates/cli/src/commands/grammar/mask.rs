@@ -80,6 +80,9 @@ struct Report {
     tokens: Vec<u32>,
 }
 
+/// Characters of a way that are shown.
+const SHOWN_WAY: usize = 200;
+
 #[derive(Debug, Serialize)]
 struct Way {
     text: String,
@@ -192,7 +195,13 @@ fn text(report: &Report, constraint: &GrammarConstraint, show: usize) -> String 
         text += &format!("must follow: {:?}\n", report.forced);
     }
     if let Some(Way { text: way, tokens }) = &report.way {
-        text += &format!("shortest way to the end: {way:?}, tokens: {}\n", tokens.len());
+        let rest = way.chars().count().saturating_sub(SHOWN_WAY);
+        let shown: String = way.chars().take(SHOWN_WAY).collect();
+        text += &format!("shortest way to the end: {shown:?}");
+        if rest > 0 {
+            text += &format!(" and {} more characters", grouped(rest as u64));
+        }
+        text += &format!(", tokens: {}\n", tokens.len());
     }
     let mut tokens: Vec<_> = report.tokens.iter().map(|&token| TokenId(token)).collect();
     tokens.sort_by_key(|&token| (vocabulary.text(token).len(), vocabulary.text(token), token));
