@@ -1,7 +1,7 @@
 //! Masks over logits of a caller: arrays by address, on the caller's stream.
 //!
-//! For engines with logits of their own: nothing is copied, allocated or waited for, so that a
-//! launch may become part of a graph that the caller captures.
+//! Engines with logits of their own use them: nothing is copied, allocated or waited for, so that
+//! a launch may become part of a graph that the caller captures.
 
 use crate::arguments::RowMasks;
 use crate::{Address, CallerStream, DeviceError, Driver, Kernel, launch_on_caller};
@@ -45,7 +45,7 @@ pub struct MaskedLogits {
     /// The rows, i32 `[count]`: those outside of the logits are left out. None: the first ones.
     pub rows: Option<Address>,
     /// The mask of each, i32 `[count]`: none below 0, and past the last one that allows nothing.
-    /// None: the mask of the row's own number.
+    /// Where it is `None`, a row has the mask of its own number.
     pub masks_of: Option<Address>,
 }
 

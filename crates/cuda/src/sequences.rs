@@ -42,7 +42,7 @@ pub(crate) struct CudaSequences {
 /// A sequence's request, and its way back from the meeting.
 #[derive(Debug)]
 struct GrowingPrompt {
-    /// None while it is posted.
+    /// The request; `None` while it is posted.
     request: Option<Box<DeviceRequest>>,
     returned: Receiver<Box<DeviceRequest>>,
 }

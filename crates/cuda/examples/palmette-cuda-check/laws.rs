@@ -101,7 +101,7 @@ impl Case {
         Ok(all)
     }
 
-    /// The same logits after every prompt as a text has them: all grow side by side, in two parts.
+    /// Logits after every prompt as a text has them: all grow side by side, in two parts.
     fn texts(&self, engine: &Arc<CudaEngine>) -> Result<Vec<Vec<u32>>, String> {
         let told = |error: SequencesError| error.to_string();
         let page = SequencesOptions::PAGE_TOKENS;

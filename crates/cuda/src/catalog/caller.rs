@@ -98,7 +98,7 @@ struct Scratch {
 }
 
 impl Scratch {
-    /// None past what a number counts.
+    /// Places of a level's arrays; `None` where they are past what a number counts.
     fn new(codes: usize, shape: &CallerShape) -> Option<Self> {
         let mut end = 0_usize;
         let mut take = |number: usize, bytes: usize| {

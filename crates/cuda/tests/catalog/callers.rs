@@ -61,7 +61,7 @@ impl DeviceLogits for Logits {
 }
 
 /// Tokens and bits of the score of each beam that was found, of each request.
-type Found = Vec<Vec<(Vec<i64>, u32)>>;
+type LevelBeams = Vec<Vec<(Vec<i64>, u32)>>;
 
 fn searched_by_levels(
     driver: &dyn Driver,
@@ -69,7 +69,7 @@ fn searched_by_levels(
     filters: &[Option<ViewItems>],
     logits: &Logits,
     (requests, widths): (usize, &[usize]),
-) -> Found {
+) -> LevelBeams {
     let filters = tables.filters(filters).unwrap();
     let segments = tables.snapshot().num_segments();
     let mut before = None::<[Region; 4]>;
@@ -132,7 +132,7 @@ fn searched_at_once(
     filters: &[Option<ViewItems>],
     logits: &mut Logits,
     (requests, widths): (usize, &[usize]),
-) -> Found {
+) -> LevelBeams {
     let mut search = DeviceSearch::new(Arc::clone(driver), Stream::Compute);
     let request = |number: usize| {
         let items = filters[number % filters.len()].as_ref();

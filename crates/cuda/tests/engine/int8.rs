@@ -13,7 +13,7 @@ fn here_int8(config: &ModelConfig) -> Arc<Model> {
     Arc::new(model.with_weights(WeightFormat::Int8))
 }
 
-/// What is rounded to bfloat16 there and not here falls to another of two neighbouring integers,
+/// Logits of 8 bits on both: what the device rounds to bfloat16 falls to another of two integers,
 /// which is about as much as rounding to 8 bits changes at all. So the device differs from the
 /// processor's 8 bits by 2.3 to 3.3%, as much as these from f32, 2.2 to 3.4%; from f32 it differs
 /// by 2.2 to 3.7%.

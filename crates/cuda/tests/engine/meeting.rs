@@ -89,7 +89,7 @@ fn requests_have_the_bits_of_each_alone() {
     check_together(DeviceWeights::Bf16, &prompts());
 }
 
-/// Of the first of the 64: whole pages in common, and one of two runs.
+/// Requests, 18 of the 64: whole pages in common, and one of two runs.
 #[test]
 fn requests_in_8_bits_have_the_bits_of_each_alone() {
     check_together(DeviceWeights::Int8, &prompts()[..18]);

@@ -37,14 +37,14 @@ fn text_model(engine: impl Into<SharedEngine>) -> TextModel {
 }
 
 /// The model on an emulated device, and on the processor.
-struct Both {
+struct DevicePair {
     driver: Arc<Emulator>,
     engine: Arc<CudaEngine>,
     there: TextModel,
     here: TextModel,
 }
 
-fn both(limits: &DeviceLimits, seed: u64) -> Option<Both> {
+fn both(limits: &DeviceLimits, seed: u64) -> Option<DevicePair> {
     let mut config = small();
     config.vocab_size = pieces().len();
     let Some(driver) = Emulator::new(Architecture::Hopper, seed) else {
@@ -54,7 +54,7 @@ fn both(limits: &DeviceLimits, seed: u64) -> Option<Both> {
     let driver = Arc::new(driver);
     let engine = Arc::new(upload(Arc::clone(&driver), &config, limits).unwrap());
     let there = text_model(Arc::clone(&engine));
-    Some(Both { driver, engine, there, here: text_model(here(&config)) })
+    Some(DevicePair { driver, engine, there, here: text_model(here(&config)) })
 }
 
 const TEXTS: DeviceLimits = DeviceLimits { requests: 8, beams: 0, ..LIMITS };
@@ -99,13 +99,13 @@ fn request(model: &TextModel, kind: usize, prompt: usize, seed: u64) -> TextRequ
 
 /// A text, whole.
 #[derive(Debug, PartialEq)]
-struct Whole {
+struct WholeText {
     text: String,
     tokens: Vec<TextToken>,
     ended: TextEnd,
 }
 
-fn alone(model: &TextModel, request: &TextRequest) -> Whole {
+fn alone(model: &TextModel, request: &TextRequest) -> WholeText {
     let (mut text, mut tokens) = (String::new(), Vec::new());
     let ended = generate(model, request, &mut |event| {
         if let TextEvent::Text(piece) = event {
@@ -114,10 +114,10 @@ fn alone(model: &TextModel, request: &TextRequest) -> Whole {
         }
         ControlFlow::Continue(())
     });
-    Whole { text, tokens, ended: ended.unwrap() }
+    WholeText { text, tokens, ended: ended.unwrap() }
 }
 
-fn together(stream: TextStream) -> Result<Whole, EngineError> {
+fn together(stream: TextStream) -> Result<WholeText, EngineError> {
     let (mut text, mut tokens) = (String::new(), Vec::new());
     for update in stream {
         match update {
@@ -126,7 +126,7 @@ fn together(stream: TextStream) -> Result<Whole, EngineError> {
                 tokens.extend(piece.tokens);
             }
             Update::Prompt(_) => {}
-            Update::End(ended, _) => return Ok(Whole { text, tokens, ended }),
+            Update::End(ended, _) => return Ok(WholeText { text, tokens, ended }),
             Update::Failed(error) => return Err(error),
         }
     }
@@ -137,7 +137,7 @@ fn together(stream: TextStream) -> Result<Whole, EngineError> {
 /// are nearer than bfloat16's rounding.
 #[test]
 fn texts_are_those_of_the_processor_where_likelihoods_are_apart() {
-    let Some(Both { there, here, .. }) = both(&TEXTS, 1) else { return };
+    let Some(DevicePair { there, here, .. }) = both(&TEXTS, 1) else { return };
     let mut same = 0;
     for (kind, prompt) in [(0, 1), (0, 70), (0, 130), (1, 9), (1, 64)] {
         let [got, want] =
@@ -162,13 +162,13 @@ fn texts_are_those_of_the_processor_where_likelihoods_are_apart() {
 /// Free texts, schemas and searched items at once, in pages that force some to be read again.
 #[test]
 fn texts_together_are_those_written_alone() {
-    let Some(Both { engine, there, .. }) = both(&TEXTS, 2) else { return };
+    let Some(DevicePair { engine, there, .. }) = both(&TEXTS, 2) else { return };
     let asked = [(0, 130), (1, 1), (2, 70), (0, 129), (1, 63), (0, 130)];
     let requests: Vec<TextRequest> = (0..)
         .zip(asked)
         .map(|(seed, (kind, prompt))| request(&there, kind, prompt, seed))
         .collect();
-    let want: Vec<Whole> = requests.iter().map(|request| alone(&there, request)).collect();
+    let want: Vec<WholeText> = requests.iter().map(|request| alone(&there, request)).collect();
     for max_tokens in [384, 2000] {
         let (max_texts, max_waiting) = (3, 100);
         let options =
@@ -190,7 +190,7 @@ fn texts_together_are_those_written_alone() {
 
 #[test]
 fn likelihoods_of_prompts_are_those_of_the_processor() {
-    let Some(Both { there, here, .. }) = both(&TEXTS, 3) else { return };
+    let Some(DevicePair { there, here, .. }) = both(&TEXTS, 3) else { return };
     let [got, want] = [&there, &here].map(|model| {
         let mut request = request(model, 0, 140, 1);
         (request.max_tokens, request.prompt_logprobs) = (1, Some(1));
@@ -208,7 +208,7 @@ fn likelihoods_of_prompts_are_those_of_the_processor() {
 /// Texts end by the device's failure, by name, and those that come later too.
 #[test]
 fn a_device_that_fails_ends_its_texts_by_name() {
-    let Some(Both { driver, engine, there, .. }) = both(&TEXTS, 4) else { return };
+    let Some(DevicePair { driver, engine, there, .. }) = both(&TEXTS, 4) else { return };
     let texts = Engine::start(there.clone(), EngineOptions::default()).unwrap();
     let request = request(&there, 0, 70, 1);
     together(texts.submit(&request).unwrap()).unwrap();

@@ -19,7 +19,7 @@ struct Case {
 }
 
 /// Rows as kernels read them: integers and what they stand for.
-struct Rounded {
+struct RoundedRows {
     integers: Region,
     factors: Region,
 }
@@ -58,9 +58,9 @@ impl Case {
     }
 
     /// Its rows, rounded by the kernel.
-    fn rounded(&self, device: &Device, grid: u32) -> Rounded {
+    fn rounded(&self, device: &Device, grid: u32) -> RoundedRows {
         let kept = (device.put(&[self.rows as i32]), device.put(&self.x));
-        let to = Rounded {
+        let to = RoundedRows {
             integers: device.empty(self.rows * self.k),
             factors: device.empty(self.rows * 4),
         };
@@ -76,13 +76,13 @@ impl Case {
     }
 
     /// The weights, rounded by the processor.
-    fn weights(&self, device: &Device) -> Rounded {
+    fn weights(&self, device: &Device) -> RoundedRows {
         let (mut all, mut factors, mut integers) = (Vec::new(), Vec::new(), vec![0; self.k]);
         for row in self.w.chunks(self.k) {
             factors.push(round_to_int8(row, &mut integers));
             all.extend(integers.iter().map(|&integer| integer as u8));
         }
-        Rounded { integers: device.put(&all), factors: device.put(&factors) }
+        RoundedRows { integers: device.put(&all), factors: device.put(&factors) }
     }
 
     /// Runs a product over both sides.
@@ -93,7 +93,7 @@ impl Case {
         grid: u32,
         [parts, part_rows]: [usize; 2],
         out: &Region,
-    ) -> (Rounded, Rounded) {
+    ) -> (RoundedRows, RoundedRows) {
         let (x, w) = (self.rounded(device, grid), self.weights(device));
         let rows = device.put(&[self.rows as i32]);
         let arguments = Int8Product {
@@ -209,7 +209,7 @@ fn rows_are_rounded_as_the_processor_rounds_them() {
     for (grid, device) in [1, 2, 5].into_iter().zip(devices(Architecture::Hopper)) {
         for (rows, n, k, _) in SHAPES {
             let case = Case::new(rows, n, k);
-            let Rounded { integers, factors } = case.rounded(&device, grid);
+            let RoundedRows { integers, factors } = case.rounded(&device, grid);
             let (got, factors) = (device.get_bytes(&integers), device.get::<f32>(&factors));
             let (mut want, x) = (vec![0; k], case.x());
             for (row, x) in x.chunks(k).enumerate() {
@@ -318,7 +318,7 @@ pub(crate) fn golden(device: &Device) -> Vec<(String, Vec<u8>)> {
     for (rows, n, k, parts) in SHAPES {
         let case = Case::new(rows, n, k);
         let name = |what: &str| format!("{what} {rows} x {n} x {k} in {parts}");
-        let Rounded { integers, factors } = case.rounded(device, 2);
+        let RoundedRows { integers, factors } = case.rounded(device, 2);
         all.push((name("quantize_rows"), device.get_bytes(&integers)));
         all.push((name("quantize_rows factors"), device.get_bytes(&factors)));
         for parts in [1, parts] {

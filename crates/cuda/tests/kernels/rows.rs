@@ -39,7 +39,7 @@ struct NormPlaces {
 
 /// Rows of a norm: bfloat16, or integers and what one of each row stands for.
 #[derive(Clone, Debug, PartialEq)]
-enum Normed {
+enum NormOutput {
     Bf16(Vec<u16>),
     Int8(Vec<i8>, Vec<u32>),
 }
@@ -58,16 +58,16 @@ impl NormPlaces {
         }
     }
 
-    fn get(&self, device: &Device) -> Normed {
+    fn get(&self, device: &Device) -> NormOutput {
         if !self.is_int8 {
-            return Normed::Bf16(device.get(&self.normed));
+            return NormOutput::Bf16(device.get(&self.normed));
         }
         let integers = device.get_bytes(&self.integers).into_iter().map(|byte| byte as i8);
-        Normed::Int8(integers.collect(), device.get(&self.factors))
+        NormOutput::Int8(integers.collect(), device.get(&self.factors))
     }
 }
 
-impl Normed {
+impl NormOutput {
     /// Rows of f32, rounded by the processor.
     fn rounded(rows: &[f32], width: usize) -> Self {
         let (mut all, mut factors, mut integers) = (Vec::new(), Vec::new(), vec![0; width]);
@@ -121,7 +121,7 @@ impl Embedding {
         Self { width, table, weight, tokens }
     }
 
-    fn run(&self, device: &Device, grid: u32, is_int8: bool) -> (Vec<f32>, Normed) {
+    fn run(&self, device: &Device, grid: u32, is_int8: bool) -> (Vec<f32>, NormOutput) {
         let (width, rows) = (self.width, self.tokens.len());
         let lists = [device.put(&[rows as i32]), device.put(&self.tokens)];
         let arrays = [device.put(&self.table), device.put(&self.weight)];
@@ -165,7 +165,7 @@ fn tokens_become_rows_and_their_norms() {
             }
             let rounded = case.run(&device, grid, true);
             assert_eq!(bits(&rounded.0), bits(&x));
-            assert_eq!(rounded.1, Normed::rounded(&exact, width), "in 8 bits");
+            assert_eq!(rounded.1, NormOutput::rounded(&exact, width), "in 8 bits");
         }
     }
 }
@@ -186,7 +186,7 @@ impl Sums {
         grid: u32,
         [old, sums]: [&[f32]; 2],
         is_int8: bool,
-    ) -> (Vec<f32>, Normed) {
+    ) -> (Vec<f32>, NormOutput) {
         let rows = old.len() / self.width;
         let kept = (device.put(&[rows as i32]), device.put(sums), device.put(&self.weight));
         let (x, out) = (device.put(old), NormPlaces::new(device, [rows, self.width], is_int8));
@@ -237,7 +237,7 @@ fn norms_add_the_whole_total_and_are_the_same_alone() {
             let want: Vec<f32> = (0..rows * width).map(want).collect();
             assert_eq!(bits(&x), bits(&want));
             let exact = want.chunks(width).flat_map(|row| exactly_normed(row, &weight));
-            let exact = Normed::rounded(&exact.collect::<Vec<_>>(), width);
+            let exact = NormOutput::rounded(&exact.collect::<Vec<_>>(), width);
             let rounded = case.run(&device, grid, [&old, &sums], true);
             assert_eq!(bits(&rounded.0), bits(&x));
             assert_eq!(rounded.1, exact, "in 8 bits");

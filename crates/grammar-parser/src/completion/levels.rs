@@ -29,7 +29,7 @@ impl LevelId {
 #[derive(Debug, Default)]
 pub(super) struct Levels {
     numbers: HashMap<(LevelId, Scope), LevelId>,
-    /// From number 1 on.
+    /// Levels by their numbers, from 1 on.
     all: Vec<Level>,
     texts: HashMap<Scope, LeastTexts>,
 }

@@ -50,6 +50,9 @@ pub struct Completions {
     mark: Arc<()>,
 }
 
+/// Rests of lexemes that are remembered, at most; then the memory begins anew.
+const MAX_RESTS: usize = 1 << 16;
+
 /// The most units of a budget that one step takes: a position whose next bytes are all tried.
 pub const MAX_STEP_UNITS: u64 = 1 << 10;
 
@@ -200,7 +203,11 @@ impl Completions {
             return Ok(rest.clone());
         }
         let rest = rest_of_lexeme(self.recognizer.lexer(), state, terminal)?;
-        known().insert((state, terminal), rest.clone());
+        let mut known = known();
+        if known.len() >= MAX_RESTS {
+            known.clear();
+        }
+        known.insert((state, terminal), rest.clone());
         Ok(rest)
     }
 

@@ -12,14 +12,14 @@ use palmette_testkit::grammar::generate::{over_alphabet, text_grammar};
 use proptest::prelude::*;
 
 /// A recognizer with its completions and what a thread lends them.
-struct Asked {
+struct CompletionCase {
     recognizer: Arc<Recognizer>,
     completions: Completions,
     scratch: CompletionScratch,
     reading: RecognizerScratch,
 }
 
-impl Asked {
+impl CompletionCase {
     fn new(grammar: Grammar) -> Option<Self> {
         let limits = RecognizerLimits::default();
         let made = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited()).ok()?;
@@ -88,7 +88,7 @@ proptest! {
     /// definition, and so is what is left of it after each of its bytes.
     #[test]
     fn completions_are_the_least(grammar in text_grammar(), steps in prop::collection::vec(0..4_usize, 0..8)) {
-        let Some(mut asked) = Asked::new(over_alphabet(&grammar)) else { return Ok(()) };
+        let Some(mut asked) = CompletionCase::new(over_alphabet(&grammar)) else { return Ok(()) };
         let Some(mut at) = asked.recognizer.start().cloned() else { return Ok(()) };
         let mut steps = steps.into_iter();
         loop {
@@ -110,7 +110,7 @@ proptest! {
 
 #[test]
 fn the_least_text_closes_what_is_open() {
-    let mut json = Asked::lark(
+    let mut json = CompletionCase::lark(
         r#"
         start: value
         value: object | list | STRING | NUMBER
@@ -138,7 +138,7 @@ fn the_least_text_closes_what_is_open() {
 
 #[test]
 fn lexemes_that_compete_are_kept_apart() {
-    let mut words = Asked::lark(
+    let mut words = CompletionCase::lark(
         r#"
         start: "let" NAME "=" NAME "in" NAME
         NAME: /[a-z]+/
@@ -152,7 +152,7 @@ fn lexemes_that_compete_are_kept_apart() {
 
 #[test]
 fn blocks_are_closed_at_the_end() {
-    let mut blocks = Asked::lark(
+    let mut blocks = CompletionCase::lark(
         r#"
         start: statement+
         statement: "if" NAME ":" _NL _INDENT statement+ _DEDENT | NAME _NL

@@ -4,7 +4,7 @@
 //! ([`Completions`]), cut into the fewest tokens. What is left of it after some of its tokens is
 //! the way from there. So where a text may take `n` more tokens and the way has no more than that,
 //! the tokens after which the way has at most `n - 1` are some, the next of the way among them, and
-//! each text that is written so ends in time. No text of fewer bytes has fewer tokens for sure, so
+//! each text that is written so ends in time. A completion of more bytes may have fewer tokens, so
 //! the number may be above the fewest that there are; it never is below.
 //!
 //! Tokens are told apart by the positions that they lead to, which are few: the vocabulary's trie

@@ -12,12 +12,12 @@ use palmette_grammar::{
 use palmette_testkit::grammar::generate::{ALPHABET, over_alphabet, text_grammar, vocabulary};
 use proptest::prelude::*;
 
-struct Asked {
+struct EndingCase {
     constraint: GrammarConstraint,
     scratch: GrammarScratch,
 }
 
-impl Asked {
+impl EndingCase {
     fn new(grammar: Grammar, vocabulary: &Arc<PreparedVocabulary>) -> Option<Self> {
         let limits = RecognizerLimits::default();
         let made = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited()).ok()?;
@@ -115,7 +115,7 @@ proptest! {
         choices in prop::collection::vec(0..16_usize, 40),
     ) {
         let vocabulary = with_bytes(tokens);
-        let Some(mut asked) = Asked::new(over_alphabet(&grammar), &vocabulary) else { return Ok(()) };
+        let Some(mut asked) = EndingCase::new(over_alphabet(&grammar), &vocabulary) else { return Ok(()) };
         let mut state = asked.constraint.start();
         let Some(fewest) = asked.fewest(&state) else { return Ok(()) };
         if fewest > 20 {
@@ -177,7 +177,7 @@ fn tokens_by_number_are_on_the_way_end_tokens_among_them() {
     let end = vocabulary.vocabulary().ends()[0];
     let source = format!("start: \"ab\" <[{}]> \"b\" <[1]> \"a\"?", end.0);
     let grammar = lark::parse(&source, &LarkOptions::default()).unwrap_or_else(|e| panic!("{e}"));
-    let mut asked = Asked::new(grammar, &vocabulary).expect("a language");
+    let mut asked = EndingCase::new(grammar, &vocabulary).expect("a language");
     let start = asked.constraint.start();
     let work = MaskBudget::unlimited();
     let way = asked.constraint.shortest_completion(&start, &mut asked.scratch, &work).unwrap();
