@@ -10,9 +10,18 @@ use super::{NARROW, Run, histories, lines};
 use crate::command::{check_refused, run_json, write};
 use crate::shop::{Shop, with_recommender};
 
-/// Begins a run and ends it after its first answers, so that what it had is in `partial`. On a busy
-/// machine a run may be done before it is ended: then it is begun anew.
-fn end_in_the_middle(args: &[&str], out: &str, partial: &Path, end: fn(&mut Child)) {
+/// Begins a run over `histories` and ends it after its first answers, so that what it had is in
+/// `partial`; how many lines of it are whole. On a busy machine a run may be done before it is
+/// ended: then it is begun anew.
+///
+/// The last line may be torn: a system ends a write between two pages of a process that dies.
+fn end_in_the_middle(
+    args: &[&str],
+    out: &str,
+    partial: &Path,
+    histories: usize,
+    end: fn(&mut Child),
+) -> usize {
     for _ in 0..TRIES {
         let mut command = Command::new(env!("CARGO_BIN_EXE_palmette"));
         let command = command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
@@ -25,7 +34,12 @@ fn end_in_the_middle(args: &[&str], out: &str, partial: &Path, end: fn(&mut Chil
         let status = child.wait().unwrap();
         if partial.exists() {
             assert!(!status.success());
-            return;
+            let so_far = std::fs::read(partial).unwrap();
+            let lines = so_far.iter().filter(|byte| **byte == b'\n').count();
+            if lines < histories {
+                return lines;
+            }
+            std::fs::remove_file(partial).unwrap();
         }
         _ = std::fs::remove_file(out);
     }
@@ -60,7 +74,7 @@ fn a_run_that_was_killed_goes_on() {
 
     let (out, partial) = (run.path("out.jsonl"), run.dir.path().join("out.jsonl.partial"));
     let args = run.args(&input, &out, &["--resume", "--threads", "1"]);
-    end_in_the_middle(&args, &out, &partial, kill);
+    end_in_the_middle(&args, &out, &partial, 600, kill);
     assert!(!Path::new(&out).exists(), "there is no file until all are answered");
     let so_far = std::fs::read_to_string(&partial).unwrap();
     assert!(so_far.len() < whole.len() && whole.starts_with(&so_far));
@@ -78,7 +92,7 @@ fn a_run_that_was_killed_goes_on() {
     let torn = &so_far.as_bytes()[..so_far.len() - 20];
     std::fs::write(&partial, [torn, b"\0\0\0"].concat()).unwrap();
     let report = run_json(&run.args(&input, &out, &["--resume"]));
-    let kept = so_far.lines().count() - 1;
+    let kept = torn.iter().filter(|byte| **byte == b'\n').count();
     assert_eq!(report["of_earlier_run"], kept);
     assert_eq!((&report["histories"], &report["errors"]), (&600.into(), &1.into()));
     assert_eq!(std::fs::read_to_string(&out).unwrap(), whole);
@@ -122,11 +136,9 @@ fn a_run_that_was_interrupted_goes_on_to_the_same_table() {
     crate::command::run(&run.args(&input, &whole, &["--unknown", "skip"]));
     let args = run.args(&input, &out, &["--unknown", "skip", "--resume", "--threads", "1"]);
     let partial = format!("{out}.partial");
-    end_in_the_middle(&args, &out, Path::new(&partial), terminate);
-    let so_far = std::fs::read_to_string(&partial).unwrap();
-    assert!(so_far.ends_with('\n') && so_far.lines().count() < 1800);
+    let kept = end_in_the_middle(&args, &out, Path::new(&partial), 1800, terminate);
     let report = run_json(&args);
-    assert!(report["of_earlier_run"].as_u64() == Some(so_far.lines().count() as u64));
+    assert!(report["of_earlier_run"].as_u64() == Some(kept as u64));
     assert!(std::fs::read(&out).unwrap() == std::fs::read(&whole).unwrap());
     assert!(!Path::new(&partial).exists());
 }
@@ -138,7 +150,7 @@ fn copies_are_gone_on_with_and_changes_are_not() {
     let rules = write(run.dir.path(), "rules.json", r#"{"must_exclude": ["P0074"]}"#);
     let (out, partial) = (run.path("out.jsonl"), run.dir.path().join("out.jsonl.partial"));
     let args = run.args(&input, &out, &["--resume", "--threads", "1", "--rules", &rules]);
-    end_in_the_middle(&args, &out, &partial, kill);
+    end_in_the_middle(&args, &out, &partial, 200, kill);
 
     // Other rules, another item in the histories, another word in the model's directory.
     let other = write(run.dir.path(), "other.json", r#"{"must_exclude": ["P0075"]}"#);
@@ -227,7 +239,7 @@ fn rules_of_validity_keep_their_moment() {
     let (out, partial) = (run.path("out.jsonl"), run.dir.path().join("out.jsonl.partial"));
     let files = ["--histories", &input, "--out", &out, "--rules", &rules, "--resume"];
     let args = with_recommender("recommend", &recommender, &[&files, &NARROW[..]].concat());
-    end_in_the_middle(&args, &out, &partial, kill);
+    end_in_the_middle(&args, &out, &partial, 200, kill);
     let about = std::fs::read_to_string(run.path("out.jsonl.partial.json")).unwrap();
     let about: Value = serde_json::from_str(&about).unwrap();
     assert!(about["now"].as_f64().is_some_and(|now| now > 1.7e9), "{about}");
@@ -245,7 +257,7 @@ fn answers_of_other_users_are_not_gone_on_with() {
     let input = write(run.dir.path(), "in.jsonl", &lines(&histories(200)));
     let (out, partial) = (run.path("out.jsonl"), run.dir.path().join("out.jsonl.partial"));
     let args = run.args(&input, &out, &["--threads", "1"]);
-    end_in_the_middle(&args, &out, &partial, kill);
+    end_in_the_middle(&args, &out, &partial, 200, kill);
     let text = std::fs::read_to_string(&partial).unwrap().replacen("U0002", "X0002", 1);
     std::fs::write(&partial, text).unwrap();
     check_refused(&run.args(&input, &out, &["--resume"]), &["X0002", "U0002", "they have changed"]);
