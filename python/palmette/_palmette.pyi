@@ -58,10 +58,14 @@ class DeviceError(Error):
     """A device that is not there, is too old, has not the memory, or has failed."""
 
 class TooFewTokens(Error):
-    """Tokens that are too few for a text to end within them: `needed` of them, of `left`; `needed` is None where no way is known."""
+    """Tokens that are too few for a text to end within them: `needed` of them, of `left`; `needed` is None where no way is known.
+
+    `row` is that of a batch.
+    """
 
     needed: int | None
     left: int | None
+    row: int | None
 
 class VocabularyError(Error):
     """A vocabulary that cannot be loaded, or a token that is not in it."""
@@ -465,7 +469,8 @@ def fill_masks(
 
     Matchers may be of different grammars and vocabularies; ``None`` leaves a row as it is. ``rows[i]`` is the row of
     ``matchers[i]``; left out, row ``i``. ``threads`` left out are as many as the process may run at once. ``tokens_left[i]`` is
-    that of ``Matcher.fill_mask``, ``None`` for a text that may be cut off. ``False``: no row forbids anything.
+    that of ``Matcher.fill_mask``, ``None`` for a text that may be cut off; the ``row`` of ``TooFewTokens`` is the first one that
+    fails, and the others are filled. ``False``: no row forbids anything.
     """
 
 def fill_masks_with_drafts(
@@ -474,12 +479,15 @@ def fill_masks_with_drafts(
     bitmask: Bitmask,
     rows: Iterable[int] | None = None,
     threads: int | None = None,
+    *,
+    tokens_left: Iterable[int | None] | None = None,
 ) -> list[int]:
     """Writes the masks along drafts: of ``matchers[i]`` the mask before its draft, and after each token of ``drafts[i]``, into
     ``len(drafts[i]) + 1`` rows.
 
     They begin at row ``rows[i]``; left out, each behind those of the one before. Gives how many tokens of each draft may be
     kept; rows behind a token that may not follow, or behind an end token, are all 0. Matchers stay where they are.
+    ``tokens_left[i]`` is that of the mask before the draft, and one less after each of its tokens.
     """
 
 @final
@@ -504,12 +512,15 @@ class Follower:
         bitmask: Bitmask,
         rows: Iterable[int] | None = None,
         threads: int | None = None,
+        *,
+        tokens_left: int | None = None,
     ) -> None:
         """Writes the masks of rows of tokens: ``suffixes`` is an integer array ``[rows, n]``, of each row what was generated so far,
         without the prompt.
 
         A row with a token that was not allowed, is negative or not in the vocabulary gets a mask of zeros, as has one that ended. Row
-        ``i`` is written to row ``rows[i]`` of the bitmask; left out, row ``i``.
+        ``i`` is written to row ``rows[i]`` of the bitmask; left out, row ``i``. With ``tokens_left`` the texts end in time, as under
+        ``Matcher.fill_mask``; a row that cannot gets a mask of zeros.
         """
     @property
     def alive(self) -> list[bool]:

@@ -58,7 +58,7 @@ create_exception!(
     palmette,
     TooFewTokens,
     Error,
-    "Tokens that are too few for a text to end within them: `needed` of them, of `left`; `needed` is None where no way is known."
+    "Tokens that are too few for a text to end within them: `needed` of them, of `left`; `needed` is None where no way is known. `row` of a batch."
 );
 create_exception!(
     palmette,
@@ -74,7 +74,7 @@ pub(crate) fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
         (py.get_type::<GrammarError>(), &["line", "column", "rule", "path", "keyword"][..]),
         (py.get_type::<LimitExceeded>(), &["limit"]),
         (py.get_type::<NotAllowed>(), &["token", "position"]),
-        (py.get_type::<TooFewTokens>(), &["needed", "left"]),
+        (py.get_type::<TooFewTokens>(), &["needed", "left", "row"]),
     ] {
         none_unless_set(&class, attributes)?;
     }
@@ -151,7 +151,9 @@ pub(crate) fn of_row(py: Python<'_>, row: usize, error: &RowErrorKind) -> PyErr 
             let limit = limit_named(&message).map(str::to_owned);
             limit_exceeded(py, limit.as_deref(), message)
         }
-        RowErrorKind::Ending(ending) => of_ending(py, ending, &format!("row {row}: ")),
+        RowErrorKind::Ending(ending) => {
+            with(of_ending(py, ending, &format!("row {row}: ")), py, "row", row)
+        }
         RowErrorKind::Narrow { .. } => PyValueError::new_err(format!("row {row}: {error}")),
     }
 }

@@ -54,7 +54,7 @@ def test_too_few_tokens_are_an_error_with_the_number(schema):
     bitmask = palmette.allocate_bitmask(2, len(PIECES) + 2)
     with pytest.raises(palmette.TooFewTokens, match=f"takes {fewest} more tokens") as raised:
         matcher.fill_mask(bitmask, tokens_left=fewest - 1)
-    assert (raised.value.needed, raised.value.left) == (fewest, fewest - 1)
+    assert (raised.value.needed, raised.value.left, raised.value.row) == (fewest, fewest - 1, None)
     with pytest.raises(ValueError, match="tokens_left is -1"):
         matcher.fill_mask(bitmask, tokens_left=-1)
     assert isinstance(raised.value, palmette.Error)
@@ -70,7 +70,63 @@ def test_rows_of_a_batch_have_tokens_of_their_own(schema):
     assert np.array_equal(bitmask[1], before)
     assert tokens_in(bitmask, 2) == set(matchers[2].allowed().tolist())
     assert tokens_in(bitmask, 3) == masks_of(matchers[3], fewest + 2)
-    with pytest.raises(palmette.TooFewTokens, match="row 3"):
+    with pytest.raises(palmette.TooFewTokens, match="row 3") as raised:
         palmette.fill_masks(matchers, bitmask, tokens_left=[None, None, None, 0])
+    assert (raised.value.row, raised.value.needed, raised.value.left) == (3, fewest, 0)
+    assert tokens_in(bitmask, 0) == set(matchers[0].allowed().tolist()), "the others are filled"
     with pytest.raises(ValueError, match="4 matchers and 1 numbers"):
         palmette.fill_masks(matchers, bitmask, tokens_left=[3])
+
+
+def test_rows_that_are_followed_end_in_time(schema):
+    follower, draw = palmette.Follower(schema), random.Random(5)
+    most = schema.matcher().fewest_tokens() + 4
+    rows = np.zeros((6, 0), np.int64)
+    bitmask = palmette.allocate_bitmask(6, len(PIECES) + 2)
+    for written in range(most):
+        follower.advance(rows, bitmask, tokens_left=most - written)
+        drawn = []
+        for row, tokens in enumerate(rows.tolist()):
+            matcher = schema.matcher()
+            is_text = matcher.accepted_prefix(tokens) == len(tokens)
+            if is_text:
+                matcher.commit_all(tokens)
+            needed = matcher.fewest_tokens()
+            # The last row takes any token that the grammar allows, as a beam without a score: it may lose its way.
+            if not is_text or matcher.is_ended or needed > most - written:
+                assert tokens_in(bitmask, row) == set() and (END in tokens or row == 5)
+                drawn.append(END)
+                continue
+            assert tokens_in(bitmask, row) == masks_of(matcher, most - written)
+            drawn.append(draw.choice(sorted(tokens_in(bitmask, row) if row < 5 else matcher.allowed().tolist())))
+        rows = np.concatenate([rows, np.array(drawn)[:, None]], axis=1)
+    for tokens in rows[:5].tolist():
+        matcher = schema.matcher()
+        matcher.commit_all(tokens[: tokens.index(END)] if END in tokens else tokens)
+        assert matcher.is_accepting
+    with pytest.raises(ValueError, match="tokens_left is -1"):
+        follower.advance(rows, bitmask, tokens_left=-1)
+
+
+def test_rows_along_drafts_have_one_token_less_each(schema):
+    fewest = schema.matcher().fewest_tokens()
+    for seed in range(12):
+        draw, at, draft = random.Random(seed), schema.matcher(), []
+        while len(draft) < 7 and not at.is_ended:
+            draft.append(draw.choice(at.allowed().tolist()))
+            at.commit(draft[-1])
+        left = fewest + seed % 6
+        bitmask = palmette.allocate_bitmask(len(draft) + 1, len(PIECES) + 2)
+        (kept,) = palmette.fill_masks_with_drafts([schema.matcher()], [draft], bitmask, tokens_left=[left])
+        at = schema.matcher()
+        for row in range(len(draft) + 1):
+            if row > kept or at.is_ended:
+                assert tokens_in(bitmask, row) == set()
+                continue
+            mask = masks_of(at, left - row)
+            assert tokens_in(bitmask, row) == mask
+            if row < len(draft):
+                assert (draft[row] in mask) == (row < kept)
+                at.commit(draft[row])
+    with pytest.raises(palmette.TooFewTokens, match="row 0"):
+        palmette.fill_masks_with_drafts([schema.matcher()], [[]], bitmask, tokens_left=[fewest - 1])

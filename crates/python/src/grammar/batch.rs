@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use palmette_core::{CommitError, Constraint};
-use palmette_grammar::{BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskBudget};
+use palmette_grammar::{
+    BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskBudget, RowErrorKind,
+};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -58,26 +60,24 @@ const ALONE: Duration = Duration::from_micros(50);
 /// Most masks are looked up, and a batch of them is done before another thread would have begun:
 /// others join in only where rows are left after a while.
 ///
-/// # Errors
-/// That of the first row whose limit is exceeded; the others are filled.
+/// Gives the places of those that failed, in ascending order: they are all zeros, and the others
+/// are filled.
 pub(crate) fn fill(
     py: Python<'_>,
     rows: Vec<(BatchRow<'_>, &mut [u32])>,
     threads: NonZeroUsize,
-    row_names: &[usize],
-) -> PyResult<()> {
+) -> PyResult<Vec<(usize, RowErrorKind)>> {
     let num_rows = rows.len();
     let mut rows = rows.into_iter();
     let mut failed = process::detach(py, || {
-        let (begun, mut failed) = (Instant::now(), None);
+        let (begun, mut failed) = (Instant::now(), Vec::new());
         while (threads.get() == 1 || begun.elapsed() < ALONE)
             && let Some((what, words)) = rows.next()
         {
             if let BatchRow::Mask { constraint, state, left } = what
                 && let Err(error) = fill_row(constraint, state, words, left)
             {
-                let row = num_rows - rows.len() - 1;
-                failed.get_or_insert((row, error));
+                failed.push((num_rows - rows.len() - 1, error));
             }
         }
         failed
@@ -89,13 +89,9 @@ pub(crate) fn fill(
             (filler, rest)
         });
         put_back(filler);
-        let first = rest.into_iter().next().map(|error| (alone + error.row, error.kind));
-        failed = failed.or(first);
+        failed.extend(rest.into_iter().map(|error| (alone + error.row, error.kind)));
     }
-    match failed {
-        Some((row, error)) => Err(errors::of_row(py, row_names[row], &error)),
-        None => Ok(()),
-    }
+    Ok(failed)
 }
 
 fn taken(threads: NonZeroUsize) -> PyResult<BatchFiller> {
@@ -189,7 +185,9 @@ fn fill_states(
         None => BatchRow::Untouched,
     });
     let each = what.zip(mask.rows_mut(rows)?).collect();
-    fill(py, each, threads, rows)?;
+    if let Some((place, error)) = fill(py, each, threads)?.first() {
+        return Err(errors::of_row(py, rows[*place], error));
+    }
     let mut sizes = rows.iter().zip(states).filter_map(|(&row, state)| {
         let (constraint, _) = state.as_ref()?;
         Some((row, constraint.num_tokens()))
@@ -203,7 +201,8 @@ fn fill_states(
 /// Matchers may be of different grammars and vocabularies; ``None`` leaves a row as it is.
 /// ``rows[i]`` is the row of ``matchers[i]``; left out, row ``i``. ``threads`` left out are as many
 /// as the process may run at once. ``tokens_left[i]`` is that of ``Matcher.fill_mask``, ``None``
-/// for a text that may be cut off. ``False``: no row forbids anything.
+/// for a text that may be cut off; the ``row`` of ``TooFewTokens`` is the first one that fails, and
+/// the others are filled. ``False``: no row forbids anything.
 #[pyfunction]
 #[pyo3(signature = (matchers, bitmask, rows=None, threads=None, *, tokens_left=None))]
 pub(crate) fn fill_masks(
@@ -241,9 +240,10 @@ fn left_of_rows(given: Option<&Bound<'_, PyAny>>, count: usize) -> PyResult<Vec<
 ///
 /// They begin at row ``rows[i]``; left out, each behind those of the one before. Gives how many
 /// tokens of each draft may be kept; rows behind a token that may not follow, or behind an end
-/// token, are all 0. Matchers stay where they are.
+/// token, are all 0. Matchers stay where they are. ``tokens_left[i]`` is that of the mask before
+/// the draft, and one less after each of its tokens.
 #[pyfunction]
-#[pyo3(signature = (matchers, drafts, bitmask, rows=None, threads=None))]
+#[pyo3(signature = (matchers, drafts, bitmask, rows=None, threads=None, *, tokens_left=None))]
 pub(crate) fn fill_masks_with_drafts(
     py: Python<'_>,
     matchers: &Bound<'_, PyAny>,
@@ -251,8 +251,11 @@ pub(crate) fn fill_masks_with_drafts(
     bitmask: &Bound<'_, PyAny>,
     rows: Option<&Bound<'_, PyAny>>,
     threads: Option<isize>,
+    tokens_left: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<usize>> {
     let states = states_of(matchers)?;
+    let before = left_of_rows(tokens_left, states.len())?;
+    let mut before = before.into_iter().chain(std::iter::repeat(None));
     let drafts = drafts.try_iter()?.map(|draft| numbers_of(&draft?));
     let drafts = drafts.collect::<PyResult<Vec<_>>>()?;
     if drafts.len() != states.len() {
@@ -277,11 +280,13 @@ pub(crate) fn fill_masks_with_drafts(
         }
     };
     let (mut all, mut numbers, mut kept) = (States::new(), Vec::new(), Vec::new());
-    let mut after = Vec::new();
+    let (mut after, mut left) = (Vec::new(), Vec::new());
     for ((state, draft), first) in states.into_iter().zip(&drafts).zip(firsts) {
         let last = first + draft.len();
         mask.row_index(isize::try_from(last).unwrap_or(isize::MAX))?;
         numbers.extend(first..=last);
+        let before = before.next().expect("without an end");
+        left.extend((0..=draft.len()).map(|taken| Some(before?.saturating_sub(taken))));
         let Some((constraint, mut state)) = state else {
             all.extend((first..=last).map(|_| None));
             kept.push(draft.len());
@@ -293,6 +298,7 @@ pub(crate) fn fill_masks_with_drafts(
         let mut count = 0;
         for &token in &draft {
             match with_scratch(|scratch| constraint.commit(&mut state, token, scratch)) {
+                Ok(()) if !ends_within(py, &constraint, &state, before, count + 1)? => break,
                 Ok(()) => all.push(Some((Arc::clone(&constraint), state.clone()))),
                 Err(CommitError::NotAllowed { .. }) => break,
                 Err(error) => return Err(errors::of_commit(py, &error)),
@@ -303,9 +309,23 @@ pub(crate) fn fill_masks_with_drafts(
         after.extend(first + count + 1..=last);
         kept.push(count);
     }
-    fill_states(py, &mut mask, &numbers, &all, &[], threads)?;
+    fill_states(py, &mut mask, &numbers, &all, &left, threads)?;
     for row in after {
         mask.row_mut(row).fill(0);
     }
     Ok(kept)
+}
+
+/// True where a text can be whole within `left` tokens, of which so many are written by now.
+fn ends_within(
+    py: Python<'_>,
+    constraint: &GrammarConstraint,
+    state: &GrammarState,
+    left: Option<usize>,
+    written: usize,
+) -> PyResult<bool> {
+    let Some(left) = left.filter(|_| !state.ended()) else { return Ok(true) };
+    let fewest = with_scratch(|scratch| constraint.fewest_tokens(state, scratch));
+    let fewest = fewest.map_err(|error| errors::of_recognizer(py, &error))?;
+    Ok(fewest.is_some_and(|fewest| fewest + written <= left))
 }

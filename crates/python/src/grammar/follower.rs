@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use palmette_core::{CommitError, Constraint, TokenId};
 use palmette_grammar::{
-    BatchRow, GrammarConstraint, GrammarScratch, GrammarState, RecognizerError,
+    BatchRow, GrammarConstraint, GrammarScratch, GrammarState, RecognizerError, RowErrorKind,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::batch;
 use super::compiled::CompiledGrammar;
-use super::matcher::with_scratch;
+use super::matcher::{left_of, with_scratch};
 use super::vocabulary::tokens_of;
 use crate::buffers::{IntMatrix, MaskRows};
 use crate::errors;
@@ -181,8 +181,9 @@ impl Follower {
     ///
     /// A row with a token that was not allowed, is negative or not in the vocabulary gets a mask of
     /// zeros, as has one that ended. Row ``i`` is written to row ``rows[i]`` of the bitmask; left
-    /// out, row ``i``.
-    #[pyo3(signature = (suffixes, bitmask, rows=None, threads=None))]
+    /// out, row ``i``. With ``tokens_left`` the texts end in time, as under ``Matcher.fill_mask``;
+    /// a row that cannot gets a mask of zeros.
+    #[pyo3(signature = (suffixes, bitmask, rows=None, threads=None, *, tokens_left=None))]
     fn advance(
         &self,
         py: Python<'_>,
@@ -190,7 +191,9 @@ impl Follower {
         bitmask: &Bound<'_, PyAny>,
         rows: Option<&Bound<'_, PyAny>>,
         threads: Option<isize>,
+        tokens_left: Option<isize>,
     ) -> PyResult<()> {
+        let left = tokens_left.map(left_of).transpose()?;
         let suffixes = IntMatrix::of(suffixes, "suffixes")?;
         let num_rows = suffixes.num_rows();
         if let Some(expected) = self.num_rows.filter(|&expected| expected != num_rows) {
@@ -213,7 +216,7 @@ impl Follower {
         let mut each = Vec::with_capacity(num_rows);
         for (words, state) in mask.rows_mut(&numbers)?.into_iter().zip(&states) {
             let what = match state {
-                Some(state) => BatchRow::new(&self.constraint, state),
+                Some(state) => BatchRow::new(&self.constraint, state).ending_within(left),
                 None => {
                     words.fill(0);
                     BatchRow::Untouched
@@ -221,7 +224,12 @@ impl Follower {
             };
             each.push((what, words));
         }
-        batch::fill(py, each, threads, &numbers)
+        let failed = batch::fill(py, each, threads)?;
+        // A row without a way is one that an engine carries along, as one that was refused.
+        match failed.into_iter().find(|(_, error)| !matches!(error, RowErrorKind::Ending(_))) {
+            Some((place, error)) => Err(errors::of_row(py, numbers[place], &error)),
+            None => Ok(()),
+        }
     }
 
     /// True for each row of the last call of which all tokens were allowed.
