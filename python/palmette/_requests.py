@@ -11,7 +11,7 @@ import logging
 import re
 from typing import Any
 
-from palmette import Grammar
+from palmette import Grammar, Matcher, TooFewTokens
 
 # A rule of GBNF or EBNF, `name ::= …`; Lark writes `name: …`.
 _EBNF_RULE = re.compile(r"^\s*[A-Za-z_][\w.-]*\s*::=", re.MULTILINE)
@@ -23,6 +23,60 @@ NO_ENDS = (
     "or make the vocabulary with ends"
 )
 
+FINISHES = ("promised", "cut")
+
+FINISH_ARGUMENT = "palmette_finish"
+"""Name of the argument of an engine's request that says how its text finishes; left out, it is promised."""
+
+
+def is_promised(arguments: Any) -> bool:
+    """Whether a request wants its text whole within its tokens: `arguments` are those that engines pass on as they are.
+
+    Raises ValueError for a finish that is none.
+    """
+    finish = arguments.get(FINISH_ARGUMENT) if isinstance(arguments, dict) else None
+    return finish is None or checked_finish(finish, FINISH_ARGUMENT) == "promised"
+
+
+FAR = 2048
+"""Tokens to spare with which a text is far from its end: one token would have to make it take as many more.
+
+Its mask then looks for no way there, which is a walk over the vocabulary at each new place of a text.
+"""
+
+
+def near_end(matcher: Matcher, left: int) -> int | None:
+    """The tokens that are left, for the text's mask; None where the text is far from its end."""
+    if left > FAR:
+        needed = matcher.fewest_tokens()
+        if needed is not None and left - needed > FAR:
+            return None
+    return left
+
+
+TOO_LATE = "a text may be cut off: reasoning in front of it has left too few tokens to end it"
+
+
+def too_few_tokens(needed: int, left: int, by: str, cut: str, text: str = "the text") -> TooFewTokens:
+    """The error of a text that takes more tokens than there are: more are given it `by` this, and it may break off with `cut`."""
+    error = TooFewTokens(
+        f"{text} takes {needed} more tokens to end, and {left} are left: "
+        f"give it {needed} or more by {by}, or {cut} if it may break off"
+    )
+    error.needed, error.left = needed, left
+    return error
+
+
+def checked_finish(finish: Any, name: str = "finish") -> Any:
+    """How texts finish, as it is; ValueError for anything but `promised` and `cut`."""
+    if finish not in FINISHES:
+        raise ValueError(
+            f"{name} is {finish!r}: give 'promised' for texts that are whole within their tokens, "
+            "or 'cut' for texts that may break off"
+        )
+    return finish
+
+
 # Notes that were logged, as keys; the oldest are forgotten.
 _LOGGED: dict[str, None] = {}
 _MOST_LOGGED = 1024
@@ -31,10 +85,15 @@ _MOST_LOGGED = 1024
 def log_notes(logger: logging.Logger, notes: list[str]) -> None:
     """Logs what is not fully enforced, each note once: engines compile a grammar for every request."""
     for note in notes:
-        if note not in _LOGGED:
-            logger.warning("not fully enforced: %s", note)
-        _LOGGED.pop(note, None)
-        _LOGGED[note] = None
+        log_once(logger, f"not fully enforced: {note}")
+
+
+def log_once(logger: logging.Logger, message: str) -> None:
+    """Logs a warning that may come again and again."""
+    if message not in _LOGGED:
+        logger.warning("%s", message)
+    _LOGGED.pop(message, None)
+    _LOGGED[message] = None
     while len(_LOGGED) > _MOST_LOGGED:
         _LOGGED.pop(next(iter(_LOGGED)), None)
 

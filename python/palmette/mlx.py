@@ -20,7 +20,7 @@ import mlx.core as mx
 import numpy as np
 
 import palmette
-from palmette._requests import NO_ENDS
+from palmette._requests import NO_ENDS, too_few_tokens
 from palmette._text_start import WatchedLoop
 
 __all__ = ["CatalogLogitsProcessor", "GrammarLogitsProcessor", "apply_bitmask", "vocabulary"]
@@ -58,12 +58,22 @@ class GrammarLogitsProcessor:
     at the end, is a draft that was taken back. Raises NotAllowed if a token comes that was not allowed, which a sampler that
     ignores minus infinity causes, and ValueError if the tokens do not go on from those of the call before: they are another
     sequence.
+
+    With `max_tokens`, which mlx-lm does not say, the text is whole within so many tokens, unless no way to its end is known:
+    give the generation the same. Raises TooFewTokens where it takes more.
     """
 
-    def __init__(self, compiled: palmette.CompiledGrammar) -> None:
+    def __init__(self, compiled: palmette.CompiledGrammar, *, max_tokens: int | None = None) -> None:
         if not compiled.vocabulary.ends:
             raise ValueError(NO_ENDS)
         self.matcher = compiled.matcher()
+        self._most = max_tokens
+        if max_tokens is not None:
+            needed = self.matcher.fewest_tokens()
+            if needed is None:
+                self._most = None
+            elif needed > max_tokens:
+                raise too_few_tokens(needed, max_tokens, "max_tokens", "leave it out")
         self._bitmask = palmette.allocate_bitmask(1, compiled.vocabulary.num_tokens)
         self._loop = WatchedLoop("processor")
         self._committed: list[int] = []
@@ -72,7 +82,8 @@ class GrammarLogitsProcessor:
         self._follow(self._loop.text(np.array(tokens).astype(np.int64).reshape(1, -1))[0].tolist())
         if self.matcher.is_ended:
             return logits
-        if not self.matcher.fill_mask(self._bitmask) and logits.shape[-1] <= 32 * self._bitmask.shape[1]:
+        left = None if self._most is None else max(self._most - len(self._committed), 0)
+        if not self.matcher.fill_mask(self._bitmask, tokens_left=left) and logits.shape[-1] <= 32 * self._bitmask.shape[1]:
             return logits
         return apply_bitmask(logits, self._bitmask)
 

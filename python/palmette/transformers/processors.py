@@ -5,15 +5,15 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from transformers import LogitsProcessor
 
-from palmette import Follower
-from palmette._requests import NO_ENDS
+from palmette import Follower, TooFewTokens
+from palmette._requests import NO_ENDS, checked_finish, too_few_tokens
 from palmette._text_start import WatchedLoop
 from palmette.torch import apply_bitmask_
 from palmette.transformers.requests import (
@@ -199,6 +199,10 @@ class GrammarLogitsProcessor(TextProcessor):
     content, since equal texts have equal states. `ends` are the end tokens (default: the vocabulary's); give `generate` the same
     as `eos_token_id`. A row that has ended may only end again, so that sampled batches with finished rows keep a token to draw;
     any other row that the grammar refuses (a placeholder beam) is denied everything.
+
+    Texts are whole within their tokens: those of `generate` (`max_new_tokens`, or `max_length` without the prompt), or
+    `max_tokens` if that is less, for loops that go through no `generate` too. `TooFewTokens` is raised before the first token
+    where a text takes more; where no way to its end is known, and with `finish="cut"`, it may break off.
     """
 
     def __init__(
@@ -206,7 +210,13 @@ class GrammarLogitsProcessor(TextProcessor):
         compiled: Any | Sequence[Any],
         prompt_length: int | None = None,
         ends: Sequence[int] | None = None,
+        *,
+        max_tokens: int | None = None,
+        finish: Literal["promised", "cut"] = "promised",
     ) -> None:
+        if max_tokens is not None and max_tokens < 0:
+            raise ValueError(f"max_tokens is {max_tokens}: give the most tokens of a text, 0 or more")
+        self.max_tokens, self.finish = max_tokens, checked_finish(finish)
         self.compiled, self.ends = compiled, None if ends is None else list(ends)
         self._grammars = list(compiled) if isinstance(compiled, (list, tuple)) else [compiled]
         sizes = [int(each.num_tokens) for each in self._grammars if each is not None]
@@ -214,6 +224,8 @@ class GrammarLogitsProcessor(TextProcessor):
             raise ValueError("there are no grammars: give one, or a list with one a request")
         super().__init__(prompt_length, max(sizes))
         self._ends = [None if each is None else self._ends_of(each) for each in self._grammars]
+        # Tokens of the shortest way through each grammar that is known; not found out before it is asked for.
+        self._fewest: dict[int, int | None] = {}
         self._local = threading.local()
 
     def _ends_of(self, compiled: Any) -> npt.NDArray[np.int64]:
@@ -233,17 +245,63 @@ class GrammarLogitsProcessor(TextProcessor):
         bitmask = np.zeros((len(text), (self._num_tokens + 31) // 32), np.int32)
         refused = np.zeros(len(text), np.bool_)
         constrained = []
+        left = self._tokens_left(text, run)
         requests = request_of_row(len(text), len(followers), "grammar")
         for request, (follower, ends) in enumerate(zip(followers, self._ends, strict=True)):
             if follower is None or ends is None:
                 continue
             rows = np.flatnonzero(requests == request)
-            follower.advance(np.ascontiguousarray(text[rows]), bitmask, rows.tolist())
-            refused[rows] = ~np.asarray(follower.alive)
+            own = np.ascontiguousarray(text[rows])
+            within = None if left is None or self._fewest_tokens(request) is None else left
+            if within is not None and text.shape[1] == self._begun(run):
+                self._check_room(request, own, within)
+            follower.advance(own, bitmask, rows.tolist(), tokens_left=within)
             _let_ended_rows_end(text, bitmask, rows, ends)
+            refused[rows] = ~bitmask[rows].any(axis=1)
             constrained += rows.tolist()
         masked = apply_bitmask_(scores.clone(), torch.from_numpy(bitmask), constrained)
-        return masked, refused & ~bitmask.any(axis=1)
+        return masked, refused
+
+    def _tokens_left(self, text: npt.NDArray[np.int64], run: RunningGenerate | None) -> int | None:
+        """Tokens that the texts may still have; None where they may break off, or nobody says how many there are."""
+        if self.finish == "cut":
+            return None
+        most = [] if self.max_tokens is None else [self.max_tokens]
+        if run is not None and run.max_length is not None:
+            most.append(run.max_length - run.prompt.shape[1] + self._begun(run))
+        # What a draft has behind the last token is cut off.
+        return max(min(most) - text.shape[1], 0) if most else None
+
+    def _begun(self, run: RunningGenerate | None) -> int:
+        """Tokens of the texts that stand in the prompts."""
+        return 0 if run is None or self.prompt_length is None else run.prompt.shape[1] - self.prompt_length
+
+    def _fewest_tokens(self, request: int) -> int | None:
+        """Tokens of the shortest text of a request's grammar that is known; None where none is, so that nothing is promised."""
+        if request not in self._fewest:
+            self._fewest[request] = self._matcher(request).fewest_tokens()
+        return self._fewest[request]
+
+    def _matcher(self, request: int) -> Any:
+        ends = self._ends[request]
+        assert ends is not None
+        return self._grammars[request].matcher(ends=ends.tolist())
+
+    def _check_room(self, request: int, rows: npt.NDArray[np.int64], left: int) -> None:
+        """Refuses texts that cannot be whole within their tokens, before a token is written."""
+        for row in np.unique(rows, axis=0):
+            matcher = self._matcher(request)
+            if matcher.accepted_prefix(row) < len(row):
+                continue  # no beginning of a text, which is told elsewhere
+            matcher.commit_all(row)
+            needed = matcher.fewest_tokens()
+            if needed is None:
+                raise TooFewTokens(
+                    f"request {request} begins with a text to whose end no way is known: set finish=\"cut\" if it may break off"
+                )
+            if needed > left:
+                text = f"the text of request {request}"
+                raise too_few_tokens(needed, left, "max_new_tokens", 'finish="cut"', text)
 
     def _followers(self) -> list[Any]:
         """Followers of this thread: those of another may be amid another text."""

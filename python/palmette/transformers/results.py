@@ -99,7 +99,8 @@ def beam_result(
 class TextResult:
     """One text of a grammar: its `tokens` without prompt, end token and padding, its `score`, and if it is complete.
 
-    A text that `max_new_tokens` cut is the beginning of a text of the grammar.
+    A text that is not was cut off by `max_new_tokens`: it is the beginning of a text of the grammar. One that is whole with its last
+    token is complete without an end token.
     """
 
     tokens: list[int]
@@ -144,10 +145,11 @@ def text_results(
         if matcher.accepted_prefix(tokens) < len(tokens):
             continue
         matcher.commit_all(tokens)
-        if end is not None and not matcher.is_accepting:
+        is_complete = matcher.is_accepting
+        if end is not None and not is_complete:
             continue
         seen.add(tuple(row[: None if end is None else end + 1]))
         results[number // per_request].append(
-            TextResult(tokens, compiled.vocabulary.decode(tokens), score, end is not None)
+            TextResult(tokens, compiled.vocabulary.decode(tokens), score, is_complete)
         )
     return results

@@ -72,6 +72,20 @@ def test_random_model_writes_texts_of_the_grammar(model, tokenizer, seed):
     assert 1 <= len(text.split(", ")) <= 3 and set(text.split(", ")) <= {"true", "false"}
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_texts_are_whole_within_max_tokens(model, tokenizer, seed):
+    mx.random.seed(seed)
+    schema = {"type": "array", "items": {"type": "array"}, "minItems": 2}
+    compiled = palmette.Grammar.from_json_schema(schema).compile(palmette.mlx.vocabulary(tokenizer, num_tokens=len(tokenizer) + 9))
+    ends, fewest = compiled.vocabulary.ends, compiled.matcher().fewest_tokens()
+    for most in (fewest, fewest + 1, fewest + 6):
+        processor = palmette.mlx.GrammarLogitsProcessor(compiled, max_tokens=most)
+        tokens = [token for token in generated(model, processor, max_tokens=most, ends=ends) if token not in ends]
+        assert len(tokens) <= most and len(json.loads(tokenizer.decode(tokens))) >= 2
+    with pytest.raises(palmette.TooFewTokens, match=f"takes {fewest} more tokens.*leave it out if it may break off"):
+        palmette.mlx.GrammarLogitsProcessor(compiled, max_tokens=fewest - 1)
+
+
 def test_masks_equal_their_bits():
     chance = np.random.default_rng(1)
     for width, words in ((64, 2), (70, 2), (50, 2)):

@@ -30,9 +30,15 @@ Row = tuple[tuple[int, ...], float]
 
 
 def all_rows(
-    log_probs: Callable[[tuple[int, ...]], np.ndarray], texts: Sequence[bytes], longest: int
+    log_probs: Callable[[tuple[int, ...]], np.ndarray],
+    texts: Sequence[bytes],
+    longest: int,
+    goes_on: Callable[[tuple[int, ...]], bool] = lambda prefix: True,
 ) -> list[Row]:
-    """Every row of tokens that `generate` may return: ended within `longest` tokens, or cut there; best first."""
+    """Every row of tokens that `generate` may return: ended within `longest` tokens, or cut there; best first.
+
+    `goes_on` are the beginnings that may be written.
+    """
     found: list[Row] = []
 
     def visit(prefix: tuple[int, ...], text: bytes, score: float) -> None:
@@ -43,7 +49,11 @@ def all_rows(
         if text in texts:
             found.append((prefix + (END,), score + float(row[END])))
         for token, piece in enumerate(TEXTS):
-            if piece is not None and any(each.startswith(text + piece) for each in texts):
+            if (
+                piece is not None
+                and any(each.startswith(text + piece) for each in texts)
+                and goes_on(prefix + (token,))
+            ):
                 visit(prefix + (token,), text + piece, score + float(row[token]))
 
     visit((), b"", 0.0)
@@ -86,20 +96,33 @@ LANGUAGES = {
 
 
 @pytest.mark.parametrize("name", LANGUAGES)
+@pytest.mark.parametrize("finish", ["promised", "cut"])
 @pytest.mark.parametrize("seed", range(2))
-def test_beams_find_the_best_texts_of_all(name: str, seed: int) -> None:
+def test_beams_find_the_best_texts_of_all(name: str, seed: int, finish: str) -> None:
     make, texts, longest = LANGUAGES[name]
     compiled = make().compile(VOCABULARY)
+
+    def in_time(prefix: tuple[int, ...]) -> bool:
+        matcher = compiled.matcher()
+        matcher.commit_all(prefix)
+        needed = matcher.fewest_tokens()
+        return finish == "cut" or (needed is not None and needed <= longest - len(prefix))
+
     model = tiny_model("qwen3", len(TEXTS) + 1, seed)
     prompts = torch.tensor([[1, 2, 1, 5], [2, 2, 4, 1]], device=DEVICE)
-    output = generate(model, prompts, compiled, longest, 120)
+    processor = GrammarLogitsProcessor(compiled, finish=finish)
+    output = generate(model, prompts, compiled, longest, 120, processor=processor)
     for prompt, found in zip(
         prompts, text_results(output, compiled, 4, num_requests=2), strict=True
     ):
-        expected = all_rows(model_log_probs(model, prompt), texts, longest)
+        expected = all_rows(model_log_probs(model, prompt), texts, longest, in_time)
+        whole = [VOCABULARY.decode([t for t in row if t != END]) in texts for row, _ in expected]
+        may_be_cut = finish == "cut" and name != "choices"
+        assert all(whole) != may_be_cut, "some are cut off where they may be, and none else"
         assert len(expected) <= 120, "beams have to hold all, or the search is not exhaustive"
         assert [(each.tokens, each.is_complete) for each in found] == [
-            (list(row)[: row.index(END) if END in row else None], END in row) for row, _ in expected
+            (list(row)[: row.index(END) if END in row else None], is_whole)
+            for (row, _), is_whole in zip(expected, whole, strict=True)
         ]
         np.testing.assert_allclose(
             [each.score for each in found], [score for _, score in expected], atol=1e-4
@@ -155,7 +178,7 @@ def test_narrow_beams_return_texts_of_the_grammar_only() -> None:
                 )
             )
             assert min(depths) >= 0 and b"()" not in each.text, each
-            assert depths[-1] == 0 or not each.is_complete, each
+            assert depths[-1] == 0 and each.is_complete, each
 
 
 def test_a_processor_serves_one_generate_after_another() -> None:
