@@ -6,12 +6,15 @@ nothing else. Ask for it when the server is started:
     python -m sglang.launch_server --model-path MODEL --grammar-backend palmette
 
 Requests with `json_schema`, `regex`, `ebnf` and `structural_tag` work as before. With `--reasoning-parser`, the grammar
-begins after the reasoning, as with SGLang's own backends.
+begins after the reasoning, as with SGLang's own backends. A text is whole within its request's `max_new_tokens`, or the request is
+refused before the first, unless its `custom_params` say `{"palmette_finish": "cut"}`.
 """
 
 from __future__ import annotations
 
 import logging
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,6 +27,7 @@ from sglang.srt.constrained.base_grammar_backend import (
     register_grammar_backend,
     register_vocab_mask_buffer,
 )
+from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarObject
 
 import palmette
 import palmette.catalogs
@@ -51,6 +55,32 @@ class PalmetteGrammar(BaseGrammarObject):
         super().__init__()
         self.matcher = matcher
         self.grammar_stats = stats
+        self._most: int | None = None
+        self._written_before: Callable[[], int] = lambda: 0
+
+    def end_within(self, most: int, written_before: Callable[[], int] = lambda: 0) -> None:
+        """The text is whole within so many tokens, unless no way to its end is known; a copy does not promise it.
+
+        `written_before` counts those of them that were written in front of the text. Raises TooFewTokens where it takes more.
+        """
+        needed, left = self.matcher.fewest_tokens(), most - written_before()
+        if needed is None:
+            return
+        if needed > left:
+            cut = f"custom_params with '{_requests.FINISH_ARGUMENT}': 'cut'"
+            raise _requests.too_few_tokens(needed, left, "max_new_tokens", cut)
+        self._most, self._written_before = most, written_before
+
+    @property
+    def tokens_left(self) -> int | None:
+        """Tokens that the text may still have, for its mask; None where it may be cut off, or is far from its end.
+
+        Drafts that were accepted are written until they are taken back.
+        """
+        if self._most is None:
+            return None
+        left = max(self._most - self._written_before() - self.matcher.position, 0)
+        return _requests.near_end(self.matcher, left)
 
     def accept_token(self, token: int) -> None:
         """Commits a token; without effect after the end.
@@ -89,7 +119,7 @@ class PalmetteGrammar(BaseGrammarObject):
 
     def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
         try:
-            self.matcher.fill_mask(vocab_mask, idx)
+            self._fill(vocab_mask, idx)
         except palmette.LimitExceeded as error:
             # An exception here would stop the server with all its requests: end this one instead.
             logger.error("a mask exceeded its limits, and its request must end: %s", error)
@@ -98,15 +128,25 @@ class PalmetteGrammar(BaseGrammarObject):
             for token in self.matcher.ends:
                 words[token >> 5] |= 1 << (token & 31)
 
+    def _fill(self, vocab_mask: torch.Tensor, idx: int) -> None:
+        if (left := self.tokens_left) is not None:
+            try:
+                self.matcher.fill_mask(vocab_mask, idx, tokens_left=left)
+                return
+            except palmette.TooFewTokens:
+                _requests.log_once(logger, _requests.TOO_LATE)
+        self.matcher.fill_mask(vocab_mask, idx)
+
     @staticmethod
     def fill_vocab_mask_batched(entries: list[GrammarRow], vocab_mask: torch.Tensor) -> None:
         """Fills the rows of a batch in one call, on several threads; other rows stay as they are."""
         if all(isinstance(entry.grammar, PalmetteGrammar) for entry in entries):
             matchers, rows = [entry.grammar.matcher for entry in entries], [entry.row for entry in entries]
             try:
-                palmette.fill_masks(matchers, vocab_mask, rows=rows)
+                left = [entry.grammar.tokens_left for entry in entries]
+                palmette.fill_masks(matchers, vocab_mask, rows=rows, tokens_left=left)
                 return
-            except palmette.LimitExceeded:
+            except (palmette.LimitExceeded, palmette.TooFewTokens):
                 pass  # of some row, which the rows one by one will tell
         BaseGrammarObject.fill_vocab_mask_batched(entries, vocab_mask)
 
@@ -240,8 +280,10 @@ def create_backend(
 
     SGLang wraps its own backends itself, and returns a registered one as it comes.
     """
+    from sglang.srt.constrained.grammar_manager import GrammarManager
     from sglang.srt.runtime_context import get_serving
 
+    promise_texts(GrammarManager)
     serving = get_serving()
     backend: BaseGrammarBackend = PalmetteBackend(
         tokenizer, vocab_size, eos_token_ids, compact=bool(serving.constrained_json_disable_any_whitespace)
@@ -255,6 +297,58 @@ def create_backend(
             backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking
         )
     return backend
+
+
+def promise_texts(manager: Any) -> None:
+    """Makes SGLang's manager of grammars tell each the tokens of its request: a backend sees the grammar's text alone.
+
+    A request whose text takes more is ended with the message, as one whose grammar is refused.
+    """
+    if manager.process_req_with_grammar.__module__ == __name__:
+        return
+    process, ready = manager.process_req_with_grammar, manager.get_ready_grammar_requests
+
+    def process_req_with_grammar(self: Any, req: Any) -> bool:
+        is_queued: bool = process(self, req)
+        if not is_queued:
+            _promise(req)
+        return is_queued
+
+    def get_ready_grammar_requests(self: Any) -> list[Any]:
+        requests: list[Any] = ready(self)
+        for req in requests:
+            _promise(req)
+        return requests
+
+    manager.process_req_with_grammar = process_req_with_grammar
+    manager.get_ready_grammar_requests = get_ready_grammar_requests
+
+
+def _promise(req: Any) -> None:
+    grammar, written_before = req.grammar, lambda: 0
+    if isinstance(grammar, ReasonerGrammarObject):
+        written_before, grammar = _reasoned(grammar), grammar.grammar
+    params = req.sampling_params
+    if not isinstance(grammar, PalmetteGrammar) or req.finished() or params.max_new_tokens is None:
+        return
+    try:
+        if _requests.is_promised(params.custom_params):
+            grammar.end_within(params.max_new_tokens, written_before)
+    except ValueError as error:  # palmette.TooFewTokens is one
+        req.set_finish_with_abort(str(error))
+
+
+def _reasoned(wrapper: ReasonerGrammarObject) -> Callable[[], int]:
+    """Tokens that were written before the grammar: those of the reasoning and of its end."""
+    own = weakref.ref(wrapper)  # which holds the grammar
+
+    def written() -> int:
+        wrapper = own()
+        if wrapper is None or wrapper.reasoning_in_grammar or wrapper.tokens_in_think < 0:
+            return 0
+        return wrapper.tokens_in_think + len(wrapper.think_end_ids)
+
+    return written
 
 
 def register() -> None:

@@ -8,7 +8,8 @@ server should not change on installation. Set `PALMETTE_VLLM_BACKEND` and start 
 The value names the backend of vLLM's closed list that Palmette takes the place of: `xgrammar` (what `auto`, the default,
 tries first), `guidance` (with `--structured-outputs-config '{"backend": "guidance"}'`), or both with a comma. Requests
 do not change. The check in front of the engine is replaced too, so that all that Palmette can enforce is accepted, and
-what it cannot is refused before the request runs.
+what it cannot is refused before the request runs. A text is whole within its request's tokens, or the request is refused with the
+number that it takes; `"vllm_xargs": {"palmette_finish": "cut"}` lets a text break off.
 
 **Catalogs.** `--logits-processors palmette.vllm:CatalogLogitsProcessor`, see there.
 """

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import logging
 import weakref
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,27 @@ from palmette.vllm import ENVIRONMENT
 if TYPE_CHECKING:
     import torch
     from vllm.sampling_params import SamplingParams
+    from vllm.v1.request import Request
+    from vllm.v1.structured_output import StructuredOutputManager
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RequestTokens:
+    """Tokens that a request may write, reasoning in front of its text included.
+
+    `most` of them, of which `output` are written. Of the engine's bitmask a request owns `rows` in a row: that of the next token,
+    and one behind each of its drafts.
+    """
+
+    most: int
+    output: Sized
+    rows: int
+
+    def left(self, row: int = 0) -> int:
+        """Tokens that are left at a row of the bitmask: those of the drafts before it are written by then."""
+        return max(self.most - len(self.output) - row % self.rows, 0)
 
 
 class PalmetteGrammar(StructuredOutputGrammar):
@@ -43,6 +63,20 @@ class PalmetteGrammar(StructuredOutputGrammar):
         self._matcher = matcher
         self._ends = ends
         self._past_end = 0
+        self._tokens: RequestTokens | None = None
+
+    def end_within(self, tokens: RequestTokens) -> None:
+        """From here on the text is whole within the request's tokens, unless no way to its end is known.
+
+        Raises TooFewTokens where it takes more of them.
+        """
+        needed, left = self._matcher.fewest_tokens(), tokens.left()
+        if needed is None:
+            return
+        if needed > left:
+            by = "max_tokens, within the model's length"
+            raise _requests.too_few_tokens(needed, left, by, f"vllm_xargs with '{_requests.FINISH_ARGUMENT}': 'cut'")
+        self._tokens = tokens
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         for token in tokens:
@@ -60,10 +94,22 @@ class PalmetteGrammar(StructuredOutputGrammar):
         # Speculation pads with -1, and nothing behind a pad counts.
         drafted = next((i for i, token in enumerate(tokens) if token < 0), len(tokens))
         try:
-            return tokens[: self._matcher.accepted_prefix(tokens[:drafted])]
+            return tokens[: self._in_time(tokens[: self._matcher.accepted_prefix(tokens[:drafted])])]
         except palmette.LimitExceeded as error:
             logger.error("drafts are not looked at: %s", error)
             return []
+
+    def _in_time(self, tokens: list[int]) -> int:
+        """Number of drafts, which the grammar allows, after which the text can still be whole in time."""
+        if self._tokens is None:
+            return len(tokens)
+        ahead, left = self._matcher.fork(), self._tokens.left()
+        for number, token in enumerate(tokens):
+            ahead.commit(token)
+            needed = ahead.fewest_tokens()
+            if needed is None or needed > left - number - 1:
+                return number
+        return len(tokens)
 
     def rollback(self, num_tokens: int) -> None:
         past_end = min(num_tokens, self._past_end)
@@ -72,11 +118,21 @@ class PalmetteGrammar(StructuredOutputGrammar):
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
         try:
-            self._matcher.fill_mask(bitmask, batch_index)
+            self._fill(bitmask, batch_index)
         except palmette.LimitExceeded as error:
             # An exception here would stop the engine with all its requests: end this one instead.
             logger.error("a mask exceeded its limits, and its request must end: %s", error)
             _allow_only(bitmask, batch_index, self._ends)
+
+    def _fill(self, bitmask: torch.Tensor, row: int) -> None:
+        if self._tokens is not None:
+            left = _requests.near_end(self._matcher, self._tokens.left(row))
+            try:
+                self._matcher.fill_mask(bitmask, row, tokens_left=left)
+                return
+            except palmette.TooFewTokens:
+                _requests.log_once(logger, _requests.TOO_LATE)
+        self._matcher.fill_mask(bitmask, row)
 
     def is_terminated(self) -> bool:
         return self._matcher.is_ended
@@ -178,11 +234,41 @@ def validate_grammar(sampling_params: SamplingParams, tokenizer: Any = None) -> 
 
     if sampling_params.structured_outputs is None:
         return
+    try:
+        _requests.is_promised(sampling_params.extra_args)
+    except ValueError as error:
+        raise VLLMValidationError(str(error)) from error
     kind, text = get_structured_output_key(sampling_params.structured_outputs)
     try:
         _grammar(kind, text, compact=False, closed=False).check()
     except ValueError as error:
         raise VLLMValidationError(str(error)) from error
+
+
+def promising(
+    create: Callable[[StructuredOutputManager, Request], StructuredOutputGrammar],
+) -> Callable[[StructuredOutputManager, Request], StructuredOutputGrammar]:
+    """Step of vLLM's manager that makes a request's grammar, and tells it the request's tokens: a backend sees its text alone."""
+
+    def create_grammar(manager: StructuredOutputManager, request: Request) -> StructuredOutputGrammar:
+        grammar = create(manager, request)
+        if isinstance(grammar, PalmetteGrammar):
+            tokens = _tokens_of(manager, request)
+            if tokens is not None:
+                grammar.end_within(tokens)
+        return grammar
+
+    return create_grammar
+
+
+def _tokens_of(manager: StructuredOutputManager, request: Request) -> RequestTokens | None:
+    """The tokens of a request; None where its text may break off."""
+    params, config = request.sampling_params, manager.vllm_config
+    # Diffusion writes no token behind another, and a session goes on after its tokens.
+    if params is None or not _requests.is_promised(params.extra_args) or config.model_config.is_diffusion or request.resumable:
+        return None
+    most = min(request.max_tokens, config.model_config.max_model_len - request.num_prompt_tokens)
+    return RequestTokens(most, request.output_token_ids, config.num_speculative_tokens + 1)
 
 
 # The class and the check of each backend of vLLM's.
@@ -208,7 +294,15 @@ def replace(names: list[str]) -> None:
         owner, check = _NAMES[name]
         # The engine's manager holds the class by its name in the package; offline beam search and the check in front of
         # the engine import theirs from the backend's own module when they run.
-        places = ((package, owner, PalmetteBackend), (module, owner, PalmetteBackend), (module, check, validate_grammar))
+        places: list[tuple[Any, str, Any]] = [
+            (package, owner, PalmetteBackend),
+            (module, owner, PalmetteBackend),
+            (module, check, validate_grammar),
+        ]
+        manager = package.StructuredOutputManager
+        create = getattr(manager, "_create_grammar", None)
+        if create is None or create.__module__ != __name__:
+            places.append((manager, "_create_grammar", create and promising(create)))
         for holder, attribute, ours in places:
             if not hasattr(holder, attribute):
                 raise RuntimeError(

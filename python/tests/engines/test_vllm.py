@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import random
 from types import SimpleNamespace
 
 import pytest
-from unzipped import allowed, require, small_tokenizer
+from unzipped import allowed, require
 
 require("vllm", "PALMETTE_VLLM")
 
@@ -18,82 +17,22 @@ import vllm.v1.structured_output as structured_output
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 from vllm.v1.sample.logits_processor import BatchUpdate, MoveDirectionality
-from vllm.v1.structured_output import StructuredOutputManager
-from vllm.v1.structured_output.request import StructuredOutputRequest
+from vllm_requests import (
+    END,
+    NUM_TOKENS,
+    STOP,
+    TOKENIZER,
+    ids,
+    manager,
+    registered,  # noqa: F401
+    request,
+    started,
+)
 
 import palmette
 import palmette.vllm.backend as backend
 from palmette.vllm import CatalogLogitsProcessor, PalmetteBackend, register
 from palmette.vllm import catalogs as catalogs_module
-
-TOKENIZER = small_tokenizer({"a": 4, "b": 3})
-NUM_TOKENS = len(TOKENIZER) + 5  # models pad
-END, STOP, TOOL = TOKENIZER.convert_tokens_to_ids(["<|end|>", "<|stop|>", "<|tool|>"])
-
-
-def ids(text: str) -> list[int]:
-    return TOKENIZER.encode(text, add_special_tokens=False)
-
-
-@pytest.fixture
-def registered(monkeypatch):
-    """vLLM with Palmette in place of both backends, and as it was afterwards."""
-    places = []
-    for name, owner, check in (
-        ("guidance", "GuidanceBackend", "validate_guidance_grammar"),
-        ("xgrammar", "XgrammarBackend", "validate_xgrammar_grammar"),
-    ):
-        module = importlib.import_module(f"vllm.v1.structured_output.backend_{name}")
-        places += [(structured_output, owner), (module, owner), (module, check)]
-    for holder, name in places:
-        monkeypatch.setattr(holder, name, getattr(holder, name))
-    monkeypatch.setenv(backend.ENVIRONMENT, "guidance,xgrammar")
-    register()
-
-
-def manager(monkeypatch, drafts: int = 0, **options) -> StructuredOutputManager:
-    monkeypatch.setattr(structured_output, "cached_tokenizer_from_config", lambda model_config: TOKENIZER)
-    settings = {
-        "reasoning_parser_plugin": "",
-        "reasoning_parser": "",
-        "enable_in_reasoning": False,
-        "disable_any_whitespace": False,
-        "disable_additional_properties": False,
-    }
-    return StructuredOutputManager(
-        SimpleNamespace(
-            parallel_config=SimpleNamespace(distributed_executor_backend="mp"),
-            scheduler_config=SimpleNamespace(max_num_seqs=8),
-            model_config=SimpleNamespace(
-                skip_tokenizer_init=False, get_vocab_size=lambda: NUM_TOKENS, is_diffusion=False
-            ),
-            structured_outputs_config=SimpleNamespace(**settings | options),
-            num_speculative_tokens=drafts,
-            speculative_config=None,
-        )
-    )
-
-
-def request(name: str, stop_token_ids: list[int] | None = None, **wanted):
-    params = SamplingParams(structured_outputs=StructuredOutputsParams(**wanted), stop_token_ids=stop_token_ids or [END])
-    params.structured_outputs._backend = "guidance"
-    return SimpleNamespace(
-        request_id=name,
-        sampling_params=params,
-        structured_output_request=StructuredOutputRequest.from_sampling_params(params),
-        use_structured_output=True,
-        prompt_token_ids=[1],
-        all_token_ids=[1],
-    )
-
-
-def started(manager_, *requests):
-    for one in requests:
-        manager_.grammar_init(one)
-        one.structured_output_request._grammar.result(timeout=60)
-        assert one.structured_output_request.is_grammar_ready
-    return {one.request_id: one for one in requests}
-
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"], "additionalProperties": False}
 TAG = {
@@ -226,7 +165,7 @@ def test_a_limit_ends_one_request_and_not_the_engine():
         def fill_mask(self, *_):
             raise palmette.LimitExceeded("too many ways to read the text")
 
-        commit = validate = fill_mask
+        commit = accepted_prefix = fill_mask
 
     bitmask = torch.full((2, 11), -1, dtype=torch.int32)
     grammar = backend.PalmetteGrammar(Limited(), (END,))
