@@ -340,9 +340,10 @@ impl EndingScratch {
     /// Forgets what is about other completions, and begins anew where it is full.
     fn turn_to(&mut self, constraint: &GrammarConstraint) {
         let (endings, ends) = (&constraint.endings, &constraint.ends);
-        let is_same = self.of.as_ref().is_some_and(|(of, of_ends)| {
-            Arc::ptr_eq(&of.0, &endings.0) && Arc::ptr_eq(of_ends, ends)
-        });
+        let is_same = self
+            .of
+            .as_ref()
+            .is_some_and(|(of, of_ends)| Arc::ptr_eq(&of.0, &endings.0) && of_ends == ends);
         if !is_same {
             self.of = Some((endings.clone(), Arc::clone(ends)));
         }

@@ -236,8 +236,10 @@ impl CompiledGrammar {
         let this = slf.get();
         let num_tokens = this.constraint.vocabulary().num_tokens();
         let ends = ends.map(|ends| tokens_of(&ends, num_tokens)).transpose()?;
-        let constraint = match ends {
-            Some(ends) => Arc::new(this.constraint.with_ends(ends)),
+        let other = ends.map(|ends| this.constraint.with_ends(ends));
+        // The same ends share what is known of tokens.
+        let constraint = match other.filter(|other| other.ends() != this.constraint.ends()) {
+            Some(other) => Arc::new(other),
             None => Arc::clone(&this.constraint),
         };
         Ok(Matcher::new(slf.clone().unbind(), constraint))
