@@ -198,6 +198,7 @@ class Thinker:
 def test_reasoning_comes_before_the_grammar(monkeypatch):
     import sglang.srt.parser.reasoning_parser as parsers
     import sglang.srt.runtime_context as context
+    from sglang.srt.constrained.grammar_manager import GrammarManager
 
     serving = SimpleNamespace(
         reasoning_parser="thinker", enable_strict_thinking=False, constrained_json_disable_any_whitespace=True
@@ -205,6 +206,7 @@ def test_reasoning_comes_before_the_grammar(monkeypatch):
     monkeypatch.setattr(context, "get_serving", lambda: serving)
     monkeypatch.setattr(parsers, "ReasoningParser", Thinker)
     backend_ = create_backend(None, TOKENIZER, NUM_TOKENS, {END})
+    assert GrammarManager.process_req_with_grammar.__module__ == "palmette.sglang", "requests tell it their tokens"
     one, _ = backend_.get_cached_or_future_value(("json", SCHEMA), True)
     one = one.result(timeout=60)
     thinking, answer = ids("well, 12"), ids('{"a":true}')

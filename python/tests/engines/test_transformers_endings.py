@@ -195,3 +195,22 @@ def test_a_text_that_is_whole_with_its_last_token_is_complete() -> None:
     )
     (found,) = text_results(output, COMPILED, PROMPT.shape[1])
     assert found and all(each.is_complete and len(each.tokens) <= FEWEST for each in found)
+
+
+def test_a_text_to_whose_end_no_way_is_known_may_break_off() -> None:
+    # No token ends it: `]` is not among them.
+    texts = [None, None, None, b"a", b"b"]
+    vocabulary = palmette.Vocabulary([*texts, None], ends=[len(texts)])
+    compiled = palmette.Grammar.from_regex("a[ab]*\\]").compile(vocabulary)
+    assert compiled.matcher().fewest_tokens() is None
+    rows = tiny_model("qwen3", len(texts) + 1).generate(
+        PROMPT,
+        attention_mask=torch.ones_like(PROMPT),
+        logits_processor=[GrammarLogitsProcessor(compiled)],
+        max_new_tokens=4,
+        do_sample=False,
+        eos_token_id=len(texts),
+        pad_token_id=PAD,
+    )
+    text = vocabulary.decode(rows[0, PROMPT.shape[1] :].tolist())
+    assert len(text) == 4 and text.startswith(b"a")
