@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use palmette_core::{CommitError, Constraint, SequencePart, TokenId, mask};
 
 use crate::error::DecodeError;
+use crate::length::{LengthReport, LengthRule};
 use crate::logits_source::LogitsSource;
 use crate::sampler::Sampler;
 
@@ -25,18 +26,6 @@ pub struct GenerateOptions {
     pub parts: bool,
     /// Rule for a sequence that would be longer.
     pub length: LengthRule,
-}
-
-/// Rule for sequences that would take more tokens than they may.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LengthRule {
-    /// A longer sequence is cut off.
-    #[default]
-    Cut,
-    /// A sequence ends in time, or does not begin: of a constraint that knows [ways to the
-    /// end](Constraint::fewest_tokens), it is whole within its tokens, end tokens left out. Of
-    /// others it is cut off.
-    Promised,
 }
 
 impl GenerateOptions {
@@ -87,6 +76,8 @@ pub struct Generated {
     /// Passes of the model: the prompt's, and one for each stretch of tokens that a choice
     /// followed.
     pub passes: usize,
+    /// The way in which the rule for its length held; `None` where it might be cut off.
+    pub length: Option<LengthReport>,
 }
 
 /// Writes one sequence of a constraint's set: the buffers of a generation, made once and reused.
@@ -130,6 +121,8 @@ pub struct Generator<C: Constraint + ?Sized> {
     part: Option<SequencePart>,
     /// True where the sequence will be whole within its tokens; `None` before that was asked.
     is_promised: Option<bool>,
+    /// Tokens in the place of others that were drawn.
+    steered: usize,
     finish: Option<Finish>,
 }
 
@@ -165,6 +158,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
             forced: 0,
             part: None,
             is_promised: None,
+            steered: 0,
             finish: None,
         }
     }
@@ -177,6 +171,14 @@ impl<C: Constraint + ?Sized> Generator<C> {
     /// Tokens of the latest generation that were no choice.
     pub fn forced(&self) -> usize {
         self.forced
+    }
+
+    /// The way in which the [rule](LengthRule) for its length holds in the latest generation;
+    /// `None` where it may be cut off.
+    pub fn length(&self) -> Option<LengthReport> {
+        let asked = self.options.length;
+        let rule = if self.is_promised == Some(true) { asked } else { LengthRule::Cut };
+        (asked != LengthRule::Cut).then_some(LengthReport { rule, steered: self.steered })
     }
 
     /// Last tokens that the source has not read.
@@ -196,7 +198,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
         self.mask.resize(mask::num_words(constraint.num_tokens()), 0);
         self.state = Some(constraint.start());
         (self.unread, self.forced, self.part, self.finish) = (0, 0, None, None);
-        self.is_promised = None;
+        (self.is_promised, self.steered) = (None, 0);
     }
 
     /// Fills masks and commits forced tokens, until there is a choice: `None`, and
@@ -297,6 +299,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
                 if mask::iter(&self.mask).next().is_none() {
                     return Err(DecodeError::LostWay { step });
                 }
+                self.steered += 1;
                 self.draw(logits, sampler)?
             }
         };
@@ -508,7 +511,8 @@ impl<C: Constraint + ?Sized> Generator<C> {
             self.choose(constraint, logits, sampler, on_token)?;
         };
         let is_accepting = self.is_accepting(constraint)?;
-        Ok(Generated { finish, is_accepting, forced: self.forced, passes })
+        let (forced, length) = (self.forced, self.length());
+        Ok(Generated { finish, is_accepting, forced, passes, length })
     }
 }
 

@@ -100,7 +100,8 @@ pub use palmette_catalog_live::{
 pub use palmette_core::{AnyConstraint, Constraint, TokenId};
 pub use palmette_decode::{
     BeamOptions, BeamSearch, DecodeError, Finish, Gains, GenerateOptions, Generator, HostBackend,
-    LengthRule, LogitsSource, Objective, Sampler, SamplerOptions, ScoredSequence, best_sequences,
+    LengthReport, LengthRule, LogitsSource, Objective, Sampler, SamplerOptions, ScoredSequence,
+    best_sequences,
 };
 pub use palmette_document::{Fault, Faults};
 pub use palmette_grammar::{

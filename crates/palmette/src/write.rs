@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use palmette_core::TokenId;
 use palmette_decode::{
-    DecodeError, Finish, GenerateOptions, Generator, LengthRule, LogitsSource, NewToken, Sampler,
+    DecodeError, Finish, GenerateOptions, Generator, LengthReport, LengthRule, LogitsSource,
+    NewToken, Sampler,
 };
 use palmette_text::StopStrings;
 
@@ -53,6 +54,8 @@ pub struct WrittenText {
     pub forced: usize,
     /// Passes of the model.
     pub passes: usize,
+    /// The way in which the rule for its length held; `None` where it might be cut off.
+    pub length: Option<LengthReport>,
 }
 
 impl CompiledGrammar {
@@ -105,6 +108,7 @@ impl CompiledGrammar {
             is_accepting: done.is_accepting,
             forced: done.forced,
             passes: done.passes,
+            length: done.length,
         })
     }
 }

@@ -113,7 +113,7 @@ pub use grammar_compiler::GrammarCompiler;
 pub use item_search::{ItemSearch, ItemSearchError, ScoredTokens, SearchedItem};
 pub use model::{TextModel, TextModelOptions};
 pub use palmette_bindings::Member;
-pub use palmette_decode::{LengthRule, LogProbabilities, SamplerOptions, Stage};
+pub use palmette_decode::{LengthReport, LengthRule, LogProbabilities, SamplerOptions, Stage};
 pub use palmette_grammar::frontends::json_schema::Whitespace;
 pub use palmette_grammar::frontends::structural_tag::ToolFormat;
 pub use palmette_model_template::{ChatTemplate, TemplateError};

@@ -94,7 +94,7 @@ impl TextRequest {
     /// that from being found is told when the text is written.
     pub(crate) fn fewest_tokens(&self, model: &TextModel) -> Option<usize> {
         let grammar = self.constraint.grammar();
-        let grammar = grammar.filter(|_| self.length == LengthRule::Promised)?;
+        let grammar = grammar.filter(|_| self.length != LengthRule::Cut)?;
         let work = MaskBudget::of_steps(model.mask_steps(), None);
         let scratch = &mut GrammarScratch::default();
         grammar.fewest_tokens_within(&grammar.start(), scratch, &work).ok().flatten()
@@ -120,6 +120,16 @@ impl TextRequest {
 
     /// The rules that are broken, as far as can be known before anything is computed.
     pub fn broken_rules(&self, model: &TextModel) -> Vec<RequestError> {
+        self.broken_rules_of(model, self.fewest_tokens(model))
+    }
+
+    /// [`broken_rules`](Self::broken_rules) of a text whose [`fewest_tokens`](Self::fewest_tokens)
+    /// are known.
+    pub(crate) fn broken_rules_of(
+        &self,
+        model: &TextModel,
+        fewest: Option<usize>,
+    ) -> Vec<RequestError> {
         let mut broken = self.broken_options();
         let num_tokens = model.vocabulary().vocabulary().num_tokens();
         let unknown = |token: &TokenId| token.index() >= num_tokens;
@@ -155,8 +165,7 @@ impl TextRequest {
             }
             () => {}
         }
-        let needed =
-            self.fewest_tokens(model).filter(|&needed| needed > max_tokens && max_tokens > 0);
+        let needed = fewest.filter(|&needed| needed > max_tokens && max_tokens > 0);
         broken.extend(needed.map(|needed| RequestError::TooFewTokens { needed, max_tokens }));
         broken.extend(self.broken_search().err().map(RequestError::from));
         if min_tokens > max_tokens {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use palmette_bindings::{BoundGrammar, CODES_FIELD, Member, RankedItem};
 use palmette_core::{AnyConstraint, TokenId, Unconstrained};
 use palmette_decode::{
-    BeamOptions, BeamSearch, Finish, GenerateOptions, Generator, LogProbabilities, NewToken,
-    Sampler, Stage, StepBackend,
+    BeamOptions, BeamSearch, Finish, GenerateOptions, Generator, LengthReport, LogProbabilities,
+    NewToken, Sampler, Stage, StepBackend,
 };
 use palmette_grammar::GrammarConstraint;
 
@@ -62,6 +62,9 @@ pub struct TextEnd {
     /// Membership in the constraint's set: false where a text was cut off. True without a
     /// constraint.
     pub is_complete: bool,
+    /// The way in which the rule for its length held; `None` where the text might be cut off, and
+    /// without a constraint.
+    pub length: Option<LengthReport>,
     /// Numbers of tokens.
     pub usage: Usage,
     /// The items that were [searched](TextRequest::search_items), in their order.
@@ -364,7 +367,8 @@ impl TextSequence {
         }
         let members = self.members(&reason)?;
         let searched = std::mem::take(&mut self.searched);
-        Ok(TextEnd { reason, is_complete, usage, searched, members })
+        let length = self.generator.length().filter(|_| self.is_constrained);
+        Ok(TextEnd { reason, is_complete, length, usage, searched, members })
     }
 
     /// The members of the text as far as it is told.

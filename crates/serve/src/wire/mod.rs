@@ -23,9 +23,10 @@ pub use palmette_recommend::{
     UnknownItems, schema as filter,
 };
 pub use palmette_text::question::{
-    CatalogMembers, ChatBody, ChatMembers, CompletionBody, CompletionMembers, ItemSearchMembers,
-    JsonFormMembers, JsonWhitespace, MemberOrder, OneOrMany, Prompts, StreamOptions,
-    StructuredOutputs, TextBody, TextEnvelope, TextMembers, Thinking, ThinkingKind,
+    CatalogMembers, ChatBody, ChatMembers, CompletionBody, CompletionMembers, FinishMember,
+    FinishReport, ItemSearchMembers, JsonFormMembers, JsonWhitespace, MemberOrder, OneOrMany,
+    Prompts, StreamOptions, StructuredOutputs, TextBody, TextEnvelope, TextMembers, Thinking,
+    ThinkingKind,
 };
 pub use places::{
     CharacterRange, MembersHere, PlaceAnswer, PlaceMembers, RefusedText, WritableMember,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use palmette_bindings::{BoundSource, Member};
-use palmette_text::question::OwnMembers;
+use palmette_text::question::{FinishReport, OwnMembers};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -281,6 +281,10 @@ pub struct ChatChoice {
     pub logprobs: Option<ChatLogprobs>,
     /// The reason for which it ended.
     pub finish_reason: FinishName,
+    /// The way in which the rule for its length held, where the answer has a form and may not be
+    /// cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish: Option<FinishReport>,
     /// Members of the catalogs that the grammar names, in their order, where it names some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<Vec<TextMember>>,
@@ -385,6 +389,10 @@ pub struct ChunkChoice {
     pub logprobs: Option<ChatLogprobs>,
     /// The reason for which it ended, in its last part.
     pub finish_reason: Option<FinishName>,
+    /// The way in which the rule for its length held, in the last part, where the answer has
+    /// a form and may not be cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish: Option<FinishReport>,
     /// Members of the catalogs that the grammar names, in the last part, where it names some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<Vec<TextMember>>,
@@ -472,6 +480,10 @@ pub struct CompletionChoice {
     pub logprobs: Option<CompletionLogprobs>,
     /// The reason for which it ended; `null` in a part that is not the last.
     pub finish_reason: Option<FinishName>,
+    /// The way in which the rule for its length held, of a stream in the last part, where the answer
+    /// has a form and may not be cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish: Option<FinishReport>,
     /// Members of the catalogs that the grammar names, of a stream in the last part, where it names
     /// some.
     #[serde(skip_serializing_if = "Option::is_none")]

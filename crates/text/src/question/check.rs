@@ -129,6 +129,9 @@ pub(super) struct Check<'a> {
     is_too_long: bool,
 }
 
+/// Warning of an answer that is to be whole within its tokens and may not be.
+const UNKNOWN_WAY: &str = "finish: no way to the end of the answer was found within bounds, so it may be cut off at max_tokens";
+
 /// Values of members that chats and completions spell otherwise.
 struct SpelledMembers {
     max_tokens: Option<usize>,
@@ -372,23 +375,30 @@ impl<'a> Check<'a> {
             item_search: text.item_search.map(ItemSearch::from),
             ..TextRequest::new(Vec::new(), 0)
         };
+        let fewest = shape.fewest_tokens(self.model);
+        let is_promised = shape.length != LengthRule::Cut && shape.constraint.grammar().is_some();
+        if is_promised && fewest.is_none() {
+            self.warnings.push(UNKNOWN_WAY.to_owned());
+        }
+        let shape = (&shape, fewest);
         let prompts: Vec<Prompt> = prompts.into_iter().flatten().collect();
         if prompts.is_empty() {
-            self.request(text, spelled, &shape, vec![TokenId(0)], None);
+            self.request(text, spelled, shape, vec![TokenId(0)], None);
         }
         let one = |prompt: Prompt| {
-            self.request(text, spelled, &shape, prompt.tokens, Some(&prompt.pointer))
+            self.request(text, spelled, shape, prompt.tokens, Some(&prompt.pointer))
         };
         prompts.into_iter().map(one).collect()
     }
 
     /// The request of a prompt from `pointer`; `None` for one that stands in for those that are at
-    /// fault.
+    /// fault. `shape` is all but its prompt, with the fewest tokens of its text where they are
+    /// known.
     fn request(
         &mut self,
         text: &TextMembers,
         spelled: &SpelledMembers,
-        shape: &TextRequest,
+        (shape, fewest): (&TextRequest, Option<usize>),
         prompt: Vec<TokenId>,
         pointer: Option<&str>,
     ) -> TextRequest {
@@ -397,9 +407,7 @@ impl<'a> Check<'a> {
         let room = limit.min(self.model.context_length()).saturating_sub(tokens);
         let default = || {
             // Nobody asked for so few.
-            let tokens = spelled
-                .default_tokens
-                .map(|tokens| tokens.max(shape.fewest_tokens(self.model).unwrap_or(0)));
+            let tokens = spelled.default_tokens.map(|tokens| tokens.max(fewest.unwrap_or(0)));
             tokens.map_or(room, |tokens| tokens.min(room)).max(1)
         };
         let max_tokens = spelled.max_tokens.unwrap_or_else(default);
@@ -407,7 +415,7 @@ impl<'a> Check<'a> {
         let least = if text.ignore_eos == Some(true) { max_tokens } else { 0 };
         let min_tokens = text.min_tokens.unwrap_or(0).max(least);
         let request = TextRequest { prompt, max_tokens, min_tokens, ..shape.clone() };
-        let broken = request.broken_rules(self.model);
+        let broken = request.broken_rules_of(self.model, fewest);
         let fits_model = !broken.iter().any(RequestError::is_too_long);
         for error in broken {
             self.broken_rule(&error, spelled, pointer);

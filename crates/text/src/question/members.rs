@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use palmette_decode::LengthRule;
 use palmette_document::RawJson;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::catalogs::CatalogMembers;
+use super::finish::FinishMember;
 use super::forms::{ItemSearchMembers, JsonFormMembers, StructuredOutputs};
 
 /// Members that chats and completions have: sampling, limits, the form of the answer.
@@ -78,26 +78,6 @@ pub struct TextMembers {
     /// Beam search of the items that the answer must have, where its grammar names the `codes` of a
     /// catalog; without it their tokens are drawn one by one.
     pub item_search: Option<ItemSearchMembers>,
-}
-
-/// Rule for an answer that would take more tokens than it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum FinishMember {
-    /// Whole within its tokens, or refused before the first where none is.
-    Promised,
-    /// Cut off.
-    Cut,
-}
-
-impl From<FinishMember> for LengthRule {
-    fn from(finish: FinishMember) -> Self {
-        match finish {
-            FinishMember::Promised => Self::Promised,
-            FinishMember::Cut => Self::Cut,
-        }
-    }
 }
 
 /// One text or several.

@@ -16,6 +16,7 @@ mod chat;
 mod check;
 mod completion;
 mod envelope;
+mod finish;
 mod forms;
 mod grammar;
 mod members;
@@ -32,11 +33,12 @@ pub use chat::{ChatMembers, Thinking, ThinkingKind};
 pub use check::{CheckError, CheckedText, Refusal};
 pub use completion::{CompletionMembers, Prompts};
 pub use envelope::{OwnMembers, StreamOptions, TextBody, TextEnvelope};
+pub use finish::{FinishMember, FinishReport};
 pub use forms::{
     ItemSearchMembers, JsonFormMembers, JsonWhitespace, MemberOrder, StructuredOutputs,
 };
 pub use grammar::{AnswerForm, NamedGrammar};
-pub use members::{FinishMember, OneOrMany, TextMembers};
+pub use members::{OneOrMany, TextMembers};
 pub use settings::{CatalogError, NamedCatalogs, TextDefaults, TextLimits, TextSettings};
 pub use tools::Calling;
 

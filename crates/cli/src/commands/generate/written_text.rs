@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use palmette_text::engine::Spent;
+use palmette_text::question::FinishReport;
 use palmette_text::{
     FinishReason, Member, Piece, Stage, TextEnd, TextEvent, TextModel, TextToken, ToolCallReader,
 };
@@ -172,6 +173,9 @@ impl WrittenText {
             _ => {}
         }
         document["is_complete"] = json!(self.ended.is_complete);
+        if let Some(length) = self.ended.length {
+            document["finish"] = json!(FinishReport::from(length));
+        }
         document["usage"] = json!({
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
@@ -209,13 +213,19 @@ impl WrittenText {
         };
         let incomplete =
             if self.ended.is_complete { "" } else { ", not a whole text of the grammar" };
+        let steered = self.ended.length.map_or(0, |length| length.steered);
+        let steered = match steered {
+            0 => String::new(),
+            1 => ", in time by 1 token that was not the model's choice".to_owned(),
+            steered => format!(", in time by {steered} tokens that were not the model's choice"),
+        };
         let head = tokens_line(
             usage.prompt_tokens,
             usage.completion_tokens,
             usage.forced_tokens,
             &self.spent,
         );
-        format!("{head}; {}{incomplete}", visible(&ended))
+        format!("{head}; {}{steered}{incomplete}", visible(&ended))
     }
 }
 

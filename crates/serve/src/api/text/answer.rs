@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use palmette_core::{TokenId, Vocabulary};
 use palmette_text::engine::{EngineError, Update};
-use palmette_text::question::Calling;
+use palmette_text::question::{Calling, FinishReport};
 use palmette_text::{
     FinishReason, LogProbabilities, Member, Piece, TextCause, TextPiece, TextToken, ToolCallReader,
     Usage,
@@ -216,6 +216,8 @@ pub(super) struct PartialAnswer {
     /// Log-probabilities of the prompt's tokens from the second on.
     pub(super) prompt: Vec<LogProbabilities>,
     pub(super) end: Option<(FinishName, Usage)>,
+    /// The way in which the rule for its length held.
+    pub(super) finish: Option<FinishReport>,
     /// Members of the catalogs that the grammar names.
     pub(super) members: Vec<Member>,
 }
@@ -274,6 +276,7 @@ pub(super) async fn whole(
                 let (parts, finish) = reader.finish(&ended.reason);
                 answer.add(parts, id);
                 answer.end = Some((finish, ended.usage));
+                answer.finish = ended.length.map(FinishReport::from);
                 answer.members = ended.members;
                 left -= 1;
             }

@@ -9,7 +9,7 @@ use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use palmette_text::engine::Update;
-use palmette_text::question::CheckedText;
+use palmette_text::question::{CheckedText, FinishReport};
 use palmette_text::{Member, TextPiece};
 
 use super::answer::{self, PartialAnswer, Reader, call_id, chat_logprobs, usage, whole};
@@ -117,8 +117,8 @@ impl Head {
                 true => None,
                 false => chat_logprobs(&self.served, &written.tokens),
             };
-            let members = self.members(written.members);
-            ChatChoice { index, message, logprobs, finish_reason, members }
+            let (finish, members) = (written.finish, self.members(written.members));
+            ChatChoice { index, message, logprobs, finish_reason, finish, members }
         };
         let choices = written.into_iter().enumerate().map(choice).collect();
         ChatCompletion {
@@ -178,7 +178,8 @@ impl ChatEvents {
         logprobs: Option<ChatLogprobs>,
         out: &mut EventLines,
     ) {
-        let choice = ChunkChoice { index, delta, logprobs, finish_reason: None, members: None };
+        let (finish_reason, finish, members) = Default::default();
+        let choice = ChunkChoice { index, delta, logprobs, finish_reason, finish, members };
         self.push(choice, out);
     }
 
@@ -251,7 +252,8 @@ impl Events for ChatEvents {
                 }
                 let members = self.head.members(ended.members);
                 let (delta, logprobs, finish_reason) = (Delta::default(), None, Some(finish));
-                let choice = ChunkChoice { index, delta, logprobs, finish_reason, members };
+                let finish = ended.length.map(FinishReport::from);
+                let choice = ChunkChoice { index, delta, logprobs, finish_reason, finish, members };
                 self.push(choice, out);
                 self.left -= 1;
             }

@@ -10,7 +10,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use palmette_core::TokenId;
 use palmette_text::engine::Update;
-use palmette_text::question::CheckedText;
+use palmette_text::question::{CheckedText, FinishReport};
 use palmette_text::{LogProbabilities, Member, TextPiece, TextRequest};
 
 use super::answer::{
@@ -170,7 +170,8 @@ impl Head {
             let logprobs = self.logprobs(index, &written);
             let text = self.echo(index).to_owned() + &written.text;
             let members = self.members(index, written.members);
-            CompletionChoice { index, text, logprobs, finish_reason: Some(finish_reason), members }
+            let (finish_reason, finish) = (Some(finish_reason), written.finish);
+            CompletionChoice { index, text, logprobs, finish_reason, finish, members }
         };
         let choices = written.into_iter().enumerate().map(choice).collect();
         let usage = Some(usage(self.prompt_tokens, completion_tokens));
@@ -217,7 +218,8 @@ impl CompletionEvents {
 
 /// More of an answer that has not ended.
 fn more(index: usize, text: String, logprobs: Option<CompletionLogprobs>) -> CompletionChoice {
-    CompletionChoice { index, text, logprobs, finish_reason: None, members: None }
+    let (finish_reason, finish, members) = Default::default();
+    CompletionChoice { index, text, logprobs, finish_reason, finish, members }
 }
 
 impl Events for CompletionEvents {
@@ -255,8 +257,9 @@ impl Events for CompletionEvents {
                 self.left -= 1;
                 let finish_reason = Some(finish_name(&ended.reason, false));
                 let members = self.head.members(index, ended.members);
+                let finish = ended.length.map(FinishReport::from);
                 let (text, logprobs) = Default::default();
-                CompletionChoice { index, text, logprobs, finish_reason, members }
+                CompletionChoice { index, text, logprobs, finish_reason, finish, members }
             }
             Update::Prompt(found) => {
                 let logprobs = self.head.echoed(index, &found, &mut told.offset);

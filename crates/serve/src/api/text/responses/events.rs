@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use palmette_text::engine::Update;
+use palmette_text::question::FinishReport;
 use palmette_text::{Member, TextPiece, Usage};
 use serde_json::{Value, json};
 
@@ -30,6 +31,8 @@ pub(super) struct ResponseEvents {
     /// Tokens of the reasoning.
     reasoning_tokens: usize,
     end: Option<(&'static str, Usage)>,
+    /// The way in which the rule for its length held.
+    finish: Option<FinishReport>,
     /// Members of the catalogs that the grammar names.
     members: Vec<Member>,
 }
@@ -44,8 +47,20 @@ enum Item {
 impl ResponseEvents {
     pub(super) fn new(head: Head, reader: Reader) -> Self {
         let (output, logprobs, members) = (Vec::new(), Vec::new(), Vec::new());
-        let (number, open, reasoning_tokens, end) = (0, None, 0, None);
-        Self { head, reader, number, output, open, logprobs, reasoning_tokens, end, members }
+        let (number, reasoning_tokens) = (0, 0);
+        let (open, end, finish) = (None, None, None);
+        Self {
+            head,
+            reader,
+            number,
+            output,
+            open,
+            logprobs,
+            reasoning_tokens,
+            end,
+            finish,
+            members,
+        }
     }
 
     fn tell(&mut self, name: &str, mut event: Value, out: &mut EventLines) {
@@ -220,6 +235,7 @@ impl Events for ResponseEvents {
                     self.begin_item(Item::Message(String::new()), out);
                 }
                 self.end_item(status, out);
+                self.finish = ended.length.map(FinishReport::from);
                 self.members = ended.members;
                 self.end = Some((status, ended.usage));
             }
@@ -235,7 +251,8 @@ impl Events for ResponseEvents {
         let Some((status, usage)) = self.end else { return };
         let usage = Some((usage, self.reasoning_tokens));
         let document = self.head.document(status, &self.output, usage);
-        let document = self.head.with_members(document, std::mem::take(&mut self.members));
+        let members = std::mem::take(&mut self.members);
+        let document = self.head.with_members(document, self.finish, members);
         self.tell(&format!("response.{status}"), json!({"response": document}), out);
     }
 

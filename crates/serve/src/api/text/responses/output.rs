@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use palmette_text::question::FinishReport;
 use palmette_text::{Member, Usage};
 use serde_json::{Map, Value, json};
 
@@ -126,11 +127,20 @@ impl Head {
             });
         }
         let document = self.document(status, &output, Some((usage, written.reasoning_tokens)));
-        self.with_members(document, written.members)
+        self.with_members(document, written.finish, written.members)
     }
 
-    /// A document with the members that its text has, where its grammar names catalogs.
-    pub(super) fn with_members(&self, mut document: Value, members: Vec<Member>) -> Value {
+    /// A document with what is told of a text that has a grammar: the way in which the rule for its
+    /// length held, and members, where its grammar names catalogs.
+    pub(super) fn with_members(
+        &self,
+        mut document: Value,
+        finish: Option<FinishReport>,
+        members: Vec<Member>,
+    ) -> Value {
+        if let Some(finish) = finish {
+            document["finish"] = json!(finish);
+        }
         if self.said.contains_key("catalogs") {
             let members = members.into_iter().map(|member| TextMember::after(0, member));
             document["members"] = json!(members.collect::<Vec<_>>());
