@@ -55,6 +55,13 @@ pub trait AnyConstraint: Send + Sync {
         mask: &mut [u32],
     ) -> Result<(), AnyError>;
     #[doc(hidden)]
+    fn erased_visit_ways(
+        &self,
+        state: &AnyState,
+        scratch: &mut AnyScratch,
+        visit: &mut dyn FnMut(TokenId, Option<usize>),
+    ) -> Result<(), AnyError>;
+    #[doc(hidden)]
     fn erased_successors(
         &self,
         state: &AnyState,
@@ -269,6 +276,15 @@ where
         self.fill_ending_mask(state.of(), left, scratch.of(), mask).map_err(AnyError::new)
     }
 
+    fn erased_visit_ways(
+        &self,
+        state: &AnyState,
+        scratch: &mut AnyScratch,
+        visit: &mut dyn FnMut(TokenId, Option<usize>),
+    ) -> Result<(), AnyError> {
+        self.visit_ways(state.of(), scratch.of(), visit).map_err(AnyError::new)
+    }
+
     fn erased_successors(
         &self,
         state: &AnyState,
@@ -369,6 +385,15 @@ impl Constraint for dyn AnyConstraint + '_ {
         mask: &mut [u32],
     ) -> Result<(), AnyError> {
         self.erased_fill_ending_mask(state, left, scratch, mask)
+    }
+
+    fn visit_ways(
+        &self,
+        state: &AnyState,
+        scratch: &mut AnyScratch,
+        mut visit: impl FnMut(TokenId, Option<usize>),
+    ) -> Result<(), AnyError> {
+        self.erased_visit_ways(state, scratch, &mut visit)
     }
 
     fn successors(

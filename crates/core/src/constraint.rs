@@ -143,6 +143,22 @@ pub trait Constraint {
         self.fill_mask(state, scratch, mask)
     }
 
+    /// Visits the allowed tokens that do not end the sequence, each with the [tokens to the
+    /// end](Self::fewest_tokens) after it; `None` where no way is known then. A set that knows no
+    /// ways visits nothing, and so does one that would take too long to find them.
+    ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded.
+    fn visit_ways(
+        &self,
+        state: &Self::State,
+        scratch: &mut Self::Scratch,
+        visit: impl FnMut(TokenId, Option<usize>),
+    ) -> Result<(), Self::Error> {
+        let _ = (state, scratch, visit);
+        Ok(())
+    }
+
     /// True where a token may follow the state and false where none may, as far as that is known
     /// without a mask: a search can then have its model compute while it makes the masks. `None`
     /// where only the mask tells.

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use palmette_core::{CommitError, Constraint, SequencePart, TokenId, mask};
 
 use crate::error::DecodeError;
-use crate::length::{LengthReport, LengthRule};
+use crate::length::{LengthReport, LengthRule, Pace};
 use crate::logits_source::LogitsSource;
 use crate::sampler::Sampler;
 
@@ -123,6 +123,12 @@ pub struct Generator<C: Constraint + ?Sized> {
     is_promised: Option<bool>,
     /// Tokens in the place of others that were drawn.
     steered: usize,
+    /// The pace of a sequence that leans to its end.
+    pace: Option<Pace>,
+    /// Tokens that were drawn from `leaning_row`.
+    leaning: usize,
+    /// Logits that lean to the end. Shape: `[V]`.
+    leaning_row: Vec<f32>,
     finish: Option<Finish>,
 }
 
@@ -159,6 +165,9 @@ impl<C: Constraint + ?Sized> Generator<C> {
             part: None,
             is_promised: None,
             steered: 0,
+            pace: None,
+            leaning: 0,
+            leaning_row: Vec::new(),
             finish: None,
         }
     }
@@ -178,7 +187,8 @@ impl<C: Constraint + ?Sized> Generator<C> {
     pub fn length(&self) -> Option<LengthReport> {
         let asked = self.options.length;
         let rule = if self.is_promised == Some(true) { asked } else { LengthRule::Cut };
-        (asked != LengthRule::Cut).then_some(LengthReport { rule, steered: self.steered })
+        let Self { steered, leaning, .. } = *self;
+        (asked != LengthRule::Cut).then_some(LengthReport { rule, steered, leaning })
     }
 
     /// Last tokens that the source has not read.
@@ -198,7 +208,8 @@ impl<C: Constraint + ?Sized> Generator<C> {
         self.mask.resize(mask::num_words(constraint.num_tokens()), 0);
         self.state = Some(constraint.start());
         (self.unread, self.forced, self.part, self.finish) = (0, 0, None, None);
-        (self.is_promised, self.steered) = (None, 0);
+        (self.is_promised, self.pace) = (None, None);
+        (self.steered, self.leaning) = (0, 0);
     }
 
     /// Fills masks and commits forced tokens, until there is a choice: `None`, and
@@ -251,6 +262,10 @@ impl<C: Constraint + ?Sized> Generator<C> {
                 self.commit_all(constraint, &stretch, TokenOrigin::Forced, on_token)?;
                 continue;
             }
+            // From a whole sequence that no token ends it only goes on where it can be whole again.
+            if is_promised && !self.may_stop() && self.fewest(constraint)? == Some(0) {
+                self.leave_a_way(constraint)?;
+            }
             let first_two = {
                 let mut allowed = mask::iter(&self.mask);
                 (allowed.next(), allowed.next())
@@ -283,31 +298,59 @@ impl<C: Constraint + ?Sized> Generator<C> {
         on_token: &mut OnToken<'_>,
     ) -> Result<(), DecodeError> {
         let step = self.tokens().len();
-        let token = self.draw(logits, sampler)?;
-        let left = self.options.max_tokens.saturating_sub(step);
-        let token = match self.is_promised == Some(true)
-            && !self.leaves_a_way(constraint, &[token])?
-        {
-            false => token,
-            // Of the tokens that do, it is drawn as if there were no others.
-            true => {
-                let state = self.state.as_ref().expect(NOT_STARTED);
-                let scratch = &mut self.scratch;
-                let filled = constraint.fill_ending_mask(state, left, scratch, &mut self.mask);
-                filled.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
-                self.hold_back_stops(step);
-                if mask::iter(&self.mask).next().is_none() {
-                    return Err(DecodeError::LostWay { step });
+        let is_leaning = self.lean(constraint, logits)?;
+        self.leaning += usize::from(is_leaning);
+        let token = self.draw(logits, is_leaning, sampler)?;
+        let token =
+            match self.is_promised == Some(true) && !self.leaves_a_way(constraint, &[token])? {
+                false => token,
+                // Of the tokens that do, it is drawn as if there were no others.
+                true => {
+                    self.leave_a_way(constraint)?;
+                    if mask::iter(&self.mask).next().is_none() {
+                        return Err(DecodeError::LostWay { step });
+                    }
+                    self.steered += 1;
+                    self.draw(logits, is_leaning, sampler)?
                 }
-                self.steered += 1;
-                self.draw(logits, sampler)?
-            }
-        };
+            };
         self.unread = 0;
         self.commit(constraint, token, TokenOrigin::Drawn(logits), on_token)
     }
 
-    fn draw(&self, logits: &[f32], sampler: &mut Sampler) -> Result<TokenId, DecodeError> {
+    /// Fills the row of logits that lean to the end, where the sequence is to lean here.
+    fn lean(&mut self, constraint: &C, logits: &[f32]) -> Result<bool, DecodeError> {
+        let Some(pace) = self.pace else { return Ok(false) };
+        let (step, left) = (self.tokens().len(), self.tokens_left());
+        let Some(needed) = self.fewest(constraint)? else { return Ok(false) };
+        let nats = pace.nats(needed, left);
+        if nats == 0.0 {
+            return Ok(false);
+        }
+        let Self { leaning_row: row, state, scratch, .. } = self;
+        row.clear();
+        row.extend_from_slice(logits);
+        let mut is_leaning = false;
+        let visit = |token: TokenId, after: Option<usize>| {
+            // One without a way takes all.
+            let taken = after.map_or(left, |after| (after + 1).saturating_sub(needed));
+            let Some(logit) = row.get_mut(token.index()).filter(|_| taken > 0) else { return };
+            *logit -= nats * taken as f32;
+            is_leaning = true;
+        };
+        let visited = constraint.visit_ways(state.as_ref().expect(NOT_STARTED), scratch, visit);
+        visited.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
+        Ok(is_leaning)
+    }
+
+    /// A token drawn from the logits, or from those that lean.
+    fn draw(
+        &self,
+        given: &[f32],
+        is_leaning: bool,
+        sampler: &mut Sampler,
+    ) -> Result<TokenId, DecodeError> {
+        let logits = if is_leaning { &self.leaning_row } else { given };
         let step = self.tokens().len();
         let (context, generated) = self.tokens.split_at(self.options.context.len());
         let drawn = sampler.sample_after(logits, &self.mask, context, generated);
@@ -321,11 +364,14 @@ impl<C: Constraint + ?Sized> Generator<C> {
         }
         let fewest = match self.options.length {
             LengthRule::Cut => None,
-            LengthRule::Promised => self.fewest(constraint)?,
+            LengthRule::Promised | LengthRule::Gentle => self.fewest(constraint)?,
         };
         let max_tokens = self.options.max_tokens;
         if let Some(needed) = fewest.filter(|&needed| needed > max_tokens) {
             return Err(DecodeError::TooFewTokens { needed, max_tokens });
+        }
+        if self.options.length == LengthRule::Gentle {
+            self.pace = fewest.map(|needed| Pace::new(needed, max_tokens));
         }
         Ok(*self.is_promised.insert(fewest.is_some()))
     }
@@ -395,6 +441,24 @@ impl<C: Constraint + ?Sized> Generator<C> {
         let state = self.state.as_ref().expect(NOT_STARTED);
         let accepting = constraint.is_accepting(state, &mut self.scratch);
         accepting.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })
+    }
+
+    /// Fills the mask with the tokens after which the sequence can be whole in time.
+    fn leave_a_way(&mut self, constraint: &C) -> Result<(), DecodeError> {
+        let (step, left) = (self.tokens().len(), self.tokens_left());
+        let Self { state, scratch, mask, .. } = self;
+        let state = state.as_ref().expect(NOT_STARTED);
+        let filled = constraint.fill_ending_mask(state, left, scratch, mask);
+        filled.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
+        self.hold_back_stops(step);
+        Ok(())
+    }
+
+    /// True where a stop token may follow.
+    fn may_stop(&self) -> bool {
+        let tokens = self.mask.len() * mask::WORD_TOKENS;
+        let mut known = self.options.stop_tokens.iter().filter(|token| token.index() < tokens);
+        known.any(|&token| mask::contains(&self.mask, token))
     }
 
     /// Takes the stop tokens out of the mask of an early step, but where nothing else is in it.

@@ -10,6 +10,11 @@ pub enum LengthRule {
     /// end](palmette_core::Constraint::fewest_tokens), it is whole within its tokens, end tokens
     /// left out. Of others it is cut off.
     Promised,
+    /// A sequence ends as promised, and leans to its end before it has to: where it used up more of
+    /// the tokens that it need not have than is left over for what must still come, or most of
+    /// them, logits of tokens that take more of them are lowered. With tokens to spare it is the
+    /// one that is promised.
+    Gentle,
 }
 
 /// Report of how the rule for its length held in a sequence.
@@ -20,4 +25,50 @@ pub struct LengthReport {
     pub rule: LengthRule,
     /// Tokens in the place of one that was drawn, and that left no way to the end in time.
     pub steered: usize,
+    /// Tokens that were drawn from logits that [lean](LengthRule::Gentle) to the end.
+    pub leaning: usize,
+}
+
+/// Pace of a sequence that leans to its end.
+///
+/// Of the tokens that are left, those that the shortest way takes are *needed*, the others are
+/// *slack*. A token takes slack where more are needed after it than would be after the next on that
+/// way: within a string a character takes one, the quote none, and an element of a list takes what
+/// the list's end waits for. Each takes its tokens times a number of nats, which is 0 as long as
+/// the slack is no less than a reserve, and grows to [`MAX_NATS`] where there is none left.
+///
+/// The reserve is the greater of two: slack in the proportion of what is needed, as it was at the
+/// beginning, but no more than [`OWN_TOKENS`] for each token; and the [last share](LAST_SHARE) of
+/// all slack. By the first a long value leaves room for those that must come after it, by the
+/// second a list ends before it is cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Slack for each needed token, at the beginning.
+    ratio: f32,
+    last: f32,
+}
+
+/// Slack that is kept for each needed token, at most.
+const OWN_TOKENS: f32 = 1.0;
+
+/// Share of the slack that the end of every sequence is in.
+const LAST_SHARE: f32 = 0.25;
+
+/// Nats that a token loses for each that it takes of the slack, where none is left.
+const MAX_NATS: f32 = 4.0;
+
+impl Pace {
+    /// The pace of a sequence that takes `needed` tokens and may take `max_tokens`.
+    pub(crate) fn new(needed: usize, max_tokens: usize) -> Self {
+        let slack = max_tokens.saturating_sub(needed) as f32;
+        let ratio = (slack / needed.max(1) as f32).min(OWN_TOKENS);
+        Self { ratio, last: slack * LAST_SHARE }
+    }
+
+    /// Nats for each token of slack that one takes here.
+    pub(crate) fn nats(self, needed: usize, left: usize) -> f32 {
+        let slack = left.saturating_sub(needed) as f32;
+        let reserve = self.last.max(self.ratio * needed as f32);
+        if slack < reserve { MAX_NATS * (1.0 - slack / reserve) } else { 0.0 }
+    }
 }

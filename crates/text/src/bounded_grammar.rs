@@ -131,6 +131,19 @@ impl Constraint for BoundedGrammar {
         }
     }
 
+    /// Nothing is visited where that takes more than the budget.
+    fn visit_ways(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+        visit: impl FnMut(TokenId, Option<usize>),
+    ) -> Result<(), MaskError> {
+        match self.grammar.visit_ways_within(state, scratch, &self.budget(), visit) {
+            Ok(()) | Err(RecognizerError::Interrupted(Interrupted::OutOfBudget { .. })) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// The last token of a stretch is left to the model where a longer one begins so: what follows
     /// may belong to it, as in a choice of names.
     fn forced_stretch(

@@ -45,6 +45,11 @@ impl SequenceSet {
         let rests = self.sequences.iter().filter_map(|s| s.strip_prefix(prefix));
         rests.filter_map(|rest| rest.first().copied()).collect()
     }
+
+    /// Tokens of the shortest rest of `prefix` within the set.
+    pub fn fewest(&self, prefix: &[TokenId]) -> Option<usize> {
+        self.sequences.iter().filter_map(|s| s.strip_prefix(prefix)).map(<[_]>::len).min()
+    }
 }
 
 impl Constraint for SequenceSet {
@@ -69,6 +74,42 @@ impl Constraint for SequenceSet {
         assert_eq!(words.len(), mask::num_words(self.num_tokens));
         words.fill(0);
         self.allowed(state).into_iter().for_each(|token| mask::insert(words, token));
+        Ok(())
+    }
+
+    fn fewest_tokens(
+        &self,
+        state: &Vec<TokenId>,
+        (): &mut (),
+    ) -> Result<Option<usize>, Infallible> {
+        Ok(self.fewest(state))
+    }
+
+    fn fill_ending_mask(
+        &self,
+        state: &Vec<TokenId>,
+        left: usize,
+        (): &mut (),
+        words: &mut [u32],
+    ) -> Result<(), Infallible> {
+        words.fill(0);
+        let allow = |token, fewest: Option<usize>| {
+            if fewest.is_some_and(|fewest| fewest < left) {
+                mask::insert(words, token);
+            }
+        };
+        self.visit_ways(state, &mut (), allow)
+    }
+
+    fn visit_ways(
+        &self,
+        state: &Vec<TokenId>,
+        (): &mut (),
+        mut visit: impl FnMut(TokenId, Option<usize>),
+    ) -> Result<(), Infallible> {
+        for token in self.allowed(state) {
+            visit(token, self.fewest(&[state.as_slice(), &[token]].concat()));
+        }
         Ok(())
     }
 

@@ -72,6 +72,7 @@ fn a_text_fits_its_schema_and_its_numbers_are_said() {
     let report = run_json(&args);
     assert_eq!(report["text"], text.trim_end());
     assert_eq!((&report["finish_reason"], &report["is_complete"]), (&json!("stop"), &json!(true)));
+    assert_eq!(report["finish"], json!({"rule": "promised", "steered": 0}));
     assert_eq!(report["end_token"], "</s>");
     let usage = &report["usage"];
     let [tokens, forced, passes] =

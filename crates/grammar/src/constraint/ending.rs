@@ -196,6 +196,30 @@ impl GrammarConstraint {
         Ok((fewest != NONE).then_some(fewest as usize))
     }
 
+    /// Visits the tokens that may follow, end tokens left out, each with the tokens to the end
+    /// after it; `None` where no way is known then.
+    ///
+    /// # Errors
+    /// When a limit of the grammar or of `work` is exceeded; then nothing was visited.
+    pub fn visit_ways_within(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+        work: &MaskBudget<'_>,
+        visit: impl FnMut(TokenId, Option<usize>),
+    ) -> Result<(), RecognizerError> {
+        let Some(position) = state.position().filter(|_| !state.ended()) else { return Ok(()) };
+        scratch.ending.turn_to(self);
+        let mut allowed = std::mem::take(&mut scratch.mask);
+        allowed.resize(mask::num_words(self.vocabulary().num_tokens()), 0);
+        let filled = self.fill_mask_within(state, scratch, &mut allowed, work);
+        let budget = &mut work.budget(work.walk);
+        let profile = filled.and_then(|()| self.profile(position, &allowed, scratch, budget));
+        scratch.mask = allowed;
+        profile?.visit(visit);
+        Ok(())
+    }
+
     fn fill_ending(
         &self,
         state: &GrammarState,
@@ -454,6 +478,16 @@ impl Profile {
             Tokens::List(list) => size_of_val(&**list),
         };
         self.groups.iter().map(|group| size_of::<Group>() + bytes(group)).sum()
+    }
+
+    fn visit(&self, mut visit: impl FnMut(TokenId, Option<usize>)) {
+        for &Group { fewest, ref tokens } in &self.groups {
+            let fewest = (fewest != NONE).then_some(fewest as usize);
+            match tokens {
+                Tokens::Row(row) => mask::iter(row).for_each(|token| visit(token, fewest)),
+                Tokens::List(list) => list.iter().for_each(|&token| visit(token, fewest)),
+            }
+        }
     }
 
     /// Takes the tokens out of a mask after which more than `left` are needed.

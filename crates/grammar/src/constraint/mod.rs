@@ -328,6 +328,15 @@ impl Constraint for GrammarConstraint {
         }
     }
 
+    fn visit_ways(
+        &self,
+        state: &GrammarState,
+        scratch: &mut GrammarScratch,
+        visit: impl FnMut(TokenId, Option<usize>),
+    ) -> Result<(), RecognizerError> {
+        self.visit_ways_within(state, scratch, &self.own_budget(), visit)
+    }
+
     fn successors(
         &self,
         state: &GrammarState,

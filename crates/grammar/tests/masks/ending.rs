@@ -54,6 +54,27 @@ impl EndingCase {
         self.constraint.is_accepting(state, &mut self.scratch).unwrap()
     }
 
+    /// The tokens after which the text goes on, with the tokens to the end after each.
+    fn ways(&mut self, state: &GrammarState) -> Vec<(TokenId, Option<usize>)> {
+        let mut ways = Vec::new();
+        let visit = |token, fewest| ways.push((token, fewest));
+        self.constraint.visit_ways(state, &mut self.scratch, visit).unwrap();
+        ways.sort_unstable();
+        ways
+    }
+
+    /// [`ways`](Self::ways), by trying every token.
+    fn ways_by_definition(&mut self, state: &GrammarState) -> Vec<(TokenId, Option<usize>)> {
+        let mut ways = Vec::new();
+        for token in mask::iter(&self.mask(state)).collect::<Vec<_>>() {
+            let after = self.after(state, token);
+            if !after.ended() {
+                ways.push((token, self.fewest(&after)));
+            }
+        }
+        ways
+    }
+
     /// The tokens of a mask after which at most `left` more are needed, and the end tokens.
     fn by_definition(&mut self, state: &GrammarState, left: usize) -> Vec<u32> {
         let mut kept = vec![0; mask::num_words(self.constraint.num_tokens())];
@@ -141,6 +162,7 @@ proptest! {
         loop {
             let allowed = asked.ending_mask(&state, left).unwrap();
             prop_assert_eq!(&allowed, &asked.by_definition(&state, left), "{:?} left {}", grammar, left);
+            prop_assert_eq!(asked.ways(&state), asked.ways_by_definition(&state));
             let fewer = asked.ending_mask(&state, left.saturating_sub(1));
             if let Ok(fewer) = fewer {
                 prop_assert!(fewer.iter().zip(&allowed).all(|(fewer, more)| fewer & !more == 0));
@@ -189,6 +211,7 @@ fn tokens_by_number_are_on_the_way_end_tokens_among_them() {
         let allowed = asked.ending_mask(&state, 4 - place).expect("enough");
         assert_eq!(allowed, asked.by_definition(&state, 4 - place));
         assert!(mask::contains(&allowed, token));
+        assert_eq!(asked.ways(&state), asked.ways_by_definition(&state));
         state = asked.after(&state, token);
     }
     assert!(asked.is_whole(&state));

@@ -196,6 +196,7 @@ async fn an_answer_fits_its_schema_whole_and_in_parts() {
             (&json!("stop"), &json!("assistant"))
         );
         check_lamp(choice["message"]["content"].as_str().unwrap());
+        assert_eq!(choice["finish"], json!({"rule": "promised", "steered": 0}), "{choice}");
     }
     let usage = &whole["usage"];
     let prompt = "[user] Hello\n[assistant] ".len();
@@ -219,6 +220,7 @@ async fn an_answer_fits_its_schema_whole_and_in_parts() {
         assert_eq!(choice["delta"]["role"].is_string(), place < 2, "{part}");
         texts[index] += choice["delta"]["content"].as_str().unwrap_or_default();
         ends[index] += usize::from(choice["finish_reason"] == "stop");
+        assert_eq!(choice["finish"].is_object(), choice["finish_reason"].is_string(), "{part}");
     }
     assert_eq!(ends, [1, 1]);
     for (text, choice) in texts.iter().zip(choices) {

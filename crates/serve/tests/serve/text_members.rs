@@ -239,7 +239,25 @@ async fn what_was_cut_is_incomplete() {
             (&last["usage"], last["output"].as_array().unwrap().len()),
             (&whole["usage"], 1)
         );
+        assert_eq!((whole.get("finish"), last.get("finish")), (None, None));
     }
+}
+
+/// The way in which an answer came to its end in time is told, whole and in parts.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gentle_end_is_told() {
+    let flat = json!({"type": "function", "name": "switch", "parameters": schema()});
+    let writing = writing();
+    let mut calls = json!({"model": "tiny", "input": "x", "tools": [flat], "tool_choice": "required", "max_output_tokens": 120,
+        "parallel_tool_calls": false, "seed": 1, "finish": "gentle"});
+    let whole = writing.post("/v1/responses", &calls).await.ok();
+    assert_eq!(whole["status"], "completed", "{whole}");
+    let finish = whole["finish"].as_object().unwrap();
+    assert_eq!((&finish["rule"], finish.len()), (&json!("gentle"), 3), "{whole}");
+    assert!(finish["steered"].is_u64() && finish["leaning"].is_u64(), "{whole}");
+    calls["stream"] = json!(true);
+    let events = named_events(&writing.post("/v1/responses", &calls).await);
+    assert_eq!(events.last().unwrap()["response"]["finish"], whole["finish"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum FinishMember {
     /// Whole within its tokens, or refused before the first where none is.
     Promised,
+    /// Promised, and leaning to the end before it has to end.
+    Gentle,
     /// Cut off.
     Cut,
 }
@@ -25,12 +27,16 @@ pub struct FinishReport {
     /// none does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steered: Option<usize>,
+    /// Tokens that were drawn from logits that lean to the end, of a `gentle` one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaning: Option<usize>,
 }
 
 impl From<FinishMember> for LengthRule {
     fn from(finish: FinishMember) -> Self {
         match finish {
             FinishMember::Promised => Self::Promised,
+            FinishMember::Gentle => Self::Gentle,
             FinishMember::Cut => Self::Cut,
         }
     }
@@ -38,10 +44,12 @@ impl From<FinishMember> for LengthRule {
 
 impl From<LengthReport> for FinishReport {
     fn from(report: LengthReport) -> Self {
-        let LengthReport { rule, steered } = report;
-        match rule {
-            LengthRule::Promised => Self { rule: FinishMember::Promised, steered: Some(steered) },
-            LengthRule::Cut => Self { rule: FinishMember::Cut, steered: None },
-        }
+        let LengthReport { rule, steered, leaning } = report;
+        let (rule, steered, leaning) = match rule {
+            LengthRule::Promised => (FinishMember::Promised, Some(steered), None),
+            LengthRule::Gentle => (FinishMember::Gentle, Some(steered), Some(leaning)),
+            LengthRule::Cut => (FinishMember::Cut, None, None),
+        };
+        Self { rule, steered, leaning }
     }
 }

@@ -17,8 +17,8 @@ use palmette_grammar::frontends::regex::RegexOptions;
 use palmette_testkit::tiny_model;
 use palmette_text::engine::{Engine, EngineError, EngineOptions, SubmitError, TextStream, Update};
 use palmette_text::{
-    Constrained, FinishReason, TextEnd, TextEvent, TextModel, TextModelOptions, TextRequest,
-    TextSequence, TextToken, generate,
+    Constrained, FinishReason, LengthRule, TextEnd, TextEvent, TextModel, TextModelOptions,
+    TextRequest, TextSequence, TextToken, generate,
 };
 use palmette_vocabulary::{LoadOptions, load_bytes};
 use proptest::prelude::*;
@@ -82,6 +82,7 @@ fn request(model: &TextModel, kind: usize, prompt: usize, seed: u64) -> TextRequ
     request.sampler.temperature = 1.0;
     request.sampler.seed = seed;
     request.logprobs = (seed.is_multiple_of(3)).then_some(2);
+    request.length = [LengthRule::Cut, LengthRule::Promised, LengthRule::Gentle][seed as usize % 3];
     let schema = |text: &str| {
         let (text, options) = (text.to_owned(), JsonSchemaOptions::default());
         Constrained::by(&model.compile(&GrammarSource::JsonSchema { text, options }).unwrap())

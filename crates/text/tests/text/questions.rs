@@ -197,6 +197,20 @@ fn what_has_no_effect_is_a_warning() {
     );
 }
 
+/// An answer whose shortest form cannot be written is not promised to be whole, and says so.
+#[test]
+fn a_promise_that_cannot_be_made_is_a_warning() {
+    // No token has the byte 1.
+    for (finish, warned) in [("promised", 1), ("gentle", 1), ("cut", 0)] {
+        let asked = json!({"guided_regex": "\\x01|[a-z]{3}", "finish": finish});
+        let warnings = chat(asked).unwrap().warnings;
+        assert_eq!(warnings.len(), warned, "{finish}: {warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.starts_with("finish: ")), "{warnings:?}");
+        let asked = json!({"guided_regex": "[a-z]{3}", "finish": finish});
+        assert_eq!(chat(asked).unwrap().warnings, [""; 0]);
+    }
+}
+
 #[test]
 fn a_grammar_that_is_called_off_is_no_fault() {
     let body = json!({"prompt": "a", "guided_regex": "[a-z]{3}called off", "temperature": -1});

@@ -7,8 +7,8 @@ use palmette_decode::{LogitsSource, Sampler, SamplerOptions};
 use palmette_grammar::{GrammarConstraint, GrammarSource, GrammarState};
 use palmette_model::{Session, SessionOptions};
 use palmette_text::{
-    Constrained, FinishReason, LengthRule, RequestError, SpecialText, TextEvent, TextModel,
-    TextRequest, TextSequence, Whitespace, generate, sources,
+    Constrained, FinishReason, LengthReport, LengthRule, RequestError, SpecialText, TextEnd,
+    TextEvent, TextModel, TextRequest, TextSequence, Whitespace, generate, sources,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -190,13 +190,14 @@ proptest! {
     /// A promised text is whole within its tokens, from the fewest that there are on, and refused
     /// with that number below. Where the one that may be cut off ends long before, it is that one.
     #[test]
-    fn promised_texts_are_whole_in_time(seed: u64, more in 0_usize..12) {
+    fn promised_texts_are_whole_in_time(seed: u64, more in 0_usize..12, gentle: bool) {
         let model = model();
         let cut = TextRequest {
             constraint: Constrained::by(&model.compile(&schema()).unwrap()),
             ..request(&model, seed, 1)
         };
-        let promised = TextRequest { length: LengthRule::Promised, ..cut.clone() };
+        let length = if gentle { LengthRule::Gentle } else { LengthRule::Promised };
+        let promised = TextRequest { length, ..cut.clone() };
         let refused = promised.check(&model);
         let Err(RequestError::TooFewTokens { needed, max_tokens: 1 }) = refused else {
             panic!("{refused:?}")
@@ -210,10 +211,35 @@ proptest! {
         prop_assert!(ended.reason != FinishReason::Length);
         let value: serde_json::Value = serde_json::from_str(&text(&pieces)).unwrap();
         prop_assert!(value["on"].is_boolean());
+        let report = ended.length.unwrap();
+        prop_assert_eq!(report.rule, length);
+        prop_assert!(report.steered + report.leaning < needed + more);
+        prop_assert!(gentle || report.leaning == 0);
         let free = write(&model, &TextRequest { max_tokens: 60, ..cut });
-        if free.1.is_complete && free.1.usage.completion_tokens + needed < 60 {
-            prop_assert_eq!(write(&model, &within(60)), free);
+        prop_assert_eq!(free.1.length, None);
+        // Gentle texts lean in the last quarter.
+        let end = if gentle { 40 } else { 60 };
+        if free.1.is_complete && free.1.usage.completion_tokens + needed < end {
+            let (pieces, ended) = write(&model, &within(60));
+            let report = LengthReport { rule: length, steered: 0, leaning: 0 };
+            prop_assert_eq!(ended.length, Some(report));
+            prop_assert_eq!((pieces, TextEnd { length: None, ..ended }), free);
         }
+    }
+
+    /// Where no way to the end is known there is nothing to promise, and the text says so.
+    #[test]
+    fn a_text_without_a_known_way_may_be_cut(seed: u64, max_tokens in 1_usize..5, gentle: bool) {
+        let model = model();
+        let mut asked = request(&model, seed, max_tokens);
+        // No token has the byte of the shortest text.
+        let source = sources::regex("\\x01|[a-z]{3}");
+        asked.constraint = Constrained::by(&model.compile(&source).unwrap());
+        asked.length = if gentle { LengthRule::Gentle } else { LengthRule::Promised };
+        let (pieces, ended) = write(&model, &asked);
+        let report = LengthReport { rule: LengthRule::Cut, steered: 0, leaning: 0 };
+        prop_assert_eq!(ended.length, Some(report));
+        prop_assert_eq!(ended.is_complete, text(&pieces).len() == 3);
     }
 
     /// However passes are cut, the text is the same: what a batch relies on.

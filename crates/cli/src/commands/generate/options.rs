@@ -58,7 +58,8 @@ pub(super) struct SamplingArgs {
     /// Tokens before which the model may not end the text, unless the grammar allows nothing else
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sampling")]
     min_tokens: usize,
-    /// Rule for a text of a grammar that would take more tokens: whole within them, or cut off
+    /// Rule for a text of a grammar that would take more tokens: whole within them, gently or when
+    /// it must, or cut off
     #[arg(long, value_enum, value_name = "RULE", default_value_t = FinishRule::Promised, help_heading = "Sampling")]
     finish: FinishRule,
     #[command(flatten)]
@@ -88,6 +89,8 @@ pub(super) struct SamplingArgs {
 enum FinishRule {
     /// Whole within them, or refused before the first with the number that is needed
     Promised,
+    /// Promised, and leaning to the end before it has to end
+    Gentle,
     /// Cut off
     Cut,
 }
@@ -96,6 +99,7 @@ impl From<FinishRule> for FinishMember {
     fn from(rule: FinishRule) -> Self {
         match rule {
             FinishRule::Promised => Self::Promised,
+            FinishRule::Gentle => Self::Gentle,
             FinishRule::Cut => Self::Cut,
         }
     }

@@ -1,0 +1,141 @@
+//! Sequences that end within their tokens, against what the rules for lengths say.
+
+use std::ops::ControlFlow;
+
+use palmette_core::{Constraint, TokenId};
+use palmette_decode::{
+    DecodeError, Finish, GenerateOptions, Generated, Generator, LengthReport, LengthRule, NewToken,
+    Sampler,
+};
+use palmette_testkit::logits::TableLogits;
+use palmette_testkit::{SequenceSet, generate};
+use proptest::prelude::*;
+
+fn run(
+    set: &SequenceSet,
+    logits: &TableLogits,
+    max_tokens: usize,
+    length: LengthRule,
+) -> Result<(Vec<TokenId>, Generated), DecodeError> {
+    let options = GenerateOptions { length, ..GenerateOptions::new(max_tokens) };
+    let mut generator = Generator::new(options);
+    let on_token = &mut |_: NewToken<'_>| ControlFlow::Continue(());
+    let mut sampler = Sampler::greedy();
+    let done = generator.run(set, &mut logits.source(), &mut sampler, on_token)?;
+    assert_eq!(done.length, generator.length());
+    Ok((generator.tokens().to_vec(), done))
+}
+
+/// The likeliest token; of equals, the lowest.
+fn best(row: &[f32], tokens: impl Iterator<Item = TokenId>) -> TokenId {
+    let better =
+        |a: &TokenId, b: &TokenId| row[a.index()].total_cmp(&row[b.index()]).then(b.cmp(a));
+    tokens.max_by(better).expect("a token")
+}
+
+/// Nats that a token loses which takes one of the tokens that are left over, by the words of the
+/// rule.
+fn nats(whole: (usize, usize), here: (usize, usize)) -> f32 {
+    let slack = |(left, needed): (usize, usize)| (left - needed) as f32;
+    let proportion = (slack(whole) / whole.1.max(1) as f32).min(1.0);
+    let reserve = (slack(whole) / 4.0).max(proportion * here.1 as f32);
+    if slack(here) < reserve { 4.0 * (1.0 - slack(here) / reserve) } else { 0.0 }
+}
+
+/// A sequence by the rules, in a set that is not empty, within tokens that are enough; true where it
+/// was whole, and tokens that would have made it longer than it may be were left out.
+fn definition(
+    set: &SequenceSet,
+    logits: &TableLogits,
+    max_tokens: usize,
+    rule: LengthRule,
+) -> (Vec<TokenId>, LengthReport, bool) {
+    let needed = |tokens: &[TokenId]| set.fewest(tokens).expect("a prefix of the set");
+    let mut report = LengthReport { rule, steered: 0, leaning: 0 };
+    let (mut written, mut ends_whole) = (Vec::new(), false);
+    while written.len() < max_tokens {
+        let mut allowed = set.allowed(&written);
+        let after = |token: TokenId| needed(&[written.as_slice(), &[token]].concat());
+        let (left, here) = (max_tokens - written.len(), needed(&written));
+        if here == 0 {
+            let all = allowed.len();
+            allowed.retain(|&token| after(token) < left);
+            ends_whole |= allowed.len() < all;
+        }
+        let token = match allowed.len() {
+            0 => break,
+            1 => *allowed.first().unwrap(),
+            _ => {
+                let mut row = logits.row(&written);
+                if rule == LengthRule::Gentle {
+                    let nats = nats((max_tokens, needed(&[])), (left, here));
+                    let taken = |token| (after(token) + 1).saturating_sub(here);
+                    report.leaning +=
+                        usize::from(nats > 0.0 && allowed.iter().any(|&token| taken(token) > 0));
+                    for &token in &allowed {
+                        row[token.index()] -= nats * taken(token) as f32;
+                    }
+                }
+                let drawn = best(&row, allowed.iter().copied());
+                match after(drawn) < left {
+                    true => drawn,
+                    false => {
+                        report.steered += 1;
+                        best(&row, allowed.into_iter().filter(|&token| after(token) < left))
+                    }
+                }
+            }
+        };
+        written.push(token);
+    }
+    (written, report, ends_whole)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn sequences_end_within_their_tokens(
+        set in generate::sequence_sets(),
+        seed: u64,
+        max_tokens in 0_usize..9,
+        rule in prop_oneof![Just(LengthRule::Promised), Just(LengthRule::Gentle)],
+    ) {
+        let logits = TableLogits { seed, num_tokens: set.num_tokens(), grades: 1000 };
+        let ran = run(&set, &logits, max_tokens, rule);
+        let Some(needed) = set.fewest(&[]) else {
+            // Nothing is in the set.
+            let (tokens, done) = ran.unwrap();
+            let rule = LengthRule::Cut;
+            prop_assert!(tokens.is_empty());
+            prop_assert_eq!(done.length, Some(LengthReport { rule, steered: 0, leaning: 0 }));
+            return Ok(());
+        };
+        if needed > max_tokens {
+            prop_assert_eq!(ran.err(), Some(DecodeError::TooFewTokens { needed, max_tokens }));
+            return Ok(());
+        }
+        let (tokens, done) = ran.unwrap();
+        let (expected, report, ends_whole) = definition(&set, &logits, max_tokens, rule);
+        prop_assert_eq!(&tokens, &expected);
+        prop_assert_eq!(done.length, Some(report));
+        prop_assert_eq!(done.finish, Finish::Complete);
+        prop_assert!(done.is_accepting && tokens.len() <= max_tokens);
+        let (cut, other) = run(&set, &logits, max_tokens, LengthRule::Cut).unwrap();
+        prop_assert_eq!(other.length, None);
+        if !ends_whole && (report.steered, report.leaning) == (0, 0) {
+            prop_assert_eq!(cut, tokens);
+        }
+    }
+
+    /// With tokens to spare a gentle sequence is the one without a rule.
+    #[test]
+    fn far_from_its_end_nothing_leans(set in generate::sequence_sets(), seed: u64) {
+        let logits = TableLogits { seed, num_tokens: set.num_tokens(), grades: 1000 };
+        let max_tokens = 4 * set.max_len() + 4;
+        let (gentle, done) = run(&set, &logits, max_tokens, LengthRule::Gentle).unwrap();
+        let (cut, _) = run(&set, &logits, max_tokens, LengthRule::Cut).unwrap();
+        prop_assert_eq!(gentle, cut);
+        prop_assert_eq!(done.length.map(|length| (length.steered, length.leaning)), Some((0, 0)));
+    }
+}
