@@ -9,12 +9,16 @@ valid answers, forced tokens, what masks cost; and tokens a second of processor 
 
 Answers come in runs of `--chunk`, each appended to what is there; a run that was broken off is gone on with.
 
+With `--budget` and `--finish` answers get few tokens instead, `1.5x` the shortest answer's or `200`, under each of the rules: how many are valid, and
+in how many every member says something (`says`).
+
 An answer without a mask is also looked at with more patience: its first ``` block, or what is between the first { and the last }.
 """
 
 import argparse
 import ast
 import json
+import math
 import re
 import resource
 import subprocess
@@ -205,6 +209,27 @@ def inner(written: str, kind: str) -> str:
     return braces.group(0) if kind == "json" and braces else written.strip()
 
 
+def says(value, schema: dict) -> bool:
+    """True where every member says something: lists have elements, and texts that the schema leaves open have a word of three letters."""
+    if isinstance(value, dict):
+        return all(says(member, schema["properties"][name]) for name, member in value.items())
+    if isinstance(value, list):
+        return bool(value) and all(says(element, schema["items"]) for element in value)
+    is_open = isinstance(value, str) and not {"enum", "pattern", "format"} & schema.keys()
+    return not is_open or re.search(r"[^\W\d_]{3}", value) is not None
+
+
+def answer_says(prompt: dict, answer: dict) -> bool | None:
+    """`says` of an answer or the arguments of its call; `None` for code."""
+    match prompt["id"].split("-")[0]:
+        case "json":
+            return says(json.loads(answer["text"]), prompt["guided_json"])
+        case "tools":
+            [call] = answer["tool_calls"]
+            return says(json.loads(call["arguments"]), {name: schema for name, _, schema in TOOLS}[call["name"]])
+    return None
+
+
 def answers_of(arguments: argparse.Namespace, name: str) -> list[dict]:
     path = arguments.out / f"{name}.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -216,18 +241,39 @@ def runs_of(arguments: argparse.Namespace, name: str) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def command_of(arguments: argparse.Namespace, batch: Path, more: list[str]) -> list[str]:
+    command = [arguments.palmette, "generate", "--model", arguments.model, "--batch", batch, "--weights", arguments.weights, "--quiet"]
+    command += ["--whitespace", "spaced", "--tool-format", "hermes", "--temperature", "0.7", "--top-p", "0.95", *more]
+    if arguments.threads:
+        command += ["--threads", str(arguments.threads)]
+    return [str(part) for part in command]
+
+
+def shortest(arguments: argparse.Namespace, wanted: list[dict]) -> list[int]:
+    """Tokens of the shortest answer to each prompt, which the refusal of one token names."""
+    batch = arguments.out / "batch.jsonl"
+    batch.write_text("".join(json.dumps(line | {"max_tokens": 1}) + "\n" for line in wanted))
+    told = subprocess.run(command_of(arguments, batch, []), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    refusals = [json.loads(line)["error"] for line in told.splitlines()]
+    return [int(re.search(r"shortest text of the grammar takes (\d+) tokens", refusal).group(1)) for refusal in refusals]
+
+
+def within(wanted: list[dict], needed: list[int], budget: str) -> list[dict]:
+    """The prompts with a budget of tokens: `1.5x` of the shortest answer's, or `200`."""
+    times = float(budget[:-1]) if budget.endswith("x") else None
+    tokens = [int(budget) if times is None else math.ceil(times * each) for each in needed]
+    return [line | {"max_tokens": each} for line, each in zip(wanted, tokens)]
+
+
 def run(arguments: argparse.Namespace, wanted: list[dict], name: str, more: list[str]) -> None:
     """Appends answers to prompts, after those of earlier runs."""
     first = len(answers_of(arguments, name))
     batch = arguments.out / "batch.jsonl"
     batch.write_text("".join(json.dumps(line) + "\n" for line in wanted[first:]))
-    command = [arguments.palmette, "generate", "--model", arguments.model, "--batch", batch, "--weights", arguments.weights, "--quiet"]
-    command += ["--whitespace", "spaced", "--tool-format", "hermes", "--temperature", "0.7", "--top-p", "0.95", *more]
-    if arguments.threads:
-        command += ["--threads", str(arguments.threads)]
+    command = command_of(arguments, batch, more)
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with (arguments.out / f"{name}.jsonl").open("a") as out:
-        subprocess.run([str(part) for part in command], stdout=out, check=True)
+        subprocess.run(command, stdout=out, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     with (arguments.out / f"{name}.runs.jsonl").open("a") as runs:
@@ -248,6 +294,42 @@ def run_in_turns(arguments: argparse.Namespace, wanted: list[dict]) -> None:
         name = min(open_ones, key=lambda name: done[name] / wants[name])
         to = min(done[name] + arguments.chunk, wants[name])
         run(arguments, wanted[:to], name, ["--no-mask"] if name == "free" else [])
+
+
+def run_budgets(arguments: argparse.Namespace, wanted: list[dict]) -> bool:
+    """Runs each budget under each rule, `--chunk` answers at a time, and prints the table; false where an answer is not valid."""
+    needed, end = shortest(arguments, wanted), time.monotonic() + arguments.seconds
+    kinds = {(budget, rule): within(wanted, needed, budget) for budget in arguments.budget for rule in arguments.finish}
+    names = {kind: "-".join(kind) for kind in kinds}
+    while time.monotonic() < end:
+        done, kind = min((len(answers_of(arguments, names[kind])), place) for place, kind in enumerate(kinds))
+        if done == len(wanted):
+            break
+        kind = list(kinds)[kind]
+        run(arguments, kinds[kind][: done + arguments.chunk], names[kind], ["--finish", kind[1]])
+    heads = ["tokens", "rule", "answers", "valid", "of JSON and calls", "all say something", "tokens an answer", "steered", "leaning"]
+    print("|" + "|".join(heads) + "|\n|" + "|".join(["---"] * len(heads)) + "|")
+    all_valid = True
+    for (budget, rule), prompts in kinds.items():
+        answers = answers_of(arguments, names[budget, rule])
+        if not answers:
+            continue
+        pairs = list(zip(prompts, answers))
+        bad = [(prompt["id"], reason) for prompt, answer in pairs if (reason := check(prompt, answer, patient=False))]
+        if bad and rule != "cut":
+            all_valid = False
+            print(f"not valid within {budget}: {bad}", file=sys.stderr)
+        invalid = {name for name, _ in bad}
+        said = [answer_says(prompt, answer) if prompt["id"] not in invalid else False for prompt, answer in pairs]
+        said = [each for (prompt, _), each in zip(pairs, said) if prompt["id"].split("-")[0] in ("json", "tools")]
+
+        def mean(key: str) -> str:
+            return f"{sum(answer.get('finish', {}).get(key, 0) for answer in answers) / len(answers):.2f}"
+
+        tokens = sum(answer["usage"]["completion_tokens"] for answer in answers) / len(answers)
+        cells = [budget, rule, len(answers), len(answers) - len(bad), len(said), f"{sum(said)} ({100 * sum(said) / max(len(said), 1):.0f} %)"]
+        print("|" + "|".join(map(str, [*cells, f"{tokens:.1f}", mean("steered"), mean("leaning")])) + "|")
+    return all_valid
 
 
 def is_whole(answer: dict) -> bool:
@@ -301,10 +383,14 @@ def main() -> None:
     parser.add_argument("--weights", default="int8")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--only", choices=["masked", "free"])
+    parser.add_argument("--budget", nargs="+", help="tokens of an answer: 1.5x the shortest's, or 200")
+    parser.add_argument("--finish", nargs="+", default=["promised", "gentle"], choices=["promised", "gentle", "cut"], help="rules, with --budget")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     wanted = prompts(arguments.count)
     (arguments.out / "prompts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in wanted))
+    if arguments.budget:
+        sys.exit(0 if run_budgets(arguments, wanted) else 1)
     run_in_turns(arguments, wanted)
     heads = ["", "answers", "whole", "valid", "with patience", "tokens", "forced", "masks", "us a mask and token"]
     print("|" + "|".join(heads) + "|\n|" + "|".join(["---"] * len(heads)) + "|")
