@@ -131,7 +131,7 @@ impl Constraint for BoundedGrammar {
         }
     }
 
-    /// Nothing is visited where that takes more than the budget.
+    /// The ways within the budget; none where they take more.
     fn visit_ways(
         &self,
         state: &GrammarState,

@@ -480,8 +480,8 @@ pub struct CompletionChoice {
     pub logprobs: Option<CompletionLogprobs>,
     /// The reason for which it ended; `null` in a part that is not the last.
     pub finish_reason: Option<FinishName>,
-    /// The way in which the rule for its length held, of a stream in the last part, where the answer
-    /// has a form and may not be cut off.
+    /// The way in which the rule for its length held, where the answer has a form and may not be
+    /// cut off; of a stream in the last part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishReport>,
     /// Members of the catalogs that the grammar names, of a stream in the last part, where it names

@@ -35,8 +35,8 @@ pub struct TextMembers {
     /// Tokens before which the answer does not end.
     pub min_tokens: Option<usize>,
     /// Rule for an answer that would take more tokens than it may: `promised` where it has a form,
-    /// so that it is whole within them; `gentle` for one that also leans to its end before it has to
-    /// end; `cut` for one that breaks off.
+    /// so that it is whole within them; `gentle` for one that also leans to its end before it
+    /// has to end; `cut` for one that breaks off.
     pub finish: Option<FinishMember>,
     /// Texts before which an answer ends, 16 of 1,024 bytes at most.
     pub stop: Option<OneOrMany>,
