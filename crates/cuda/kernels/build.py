@@ -35,6 +35,7 @@ FILES = {
     "attention_hopper": HOPPER,
     "select": TARGETS,
     "masks": TARGETS,
+    "draft": TARGETS,
 }
 OPTIONS = ["-std=c++17", "-default-device", "--fmad=false", "--ptxas-options=-v"]
 # Instructions that the machine code of a file has to have: products, and what brings their operands.

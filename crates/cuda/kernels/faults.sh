@@ -184,6 +184,14 @@ m "four columns written where they are not aligned" 's/ \&\& \(size_t\)to % size
 m "masks one behind another" 's/\(size_t\)mask \* m.mask_stride/(size_t)mask * m.words/'
 m "rows one behind another" 's/\(size_t\)row \* m.row_stride/(size_t)row * m.columns/'
 m "bits from the other end" 's/words\[i \/ 32\] >> i % 32/words[i \/ 32] >> (31 - i % 32)/'
+n() { fault draft.cu draft:: "$@"; }
+n "beams continue their own place" 's/parent = d.extensions\[row\].parent;/parent = row;/'
+n "summand of another code" 's/code = d.extensions\[row\].code;/code = row;/'
+n "parts of the sums left out" 's/int part = 1; part < d.parts/int part = 1; part < 1/'
+n "parts one behind another" 's/part \* d.part_rows \* d.width/part * *d.rows * d.width/'
+n "states with the hidden state" 's/if \(d.states\) write_four\(d.states \+ at, s\);//; s/write_four\(d.inputs \+ at, s\);/if (d.states) write_four(d.states + at, s); write_four(d.inputs + at, s);/'
+n "exponential of x for that of 2 x" 's/__fadd_rn\(x, x\), LOG2E/x, LOG2E/'
+n "large values are no numbers" 's/power > 126.0f \? 126.0f : power/power/'
 d() { fault device.cuh "$@"; }
 d arithmetic:: "NaN of a device becomes a number" 's/x == x \? value : x/value/'
 d arithmetic:: "a coefficient of the logarithm" 's/3.3333331174e-1f/3.3333431174e-1f/'

@@ -29,7 +29,7 @@
 // A filter adds to a masked level two counts a code, of four loads: 256 x 8,192 x 16 bytes, 6 us.
 // Ranges of more than 16,384 ranks are cut: the root of a level by rank with 20 million items is
 // 1,221 pieces of 32 KB, 10 a multiprocessor: 40 MB, 15 us.
-#include "device.cuh"
+#include "extension.cuh"
 
 constexpr int BINS = 4096, SORTED = 4096, SELECT_THREADS = 256, SORT_THREADS = 1024;
 
@@ -50,10 +50,6 @@ struct Level {
   const uint32_t* begin_bits;    // listed: a bit a rank at which a prefix begins
   const uint32_t* begin_counts;  // listed: set bits before each word
   int wide;                      // codes have 32 bits, and not 16
-};
-struct Extension {
-  float score;
-  uint32_t parent, code;
 };
 struct alignas(16) Search {
   const float* logits;     // [rows, columns]; code c is column first + c

@@ -222,7 +222,7 @@ structs! {
         begin_counts: Address, wide: i32,
     }
 
-    /// An extension of a beam, as selection writes it: `kernels/select.cu`.
+    /// An extension of a beam, as selection writes it: `kernels/extension.cuh`.
     #[repr(C)]
     Extension { score: f32, parent: u32, code: u32, }
 
@@ -271,5 +271,13 @@ structs! {
         rows: Address, masks_of: Address, masks: Address, logits: Address, count: i32,
         num_rows: i32, num_masks: i32, columns: i32, words: i32, row_stride: i32, mask_stride: i32,
         infinity: u32,
+    }
+
+    /// Arguments of `draft_states`: `kernels/draft.cu`.
+    #[repr(C, align(64))]
+    DraftStates {
+        rows: Address, extensions: Address, sums: Address, before: Address, codes: Address,
+        hidden: Address, states: Address, inputs: Address, width: i32, parts: i32, part_rows: i32,
+        squashes: i32,
     }
 }

@@ -8,17 +8,20 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use palmette_model::draft::{DraftOutline, DraftTensors};
 use palmette_model::{
     DeviceUse, Engine, ModelConfig, ModelTensors, Reading, ReadingShape, SequenceStore,
     SequencesError, SequencesOptions, SessionError, WarningListener,
 };
 
 use crate::catalog::{CatalogCounts, CatalogMemory, CatalogStore};
+use crate::draft::DraftWeights;
 use crate::error::CudaError;
 use crate::meeting::{Meeting, PassCounts, Shared};
 use crate::pages::{PageCounts, Pages, Slots};
 use crate::plan::{
-    CHUNK_ROWS, DeviceLimits, DeviceWeights, MOST_PASSES, Memory, PAGE, Plan, ReadingPlan,
+    CHUNK_ROWS, DeviceLimits, DeviceWeights, DraftSizes, MOST_PASSES, Memory, PAGE, Plan,
+    ReadingPlan,
 };
 use crate::reading::CudaReading;
 use crate::sequences::CudaSequences;
@@ -35,7 +38,7 @@ pub struct CudaEngine {
 }
 
 impl CudaEngine {
-    /// Uploads the model of a Hugging Face directory.
+    /// Uploads the model of a Hugging Face directory, and the draft head that is given.
     ///
     /// # Errors
     /// When the files are not those of a model that the kernels compute, or the device fails or has
@@ -43,14 +46,15 @@ impl CudaEngine {
     pub fn load(
         driver: Arc<dyn Driver>,
         dir: &Path,
+        draft: Option<DraftTensors>,
         limits: &DeviceLimits,
     ) -> Result<Self, CudaError> {
         let config = ModelConfig::read(&dir.join("config.json"))?;
         let tensors = ModelTensors::open(dir, &config)?;
-        Self::new(driver, config, tensors, limits)
+        Self::new(driver, config, tensors, draft, limits)
     }
 
-    /// Uploads a model's tensors.
+    /// Uploads a model's tensors, and those of its draft head.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -58,10 +62,11 @@ impl CudaEngine {
         driver: Arc<dyn Driver>,
         config: ModelConfig,
         tensors: ModelTensors,
+        draft: Option<DraftTensors>,
         limits: &DeviceLimits,
     ) -> Result<Self, CudaError> {
         let kernels = KernelSet::of_capability(driver.describe().capability);
-        Self::with_kernels(driver, config, tensors, limits, kernels)
+        Self::with_kernels(driver, config, tensors, draft, limits, kernels)
     }
 
     /// Uploads a model and takes a set of kernels by name, to check one against the other.
@@ -72,6 +77,7 @@ impl CudaEngine {
         driver: Arc<dyn Driver>,
         config: ModelConfig,
         tensors: ModelTensors,
+        draft: Option<DraftTensors>,
         limits: &DeviceLimits,
         kernels: KernelSet,
     ) -> Result<Self, CudaError> {
@@ -79,16 +85,23 @@ impl CudaEngine {
         if limits.weights == DeviceWeights::Int8 {
             sizes.check_int8(config.architecture.family)?;
         }
-        let weights = planned(&config, &sizes, limits.weights);
-        let mut plan = Plan::new(sizes, limits, config.max_position_embeddings);
+        let outline = draft.as_ref().map(DraftTensors::outline);
+        if let Some(outline) = outline {
+            DraftWeights::check(outline, &config)?;
+        }
+        let mut plans = vec![planned(&config, &sizes, limits.weights, outline)];
+        plans.extend(outline.map(DraftWeights::planned));
+        let positions = config.max_position_embeddings;
+        let mut plan = Plan::new(sizes, limits, positions, outline.map(DraftSizes::of));
         let free = driver.free_bytes()?;
         let limit = limits.memory.unwrap_or(free / 10 * 9).min(free);
-        plan.pages = pages(&plan, &weights, limit)?;
-        let mut plans = vec![weights];
+        plan.pages = pages(&plan, &plans, limit)?;
         plans.extend(plan.regions().ok_or(too_many(&plan))?);
         let mut regions = driver.regions(&plans)?.into_iter();
-        let region = regions.next().ok_or(DeviceError::Foreign("no region"))?;
-        let weights = Weights::upload(&*driver, &config, &sizes, limits.weights, tensors, region)?;
+        let mut region = || regions.next().ok_or(DeviceError::Foreign("no region"));
+        let (of_model, form) = (region()?, limits.weights);
+        let draft = draft.map(|tensors| Ok::<_, DeviceError>((tensors, region()?))).transpose()?;
+        let weights = Weights::upload(&*driver, &config, &sizes, form, tensors, draft, of_model)?;
         let memory = Memory::new(regions.collect());
         let memory = memory.ok_or(DeviceError::Foreign("other regions"))?;
         // What memory held at first may be no number, and 0 times that is none either. What earlier
@@ -131,6 +144,10 @@ impl CudaEngine {
         if prompt > plan.prompt {
             return Err(SessionError::PromptTooLong { tokens: prompt, max: plan.prompt });
         }
+        if shape.draft_rows > 0 {
+            let draft = plan.draft.ok_or(SessionError::NoDraftHere)?;
+            return Ok(ReadingPlan::of_draft(&plan.sizes, shape.draft_rows, draft));
+        }
         if passes > MOST_PASSES {
             return Err(SessionError::TooManyPasses { pass: passes, max: MOST_PASSES });
         }
@@ -143,15 +160,15 @@ impl CudaEngine {
 }
 
 /// Pages that what is left of the memory holds: at least those of the longest prompt.
-fn pages(plan: &Plan, weights: &RegionPlan, limit: u64) -> Result<usize, DeviceError> {
+fn pages(plan: &Plan, weights: &[RegionPlan], limit: u64) -> Result<usize, DeviceError> {
     let regions = plan.regions().ok_or(too_many(plan))?;
     let readings = plan.readings().ok_or(too_many(plan))?;
-    let all = [weights].into_iter().chain(&regions).chain(&readings);
+    let all = weights.iter().chain(&regions).chain(&readings);
     // Regions begin at multiples of some bytes.
     let others = all.map(|region| region.bytes as u64).sum::<u64>() + (64 << 10);
     let pages = limit.saturating_sub(others) / plan.page_bytes() as u64;
     if (pages as usize) < plan.prompt_pages() {
-        let mut plans = vec![weights.clone()];
+        let mut plans = weights.to_vec();
         plans.extend(
             Plan { pages: plan.prompt_pages(), ..plan.clone() }.regions().unwrap_or_default(),
         );
@@ -187,6 +204,10 @@ impl Engine for CudaEngine {
         self.shared.weights.bytes()
     }
 
+    fn draft_head(&self) -> Option<&DraftOutline> {
+        self.shared.weights.draft.as_ref().map(DraftWeights::outline)
+    }
+
     fn shares_passes(&self) -> bool {
         true
     }
@@ -205,6 +226,15 @@ impl Engine for CudaEngine {
         let CatalogCounts { catalogs, refused, .. } = self.catalogs.counts();
         let of_catalog = |of: &CatalogMemory| (of.table_bytes + of.filter_bytes) as u64;
         let catalog_bytes = catalogs.iter().map(of_catalog).sum();
+        let mut bytes = vec![
+            ("weights", shared.weights.bytes() as u64),
+            ("pages", kept_apart[0] + kept_apart[1]),
+            ("beams", kept_apart[2]),
+            ("activations", others - kept_apart.iter().sum::<u64>()),
+            ("catalogs", catalog_bytes),
+        ];
+        let draft = shared.weights.draft.as_ref();
+        bytes.extend(draft.map(|draft| ("draft_head", draft.bytes() as u64)));
         Some(DeviceUse {
             device: shared.driver.describe().name,
             passes,
@@ -217,13 +247,7 @@ impl Engine for CudaEngine {
             pages: all as u64,
             catalogs: catalogs.len() as u64,
             refused_catalogs: refused as u64,
-            bytes: vec![
-                ("weights", shared.weights.bytes() as u64),
-                ("pages", kept_apart[0] + kept_apart[1]),
-                ("beams", kept_apart[2]),
-                ("activations", others - kept_apart.iter().sum::<u64>()),
-                ("catalogs", catalog_bytes),
-            ],
+            bytes,
         })
     }
 

@@ -23,6 +23,8 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(crate) struct Forward<'a> {
     pub(crate) driver: &'a dyn Driver,
+    /// Stream of the launches.
+    pub(crate) on: Stream,
     /// Number of the device's multiprocessors.
     pub(crate) multiprocessors: u32,
     pub(crate) kernels: KernelSet,
@@ -205,6 +207,31 @@ impl Forward<'_> {
         Ok(())
     }
 
+    /// Keeps hidden states of a share's last rows for the reading, for other columns of the same
+    /// row and for a draft head: its request has the place `index` in the pass.
+    pub(crate) fn keep_rows(
+        &self,
+        layout: Layout,
+        index: usize,
+        share: &Share,
+    ) -> Result<(), DeviceError> {
+        let Some((_, first)) = share.kept() else { return Ok(()) };
+        let (width, of) = (self.plan.sizes.hidden, &share.request.memory);
+        let places = self.plan.places(layout);
+        let at = |place| self.memory.pass.address_at(place);
+        let kept = HeadRows {
+            rows: at(places.counts + index * 4),
+            taken: at(places.lasts + index * self.plan.kept_rows() * 4),
+            x: self.memory.head_x.address(),
+            heads: self.memory.head_normed.address(),
+            taken_x: of.last_x.address_at(first * width * 4),
+            taken_heads: of.last_normed.address_at(first * width * 2),
+            width: width as i32,
+            heads_width: width as i32,
+        };
+        self.rows(Kernel::HeadRows, &kept)
+    }
+
     /// Logits of a share that the pass ends, and of those beside it: its request has the place
     /// `index` in the pass.
     pub(crate) fn logits(
@@ -222,22 +249,6 @@ impl Forward<'_> {
             RowKind::Prompt => of.last_normed.address(),
             _ => Address(normed.0 + (share.head_row * s.hidden * 2) as u64),
         };
-        if share.request.kind == RowKind::Prompt && share.rows > 0 {
-            // Kept, for other columns of the same row.
-            self.rows(
-                Kernel::HeadRows,
-                &HeadRows {
-                    rows,
-                    taken: at(places.lasts + index * 4),
-                    x: self.memory.head_x.address(),
-                    heads: normed,
-                    taken_x: of.last_x.address(),
-                    taken_heads: x,
-                    width: s.hidden as i32,
-                    heads_width: s.hidden as i32,
-                },
-            )?;
-        }
         let first_tile = columns.start / TILE;
         let tiles = columns.end.div_ceil(TILE) - first_tile;
         let row = share.request.logits_row;
@@ -355,7 +366,7 @@ impl Forward<'_> {
     }
 
     /// A product by the portable kernel or by Hopper's; `most` bounds the rows that `x` has.
-    fn product(
+    pub(crate) fn product(
         &self,
         [portable, hopper]: [Kernel; 2],
         most: usize,
@@ -442,7 +453,11 @@ impl Forward<'_> {
         )
     }
 
-    fn rows<A: Arguments>(&self, kernel: Kernel, arguments: &A) -> Result<(), DeviceError> {
+    pub(crate) fn rows<A: Arguments>(
+        &self,
+        kernel: Kernel,
+        arguments: &A,
+    ) -> Result<(), DeviceError> {
         self.launch(kernel, ROW_BLOCKS, arguments)
     }
 
@@ -453,7 +468,7 @@ impl Forward<'_> {
         arguments: &A,
     ) -> Result<(), DeviceError> {
         let grid = [self.multiprocessors * blocks, 1, 1];
-        launch(self.driver, Stream::Compute, kernel, grid, arguments)
+        launch(self.driver, self.on, kernel, grid, arguments)
     }
 }
 
@@ -463,7 +478,7 @@ fn head_rows(sizes: Address) -> Address {
     Address(sizes.0 + field.map_or(0, |field| field.offset as u64))
 }
 
-fn no_product() -> Product {
+pub(crate) fn no_product() -> Product {
     Product {
         rows: Address::NULL,
         x: Address::NULL,

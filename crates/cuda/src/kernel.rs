@@ -1,7 +1,7 @@
 //! Kernels: each with its threads, its shared memory and the struct that it takes.
 
 use crate::arguments::{
-    Arguments, Attention, BeamRows, BitMask, CallerLevel, EmbedNorm, HeadRows, Heads,
+    Arguments, Attention, BeamRows, BitMask, CallerLevel, DraftStates, EmbedNorm, HeadRows, Heads,
     HopperAttention, HopperProduct, Int8Product, Norm, Product, QuantizeRows, RowMasks, RowSums,
     Select,
 };
@@ -25,11 +25,13 @@ pub enum Module {
     Select,
     /// `masks.cu`
     Masks,
+    /// `draft.cu`
+    Draft,
 }
 
 impl Module {
     /// Modules, all of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Product,
         Self::HopperProduct,
         Self::Int8,
@@ -38,6 +40,7 @@ impl Module {
         Self::HopperAttention,
         Self::Select,
         Self::Masks,
+        Self::Draft,
     ];
 
     /// Name of the file without its ending.
@@ -51,6 +54,7 @@ impl Module {
             Self::HopperAttention => "attention_hopper",
             Self::Select => "select",
             Self::Masks => "masks",
+            Self::Draft => "draft",
         }
     }
 
@@ -175,4 +179,5 @@ kernels! {
     ApplyBitmask: apply_bitmask, Masks, BitMask, 256, 0;
     MaskRows16: mask_rows_16, Masks, RowMasks, 256, 0;
     MaskRows32: mask_rows_32, Masks, RowMasks, 256, 0;
+    DraftStates: draft_states, Draft, DraftStates, 256, 0;
 }

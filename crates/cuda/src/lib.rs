@@ -7,7 +7,8 @@
 //! [`CudaEngine`] is a model on a device, an [`Engine`](palmette_model::Engine) of searches: its
 //! weights, a plan of every byte, pages of keys and values that prompts share, and one thread which
 //! makes passes of the requests that wait. Texts that are written side by side are requests there
-//! whose prompts grow (`sequences.rs`).
+//! whose prompts grow (`sequences.rs`). A draft head is computed behind the pass over its prompt,
+//! without passes of its own (`draft.rs`).
 //!
 //! A [`DeviceCatalog`](catalog::DeviceCatalog) is a catalog there, for searches without the host in
 //! between; the engine puts the catalogs that are searched beside its model.
@@ -27,6 +28,7 @@
 
 pub mod arguments;
 pub mod catalog;
+mod draft;
 mod driver;
 mod engine;
 mod error;

@@ -87,8 +87,8 @@ impl Shared {
         counts.requests += shares.len() as u64;
         for share in shares {
             match share.request.kind {
-                RowKind::Prompt | RowKind::Sequence => counts.prompt_rows += share.rows as u64,
                 RowKind::Beams => counts.beam_rows += share.rows as u64,
+                _ => counts.prompt_rows += share.rows as u64,
             }
         }
     }
@@ -109,9 +109,10 @@ impl Shared {
         launch(&*self.driver, Stream::Compute, Kernel::ContinueBeams, grid, &rows)
     }
 
-    fn forward(&self) -> Forward<'_> {
+    pub(crate) fn forward(&self, on: Stream) -> Forward<'_> {
         Forward {
             driver: &*self.driver,
+            on,
             multiprocessors: self.multiprocessors,
             kernels: self.kernels,
             config: &self.config,
@@ -142,8 +143,9 @@ impl Meeting {
         let driver = &*shared.driver;
         let describe = || Description::new(driver, &shared.plan);
         let descriptions = [describe()?, describe()?];
-        let capture =
-            |shape| driver.capture(Stream::Compute, &mut || shared.forward().layers(shape));
+        let capture = |shape| {
+            driver.capture(Stream::Compute, &mut || shared.forward(Stream::Compute).layers(shape))
+        };
         let [few, many, most] = PassShape::ALL;
         let graphs = [capture(few)?, capture(many)?, capture(most)?];
         let (posts, posted) = sync_channel(shared.plan.requests);
@@ -262,8 +264,10 @@ impl Passes {
             driver.replay(Stream::Compute, &self.graphs[graph])?;
         }
         for (index, share) in shares.iter_mut().enumerate() {
+            let forward = shared.forward(Stream::Compute);
+            forward.keep_rows(shape.layout, index, share)?;
             if share.product_rows > 0 {
-                shared.forward().logits(shape.layout, index, share)?;
+                forward.logits(shape.layout, index, share)?;
             }
             let request = &mut share.request;
             if request.kind != RowKind::Beams {

@@ -205,16 +205,16 @@ impl PageChain {
         (self.shared, self.last) = (0, 0);
     }
 
-    /// Takes the pages of a prompt; returns how many of its tokens are in them already, which is
-    /// never all of them.
+    /// Takes the pages of a prompt; returns how many of its tokens are in them already, which are
+    /// never among the `last` ones.
     ///
     /// # Panics
     /// When it needs more pages than are reserved.
-    pub(crate) fn begin(&mut self, prompt: &[TokenId]) -> usize {
+    pub(crate) fn begin(&mut self, prompt: &[TokenId], last: usize) -> usize {
         self.clear();
         let mut state = self.pages.state();
         while let Some(tokens) = full_page(prompt, self.shared).filter(|_| state.keeps)
-            && (self.shared + 1) * PAGE < prompt.len()
+            && (self.shared + 1) * PAGE + last <= prompt.len()
             && let Some(&page) = state.found_by.get(&(self.last, tokens))
         {
             state.hold(page);
@@ -370,7 +370,7 @@ mod tests {
 
     /// Reads a prompt; returns the tokens that were found.
     fn read(chain: &mut PageChain, prompt: &[TokenId]) -> usize {
-        let found = chain.begin(prompt);
+        let found = chain.begin(prompt, 1);
         chain.share(prompt, prompt.len());
         found
     }
@@ -451,11 +451,11 @@ mod tests {
         other.extend(tokens(PAGE + 1, 9));
         b.cover(other.len());
         b.share(&other, other.len());
-        assert_eq!(c.begin(&other), 3 * PAGE);
+        assert_eq!(c.begin(&other, 1), 3 * PAGE);
         assert_eq!(c.pages()[..3], b.pages()[..3]);
         // Of nothing, and of a prompt that has none.
         d.fork(a, &[]);
-        assert_eq!((d.pages().len(), d.begin(&prompt)), (0, 3 * PAGE));
+        assert_eq!((d.pages().len(), d.begin(&prompt, 1)), (0, 3 * PAGE));
         assert_eq!(pages.counts().used, 4 + 2 + 1 + 1);
         drop(chains);
         assert_eq!((pages.counts().used, pages.counts().kept), (0, 4));
@@ -480,7 +480,7 @@ mod tests {
             }
             prompt.extend(tokens(1 + next(PAGE as u32) as usize, next(3)));
             let chain = &mut readers[reader].1;
-            let found = chain.begin(&prompt);
+            let found = chain.begin(&prompt, 1);
             for (at, page) in chain.pages().iter().enumerate() {
                 let end = prompt.len().min((at + 1) * PAGE);
                 match at * PAGE < found {

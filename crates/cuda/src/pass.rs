@@ -35,20 +35,41 @@ impl Share {
     pub(crate) fn new(request: Box<DeviceRequest>, rows: usize, is_merged: bool) -> Self {
         let is_last = match request.kind {
             RowKind::Beams => true,
-            RowKind::Prompt | RowKind::Sequence => request.read + rows == request.prompt.len(),
+            _ => request.read + rows == request.prompt.len(),
         };
         let (first_row, head_row, window, product_rows) = (0, 0, 0, 0);
         Self { request, rows, is_merged, is_last, first_row, head_row, window, product_rows }
     }
 
-    /// Rows whose logits are wanted.
+    /// Rows whose hidden states are wanted, for logits or to be kept.
     pub(crate) fn head_rows(&self) -> usize {
         match self.request.kind {
             RowKind::Beams => self.rows,
+            RowKind::Draft(_) => self.request.read + self.rows - self.first_kept(),
             RowKind::Prompt => usize::from(self.is_last),
             RowKind::Sequence if self.is_last => self.request.logits_rows,
             RowKind::Sequence => 0,
         }
+    }
+
+    /// Rows whose logits are wanted.
+    fn logits_rows(&self) -> usize {
+        if matches!(self.request.kind, RowKind::Draft(_)) { 0 } else { self.head_rows() }
+    }
+
+    /// First row of the prompt, from this part's on, that is kept for the reading.
+    fn first_kept(&self) -> usize {
+        let first = self.request.prompt.len() - self.request.kind.kept_rows();
+        first.clamp(self.request.read, self.request.read + self.rows)
+    }
+
+    /// Rows of the part that are kept for the reading, and the place of the first among all that
+    /// are; none where it keeps none.
+    pub(crate) fn kept(&self) -> Option<(usize, usize)> {
+        let (rows, request) = (self.head_rows().min(self.rows), &self.request);
+        let is_kept = matches!(request.kind, RowKind::Prompt | RowKind::Draft(_)) && rows > 0;
+        let first = || self.first_kept() + request.kind.kept_rows() - request.prompt.len();
+        is_kept.then(|| (rows, first()))
     }
 
     /// Place of its logits in device memory, by which those of one product stand side by side.
@@ -122,9 +143,10 @@ impl Description {
             share.first_row = row;
             if share.request.kind != RowKind::Sequence {
                 (share.head_row, share.window) = (heads, windows);
-                share.product_rows = share.head_rows();
+                share.product_rows = share.logits_rows();
             }
-            let head_rows = share.head_rows();
+            let (head_rows, logits_rows) = (share.head_rows(), share.logits_rows());
+            let kept = share.kept().map_or(0, |(rows, _)| rows);
             let request = &share.request;
             let column = request.columns.start as i32;
             let mut numbers = |place, at: usize, of: &mut dyn Iterator<Item = i32>| {
@@ -132,7 +154,7 @@ impl Description {
             };
             let (first, count) = (row as i32, share.rows as i32);
             match request.kind {
-                RowKind::Prompt | RowKind::Sequence => {
+                RowKind::Prompt | RowKind::Sequence | RowKind::Draft(_) => {
                     let begin = request.read as i32;
                     let tokens = &request.prompt[request.read..][..share.rows];
                     numbers(places.tokens, row, &mut tokens.iter().map(number));
@@ -146,10 +168,9 @@ impl Description {
                     let heads_end = first + count;
                     let taken = head_rows.min(share.rows) as i32;
                     numbers(places.taken, share.head_row, &mut (heads_end - taken..heads_end));
-                    if request.kind == RowKind::Prompt && taken > 0 {
-                        numbers(places.lasts, index, &mut [heads as i32].into_iter());
-                        heads += 1;
-                    }
+                    let last = index * plan.kept_rows();
+                    numbers(places.lasts, last, &mut (heads..heads + kept).map(|row| row as i32));
+                    heads += kept;
                 }
                 RowKind::Beams => {
                     let (prompt, own) = (request.prompt.len() as i32, request.ancestors.passes());
@@ -171,8 +192,9 @@ impl Description {
                     heads += share.rows;
                 }
             }
-            numbers(places.windows, share.window, &mut (0..head_rows).map(|_| column));
-            numbers(places.counts, index, &mut [share.product_rows as i32].into_iter());
+            numbers(places.windows, share.window, &mut (0..logits_rows).map(|_| column));
+            let counted = if kept > 0 { kept } else { share.product_rows };
+            numbers(places.counts, index, &mut [counted as i32].into_iter());
             let first_page = index * plan.prompt_pages();
             let pages = request.chain.pages().iter().map(|&page| page as i32);
             numbers(places.pages, first_page, &mut { pages });
@@ -180,7 +202,7 @@ impl Description {
                 AttentionRequest { first_row: first, rows: count, first_page: first_page as i32 };
             fixed.structs(places.requests + index * AttentionRequest::BYTES, &[described]);
             if request.kind != RowKind::Sequence {
-                windows += head_rows;
+                windows += logits_rows;
             }
             row += share.rows;
             merged = if share.is_merged { row } else { merged };

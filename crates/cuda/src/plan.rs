@@ -3,7 +3,9 @@
 //! Weights, pages, slots and activations are the engine's, shared by the requests that compute
 //! together; logits and selection are each reading's own, since they outlive the pass.
 
-use crate::arguments::{Arguments, AttentionItem, AttentionRequest, PassSizes};
+use palmette_model::draft::DraftOutline;
+
+use crate::arguments::{Arguments, AttentionItem, AttentionRequest, Extension, PassSizes};
 use crate::catalog::SearchSizes;
 use crate::selection::{Places, SORTED};
 use crate::sizes::{Sizes, runs};
@@ -97,6 +99,8 @@ pub(crate) struct Plan {
     /// Slots of the beams' own tokens.
     pub(crate) slots: usize,
     pub(crate) weights: DeviceWeights,
+    /// Sizes of drafts, where there is a head.
+    pub(crate) draft: Option<DraftSizes>,
 }
 
 /// Regions that requests share, in the order of [`Plan::regions`].
@@ -132,7 +136,12 @@ pub(crate) struct Memory {
 
 impl Plan {
     /// A plan without pages, of which there will be as many as memory is left for.
-    pub(crate) fn new(sizes: Sizes, limits: &DeviceLimits, positions: usize) -> Self {
+    pub(crate) fn new(
+        sizes: Sizes,
+        limits: &DeviceLimits,
+        positions: usize,
+        draft: Option<DraftSizes>,
+    ) -> Self {
         let prompt = limits.prompt_tokens.unwrap_or(positions).clamp(1, positions);
         let rows = limits.batch_rows.max(2 * PAGE);
         let requests = limits.requests.max(1);
@@ -142,7 +151,8 @@ impl Plan {
         let beams = limits.beams.min(merged);
         let slots = requests * beams * REQUEST_PASSES;
         let weights = limits.weights;
-        Self { sizes, rows, merged, requests, beams, prompt, pages: 0, slots, weights }
+        let pages = 0;
+        Self { sizes, rows, merged, requests, beams, prompt, pages, slots, weights, draft }
     }
 
     /// True where blocks share the runs of a product over so many rows.
@@ -150,9 +160,14 @@ impl Plan {
         rows <= SPLIT_ROWS
     }
 
-    /// Limit on the rows whose logits are wanted.
+    /// Limit on the rows whose hidden states are wanted, for logits or to be kept.
     pub(crate) fn head_rows(&self) -> usize {
-        self.merged + self.requests
+        self.merged + self.requests * self.kept_rows()
+    }
+
+    /// Limit on a prompt's last rows that are kept for its reading.
+    pub(crate) fn kept_rows(&self) -> usize {
+        self.draft.map_or(1, |draft| draft.hidden)
     }
 
     /// Pages of the longest prompt.
@@ -185,15 +200,27 @@ impl Plan {
         ReadingPlan::new(&self.sizes, self.beams, self.beams, REQUEST_PASSES)
     }
 
+    /// Memory of a request that drafts, likewise.
+    fn usual_draft(&self) -> Option<ReadingPlan> {
+        Some(ReadingPlan::of_draft(&self.sizes, self.beams, self.draft?))
+    }
+
     /// Memory of as many such requests as compute together, which each takes when it begins; `None`
     /// where it cannot be counted.
-    pub(crate) fn readings(&self) -> Option<[RegionPlan; 2]> {
-        let usual = self.usual_reading();
+    pub(crate) fn readings(&self) -> Option<Vec<RegionPlan>> {
+        let (usual, draft) = (self.usual_reading(), self.usual_draft());
         let of_all = |bytes: usize| bytes.checked_mul(self.requests);
-        Some([
-            region_plan(("logits and selection", of_all(usual.region_bytes()?)?)),
-            region_plan(("whole searches of catalogs", of_all(usual.search_bytes())?)),
-        ])
+        let (steps, searches) = (usual.region_bytes()?, usual.search_bytes());
+        let mut plans = vec![
+            region_plan(("logits and selection", of_all(steps)?)),
+            region_plan(("whole searches of catalogs", of_all(searches)?)),
+        ];
+        if let Some(draft) = draft {
+            // A request drafts, or has passes of beams.
+            let of_draft = draft.bytes()?.saturating_sub(steps.checked_add(searches)?);
+            plans.push(region_plan(("drafts, beyond those", of_all(of_draft)?)));
+        }
+        Some(plans)
     }
 
     /// Regions of every byte that requests share; `None` where they cannot be counted.
@@ -322,39 +349,157 @@ pub(crate) struct ReadingPlan {
     width: usize,
     /// Passes after the prompt.
     passes: usize,
+    draft: Option<DraftPlan>,
+}
+
+/// Sizes of a draft head that its readings' memory depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DraftSizes {
+    /// Hidden states that it reads.
+    pub(crate) hidden: usize,
+    pub(crate) levels: usize,
+    /// Codes of the largest level.
+    pub(crate) codes: usize,
+    /// True if products move the states.
+    pub(crate) has_products: bool,
+}
+
+/// Sizes of a reading's drafts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DraftPlan {
+    of: DraftSizes,
+    /// Rows of a level.
+    pub(crate) rows: usize,
+}
+
+/// Places of a reading's drafts within their region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DraftPlaces {
+    /// i32: numbers of the rows of levels, in turn: `[2]`.
+    pub(crate) counts: usize,
+    /// Extensions that the rows are, `[rows]`.
+    pub(crate) extensions: usize,
+    /// End of what is sent, which begins at `counts`.
+    pub(crate) sent: usize,
+    /// i32: first columns of the rows' logits, 0 each: `[rows]`.
+    pub(crate) windows: usize,
+    /// bf16: states of two levels, in turn, and what logits are made from, `[rows, D]` each.
+    pub(crate) states: [usize; 2],
+    pub(crate) inputs: usize,
+    /// Partial sums of moved states, f32: `[parts, part rows, D]`.
+    pub(crate) sums: usize,
+    pub(crate) part_rows: usize,
+    pub(crate) bytes: usize,
+}
+
+impl DraftSizes {
+    pub(crate) fn of(head: &DraftOutline) -> Self {
+        let (levels, codes) = (head.shape.levels.len(), head.shape.levels.iter().map(|of| of.1));
+        Self {
+            hidden: head.num_hidden(),
+            levels,
+            codes: codes.max().unwrap_or(0) as usize,
+            has_products: head.has_transition(0),
+        }
+    }
+}
+
+impl DraftPlan {
+    /// Places for states of width `hidden`; `None` where they cannot be counted.
+    pub(crate) fn places(&self, hidden: usize) -> Option<DraftPlaces> {
+        let mut end = 0_usize;
+        let mut take = |factors: &[usize]| {
+            let at = end;
+            end = end.checked_add(product(factors)?)?.checked_next_multiple_of(256)?;
+            Some(at)
+        };
+        let part_rows = self.rows.min(SPLIT_ROWS);
+        // Of few rows each run has a part of its own.
+        let few = product(&[part_rows, runs(hidden, hidden)])?;
+        let summed = if self.of.has_products { few.max(self.rows) } else { 0 };
+        Some(DraftPlaces {
+            counts: take(&[2, 4])?,
+            extensions: take(&[self.rows, Extension::BYTES])?,
+            sent: take(&[0])?,
+            windows: take(&[self.rows, 4])?,
+            states: [take(&[self.rows, hidden, 2])?, take(&[self.rows, hidden, 2])?],
+            inputs: take(&[self.rows, hidden, 2])?,
+            sums: take(&[summed, hidden, 4])?,
+            part_rows,
+            bytes: take(&[0])?,
+        })
+    }
 }
 
 /// Regions of a reading, in the order of [`ReadingPlan::regions`].
 #[derive(Clone, Debug)]
 pub(crate) struct ReadingMemory {
-    /// Last row of the prompt: residual stream and its norm.
+    /// Last rows of the prompt that are kept: residual stream and its norm.
     pub(crate) last_x: Region,
     pub(crate) last_normed: Region,
     pub(crate) logits: Region,
     pub(crate) logit_statistics: Region,
     /// A step of selection.
     pub(crate) selection: Region,
+    /// States of a draft: see [`DraftPlaces`].
+    pub(crate) draft: Region,
 }
 
 impl ReadingPlan {
     pub(crate) fn new(sizes: &Sizes, beams: usize, width: usize, passes: usize) -> Self {
-        Self { hidden: sizes.hidden, vocab: sizes.vocab, beams: beams.max(1), width, passes }
+        let (hidden, vocab, beams) = (sizes.hidden, sizes.vocab, beams.max(1));
+        Self { hidden, vocab, beams, width, passes, draft: None }
+    }
+
+    /// Sizes of a reading that drafts, this many rows a level; its prompt may go on with text.
+    pub(crate) fn of_draft(sizes: &Sizes, rows: usize, of: DraftSizes) -> Self {
+        let rows = rows.max(1);
+        Self { draft: Some(DraftPlan { of, rows }), ..Self::new(sizes, 1, rows, 0) }
+    }
+
+    pub(crate) fn draft(&self) -> Option<DraftPlan> {
+        self.draft
+    }
+
+    /// Places of a draft; none where nothing is drafted, or they cannot be counted.
+    pub(crate) fn draft_places(&self) -> Option<DraftPlaces> {
+        self.draft?.places(self.hidden)
+    }
+
+    /// Rows and columns of the steps of the decoder, and of a draft: none of none.
+    fn steps(&self) -> [(usize, usize); 2] {
+        [(self.beams, self.vocab), self.draft.map_or((0, 0), |draft| (draft.rows, draft.of.codes))]
     }
 
     /// Places of its largest step of selection.
     pub(crate) fn selection(&self) -> Places {
-        Places::new(self.beams, self.vocab, self.width)
+        let [decoder, (rows, codes)] = self.steps();
+        let decoder = Places::new(decoder.0, decoder.1, self.width);
+        // A mask's words begin and end at multiples of 32 tokens.
+        let draft = Places::new(rows, codes + 62, self.width);
+        if draft.bytes() > decoder.bytes() { draft } else { decoder }
     }
 
     /// Regions of every byte; `None` where they cannot be counted.
     pub(crate) fn regions(&self) -> Option<Vec<RegionPlan>> {
-        let tiles = self.vocab.div_ceil(TILE) + 1;
+        let kept = self.draft.map_or(1, |draft| draft.of.hidden);
+        let [mut logits, mut statistics] = [0, 0];
+        for (rows, columns) in self.steps() {
+            let tiles = columns.div_ceil(TILE) + 1;
+            logits = logits.max(product(&[rows, columns, 4])?);
+            statistics = statistics.max(product(&[rows, tiles, 8])?);
+        }
+        let draft = match self.draft {
+            None => 0,
+            Some(draft) => draft.places(self.hidden)?.bytes,
+        };
         let plans = [
-            ("last row", product(&[self.hidden, 4])?),
-            ("last normed row", product(&[self.hidden, 2])?),
-            ("logits", product(&[self.beams, self.vocab, 4])?),
-            ("statistics of logits", product(&[self.beams, tiles, 8])?),
+            ("last rows", product(&[kept, self.hidden, 4])?),
+            ("last normed rows", product(&[kept, self.hidden, 2])?),
+            ("logits", logits),
+            ("statistics of logits", statistics),
             ("selection", if self.width == 0 { 0 } else { self.selection().bytes() }),
+            ("states of a draft", draft),
         ];
         Some(plans.map(region_plan).to_vec())
     }
@@ -367,7 +512,8 @@ impl ReadingPlan {
     /// Bytes of its whole searches of a catalog, whose levels' codes are as many as there are
     /// tokens at most: taken with the first.
     pub(crate) fn search_bytes(&self) -> usize {
-        let (levels, width) = (self.passes + 1, self.width.max(self.beams).min(SORTED));
+        let levels = self.draft.map_or(self.passes + 1, |draft| draft.of.levels);
+        let width = self.width.max(self.beams).min(SORTED);
         let (codes, widths) = (vec![self.vocab as u32; levels], vec![width; levels]);
         let (segments, excluded) = (REQUEST_SEGMENTS, REQUEST_EXCLUDED);
         let search = SearchSizes { segments, excluded, codes: &codes, widths: &widths };
@@ -391,6 +537,7 @@ impl ReadingMemory {
             logits: next()?,
             logit_statistics: next()?,
             selection: next()?,
+            draft: next()?,
         })
     }
 }
@@ -425,13 +572,13 @@ pub(crate) struct PassPlaces {
     pub(crate) destinations: usize,
     pub(crate) visible: usize,
     pub(crate) own_tokens: usize,
-    /// i32: `[head rows]`: the row of each whose logits are wanted.
+    /// i32: `[head rows]`: the row of each.
     pub(crate) taken: usize,
     /// i32: `[head rows + requests]`: first column of each one's logits.
     pub(crate) windows: usize,
     /// i32: `[requests]`: number of each one's rows whose logits are wanted.
     pub(crate) counts: usize,
-    /// i32: `[requests]`: the last row of a prompt among those whose logits are wanted.
+    /// i32: `[requests, kept rows]`: a prompt's rows that are kept, among the head rows.
     pub(crate) lasts: usize,
     pub(crate) requests: usize,
     /// i32: `[requests, pages of the longest prompt]`.
@@ -466,10 +613,10 @@ impl PassPlaces {
             destinations: take(rows * 4),
             visible: take(rows * 4),
             own_tokens: take(rows * 4),
-            taken: take((merged + plan.requests) * 4),
+            taken: take((merged + plan.requests * plan.kept_rows()) * 4),
             windows: take((merged + 2 * plan.requests) * 4),
             counts: take(plan.requests * 4),
-            lasts: take(plan.requests * 4),
+            lasts: take(plan.requests * plan.kept_rows() * 4),
             requests: take(plan.requests * AttentionRequest::BYTES),
             pages: take(plan.requests * plan.prompt_pages() * 4),
             ancestors: take(MOST_PASSES * merged * 4),

@@ -6,6 +6,7 @@
 //! begins a pass posts the request and returns; [`Reading::select`] waits. A search of a catalog
 //! that the device takes is run there as a whole (`reading/search.rs`).
 
+mod draft;
 mod search;
 
 use std::ops::Range;
@@ -23,6 +24,7 @@ use crate::plan::{PAGE, ReadingMemory, ReadingPlan};
 use crate::request::{Ancestors, DeviceRequest, RowKind};
 use crate::selection::{self, Computed, Selection};
 use crate::{DeviceError, Event, Pinned, Stream};
+use draft::DraftRun;
 use search::CatalogRun;
 
 /// A request at a time on a device.
@@ -45,6 +47,7 @@ pub(crate) struct CudaReading {
     selection: Selection,
     /// Memory of whole searches, since the first.
     run: Option<CatalogRun>,
+    draft: Option<DraftRun>,
     /// Bytes of its own that the engine counts.
     own_bytes: u64,
     top_k: TopK,
@@ -72,6 +75,8 @@ impl CudaReading {
         let regions = plan.regions().ok_or(too_large)?;
         let own_bytes = regions.iter().map(|region| region.bytes as u64).sum();
         let memory = ReadingMemory::new(driver.regions(&regions)?);
+        let memory = memory.ok_or(DeviceError::Foreign("other regions"))?;
+        let draft = DraftRun::new(shared, &plan, &memory)?;
         let (back, returned) = sync_channel(1);
         let request = DeviceRequest {
             kind: RowKind::Prompt,
@@ -82,7 +87,7 @@ impl CudaReading {
             found: None,
             ancestors: Ancestors::new(slots),
             columns: 0..0,
-            memory: memory.ok_or(DeviceError::Foreign("other regions"))?,
+            memory,
             logits_row: 0,
             logits_rows: 0,
             outcome: Err(DeviceError::Busy),
@@ -106,6 +111,7 @@ impl CudaReading {
             columns: 0..0,
             computed: None,
             run: None,
+            draft,
             top_k: TopK::with_capacity(shape.width),
             logits: Vec::new(),
             engine,
@@ -117,18 +123,30 @@ impl CudaReading {
         let ended = || DeviceError::Foreign("a meeting that ended");
         if self.request.is_none() {
             let mut request = self.returned.recv().map_err(|_| ended())?;
-            match std::mem::replace(&mut request.outcome, Err(DeviceError::Busy)) {
-                Ok(end) => self.computed = Some(end),
-                Err(error) => {
-                    (self.rows, self.computed) = (0, None);
-                    (self.has_prompt, self.has_read_prompt) = (false, false);
-                    self.request = Some(request);
-                    return Err(error);
-                }
-            }
+            let outcome = std::mem::replace(&mut request.outcome, Err(DeviceError::Busy));
             self.request = Some(request);
+            let launched = outcome.and_then(|pass| self.end_of_post(pass));
+            if let Err(error) = launched {
+                (self.rows, self.computed) = (0, None);
+                (self.has_prompt, self.has_read_prompt) = (false, false);
+                self.draft.iter_mut().for_each(|draft| draft.is_begun = false);
+                return Err(error);
+            }
         }
         self.request.as_mut().ok_or_else(ended)
+    }
+
+    /// Notes the end of what was posted: of the pass, or of a draft's first level behind it.
+    fn end_of_post(&mut self, pass: Event) -> Result<(), DeviceError> {
+        let shared = &self.engine.shared;
+        self.computed = Some(match (&mut self.draft, &self.request) {
+            (Some(draft), Some(request)) if draft.is_begun => {
+                let end = draft.launch_first(shared, &request.memory, &pass);
+                end.inspect_err(|error| shared.note(error))?
+            }
+            _ => pass,
+        });
+        Ok(())
     }
 
     /// Posts the request for logits of `rows` rows.
@@ -218,6 +236,9 @@ impl LogitsSource for CudaReading {
             return Err(SessionError::NoPass);
         }
         let request = self.request()?;
+        if matches!(request.kind, RowKind::Draft(_)) {
+            return Err(SessionError::NoPass);
+        }
         if request.ancestors.passes() > 0 {
             return palmette_decode::append_one_by_one(self, tokens);
         }
@@ -250,6 +271,7 @@ impl Reading for CudaReading {
         }
         self.check_columns(&columns)?;
         let request = self.request()?;
+        request.end_draft();
         request.kind = RowKind::Prompt;
         request.ancestors.clear();
         self.has_read_prompt = true;
@@ -316,6 +338,47 @@ impl Reading for CudaReading {
         steps: &mut Vec<Vec<Extension>>,
     ) -> Result<bool, SessionError> {
         self.search_catalog(search, steps)
+    }
+
+    fn begin_draft(&mut self) -> Result<(), SessionError> {
+        let Some(draft) = &self.draft else { return Err(SessionError::NoDraftHere) };
+        if !self.has_prompt {
+            return Err(SessionError::NoPrompt);
+        }
+        let (hidden, placeholders) = (draft.head().num_hidden(), draft.head().num_placeholders());
+        let columns = draft.tokens_of(0)?;
+        let (vocab, max) = (self.num_tokens(), self.max_prompt);
+        let request = self.request()?;
+        if request.kind != RowKind::Draft(hidden) {
+            let tokens = request.prompt.len() + placeholders;
+            if tokens > max {
+                return Err(SessionError::PromptTooLong { tokens, max });
+            }
+            // More of its last rows are kept.
+            request.forget_pages();
+            let placeholders = (vocab..vocab + placeholders).map(|token| TokenId(token as u32));
+            request.prompt.extend(placeholders);
+            request.kind = RowKind::Draft(hidden);
+        }
+        request.ancestors.clear();
+        self.has_read_prompt = true;
+        self.post(1, columns)?;
+        self.draft.iter_mut().for_each(DraftRun::begin);
+        Ok(())
+    }
+
+    fn next_draft(&mut self, parents: &[u32], tokens: &[TokenId]) -> Result<(), SessionError> {
+        assert_eq!(parents.len(), tokens.len(), "one parent a row");
+        self.request()?;
+        let (Some(draft), Some(request)) = (&mut self.draft, &self.request) else {
+            return Err(SessionError::NoDraftHere);
+        };
+        let columns = draft.advance(self.rows, parents, tokens)?;
+        (self.rows, self.columns, self.computed) = (tokens.len(), columns, None);
+        let shared = &self.engine.shared;
+        let launched = draft.launch_next(shared, &request.memory, parents, tokens);
+        self.computed = launched.inspect_err(|error| shared.note(error))?;
+        Ok(())
     }
 
     fn cache_bytes(&self) -> (usize, usize) {

@@ -22,6 +22,20 @@ pub(crate) enum RowKind {
     Beams,
     /// The last ones of the prompt that are wanted, of a prompt that grows.
     Sequence,
+    /// The last ones of the prompt, so many, whose hidden states are kept for a draft head: its
+    /// placeholders are the prompt's end. No logits.
+    Draft(usize),
+}
+
+impl RowKind {
+    /// Last rows of the prompt that are kept for the reading: a pass computes them, whatever is
+    /// found of the prompt.
+    pub(crate) fn kept_rows(self) -> usize {
+        match self {
+            Self::Draft(rows) => rows,
+            _ => 1,
+        }
+    }
 }
 
 /// Beams that a step on the device found, which the host has not seen.
@@ -65,15 +79,31 @@ impl DeviceRequest {
     pub(crate) fn set_prompt(&mut self, tokens: &[TokenId]) {
         self.prompt.clear();
         self.prompt.extend_from_slice(tokens);
-        self.read = 0;
-        self.chain.clear();
+        self.kind = RowKind::Prompt;
+        self.forget_pages();
         self.ancestors.clear();
+    }
+
+    /// Gives the pages back: the prompt is read anew, but for what earlier prompts left.
+    pub(crate) fn forget_pages(&mut self) {
+        self.chain.clear();
+        self.read = 0;
+    }
+
+    /// Ends a draft: the prompt is without placeholders again.
+    pub(crate) fn end_draft(&mut self) {
+        if let RowKind::Draft(rows) = self.kind {
+            self.prompt.truncate(self.prompt.len() + 1 - rows);
+            self.kind = RowKind::Prompt;
+            // Tokens that come where they were are not theirs.
+            self.forget_pages();
+        }
     }
 
     /// Takes what pages the prompt lacks, and what earlier prompts left.
     pub(crate) fn take_pages(&mut self) {
         match self.chain.pages().is_empty() {
-            true => self.read = self.chain.begin(&self.prompt),
+            true => self.read = self.chain.begin(&self.prompt, self.kind.kept_rows()),
             false => self.chain.cover(self.prompt.len()),
         }
     }
@@ -82,8 +112,7 @@ impl DeviceRequest {
     pub(crate) fn answer(mut self: Box<Self>, outcome: Result<Event, DeviceError>) {
         if outcome.is_err() {
             // What was computed of the prompt is not known.
-            self.chain.clear();
-            self.read = 0;
+            self.forget_pages();
         }
         self.outcome = outcome;
         self.found = None;

@@ -107,8 +107,8 @@ impl Selection {
     }
 
     /// Writes the best extensions of a step over `best`; false where a row has no distribution,
-    /// which is for the host to name. The region has [`Places`] as large as the step's; kernels
-    /// that take any number of blocks take `blocks`.
+    /// which is for the host to name, or the step has more rows and codes than the region has
+    /// [`Places`] for. Kernels that take any number of blocks take `blocks`.
     ///
     /// # Errors
     /// When the device fails.
@@ -124,6 +124,9 @@ impl Selection {
         let (rows, codes) = (step.rows(), masks.columns().len() * 32);
         let first = masks.first_token() as usize;
         let places = Places::new(rows, codes, step.width);
+        if places.bytes > region.bytes() || places.sent > self.sent.len() {
+            return Ok(false);
+        }
         let at = |place| region.address_at(place);
         let bytes = &mut self.sent.bytes()?[..places.sent];
         bytes.fill(0);

@@ -32,7 +32,7 @@ impl Sizes {
     pub(crate) fn of(config: &ModelConfig) -> Result<Self, CudaError> {
         let of = &config.architecture;
         let refuse = |what: &str| {
-            Err(CudaError::Unsupported { family: name(of.family), what: what.to_owned() })
+            Err(CudaError::Unsupported { family: family_name(of.family), what: what.to_owned() })
         };
         if of.encoder.is_some() {
             return refuse("an encoder");
@@ -81,7 +81,7 @@ impl Sizes {
             None => Ok(()),
             Some(width) => {
                 let what = format!("weights in 8 bits of width {width}, which is over {most},");
-                Err(CudaError::Unsupported { family: name(family), what })
+                Err(CudaError::Unsupported { family: family_name(family), what })
             }
         }
     }
@@ -116,7 +116,7 @@ pub(crate) fn runs(n: usize, k: usize) -> usize {
     runs
 }
 
-fn name(family: Family) -> String {
+pub(crate) fn family_name(family: Family) -> String {
     serde_json::to_value(family)
         .ok()
         .and_then(|name| name.as_str().map(str::to_owned))

@@ -6,9 +6,11 @@
 //! multiples of 256 bytes. Values that are stored as f32 or f16 are rounded once, to nearest even;
 //! to 8 bits as this processor's models round them, from what is stored.
 
+use palmette_model::draft::{DraftOutline, DraftTensors};
 use palmette_model::kernels::round_to_int8;
 use palmette_model::{ModelConfig, ModelTensors, Values};
 
+use crate::draft::DraftWeights;
 use crate::error::CudaError;
 use crate::plan::DeviceWeights;
 use crate::sizes::Sizes;
@@ -55,7 +57,7 @@ pub(crate) struct Layer {
 #[derive(Debug)]
 pub(crate) struct Weights {
     pub(crate) layers: Vec<Layer>,
-    /// `[V, D]`
+    /// `[V, D]`, and behind them the rows of a draft head's placeholders
     pub(crate) embeddings: Address,
     /// `[V, D]`; the embeddings where they are one.
     pub(crate) head: Address,
@@ -65,17 +67,18 @@ pub(crate) struct Weights {
     pub(crate) cosines: Address,
     /// `[positions, C / 2]`
     pub(crate) sines: Address,
+    pub(crate) draft: Option<DraftWeights>,
     region: Region,
 }
 
 /// Bytes of a plan, handed out one after another.
 #[derive(Debug, Default)]
-struct Places {
-    end: usize,
+pub(crate) struct Places {
+    pub(crate) end: usize,
 }
 
 impl Places {
-    fn take(&mut self, bytes: usize) -> usize {
+    pub(crate) fn take(&mut self, bytes: usize) -> usize {
         let at = self.end.next_multiple_of(ALIGNMENT);
         self.end = at + bytes;
         at
@@ -83,13 +86,19 @@ impl Places {
 }
 
 /// Plan of the region, without any weights.
-pub(crate) fn planned(config: &ModelConfig, sizes: &Sizes, form: DeviceWeights) -> RegionPlan {
+pub(crate) fn planned(
+    config: &ModelConfig,
+    sizes: &Sizes,
+    form: DeviceWeights,
+    draft: Option<&DraftOutline>,
+) -> RegionPlan {
     let mut places = Places::default();
     let (d, f, c) = (sizes.hidden, sizes.inner, sizes.head_width);
     let mut of = |values: usize, width: usize| {
         places.take(values * width);
     };
-    of(sizes.vocab * d, 2);
+    let placeholders = draft.map_or(0, DraftOutline::num_placeholders);
+    of((sizes.vocab + placeholders) * d, 2);
     if !config.tie_word_embeddings {
         of(sizes.vocab * d, 2);
     }
@@ -123,20 +132,29 @@ pub(crate) fn planned(config: &ModelConfig, sizes: &Sizes, form: DeviceWeights) 
 }
 
 impl Weights {
-    /// Uploads the tensors of a model's files.
+    /// Uploads the tensors of a model's files, and those of a draft head to a region of its own.
     pub(crate) fn upload(
         driver: &dyn Driver,
         config: &ModelConfig,
         sizes: &Sizes,
         form: DeviceWeights,
         mut tensors: ModelTensors,
+        draft: Option<(DraftTensors, Region)>,
         region: Region,
     ) -> Result<Self, CudaError> {
-        let staged = driver.pinned(STAGED.min(region.bytes()))?;
-        let mut to = Upload { driver, region, places: Places::default(), staged };
+        let mut to = Upload::new(driver, region)?;
         let (d, f, c) = (sizes.hidden, sizes.inner, sizes.head_width);
-        let embeddings =
-            to.put(&bf16_bytes(tensors.take("model.embed_tokens.weight", &[sizes.vocab, d])?))?;
+        let mut rows = bf16_bytes(tensors.take("model.embed_tokens.weight", &[sizes.vocab, d])?);
+        let draft = match draft {
+            None => None,
+            Some((tensors, region)) => {
+                let draft = DraftWeights::upload(driver, &tensors, &rows, region)?;
+                rows.extend(bf16_bytes(tensors.placeholders().to_vec().into()));
+                Some(draft)
+            }
+        };
+        let embeddings = to.put(&rows)?;
+        drop(rows);
         let head = match tensors.has_own_head() {
             true => to.put(&bf16_bytes(tensors.take("lm_head.weight", &[sizes.vocab, d])?))?,
             false => embeddings,
@@ -196,7 +214,7 @@ impl Weights {
         }
         tensors.finish()?;
         let region = to.region;
-        Ok(Self { layers, embeddings, head, final_norm, cosines, sines, region })
+        Ok(Self { layers, embeddings, head, final_norm, cosines, sines, draft, region })
     }
 
     /// Bytes on the device.
@@ -206,15 +224,20 @@ impl Weights {
 }
 
 /// Tensors on their way to the region.
-struct Upload<'a> {
+pub(crate) struct Upload<'a> {
     driver: &'a dyn Driver,
-    region: Region,
+    pub(crate) region: Region,
     places: Places,
     /// Host memory that every tensor goes through.
     staged: Pinned,
 }
 
-impl Upload<'_> {
+impl<'a> Upload<'a> {
+    pub(crate) fn new(driver: &'a dyn Driver, region: Region) -> Result<Self, DeviceError> {
+        let staged = driver.pinned(STAGED.min(region.bytes()))?;
+        Ok(Self { driver, region, places: Places::default(), staged })
+    }
+
     /// Rows of matrices one after another, `width` values each.
     fn stacked(
         &mut self,
@@ -271,7 +294,7 @@ impl Upload<'_> {
         self.put(&bytes)
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<Address, DeviceError> {
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<Address, DeviceError> {
         let at = self.places.take(bytes.len());
         let address = self.region.checked(at, bytes.len())?;
         for (part, bytes) in bytes.chunks(STAGED).enumerate() {
@@ -313,6 +336,6 @@ impl MatrixBytes {
 }
 
 /// Bytes of values in bfloat16.
-fn bf16_bytes(values: Values) -> Vec<u8> {
+pub(crate) fn bf16_bytes(values: Values) -> Vec<u8> {
     values.into_bf16().into_iter().flat_map(u16::to_le_bytes).collect()
 }

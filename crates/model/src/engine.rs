@@ -18,6 +18,7 @@ use palmette_decode::{Extension, LogitsSource, Step, TopK};
 
 use crate::blocks::MAX_BLOCK_ROWS;
 use crate::config::ModelConfig;
+use crate::draft::DraftOutline;
 use crate::model::Model;
 use crate::sequence_store::{SequenceStore, SequencesError, SequencesOptions};
 use crate::sequences::Sequences;
@@ -64,6 +65,21 @@ pub struct ReadingShape<'a> {
     pub beams: &'a [usize],
     /// Extensions that the widest step keeps.
     pub width: usize,
+    /// Limit on the rows of a draft head's levels; 0 where nothing is drafted.
+    pub draft_rows: usize,
+}
+
+impl<'a> ReadingShape<'a> {
+    /// Sizes of searches by the decoder.
+    pub fn new(max_prompt_tokens: usize, beams: &'a [usize], width: usize) -> Self {
+        Self { max_prompt_tokens, beams, width, draft_rows: 0 }
+    }
+
+    /// Sizes of searches by a draft head, of this many rows a level at most; the prompt's tokens
+    /// include its placeholders.
+    pub fn of_draft(max_prompt_tokens: usize, rows: usize) -> Self {
+        Self { max_prompt_tokens, beams: &[], width: rows, draft_rows: rows }
+    }
 }
 
 /// Use of a device by a model, as metrics show it. Counts are from its load on.
@@ -111,6 +127,8 @@ pub struct CatalogSearch<'a> {
     pub levels: &'a [SearchLevel],
     /// Extensions of a smaller score are not kept.
     pub floor: f32,
+    /// True where the [draft head](Engine::draft_head) predicts the levels, and no decode passes.
+    pub drafts: bool,
 }
 
 /// Level of a [`CatalogSearch`].
@@ -138,6 +156,13 @@ pub trait Engine: Debug + Send + Sync {
     /// The model of this processor that this is, if it is one. Its readings are [`Session`]s, whose
     /// hidden states a draft head reads; texts are read by it too.
     fn into_model(self: Arc<Self>) -> Option<Arc<Model>> {
+        None
+    }
+
+    /// The draft head that is computed with the model, by the [draft
+    /// calls](Reading::begin_draft) of its readings; none where there is none, or hidden states
+    /// are read by [`DraftRun`](crate::draft::DraftRun).
+    fn draft_head(&self) -> Option<&DraftOutline> {
         None
     }
 
@@ -269,6 +294,30 @@ pub trait Reading: LogitsSource<Error = SessionError> + Debug + Send {
     ) -> Result<bool, SessionError> {
         let _ = (search, steps);
         Ok(false)
+    }
+
+    /// Begins the pass over the prompt and the placeholders of the [draft
+    /// head](Engine::draft_head), for the logits of the first level's codes: columns are its tokens.
+    ///
+    /// # Errors
+    /// When no prompt has been set, prompt and placeholders are longer than planned, or no draft
+    /// was planned or is computed here.
+    fn begin_draft(&mut self) -> Result<(), SessionError> {
+        Err(SessionError::NoDraftHere)
+    }
+
+    /// Begins the next level of a draft: row `b` continues row `parents[b]` of the level before by
+    /// `tokens[b]`, one of that level's. Columns are the tokens of the level's codes.
+    ///
+    /// # Errors
+    /// When there are more rows than planned, no further level, a parent or token that there is
+    /// not, or no draft is computed here.
+    ///
+    /// # Panics
+    /// When there is not one parent a token.
+    fn next_draft(&mut self, parents: &[u32], tokens: &[TokenId]) -> Result<(), SessionError> {
+        let _ = (parents, tokens);
+        Err(SessionError::NoDraftHere)
     }
 
     /// Bytes of the keys and values as they were taken: the prompt's and the beams' part.

@@ -117,6 +117,19 @@ pub enum SessionError {
         "a draft head reads hidden states at placeholders after the prompt, which an encoder reads here: search without one, by `--mode beam`"
     )]
     NoDraft,
+    /// A token of a draft that is no code of its level.
+    #[error(
+        "token {token} is no code of its level, whose tokens are {start} to {last}",
+        last = end - 1
+    )]
+    NoCode {
+        /// The token.
+        token: TokenId,
+        /// First token of the level.
+        start: usize,
+        /// End of its tokens.
+        end: usize,
+    },
     /// A draft head where the model is not computed on this processor.
     #[error(
         "a draft head reads hidden states that this device keeps to itself: search without one, by `--mode beam`, or compute on this processor, by `--device cpu`"

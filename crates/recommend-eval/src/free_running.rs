@@ -36,7 +36,7 @@ impl FreeRunning {
         let vocab = recommender.engine().config().vocab_size;
         let width = widths.iter().map(|width| width.get()).max().unwrap_or(1);
         let max_prompt_tokens = recommender.max_prompt_tokens();
-        let shape = ReadingShape { max_prompt_tokens, beams: &beams, width };
+        let shape = ReadingShape::new(max_prompt_tokens, &beams, width);
         let reading = recommender.engine().open(&shape, 1)?;
         Ok(Self {
             backend: HostBackend::new(reading),

@@ -29,24 +29,57 @@ pub(crate) struct SoughtItems<'a> {
     pub(crate) items: Option<&'a ViewItems>,
     /// Numbers of those that are not sought all the same.
     pub(crate) excluded: &'a [u64],
+    /// True where a draft head predicts them.
+    pub(crate) drafts: bool,
 }
 
-impl DecoderBackend<'_> {
-    /// Levels of a search as a device runs it; `None` where codes are no run of tokens, or other
-    /// tokens follow them.
-    fn levels(&self, widths: &[NonZeroUsize]) -> Option<Vec<SearchLevel>> {
-        let levels = &self.recommender.format().levels;
-        if !self.recommender.end_tokens().is_empty() || levels.len() != widths.len() {
-            return None;
+impl SoughtItems<'_> {
+    /// Runs a whole search where the reading has the catalog, by the decoder or its draft head;
+    /// false where it does not.
+    fn search(
+        &self,
+        recommender: &Recommender,
+        reading: &mut dyn Reading,
+        passes: &mut Passes,
+        plan: &SearchPlan<'_>,
+        steps: &mut Vec<Vec<Extension>>,
+    ) -> Result<bool, RecommendError> {
+        // Beams are traced pass by pass.
+        if passes.traces {
+            return Ok(false);
         }
-        let level = |(index, (level, width)): (usize, (&LevelFormat, &NonZeroUsize))| {
-            let LevelSpelling::Run(run) = &level.tokens else { return None };
-            let first = run.first_token as usize;
-            let (tokens, width) = (first..first + run.num_codes as usize, width.get());
-            Some(SearchLevel { tokens, columns: self.recommender.columns(index), width })
-        };
-        levels.iter().zip(widths).enumerate().map(level).collect()
+        let (&Self { view, items, excluded, drafts }, floor) = (self, plan.floor);
+        let Some(levels) = levels(recommender, drafts, plan.widths) else { return Ok(false) };
+        let search = CatalogSearch { view, items, excluded, levels: &levels, floor, drafts };
+        let is_read = !drafts && reading.has_read_prompt();
+        if !reading.search(&search, steps)? {
+            return Ok(false);
+        }
+        let rows = steps.iter().map(Vec::len).take(levels.len() - 1).filter(|&rows| rows > 0);
+        passes.rows.extend((!is_read).then_some(1).into_iter().chain(rows));
+        Ok(true)
     }
+}
+
+/// Levels of a search as a device runs it; `None` where codes are no run of tokens, or other tokens
+/// follow them.
+fn levels(
+    recommender: &Recommender,
+    drafts: bool,
+    widths: &[NonZeroUsize],
+) -> Option<Vec<SearchLevel>> {
+    let levels = &recommender.format().levels;
+    if !recommender.end_tokens().is_empty() || levels.len() != widths.len() {
+        return None;
+    }
+    let level = |(index, (level, width)): (usize, (&LevelFormat, &NonZeroUsize))| {
+        let LevelSpelling::Run(run) = &level.tokens else { return None };
+        let first = run.first_token as usize;
+        let (tokens, width) = (first..first + run.num_codes as usize, width.get());
+        let columns = if drafts { tokens.clone() } else { recommender.columns(index) };
+        Some(SearchLevel { tokens, columns, width })
+    };
+    levels.iter().zip(widths).enumerate().map(level).collect()
 }
 
 impl StepBackend for DecoderBackend<'_> {
@@ -83,20 +116,7 @@ impl StepBackend for DecoderBackend<'_> {
         plan: &SearchPlan<'_>,
         steps: &mut Vec<Vec<Extension>>,
     ) -> Result<bool, RecommendError> {
-        // Beams are traced pass by pass.
-        if self.passes.traces {
-            return Ok(false);
-        }
-        let Some(levels) = self.levels(plan.widths) else { return Ok(false) };
-        let SoughtItems { view, items, excluded } = self.sought;
-        let search = CatalogSearch { view, items, excluded, levels: &levels, floor: plan.floor };
-        let is_read = self.reading.has_read_prompt();
-        if !self.reading.search(&search, steps)? {
-            return Ok(false);
-        }
-        let rows = steps.iter().map(Vec::len).take(levels.len() - 1).filter(|&rows| rows > 0);
-        self.passes.rows.extend((!is_read).then_some(1).into_iter().chain(rows));
-        Ok(true)
+        self.sought.search(self.recommender, self.reading, self.passes, plan, steps)
     }
 }
 
@@ -106,6 +126,8 @@ pub(crate) struct DraftBackend<'a, C: Constraint> {
     pub(crate) reading: &'a mut dyn Reading,
     pub(crate) draft: &'a mut DraftBuffers,
     pub(crate) passes: &'a mut Passes,
+    /// The items that masks hold it to; none where they do not.
+    pub(crate) sought: Option<SoughtItems<'a>>,
     /// Asked about whole IDs at the last level.
     pub(crate) verifier: Option<Verifier<'a, C>>,
 }
@@ -155,25 +177,45 @@ impl<C: Constraint> StepBackend for DraftBackend<'_, C> {
     fn compute(&mut self, pass: &Pass<'_>) -> Result<(), RecommendError> {
         self.passes.trace(pass, self.recommender.tokens());
         self.passes.rows.push(pass.rows());
-        match pass.index {
-            0 => {
+        match (&mut self.draft.run, pass.index) {
+            (Some(run), 0) => {
                 let session = self.reading.as_session().ok_or(SessionError::NoDraftHere)?;
-                self.draft.run.begin(session)?
+                run.begin(session)?;
             }
-            _ => self.draft.run.advance(pass.parents, pass.tokens),
-        };
+            (Some(run), _) => {
+                run.advance(pass.parents, pass.tokens);
+            }
+            (None, 0) => self.reading.begin_draft()?,
+            (None, _) => self.reading.next_draft(pass.parents, pass.tokens)?,
+        }
         Ok(())
     }
 
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), RecommendError> {
         let columns = self.recommender.level_columns(step.pass.index);
         let verifier = &mut self.verifier;
+        let is_free = verifier.is_none();
         let accepts = |before: &[TokenId], token| match verifier {
             Some(verifier) => verifier.accepts(before, token),
             None => true,
         };
         let DraftBuffers { run, top_k } = self.draft;
-        Ok(top_k.select(step, run.logits(), columns, accepts, best)?)
+        let logits = match run {
+            Some(run) => run.logits(),
+            // What a verifier refuses is the host's to know.
+            None if is_free => return Ok(self.reading.select(step, best)?),
+            None => self.reading.logits()?,
+        };
+        Ok(top_k.select(step, logits, columns, accepts, best)?)
+    }
+
+    fn search(
+        &mut self,
+        plan: &SearchPlan<'_>,
+        steps: &mut Vec<Vec<Extension>>,
+    ) -> Result<bool, RecommendError> {
+        let (Some(sought), None) = (&self.sought, &self.draft.run) else { return Ok(false) };
+        sought.search(self.recommender, self.reading, self.passes, plan, steps)
     }
 }
 

@@ -80,7 +80,8 @@ pub(crate) struct Buffers {
 /// Buffers of a draft head, and the selection over its logits.
 #[derive(Debug)]
 pub(crate) struct DraftBuffers {
-    pub(crate) run: DraftRun,
+    /// None where the reading drafts.
+    pub(crate) run: Option<DraftRun>,
     pub(crate) top_k: TopK,
 }
 
@@ -288,17 +289,15 @@ impl Buffers {
         let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
         let beams = beams_read(&widths);
         let prompt_tokens = recommender.max_prompt_tokens().saturating_add(shape.free_tokens);
-        let (draft, prompt_tokens, beams) = match shape.draft {
-            None => (None, prompt_tokens, &beams[..]),
+        let draft = match shape.draft {
+            None => None,
             Some(_) => {
-                let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
-                let run = DraftRun::new(head, widest, threads);
-                let draft = DraftBuffers { run, top_k: TopK::with_capacity(widest) };
-                (Some(draft), prompt_tokens + head.num_placeholders(), &[][..])
+                let here = recommender.draft_head();
+                let run = here.map(|head| DraftRun::new(head, widest, threads));
+                Some(DraftBuffers { run, top_k: TopK::with_capacity(widest) })
             }
         };
-        let shape_of_reading =
-            ReadingShape { max_prompt_tokens: prompt_tokens, beams, width: widest };
+        let shape_of_reading = reading_shape(recommender, &shape, prompt_tokens, &beams, widest)?;
         let reading = recommender.engine().open(&shape_of_reading, threads)?;
         Ok(Self {
             shape,
@@ -325,15 +324,7 @@ impl Buffers {
         let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
         let beams = beams_read(&widths);
         let prompt_tokens = recommender.max_prompt_tokens().saturating_add(shape.free_tokens);
-        let (prompt_tokens, passes) = match shape.draft {
-            None => (prompt_tokens, &beams[..]),
-            Some(_) => {
-                let head = recommender.draft_head().ok_or(RecommendError::NoDraftHead)?;
-                (prompt_tokens + head.num_placeholders(), &[][..])
-            }
-        };
-        let of_reading =
-            ReadingShape { max_prompt_tokens: prompt_tokens, beams: passes, width: widest };
+        let of_reading = reading_shape(recommender, shape, prompt_tokens, &beams, widest)?;
         let reading = recommender.engine().planned_bytes(&of_reading, threads)?;
         let masks = widest.saturating_mul(recommender.mask_words() * size_of::<u32>());
         let widths = widths.iter().map(|width| width.get()).collect();
@@ -353,13 +344,21 @@ impl Buffers {
         let reading = &mut **reading;
         let Searches { wide, probe } = searches;
         let (objective, Round { need, is_first, .. }) = (sought.objective, sought.round);
+        let Round { shared: items, excluded, .. } = sought.round;
+        let view = sought.of.view.view();
+        let sought_items = SoughtItems { view, items, excluded, drafts: draft.is_some() };
         if let Some(draft) = draft {
-            let backend =
-                &mut DraftBackend::<C> { recommender, reading, draft, passes, verifier: None };
+            let sought = Some(sought_items);
+            let backend = &mut DraftBackend::<C> {
+                recommender,
+                reading,
+                draft,
+                passes,
+                sought,
+                verifier: None,
+            };
             return wide.run_controlled(objective, backend, control);
         }
-        let Round { shared: items, excluded, .. } = sought.round;
-        let sought_items = SoughtItems { view: sought.of.view.view(), items, excluded };
         let backend = &mut DecoderBackend { recommender, reading, passes, sought: sought_items };
         match probe.as_mut().filter(|probe| is_first && need <= probe.widths()[0].get()) {
             Some(probe) if sought.caps.is_none() => {
@@ -404,8 +403,14 @@ impl Buffers {
             }),
             _ => None,
         };
-        let backend =
-            &mut DraftBackend { recommender, reading: &mut **reading, draft, passes, verifier };
+        let backend = &mut DraftBackend {
+            recommender,
+            reading: &mut **reading,
+            draft,
+            passes,
+            sought: None,
+            verifier,
+        };
         let done = free.run_controlled(&every, backend, control);
         let found = free.results().map(|found| {
             let state = state_of(constraint, &mut scratch, found.tokens);
@@ -417,4 +422,19 @@ impl Buffers {
         self.free = Some(free);
         items
     }
+}
+
+/// Sizes of a reading: of the decoder's passes, or of a draft head's levels after its placeholders.
+fn reading_shape<'a>(
+    recommender: &Recommender,
+    shape: &Shape,
+    prompt_tokens: usize,
+    beams: &'a [usize],
+    widest: usize,
+) -> Result<ReadingShape<'a>, RecommendError> {
+    if shape.draft.is_none() {
+        return Ok(ReadingShape::new(prompt_tokens, beams, widest));
+    }
+    let head = recommender.draft_outline().ok_or(RecommendError::NoDraftHead)?;
+    Ok(ReadingShape::of_draft(prompt_tokens.saturating_add(head.num_placeholders()), widest))
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use palmette_catalog::{CodeTokens, LevelSpelling};
 use palmette_catalog_live::CatalogSource;
 use palmette_core::{MaskWindow, TokenId, mask};
-use palmette_model::draft::DraftHead;
+use palmette_model::draft::{DraftHead, DraftOutline};
 use palmette_model::{SessionError, SharedEngine};
 
 use crate::bounds::{MAX_BEAM_WIDTH, checked};
@@ -59,8 +59,8 @@ impl Recommender {
     ///
     /// # Errors
     /// When the model has no token for a code of the catalog or for the prompt's beginning, the
-    /// catalog spells its levels by other letters, or the model's positions do not hold the longest
-    /// prompt and a recommendation.
+    /// catalog spells its levels by other letters, the model's positions do not hold the longest
+    /// prompt and a recommendation, or the engine has a draft head of other codes.
     pub fn new(
         engine: impl Into<SharedEngine>,
         source: impl Into<CatalogSource>,
@@ -73,6 +73,9 @@ impl Recommender {
             return Err(RecommendError::SmallVocabulary { needed, vocab_size });
         }
         let max_prompt_tokens = prompts.max_tokens(engine.config().max_position_embeddings)?;
+        if let Some(head) = engine.draft_head() {
+            check_draft(head, format)?;
+        }
         let tokens = Arc::new(format.code_tokens(vocab_size)?);
         let end_tokens = format.end_tokens.iter().copied().map(TokenId).collect();
         let latest = Mutex::new(Arc::new(SpelledView::new(source.view(), &tokens, format)?));
@@ -105,20 +108,19 @@ impl Recommender {
         if self.engine.model().is_none() {
             return Err(SessionError::NoDraftHere.into());
         }
-        if !self.end_tokens.is_empty() {
-            return Err(RecommendError::NoEnd);
-        }
-        let format = self.format().draft_shape()?;
-        if *head.shape() != format {
-            let (head, format) = (head.shape().levels.clone(), format.levels);
-            return Err(RecommendError::OtherDraftHead { head, format });
-        }
+        check_draft(&head, self.format())?;
         Ok(Self { draft_head: Some(head), ..self })
     }
 
-    /// The draft head, where there is one.
+    /// The draft head of this processor, where there is one.
     pub fn draft_head(&self) -> Option<&Arc<DraftHead>> {
         self.draft_head.as_ref()
+    }
+
+    /// Outline of the draft head, where there is one: of this processor, or of the engine.
+    pub fn draft_outline(&self) -> Option<&DraftOutline> {
+        let here = self.draft_head.as_deref().map(|head| &**head);
+        here.or_else(|| self.engine.draft_head())
     }
 
     /// The catalog as it is now, spelled in the model's tokens: what a request sees that holds no
@@ -329,6 +331,19 @@ impl Recommender {
     pub fn prompts(&self) -> &Prompts {
         &self.prompts
     }
+}
+
+/// Refuses a draft head that does not spell the items of prompts.
+fn check_draft(head: &DraftOutline, prompts: &PromptFormat) -> Result<(), RecommendError> {
+    if !prompts.end_tokens.is_empty() {
+        return Err(RecommendError::NoEnd);
+    }
+    let format = prompts.draft_shape()?;
+    if head.shape != format {
+        let (head, format) = (head.shape.levels.clone(), format.levels);
+        return Err(RecommendError::OtherDraftHead { head, format });
+    }
+    Ok(())
 }
 
 /// The tokens of a level as a range, where they are all those of one.

@@ -5,6 +5,7 @@
 
 #include "attention_hopper.cu"
 #include "attention_portable.cu"
+#include "draft.cu"
 #include "int8.cu"
 #include "masks.cu"
 #include "product_hopper.cu"
@@ -75,6 +76,7 @@ const Entry KERNELS[] = {
     KERNEL(apply_bitmask, BitMask, MASK_THREADS, 0),
     KERNEL(mask_rows_16, RowMasks, MASK_THREADS, 0),
     KERNEL(mask_rows_32, RowMasks, MASK_THREADS, 0),
+    KERNEL(draft_states, DraftStates, DRAFT_THREADS, 0),
 };
 constexpr int NUM_KERNELS = sizeof KERNELS / sizeof *KERNELS;
 
@@ -215,5 +217,7 @@ extern "C" const char* palmette_emulator_layouts() {
   LAYOUT(BitMask, rows, masks_of, masks, logits, columns, words);
   LAYOUT(RowMasks, rows, masks_of, masks, logits, count, num_rows, num_masks, columns, words,
          row_stride, mask_stride, infinity);
+  LAYOUT(DraftStates, rows, extensions, sums, before, codes, hidden, states, inputs, width, parts,
+         part_rows, squashes);
   return text.c_str();
 }

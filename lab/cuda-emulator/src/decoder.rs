@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use palmette_cuda::{CudaEngine, CudaError, DeviceLimits, DeviceWeights};
+use palmette_model::draft::DraftTensors;
 use palmette_model::{Architecture as Layers, Family, ModelConfig, ModelTensors};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -118,6 +119,19 @@ pub fn upload(
     config: &ModelConfig,
     limits: &DeviceLimits,
 ) -> Result<CudaEngine, CudaError> {
+    upload_with(driver, config, None, limits)
+}
+
+/// [`upload`], with a draft head.
+///
+/// # Errors
+/// As there.
+pub fn upload_with(
+    driver: Arc<Emulator>,
+    config: &ModelConfig,
+    draft: Option<DraftTensors>,
+    limits: &DeviceLimits,
+) -> Result<CudaEngine, CudaError> {
     let tensors = ModelTensors::from_bytes(Path::new("weights"), weights(config), config);
-    CudaEngine::new(driver, config.clone(), tensors?, limits)
+    CudaEngine::new(driver, config.clone(), tensors?, draft, limits)
 }

@@ -4,15 +4,14 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-#[cfg(feature = "cuda")]
-use palmette_model::ModelConfig;
-use palmette_model::{DeviceName, Model, SharedEngine};
+use palmette_model::draft::DraftTensors;
+use palmette_model::{DeviceName, Model, ModelConfig, SharedEngine};
 use palmette_recommend::Prompts;
 use palmette_text::EngineLoader;
 use palmette_text::engine::EngineOptions;
 use serde::Serialize;
 
-use super::loading::WeightsArg;
+use super::loading::{WeightsArg, with_training};
 use crate::output::{bytes, print, print_json, table, visible};
 
 /// List the devices that `--device` takes, with their memory
@@ -244,19 +243,30 @@ impl DeviceChoice {
         self.requests
     }
 
-    /// The model of a directory, on the device.
+    /// The model of a directory, on the device; a device computes its draft head too, where it is
+    /// to draft.
     pub(crate) fn load(
         &self,
         dir: &Path,
         prompts: &Prompts,
         weights: WeightsArg,
+        drafts: bool,
     ) -> anyhow::Result<SharedEngine> {
         match self.device {
             DeviceName::Cpu => Ok(Model::load(dir)?.with_weights(weights.format()?).into()),
-            DeviceName::Cuda(index) => self.load_cuda(index, dir, weights, &|positions| {
+            DeviceName::Cuda(index) => self.load_cuda(index, dir, weights, &|config| {
                 // Text before items or about them goes on behind the prompt.
+                let positions = config.max_position_embeddings;
                 let prompt_tokens = prompts.max_tokens(positions)?.saturating_add(FREE_TOKENS);
-                Ok(Room { requests: self.requests as usize, has_beams: true, prompt_tokens })
+                let draft = match drafts {
+                    true => {
+                        let shape = prompts.format().draft_shape()?;
+                        Some(DraftTensors::load(dir, config, shape).map_err(with_training)?)
+                    }
+                    false => None,
+                };
+                let requests = self.requests as usize;
+                Ok(Room { requests, has_beams: true, prompt_tokens, draft })
             }),
         }
     }
@@ -271,8 +281,9 @@ impl DeviceChoice {
         let DeviceName::Cuda(index) = self.device else { return Ok(weights.format()?.into()) };
         let requests = EngineOptions::most_sequences(texts);
         Ok(EngineLoader::of_device(move |dir| {
-            let room = |positions: usize| {
-                Ok(Room { requests, has_beams: false, prompt_tokens: tokens.min(positions) })
+            let room = |config: &ModelConfig| {
+                let prompt_tokens = tokens.min(config.max_position_embeddings);
+                Ok(Room { requests, has_beams: false, prompt_tokens, draft: None })
             };
             let loaded = self.load_cuda(index, dir, weights, &room);
             loaded.map_err(|error| format!("{error:#}"))
@@ -284,7 +295,7 @@ impl DeviceChoice {
         index: usize,
         dir: &Path,
         weights: WeightsArg,
-        room: &dyn Fn(usize) -> anyhow::Result<Room>,
+        room: &dyn Fn(&ModelConfig) -> anyhow::Result<Room>,
     ) -> anyhow::Result<SharedEngine> {
         let loaded = self.open_cuda(index, dir, weights, room);
         loaded.with_context(|| format!("--device {}", self.device))
@@ -296,11 +307,11 @@ impl DeviceChoice {
         index: usize,
         dir: &Path,
         weights: WeightsArg,
-        room: &dyn Fn(usize) -> anyhow::Result<Room>,
+        room: &dyn Fn(&ModelConfig) -> anyhow::Result<Room>,
     ) -> anyhow::Result<SharedEngine> {
         let driver = std::sync::Arc::new(palmette_cuda::Device::open(index)?);
-        let positions = ModelConfig::read(&dir.join("config.json"))?.max_position_embeddings;
-        let Room { requests, has_beams, prompt_tokens } = room(positions)?;
+        let config = ModelConfig::read(&dir.join("config.json"))?;
+        let Room { requests, has_beams, prompt_tokens, draft } = room(&config)?;
         let unless_given = palmette_cuda::DeviceLimits::default();
         let limits = palmette_cuda::DeviceLimits {
             batch_rows: self.batch_tokens.map_or(unless_given.batch_rows, |rows| rows as usize),
@@ -314,7 +325,7 @@ impl DeviceChoice {
                 WeightsArg::Int8 => palmette_cuda::DeviceWeights::Int8,
             },
         };
-        let engine = palmette_cuda::CudaEngine::load(driver, dir, &limits)?;
+        let engine = palmette_cuda::CudaEngine::load(driver, dir, draft, &limits)?;
         let engine = SharedEngine::from(std::sync::Arc::new(engine));
         // A server has its log hear of it instead.
         engine.on_warning(Box::new(|warning| eprintln!("warning: {}", visible(warning))));
@@ -327,7 +338,7 @@ impl DeviceChoice {
         _: usize,
         _: &Path,
         _: WeightsArg,
-        _: &dyn Fn(usize) -> anyhow::Result<Room>,
+        _: &dyn Fn(&ModelConfig) -> anyhow::Result<Room>,
     ) -> anyhow::Result<SharedEngine> {
         Err(crate::features::left_out("computes on no other device", "cuda"))
     }
@@ -345,6 +356,8 @@ struct Room {
     has_beams: bool,
     /// Tokens of the longest prompt.
     prompt_tokens: usize,
+    /// Tensors of a draft head that is computed there.
+    draft: Option<DraftTensors>,
 }
 
 /// Tokens of text that a request may have beside its prompt.

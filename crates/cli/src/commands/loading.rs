@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use palmette_catalog::{Catalog, Filter};
 use palmette_catalog_live::{CatalogSource, CatalogView, LiveReader, ReaderOptions, Snapshot};
 use palmette_model::draft::DraftHead;
-use palmette_model::{SessionError, WeightFormat};
+use palmette_model::{LoadError, WeightFormat};
 use palmette_recommend::{Mode, NamedItem, PromptFields, Prompts, RecommendError, Recommender};
 
 use super::devices;
@@ -91,17 +91,14 @@ impl RecommenderArgs {
         }
         // Each thread of the machine may have a request.
         let requests = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let engine = self.device.choice(requests)?.load(&self.model, &prompts, weights)?;
-        let head = match mode.verification() {
-            None => None,
-            Some(_) => {
-                let model = engine.model().ok_or(SessionError::NoDraftHere)?;
-                let head = DraftHead::load(&self.model, &model, prompts.format().draft_shape()?);
-                Some(head.map_err(|error| match error.is_io() {
-                    true => anyhow!("`palmette-train draft` trains draft heads: {error}"),
-                    false => error.into(),
-                })?)
+        let (device, drafts) = (self.device.choice(requests)?, mode.verification().is_some());
+        let engine = device.load(&self.model, &prompts, weights, drafts)?;
+        let head = match engine.model() {
+            Some(model) if drafts => {
+                let shape = prompts.format().draft_shape()?;
+                Some(DraftHead::load(&self.model, &model, shape).map_err(with_training)?)
             }
+            _ => None,
         };
         let both = || format!("{} with {}", self.model.display(), self.catalog.display());
         let recommender = Recommender::new(engine, catalog, prompts);
@@ -113,6 +110,14 @@ impl RecommenderArgs {
             Some(head) => recommender.with_draft_head(head).with_context(both)?,
             None => recommender,
         })
+    }
+}
+
+/// Names the program that makes a draft head, where there is none.
+pub(crate) fn with_training(error: LoadError) -> anyhow::Error {
+    match error.is_io() {
+        true => anyhow!("`palmette-train draft` trains draft heads: {error}"),
+        false => error.into(),
     }
 }
 

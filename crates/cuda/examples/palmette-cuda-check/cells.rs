@@ -90,7 +90,7 @@ pub(crate) fn measure(check: &Check) -> Result<(), String> {
     };
     let driver = Arc::clone(&check.device.driver);
     let set = KernelSet::of_capability(driver.describe().capability);
-    let engine = CudaEngine::with_kernels(driver, config, tensors, &limits, set);
+    let engine = CudaEngine::with_kernels(driver, config, tensors, None, &limits, set);
     let engine = SharedEngine::from(Arc::new(engine.map_err(|error| error.to_string())?));
     let catalog = Arc::new(sizes.catalog()?);
     let recommender = Recommender::new(engine, catalog, sizes.format());

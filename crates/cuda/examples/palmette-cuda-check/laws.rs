@@ -47,13 +47,13 @@ impl Case {
         let tensors = ModelTensors::from_bytes(Path::new("weights"), bytes, &self.config);
         let tensors = tensors.map_err(|error| error.to_string())?;
         let config = self.config.clone();
-        let engine = CudaEngine::with_kernels(driver, config, tensors, &self.limits, set);
+        let engine = CudaEngine::with_kernels(driver, config, tensors, None, &self.limits, set);
         engine.map(Arc::new).map_err(|error| error.to_string())
     }
 
     fn shape<'a>(&self, beams: &'a [usize; 1]) -> ReadingShape<'a> {
         let longest = self.prompts.iter().map(Vec::len).max().unwrap_or(1);
-        ReadingShape { max_prompt_tokens: longest, beams, width: beams[0] }
+        ReadingShape::new(longest, beams, beams[0])
     }
 
     /// Columns of the logits: as many as a level has.

@@ -27,6 +27,9 @@ mod attention;
 #[allow(dead_code, unused_imports, reason = "its tests are not compiled here")]
 mod callers;
 mod cells;
+#[path = "../../tests/kernels/draft.rs"]
+#[allow(dead_code, unused_imports, reason = "its tests are not compiled here")]
+mod draft;
 #[path = "../../tests/kernels/golden.rs"]
 #[allow(dead_code, unused_imports, reason = "its tests are not compiled here")]
 mod golden;

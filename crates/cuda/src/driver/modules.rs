@@ -59,6 +59,7 @@ pub(crate) fn code(module: Module, target: Target) -> Option<Vec<u8>> {
             Attention: "attention_portable",
             Select: "select",
             Masks: "masks",
+            Draft: "draft",
         }
         {
             HopperProduct: "product_hopper",

@@ -92,7 +92,11 @@ impl CudaReading {
         if !self.has_prompt {
             return Err(SessionError::NoPrompt);
         }
-        if !self.has_room(search.levels) {
+        let has_room = match search.drafts {
+            true => self.has_room_for_draft(search.levels),
+            false => self.has_room(search.levels),
+        };
+        if !has_room {
             return Ok(false);
         }
         let shared = Arc::clone(&self.engine.shared);
@@ -106,7 +110,10 @@ impl CudaReading {
             parents: Vec::new(),
         });
         let taken = run.bytes();
-        let result = self.run_levels(&mut run, request, search.levels, steps);
+        let result = match search.drafts {
+            true => self.draft_levels(&mut run, request, search.levels, steps),
+            false => self.run_levels(&mut run, request, search.levels, steps),
+        };
         if result.is_err() {
             // What is on the stream uses the memory of the run.
             let _ = driver.record(Stream::Selection).and_then(|event| driver.finish(&event));
@@ -196,19 +203,50 @@ impl CudaReading {
             self.post(*width, levels[level].columns.clone())?;
             end = self.step(&mut run.search)?;
         }
-        steps.resize_with(levels.len(), Vec::new);
-        run.search.extensions(0, |level, found| {
-            let first = levels[level].tokens.start as u32;
-            let best = &mut steps[level];
-            best.clear();
-            best.extend(found.map(|of| Extension {
-                score: of.score,
-                bound: 0.0,
-                parent: of.parent,
-                token: TokenId(first + of.code),
-            }));
-        })?;
+        run.take_extensions(levels, steps)
+    }
+
+    /// True where a reading drafts levels of these tokens, as wide.
+    fn has_room_for_draft(&self, levels: &[SearchLevel]) -> bool {
+        let Some(draft) = &self.draft else { return false };
+        let is_level = |(at, level): (usize, &SearchLevel)| {
+            level.width <= draft.most_rows()
+                && level.columns == level.tokens
+                && draft.tokens_of(at).is_ok_and(|tokens| tokens == level.tokens)
+        };
+        levels.len() == draft.head().shape.levels.len() && levels.iter().enumerate().all(is_level)
+    }
+
+    /// Begins the next level of a draft, whose rows the step before found.
+    fn launch_found_level(&mut self, most: usize, found: [Address; 2]) -> Result<(), SessionError> {
+        let (Some(draft), Some(request)) = (&mut self.draft, &self.request) else {
+            return Err(SessionError::NoDraftHere);
+        };
+        let memory = &request.memory;
+        let (columns, end) = draft.launch_found(&self.engine.shared, memory, most, found)?;
+        (self.rows, self.columns, self.computed) = (most, columns, Some(end));
         Ok(())
+    }
+
+    /// Levels of a draft and their steps, one behind the other.
+    fn draft_levels(
+        &mut self,
+        run: &mut CatalogRun,
+        request: CatalogRequest,
+        levels: &[SearchLevel],
+        steps: &mut Vec<Vec<Extension>>,
+    ) -> Result<(), Failure> {
+        let address = self.request()?.memory.logits.address();
+        run.search.begin(vec![request], &LevelLogits { address, levels })?;
+        self.begin_draft()?;
+        self.step(&mut run.search)?;
+        for level in &levels[..levels.len() - 1] {
+            let LevelRows { count, extensions, .. } = run.search.rows(0);
+            let found = [count, extensions].map(Option::unwrap_or_default);
+            self.launch_found_level(level.width, found)?;
+            self.step(&mut run.search)?;
+        }
+        run.take_extensions(levels, steps)
     }
 
     /// Launches a step behind the pass that was posted last; returns the end of the step.
@@ -228,6 +266,27 @@ impl CatalogRun {
     fn bytes(&self) -> u64 {
         let ancestors = self.ancestors.as_ref().map_or(0, Region::bytes);
         (self.search.bytes() + ancestors) as u64
+    }
+
+    /// Writes what each level found over `steps`, once all of it is there.
+    fn take_extensions(
+        &mut self,
+        levels: &[SearchLevel],
+        steps: &mut Vec<Vec<Extension>>,
+    ) -> Result<(), Failure> {
+        steps.resize_with(levels.len(), Vec::new);
+        self.search.extensions(0, |level, found| {
+            let first = levels[level].tokens.start as u32;
+            let best = &mut steps[level];
+            best.clear();
+            best.extend(found.map(|of| Extension {
+                score: of.score,
+                bound: 0.0,
+                parent: of.parent,
+                token: TokenId(first + of.code),
+            }));
+        })?;
+        Ok(())
     }
 
     /// Two tables of so many bytes in all.

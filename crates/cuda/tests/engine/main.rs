@@ -1,5 +1,6 @@
 //! Whole models on an emulated device, against the processor's.
 
+mod draft;
 mod int8;
 mod meeting;
 mod model;

@@ -17,7 +17,8 @@ pub(crate) fn small() -> ModelConfig {
     config
 }
 
-const SHAPE: ReadingShape<'_> = ReadingShape { max_prompt_tokens: 640, beams: &[3, 2], width: 3 };
+const SHAPE: ReadingShape<'_> =
+    ReadingShape { max_prompt_tokens: 640, beams: &[3, 2], width: 3, draft_rows: 0 };
 
 /// Prompts of few beginnings: of one token, around the end of a page, of several pages, of two runs.
 fn prompts() -> Vec<Vec<TokenId>> {
@@ -182,7 +183,7 @@ fn what_does_not_fit_beside_other_requests_is_an_error_by_name() {
     assert_eq!(error, SessionError::TooManyPasses { pass: 33, max: 32 });
 
     let beams = [500; 4];
-    let wide = ReadingShape { max_prompt_tokens: 64, beams: &beams, width: 500 };
+    let wide = ReadingShape::new(64, &beams, 500);
     let first = opened(&wide).unwrap();
     let second = opened(&wide).unwrap();
     let error = opened(&wide).unwrap_err().to_string();

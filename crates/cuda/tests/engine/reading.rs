@@ -33,7 +33,7 @@ pub(crate) fn logits(reading: &mut dyn Reading, prompt: &[TokenId]) -> Vec<f32> 
 }
 
 pub(crate) const SHAPE: ReadingShape<'_> =
-    ReadingShape { max_prompt_tokens: 160, beams: &[6, 5], width: 6 };
+    ReadingShape { max_prompt_tokens: 160, beams: &[6, 5], width: 6, draft_rows: 0 };
 
 pub(crate) fn open(
     engine: &Arc<impl Engine + 'static>,
@@ -95,7 +95,7 @@ fn check_rows_alone(weights: DeviceWeights) {
         assert_eq!(bits(&logits(&mut *open(&other, &SHAPE), &prompt)), want, "seed {seed}");
     }
     let beams = [40, 9, 2];
-    let wide = ReadingShape { max_prompt_tokens: 700, beams: &beams, width: 40 };
+    let wide = ReadingShape::new(700, &beams, 40);
     let (mut first, mut second) = (open(&device, &wide), open(&device, &SHAPE));
     logits(&mut *first, &tokens(140, 9));
     assert_eq!(bits(&logits(&mut *first, &prompt)), want, "another plan, after another prompt");
@@ -135,7 +135,7 @@ fn portable_kernels_and_hoppers_have_the_same_bits() {
             let tensors = ModelTensors::from_bytes(Path::new("weights"), weights(&config), &config);
             let (driver, tensors) = (Arc::new(driver), tensors.unwrap());
             let engine =
-                CudaEngine::with_kernels(driver, config.clone(), tensors, &LIMITS, kernels);
+                CudaEngine::with_kernels(driver, config.clone(), tensors, None, &LIMITS, kernels);
             let shape = ReadingShape { max_prompt_tokens: 560, ..SHAPE };
             let mut reading = open(&Arc::new(engine.unwrap()), &shape);
             let got = [70, 560].map(|len| bits(&logits(&mut *reading, &tokens(len, 5)))).concat();
@@ -153,7 +153,7 @@ fn parts_of_a_prompt_change_no_bit() {
 fn check_parts(weights: DeviceWeights) {
     let config = config(Family::Qwen3, 64);
     let Some(device) = emulated_of(weights, &config, Architecture::Hopper, 4) else { return };
-    let shape = ReadingShape { max_prompt_tokens: 2300, beams: &[2], width: 2 };
+    let shape = ReadingShape::new(2300, &[2], 2);
     let prompt = tokens(150, 6);
     let mut reading = open(&device, &shape);
     reading.set_prompt(&prompt).unwrap();
@@ -194,11 +194,11 @@ fn what_a_reading_cannot_take_is_an_error_by_name() {
     }
     let passes = SessionError::TooManyPasses { pass: 3, max: 2 };
     assert_eq!(reading.begin_next(&[0], &tokens(1, 1), 0..200), Err(passes));
-    let shape = ReadingShape { max_prompt_tokens: 2400, beams: &[1], width: 1 };
+    let shape = ReadingShape::new(2400, &[1], 1);
     let error = Arc::clone(&device).open(&shape, 1).unwrap_err();
     assert!(matches!(error, SessionError::TooManyPositions { .. }), "{error}");
     let beams = [usize::MAX / 3];
-    let shape = ReadingShape { max_prompt_tokens: 10, beams: &beams, width: 1 };
+    let shape = ReadingShape::new(10, &beams, 1);
     assert!(device.planned_bytes(&shape, 1).is_err());
 }
 

@@ -21,7 +21,7 @@ fn open(engine: &Arc<CudaEngine>, options: SequencesOptions) -> Box<dyn Sequence
 
 /// Logits after a text by a reading of it whole.
 fn alone(engine: &Arc<CudaEngine>, text: &[TokenId]) -> Vec<u32> {
-    let shape = ReadingShape { max_prompt_tokens: text.len(), beams: &[], width: 1 };
+    let shape = ReadingShape::new(text.len(), &[], 1);
     let mut reading = Arc::clone(engine).open(&shape, 1).unwrap();
     reading.set_prompt(text).unwrap();
     bits(reading.prompt_logits().unwrap())

@@ -11,13 +11,13 @@ use palmette_cuda::{Architecture, DeviceError, Driver};
 use sha2::{Digest, Sha256};
 
 use crate::support::{Device, device};
-use crate::{attention, callers, int8, masks, product, rows, select};
+use crate::{attention, callers, draft, int8, masks, product, rows, select};
 
 /// Cases of some kernels, by name: their results on a device.
 pub(crate) type Cases = fn(&Device) -> Vec<(String, Vec<u8>)>;
 
 /// Cases of all kernels.
-pub(crate) const CASES: [Cases; 7] = [
+pub(crate) const CASES: [Cases; 8] = [
     product::golden,
     int8::golden,
     rows::golden,
@@ -25,6 +25,7 @@ pub(crate) const CASES: [Cases; 7] = [
     select::golden,
     masks::golden,
     callers::golden,
+    draft::golden,
 ];
 
 pub(crate) fn section(architecture: Architecture) -> &'static str {

@@ -3,6 +3,7 @@
 mod arithmetic;
 mod attention;
 mod callers;
+mod draft;
 mod golden;
 mod int8;
 mod layouts;

@@ -18,8 +18,12 @@
 
 mod form;
 mod head;
+mod outline;
 mod run;
+mod tensors;
 
 pub use form::{DraftForm, DraftInput, DraftTransition};
-pub use head::{DraftHead, DraftShape};
+pub use head::DraftHead;
+pub use outline::{DraftOutline, DraftShape};
 pub use run::DraftRun;
+pub use tensors::DraftTensors;

@@ -54,7 +54,7 @@ fn generated(recommender: &Recommender, history: &[Vec<u32>], width: usize) -> V
     let mut prompt = Vec::new();
     recommender.format().write_prompt(history, &mut prompt);
     let beams = [width; LEVELS - 1];
-    let shape = ReadingShape { max_prompt_tokens: prompt.len(), beams: &beams, width };
+    let shape = ReadingShape::new(prompt.len(), &beams, width);
     let mut reading = recommender.engine().open(&shape, 1).unwrap();
     reading.set_prompt(&prompt).unwrap();
     let width = NonZeroUsize::new(width).unwrap();

@@ -200,7 +200,7 @@ impl RecommendQuestion {
         if self.mode == ModeName::Draft {
             let refused =
                 |member: &str, error: RecommendError| Err(fault(member, error.to_string()));
-            if recommender.draft_head().is_none() {
+            if recommender.draft_outline().is_none() {
                 return refused("mode", RecommendError::NoDraftHead);
             }
             if self.probe_width.is_some() {

@@ -115,7 +115,7 @@ impl ModelParts {
             prompts,
             num_parameters: loaded.engine.num_parameters(),
             vocab_size: loaded.engine.config().vocab_size,
-            has_draft_head: loaded.draft_head.is_some(),
+            has_draft_head: loaded.draft_head.is_some() || loaded.engine.draft_head().is_some(),
             device: device_name(&loaded.engine),
             source,
         }
@@ -195,14 +195,14 @@ fn read(dir: &Path, loader: &ModelLoader) -> Result<(Prompts, Arc<LoadedModel>),
             let shape = prompts.format().draft_shape()?;
             Some(Arc::new(DraftHead::load(dir, &model, shape)?))
         }
-        (true, None) => {
+        (true, None) if engine.draft_head().is_none() => {
             tracing::warn!(
                 model = %dir.display(),
                 "the draft head is not computed where the model is: requests of mode draft are refused"
             );
             None
         }
-        (false, _) => None,
+        _ => None,
     };
     Ok((prompts, Arc::new(LoadedModel { engine, draft_head })))
 }

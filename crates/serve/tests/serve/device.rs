@@ -10,8 +10,11 @@ use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_cuda::{Architecture, DeviceLimits};
 use palmette_cuda_emulator::{Emulator, decoder};
 use palmette_decode::run_on;
+use palmette_model::draft::{DraftForm, DraftTensors};
 use palmette_model::{Family, SharedEngine};
-use palmette_recommend::{History, LevelFormat, PromptFormat, Recommender, Request, Worker};
+use palmette_recommend::{
+    History, LevelFormat, Mode, PromptFormat, Recommender, Request, Verification, Worker,
+};
 use palmette_serve::{ServeConfig, Server};
 use palmette_text::engine::EngineOptions;
 use serde_json::{Value, json};
@@ -92,15 +95,29 @@ impl Subscriber for Warnings {
 }
 
 fn served(serve: ServeConfig) -> Option<OnDevice> {
+    served_on(serve, 4 << 30, "m", items())
+}
+
+fn items() -> Vec<Item> {
     let item = |n: u32| {
         let codes = vec![n % 11, n * 13 % CODES, n * 29 % CODES];
         Item { id: format!("i{n}"), codes, attributes: Default::default() }
     };
-    served_on(serve, 4 << 30, "m", (0..300).map(item).collect())
+    (0..300).map(item).collect()
 }
 
 /// A device of so many bytes.
 fn served_on(serve: ServeConfig, bytes: u64, name: &str, items: Vec<Item>) -> Option<OnDevice> {
+    served_with(serve, bytes, name, items, None)
+}
+
+fn served_with(
+    serve: ServeConfig,
+    bytes: u64,
+    name: &str,
+    items: Vec<Item>,
+    draft: Option<DraftTensors>,
+) -> Option<OnDevice> {
     let Some(driver) = Emulator::with_bytes(Architecture::Hopper, 3, bytes) else {
         eprintln!("SKIPPED: kernels are emulated on Linux on x86-64, by a C++20 compiler");
         return None;
@@ -113,7 +130,7 @@ fn served_on(serve: ServeConfig, bytes: u64, name: &str, items: Vec<Item>) -> Op
         memory: Some(MEMORY),
         ..decoder::LIMITS
     };
-    let engine = decoder::upload(Arc::clone(&driver), &model, &limits).unwrap();
+    let engine = decoder::upload_with(Arc::clone(&driver), &model, draft, &limits).unwrap();
     let engine = SharedEngine::from(Arc::new(engine));
     let codes_per_level = Some(vec![CODES; 3]);
     let options = BuildOptions { codes_per_level, ..BuildOptions::default() };
@@ -123,6 +140,40 @@ fn served_on(serve: ServeConfig, bytes: u64, name: &str, items: Vec<Item>) -> Op
     server.add_catalog("items", Arc::clone(&catalog), None).unwrap();
     server.set_target("shop", name, "items").unwrap();
     Some(OnDevice { routed: Routed::new(server), driver, engine, catalog })
+}
+
+/// A draft head beside the model, on its device.
+#[tokio::test(flavor = "multi_thread")]
+async fn drafts_of_a_batch_have_the_answers_of_each_alone() {
+    let model = decoder::config(Family::Qwen3, 64);
+    let shape = format().draft_shape().unwrap();
+    let head = DraftTensors::random(DraftForm::default(), &model, shape, 3).unwrap();
+    let Some(shop) = served_with(batches(), 4 << 30, "m", items(), Some(head)) else { return };
+    let catalog = Arc::clone(&shop.catalog);
+    let alone = Recommender::new(shop.engine.clone(), catalog, format()).unwrap();
+    let mut alone = Worker::new(Arc::new(alone), 1);
+    let asked = (0..6).map(|user| {
+        let body = json!({"history": history(user), "k": 5, "mode": "draft"});
+        let shop = &shop.routed;
+        async move { shop.post("/v1/recommend", &body).await.ok() }
+    });
+    for (user, answer) in join_all(asked).await.iter().enumerate() {
+        let ids = history(user);
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let mode = Mode::Draft(Verification::Masks);
+        let request = Request { beam_width: 16, mode, ..Request::new(History::Ids(&ids), 5) };
+        let want = alone.recommend(&request, &mut run_on).unwrap();
+        let want: Vec<&str> =
+            want.items.iter().map(|item| want.view.view().id(item.number)).collect();
+        let items = answer["items"].as_array().unwrap().iter();
+        let got: Vec<&str> = items.map(|item| item["id"].as_str().unwrap()).collect();
+        assert_eq!((&got, answer["mode"].as_str()), (&want, Some("draft")), "user {user}");
+    }
+    let models = shop.routed.get("/v1/models").await.ok();
+    assert_eq!(models["models"][0]["has_draft_head"], true);
+    let metrics = shop.routed.get("/metrics").await;
+    let text = metrics.body.as_str().unwrap();
+    assert!(text.contains("palmette_device_bytes{model=\"m\",use=\"draft_head\"}"), "{text}");
 }
 
 /// One stream, whose batches are of several requests; deadlines that an emulation keeps.
@@ -234,7 +285,7 @@ async fn a_device_that_fails_ends_readiness_and_says_so() {
 async fn a_device_without_room_asks_to_come_again() {
     let Some(shop) = served(batches()) else { return };
     let wide = [300; 3];
-    let shape = palmette_model::ReadingShape { max_prompt_tokens: 100, beams: &wide, width: 300 };
+    let shape = palmette_model::ReadingShape::new(100, &wide, 300);
     let mut held = Vec::new();
     while let Ok(reading) = shop.engine.open(&shape, 1) {
         held.push(reading);

@@ -1,7 +1,7 @@
 //! The floating-point operations that a recommendation cannot do without.
 
 use palmette_model::ModelConfig;
-use palmette_model::draft::DraftHead;
+use palmette_model::draft::DraftOutline;
 
 /// Passes of a model that a request needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Operations {
     /// the first.
     pub fn of_draft(
         config: &ModelConfig,
-        head: &DraftHead,
+        head: &DraftOutline,
         prompt_tokens: usize,
         rows: &[usize],
     ) -> Self {

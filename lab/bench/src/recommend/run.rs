@@ -188,13 +188,13 @@ impl RecommendBench {
         };
         let rows = worker.rows_of_passes()[1..].to_vec();
         let prompt_tokens = worker.prompt_tokens();
-        let operations = match recommender.draft_head().filter(|_| drafting) {
+        let operations = match recommender.draft_outline().filter(|_| drafting) {
             Some(head) => Operations::of_draft(&model, head, prompt_tokens, &rows),
             None => Operations::of(&model, &Passes { prompt_tokens, rows: rows.clone(), logits }),
         };
         let (flops, prefill_flops) = (operations.total(), operations.prefill);
         let bound_ms = flops as f64 / gemm_gflops / 1e6;
-        let head = recommender.draft_head().filter(|_| drafting);
+        let head = recommender.draft_outline().filter(|_| drafting);
         let placeholders = head.map_or(0, |head| head.num_placeholders());
         let beams = if drafting { &[] } else { &self.widths[..self.levels - 1] };
         let planned = Session::planned_bytes_of_passes(

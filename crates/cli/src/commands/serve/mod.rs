@@ -15,6 +15,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use palmette_catalog_replica::ReplicaOptions;
 use palmette_model::DeviceName;
+use palmette_model::draft::DraftHead;
 use palmette_serve::{ANY_ORIGIN, LogConfig, ModelLoadError, ModelLoader, Server};
 
 use super::devices::{DeviceArgs, DeviceBatchArgs};
@@ -136,7 +137,8 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     config.models = match device.device {
         DeviceName::Cpu => weights.format()?.into(),
         DeviceName::Cuda(_) => ModelLoader::new(move |dir, prompts| {
-            let loaded = device.load(dir, prompts, weights);
+            let drafts = dir.join(DraftHead::FILE_NAME).is_file();
+            let loaded = device.load(dir, prompts, weights, drafts);
             loaded.map_err(|error| ModelLoadError::Device(format!("{error:#}")))
         }),
     };
