@@ -323,10 +323,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
         let Some(pace) = self.pace else { return Ok(false) };
         let (step, left) = (self.tokens().len(), self.tokens_left());
         let Some(needed) = self.fewest(constraint)? else { return Ok(false) };
-        let nats = pace.nats(needed, left);
-        if nats == 0.0 {
-            return Ok(false);
-        }
+        let Some(costs) = pace.costs(needed, left) else { return Ok(false) };
         let Self { leaning_row: row, state, scratch, .. } = self;
         row.clear();
         row.extend_from_slice(logits);
@@ -334,8 +331,9 @@ impl<C: Constraint + ?Sized> Generator<C> {
         let visit = |token: TokenId, after: Option<usize>| {
             // One without a way takes all.
             let taken = after.map_or(left, |after| (after + 1).saturating_sub(needed));
-            let Some(logit) = row.get_mut(token.index()).filter(|_| taken > 0) else { return };
-            *logit -= nats * taken as f32;
+            let nats = costs.nats(taken);
+            let Some(logit) = row.get_mut(token.index()).filter(|_| nats > 0.0) else { return };
+            *logit -= nats;
             is_leaning = true;
         };
         let visited = constraint.visit_ways(state.as_ref().expect(NOT_STARTED), scratch, visit);

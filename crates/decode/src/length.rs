@@ -10,10 +10,9 @@ pub enum LengthRule {
     /// end](palmette_core::Constraint::fewest_tokens), it is whole within its tokens, end tokens
     /// left out. Of others it is cut off.
     Promised,
-    /// A sequence ends as promised, and leans to its end before it has to: where it used up more of
-    /// the tokens that it need not have than is left over for what must still come, or most of
-    /// them, logits of tokens that take more of them are lowered. With tokens to spare it is the
-    /// one that is promised.
+    /// A sequence ends as promised, and leans to its end before it has to: some of the tokens that
+    /// it may have, and need not, are a reserve for the end, and logits of tokens that take of it
+    /// are lowered. With tokens to spare it is the one that is promised.
     Gentle,
 }
 
@@ -33,11 +32,13 @@ pub struct LengthReport {
 ///
 /// Of the tokens that are left, those that the shortest way takes are *needed*, the others are
 /// *slack*. A token takes slack where more are needed after it than would be after the next on that
-/// way: within a string a character takes one, the quote none, and an element of a list takes what
-/// the list's end waits for. Each takes its tokens times a number of nats, which is 0 as long as
-/// the slack is no less than a reserve, and grows to [`MAX_NATS`] where there is none left.
+/// way: within a string a word takes one, the quote none, and an element of a list takes what must
+/// be in it.
 ///
-/// The reserve is the greater of two: slack in the proportion of what is needed, as it was at the
+/// A reserve of the slack is for the end. The first token of it costs next to nothing, each further
+/// one costs more, up to [`MAX_NATS`] for the last, and a token costs what it takes of it.
+///
+/// The reserve is the greater of two: slack in the proportion to what is needed that it had at the
 /// beginning, but no more than [`OWN_TOKENS`] for each token; and the [last share](LAST_SHARE) of
 /// all slack. By the first a long value leaves room for those that must come after it, by the
 /// second a list ends before it is cut.
@@ -54,8 +55,8 @@ const OWN_TOKENS: f32 = 1.0;
 /// Share of the slack that the end of every sequence is in.
 const LAST_SHARE: f32 = 0.25;
 
-/// Nats that a token loses for each that it takes of the slack, where none is left.
-const MAX_NATS: f32 = 4.0;
+/// Cost of the last token of the slack, in nats.
+const MAX_NATS: f32 = 8.0;
 
 impl Pace {
     /// The pace of a sequence that takes `needed` tokens and may take `max_tokens`.
@@ -65,10 +66,27 @@ impl Pace {
         Self { ratio, last: slack * LAST_SHARE }
     }
 
-    /// Nats for each token of slack that one takes here.
-    pub(crate) fn nats(self, needed: usize, left: usize) -> f32 {
+    /// The costs of tokens where so many are needed and left; `None` where there is plenty.
+    pub(crate) fn costs(self, needed: usize, left: usize) -> Option<TokenCosts> {
         let slack = left.saturating_sub(needed) as f32;
         let reserve = self.last.max(self.ratio * needed as f32);
-        if slack < reserve { MAX_NATS * (1.0 - slack / reserve) } else { 0.0 }
+        // Above, one would have to take as much as the reserve at once, and is not looked for.
+        (slack < 2.0 * reserve).then_some(TokenCosts { reserve, slack })
+    }
+}
+
+/// Costs of tokens by what they take of the slack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TokenCosts {
+    reserve: f32,
+    slack: f32,
+}
+
+impl TokenCosts {
+    /// Nats that a token loses which takes so many of the slack.
+    pub(crate) fn nats(self, taken: usize) -> f32 {
+        let lack = |slack: f32| (self.reserve - slack).max(0.0);
+        let (before, after) = (lack(self.slack), lack(self.slack - taken as f32));
+        MAX_NATS * (after * after - before * before) / (2.0 * self.reserve)
     }
 }

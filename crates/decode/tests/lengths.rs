@@ -33,13 +33,18 @@ fn best(row: &[f32], tokens: impl Iterator<Item = TokenId>) -> TokenId {
     tokens.max_by(better).expect("a token")
 }
 
-/// Nats that a token loses which takes one of the tokens that are left over, by the words of the
-/// rule.
-fn nats(whole: (usize, usize), here: (usize, usize)) -> f32 {
+/// Nats that a token loses which takes so many of the tokens that are left over, by the words of
+/// the rule. Pairs are tokens left and needed.
+fn nats(whole: (usize, usize), here: (usize, usize), taken: usize) -> f32 {
     let slack = |(left, needed): (usize, usize)| (left - needed) as f32;
     let proportion = (slack(whole) / whole.1.max(1) as f32).min(1.0);
     let reserve = (slack(whole) / 4.0).max(proportion * here.1 as f32);
-    if slack(here) < reserve { 4.0 * (1.0 - slack(here) / reserve) } else { 0.0 }
+    let lack = |slack: f32| if slack < reserve { reserve - slack } else { 0.0 };
+    let (before, after) = (lack(slack(here)), lack(slack(here) - taken as f32));
+    match slack(here) < 2.0 * reserve {
+        true => 8.0 * (after * after - before * before) / (2.0 * reserve),
+        false => 0.0,
+    }
 }
 
 /// A sequence by the rules, in a set that is not empty, within tokens that are enough; true where it
@@ -68,13 +73,14 @@ fn definition(
             _ => {
                 let mut row = logits.row(&written);
                 if rule == LengthRule::Gentle {
-                    let nats = nats((max_tokens, needed(&[])), (left, here));
-                    let taken = |token| (after(token) + 1).saturating_sub(here);
-                    report.leaning +=
-                        usize::from(nats > 0.0 && allowed.iter().any(|&token| taken(token) > 0));
+                    let mut leans = false;
                     for &token in &allowed {
-                        row[token.index()] -= nats * taken(token) as f32;
+                        let taken = (after(token) + 1).saturating_sub(here);
+                        let lost = nats((max_tokens, needed(&[])), (left, here), taken);
+                        leans |= lost > 0.0;
+                        row[token.index()] -= lost;
                     }
+                    report.leaning += usize::from(leans);
                 }
                 let drawn = best(&row, allowed.iter().copied());
                 match after(drawn) < left {
