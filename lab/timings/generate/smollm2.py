@@ -210,13 +210,13 @@ def inner(written: str, kind: str) -> str:
 
 
 def says(value, schema: dict) -> bool:
-    """True where every member says something: lists have elements, and texts that the schema leaves open have a word of three letters."""
+    """True where every member says something: lists have elements, and texts that the schema leaves open have three letters or digits."""
     if isinstance(value, dict):
         return all(says(member, schema["properties"][name]) for name, member in value.items())
     if isinstance(value, list):
         return bool(value) and all(says(element, schema["items"]) for element in value)
     is_open = isinstance(value, str) and not {"enum", "pattern", "format"} & schema.keys()
-    return not is_open or re.search(r"[^\W\d_]{3}", value) is not None
+    return not is_open or sum(map(str.isalnum, value)) >= 3
 
 
 def answer_says(prompt: dict, answer: dict) -> bool | None:
@@ -307,7 +307,7 @@ def run_budgets(arguments: argparse.Namespace, wanted: list[dict]) -> bool:
             break
         kind = list(kinds)[kind]
         run(arguments, kinds[kind][: done + arguments.chunk], names[kind], ["--finish", kind[1]])
-    heads = ["tokens", "rule", "answers", "valid", "of JSON and calls", "all say something", "tokens an answer", "steered", "leaning"]
+    heads = ["tokens", "rule", "answers", "valid", "of JSON and calls", "all say something", "tokens an answer", "answers with steered tokens", "leaning tokens an answer"]
     print("|" + "|".join(heads) + "|\n|" + "|".join(["---"] * len(heads)) + "|")
     all_valid = True
     for (budget, rule), prompts in kinds.items():
@@ -322,13 +322,12 @@ def run_budgets(arguments: argparse.Namespace, wanted: list[dict]) -> bool:
         invalid = {name for name, _ in bad}
         said = [answer_says(prompt, answer) if prompt["id"] not in invalid else False for prompt, answer in pairs]
         said = [each for (prompt, _), each in zip(pairs, said) if prompt["id"].split("-")[0] in ("json", "tools")]
-
-        def mean(key: str) -> str:
-            return f"{sum(answer.get('finish', {}).get(key, 0) for answer in answers) / len(answers):.2f}"
-
+        told = [answer.get("finish", {}) for answer in answers]
+        steered = sum(each.get("steered", 0) > 0 for each in told)
+        leaning = sum(each.get("leaning", 0) for each in told) / len(answers)
         tokens = sum(answer["usage"]["completion_tokens"] for answer in answers) / len(answers)
         cells = [budget, rule, len(answers), len(answers) - len(bad), len(said), f"{sum(said)} ({100 * sum(said) / max(len(said), 1):.0f} %)"]
-        print("|" + "|".join(map(str, [*cells, f"{tokens:.1f}", mean("steered"), mean("leaning")])) + "|")
+        print("|" + "|".join(map(str, [*cells, f"{tokens:.1f}", steered, f"{leaning:.1f}"])) + "|")
     return all_valid
 
 
