@@ -2,8 +2,12 @@
 
 use std::path::Path;
 
+#[cfg(all(feature = "cuda", feature = "bench"))]
+use anyhow::bail;
 use anyhow::{Context, ensure};
 use clap::Args;
+#[cfg(feature = "bench")]
+use palmette_model::ModelTensors;
 use palmette_model::draft::DraftTensors;
 use palmette_model::{DeviceName, Model, ModelConfig, SharedEngine};
 use palmette_recommend::Prompts;
@@ -271,6 +275,57 @@ impl DeviceChoice {
         }
     }
 
+    /// A model of these tensors on a device, which reads the prompt of each request anew.
+    #[cfg(all(feature = "cuda", feature = "bench"))]
+    pub(crate) fn load_tensors(
+        &self,
+        (config, tensors): (ModelConfig, ModelTensors),
+        draft: Option<DraftTensors>,
+        prompt_tokens: usize,
+        weights: WeightsArg,
+    ) -> anyhow::Result<SharedEngine> {
+        let load = || {
+            let DeviceName::Cuda(index) = self.device else { bail!("it is this processor") };
+            let driver = std::sync::Arc::new(palmette_cuda::Device::open(index)?);
+            let room =
+                Room { requests: self.requests as usize, has_beams: true, prompt_tokens, draft };
+            let limits = Self { keeps_prefixes: false, ..self.clone() }.limits(&room, weights);
+            let draft = room.draft;
+            let engine = palmette_cuda::CudaEngine::new(driver, config, tensors, draft, &limits)?;
+            Ok(SharedEngine::from(std::sync::Arc::new(engine)))
+        };
+        load().with_context(|| format!("--device {}", self.device))
+    }
+
+    #[cfg(all(not(feature = "cuda"), feature = "bench"))]
+    pub(crate) fn load_tensors(
+        &self,
+        _: (ModelConfig, ModelTensors),
+        _: Option<DraftTensors>,
+        _: usize,
+        _: WeightsArg,
+    ) -> anyhow::Result<SharedEngine> {
+        let left_out = Err(crate::features::left_out("computes on no other device", "cuda"));
+        left_out.with_context(|| format!("--device {}", self.device))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn limits(&self, room: &Room, weights: WeightsArg) -> palmette_cuda::DeviceLimits {
+        let unless_given = palmette_cuda::DeviceLimits::default();
+        palmette_cuda::DeviceLimits {
+            batch_rows: self.batch_tokens.map_or(unless_given.batch_rows, |rows| rows as usize),
+            requests: room.requests,
+            beams: if room.has_beams { unless_given.beams } else { 0 },
+            prompt_tokens: Some(room.prompt_tokens),
+            memory: self.memory,
+            keeps_prefixes: self.keeps_prefixes,
+            weights: match weights {
+                WeightsArg::F32 | WeightsArg::Bf16 => palmette_cuda::DeviceWeights::Bf16,
+                WeightsArg::Int8 => palmette_cuda::DeviceWeights::Int8,
+            },
+        }
+    }
+
     /// Loader of the models of texts, this many at once with this many tokens together.
     pub(crate) fn text_loader(
         self,
@@ -311,21 +366,9 @@ impl DeviceChoice {
     ) -> anyhow::Result<SharedEngine> {
         let driver = std::sync::Arc::new(palmette_cuda::Device::open(index)?);
         let config = ModelConfig::read(&dir.join("config.json"))?;
-        let Room { requests, has_beams, prompt_tokens, draft } = room(&config)?;
-        let unless_given = palmette_cuda::DeviceLimits::default();
-        let limits = palmette_cuda::DeviceLimits {
-            batch_rows: self.batch_tokens.map_or(unless_given.batch_rows, |rows| rows as usize),
-            requests,
-            beams: if has_beams { unless_given.beams } else { 0 },
-            prompt_tokens: Some(prompt_tokens),
-            memory: self.memory,
-            keeps_prefixes: self.keeps_prefixes,
-            weights: match weights {
-                WeightsArg::F32 | WeightsArg::Bf16 => palmette_cuda::DeviceWeights::Bf16,
-                WeightsArg::Int8 => palmette_cuda::DeviceWeights::Int8,
-            },
-        };
-        let engine = palmette_cuda::CudaEngine::load(driver, dir, draft, &limits)?;
+        let room = room(&config)?;
+        let limits = self.limits(&room, weights);
+        let engine = palmette_cuda::CudaEngine::load(driver, dir, room.draft, &limits)?;
         let engine = SharedEngine::from(std::sync::Arc::new(engine));
         // A server has its log hear of it instead.
         engine.on_warning(Box::new(|warning| eprintln!("warning: {}", visible(warning))));

@@ -60,13 +60,18 @@ pub(crate) enum WeightsArg {
 }
 
 impl WeightsArg {
-    /// The format, where this processor computes with it.
-    pub(crate) fn format(self) -> anyhow::Result<WeightFormat> {
-        let format = match self {
+    /// The format, wherever it is computed with.
+    pub(crate) fn name(self) -> WeightFormat {
+        match self {
             Self::F32 => WeightFormat::F32,
             Self::Bf16 => WeightFormat::Bf16,
             Self::Int8 => WeightFormat::Int8,
-        };
+        }
+    }
+
+    /// The format, where this processor computes with it.
+    pub(crate) fn format(self) -> anyhow::Result<WeightFormat> {
+        let format = self.name();
         format.check_here().context("--weights")?;
         Ok(format)
     }

@@ -132,6 +132,8 @@ fn for_people() {
 
 #[test]
 fn what_cannot_be_measured_is_refused() {
+    check_refused(&small(&["--device=cuda:999"]), &["--device cuda:999"]);
+    check_refused(&small(&["--device-memory=1GiB"]), &["--device-memory is of a device"]);
     check_refused(&small(&["--prompt=3"]), &["a prompt of 3 tokens", "shortest has 4"]);
     check_refused(&small(&["--weights=int4"]), &["int4", "f32, bf16, int8"]);
     check_refused(&small(&["--levels=0"]), &["levels is 0"]);

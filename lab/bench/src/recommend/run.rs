@@ -6,8 +6,10 @@ use std::time::Instant;
 
 use palmette_catalog::{BuildOptions, Catalog, Item};
 use palmette_decode::Stage;
-use palmette_model::draft::{DraftForm, DraftHead};
-use palmette_model::{Model, ModelConfig, Session, WeightFormat};
+use palmette_model::draft::{DraftForm, DraftHead, DraftTensors};
+use palmette_model::{
+    DeviceName, LoadError, Model, ModelConfig, ModelTensors, Session, SharedEngine, WeightFormat,
+};
 use palmette_recommend::{History, Mode, Normaliser, PromptFormat, Recommender, Request, Worker};
 use serde::Serialize;
 
@@ -64,14 +66,13 @@ pub struct RecommendReport {
     pub flops: u64,
     /// Operations of the prompt, a part of `flops`.
     pub prefill_flops: u64,
-    /// Billions of operations a second in a large product of the `gemm` crate, on as many threads.
-    pub gemm_gflops: f64,
-    /// Time of `flops` operations at that speed.
-    pub bound_ms: f64,
-    /// `total_ms / bound_ms`
-    pub ratio: f64,
-    /// Bytes that a request's keys and values are planned to take.
-    pub kv_bytes_planned: usize,
+    /// Bound by this processor's products; none for a device, whose products are others.
+    #[serde(flatten)]
+    pub bound: Option<ProductBound>,
+    /// Bytes that a request's keys and values are planned to take here; none on a device, whose
+    /// requests are promised pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kv_bytes_planned: Option<usize>,
     /// Bytes that they took.
     pub kv_bytes_used: usize,
     /// Bytes of the beams' own tokens, a part of `kv_bytes_used`.
@@ -108,17 +109,55 @@ pub struct RecommendReport {
     pub repeat: usize,
     /// The fastest request.
     pub min_total_ms: f64,
+    /// Device that computes the model: `cpu`, or its name.
+    pub device: String,
     /// Machine of the measurement.
     pub machine: Machine,
 }
 
+/// Bound of a request's time by matrix products of the `gemm` crate.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ProductBound {
+    /// Billions of operations a second in a large product, on as many threads.
+    pub gemm_gflops: f64,
+    /// Time of `flops` operations at that speed.
+    pub bound_ms: f64,
+    /// `total_ms / bound_ms`
+    pub ratio: f64,
+}
+
+/// Random model that a device is to compute: the weights of this processor's, by the same seed.
+#[derive(Debug)]
+pub struct RandomModel {
+    /// Shape of the model.
+    pub config: ModelConfig,
+    /// Tensors of the model.
+    pub tensors: ModelTensors,
+    /// Tensors of its draft head, where items are drafted.
+    pub draft: Option<DraftTensors>,
+    /// Tokens of the longest prompt, the head's placeholders among them.
+    pub prompt_tokens: usize,
+}
+
+/// Loader of a random model onto a device; an error is its message.
+pub type DeviceLoader<'a> = dyn Fn(RandomModel) -> Result<SharedEngine, String> + 'a;
+
 impl RecommendBench {
-    /// Makes model and catalog, and measures.
+    /// Makes model and catalog, and measures on this processor.
     ///
     /// # Errors
     /// For nothing to measure, a shape that no model has, or more memory than there is.
     pub fn run(&self) -> Result<RecommendReport, BenchError> {
-        self.check().and_then(|()| self.measure()).map_err(BenchError::new)
+        self.check().and_then(|()| self.measure(None)).map_err(BenchError::new)
+    }
+
+    /// Measures where a loader puts the model; one that keeps prompts of earlier requests would
+    /// read only the first.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and when the device does not take the model.
+    pub fn run_on(&self, device: &DeviceLoader<'_>) -> Result<RecommendReport, BenchError> {
+        self.check().and_then(|()| self.measure(Some(device))).map_err(BenchError::new)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -149,8 +188,8 @@ impl RecommendBench {
         Ok(())
     }
 
-    fn measure(&self) -> Result<RecommendReport, String> {
-        let recommender = Arc::new(self.recommender()?);
+    fn measure(&self, device: Option<&DeviceLoader<'_>>) -> Result<RecommendReport, String> {
+        let recommender = Arc::new(self.recommender(device)?);
         let mut worker = Worker::new(Arc::clone(&recommender), self.threads);
         let mut random = Random::new(self.seed ^ 1);
         let num_items = self.items as u64;
@@ -169,7 +208,7 @@ impl RecommendBench {
         for _ in 0..self.repeat {
             runs.push(time_request(&mut worker, &request)?);
         }
-        let gemm_gflops = gemm_gflops(self.threads, 20);
+        let gemm_gflops = device.is_none().then(|| gemm_gflops(self.threads, 20));
         Ok(self.report(&recommender, &worker, &runs, gemm_gflops))
     }
 
@@ -178,7 +217,7 @@ impl RecommendBench {
         recommender: &Recommender,
         worker: &Worker,
         runs: &[Stages],
-        gemm_gflops: f64,
+        gemm_gflops: Option<f64>,
     ) -> RecommendReport {
         let model = recommender.engine().config().clone();
         let drafting = matches!(self.mode, Mode::Draft(_));
@@ -193,18 +232,19 @@ impl RecommendBench {
             None => Operations::of(&model, &Passes { prompt_tokens, rows: rows.clone(), logits }),
         };
         let (flops, prefill_flops) = (operations.total(), operations.prefill);
-        let bound_ms = flops as f64 / gemm_gflops / 1e6;
         let head = recommender.draft_outline().filter(|_| drafting);
         let placeholders = head.map_or(0, |head| head.num_placeholders());
         let beams = if drafting { &[] } else { &self.widths[..self.levels - 1] };
-        let planned = Session::planned_bytes_of_passes(
-            &model,
-            recommender.max_prompt_tokens() + placeholders,
-            beams,
-            self.threads,
-        );
-        let kv_bytes_planned =
-            planned.map_or(0, |planned| planned.prompt_cache + planned.beam_cache);
+        let prompt = recommender.max_prompt_tokens() + placeholders;
+        let device = recommender.engine().device_use().map(|of| of.device);
+        let kv_bytes_planned = device.is_none().then(|| {
+            let planned = Session::planned_bytes_of_passes(&model, prompt, beams, self.threads);
+            planned.map_or(0, |planned| planned.prompt_cache + planned.beam_cache)
+        });
+        let weights = match self.weights {
+            WeightFormat::F32 if device.is_some() => WeightFormat::Bf16,
+            weights => weights,
+        };
         let (prompt_bytes, beam_bytes) = worker.cache_bytes();
         let median = |part: fn(&Stages) -> f64| {
             let mut values: Vec<f64> = runs.iter().map(part).collect();
@@ -220,14 +260,15 @@ impl RecommendBench {
             total_ms,
             flops,
             prefill_flops,
-            gemm_gflops,
-            bound_ms,
-            ratio: total_ms / bound_ms,
+            bound: gemm_gflops.map(|gemm_gflops| {
+                let bound_ms = flops as f64 / gemm_gflops / 1e6;
+                ProductBound { gemm_gflops, bound_ms, ratio: total_ms / bound_ms }
+            }),
             kv_bytes_planned,
             kv_bytes_used: prompt_bytes + beam_bytes,
             kv_bytes_beams: beam_bytes,
             params: recommender.engine().num_parameters(),
-            weights: self.weights,
+            weights,
             weight_bytes: recommender.engine().weight_bytes(),
             model,
             prompt_tokens,
@@ -242,11 +283,13 @@ impl RecommendBench {
             draft_params: head.map_or(0, |head| head.num_parameters()),
             repeat: self.repeat,
             min_total_ms: runs.iter().map(|run| run.total).fold(f64::INFINITY, f64::min),
+            device: device.unwrap_or_else(|| DeviceName::Cpu.to_string()),
             machine: Machine::here(),
         }
     }
 
-    fn recommender(&self) -> Result<Recommender, String> {
+    fn recommender(&self, device: Option<&DeviceLoader<'_>>) -> Result<Recommender, String> {
+        let text = |error: LoadError| error.to_string();
         let catalog = Arc::new(self.catalog()?);
         let max_history_items = (self.prompt - 1) / self.levels;
         let format =
@@ -256,18 +299,29 @@ impl RecommendBench {
             max_position_embeddings: format.max_prompt_tokens() + self.levels,
             ..self.model.clone()
         };
-        let model = Model::random(config, self.seed).map_err(|e| e.to_string())?;
-        let model = model.with_weights(self.weights);
-        let head = match self.mode.verification() {
+        let draft = match self.mode.verification() {
             None => None,
             Some(_) => {
-                let (form, shape) =
-                    (DraftForm::default(), format.draft_shape().map_err(|e| e.to_string())?);
-                let head = DraftHead::random(form, &model, shape, self.seed ^ 2);
-                Some(head.map_err(|e| e.to_string())?)
+                let shape = format.draft_shape().map_err(|e| e.to_string())?;
+                let form = DraftForm::default();
+                Some(DraftTensors::random(form, &config, shape, self.seed ^ 2).map_err(text)?)
             }
         };
-        let recommender = Recommender::new(model, catalog, format).map_err(|e| e.to_string())?;
+        let (engine, head) = match device {
+            None => {
+                let model = Model::random(config, self.seed).map_err(text)?;
+                let model = model.with_weights(self.weights);
+                let head = draft.map(|tensors| DraftHead::new(&tensors, &model));
+                (SharedEngine::from(model), head)
+            }
+            Some(load) => {
+                let tensors = ModelTensors::random(&config, self.seed).map_err(text)?;
+                let placeholders = draft.as_ref().map(|head| head.outline().num_placeholders());
+                let prompt_tokens = format.max_prompt_tokens() + placeholders.unwrap_or(0);
+                (load(RandomModel { config, tensors, draft, prompt_tokens })?, None)
+            }
+        };
+        let recommender = Recommender::new(engine, catalog, format).map_err(|e| e.to_string())?;
         let recommender =
             recommender.with_normaliser(self.normaliser).map_err(|e| e.to_string())?;
         let recommender =
@@ -330,6 +384,9 @@ fn time_request(worker: &mut Worker, request: &Request<'_>) -> Result<Stages, St
 
 #[cfg(test)]
 mod tests {
+    use palmette_cuda::{Architecture as Hardware, CudaEngine, DeviceLimits};
+    use palmette_cuda_emulator::Emulator;
+    use palmette_cuda_emulator::decoder::LIMITS;
     use palmette_model::Architecture;
     use palmette_recommend::Verification;
 
@@ -371,11 +428,12 @@ mod tests {
         let report = bench().run().unwrap();
         assert_eq!((report.prompt_tokens, report.logits, report.params > 0), (10, 16, true));
         assert_eq!(report.rows, [8, 8]);
-        assert_eq!(report.kv_bytes_planned, report.kv_bytes_used);
-        assert!(report.total_ms > 0.0 && report.bound_ms > 0.0 && report.flops > 0);
+        assert_eq!(report.kv_bytes_planned, Some(report.kv_bytes_used));
+        let bound = report.bound.expect("a bound of this processor");
+        assert!(report.total_ms > 0.0 && bound.bound_ms > 0.0 && report.flops > 0);
         let scheduled = RecommendBench { widths: vec![4, 16, 8], ..bench() }.run().unwrap();
         assert_eq!((scheduled.rows, scheduled.beam), (vec![4, 16], 8));
-        assert_eq!(scheduled.kv_bytes_planned, scheduled.kv_bytes_used);
+        assert_eq!(scheduled.kv_bytes_planned, Some(scheduled.kv_bytes_used));
         // Slots of 4 + 16 rows, 2 layers of keys and values of 16 numbers, and lists of 16 places a
         // pass.
         assert_eq!(scheduled.kv_bytes_beams, 20 * 2 * 2 * 16 * 4 + 2 * 16 * 8 + 3 * 8);
@@ -390,10 +448,48 @@ mod tests {
             let report = RecommendBench { mode, ..bench() }.run().unwrap();
             // No slots: only where the first pass would begin.
             assert_eq!((report.rows.len(), report.kv_bytes_beams), (2, 8));
-            assert_eq!(report.kv_bytes_planned, report.kv_bytes_used);
+            assert_eq!(report.kv_bytes_planned, Some(report.kv_bytes_used));
             assert!(report.draft_params > 0);
             assert!(report.flops < bench().run().unwrap().flops);
         }
+    }
+
+    /// An emulated device: the weights of this processor, and no bound by its products.
+    #[test]
+    fn a_device_is_measured_without_this_processors_bound() {
+        let mut bench = bench();
+        (bench.model.hidden_size, bench.model.intermediate_size, bench.model.head_dim) =
+            (64, 64, 64);
+        bench.model.num_attention_heads = 2;
+        (bench.model.num_key_value_heads, bench.repeat) = (1, 1);
+        for mode in [Mode::Beam, Mode::Draft(Verification::Masks)] {
+            let bench = RecommendBench { mode, ..bench.clone() };
+            let Some(driver) = Emulator::new(Hardware::Hopper, 1) else { return };
+            let driver = Arc::new(driver);
+            let report = bench.run_on(&|model| {
+                let RandomModel { config, tensors, draft, prompt_tokens } = model;
+                let limits = DeviceLimits {
+                    prompt_tokens: Some(prompt_tokens),
+                    keeps_prefixes: false,
+                    ..LIMITS
+                };
+                let driver = Arc::clone(&driver);
+                let engine = CudaEngine::new(driver, config, tensors, draft, &limits);
+                Ok(Arc::new(engine.map_err(|error| error.to_string())?).into())
+            });
+            let (report, here) = (report.unwrap(), bench.run().unwrap());
+            assert_eq!((report.device.as_str(), here.device.as_str()), ("emulated Hopper", "cpu"));
+            assert!(report.bound.is_none() && report.kv_bytes_planned.is_none());
+            assert_eq!(report.weights, WeightFormat::Bf16);
+            assert_eq!((report.params, report.flops), (here.params, here.flops));
+            assert_eq!((report.prompt_tokens, &report.rows), (here.prompt_tokens, &here.rows));
+            assert_eq!(report.draft_params, here.draft_params);
+            assert!(report.total_ms > 0.0 && report.kv_bytes_used > 0);
+            let text = serde_json::to_value(&report).unwrap();
+            assert!(text.get("bound_ms").is_none() && text.get("kv_bytes_planned").is_none());
+        }
+        let refused = bench.run_on(&|_| Err("no device".to_owned())).unwrap_err();
+        assert_eq!(refused.to_string(), "no device");
     }
 
     #[test]

@@ -1,20 +1,22 @@
 //! `palmette bench recommend`: what a recommendation costs on this machine.
 
 use clap::{Args, ValueEnum};
-use palmette_bench::recommend::{RecommendBench, RecommendReport};
-use palmette_model::{Architecture, ModelConfig};
+use palmette_bench::recommend::{RandomModel, RecommendBench, RecommendReport};
+use palmette_model::{Architecture, DeviceName, ModelConfig};
 use palmette_recommend::{Mode, Normaliser};
 
+use crate::commands::devices::DeviceArgs;
 use crate::commands::loading::WeightsArg;
 use crate::commands::mode::ModeArgs;
-use crate::output::{bytes, grouped, print, print_json, table};
+use crate::output::{bytes, grouped, print, print_json, table, visible};
 
 /// Time whole recommendations by a model with random weights, next to what their arithmetic must
 /// take
 ///
 /// The bound is the floating-point operations of a request's matrix products over the speed of the
-/// `gemm` crate on large matrices, measured in the same run on as many threads. Times are medians
-/// over --repeat requests; one more goes first.
+/// `gemm` crate on large matrices, measured in the same run on as many threads; of a device there
+/// is none. Times are medians over --repeat requests; one more goes first. A device reads the
+/// prompt of each anew.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecommendArgs {
@@ -68,6 +70,8 @@ pub(crate) struct RecommendArgs {
     normaliser: SoftmaxScopeArg,
     #[command(flatten)]
     mode: ModeArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Requests timed
     #[arg(long, value_name = "N", default_value_t = 20)]
     repeat: usize,
@@ -84,6 +88,7 @@ Examples:
   palmette bench recommend --params 10m --prompt 512 --beam 128 --levels 3 --codes 256
   palmette bench recommend --params 10m --beam 512 --mode draft
   palmette bench recommend --params 50m --beam 512 --threads 2 --json
+  palmette bench recommend --params 100m --prompt 1000 --beam 256 --device cuda:0
   palmette bench recommend --widths 64,256,128
   palmette bench recommend --params 1m --layers 8 --normaliser vocabulary
 
@@ -116,9 +121,13 @@ enum SoftmaxScopeArg {
 }
 
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
+    let device = args.device.choice(1)?;
     let bench = RecommendBench {
         model: model(args),
-        weights: args.weights.format()?,
+        weights: match device.device {
+            DeviceName::Cpu => args.weights.format()?,
+            DeviceName::Cuda(_) => args.weights.name(),
+        },
         prompt: args.prompt,
         widths: args.widths.clone().unwrap_or_else(|| vec![args.beam; args.levels]),
         levels: args.levels,
@@ -138,7 +147,15 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
         repeat: args.repeat,
         seed: args.seed,
     };
-    let report = bench.run()?;
+    let report = match device.device {
+        DeviceName::Cpu => bench.run()?,
+        DeviceName::Cuda(_) => bench.run_on(&|model| {
+            let RandomModel { config, tensors, draft, prompt_tokens } = model;
+            let parts = (config, tensors);
+            let loaded = device.load_tensors(parts, draft, prompt_tokens, args.weights);
+            loaded.map_err(|error| format!("{error:#}"))
+        })?,
+    };
     if args.json { print_json(&report) } else { print(&text(&report)) }
 }
 
@@ -194,23 +211,28 @@ fn text(report: &RecommendReport) -> String {
         text.truncate(text.len() - 1);
         text += &format!("drafted by a head of {params} parameters\n\n");
     }
-    let stages = [
+    let mut stages = vec![
         ("prefill", report.prefill_ms),
         ("decode", report.decode_ms),
         ("mask", report.mask_ms),
         ("top-k", report.topk_ms),
         ("total", report.total_ms),
-        ("bound", report.bound_ms),
     ];
-    let rows: Vec<Vec<String>> =
-        stages.map(|(name, ms)| vec![name.to_owned(), format!("{ms:.2}")]).to_vec();
+    stages.extend(report.bound.map(|bound| ("bound", bound.bound_ms)));
+    let row = |(name, ms): (&str, f64)| vec![name.to_owned(), format!("{ms:.2}")];
+    let rows: Vec<Vec<String>> = stages.into_iter().map(row).collect();
     text += &table(&["stage", " ms"], &rows);
-    text += &format!(
-        "\n{:.2} times the bound: {:.2} billion operations at {:.0} a ns\n",
-        report.ratio,
-        report.flops as f64 / 1e9,
-        report.gemm_gflops
-    );
+    let operations = report.flops as f64 / 1e9;
+    text += &match report.bound {
+        Some(bound) => format!(
+            "\n{:.2} times the bound: {operations:.2} billion operations at {:.0} a ns\n",
+            bound.ratio, bound.gemm_gflops
+        ),
+        None => format!(
+            "\n{operations:.2} billion operations on {}; no bound, which is that of this processor's products\n",
+            visible(&report.device)
+        ),
+    };
     text += &format!(
         "keys and values {} as planned, {} of them for the beams\n",
         bytes(report.kv_bytes_used),
