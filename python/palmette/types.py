@@ -117,6 +117,8 @@ class SchemaOptions(TypedDict, total=False):
     max_listed: int
     #: Bytes of more than 32 strings of an enumeration without escapes that are alternatives: with more they are a set; default 4,096.
     max_listed_bytes: int
+    #: Tokens of a string value, quotation marks included; ``None`` for any number, which is the default.
+    max_string_tokens: int | None
     #: Greatest nesting of the source.
     max_depth: int
     #: Schemas nested in one another on one value.

@@ -82,7 +82,7 @@ pub use glr::{LimitError, ParserLimits};
 pub use grammar::{
     DistinctNames, EmbedError, Grammar, GrammarBuilder, GroupLimit, Indentation, Lexing,
     MemberScope, Nonterminal, NonterminalId, OwnSet, Rule, ScopeKind, Slot, SlotKind, Symbol,
-    Terminal, TerminalId, TerminalKind, TerminalSet, ignored_terminals,
+    Terminal, TerminalId, TerminalKind, TerminalSet, TokenLimit, ignored_terminals,
 };
 pub use lexer::{LexerError, LexerLimits};
 pub use lr::{TableError, TableLimits};

@@ -51,6 +51,19 @@ pub enum TokenError {
         /// The greatest number there is.
         last: u32,
     },
+    /// No text of a terminal has so few tokens as it may have.
+    #[error(
+        "no text of {name} has {most} tokens or fewer, which is its max_tokens{}",
+        needed.map_or_else(String::new, |needed| format!("; the shortest has {needed}"))
+    )]
+    Limit {
+        /// The terminal.
+        name: Arc<str>,
+        /// The most tokens of its texts.
+        most: u32,
+        /// Tokens of the shortest text; `None` where the vocabulary spells none.
+        needed: Option<u32>,
+    },
 }
 
 /// Names that a message lists.

@@ -42,6 +42,6 @@ pub use palmette_grammar_parser::Span;
 use palmette_grammar_parser::{
     DistinctNames, Grammar, GrammarBuilder, GroupLimit, Indentation, Interrupted, Lexing,
     MemberScope, MemberSpelling, NonterminalId, OwnSet, Rule, ScopeKind, Slot, SlotId, SlotKind,
-    SubstringRule, SubstringUnit, Symbol, Terminal, TerminalId, TerminalKind,
+    SubstringRule, SubstringUnit, Symbol, Terminal, TerminalId, TerminalKind, TokenLimit,
 };
 use palmette_grammar_regex::{Budget, CharClass, Multiple, Regex, TokenPart, TokenPattern};

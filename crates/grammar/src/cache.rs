@@ -367,6 +367,7 @@ impl GrammarCache {
         let kept = if Arc::ptr_eq(given, kept) { 0 } else { kept.bytes() };
         let source_bytes = OF_EACH + source.text().len() + given.bytes() + kept;
         let constraint = GrammarConstraint::new(Arc::new(recognizer), Arc::clone(vocabulary));
+        constraint.check_token_limits().map_err(CacheError::Token)?;
         Ok(CompiledGrammar { constraint, warnings, source_bytes })
     }
 }

@@ -131,7 +131,8 @@ pub use palmette_grammar_parser::{
     Multiple, Nonterminal, NonterminalId, OwnSet, ParserLimits, Position, Recognizer,
     RecognizerError, RecognizerLimits, RecognizerScratch, Regex, Rule, ScopeId, ScopeKind,
     Severity, Slot, SlotKind, Span, SubstringRule, SubstringUnit, Symbol, TableError, TableLimits,
-    Terminal, TerminalId, TerminalKind, TerminalSet, TokenError, TokenPart, TokenPattern, analyse,
+    Terminal, TerminalId, TerminalKind, TerminalSet, TokenError, TokenLimit, TokenPart,
+    TokenPattern, analyse,
 };
 pub use palmette_grammar_syntax as frontends;
 pub use saved::{ReopenError, Reopened, SaveError, SavedGrammar};

@@ -294,6 +294,7 @@ impl SavedGrammar {
             return malformed("it mentions states that the parser does not have");
         }
         let constraint = GrammarConstraint::new(Arc::new(recognizer), Arc::clone(vocabulary));
+        constraint.check_token_limits()?;
         let own = constraint.mask_automaton();
         let own = own.filter(|_| constraint.recognizer().source().slots().is_empty());
         if let (true, Some(own)) = (is_same, own) {

@@ -52,7 +52,7 @@ def test_a_vocabulary_keeps_its_tokenizer(tmp_path):
             max_cases=77,
         ),
         Grammar.from_json_schema(True, max_tracked=6),
-        Grammar.from_json_schema(True, max_listed=40, max_listed_bytes=10**6),
+        Grammar.from_json_schema(True, max_listed=40, max_listed_bytes=10**6, max_string_tokens=9),
         Grammar.from_lark("x: y", lexing="any", start="x"),
         Grammar.from_gbnf("r ::= x", root="r"),
         Grammar.from_regex("a(b"),

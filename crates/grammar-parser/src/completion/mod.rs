@@ -186,11 +186,31 @@ impl Completions {
         }
         let lexer = self.recognizer.lexer();
         for terminal in lexer.viable_terminals(branch.lexer).iter() {
-            if let Some(rest) = self.rest_of_lexeme(branch.lexer, terminal)? {
+            // A lexeme whose tokens are used up may end here, and goes on as this no more.
+            let left = self.recognizer.token_limits().left(terminal, branch.tokens);
+            if self.recognizer.token_limits().is_over(terminal, branch.tokens) {
+                continue;
+            }
+            if let Some(rest) = self.rest_of_lexeme(branch.lexer, terminal)?
+                && (left != Some(0) || rest.bytes.is_empty())
+            {
                 visit(terminal, &rest)?;
             }
         }
         Ok(())
+    }
+
+    /// The least bytes after which a lexeme in progress is whole as `terminal`; none where it is.
+    /// `None` where there are none, or none within a limit.
+    ///
+    /// # Errors
+    /// When a limit of the lexer is exceeded.
+    pub fn lexeme_rest(
+        &self,
+        state: LexerState,
+        terminal: TerminalId,
+    ) -> Result<Option<Arc<[u8]>>, RecognizerError> {
+        Ok(self.rest_of_lexeme(state, terminal)?.map(|rest| rest.bytes))
     }
 
     fn rest_of_lexeme(

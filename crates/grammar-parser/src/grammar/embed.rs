@@ -54,6 +54,7 @@ impl GrammarBuilder {
             self.distinct_names.get_or_insert_default().add(names, &terminals);
         }
         self.scopes_of(&grammar.scopes, |terminal| terminals[terminal.index()]);
+        self.token_limits_of(&grammar.token_limits, |terminal| terminals[terminal.index()]);
         let ignored = grammar.ignored.iter().map(|terminal| terminals[terminal.index()]).collect();
         let skipped = self.skipped(ignored);
         for rule in &grammar.rules {

@@ -4,12 +4,14 @@ mod embed;
 mod scopes;
 mod slots;
 mod terminal_set;
+mod token_limits;
 mod tokens;
 
 pub use embed::EmbedError;
 pub use scopes::{GroupLimit, MemberScope, ScopeKind};
 pub use slots::{OwnSet, Slot, SlotKind};
 pub use terminal_set::{TerminalSet, ignored_terminals};
+pub use token_limits::TokenLimit;
 
 use palmette_core::SlotId;
 use palmette_grammar_regex::CountedParts;
@@ -35,6 +37,7 @@ pub struct Grammar {
     distinct_names: Option<DistinctNames>,
     slots: Vec<Slot>,
     scopes: Vec<MemberScope>,
+    token_limits: Vec<TokenLimit>,
 }
 
 /// A terminal's place in [`Grammar::terminals`].
@@ -257,6 +260,7 @@ pub struct GrammarBuilder {
     distinct_names: Option<DistinctNames>,
     slots: Vec<Slot>,
     scopes: Vec<MemberScope>,
+    token_limits: Vec<TokenLimit>,
 }
 
 impl GrammarBuilder {
@@ -329,6 +333,8 @@ impl GrammarBuilder {
         let is_here =
             |scope: &MemberScope| scope.open.index() < terminals && scope.close.index() < terminals;
         assert!(self.scopes.iter().all(is_here), "a scope is of another grammar");
+        let limited = self.token_limits.iter().map(|limit| limit.terminal.index());
+        assert!(limited.max().is_none_or(|last| last < terminals), "a limit is of another grammar");
         let is_known = |terminal: &Terminal| match terminal.kind {
             TerminalKind::Member(slot) => slot.index() < self.slots.len(),
             _ => true,
@@ -346,6 +352,7 @@ impl GrammarBuilder {
             distinct_names: self.distinct_names,
             slots: self.slots,
             scopes: self.scopes,
+            token_limits: self.token_limits,
         }
     }
 }

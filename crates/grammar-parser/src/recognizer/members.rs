@@ -231,7 +231,7 @@ impl Recognizer {
                 continue;
             }
             for end in self.lexer.ends(branch.lexer)? {
-                for terminal in end.terminals.iter() {
+                for terminal in self.terminals_of(branch, end) {
                     self.begin_members_after_lexeme(branch, terminal, scratch)?;
                 }
             }

@@ -16,6 +16,7 @@ mod members;
 mod parser_state;
 mod position;
 mod scratch;
+mod token_limits;
 mod vacuous;
 
 use std::sync::Arc;
@@ -34,11 +35,12 @@ use members::Members;
 use parser_state::ParserState;
 pub use position::{Branch, Position};
 pub use scratch::RecognizerScratch;
+pub use token_limits::{LexemeTokens, TokenLimits};
 use vacuous::is_vacuous;
 
 use crate::blocks::{Blocks, Layer, Line};
 use crate::glr::{Parser, Stacks};
-use crate::lexer::{Lexer, LexerLimits, LexerState};
+use crate::lexer::{LexemeEnd, Lexer, LexerLimits, LexerState};
 use crate::names::{NameLayer, Names};
 use crate::scopes::ScopeLayer;
 use crate::{
@@ -61,6 +63,7 @@ pub struct Recognizer {
     layer: Layer,
     names: NameLayer,
     scopes: ScopeLayer,
+    token_limits: TokenLimits,
     beginnings: Beginnings,
     dead_ends: DeadEnds,
     members: Members,
@@ -136,6 +139,7 @@ impl Recognizer {
         let layer = Layer::new(&grammar);
         let names = NameLayer::new(&grammar);
         let scopes = ScopeLayer::new(&grammar, parser.tables().rules(), is_part, budget)?;
+        let token_limits = TokenLimits::new(&grammar);
         let mark = Arc::default();
         let mut beginnings = Beginnings::new(&grammar, &parser, &layer.ignored);
         let mut dead_ends = DeadEnds::NONE;
@@ -183,6 +187,7 @@ impl Recognizer {
             layer,
             names,
             scopes,
+            token_limits,
             beginnings,
             dead_ends,
             members,
@@ -380,6 +385,10 @@ impl Recognizer {
         let begun = !self.lexer.is_fresh(branch.lexer);
         let is_same = begun && possible == self.lexer.viable_terminals(branch.lexer);
         branch.lexer = lexer;
+        if !self.count_byte(&mut branch, !begun) {
+            return Ok(());
+        }
+        let is_same = is_same && branch.tokens.count() == 0;
         branch.line = self.layer.line_after(branch.line, byte);
         if !self.names.read(&mut branch.names, byte, !begun, &self.lexer, lexer)? {
             return Ok(());
@@ -406,7 +415,7 @@ impl Recognizer {
             };
         }
         for end in self.lexer.ends(branch.lexer)? {
-            for terminal in end.terminals.iter() {
+            for terminal in self.terminals_of(branch, end) {
                 self.begin_after(branch, (terminal, end.next), byte, scratch)?;
             }
         }
@@ -432,8 +441,8 @@ impl Recognizer {
             let Some(lexer) = self.lexer.advance(start, byte)? else { continue };
             let mut at = ParserState { stacks, ..after.clone() };
             let live = self.names.read(&mut at.names, byte, true, &self.lexer, lexer)?;
-            let begun = Branch { trail: trail.clone(), ..at.into_branch(lexer, line) };
-            if live && self.is_live(&begun, scratch)? {
+            let mut begun = Branch { trail: trail.clone(), ..at.into_branch(lexer, line) };
+            if live && self.count_byte(&mut begun, true) && self.is_live(&begun, scratch)? {
                 self.add(begun, scratch);
             }
         }
@@ -535,6 +544,20 @@ impl Recognizer {
     /// Adds a live branch; branches that differ in their stacks only become one.
     fn add(&self, mut branch: Branch, scratch: &mut RecognizerScratch) {
         branch.line = self.layer.line_of(self.lexer.viable_terminals(branch.lexer), branch.line);
+        if branch.tokens.count() > 0 {
+            // What goes on after more tokens of a lexeme goes on after fewer.
+            let is_alike = |known: &Branch| {
+                known.stacks == branch.stacks
+                    && known.tokens.at_end() == branch.tokens.at_end()
+                    && Branch { tokens: branch.tokens, ..known.clone() }.key() == branch.key()
+            };
+            if let Some(at) = scratch.next.iter().position(is_alike) {
+                if scratch.next[at].tokens <= branch.tokens {
+                    return;
+                }
+                scratch.next.swap_remove(at);
+            }
+        }
         match scratch.next.iter_mut().find(|known| known.key() == branch.key()) {
             Some(known) => known.stacks = self.parser.merge(&known.stacks, &branch.stacks),
             None => scratch.next.push(branch),
@@ -547,12 +570,34 @@ impl Recognizer {
         branch: &Branch,
         scratch: &mut RecognizerScratch,
     ) -> Result<bool, RecognizerError> {
+        // That one terminal is left was seen when its tokens were counted.
         if self.knows_viable() {
             return Ok(true);
         }
-        let possible = self.lexer.viable_terminals(branch.lexer);
+        let mut possible = self.lexer.viable_terminals(branch.lexer);
+        let kept;
+        if branch.tokens.count() > 0 {
+            let mut left = possible.clone();
+            for terminal in possible.iter() {
+                if self.token_limits.is_over(terminal, branch.tokens) {
+                    left.remove(terminal);
+                }
+            }
+            kept = left;
+            possible = &kept;
+        }
         let parsed = (&branch.stacks, &branch.blocks);
         Ok(self.layer.accepts_any(&self.parser, parsed, possible, &mut scratch.parser)?)
+    }
+
+    /// The terminals as which a branch's lexeme may end, of one of its ends.
+    pub(super) fn terminals_of<'a>(
+        &'a self,
+        branch: &'a Branch,
+        end: &'a LexemeEnd,
+    ) -> impl Iterator<Item = TerminalId> + 'a {
+        let (limits, tokens) = (&self.token_limits, branch.tokens);
+        end.terminals.iter().filter(move |&terminal| !limits.is_over(terminal, tokens))
     }
 
     /// True when the text may end at a position.
@@ -593,7 +638,7 @@ impl Recognizer {
             if !self.lexer.may_end(end.next) {
                 continue;
             }
-            for terminal in end.terminals.iter() {
+            for terminal in self.terminals_of(branch, end) {
                 if self.accepts_end_after(branch, terminal, scratch)? {
                     return Ok(true);
                 }
@@ -686,5 +731,6 @@ fn spelled(grammar: Arc<Grammar>, possible: &TerminalSet) -> Arc<Grammar> {
         kept.distinct_names(names.clone());
     }
     kept.scopes_of(grammar.scopes(), |terminal| terminal);
+    kept.token_limits_of(grammar.token_limits(), |terminal| terminal);
     Arc::new(kept.build(grammar.start(), grammar.lexing()))
 }

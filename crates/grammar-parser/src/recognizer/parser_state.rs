@@ -3,6 +3,7 @@
 use palmette_core::ScopeMemory;
 
 use super::Branch;
+use super::token_limits::LexemeTokens;
 use crate::blocks::{Blocks, Line};
 use crate::glr::Stacks;
 use crate::lexer::LexerState;
@@ -30,9 +31,10 @@ impl ParserState {
         Self { stacks, blocks, names, scopes }
     }
 
-    /// The branch in which a lexeme begins here.
+    /// The branch in which a lexeme begins here, whose tokens are not counted yet.
     pub(super) fn into_branch(self, lexer: LexerState, line: Line) -> Branch {
         let Self { stacks, blocks, names, scopes } = self;
-        Branch { lexer, stacks, blocks, line, names, scopes, member: None, trail: None }
+        let tokens = LexemeTokens::default();
+        Branch { lexer, tokens, stacks, blocks, line, names, scopes, member: None, trail: None }
     }
 }

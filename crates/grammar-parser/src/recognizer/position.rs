@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use palmette_core::{Binding, ScopeMemory};
 
 use super::member_place::{MemberPlace, Trail};
+use super::token_limits::LexemeTokens;
 use crate::blocks::{Blocks, Line};
 use crate::glr::Stacks;
 use crate::lexer::LexerState;
@@ -39,6 +40,8 @@ enum Branches {
 pub struct Branch {
     /// Within the lexeme in progress.
     pub lexer: LexerState,
+    /// Tokens of that lexeme, where it may become a terminal with a limit.
+    pub tokens: LexemeTokens,
     /// Stacks after the lexemes before it.
     pub stacks: Stacks,
     /// The open blocks and brackets of a grammar with indentation.
@@ -57,13 +60,18 @@ pub struct Branch {
 }
 
 /// Key of a branch: all that tells it from others, but its stacks.
-pub(super) type BranchKey<'a> =
-    ((LexerState, Line), &'a Blocks, &'a Names, &'a ScopeMemory, Option<&'a MemberPlace>);
+pub(super) type BranchKey<'a> = (
+    (LexerState, Line, LexemeTokens),
+    &'a Blocks,
+    &'a Names,
+    &'a ScopeMemory,
+    Option<&'a MemberPlace>,
+);
 
 impl Branch {
     /// Branches that differ in nothing but their stacks have the same key.
     pub(super) fn key(&self) -> BranchKey<'_> {
-        let place = (self.lexer, self.line);
+        let place = (self.lexer, self.line, self.tokens);
         (place, &self.blocks, &self.names, &self.scopes, self.member.as_deref())
     }
 }
@@ -136,6 +144,7 @@ impl Hash for Branch {
     /// Hash of all but the line, which seldom tells branches apart.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.lexer.hash(state);
+        self.tokens.hash(state);
         self.stacks.fingerprint().hash(state);
         self.blocks.hash(state);
         self.names.hash(state);

@@ -97,6 +97,7 @@ fn with_rules(
         made.distinct_names(names.clone());
     }
     made.scopes_of(grammar.scopes(), |terminal| terminal);
+    made.token_limits_of(grammar.token_limits(), |terminal| terminal);
     made.build(grammar.start(), grammar.lexing())
 }
 
@@ -190,6 +191,7 @@ fn has_other_roles(grammar: &Grammar, budget: &mut Budget<'_>) -> Result<Vec<boo
         names.many.iter().chain(names.one.iter().map(|(id, _)| id)).for_each(&mut mark);
     }
     grammar.scopes().iter().flat_map(|scope| [&scope.open, &scope.close]).for_each(&mut mark);
+    grammar.token_limits().iter().for_each(|limit| mark(&limit.terminal));
     Ok(has)
 }
 

@@ -37,6 +37,7 @@ pub fn reduce(grammar: &Grammar) -> Grammar {
         builder.indentation(indentation.clone());
     }
     builder.scopes_of(grammar.scopes(), |terminal| terminal);
+    builder.token_limits_of(grammar.token_limits(), |terminal| terminal);
     builder.build(new_ids[grammar.start().index()], grammar.lexing())
 }
 

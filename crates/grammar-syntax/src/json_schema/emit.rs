@@ -1,6 +1,6 @@
 //! The emitter from goals to a grammar: one nonterminal a goal, one terminal a way of spelling.
 
-use std::{rc::Rc, sync::Arc};
+use std::{num::NonZeroU32, rc::Rc, sync::Arc};
 
 use hashbrown::{HashMap, HashSet};
 
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     DistinctNames, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Rule, SlotId, Symbol,
-    Terminal, TerminalId, TerminalKind,
+    Terminal, TerminalId, TerminalKind, TokenLimit,
 };
 
 /// Limit on the numbers between two bounds that are listed rather than made an automaton of.
@@ -72,6 +72,8 @@ pub(super) struct Emitter<'c, 'o> {
     terminals: HashMap<(Regex, Option<InScope>), TerminalId>,
     /// Terminals of members by slot.
     pub(super) member_terminals: HashMap<SlotId, TerminalId>,
+    /// Terminals with a limit on their tokens, by their texts.
+    limited_terminals: HashMap<Regex, TerminalId>,
     /// Slots of listed texts, by fingerprint.
     pub(super) listed_slots: HashMap<u128, SlotId>,
     /// Limits on the texts that are alternatives of one expression.
@@ -196,6 +198,7 @@ impl<'c, 'o> Emitter<'c, 'o> {
             rules: Vec::new(),
             terminals: HashMap::new(),
             member_terminals: HashMap::new(),
+            limited_terminals: HashMap::new(),
             listed_slots: HashMap::new(),
             listed_limits,
             distinct_names: DistinctNames::default(),
@@ -333,6 +336,24 @@ impl Emitter<'_, '_> {
     pub(super) fn token(&mut self, name: &str, core: Regex) -> Result<Symbol> {
         let regex = self.spelling.token(core);
         self.pattern(name, regex, None)
+    }
+
+    /// A token of JSON of so many tokens of a vocabulary at most.
+    pub(super) fn limited_token(
+        &mut self,
+        name: &str,
+        core: Regex,
+        tokens: NonZeroU32,
+    ) -> Result<Symbol> {
+        let regex = self.spelling.token(core);
+        self.compiler.tick(size(&regex))?;
+        if let Some(&found) = self.limited_terminals.get(&regex) {
+            return Ok(Symbol::Terminal(found));
+        }
+        let terminal = self.fresh_pattern(name, regex.clone(), None);
+        self.builder.token_limit(TokenLimit { terminal, tokens });
+        self.limited_terminals.insert(regex, terminal);
+        Ok(Symbol::Terminal(terminal))
     }
 
     pub(super) fn comma(&mut self) -> Result<Symbol> {

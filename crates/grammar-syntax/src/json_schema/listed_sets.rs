@@ -65,7 +65,11 @@ impl Emitter<'_, '_> {
         }
         let texts = Regex::alternate(sets.iter().map(StringSet::regex));
         let quoted = self.spelling.quoted(&texts);
-        let string = self.token("string", quoted)?;
+        let is_open = sets.iter().any(|set| matches!(set, StringSet::All { .. }));
+        let string = match self.compiler.options.max_string_tokens.filter(|_| is_open) {
+            None => self.token("string", quoted)?,
+            Some(tokens) => self.limited_token("string", quoted, tokens)?,
+        };
         self.rule(head, vec![string])
     }
 

@@ -1,6 +1,7 @@
 //! Options and limits of the JSON Schema front end.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 /// Options under which a JSON Schema becomes a grammar.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -42,6 +43,11 @@ pub struct JsonSchemaOptions {
     /// 32 have more, they are a set; the others stay alternatives, up to
     /// [`max_listed`](Self::max_listed). The language is the same.
     pub max_listed_bytes: usize,
+    /// Limit on the tokens of a string that is a value, quotation marks and the blanks before it
+    /// included; strings of an enumeration have none, nor have names and the values of other styles
+    /// than JSON's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_string_tokens: Option<NonZeroU32>,
     /// True when `1.0` spells an integer, as it does for the standard since draft 6.
     pub integer_fractions: bool,
     /// True when `format` is enforced (for the formats that are known) or only an annotation. The
@@ -211,6 +217,7 @@ impl Default for JsonSchemaOptions {
             escapes: Escapes::Needed,
             max_listed: 4_096,
             max_listed_bytes: 4_096,
+            max_string_tokens: None,
             integer_fractions: true,
             formats: true,
             inexpressible: Inexpressible::default(),

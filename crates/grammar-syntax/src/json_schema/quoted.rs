@@ -38,5 +38,6 @@ pub(crate) fn quoted(grammar: &Grammar) -> Result<Grammar, &'static str> {
         builder.rule(rule.head, rule.body.clone());
     }
     grammar.ignored().iter().for_each(|&ignored| builder.ignore(ignored));
+    builder.token_limits_of(grammar.token_limits(), |terminal| terminal);
     Ok(builder.build(grammar.start(), grammar.lexing()))
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Grammar, GrammarBuilder, Indentation, Lexing, MemberScope, NonterminalId, Regex, Symbol,
-    Terminal, TerminalId, TerminalKind,
+    Terminal, TerminalId, TerminalKind, TokenLimit,
 };
 
 /// Results of the passes before.
@@ -109,13 +109,17 @@ pub(super) fn grammar(
     let mut ids: Vec<Option<TerminalId>> = Vec::with_capacity(terminals.drafts.len());
     for (draft, kept) in terminals.drafts.iter().zip(&kept) {
         ids.push(kept.then(|| {
-            builder.terminal(Terminal {
+            let terminal = builder.terminal(Terminal {
                 name: draft.name.clone(),
                 regex: draft.regex.clone(),
                 priority: draft.priority,
                 kind: draft.kind,
                 span: Some(problems.source.span(&draft.range)),
-            })
+            });
+            if let Some(tokens) = draft.max_tokens {
+                builder.token_limit(TokenLimit { terminal, tokens });
+            }
+            terminal
         }));
     }
     let mut heads: Vec<Option<NonterminalId>> = Vec::with_capacity(rules.len());

@@ -3,9 +3,13 @@
 //! `lazy` makes a rule a terminal whose lexemes are those of which no beginning is one; `suffix=…`
 //! does so for the rule and what comes after it. `distinct=shop` makes a rule a scope in which no
 //! item of the set `shop` comes twice, `record=shop` one in which all members of the set are of one
-//! item; such a rule begins and ends with a terminal. `capture` and `temperature` are about what is
-//! done with a text, and change nothing about which texts there are, nor does `stop=""`.
-//! `max_tokens` is not enforced, and a warning.
+//! item; such a rule begins and ends with a terminal. `max_tokens=…` makes a rule a terminal of which
+//! a lexeme has so many tokens at most; of a rule with other rules within it is not enforced, and a
+//! warning. `capture` and `temperature` are about what is done with a text, and change nothing about
+//! which texts there are, nor does `stop=""`.
+
+use std::num::NonZeroU32;
+use std::ops::Range;
 
 use super::parse::Parser;
 use super::syntax::{Definition, Expr, Name, RuleScope, Statement};
@@ -20,6 +24,8 @@ pub(super) struct Attributes {
     lazy: bool,
     suffix: Option<Expr>,
     scope: Option<RuleScope>,
+    /// The most tokens, and the place where they are named.
+    max_tokens: Option<(u32, Range<usize>)>,
 }
 
 impl Parser<'_, '_> {
@@ -58,12 +64,14 @@ impl Parser<'_, '_> {
             }
             ("capture" | "stop_capture", _) | ("stop", Some("\"\"")) => {}
             ("lazy", None) => attributes.lazy = true,
-            ("max_tokens", Some(count)) if count.parse::<u32>().is_ok() => {
-                let span =
-                    Span::locate(self.problems.source.text, name.range.start, name.range.end);
-                let message = "not enforced: tokens of a rule are not counted".to_owned();
-                let pointer = "max_tokens".to_owned();
-                self.problems.warnings.push(Warning { message, span, pointer });
+            ("max_tokens", Some(count)) => {
+                let range = value.map_or(name.range.clone(), |word| word.range);
+                let Ok(count) = count.parse() else {
+                    let rule = "max_tokens is a whole number below 2^32: `max_tokens=100`";
+                    self.problems.add(&range, rule);
+                    return None;
+                };
+                attributes.max_tokens = Some((count, name.range));
             }
             ("distinct" | "record", Some(set)) => {
                 let range = value.map_or(name.range.clone(), |word| word.range);
@@ -103,17 +111,74 @@ impl Parser<'_, '_> {
         Some(())
     }
 
-    /// The scope that a rule's attributes make it, and its body with what they ask of it: a
-    /// terminal of its own.
+    /// A definition with what its attributes ask of it: a scope, or a terminal of its own for its
+    /// body.
     pub(super) fn with_attributes(
         &mut self,
-        rule: &Name,
-        Attributes { lazy, suffix, scope }: Attributes,
-        body: Expr,
-    ) -> (Option<RuleScope>, Expr) {
-        if !lazy && suffix.is_none() {
-            return (scope, body);
+        mut rule: Definition,
+        Attributes { lazy, suffix, scope, max_tokens }: Attributes,
+    ) -> Definition {
+        rule.scope = scope;
+        let is_shortest = lazy || suffix.is_some();
+        let max_tokens = match max_tokens {
+            Some((_, place)) if !is_shortest && !rule.body.is_over_terminals() => {
+                let source = self.problems.source.text;
+                let message = "not enforced: tokens are counted of rules that are expressions of texts and terminals, with no \
+                               other rules, tokens or grammars within"
+                    .to_owned();
+                let pointer = "max_tokens".to_owned();
+                let span = Span::locate(source, place.start, place.end);
+                self.problems.warnings.push(Warning { message, span, pointer });
+                None
+            }
+            other => other,
+        };
+        let limit = match max_tokens {
+            None => None,
+            Some((count, _)) => match NonZeroU32::new(count) {
+                // No token, no text.
+                None => {
+                    rule.body = Expr::Sequence(Vec::new());
+                    return rule;
+                }
+                limit => limit,
+            },
+        };
+        if is_shortest {
+            rule.body = self.shortest_terminal(&rule.name, (rule.body, suffix), limit);
+        } else if rule.is_terminal {
+            rule.max_tokens = limit;
+        } else if limit.is_some() {
+            // No name that is written has this sign.
+            let text = format!("{}#TOKENS", rule.name.text.to_uppercase());
+            let name = Name { text, range: rule.name.range.clone() };
+            rule.body = self.terminal(name, rule.body, limit);
         }
+        rule
+    }
+
+    /// Defines a terminal.
+    fn terminal(&mut self, name: Name, body: Expr, max_tokens: Option<NonZeroU32>) -> Expr {
+        self.statements.push(Statement::Define(Definition {
+            name: name.clone(),
+            is_terminal: true,
+            parameters: Vec::new(),
+            priority: 0,
+            scope: None,
+            max_tokens,
+            body,
+        }));
+        Expr::Terminal(name)
+    }
+
+    /// Defines a terminal whose lexemes are the texts of a body, and of what comes after it, of
+    /// which no beginning is one.
+    fn shortest_terminal(
+        &mut self,
+        rule: &Name,
+        (body, suffix): (Expr, Option<Expr>),
+        max_tokens: Option<NonZeroU32>,
+    ) -> Expr {
         let range = rule.range.clone();
         let whole = Expr::Sequence(std::iter::once(body).chain(suffix).collect());
         let any = Regex::Class(CharClass::any()).repeat(1, None);
@@ -122,14 +187,6 @@ impl Parser<'_, '_> {
         // No name that is written has this sign.
         let name =
             Name { text: format!("{}#LAZY", rule.text.to_uppercase()), range: range.clone() };
-        self.statements.push(Statement::Define(Definition {
-            name: name.clone(),
-            is_terminal: true,
-            parameters: Vec::new(),
-            priority: 0,
-            scope: None,
-            body: Expr::And(vec![whole, longer], range),
-        }));
-        (scope, Expr::Terminal(name))
+        self.terminal(name, Expr::And(vec![whole, longer], range), max_tokens)
     }
 }

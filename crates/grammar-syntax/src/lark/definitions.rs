@@ -43,6 +43,7 @@ impl Definitions {
                         parameters: Vec::new(),
                         priority: 0,
                         scope: None,
+                        max_tokens: None,
                         body: Expr::Declared,
                     },
                     problems,
@@ -167,6 +168,7 @@ impl Definitions {
             parameters: Vec::new(),
             priority: 0,
             scope: None,
+            max_tokens: None,
             body: Expr::Regex { regex, range: name.range.clone() },
         };
         self.define(definition, problems);

@@ -143,8 +143,16 @@ impl Parser<'_, '_> {
         }
         let body = self.choice()?;
         self.end_of_statement()?;
-        let (scope, body) = self.with_attributes(&name, attributes, body);
-        Some(Definition { name, is_terminal, parameters, priority, scope, body })
+        let plain = Definition {
+            name,
+            is_terminal,
+            parameters,
+            priority,
+            scope: None,
+            max_tokens: None,
+            body,
+        };
+        Some(self.with_attributes(plain, attributes))
     }
 
     /// `a | b -> alias | …`

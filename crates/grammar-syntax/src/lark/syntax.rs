@@ -1,5 +1,6 @@
 //! A grammar as it is written.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -41,6 +42,8 @@ pub(super) struct Definition {
     pub(super) priority: i32,
     /// The scope of members that a rule is.
     pub(super) scope: Option<RuleScope>,
+    /// The most tokens of a terminal's lexeme.
+    pub(super) max_tokens: Option<NonZeroU32>,
     pub(super) body: Expr,
 }
 
@@ -50,6 +53,24 @@ pub(super) struct RuleScope {
     /// The name of the set, where it stands.
     pub(super) set: Name,
     pub(super) kind: ScopeKind,
+}
+
+impl Expr {
+    /// True where it is an expression over texts and terminals, which one terminal may be.
+    pub(super) fn is_over_terminals(&self) -> bool {
+        match self {
+            Self::Terminal(_) | Self::Literal { .. } => true,
+            Self::Characters { .. } | Self::Regex { .. } => true,
+            Self::Rule(_) | Self::Tokens { .. } | Self::Embedded { .. } | Self::Declared => false,
+            Self::Template { .. } | Self::Parametric { .. } | Self::If { .. } => false,
+            Self::Sequence(parts) | Self::Choice(parts) | Self::And(parts, _) => {
+                parts.iter().all(Self::is_over_terminals)
+            }
+            Self::Maybe(inner) | Self::Repeat { inner, .. } | Self::Not(inner, _) => {
+                inner.is_over_terminals()
+            }
+        }
+    }
 }
 
 /// The name of a parametric rule's number.

@@ -1,5 +1,6 @@
 //! Definitions of terminals to regular expressions, each after those it is built of.
 
+use std::num::NonZeroU32;
 use std::{collections::HashMap, ops::Range};
 
 use super::{
@@ -27,6 +28,8 @@ pub(super) struct Draft {
     pub(super) emptiness: Emptiness,
     pub(super) kind: TerminalKind,
     pub(super) priority: i32,
+    /// The most tokens of its lexemes.
+    pub(super) max_tokens: Option<NonZeroU32>,
     pub(super) range: Range<usize>,
 }
 
@@ -86,6 +89,11 @@ impl Terminals {
             let range = definition.name.range.clone();
             let index = terminals.draft(name, &built.regex, kind, definition.priority, range);
             terminals.by_name.insert(definition.name.text.clone(), index);
+            terminals.drafts[index].max_tokens = definition.max_tokens;
+            // Its texts stand for themselves elsewhere, without its limit.
+            if definition.max_tokens.is_some() {
+                continue;
+            }
             // Where two have the same texts, what rules mention by its text is the later one.
             terminals.by_texts.insert((kind, built.regex.clone()), index);
         }
@@ -170,7 +178,8 @@ impl Terminals {
     ) -> usize {
         let emptiness = emptiness::emptiness(regex);
         let regex = emptiness::non_empty(regex);
-        self.drafts.push(Draft { name, regex, emptiness, kind, priority, range });
+        let max_tokens = None;
+        self.drafts.push(Draft { name, regex, emptiness, kind, priority, max_tokens, range });
         self.drafts.len() - 1
     }
 

@@ -1,5 +1,7 @@
 //! Structural tags as XGrammar and vLLM write them, read into formats.
 
+use std::num::NonZeroU32;
+
 use super::format::{Delimiter, Format, Language, Part, Schema, Separated, Tag, Triggered};
 use super::members::{Members, Result, meant};
 use crate::json_schema::source::{Json, JsonId};
@@ -128,13 +130,16 @@ impl Reader<'_, '_> {
             }
             "grammar" => return self.written(at, "grammar", Language::Gbnf),
             "any_text" => {
-                if members.get(at, "max_tokens").is_some() {
-                    let rule = "\"max_tokens\" is not known here; limit the text by \"max_chars\"";
-                    return Err(members.error(at, rule));
-                }
-                Format::AnyText {
-                    excludes: members.optional_texts(at, "excludes")?,
-                    max_chars: members.optional_count(at, "max_chars")?,
+                let excludes = members.optional_texts(at, "excludes")?;
+                let max_chars = members.optional_count(at, "max_chars")?;
+                match members.optional_count(at, "max_tokens")? {
+                    // No token, no text.
+                    Some(0) => Format::Fixed(String::new()),
+                    max => {
+                        let max = max.map(|max| u32::try_from(max).unwrap_or(u32::MAX));
+                        let max_tokens = max.and_then(NonZeroU32::new);
+                        Format::AnyText { excludes, max_chars, max_tokens }
+                    }
                 }
             }
             "sequence" => Format::Sequence(self.formats(at, depth)?),

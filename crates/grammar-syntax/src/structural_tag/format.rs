@@ -1,5 +1,7 @@
 //! Formats as they were read: what a text consists of, each part with its place in the document.
 
+use std::num::NonZeroU32;
+
 use std::sync::Arc;
 
 use crate::TokenPattern;
@@ -29,6 +31,7 @@ pub(super) enum Format {
     AnyText {
         excludes: Vec<String>,
         max_chars: Option<u64>,
+        max_tokens: Option<NonZeroU32>,
     },
     Sequence(Vec<Part>),
     Or(Vec<Part>),
@@ -123,7 +126,7 @@ impl Part {
 
     /// Words of any kind.
     pub(super) fn words(at: JsonId) -> Self {
-        Self::new(at, Format::AnyText { excludes: Vec::new(), max_chars: None })
+        Self::new(at, Format::AnyText { excludes: Vec::new(), max_chars: None, max_tokens: None })
     }
 
     /// The values of the schema at a place.

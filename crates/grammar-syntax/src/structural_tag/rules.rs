@@ -13,7 +13,7 @@ use crate::json_schema::{self, JsonSchemaError, Warning, Whitespace};
 use crate::named_tokens::{TextPart, pieces};
 use crate::{
     Budget, Grammar, GrammarBuilder, Lexing, NonterminalId, Regex, Symbol, Terminal, TerminalKind,
-    TokenPart, TokenPattern,
+    TokenLimit, TokenPart, TokenPattern,
 };
 use crate::{gbnf, lark, regex};
 
@@ -54,9 +54,12 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
             Format::Schema(schema) => self.schema(part.at, schema),
             Format::Document(text) => self.document(part.at, text),
             Format::EmbeddedGrammar(written) => self.written(part.at, written),
-            Format::AnyText { excludes, max_chars } => {
+            Format::AnyText { excludes, max_chars, max_tokens } => {
                 let excluded = [excludes, stops].concat();
                 let text = self.free_text(&excluded, stops, *max_chars);
+                if let (Symbol::Terminal(terminal), &Some(tokens)) = (text, max_tokens) {
+                    self.builder.token_limit(TokenLimit { terminal, tokens });
+                }
                 Ok(self.rules("free text", [vec![], vec![text]]))
             }
             Format::Sequence(parts) => {

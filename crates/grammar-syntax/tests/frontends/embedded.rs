@@ -136,10 +136,28 @@ fn attributes_of_rules() {
     refused("start: t\nt[stop=\"x\"]: /a/", "there is no attribute `stop` here");
     refused("start: t\nt[lazy]: u\nu: \"a\"", "`u` is a rule: a terminal is built of");
     refused("start: t\nt[lazy: \"a\"", "to close the attributes");
-    let source = "start: t\nt[max_tokens=12]: /a+/";
-    let (_, warnings) =
-        parse_with_budget(source, &LarkOptions::default(), &mut Budget::unlimited()).unwrap();
+    refused("start: t\nt[max_tokens=x]: /a/", "max_tokens is a whole number");
+    let read = |source: &str| {
+        parse_with_budget(source, &LarkOptions::default(), &mut Budget::unlimited()).unwrap()
+    };
+    let (_, warnings) = read("start: t\nt[max_tokens=12]: u\nu: /a+/");
     assert!(warnings.len() == 1 && warnings[0].message.contains("not enforced"), "{warnings:?}");
+    // Limits are kept through grammars within grammars.
+    let sources = [
+        "start: t\nt[max_tokens=12]: /a+/",
+        "start: t \";\"\nt[max_tokens=12, suffix=\".\"]: /a+/",
+        "start: %lark { start: T\nT[max_tokens=12]: /a+/ }",
+    ];
+    for source in sources {
+        let (grammar, warnings) = read(source);
+        assert!(warnings.is_empty(), "{warnings:?}");
+        let limits: Vec<u32> =
+            grammar.token_limits().iter().map(|limit| limit.tokens.get()).collect();
+        assert_eq!(limits, [12], "{source}");
+    }
+    // No token, no text.
+    let (grammar, _) = read("start: \"x\" t\nt[max_tokens=0]: /a+/");
+    assert!(grammar.token_limits().is_empty());
 }
 
 #[test]

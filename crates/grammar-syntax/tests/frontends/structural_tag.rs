@@ -138,6 +138,7 @@ fn formats_are_composed() {
         &["", "aé"],
         &["aaa", "ab"],
     );
+    check(r#"{"type": "any_text", "max_tokens": 0}"#, &[""], &["a"]);
 }
 
 #[test]

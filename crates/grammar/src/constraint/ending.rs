@@ -89,6 +89,10 @@ struct KnownPosition {
     /// Tokens to the end; [`NONE`] where no way is known. Empty before it was asked for.
     fewest: Option<u32>,
     profile: Option<Arc<Profile>>,
+    /// The position once the token ends here, as in rows.
+    ended: u32,
+    /// The tokens after which lexemes are whole within their tokens.
+    in_time: Option<Arc<Tokens>>,
 }
 
 /// The tokens after a position by the tokens to the end after each.
@@ -105,7 +109,7 @@ struct Group {
 }
 
 #[derive(Debug)]
-enum Tokens {
+pub(super) enum Tokens {
     Row(Box<[u32]>),
     List(Box<[TokenId]>),
 }
@@ -113,7 +117,7 @@ enum Tokens {
 const UNKNOWN: u32 = 0;
 const DEAD: u32 = 1;
 const FIRST: u32 = 2;
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Positions that have rows, of a KiB each.
 const MAX_ROWS: usize = 1 << 11;
@@ -143,7 +147,9 @@ impl GrammarConstraint {
         let (completions, budget) = (&mut ending.completions, &mut work.budget(work.walk));
         let found = self.completions().shortest(position, completions, recognizer, budget)?;
         let Some(bytes) = found else { return Ok(None) };
-        if self.cut(&bytes, &mut ending.cut).is_none() {
+        if self.cut(&bytes, &mut ending.cut).is_none()
+            || !self.is_within_limits(position, &ending.cut, recognizer)?
+        {
             return Ok(None);
         }
         Ok(Some(Ending { tokens: ending.cut.tokens().collect(), bytes }))
@@ -258,29 +264,16 @@ impl GrammarConstraint {
         if let Some(profile) = &ending.positions.all[from as usize].profile {
             return Ok(Arc::clone(profile));
         }
-        let is_whole = self.recognizer.is_accepting(position, recognizer)?;
-        let trie = self.vocabulary.trie();
-        let mut found = TokenGroups::default();
-        let mut path = std::mem::take(&mut ending.path);
-        let walked = trie.walk(1..trie.num_nodes(), from, &mut path, |node, &above| {
-            budget.spend(1)?;
-            let next = ending.positions.next(self, above, node.byte, recognizer)?;
-            if next == DEAD {
-                return Ok(Visit::Past);
-            }
-            let own = trie.tokens_in(trie.own_ranks(node.index));
-            let mut own = own.iter().filter(|&&token| mask::contains(allowed, token)).peekable();
-            if own.peek().is_some() {
-                let fewest = self.fewest(next - FIRST, (ending, recognizer), budget)?;
-                // A text that is whole ends by an end token, whatever its bytes.
-                let is_text =
-                    |token: &&TokenId| !is_whole || self.ends.binary_search(token).is_err();
-                found.of(fewest).extend(own.filter(is_text));
-            }
-            Ok::<_, RecognizerError>(Visit::Below(next - FIRST))
-        });
-        ending.path = path;
-        walked?;
+        let mut found = self.grouped(
+            position,
+            allowed,
+            (ending, recognizer),
+            budget,
+            &mut |at, memory, budget| match at {
+                Some(at) => self.fewest(at, memory, budget),
+                None => Ok(NONE),
+            },
+        )?;
         if self.asks_for_tokens {
             self.join_readings(position, &mut found, (ending, recognizer), budget)?;
         }
@@ -291,6 +284,92 @@ impl GrammarConstraint {
             ending.positions.all[from as usize].profile = Some(Arc::clone(&profile));
         }
         Ok(profile)
+    }
+
+    /// The allowed tokens by a number of the position after each, where there is one once the token
+    /// has ended.
+    fn grouped(
+        &self,
+        position: &Position,
+        allowed: &[u32],
+        (ending, reading): (&mut EndingScratch, &mut RecognizerScratch),
+        budget: &mut Budget<'_>,
+        number_of: &mut NumberOf<'_>,
+    ) -> Result<TokenGroups, RecognizerError> {
+        let from = ending.positions.find(position);
+        let is_whole = self.recognizer.is_accepting(position, reading)?;
+        let trie = self.vocabulary.trie();
+        let mut found = TokenGroups::default();
+        let mut path = std::mem::take(&mut ending.path);
+        let walked = trie.walk(1..trie.num_nodes(), from, &mut path, |node, &above| {
+            budget.spend(1)?;
+            let next = ending.positions.next(self, above, node.byte, reading)?;
+            if next == DEAD {
+                return Ok(Visit::Past);
+            }
+            let own = trie.tokens_in(trie.own_ranks(node.index));
+            let mut own = own.iter().filter(|&&token| mask::contains(allowed, token)).peekable();
+            if own.peek().is_some() {
+                let ended = ending.positions.ended(self, next - FIRST, reading)?;
+                let at = (ended != DEAD).then(|| ended - FIRST);
+                let number = number_of(at, (ending, reading), budget)?;
+                // A text that is whole ends by an end token, whatever its bytes.
+                let is_text =
+                    |token: &&TokenId| !is_whole || self.ends.binary_search(token).is_err();
+                found.of(number).extend(own.filter(is_text));
+            }
+            Ok::<_, RecognizerError>(Visit::Below(next - FIRST))
+        });
+        ending.path = path;
+        walked?;
+        Ok(found)
+    }
+
+    /// The tokens of a mask after which lexemes can be whole within their tokens; without those that
+    /// end a text which is whole.
+    pub(super) fn tokens_in_time(
+        &self,
+        position: &Position,
+        allowed: &[u32],
+        scratch: &mut GrammarScratch,
+        budget: &mut Budget<'_>,
+    ) -> Result<Arc<Tokens>, RecognizerError> {
+        let GrammarScratch { ending, recognizer, .. } = scratch;
+        ending.turn_to(self);
+        let from = ending.positions.find(position);
+        if let Some(known) = &ending.positions.all[from as usize].in_time {
+            return Ok(Arc::clone(known));
+        }
+        let memory = (&mut *ending, recognizer);
+        let mut found = self.grouped(position, allowed, memory, budget, &mut |at, _, _| {
+            Ok(if at.is_some() { 0 } else { NONE })
+        })?;
+        // A token that is read in two ways is in time where one of them is.
+        let in_time = Arc::new(Tokens::new(std::mem::take(found.of(0)), allowed.len()));
+        ending.positions.profile_bytes += in_time.bytes();
+        ending.positions.all[from as usize].in_time = Some(Arc::clone(&in_time));
+        Ok(in_time)
+    }
+
+    /// True where tokens of a cut way keep the limits on lexemes.
+    fn is_within_limits(
+        &self,
+        position: &Position,
+        cut: &TokenCut,
+        reading: &mut RecognizerScratch,
+    ) -> Result<bool, RecognizerError> {
+        if !self.recognizer.token_limits().is_active() {
+            return Ok(true);
+        }
+        let mut state = GrammarState::new(Some(position.clone()));
+        for token in cut.tokens() {
+            match self.after(&state, token, reading)? {
+                Some((after, false)) => state = GrammarState::new(Some(after)),
+                // An end token that is text on the way is none here.
+                Some((_, true)) | None => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     /// Tokens that were come to as text and by number lead to both readings.
@@ -338,7 +417,12 @@ impl GrammarConstraint {
         if bytes.is_none() && budget.left() < MAX_STEP_UNITS {
             return Ok(NONE);
         }
-        let fewest = bytes.and_then(|bytes| self.cut(&bytes, cut));
+        let mut fewest = bytes.and_then(|bytes| self.cut(&bytes, cut));
+        let position = known.position.clone();
+        if fewest.is_some() && !self.is_within_limits(&position, cut, reading)? {
+            fewest = None;
+        }
+        let known = &mut positions.all[at as usize];
         let fewest = fewest.and_then(|fewest| u32::try_from(fewest).ok()).unwrap_or(NONE);
         Ok(*known.fewest.insert(fewest))
     }
@@ -348,7 +432,7 @@ impl GrammarConstraint {
         cut.cut(self.vocabulary.trie(), bytes)
     }
 
-    fn completions(&self) -> &Completions {
+    pub(super) fn completions(&self) -> &Completions {
         self.endings.0.get_or_init(|| {
             let binding = self.bound.as_ref().and_then(|bound| bound.start().binding().cloned());
             Completions::new(Arc::clone(&self.recognizer), binding)
@@ -398,7 +482,9 @@ impl Positions {
         }
         let number = self.all.len() as u32;
         self.numbers.insert(position.clone(), number);
-        self.all.push(KnownPosition { position: position.clone(), fewest: None, profile: None });
+        let position = position.clone();
+        let (ended, profile, in_time) = (UNKNOWN, None, None);
+        self.all.push(KnownPosition { position, fewest: None, profile, ended, in_time });
         if self.all.len() <= MAX_ROWS {
             self.rows.resize(self.all.len() << 8, UNKNOWN);
         }
@@ -433,6 +519,37 @@ impl Positions {
     }
 }
 
+impl Positions {
+    /// The position once a token ends at a numbered one, [`FIRST`] more than its number, or
+    /// [`DEAD`] where a lexeme would not be whole within its tokens.
+    fn ended(
+        &mut self,
+        constraint: &GrammarConstraint,
+        at: u32,
+        reading: &mut RecognizerScratch,
+    ) -> Result<u32, RecognizerError> {
+        if !constraint.recognizer.token_limits().is_active() {
+            return Ok(at + FIRST);
+        }
+        let known = &self.all[at as usize];
+        if known.ended != UNKNOWN {
+            return Ok(known.ended);
+        }
+        let after = constraint.after_token(known.position.clone(), reading)?;
+        let ended = after.map_or(DEAD, |after| self.find(&after) + FIRST);
+        self.all[at as usize].ended = ended;
+        Ok(ended)
+    }
+}
+
+/// Number that tells positions after tokens apart, of the position or where there is none.
+type NumberOf<'a> = dyn FnMut(
+        Option<u32>,
+        (&mut EndingScratch, &mut RecognizerScratch),
+        &mut Budget<'_>,
+    ) -> Result<u32, RecognizerError>
+    + 'a;
+
 /// About what a position takes, with the stack nodes that it alone keeps alive.
 const POSITION_BYTES: usize = 192;
 
@@ -456,28 +573,54 @@ impl TokenGroups {
 
     fn into_profile(mut self, words: usize) -> Profile {
         self.groups.sort_unstable_by_key(|&(fewest, _)| std::cmp::Reverse(fewest));
-        let group = |(fewest, list): (u32, Vec<TokenId>)| {
-            let tokens = match list.len() > words {
-                false => Tokens::List(list.into()),
-                true => {
-                    let mut row = vec![0; words];
-                    list.iter().for_each(|&token| mask::insert(&mut row, token));
-                    Tokens::Row(row.into())
-                }
-            };
-            Group { fewest, tokens }
-        };
+        let group = |(fewest, list)| Group { fewest, tokens: Tokens::new(list, words) };
         Profile { groups: self.groups.into_iter().map(group).collect() }
+    }
+}
+
+impl Tokens {
+    /// The smaller form of two: a row of so many words, or a list.
+    fn new(list: Vec<TokenId>, words: usize) -> Self {
+        if list.len() <= words {
+            return Self::List(list.into());
+        }
+        let mut row = vec![0; words];
+        list.iter().for_each(|&token| mask::insert(&mut row, token));
+        Self::Row(row.into())
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Row(row) => size_of_val(&**row),
+            Self::List(list) => size_of_val(&**list),
+        }
+    }
+
+    /// Writes the mask of these tokens.
+    pub(super) fn fill(&self, mask: &mut [u32]) {
+        match self {
+            Self::Row(row) => mask.copy_from_slice(row),
+            Self::List(list) => {
+                mask.fill(0);
+                list.iter().for_each(|&token| mask::insert(mask, token));
+            }
+        }
     }
 }
 
 impl Profile {
     fn bytes(&self) -> usize {
-        let bytes = |group: &Group| match &group.tokens {
-            Tokens::Row(row) => size_of_val(&**row),
-            Tokens::List(list) => size_of_val(&**list),
-        };
-        self.groups.iter().map(|group| size_of::<Group>() + bytes(group)).sum()
+        self.groups.iter().map(|group| size_of::<Group>() + group.tokens.bytes()).sum()
+    }
+
+    fn visit(&self, mut visit: impl FnMut(TokenId, Option<usize>)) {
+        for &Group { fewest, ref tokens } in &self.groups {
+            let fewest = (fewest != NONE).then_some(fewest as usize);
+            match tokens {
+                Tokens::Row(row) => mask::iter(row).for_each(|token| visit(token, fewest)),
+                Tokens::List(list) => list.iter().for_each(|&token| visit(token, fewest)),
+            }
+        }
     }
 
     fn visit(&self, mut visit: impl FnMut(TokenId, Option<usize>)) {

@@ -56,6 +56,7 @@ impl GrammarConstraint {
             None => self.walk(position, scratch, mask, work)?,
         }
         self.deny_repeated_names(position, scratch, mask)?;
+        self.deny_beyond_limits(position, scratch, mask, work)?;
         match self.recognizer.is_accepting(position, &mut scratch.recognizer) {
             Ok(true) => self.ends().iter().for_each(|&end| mask::insert(mask, end)),
             Ok(false) => {}

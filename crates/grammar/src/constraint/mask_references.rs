@@ -78,6 +78,9 @@ impl GrammarConstraint {
         let Some(automaton) = self.mask_automaton().filter(|_| self.bound.is_none()) else {
             return Ok(None);
         };
+        if self.limits_matter(position)? {
+            return Ok(None);
+        }
         let (parts, budget) = (&mut scratch.parts, &mut work.exploring());
         let generation = match automaton.parts(&self.recognizer, position, parts, budget) {
             Ok(generation) => generation,

@@ -14,6 +14,7 @@ mod name_tokens;
 mod names;
 mod precompute;
 mod state;
+mod token_limits;
 
 use std::sync::{Arc, OnceLock};
 
@@ -42,6 +43,7 @@ use binding::{BoundSlots, ReducedGrammars};
 use dictionary::MaskDictionary;
 use ending::{EndingScratch, SharedCompletions};
 use name_tokens::{DeniedNames, NameTokens};
+use token_limits::LexemeRests;
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
 ///
@@ -74,6 +76,8 @@ pub struct GrammarConstraint {
     name_tokens: Arc<OnceLock<NameTokens>>,
     /// Ways to the end of a text, found out once one is asked for.
     endings: SharedCompletions,
+    /// Tokens that lexemes in progress take to their end.
+    lexeme_rests: LexemeRests,
 }
 
 /// Memory that a thread lends to a constraint; what is in it between two calls does not matter.
@@ -129,7 +133,7 @@ impl GrammarConstraint {
         let asks_for_tokens = recognizer.grammar().asks_for_tokens();
         let ends = vocabulary.vocabulary().ends().into();
         let (bound, mask_steps) = (BoundSlots::from_own_sets(&recognizer), None);
-        let endings = SharedCompletions::default();
+        let (endings, lexeme_rests) = Default::default();
         Self {
             recognizer,
             vocabulary,
@@ -142,6 +146,7 @@ impl GrammarConstraint {
             mask_steps,
             name_tokens,
             endings,
+            lexeme_rests,
         }
     }
 
@@ -239,6 +244,11 @@ impl GrammarConstraint {
             }
         }
         if let Some(position) = at {
+            let Some(position) = self.after_token(position, &mut scratch.recognizer)? else {
+                let offset = bytes.len().saturating_sub(1);
+                let byte = bytes.last().copied().unwrap_or_default();
+                return Err(CommitBytesError::NotAllowed { offset, byte });
+            };
             state.push(position, false);
         }
         Ok(())
@@ -278,7 +288,8 @@ impl GrammarConstraint {
                 (one, other) => one.or(other),
             };
         }
-        Ok(after.map(|next| (next, false)))
+        let next = after.map(|next| self.after_token(next, scratch)).transpose()?.flatten();
+        Ok(next.map(|next| (next, false)))
     }
 }
 

@@ -17,5 +17,6 @@ mod real_terminals;
 mod residuals;
 mod scopes;
 mod substrings;
+mod token_limits;
 mod token_terminals;
 mod tool_calls;

@@ -1,6 +1,7 @@
 //! `palmette.Grammar`: a grammar as its author wrote it.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use palmette_grammar::frontends::gbnf::GbnfOptions;
 use palmette_grammar::frontends::json_schema::{
@@ -121,6 +122,15 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
             }
             "max_listed" => options.max_listed = number()?,
             "max_listed_bytes" => options.max_listed_bytes = number()?,
+            "max_string_tokens" => {
+                if value.is_none() {
+                    continue;
+                }
+                let tokens = u32::try_from(number()?).unwrap_or(u32::MAX);
+                let none = "max_string_tokens is a whole number from 1, or None for any number";
+                let tokens = NonZeroU32::new(tokens).ok_or_else(|| PyValueError::new_err(none))?;
+                options.max_string_tokens = Some(tokens);
+            }
             "max_depth" => limits.max_depth = number()?,
             "max_nesting" => limits.max_nesting = number()?,
             "max_cases" => limits.max_cases = number()?,
@@ -130,7 +140,7 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
             _ => {
                 return Err(PyTypeError::new_err(format!(
                     "there is no option {name:?}; there are order, whitespace, digits, escapes, on_partial, draft, formats, \
-                     distinct_members, closed_objects, integer_fractions, resources, max_tracked, max_listed, max_listed_bytes, \
+                     distinct_members, closed_objects, integer_fractions, resources, max_tracked, max_listed, max_listed_bytes, max_string_tokens, \
                      max_depth, max_nesting, max_cases, max_states, max_rules and max_work"
                 )));
             }
@@ -177,6 +187,9 @@ fn shown_options<'py>(
     put("integer_fractions", fractions != default.integer_fractions, truth(fractions))?;
     if !options.resources.is_empty() {
         shown.set_item("resources", options.resources.clone())?;
+    }
+    if let Some(tokens) = options.max_string_tokens {
+        shown.set_item("max_string_tokens", tokens.get())?;
     }
     let (limits, usual) = (&options.limits, &default.limits);
     for (name, limit, usual) in [

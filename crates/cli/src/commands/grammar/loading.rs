@@ -91,6 +91,8 @@ impl GrammarFileArgs {
             let grammar = grammar.with_context(|| self.file.display().to_string())?;
             let recognizer = Arc::new(self.compile(grammar)?);
             let constraint = GrammarConstraint::new(recognizer, Arc::clone(vocabulary));
+            let checked = constraint.check_token_limits();
+            checked.with_context(|| self.file.display().to_string())?;
             return Ok((constraint, source, warnings));
         }
         let saved = self.open()?;

@@ -54,7 +54,8 @@ pub(crate) struct ReadingArgs {
     /// ones, unless the schema says what they may be); distinct_members=true (no optional member
     /// twice, however many there are; masks take longer); max_tracked; max_listed (more strings of
     /// an enumeration are a set, each written in one way), max_listed_bytes (so are more bytes of
-    /// those that are written in one way at any rate); and the limits max_depth, max_nesting,
+    /// those that are written in one way at any rate), max_string_tokens (no string value of more
+    /// tokens); and the limits max_depth, max_nesting,
     /// max_cases, max_states, max_rules, max_work
     #[arg(long, value_name = "NAME=VALUE", value_parser = schema_option, help_heading = "JSON Schema")]
     option: Vec<SchemaOption>,

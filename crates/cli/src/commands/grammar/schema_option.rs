@@ -1,5 +1,7 @@
 //! Options of JSON Schema that few ask for, as `NAME=VALUE`.
 
+use std::num::NonZeroU32;
+
 use palmette_grammar::frontends::json_schema::{Draft, JsonSchemaOptions, PropertyOrder};
 
 /// One of them.
@@ -13,6 +15,7 @@ pub(crate) enum SchemaOption {
     MaxTracked(u32),
     MaxListed(usize),
     MaxListedBytes(usize),
+    MaxStringTokens(NonZeroU32),
     Limit(Limit, usize),
 }
 
@@ -57,6 +60,12 @@ pub(crate) fn schema_option(text: &str) -> Result<SchemaOption, String> {
         },
         "max_listed" => number().map(SchemaOption::MaxListed),
         "max_listed_bytes" => number().map(SchemaOption::MaxListedBytes),
+        "max_string_tokens" => match value.parse() {
+            Ok(tokens) => Ok(SchemaOption::MaxStringTokens(tokens)),
+            Err(_) => Err(format!(
+                "max_string_tokens is a whole number from 1 to 2^32 - 1, not {value:?}"
+            )),
+        },
         "draft" => {
             let known = Draft::NAMES.iter().find(|(draft, _)| *draft == value);
             let drafts = Draft::NAMES.map(|(draft, _)| draft).join(", ");
@@ -69,7 +78,7 @@ pub(crate) fn schema_option(text: &str) -> Result<SchemaOption, String> {
             let limit = limit.ok_or_else(|| {
                 let limits = LIMITS.map(|(limit, _)| limit).join(", ");
                 format!(
-                    "there is no option {name:?}; there are draft, formats, distinct_members, closed_objects, integer_fractions, max_tracked, max_listed, max_listed_bytes, {limits}"
+                    "there is no option {name:?}; there are draft, formats, distinct_members, closed_objects, integer_fractions, max_tracked, max_listed, max_listed_bytes, max_string_tokens, {limits}"
                 )
             })?;
             number().map(|number| SchemaOption::Limit(limit.1, number))
@@ -94,6 +103,7 @@ impl SchemaOption {
             }
             Self::MaxListed(max) => options.max_listed = max,
             Self::MaxListedBytes(max) => options.max_listed_bytes = max,
+            Self::MaxStringTokens(max) => options.max_string_tokens = Some(max),
             Self::Limit(Limit::Depth, max) => limits.max_depth = max,
             Self::Limit(Limit::Nesting, max) => limits.max_nesting = max,
             Self::Limit(Limit::Cases, max) => limits.max_cases = max,

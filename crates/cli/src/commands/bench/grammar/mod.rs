@@ -309,6 +309,7 @@ impl Compile for Compiler {
             Engine::Automaton => GrammarConstraint::new(recognizer, vocabulary),
             Engine::Walk => GrammarConstraint::by_walking(recognizer, vocabulary),
         };
+        grammar.check_token_limits().map_err(|error| error.to_string())?;
         Ok(grammar.with_mask_steps(self.mask_steps))
     }
 
