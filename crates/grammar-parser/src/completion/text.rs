@@ -88,9 +88,10 @@ pub(super) fn order(one: &[u8], other: &[u8]) -> Ordering {
     })
 }
 
-/// Place of a byte in the order of bytes: digits, letters, other printable characters, the space,
-/// what is beyond ASCII, and control characters last. So a text that only its length matters of is
-/// `0` or `a`, whose repetitions vocabularies have, and no line break.
+/// Place of a byte in the order of bytes: digits, letters, the line break, other printable
+/// characters, the space, what is beyond ASCII, and other control characters last. So a text that
+/// only its length matters of is `0` or `a`, whose repetitions vocabularies have, and a line ends by
+/// its break and not by a comment.
 pub(super) fn rank(byte: u8) -> u8 {
     RANKS[usize::from(byte)]
 }
@@ -109,7 +110,7 @@ const RANKS: [u8; 256] = {
 
 const fn ranked() -> [u8; 256] {
     let (mut bytes, mut len, mut group) = ([0; 256], 0, 0);
-    while group < 7 {
+    while group < 8 {
         let mut byte = 0;
         while byte < 256 {
             if group_of(byte as u8) == group {
@@ -128,10 +129,11 @@ const fn group_of(byte: u8) -> u8 {
         b'0'..=b'9' => 0,
         b'a'..=b'z' => 1,
         b'A'..=b'Z' => 2,
-        b'!'..=b'~' => 3,
-        b' ' => 4,
-        128.. => 5,
-        _ => 6,
+        b'\n' => 3,
+        b'!'..=b'~' => 4,
+        b' ' => 5,
+        128.. => 6,
+        _ => 7,
     }
 }
 

@@ -122,9 +122,9 @@ impl GrammarConstraint {
         let ReducedGrammar { recognizer, automaton } = self.reduced(&lack)?;
         let bound = BoundRecognizer::from_parts(Arc::clone(&recognizer), sets)?;
         let bound = Arc::new(bound.ok_or_else(|| self.none_left(&lack))?);
-        let (dictionary, rows, endings) = Default::default();
+        let (dictionary, rows, endings, lexeme_rests) = Default::default();
         let bound = Some(BoundSlots { recognizer: bound, rows });
-        Ok(Self { recognizer, automaton, bound, dictionary, endings, ..self.clone() })
+        Ok(Self { recognizer, automaton, bound, dictionary, endings, lexeme_rests, ..self.clone() })
     }
 
     fn none_left(&self, lack: &Lack) -> BindError {

@@ -10,15 +10,17 @@
 //! Tokens are told apart by the positions that they lead to, which are few: the vocabulary's trie
 //! is walked over numbered positions once for each position, and what was found is kept with it.
 
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-use hashbrown::HashMap;
 use palmette_core::vocabulary_trie::Visit;
 use palmette_core::{TokenId, mask};
 use palmette_grammar_masks::token_cut::TokenCut;
 use palmette_grammar_parser::completion::{CompletionScratch, Completions, MAX_STEP_UNITS};
 use palmette_grammar_parser::recognizer::{Position, RecognizerError, RecognizerScratch};
 
+use super::positions::{DEAD, FIRST, Positions};
+use super::token_groups::{NONE, Profile, TokenGroups, Tokens};
 use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
 use crate::Budget;
 
@@ -62,69 +64,26 @@ pub enum EndingError {
 /// Memory of positions near an end; what is in it between two calls does not matter.
 #[derive(Debug, Default)]
 pub(super) struct EndingScratch {
-    /// The completions and end tokens that it is about.
-    of: Option<(SharedCompletions, Arc<[TokenId]>)>,
+    /// The texts that it is about.
+    of: Option<EndedTexts>,
     completions: CompletionScratch,
     cut: TokenCut,
     positions: Positions,
+    /// Positions of other texts, the latest first: those of requests that take turns.
+    others: VecDeque<(EndedTexts, Positions)>,
     path: Vec<u32>,
 }
 
-/// Positions by number, with where bytes lead from them.
-#[derive(Debug, Default)]
-struct Positions {
-    numbers: HashMap<Position, u32>,
-    all: Vec<KnownPosition>,
-    /// Rows of 256 numbers: [`UNKNOWN`], [`DEAD`] or a position's, [`FIRST`] more.
-    rows: Vec<u32>,
-    /// Transitions of positions that have no row.
-    others: HashMap<(u32, u8), u32>,
-    profile_bytes: usize,
+/// Texts of one grammar that end by the same tokens.
+#[derive(Clone, Debug)]
+struct EndedTexts {
+    completions: SharedCompletions,
+    ends: Arc<[TokenId]>,
 }
 
-/// Knowledge of a position.
-#[derive(Debug)]
-struct KnownPosition {
-    position: Position,
-    /// Tokens to the end; [`NONE`] where no way is known. Empty before it was asked for.
-    fewest: Option<u32>,
-    profile: Option<Arc<Profile>>,
-    /// The position once the token ends here, as in rows.
-    ended: u32,
-    /// The tokens after which lexemes are whole within their tokens.
-    in_time: Option<Arc<Tokens>>,
-}
-
-/// The tokens after a position by the tokens to the end after each.
-#[derive(Debug, Default)]
-struct Profile {
-    /// The most tokens to the end first.
-    groups: Vec<Group>,
-}
-
-#[derive(Debug)]
-struct Group {
-    fewest: u32,
-    tokens: Tokens,
-}
-
-#[derive(Debug)]
-pub(super) enum Tokens {
-    Row(Box<[u32]>),
-    List(Box<[TokenId]>),
-}
-
-const UNKNOWN: u32 = 0;
-const DEAD: u32 = 1;
-const FIRST: u32 = 2;
-pub(super) const NONE: u32 = u32::MAX;
-
-/// Positions that have rows, of a KiB each.
-const MAX_ROWS: usize = 1 << 11;
-
-/// Positions that are remembered from mask to mask, at most, and bytes of profiles.
-const MAX_KNOWN: usize = 1 << 12;
-const MAX_PROFILE_BYTES: usize = 8 << 20;
+/// Texts whose positions are remembered beside the latest, at most, and the memory for them.
+const MAX_OTHERS: usize = 15;
+const MAX_OTHER_BYTES: usize = 32 << 20;
 
 impl GrammarConstraint {
     /// The tokens that end the text in the shortest way that is known; none where it is whole.
@@ -199,7 +158,11 @@ impl GrammarConstraint {
         let at = ending.positions.find(position);
         let budget = &mut work.budget(work.walk);
         let fewest = self.fewest(at, (ending, recognizer), budget)?;
-        Ok((fewest != NONE).then_some(fewest as usize))
+        if fewest != NONE {
+            return Ok(Some(fewest as usize));
+        }
+        let searched = self.way_within_limits(at, usize::MAX, (ending, recognizer), budget)?;
+        Ok(searched.map(|(tokens, _)| tokens))
     }
 
     /// Visits the tokens that may follow, end tokens left out, each with the tokens to the end
@@ -236,10 +199,16 @@ impl GrammarConstraint {
     ) -> Result<(), EndingError> {
         self.fill_mask_within(state, scratch, mask, work)?;
         let Some(position) = state.position().filter(|_| !state.ended()) else { return Ok(()) };
-        match self.fewest_tokens_within(state, scratch, work)? {
-            Some(needed) if needed > left => return Err(EndingError::TooFew { needed, left }),
-            Some(_) => {}
-            None => return Err(EndingError::Unknown),
+        let needed = self.fewest_tokens_within(state, scratch, work)?;
+        let mut searched = None;
+        if needed.is_none_or(|needed| needed > left) {
+            searched = self.next_within_limits(position, left, scratch, work)?;
+            if searched.is_none() {
+                return Err(match needed {
+                    Some(needed) => EndingError::TooFew { needed, left },
+                    None => EndingError::Unknown,
+                });
+            }
         }
         if left == 0 {
             mask.fill(0);
@@ -248,7 +217,76 @@ impl GrammarConstraint {
         }
         let profile = self.profile(position, mask, scratch, &mut work.budget(work.walk))?;
         profile.keep(left - 1, mask);
+        if searched.is_none() && mask.iter().all(|&word| word == 0) {
+            searched = self.next_within_limits(position, left, scratch, work)?;
+        }
+        if let Some(token) = searched {
+            mask::insert(mask, token);
+        }
         Ok(())
+    }
+
+    /// The first token of a way of `left` tokens at most that keeps the limits on lexemes, where
+    /// the grammar has some.
+    fn next_within_limits(
+        &self,
+        position: &Position,
+        left: usize,
+        scratch: &mut GrammarScratch,
+        work: &MaskBudget<'_>,
+    ) -> Result<Option<TokenId>, RecognizerError> {
+        let GrammarScratch { ending, recognizer, .. } = scratch;
+        let from = ending.positions.find(position);
+        let budget = &mut work.budget(work.walk);
+        let way = self.way_within_limits(from, left, (ending, recognizer), budget)?;
+        Ok(way.and_then(|(_, first)| first))
+    }
+
+    /// The fewest tokens to the end that keep the limits on lexemes, and the first of them: breadth
+    /// first over positions. `None` where there are no limits, no such way of `most` tokens, or none
+    /// within the bounds of the search.
+    ///
+    /// A shortest completion is one of bytes, and its tokens may be too many for a lexeme on the
+    /// way. Where that happens, which is seldom, the vocabulary is walked at each place.
+    fn way_within_limits(
+        &self,
+        from: u32,
+        most: usize,
+        (ending, reading): (&mut EndingScratch, &mut RecognizerScratch),
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<(usize, Option<TokenId>)>, RecognizerError> {
+        if !self.recognizer.token_limits().is_active() {
+            return Ok(None);
+        }
+        let all = vec![!0; mask::num_words(self.vocabulary().num_tokens())];
+        let (mut level, mut seen) = (vec![(from, None)], HashSet::from([from]));
+        for tokens in 0..=most {
+            let mut next = Vec::new();
+            for (at, first) in level {
+                let position = ending.positions.all[at as usize].position.clone();
+                if self.recognizer.is_accepting(&position, reading)? {
+                    return Ok(Some((tokens, first)));
+                }
+                let memory = (&mut *ending, &mut *reading);
+                let number = &mut |at: Option<u32>, _: Memory<'_>, _: &mut Budget<'_>| {
+                    Ok(at.unwrap_or(NONE))
+                };
+                let found = self.grouped(&position, &all, memory, budget, number)?;
+                for (to, list) in found.groups {
+                    let token = list.iter().min().copied();
+                    if to != NONE && seen.len() < MAX_SEARCHED && seen.insert(to) {
+                        next.push((to, first.or(token)));
+                    }
+                }
+            }
+            if next.is_empty() {
+                break;
+            }
+            // In an order that does not depend on what was asked before.
+            next.sort_by_key(|&(_, first)| first);
+            level = next;
+        }
+        Ok(None)
     }
 
     /// The allowed tokens by the tokens to the end after each.
@@ -278,11 +316,7 @@ impl GrammarConstraint {
             self.join_readings(position, &mut found, (ending, recognizer), budget)?;
         }
         let profile = Arc::new(found.into_profile(allowed.len()));
-        let bytes = profile.bytes();
-        if bytes <= MAX_PROFILE_BYTES {
-            ending.positions.profile_bytes += bytes;
-            ending.positions.all[from as usize].profile = Some(Arc::clone(&profile));
-        }
+        ending.positions.keep_profile(from, &profile);
         Ok(profile)
     }
 
@@ -346,8 +380,7 @@ impl GrammarConstraint {
         })?;
         // A token that is read in two ways is in time where one of them is.
         let in_time = Arc::new(Tokens::new(std::mem::take(found.of(0)), allowed.len()));
-        ending.positions.profile_bytes += in_time.bytes();
-        ending.positions.all[from as usize].in_time = Some(Arc::clone(&in_time));
+        ending.positions.keep_in_time(from, &in_time);
         Ok(in_time)
     }
 
@@ -369,7 +402,11 @@ impl GrammarConstraint {
                 Some((_, true)) | None => return Ok(false),
             }
         }
-        Ok(true)
+        // Another reading may have been what was in time.
+        match state.position() {
+            Some(end) => self.recognizer.is_accepting(end, reading),
+            None => Ok(false),
+        }
     }
 
     /// Tokens that were come to as text and by number lead to both readings.
@@ -442,205 +479,48 @@ impl GrammarConstraint {
 
 impl EndingScratch {
     pub(super) fn bytes(&self) -> usize {
-        self.positions.bytes()
+        self.positions.bytes() + self.other_bytes()
     }
 
-    /// Forgets what is about other completions, and begins anew where it is full.
+    fn other_bytes(&self) -> usize {
+        self.others.iter().map(|(_, positions)| positions.bytes()).sum()
+    }
+
+    /// Turns to the texts of a constraint, and begins anew where what is known of them is full.
     fn turn_to(&mut self, constraint: &GrammarConstraint) {
-        let (endings, ends) = (&constraint.endings, &constraint.ends);
-        let is_same = self
-            .of
-            .as_ref()
-            .is_some_and(|(of, of_ends)| Arc::ptr_eq(&of.0, &endings.0) && of_ends == ends);
-        if !is_same {
-            self.of = Some((endings.clone(), Arc::clone(ends)));
+        let is_about = |of: &EndedTexts| {
+            Arc::ptr_eq(&of.completions.0, &constraint.endings.0) && of.ends == constraint.ends
+        };
+        if !self.of.as_ref().is_some_and(is_about) {
+            let place = self.others.iter().position(|(of, _)| is_about(of));
+            let known = place.and_then(|place| self.others.remove(place));
+            let (of, positions) = known.unwrap_or_else(|| {
+                let (completions, ends) =
+                    (constraint.endings.clone(), Arc::clone(&constraint.ends));
+                (EndedTexts { completions, ends }, Positions::default())
+            });
+            let before = std::mem::replace(&mut self.positions, positions);
+            if let Some(of) = self.of.replace(of)
+                && !before.is_full()
+            {
+                self.others.push_front((of, before));
+            }
+            while self.others.len() > MAX_OTHERS || self.other_bytes() > MAX_OTHER_BYTES {
+                self.others.pop_back();
+            }
         }
-        if !is_same || self.positions.is_full() {
+        if self.positions.is_full() {
             self.positions = Positions::default();
         }
     }
 }
 
-impl Positions {
-    fn is_full(&self) -> bool {
-        self.all.len() > MAX_KNOWN || self.profile_bytes > MAX_PROFILE_BYTES
-    }
-
-    fn bytes(&self) -> usize {
-        let known = size_of::<KnownPosition>() + size_of::<(Position, u32)>() + POSITION_BYTES;
-        let transition = size_of::<((u32, u8), u32)>();
-        self.all.len() * known
-            + size_of_val(&*self.rows)
-            + self.others.len() * transition
-            + self.profile_bytes
-    }
-
-    /// The number of a position.
-    fn find(&mut self, position: &Position) -> u32 {
-        if let Some(&known) = self.numbers.get(position) {
-            return known;
-        }
-        let number = self.all.len() as u32;
-        self.numbers.insert(position.clone(), number);
-        let position = position.clone();
-        let (ended, profile, in_time) = (UNKNOWN, None, None);
-        self.all.push(KnownPosition { position, fewest: None, profile, ended, in_time });
-        if self.all.len() <= MAX_ROWS {
-            self.rows.resize(self.all.len() << 8, UNKNOWN);
-        }
-        number
-    }
-
-    /// The position after a byte, [`FIRST`] more than its number, or [`DEAD`].
-    fn next(
-        &mut self,
-        constraint: &GrammarConstraint,
-        at: u32,
-        byte: u8,
-        reading: &mut RecognizerScratch,
-    ) -> Result<u32, RecognizerError> {
-        let place = (at as usize) << 8 | usize::from(byte);
-        let has_row = (at as usize) < MAX_ROWS;
-        let known = match has_row {
-            true => self.rows[place],
-            false => self.others.get(&(at, byte)).copied().unwrap_or(UNKNOWN),
-        };
-        if known != UNKNOWN {
-            return Ok(known);
-        }
-        let position = &self.all[at as usize].position;
-        let next = constraint.recognizer.advance(position, byte, reading)?;
-        let next = next.map_or(DEAD, |next| self.find(&next) + FIRST);
-        match has_row {
-            true => self.rows[place] = next,
-            false => _ = self.others.insert((at, byte), next),
-        }
-        Ok(next)
-    }
-}
-
-impl Positions {
-    /// The position once a token ends at a numbered one, [`FIRST`] more than its number, or
-    /// [`DEAD`] where a lexeme would not be whole within its tokens.
-    fn ended(
-        &mut self,
-        constraint: &GrammarConstraint,
-        at: u32,
-        reading: &mut RecognizerScratch,
-    ) -> Result<u32, RecognizerError> {
-        if !constraint.recognizer.token_limits().is_active() {
-            return Ok(at + FIRST);
-        }
-        let known = &self.all[at as usize];
-        if known.ended != UNKNOWN {
-            return Ok(known.ended);
-        }
-        let after = constraint.after_token(known.position.clone(), reading)?;
-        let ended = after.map_or(DEAD, |after| self.find(&after) + FIRST);
-        self.all[at as usize].ended = ended;
-        Ok(ended)
-    }
-}
-
 /// Number that tells positions after tokens apart, of the position or where there is none.
-type NumberOf<'a> = dyn FnMut(
-        Option<u32>,
-        (&mut EndingScratch, &mut RecognizerScratch),
-        &mut Budget<'_>,
-    ) -> Result<u32, RecognizerError>
-    + 'a;
+type NumberOf<'a> =
+    dyn FnMut(Option<u32>, Memory<'_>, &mut Budget<'_>) -> Result<u32, RecognizerError> + 'a;
 
-/// About what a position takes, with the stack nodes that it alone keeps alive.
-const POSITION_BYTES: usize = 192;
+/// A thread's memory of ends and of steps.
+type Memory<'a> = (&'a mut EndingScratch, &'a mut RecognizerScratch);
 
-/// Tokens by the tokens to the end after each, as they are found.
-#[derive(Default)]
-struct TokenGroups {
-    groups: Vec<(u32, Vec<TokenId>)>,
-}
-
-impl TokenGroups {
-    /// The tokens after which so many are needed. Those found one after another mostly are alike,
-    /// and the different numbers are few.
-    fn of(&mut self, fewest: u32) -> &mut Vec<TokenId> {
-        let known = self.groups.iter().rposition(|&(of, _)| of == fewest);
-        let at = known.unwrap_or_else(|| {
-            self.groups.push((fewest, Vec::new()));
-            self.groups.len() - 1
-        });
-        &mut self.groups[at].1
-    }
-
-    fn into_profile(mut self, words: usize) -> Profile {
-        self.groups.sort_unstable_by_key(|&(fewest, _)| std::cmp::Reverse(fewest));
-        let group = |(fewest, list)| Group { fewest, tokens: Tokens::new(list, words) };
-        Profile { groups: self.groups.into_iter().map(group).collect() }
-    }
-}
-
-impl Tokens {
-    /// The smaller form of two: a row of so many words, or a list.
-    fn new(list: Vec<TokenId>, words: usize) -> Self {
-        if list.len() <= words {
-            return Self::List(list.into());
-        }
-        let mut row = vec![0; words];
-        list.iter().for_each(|&token| mask::insert(&mut row, token));
-        Self::Row(row.into())
-    }
-
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Row(row) => size_of_val(&**row),
-            Self::List(list) => size_of_val(&**list),
-        }
-    }
-
-    /// Writes the mask of these tokens.
-    pub(super) fn fill(&self, mask: &mut [u32]) {
-        match self {
-            Self::Row(row) => mask.copy_from_slice(row),
-            Self::List(list) => {
-                mask.fill(0);
-                list.iter().for_each(|&token| mask::insert(mask, token));
-            }
-        }
-    }
-}
-
-impl Profile {
-    fn bytes(&self) -> usize {
-        self.groups.iter().map(|group| size_of::<Group>() + group.tokens.bytes()).sum()
-    }
-
-    fn visit(&self, mut visit: impl FnMut(TokenId, Option<usize>)) {
-        for &Group { fewest, ref tokens } in &self.groups {
-            let fewest = (fewest != NONE).then_some(fewest as usize);
-            match tokens {
-                Tokens::Row(row) => mask::iter(row).for_each(|token| visit(token, fewest)),
-                Tokens::List(list) => list.iter().for_each(|&token| visit(token, fewest)),
-            }
-        }
-    }
-
-    fn visit(&self, mut visit: impl FnMut(TokenId, Option<usize>)) {
-        for &Group { fewest, ref tokens } in &self.groups {
-            let fewest = (fewest != NONE).then_some(fewest as usize);
-            match tokens {
-                Tokens::Row(row) => mask::iter(row).for_each(|token| visit(token, fewest)),
-                Tokens::List(list) => list.iter().for_each(|&token| visit(token, fewest)),
-            }
-        }
-    }
-
-    /// Takes the tokens out of a mask after which more than `left` are needed.
-    fn keep(&self, left: usize, mask: &mut [u32]) {
-        let too_long = |group: &&Group| group.fewest == NONE || group.fewest as usize > left;
-        for group in self.groups.iter().take_while(too_long) {
-            match &group.tokens {
-                Tokens::Row(row) => mask.iter_mut().zip(row).for_each(|(word, &out)| *word &= !out),
-                Tokens::List(list) => list.iter().for_each(|&token| mask::remove(mask, token)),
-            }
-        }
-    }
-}
+/// Positions of a search for a way within limits, at most.
+const MAX_SEARCHED: usize = 1 << 10;

@@ -12,8 +12,10 @@ mod mask_references;
 mod member_tokens;
 mod name_tokens;
 mod names;
+mod positions;
 mod precompute;
 mod state;
+mod token_groups;
 mod token_limits;
 
 use std::sync::{Arc, OnceLock};
@@ -93,8 +95,8 @@ pub struct GrammarScratch {
 }
 
 impl GrammarScratch {
-    /// About how much memory it takes for what it remembers: at most about a megabyte and a half,
-    /// and a mask.
+    /// About how much memory it takes for what it remembers: of each layer some megabytes at most, and
+    /// a mask.
     pub fn bytes(&self) -> usize {
         let ending = self.ending.bytes();
         self.recognizer.bytes() + size_of_val(&*self.mask) + self.denied_names.bytes() + ending

@@ -17,7 +17,7 @@ use palmette_grammar_parser::recognizer::{
 };
 use palmette_grammar_parser::{TerminalId, TerminalSet};
 
-use super::ending::NONE;
+use super::token_groups::NONE;
 use super::{GrammarConstraint, GrammarScratch, MaskBudget};
 use crate::TokenError;
 

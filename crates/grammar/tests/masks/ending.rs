@@ -216,3 +216,28 @@ fn tokens_by_number_are_on_the_way_end_tokens_among_them() {
     }
     assert!(asked.is_whole(&state));
 }
+
+/// Masks of grammars that take turns on a thread are found once: then they take no steps.
+#[test]
+fn texts_that_take_turns_are_remembered() {
+    let vocabulary = with_bytes(vec![b"ab".to_vec(), b"ba".to_vec()]);
+    let mut scratch = GrammarScratch::default();
+    let constraints: Vec<GrammarConstraint> = (2..6)
+        .map(|count| {
+            let source = format!("start: /[ab]/~{count}");
+            let grammar = lark::parse(&source, &LarkOptions::default());
+            let case = EndingCase::new(grammar.unwrap_or_else(|e| panic!("{e}")), &vocabulary);
+            case.expect("a language").constraint
+        })
+        .collect();
+    let mut allowed = vec![0; mask::num_words(constraints[0].num_tokens())];
+    for steps in [u64::MAX, 0] {
+        let work = MaskBudget::of_steps(steps, None);
+        for (constraint, left) in constraints.iter().zip(2..6) {
+            let start = constraint.start();
+            let filled =
+                constraint.fill_ending_mask_within(&start, left, &mut scratch, &mut allowed, &work);
+            filled.unwrap_or_else(|error| panic!("{steps} steps: {error}"));
+        }
+    }
+}
