@@ -90,8 +90,8 @@ pub(super) fn order(one: &[u8], other: &[u8]) -> Ordering {
 
 /// Place of a byte in the order of bytes: digits, letters, the line break, other printable
 /// characters, the space, what is beyond ASCII, and other control characters last. So a text that
-/// only its length matters of is `0` or `a`, whose repetitions vocabularies have, and a line ends by
-/// its break and not by a comment.
+/// only its length matters of is `0` or `a`, whose repetitions vocabularies have, and a line ends
+/// by its break and not by a comment.
 pub(super) fn rank(byte: u8) -> u8 {
     RANKS[usize::from(byte)]
 }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn shorter_texts_come_first_then_digits_and_letters() {
-        let ascending = [&[][..], &["0"], &["a"], &["}"], &[" "], &["\n"], &["0", "z"], &["a0"]];
+        let ascending = [&[][..], &["0"], &["a"], &["\n"], &["}"], &[" "], &["0", "z"], &["a0"]];
         for (place, one) in ascending.iter().enumerate() {
             for (other_place, other) in ascending.iter().enumerate() {
                 assert_eq!(

@@ -3,7 +3,7 @@
 use palmette_core::ScopeMemory;
 
 use super::Branch;
-use super::token_limits::LexemeTokens;
+use super::lexeme_tokens::LexemeTokens;
 use crate::blocks::{Blocks, Line};
 use crate::glr::Stacks;
 use crate::lexer::LexerState;

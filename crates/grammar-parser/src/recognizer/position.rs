@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use palmette_core::{Binding, ScopeMemory};
 
+use super::lexeme_tokens::LexemeTokens;
 use super::member_place::{MemberPlace, Trail};
-use super::token_limits::LexemeTokens;
 use crate::blocks::{Blocks, Line};
 use crate::glr::Stacks;
 use crate::lexer::LexerState;

@@ -3,10 +3,10 @@
 //! `lazy` makes a rule a terminal whose lexemes are those of which no beginning is one; `suffix=…`
 //! does so for the rule and what comes after it. `distinct=shop` makes a rule a scope in which no
 //! item of the set `shop` comes twice, `record=shop` one in which all members of the set are of one
-//! item; such a rule begins and ends with a terminal. `max_tokens=…` makes a rule a terminal of which
-//! a lexeme has so many tokens at most; of a rule with other rules within it is not enforced, and a
-//! warning. `capture` and `temperature` are about what is done with a text, and change nothing about
-//! which texts there are, nor does `stop=""`.
+//! item; such a rule begins and ends with a terminal. `max_tokens=…` makes a rule a terminal, a
+//! lexeme of which has so many tokens at most; of a rule with other rules within it is not
+//! enforced, and a warning. `capture` and `temperature` are about what is done with a text, and
+//! change nothing about which texts there are, nor does `stop=""`.
 
 use std::num::NonZeroU32;
 use std::ops::Range;

@@ -242,9 +242,9 @@ impl GrammarConstraint {
         Ok(way.and_then(|(_, first)| first))
     }
 
-    /// The fewest tokens to the end that keep the limits on lexemes, and the first of them: breadth
-    /// first over positions. `None` where there are no limits, no such way of `most` tokens, or none
-    /// within the bounds of the search.
+    /// The fewest tokens to the end that keep the limits on lexemes, and the first of them:
+    /// breadth first over positions. `None` where there are no limits, no such way of `most`
+    /// tokens, or none within the bounds of the search.
     ///
     /// A shortest completion is one of bytes, and its tokens may be too many for a lexeme on the
     /// way. Where that happens, which is seldom, the vocabulary is walked at each place.
@@ -337,14 +337,14 @@ impl GrammarConstraint {
         let mut path = std::mem::take(&mut ending.path);
         let walked = trie.walk(1..trie.num_nodes(), from, &mut path, |node, &above| {
             budget.spend(1)?;
-            let next = ending.positions.next(self, above, node.byte, reading)?;
+            let next = ending.positions.next(&self.recognizer, above, node.byte, reading)?;
             if next == DEAD {
                 return Ok(Visit::Past);
             }
             let own = trie.tokens_in(trie.own_ranks(node.index));
             let mut own = own.iter().filter(|&&token| mask::contains(allowed, token)).peekable();
             if own.peek().is_some() {
-                let ended = ending.positions.ended(self, next - FIRST, reading)?;
+                let ended = self.ended(&mut ending.positions, next - FIRST, reading)?;
                 let at = (ended != DEAD).then(|| ended - FIRST);
                 let number = number_of(at, (ending, reading), budget)?;
                 // A text that is whole ends by an end token, whatever its bytes.
@@ -359,8 +359,27 @@ impl GrammarConstraint {
         Ok(found)
     }
 
-    /// The tokens of a mask after which lexemes can be whole within their tokens; without those that
-    /// end a text which is whole.
+    /// The numbered position once a token ends at one, [`FIRST`] more than its number, or [`DEAD`]
+    /// where a lexeme would not be whole within its tokens.
+    fn ended(
+        &self,
+        positions: &mut Positions,
+        at: u32,
+        reading: &mut RecognizerScratch,
+    ) -> Result<u32, RecognizerError> {
+        if !self.recognizer.token_limits().is_active() {
+            return Ok(at + FIRST);
+        }
+        if let Some(known) = positions.ended(at) {
+            return Ok(known);
+        }
+        let position = positions.all[at as usize].position.clone();
+        let after = self.after_token(position, reading)?;
+        Ok(positions.keep_ended(at, after.as_ref()))
+    }
+
+    /// The tokens of a mask after which lexemes can be whole within their tokens; without those
+    /// that end a text which is whole.
     pub(super) fn tokens_in_time(
         &self,
         position: &Position,

@@ -7,6 +7,7 @@ mod ending;
 mod filling;
 mod forced;
 mod history;
+mod lexeme_rests;
 mod mask_budget;
 mod mask_references;
 mod member_tokens;
@@ -44,8 +45,8 @@ use palmette_grammar_parser::recognizer::{
 use binding::{BoundSlots, ReducedGrammars};
 use dictionary::MaskDictionary;
 use ending::{EndingScratch, SharedCompletions};
+use lexeme_rests::LexemeRests;
 use name_tokens::{DeniedNames, NameTokens};
-use token_limits::LexemeRests;
 
 /// The texts of a grammar, spelled in the tokens of a vocabulary, then an end token.
 ///
@@ -95,8 +96,8 @@ pub struct GrammarScratch {
 }
 
 impl GrammarScratch {
-    /// About how much memory it takes for what it remembers: of each layer some megabytes at most, and
-    /// a mask.
+    /// About how much memory it takes for what it remembers: of each layer some megabytes at most,
+    /// and a mask.
     pub fn bytes(&self) -> usize {
         let ending = self.ending.bytes();
         self.recognizer.bytes() + size_of_val(&*self.mask) + self.denied_names.bytes() + ending

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use palmette_grammar_parser::recognizer::{Position, RecognizerError, RecognizerScratch};
+use palmette_grammar_parser::recognizer::{
+    Position, Recognizer, RecognizerError, RecognizerScratch,
+};
 
-use super::GrammarConstraint;
 use super::token_groups::{Profile, Tokens};
 
 /// Positions by number, with where bytes lead from them.
@@ -83,7 +84,7 @@ impl Positions {
     /// The position after a byte, [`FIRST`] more than its number, or [`DEAD`].
     pub(super) fn next(
         &mut self,
-        constraint: &GrammarConstraint,
+        recognizer: &Recognizer,
         at: u32,
         byte: u8,
         reading: &mut RecognizerScratch,
@@ -98,7 +99,7 @@ impl Positions {
             return Ok(known);
         }
         let position = &self.all[at as usize].position;
-        let next = constraint.recognizer.advance(position, byte, reading)?;
+        let next = recognizer.advance(position, byte, reading)?;
         let next = next.map_or(DEAD, |next| self.find(&next) + FIRST);
         match has_row {
             true => self.rows[place] = next,
@@ -122,25 +123,16 @@ impl Positions {
         self.all[at as usize].in_time = Some(Arc::clone(tokens));
     }
 
-    /// The position once a token ends at a numbered one, [`FIRST`] more than its number, or
-    /// [`DEAD`] where a lexeme would not be whole within its tokens.
-    pub(super) fn ended(
-        &mut self,
-        constraint: &GrammarConstraint,
-        at: u32,
-        reading: &mut RecognizerScratch,
-    ) -> Result<u32, RecognizerError> {
-        if !constraint.recognizer.token_limits().is_active() {
-            return Ok(at + FIRST);
-        }
-        let known = &self.all[at as usize];
-        if known.ended != UNKNOWN {
-            return Ok(known.ended);
-        }
-        let after = constraint.after_token(known.position.clone(), reading)?;
-        let ended = after.map_or(DEAD, |after| self.find(&after) + FIRST);
+    /// The position once a token ends at a numbered one, as in rows: known since it was kept.
+    pub(super) fn ended(&self, at: u32) -> Option<u32> {
+        Some(self.all[at as usize].ended).filter(|&ended| ended != UNKNOWN)
+    }
+
+    /// Keeps the position once a token ends at a numbered one; `None` where there is none then.
+    pub(super) fn keep_ended(&mut self, at: u32, after: Option<&Position>) -> u32 {
+        let ended = after.map_or(DEAD, |after| self.find(after) + FIRST);
         self.all[at as usize].ended = ended;
-        Ok(ended)
+        ended
     }
 }
 

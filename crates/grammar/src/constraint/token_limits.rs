@@ -7,9 +7,7 @@
 //! token there always is.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use hashbrown::HashMap;
 use palmette_grammar_masks::token_cut::TokenCut;
 use palmette_grammar_parser::lexer::LexerState;
 use palmette_grammar_parser::recognizer::{
@@ -21,26 +19,12 @@ use super::token_groups::NONE;
 use super::{GrammarConstraint, GrammarScratch, MaskBudget};
 use crate::TokenError;
 
-/// Tokens that rests of lexemes take, shared by all constraints on a grammar's texts.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LexemeRests(Arc<Rests>);
-
-#[derive(Debug, Default)]
-struct Rests {
-    tokens: Mutex<HashMap<(LexerState, TerminalId), u32>>,
-    /// The most that the rest of a lexeme takes, by terminal; [`NONE`] where it may be any number.
-    most: OnceLock<Box<[(TerminalId, u32)]>>,
-}
-
 /// States of a terminal's lexemes that are looked through, at most.
 const MAX_STATES: usize = 1 << 12;
 
 /// States of which each is asked for its rest, where a byte is no token and may take several or
 /// have none.
 const MAX_CUT_STATES: usize = 1 << 8;
-
-/// Rests that are remembered, at most; then the memory begins anew.
-const MAX_RESTS: usize = 1 << 14;
 
 impl GrammarConstraint {
     /// Checks that each terminal with a limit has a text within it, in tokens of the vocabulary.
@@ -155,19 +139,14 @@ impl GrammarConstraint {
 
     /// Tokens to the end of a lexeme in progress as `terminal`; [`NONE`] where there are none.
     fn rest_tokens(&self, state: LexerState, terminal: TerminalId) -> Result<u32, RecognizerError> {
-        let known = || self.lexeme_rests.0.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&tokens) = known().get(&(state, terminal)) {
-            return Ok(tokens);
+        if let Some(known) = self.lexeme_rests.get((state, terminal)) {
+            return Ok(known);
         }
         let rest = self.completions().lexeme_rest(state, terminal)?;
         let mut cut = TokenCut::default();
         let tokens = rest.and_then(|rest| cut.cut(self.vocabulary.trie(), &rest));
         let tokens = tokens.and_then(|tokens| u32::try_from(tokens).ok()).unwrap_or(NONE);
-        let mut known = known();
-        if known.len() >= MAX_RESTS {
-            known.clear();
-        }
-        known.insert((state, terminal), tokens);
+        self.lexeme_rests.insert((state, terminal), tokens);
         Ok(tokens)
     }
 
@@ -183,7 +162,7 @@ impl GrammarConstraint {
     }
 
     fn longest_rests(&self) -> &[(TerminalId, u32)] {
-        self.lexeme_rests.0.most.get_or_init(|| {
+        self.lexeme_rests.longest(|| {
             let limits = self.recognizer.grammar().token_limits().iter();
             limits
                 .map(|limit| {
