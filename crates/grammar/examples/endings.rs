@@ -5,6 +5,7 @@
 //! endings lark FILE…                  Lark grammars
 //! endings small N                     N random small grammars over random small vocabularies: the tokens that are
 //!                                     needed beside the fewest that there are, by breadth-first search over masks
+//! endings random N                    texts of N such grammars: any, contextual and longest lexing, ambiguous ones
 //!
 //! --vocabulary NAME   a vocabulary to load [default: o200k_base]
 //! --texts FILE        the texts, a JSON object {"name", "tokens", "text"} a line, for other validators
@@ -85,17 +86,23 @@ fn main() -> anyhow::Result<()> {
             }
         }
         ["small", number] => return small(number.parse()?),
-        _ => bail!("schemas FILE.jsonl [NAME], lark FILE…, or small N"),
+        ["random", number] => {
+            for (place, (grammar, vocabulary)) in random(number.parse()?)?.into_iter().enumerate() {
+                run.vocabulary = vocabulary;
+                run.grammar(&format!("grammar {place}"), Ok(grammar))?;
+            }
+        }
+        _ => bail!("schemas FILE.jsonl [NAME], lark FILE…, small N, or random N"),
     }
     run.report();
     Ok(())
 }
 
-/// Needed tokens beside the fewest by search, of random grammars.
-fn small(number: usize) -> anyhow::Result<()> {
+/// Random small grammars, each with a random small vocabulary that has their bytes.
+fn random(number: usize) -> anyhow::Result<Vec<(Grammar, Arc<PreparedVocabulary>)>> {
     let mut runner = TestRunner::deterministic();
     let strategy = (generate::text_grammar(), generate::vocabulary());
-    let (mut equal, mut above, mut worst, mut skipped) = (0, 0, (1, 1), 0);
+    let mut made = Vec::with_capacity(number);
     for _ in 0..number {
         let tree = strategy.new_tree(&mut runner).map_err(|why| anyhow!("{why}"))?;
         let (grammar, tokens) = tree.current();
@@ -104,10 +111,18 @@ fn small(number: usize) -> anyhow::Result<()> {
         let texts: Vec<_> = texts.map(Some).chain([None]).collect();
         let end = TokenId(texts.len() as u32 - 1);
         let vocabulary = PreparedVocabulary::new(Arc::new(Vocabulary::new(texts, [end])?));
-        let grammar = Arc::new(generate::over_alphabet(&grammar));
-        let made = Recognizer::new(grammar, &RecognizerLimits::default(), &mut Budget::unlimited());
-        let Ok(made) = made else { continue };
-        let constraint = GrammarConstraint::new(Arc::new(made), Arc::new(vocabulary));
+        made.push((generate::over_alphabet(&grammar), Arc::new(vocabulary)));
+    }
+    Ok(made)
+}
+
+/// Needed tokens beside the fewest by search, of random grammars.
+fn small(number: usize) -> anyhow::Result<()> {
+    let (mut equal, mut above, mut worst, mut skipped) = (0, 0, (1, 1), 0);
+    for (grammar, vocabulary) in random(number)? {
+        let (limits, budget) = (RecognizerLimits::default(), &mut Budget::unlimited());
+        let Ok(made) = Recognizer::new(Arc::new(grammar), &limits, budget) else { continue };
+        let constraint = GrammarConstraint::new(Arc::new(made), vocabulary);
         let (start, mut scratch) = (constraint.start(), GrammarScratch::default());
         let needed = constraint.fewest_tokens(&start, &mut scratch)?;
         let fewest = fewest_by_search(&constraint, &start, &mut scratch)?;
