@@ -51,10 +51,13 @@ pub enum TokenError {
         /// The greatest number there is.
         last: u32,
     },
-    /// No text of a terminal has so few tokens as it may have.
+    /// The shortest text of a terminal has more tokens than it may have.
     #[error(
-        "no text of {name} has {most} tokens or fewer, which is its max_tokens{}",
-        needed.map_or_else(String::new, |needed| format!("; the shortest has {needed}"))
+        "the limit on the tokens of {name} is {most}, and {}",
+        needed.map_or_else(
+            || "the vocabulary does not spell its shortest text".to_owned(),
+            |needed| format!("its shortest text takes {needed}; raise the limit to that at least"),
+        )
     )]
     Limit {
         /// The terminal.

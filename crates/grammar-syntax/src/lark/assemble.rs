@@ -78,6 +78,10 @@ pub(super) fn grammar(
             );
             problems.add(range, message);
         }
+        if terminals.drafts[index].max_tokens.is_some() {
+            let message = "each of these has so many tokens at most; any number of them may stand beside each other";
+            problems.warn(range, message);
+        }
         ignored.push(index);
     }
     let (reached_rules, mut kept) = reach(start, &rules, terminals.drafts.len());

@@ -15,8 +15,7 @@ use super::parse::Parser;
 use super::syntax::{Definition, Expr, Name, RuleScope, Statement};
 use super::tokens::Kind;
 use crate::catalog_references::check_name;
-use crate::json_schema::Warning;
-use crate::{CharClass, Regex, ScopeKind, Span};
+use crate::{CharClass, Regex, ScopeKind};
 
 /// Demands of a rule's attributes on its body.
 #[derive(Debug, Default)]
@@ -64,13 +63,19 @@ impl Parser<'_, '_> {
             }
             ("capture" | "stop_capture", _) | ("stop", Some("\"\"")) => {}
             ("lazy", None) => attributes.lazy = true,
-            ("max_tokens", Some(count)) => {
-                let range = value.map_or(name.range.clone(), |word| word.range);
-                let Ok(count) = count.parse() else {
+            ("max_tokens", count) => {
+                let range = value.as_ref().map_or(&name.range, |word| &word.range);
+                let is_whole = !matches!(self.peek().kind, Kind::Mark('.') | Kind::RuleName);
+                let count = count.filter(|_| is_whole).and_then(|count| count.parse().ok());
+                let Some(count) = count else {
                     let rule = "max_tokens is a whole number below 2^32: `max_tokens=100`";
-                    self.problems.add(&range, rule);
+                    self.problems.add(range, rule);
                     return None;
                 };
+                if attributes.max_tokens.is_some() {
+                    self.problems.add(range, "max_tokens is given twice: a rule has one limit");
+                    return None;
+                }
                 attributes.max_tokens = Some((count, name.range));
             }
             ("distinct" | "record", Some(set)) => {
@@ -122,13 +127,9 @@ impl Parser<'_, '_> {
         let is_shortest = lazy || suffix.is_some();
         let max_tokens = match max_tokens {
             Some((_, place)) if !is_shortest && !rule.body.is_over_terminals() => {
-                let source = self.problems.source.text;
                 let message = "not enforced: tokens are counted of rules that are expressions of texts and terminals, with no \
-                               other rules, tokens or grammars within"
-                    .to_owned();
-                let pointer = "max_tokens".to_owned();
-                let span = Span::locate(source, place.start, place.end);
-                self.problems.warnings.push(Warning { message, span, pointer });
+                               other rules, tokens or grammars within";
+                self.problems.warn(&place, message);
                 None
             }
             other => other,
@@ -150,7 +151,7 @@ impl Parser<'_, '_> {
             rule.max_tokens = limit;
         } else if limit.is_some() {
             // No name that is written has this sign.
-            let text = format!("{}#TOKENS", rule.name.text.to_uppercase());
+            let text = format!("{}#TOKENS", rule.name.text);
             let name = Name { text, range: rule.name.range.clone() };
             rule.body = self.terminal(name, rule.body, limit);
         }

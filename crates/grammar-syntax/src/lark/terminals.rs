@@ -87,6 +87,15 @@ impl Terminals {
             };
             let name = definition.name.text.clone();
             let range = definition.name.range.clone();
+            let limited = mentioned(&definition.body).into_iter().find(|name| {
+                definitions.get(name).is_some_and(|(_, found)| found.max_tokens.is_some())
+            });
+            if let Some(limited) = limited {
+                let message = format!(
+                    "the limit on the tokens of `{limited}` does not hold within this terminal: lexemes are counted, not parts of them"
+                );
+                problems.warn(&range, message);
+            }
             let index = terminals.draft(name, &built.regex, kind, definition.priority, range);
             terminals.by_name.insert(definition.name.text.clone(), index);
             terminals.drafts[index].max_tokens = definition.max_tokens;

@@ -136,12 +136,22 @@ fn attributes_of_rules() {
     refused("start: t\nt[stop=\"x\"]: /a/", "there is no attribute `stop` here");
     refused("start: t\nt[lazy]: u\nu: \"a\"", "`u` is a rule: a terminal is built of");
     refused("start: t\nt[lazy: \"a\"", "to close the attributes");
-    refused("start: t\nt[max_tokens=x]: /a/", "max_tokens is a whole number");
+    for count in ["=x", "=-1", "=1.5", "=1e3", "=4294967296", ""] {
+        let source = format!("start: t\nt[max_tokens{count}]: /a/");
+        refused(&source, "max_tokens is a whole number");
+    }
+    refused("start: t\nt[max_tokens=1, max_tokens=2]: /a/", "given twice");
     let read = |source: &str| {
         parse_with_budget(source, &LarkOptions::default(), &mut Budget::unlimited()).unwrap()
     };
     let (_, warnings) = read("start: t\nt[max_tokens=12]: u\nu: /a+/");
     assert!(warnings.len() == 1 && warnings[0].message.contains("not enforced"), "{warnings:?}");
+    let within = "start: A B\nA[max_tokens=1]: /a+/\nB: A \",\" A";
+    let blanks = "start: \"a\" \"b\"\nWS[max_tokens=1]: / +/\n%ignore WS";
+    for (source, said) in [(within, "within this terminal"), (blanks, "any number of them")] {
+        let (_, warnings) = read(source);
+        assert!(warnings.len() == 1 && warnings[0].message.contains(said), "{warnings:?}");
+    }
     // Limits are kept through grammars within grammars.
     let sources = [
         "start: t\nt[max_tokens=12]: /a+/",

@@ -106,12 +106,14 @@ impl GrammarConstraint {
         let (completions, budget) = (&mut ending.completions, &mut work.budget(work.walk));
         let found = self.completions().shortest(position, completions, recognizer, budget)?;
         let Some(bytes) = found else { return Ok(None) };
-        if self.cut(&bytes, &mut ending.cut).is_none()
-            || !self.is_within_limits(position, &ending.cut, recognizer)?
-        {
-            return Ok(None);
-        }
-        Ok(Some(Ending { tokens: ending.cut.tokens().collect(), bytes }))
+        let tokens = match self.recognizer.token_limits().is_active() {
+            false => self.cut(&bytes, &mut ending.cut).map(|_| ending.cut.tokens().collect()),
+            true => {
+                let at = ending.positions.find(position);
+                self.cut_within_limits(at, &bytes, (&mut ending.positions, recognizer))?
+            }
+        };
+        Ok(tokens.map(|tokens| Ending { tokens, bytes }))
     }
 
     /// The tokens after which the text can still be whole within `left` tokens, the next one among
@@ -403,29 +405,55 @@ impl GrammarConstraint {
         Ok(in_time)
     }
 
-    /// True where tokens of a cut way keep the limits on lexemes.
-    fn is_within_limits(
+    /// The fewest tokens of a text after a numbered position that keep the limits on lexemes, and
+    /// after which a text is whole: breadth first over places of the text and positions there.
+    fn cut_within_limits(
         &self,
-        position: &Position,
-        cut: &TokenCut,
-        reading: &mut RecognizerScratch,
-    ) -> Result<bool, RecognizerError> {
-        if !self.recognizer.token_limits().is_active() {
-            return Ok(true);
-        }
-        let mut state = GrammarState::new(Some(position.clone()));
-        for token in cut.tokens() {
-            match self.after(&state, token, reading)? {
-                Some((after, false)) => state = GrammarState::new(Some(after)),
-                // An end token that is text on the way is none here.
-                Some((_, true)) | None => return Ok(false),
+        from: u32,
+        text: &[u8],
+        (positions, reading): (&mut Positions, &mut RecognizerScratch),
+    ) -> Result<Option<Vec<TokenId>>, RecognizerError> {
+        let trie = self.vocabulary.trie();
+        let children = trie.child_lists();
+        // Places and positions, with the one before each and the token between them.
+        let mut found = vec![(0, from, 0, TokenId(0))];
+        let mut seen = HashSet::from([(0, from)]);
+        let mut at = 0;
+        while let Some(&(place, position, ..)) = found.get(at) {
+            if place == text.len() {
+                let is_whole = {
+                    let end = &positions.all[position as usize].position;
+                    self.recognizer.is_accepting(end, reading)?
+                };
+                if is_whole {
+                    let (mut tokens, mut step) = (Vec::new(), at);
+                    while step > 0 {
+                        let (_, _, before, token) = found[step];
+                        tokens.push(token);
+                        step = before;
+                    }
+                    tokens.reverse();
+                    return Ok(Some(tokens));
+                }
             }
+            let (mut node, mut to, mut now) = (0, place, position);
+            while let Some(child) = text.get(to).and_then(|&byte| children.child(node, byte)) {
+                let next = positions.next(&self.recognizer, now, text[to], reading)?;
+                if next == DEAD {
+                    break;
+                }
+                (node, to, now) = (child.node(), to + 1, next - FIRST);
+                let Some(&token) = trie.tokens_in(trie.own_ranks(node as usize)).first() else {
+                    continue;
+                };
+                let ended = self.ended(positions, now, reading)?;
+                if ended != DEAD && seen.insert((to, ended - FIRST)) {
+                    found.push((to, ended - FIRST, at, token));
+                }
+            }
+            at += 1;
         }
-        // Another reading may have been what was in time.
-        match state.position() {
-            Some(end) => self.recognizer.is_accepting(end, reading),
-            None => Ok(false),
-        }
+        Ok(None)
     }
 
     /// Tokens that were come to as text and by number lead to both readings.
@@ -473,11 +501,13 @@ impl GrammarConstraint {
         if bytes.is_none() && budget.left() < MAX_STEP_UNITS {
             return Ok(NONE);
         }
-        let mut fewest = bytes.and_then(|bytes| self.cut(&bytes, cut));
-        let position = known.position.clone();
-        if fewest.is_some() && !self.is_within_limits(&position, cut, reading)? {
-            fewest = None;
-        }
+        let fewest = match bytes {
+            Some(bytes) if self.recognizer.token_limits().is_active() => {
+                let tokens = self.cut_within_limits(at, &bytes, (positions, reading))?;
+                tokens.map(|tokens| tokens.len())
+            }
+            bytes => bytes.and_then(|bytes| self.cut(&bytes, cut)),
+        };
         let known = &mut positions.all[at as usize];
         let fewest = fewest.and_then(|fewest| u32::try_from(fewest).ok()).unwrap_or(NONE);
         Ok(*known.fewest.insert(fewest))

@@ -13,7 +13,7 @@ use palmette_grammar_parser::lexer::LexerState;
 use palmette_grammar_parser::recognizer::{
     LexemeTokens, Position, RecognizerError, RecognizerScratch,
 };
-use palmette_grammar_parser::{TerminalId, TerminalSet};
+use palmette_grammar_parser::{Regex, TerminalId, TerminalSet, TokenLimit};
 
 use super::token_groups::NONE;
 use super::{GrammarConstraint, GrammarScratch, MaskBudget};
@@ -22,15 +22,15 @@ use crate::TokenError;
 /// States of a terminal's lexemes that are looked through, at most.
 const MAX_STATES: usize = 1 << 12;
 
-/// States of which each is asked for its rest, where a byte is no token and may take several or
-/// have none.
+/// States of which each rest is cut into tokens, where its bytes do not tell enough, at most.
 const MAX_CUT_STATES: usize = 1 << 8;
 
 impl GrammarConstraint {
-    /// Checks that each terminal with a limit has a text within it, in tokens of the vocabulary.
+    /// Checks that each terminal with a limit has a text within it: its shortest one in bytes, in
+    /// the fewest tokens of the vocabulary.
     ///
     /// # Errors
-    /// When one has none.
+    /// When that of one is too long.
     pub fn check_token_limits(&self) -> Result<(), TokenError> {
         let grammar = self.recognizer.grammar();
         for limit in grammar.token_limits() {
@@ -167,15 +167,23 @@ impl GrammarConstraint {
             limits
                 .map(|limit| {
                     // Where it is not known, each token is looked at.
-                    let rest = self.longest_rest(limit.terminal).unwrap_or(NONE);
+                    let rest = self.longest_rest(limit).unwrap_or(NONE);
                     (limit.terminal, rest)
                 })
                 .collect()
         })
     }
 
-    /// The most tokens that the rest of a terminal's lexeme takes after its first byte.
-    fn longest_rest(&self, terminal: TerminalId) -> Result<u32, RecognizerError> {
+    /// The most tokens that the rest of a terminal's lexeme takes after its first byte, or a bound
+    /// of them that is below the limit.
+    fn longest_rest(&self, limit: &TokenLimit) -> Result<u32, RecognizerError> {
+        let (terminal, most) = (limit.terminal, limit.tokens.get());
+        // No more tokens than bytes.
+        let has_bytes = self.has_bytes_of_text();
+        let regex = &self.recognizer.grammar().terminals()[terminal.index()].regex;
+        if has_bytes && let Some(bound) = rest_bytes(regex).filter(|&bound| bound < most) {
+            return Ok(bound);
+        }
         let lexer = self.recognizer.lexer();
         let Some(from) = self.lexeme_start(terminal)? else { return Ok(0) };
         let (mut states, mut known) = (vec![from], HashSet::from([from]));
@@ -191,28 +199,80 @@ impl GrammarConstraint {
             }
             at += 1;
         }
-        let begun = &states[1..];
-        if !self.has_all_bytes() && begun.len() > MAX_CUT_STATES {
-            return Ok(NONE);
-        }
-        let mut most = 0;
-        for &state in begun {
-            most = match self.has_all_bytes() {
-                // No more tokens than bytes, and quickly told.
-                true => {
-                    let rest = self.completions().lexeme_rest(state, terminal)?;
-                    most.max(rest.map_or(NONE, |rest| rest.len() as u32))
+        let (mut longest, mut cuts) = (0, 0);
+        for &state in &states[1..] {
+            let rest = self.completions().lexeme_rest(state, terminal)?;
+            let bytes = rest.map_or(NONE, |rest| rest.len() as u32);
+            let tokens = match has_bytes && bytes < most {
+                true => bytes,
+                false => {
+                    cuts += 1;
+                    self.rest_tokens(state, terminal)?
                 }
-                false => most.max(self.rest_tokens(state, terminal)?),
             };
+            longest = longest.max(tokens);
+            if longest == NONE || cuts > MAX_CUT_STATES {
+                return Ok(NONE);
+            }
         }
-        Ok(most)
+        Ok(longest)
     }
 
-    /// True where each byte is a token.
-    fn has_all_bytes(&self) -> bool {
+    /// True where each byte that texts have is a token.
+    fn has_bytes_of_text(&self) -> bool {
         let trie = self.vocabulary.trie();
-        (0..=u8::MAX)
-            .all(|byte| trie.child(0, byte).is_some_and(|node| !trie.own_ranks(node).is_empty()))
+        let mut bytes = (0..=0xBF).chain(0xC2..=0xF4);
+        bytes.all(|byte: u8| {
+            trie.child(0, byte).is_some_and(|node| !trie.own_ranks(node).is_empty())
+        })
     }
+}
+
+/// Bound of the bytes after which a text that has begun is one of an expression; `None` where its
+/// form does not tell.
+fn rest_bytes(regex: &Regex) -> Option<u32> {
+    Some(lengths(regex)?.rest)
+}
+
+/// Bounds of lengths, in bytes: of a shortest text, and of the rest of any beginning of one.
+struct Lengths {
+    shortest: u32,
+    rest: u32,
+}
+
+fn lengths(regex: &Regex) -> Option<Lengths> {
+    let (shortest, rest) = match regex {
+        Regex::Empty => (0, 0),
+        Regex::Literal(text) => (text.len() as u32, text.len() as u32),
+        Regex::Class(class) => {
+            let is_ascii = class.ranges().first().is_some_and(|&(low, _)| low.is_ascii());
+            (if is_ascii { 1 } else { 4 }, 4)
+        }
+        Regex::Concat(parts) => {
+            let mut whole = (0_u32, 0_u32);
+            for part in parts.iter().rev() {
+                let Lengths { shortest, rest } = lengths(part)?;
+                // What is left of this part, then those after it.
+                whole.1 = whole.1.max(rest.saturating_add(whole.0));
+                whole.0 = whole.0.saturating_add(shortest);
+            }
+            whole
+        }
+        Regex::Alternate(parts) => {
+            let mut whole = (u32::MAX, 0);
+            for part in parts.iter() {
+                let Lengths { shortest, rest } = lengths(part)?;
+                whole = (whole.0.min(shortest), whole.1.max(rest));
+            }
+            whole
+        }
+        Regex::Repeat { inner, min, .. } => {
+            let Lengths { shortest, rest } = lengths(inner)?;
+            let others = shortest.saturating_mul(min.saturating_sub(1));
+            (shortest.saturating_mul(*min), rest.saturating_add(others))
+        }
+        Regex::Never | Regex::Multiple(_) | Regex::And(_) | Regex::Not(_) => return None,
+        Regex::Look { .. } | Regex::Whole(_) | Regex::Tokens(_) => return None,
+    };
+    Some(Lengths { shortest, rest })
 }

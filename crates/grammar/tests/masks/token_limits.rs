@@ -424,8 +424,7 @@ fn a_limit_below_the_shortest_text_is_an_error() {
     let constraint = constraint(source, Lexing::Any, &[b"a".to_vec(), b"b".to_vec()]).unwrap();
     let error = constraint.check_token_limits().unwrap_err();
     assert!(matches!(error, TokenError::Limit { most: 2, needed: Some(3), .. }));
-    let message =
-        "no text of TEXT has 2 tokens or fewer, which is its max_tokens; the shortest has 3";
+    let message = "the limit on the tokens of text is 2, and its shortest text takes 3; raise the limit to that at least";
     assert_eq!(error.to_string(), message);
 }
 
@@ -450,4 +449,59 @@ fn parts_of_answers_have_limits() {
     let grammar = json_schema::parse(schema, &options).unwrap();
     let constraint = over(grammar, vocabulary(&tokens)).unwrap();
     assert_eq!(written(&constraint, "x", &tokens), "{\"a\":\"xxx\"}");
+}
+
+/// Strings of which the shortest ways join tokens with what is around them.
+#[test]
+fn tight_limits_leave_a_way_to_the_end() {
+    let pieces =
+        ["{", "}", "\"", ":", ",", "\":\"", "\",\"", "{\"", "#", "0", "00", "000", "a", "b", "\"}"];
+    let bytes = (0..=u8::MAX).map(|byte| vec![byte]);
+    let mut tokens: Vec<Vec<u8>> = pieces.map(|text| text.as_bytes().to_vec()).into();
+    tokens.extend(bytes.filter(|byte| !pieces.iter().any(|text| text.as_bytes() == byte)));
+    let schema = r##"{"type": "object", "properties": {"a": {"type": "string", "pattern": "^#[0-9]{3}$"}, "b": {"type": "string", "pattern": "^#[0-9]{3}$"}}, "required": ["a", "b"], "additionalProperties": false}"##;
+    let options = JsonSchemaOptions {
+        whitespace: Whitespace::Compact,
+        max_string_tokens: NonZeroU32::new(4),
+        ..JsonSchemaOptions::default()
+    };
+    let grammar = json_schema::parse(schema, &options).unwrap();
+    let constraint = over(grammar, vocabulary(&tokens)).unwrap();
+    constraint.check_token_limits().unwrap();
+    let (mut state, mut scratch) = (constraint.start(), GrammarScratch::default());
+    let work = MaskBudget::unlimited();
+    let way = constraint.shortest_completion(&state, &mut scratch, &work).unwrap().expect("a way");
+    assert_eq!(way.bytes, b"{\"a\":\"#000\",\"b\":\"#000\"}");
+    let fewest = constraint.fewest_tokens(&state, &mut scratch).unwrap();
+    assert_eq!(fewest, Some(way.tokens.len()));
+    for (place, &token) in way.tokens.iter().enumerate() {
+        let mut allowed = vec![0; mask::num_words(constraint.num_tokens())];
+        let left = way.tokens.len() - place;
+        constraint
+            .fill_ending_mask_within(&state, left, &mut scratch, &mut allowed, &work)
+            .unwrap();
+        assert!(mask::contains(&allowed, token));
+        constraint.commit(&mut state, token, &mut scratch).unwrap();
+    }
+    assert!(constraint.is_accepting(&state, &mut scratch).unwrap());
+}
+
+/// Far from a limit no mask takes steps of its own, however many states the texts have.
+#[test]
+fn masks_far_from_limits_are_the_engines_own() {
+    let tokens: Vec<Vec<u8>> = (0..=u8::MAX).map(|byte| vec![byte]).collect();
+    let source =
+        "start: a \";\" b\na[max_tokens=1000000]: /[^;]*/\nb[max_tokens=50]: /[a-z]{0,5000}/";
+    let constraint = constraint(source, Lexing::Any, &tokens).unwrap();
+    let (mut state, mut scratch) = (constraint.start(), GrammarScratch::default());
+    let mut allowed = vec![0; mask::num_words(constraint.num_tokens())];
+    let far = MaskBudget::of_steps(u64::MAX, None);
+    constraint.fill_mask_within(&state, &mut scratch, &mut allowed, &far).unwrap();
+    for byte in *b"long;text" {
+        constraint.commit(&mut state, TokenId(u32::from(byte)), &mut scratch).unwrap();
+        let parts = constraint.mask(&state, &mut scratch).unwrap();
+        // A mask that was found by its parts is found again without being filled.
+        let none = MaskBudget::of_steps(0, None);
+        assert_eq!(constraint.mask_within(&state, &mut scratch, &none).unwrap(), parts);
+    }
 }

@@ -126,9 +126,12 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
                 if value.is_none() {
                     continue;
                 }
-                let tokens = u32::try_from(number()?).unwrap_or(u32::MAX);
-                let none = "max_string_tokens is a whole number from 1, or None for any number";
-                let tokens = NonZeroU32::new(tokens).ok_or_else(|| PyValueError::new_err(none))?;
+                let tokens = value.extract().ok().and_then(NonZeroU32::new);
+                let tokens = tokens.ok_or_else(|| {
+                    PyTypeError::new_err(format!(
+                        "max_string_tokens is a whole number from 1 to 2**32 - 1, or None for any number, not {value}"
+                    ))
+                })?;
                 options.max_string_tokens = Some(tokens);
             }
             "max_depth" => limits.max_depth = number()?,
