@@ -6,7 +6,7 @@ use super::{
     error::Problems,
     lower::Draft,
     options::LarkOptions,
-    syntax::RuleScope,
+    syntax::{RuleScope, SIGNS},
     terminals::{self, Terminals},
 };
 use crate::{
@@ -113,8 +113,10 @@ pub(super) fn grammar(
     let mut ids: Vec<Option<TerminalId>> = Vec::with_capacity(terminals.drafts.len());
     for (draft, kept) in terminals.drafts.iter().zip(&kept) {
         ids.push(kept.then(|| {
+            // Of a terminal that a rule's attributes made, who reads a message knows the rule.
+            let of_rule = SIGNS.iter().find_map(|sign| draft.name.strip_suffix(sign));
             let terminal = builder.terminal(Terminal {
-                name: draft.name.clone(),
+                name: of_rule.unwrap_or(&draft.name).to_owned(),
                 regex: draft.regex.clone(),
                 priority: draft.priority,
                 kind: draft.kind,

@@ -12,7 +12,7 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 
 use super::parse::Parser;
-use super::syntax::{Definition, Expr, Name, RuleScope, Statement};
+use super::syntax::{Definition, Expr, LIMITED, Name, RuleScope, SHORTEST, Statement};
 use super::tokens::Kind;
 use crate::catalog_references::check_name;
 use crate::{CharClass, Regex, ScopeKind};
@@ -151,7 +151,7 @@ impl Parser<'_, '_> {
             rule.max_tokens = limit;
         } else if limit.is_some() {
             // No name that is written has this sign.
-            let text = format!("{}#TOKENS", rule.name.text);
+            let text = format!("{}{LIMITED}", rule.name.text);
             let name = Name { text, range: rule.name.range.clone() };
             rule.body = self.terminal(name, rule.body, limit);
         }
@@ -186,8 +186,7 @@ impl Parser<'_, '_> {
         let more = Expr::Regex { regex: any, range: range.clone() };
         let longer = Expr::Not(Box::new(Expr::Sequence(vec![whole.clone(), more])), range.clone());
         // No name that is written has this sign.
-        let name =
-            Name { text: format!("{}#LAZY", rule.text.to_uppercase()), range: range.clone() };
+        let name = Name { text: format!("{}{SHORTEST}", rule.text), range: range.clone() };
         self.terminal(name, Expr::And(vec![whole, longer], range), max_tokens)
     }
 }

@@ -73,6 +73,11 @@ impl Expr {
     }
 }
 
+/// Ends of the names of terminals that attributes make of rules; no name that is written has one.
+pub(super) const SIGNS: [&str; 2] = [SHORTEST, LIMITED];
+pub(super) const SHORTEST: &str = "#LAZY";
+pub(super) const LIMITED: &str = "#TOKENS";
+
 /// The name of a parametric rule's number.
 pub(super) const NUMBER: &str = "_";
 

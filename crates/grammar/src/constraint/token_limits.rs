@@ -39,9 +39,7 @@ impl GrammarConstraint {
             let Ok(Some(from)) = self.lexeme_start(terminal) else { continue };
             let Ok(needed) = self.rest_tokens(from, terminal) else { continue };
             if needed > limit.tokens.get() {
-                // A rule's name may be followed by a sign and what made it a terminal.
-                let name = &grammar.terminals()[terminal.index()].name;
-                let name = name.split('#').next().unwrap_or(name).into();
+                let name = grammar.terminals()[terminal.index()].name.as_str().into();
                 let needed = (needed < NONE).then_some(needed);
                 return Err(TokenError::Limit { name, most: limit.tokens.get(), needed });
             }
