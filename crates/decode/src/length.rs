@@ -30,8 +30,8 @@ pub struct LengthReport {
 
 /// Pace of a sequence that leans to its end.
 ///
-/// Of the tokens that are left, those that the shortest way takes are *needed*, the others are
-/// *slack*. A token takes slack where more are needed after it than would be after the next on that
+/// Tokens that are left are *needed* where the shortest way takes them, the others are *slack*. A
+/// token takes slack where more are needed after it than would be after the next on that
 /// way: within a string a word takes one, the quote none, and an element of a list takes what must
 /// be in it.
 ///

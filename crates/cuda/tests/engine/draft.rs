@@ -16,14 +16,14 @@ use palmette_model::{
     SessionOptions,
 };
 use palmette_recommend::{
-    Candidates, History, LevelFormat, Mode, PromptFormat, Recommended, Recommender, Request,
-    Verification, Worker,
+    Candidates, History, Mode, Recommended, Recommender, Request, Verification, Worker,
 };
 use serde_json::json;
 
 use crate::meeting::small;
 use crate::model::{LIMITS, config, here, weights};
 use crate::reading::{bits, relative_error, tokens};
+use crate::recommend::format;
 
 /// Levels of different sizes, none of them a multiple of a tile or of a word.
 fn shape() -> DraftShape {
@@ -126,7 +126,7 @@ fn logits_are_those_of_the_processor_within_bfloat16() {
     }
 }
 
-/// Of seeds, kernels, the rows of a plan, what was read before, and what is found of the prompt.
+/// Bits by seeds, kernels, the rows of a plan, what was read before, and what is found of a prompt.
 #[test]
 fn bits_depend_on_the_row_alone() {
     let config = config(Family::Qwen3, 64);
@@ -263,19 +263,6 @@ fn catalog() -> Catalog {
     Catalog::build((0..300).map(item).collect::<Vec<_>>().into(), &options).expect("sound items")
 }
 
-fn format() -> PromptFormat {
-    let level = |l: u32| LevelFormat::run("x", 2 + l * CODES, CODES);
-    PromptFormat {
-        bos_token: Some(1),
-        pad_token: Some(0),
-        levels: (0..3).map(level).collect(),
-        end_tokens: Vec::new(),
-        max_history_items: 30,
-        history_step: None,
-        witnesses: Vec::new(),
-    }
-}
-
 fn before(items: &[Recommended]) -> Vec<u64> {
     let mut numbers: Vec<u64> = items.iter().map(|item| item.number).collect();
     numbers.sort_unstable();
@@ -286,15 +273,16 @@ fn before(items: &[Recommended]) -> Vec<u64> {
 #[test]
 fn items_are_those_of_the_processor_where_scores_are_apart() {
     let config = config(Family::Qwen3, 64);
-    let tensors = head(&config, DraftForm::default(), format().draft_shape().unwrap());
+    let tensors = head(&config, DraftForm::default(), format(CODES).draft_shape().unwrap());
     let model = here(&config);
     let there = DraftHead::new(&tensors, &model);
     let Some(device) = emulated(&config, tensors, &LIMITS, 1) else { return };
     let recommender = |of: Recommender| Worker::new(Arc::new(of), 1);
     let catalog = Arc::new(catalog());
-    let here = Recommender::new(model, Arc::clone(&catalog), format()).unwrap();
+    let here = Recommender::new(model, Arc::clone(&catalog), format(CODES)).unwrap();
     let mut here = recommender(here.with_draft_head(there).unwrap());
-    let mut on = recommender(Recommender::new(Arc::clone(&device), catalog, format()).unwrap());
+    let mut on =
+        recommender(Recommender::new(Arc::clone(&device), catalog, format(CODES)).unwrap());
     let stock = Filter::from_value(&json!({"range": {"stock": {"gt": 2}}})).unwrap();
     for (history, verification, items) in [
         (&[3_u64, 77, 204][..], Verification::Masks, Candidates::All),

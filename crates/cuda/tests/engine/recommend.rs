@@ -27,8 +27,9 @@ fn catalog() -> Catalog {
     Catalog::build(items.into(), &options).expect("sound items")
 }
 
-fn format() -> PromptFormat {
-    let level = |l: u32| LevelFormat::run("x", 2 + l * CODES, CODES);
+/// Prompts of items of three codes, each level's tokens behind those of the one before.
+pub(crate) fn format(codes: u32) -> PromptFormat {
+    let level = |l: u32| LevelFormat::run("x", 2 + l * codes, codes);
     PromptFormat {
         bos_token: Some(1),
         pad_token: Some(0),
@@ -41,7 +42,7 @@ fn format() -> PromptFormat {
 }
 
 fn worker(engine: impl Into<SharedEngine>, normaliser: Normaliser) -> Worker {
-    let recommender = Recommender::new(engine, Arc::new(catalog()), format()).unwrap();
+    let recommender = Recommender::new(engine, Arc::new(catalog()), format(CODES)).unwrap();
     Worker::new(Arc::new(recommender.with_normaliser(normaliser).unwrap()), 1)
 }
 

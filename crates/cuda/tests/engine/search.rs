@@ -15,12 +15,12 @@ use palmette_cuda_emulator::Emulator;
 use palmette_decode::run_on;
 use palmette_model::{Engine, Family, ModelConfig};
 use palmette_recommend::{
-    Candidates, History, LevelFormat, Mode, Normaliser, PromptFormat, Recommender, Request, Rules,
-    Worker,
+    Candidates, History, Mode, Normaliser, Recommender, Request, Rules, Worker,
 };
 use serde_json::json;
 
 use crate::model::{FORMS, LIMITS, config, emulated, emulated_of, upload};
+use crate::recommend::format;
 
 /// Whole words of a mask, so that steps are chosen by the kernels either way.
 const CODES: u32 = 64;
@@ -65,17 +65,7 @@ fn small() -> ModelConfig {
 }
 
 fn worker(engine: &Arc<CudaEngine>, source: CatalogSource) -> Worker {
-    let level = |l: u32| LevelFormat::run("x", 2 + l * CODES, CODES);
-    let format = PromptFormat {
-        bos_token: Some(1),
-        pad_token: Some(0),
-        levels: (0..3).map(level).collect(),
-        end_tokens: Vec::new(),
-        max_history_items: 30,
-        history_step: None,
-        witnesses: Vec::new(),
-    };
-    let recommender = Recommender::new(Arc::clone(engine), source, format).unwrap();
+    let recommender = Recommender::new(Arc::clone(engine), source, format(CODES)).unwrap();
     let recommender = recommender.with_normaliser(Normaliser::Level).unwrap();
     Worker::new(Arc::new(recommender), 1)
 }

@@ -2,9 +2,9 @@
 
 use crate::{Grammar, TerminalId, TerminalSet};
 
-/// Tokens with bytes of a lexeme in progress, and whether the latest has ended; ordered by number.
+/// Count of the tokens with bytes of a lexeme in progress, and whether the latest has ended.
 ///
-/// None where the lexeme becomes no terminal with a limit.
+/// Ordered by number. The count is 0 where the lexeme becomes no terminal with a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LexemeTokens(u32);
 

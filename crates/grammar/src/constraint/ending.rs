@@ -246,7 +246,7 @@ impl GrammarConstraint {
 
     /// The fewest tokens to the end that keep the limits on lexemes, and the first of them:
     /// breadth first over positions. `None` where there are no limits, no such way of `most`
-    /// tokens, or none within the bounds of the search.
+    /// tokens, or none within the bounds of the search and the budget.
     ///
     /// A shortest completion is one of bytes, and its tokens may be too many for a lexeme on the
     /// way. Where that happens, which is seldom, the vocabulary is walked at each place.
@@ -273,7 +273,10 @@ impl GrammarConstraint {
                 let number = &mut |at: Option<u32>, _: Memory<'_>, _: &mut Budget<'_>| {
                     Ok(at.unwrap_or(NONE))
                 };
-                let found = self.grouped(&position, &all, memory, budget, number)?;
+                let found = match self.grouped(&position, &all, memory, budget, number) {
+                    Err(RecognizerError::Interrupted(why)) if why.is_limit() => return Ok(None),
+                    found => found?,
+                };
                 for (to, list) in found.groups {
                     let token = list.iter().min().copied();
                     if to != NONE && seen.len() < MAX_SEARCHED && seen.insert(to) {

@@ -75,7 +75,7 @@ pub struct GrammarConstraint {
     reduced: Arc<ReducedGrammars>,
     /// The most steps of a mask that is asked for without a budget.
     mask_steps: Option<u64>,
-    /// TokenGroups out for a grammar with distinct names.
+    /// Tokens that may repeat a name, of a grammar with distinct names.
     name_tokens: Arc<OnceLock<NameTokens>>,
     /// Ways to the end of a text, found out once one is asked for.
     endings: SharedCompletions,
@@ -96,8 +96,8 @@ pub struct GrammarScratch {
 }
 
 impl GrammarScratch {
-    /// About how much memory it takes for what it remembers: of each layer some megabytes at most,
-    /// and a mask.
+    /// About how much memory it takes for what it remembers: a megabyte and a half and a mask at
+    /// most, and near ends and limits of texts about 10 MB of one grammar and 32 MB of others.
     pub fn bytes(&self) -> usize {
         let ending = self.ending.bytes();
         self.recognizer.bytes() + size_of_val(&*self.mask) + self.denied_names.bytes() + ending
