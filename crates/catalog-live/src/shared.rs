@@ -103,7 +103,16 @@ pub(crate) struct WriterGuard<'a> {
 }
 
 impl WriterGuard<'_> {
+    /// Makes what was changed ready for others: a merge, a checkpoint or a reader that comes next
+    /// takes the memory segment as its index has it.
     fn show(&mut self) {
+        if let Some(writer) = self.guard.as_deref_mut()
+            && !writer.state.is_indexed()
+            && writer.check_sound().is_ok()
+        {
+            // After an error the writer takes nothing more, and says why.
+            _ = writer.index_memory();
+        }
         if let Some(writer) = self.guard.as_deref().filter(|_| self.is_changed) {
             self.shared.status.store(Arc::new(writer.status()));
             if writer.counts.write_error.is_some() {

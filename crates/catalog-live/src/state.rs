@@ -33,6 +33,8 @@ pub(crate) struct State {
     pub(crate) memory: Memory,
     /// The memory segment as it was indexed last; `None` when it has nothing.
     pub(crate) memory_view: Option<SegmentView>,
+    /// False while the memory segment, or the schema, has something that its index has not.
+    is_indexed: bool,
     pub(crate) schema: Arc<Schema>,
     columns: Arc<Columns>,
     pub(crate) kept: Vec<KeptEntry>,
@@ -63,6 +65,7 @@ impl State {
             sealed: Vec::new(),
             memory: Memory::default(),
             memory_view: None,
+            is_indexed: true,
             columns: Arc::new(schema.empty_columns()),
             schema: Arc::new(schema),
             kept,
@@ -76,6 +79,7 @@ impl State {
     /// Puts the files of a generation in the place of what is there. The memory segment is to be
     /// indexed.
     pub(crate) fn install(&mut self, opened: GenerationSegments) {
+        self.is_indexed = false;
         self.memory = opened.memory;
         self.damaged = opened.damaged;
         self.sealed = opened.sealed.into_iter().map(|(view, _)| view).collect();
@@ -144,6 +148,7 @@ impl State {
         updates: &[Update],
         added_columns: &[(String, ColumnKind)],
     ) -> Applied {
+        self.is_indexed = false;
         if !added_columns.is_empty() {
             let mut schema = Schema::clone(&self.schema);
             schema.add_columns(added_columns);
@@ -176,6 +181,7 @@ impl State {
     }
 
     pub(crate) fn set_schema(&mut self, schema: Schema) {
+        self.is_indexed = false;
         self.columns = Arc::new(schema.empty_columns());
         self.schema = Arc::new(schema);
     }
@@ -287,10 +293,17 @@ impl State {
             let segment = Segment::new(catalog, departed, number, false, self.options.filter_bytes);
             self.memory_view = Some(SegmentView::whole(Arc::new(segment)));
         }
+        self.is_indexed = true;
         if self.is_memory_full() {
             self.seal_memory();
         }
         Ok(())
+    }
+
+    /// True where the index of the memory segment has all of it: a snapshot, or files, of this
+    /// state are whole.
+    pub(crate) fn is_indexed(&self) -> bool {
+        self.is_indexed
     }
 
     pub(crate) fn is_memory_full(&self) -> bool {
@@ -299,7 +312,9 @@ impl State {
 
     /// Makes the memory segment an immutable one if there is room; whether it is empty now.
     pub(crate) fn seal_memory(&mut self) -> bool {
-        if self.has_room()
+        // What is not in the index would be lost with the memory.
+        if self.is_indexed
+            && self.has_room()
             && let Some(view) = self.memory_view.take()
         {
             self.sealed.push(view);

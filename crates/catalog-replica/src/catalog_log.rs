@@ -419,8 +419,16 @@ impl CatalogLog {
 
     /// True for one of those that ask: it makes the base of this number.
     pub(crate) async fn claim_base(&self, number: u64) -> Result<bool, LogError> {
-        let name = format!("{}/claims/{}", self.folder, digits(number));
-        self.store.create(&name, Bytes::from_static(b"claimed")).await
+        self.store.create(&self.claim_name(number), Bytes::from_static(b"claimed")).await
+    }
+
+    /// Leaves the base of a number to the next that asks.
+    pub(crate) async fn give_back(&self, number: u64) -> Result<(), LogError> {
+        self.store.delete(&self.claim_name(number)).await
+    }
+
+    fn claim_name(&self, number: u64) -> String {
+        format!("{}/claims/{}", self.folder, digits(number))
     }
 
     /// Puts the base of a replica into the store, and those of its kept generations that are not

@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
@@ -23,7 +23,7 @@ use palmette_catalog_live::{
     BatchKey, KeyedApplied, LiveCatalog, LiveError, LiveOptions, SyncPolicy, Update,
 };
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::catalog_log::{Appended, CatalogLog, Position, system};
 use crate::error::{Kind, LogError};
@@ -177,8 +177,8 @@ struct Shared {
     appended: AtomicU64,
     conflicts: AtomicU64,
     base: AtomicU64,
-    is_closing: AtomicBool,
-    closing: tokio::sync::Notify,
+    /// True once the replica is to end.
+    closing: watch::Sender<bool>,
 }
 
 impl fmt::Debug for Replica {
@@ -212,8 +212,7 @@ impl Replica {
             appended: AtomicU64::new(0),
             conflicts: AtomicU64::new(0),
             base: AtomicU64::new(0),
-            is_closing: AtomicBool::new(false),
-            closing: tokio::sync::Notify::new(),
+            closing: watch::Sender::new(false),
         });
         let (requests, receiver) = mpsc::channel(MAX_WAITING);
         let follower = Follower {
@@ -227,9 +226,15 @@ impl Replica {
             checked: Instant::now(),
             heard: Heard::now(),
             claimed: 0,
+            base: None,
             runtime: runtime.clone(),
         };
-        let run = move || runtime.block_on(follower.run(receiver));
+        let run = move || {
+            if let Some(base) = runtime.block_on(follower.run(receiver)) {
+                // A thread that panicked has nothing left to end.
+                _ = base.join();
+            }
+        };
         let thread = std::thread::Builder::new().name(format!("replica {name}")).spawn(run);
         let thread = thread.map_err(|error| Kind::System(error.to_string()))?;
         Ok(Self { live, shared, requests, thread: Mutex::new(Some(thread)) })
@@ -281,10 +286,10 @@ impl Replica {
         }
     }
 
-    /// Ends the thread, after what it is doing; the catalog stays as it is.
+    /// Ends the thread, after what it is doing; the catalog stays as it is. A base that is being
+    /// made is left to the other replicas: when this returns nothing here holds the catalog.
     pub fn close(&self) {
-        self.shared.is_closing.store(true, Ordering::Relaxed);
-        self.shared.closing.notify_one();
+        self.shared.closing.send_replace(true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             // A thread that panicked has nothing left to end.
@@ -365,16 +370,31 @@ struct Follower {
     heard: Heard,
     /// The last number of a base that somebody was found to make.
     claimed: u64,
+    /// The thread that makes a base: it holds the catalog too.
+    base: Option<JoinHandle<()>>,
     runtime: Handle,
 }
 
+impl Shared {
+    fn is_closing(&self) -> bool {
+        *self.closing.borrow()
+    }
+
+    /// Waits until the replica is to end.
+    async fn closed(&self) {
+        // The sender lives as long as this does.
+        _ = self.closing.subscribe().wait_for(|is_closing| *is_closing).await;
+    }
+}
+
 impl Follower {
-    async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+    /// Follows the log until the replica is closed; gives the thread of a base that still runs.
+    async fn run(mut self, mut requests: mpsc::Receiver<Request>) -> Option<JoinHandle<()>> {
         let mut pending = VecDeque::new();
         let mut pause = Duration::ZERO;
         let folder = self.log.log_folder();
         let store = Arc::clone(self.log.store());
-        while !self.shared.is_closing.load(Ordering::Relaxed) {
+        while !self.shared.is_closing() {
             let advanced = self.advance(&mut pending).await;
             // Nothing is added to a log that may have a gap here.
             self.is_checked &= advanced.is_ok();
@@ -394,14 +414,13 @@ impl Follower {
             } else {
                 self.make_base().await;
             }
-            let closing = self.shared.closing.notified();
             let room = MAX_WAITING.saturating_sub(pending.len());
             if pending.is_empty() || problem.is_some() {
                 let poll = store.poll().max(pause);
                 tokio::select! {
                     request = requests.recv(), if room > 0 => pending.extend(request),
                     () = store.wait(&folder, poll) => {}
-                    () = closing => {}
+                    () = self.shared.closed() => {}
                 }
             }
             while pending.len() < MAX_WAITING
@@ -410,6 +429,7 @@ impl Follower {
                 pending.push_back(request);
             }
         }
+        self.base
     }
 
     /// Shows a problem, and says so where it is another than before.
@@ -469,7 +489,7 @@ impl Follower {
             }
             *self.shared.caught_up.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(Instant::now());
-            if pending.is_empty() || self.shared.is_closing.load(Ordering::Relaxed) {
+            if pending.is_empty() || self.shared.is_closing() {
                 return Ok(());
             }
         }
@@ -576,7 +596,7 @@ impl Follower {
                 Err(error)
                     if error.is_unreachable()
                         && began.elapsed() < self.options.patience
-                        && !self.shared.is_closing.load(Ordering::Relaxed) =>
+                        && !self.shared.is_closing() =>
                 {
                     tracing::warn!(%error, "a frame was not added; trying again");
                     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -630,10 +650,10 @@ impl Follower {
         }
     }
 
-    /// Has a base made, where it is due and nobody else does.
+    /// Has a base made, where it is due and nobody else does; one at a time.
     async fn make_base(&mut self) {
         let number = self.live.snapshot().generation() / self.options.base_entries.max(1);
-        if number <= self.claimed {
+        if number <= self.claimed || self.base.as_ref().is_some_and(|base| !base.is_finished()) {
             return;
         }
         match self.log.claim_base(number).await {
@@ -643,14 +663,21 @@ impl Follower {
                 let (runtime, retain) = (self.runtime.clone(), self.options.retain_entries);
                 let shared = Arc::clone(&self.shared);
                 let make = move || {
-                    let made = runtime.block_on(put_and_trim(&log, &live, &base, number, retain));
+                    let made = runtime.block_on(async {
+                        tokio::select! {
+                            made = put_and_trim(&log, &live, &base, number, retain) => made.map(|()| true),
+                            () = shared.closed() => log.give_back(number).await.map(|()| false),
+                        }
+                    });
                     match made {
-                        Ok(()) => shared.base.store(base.generation(), Ordering::Relaxed),
+                        Ok(true) => shared.base.store(base.generation(), Ordering::Relaxed),
+                        Ok(false) => {}
                         Err(error) => tracing::warn!(%error, "a base was not made"),
                     }
                 };
-                if let Err(error) = std::thread::Builder::new().name("base".into()).spawn(make) {
-                    tracing::warn!(%error, "a base was not made");
+                match std::thread::Builder::new().name("base".into()).spawn(make) {
+                    Ok(thread) => self.base = Some(thread),
+                    Err(error) => tracing::warn!(%error, "a base was not made"),
                 }
             }
             Ok(false) => {}

@@ -326,3 +326,28 @@ fn damage_of_a_base_is_an_error_and_leaves_a_replica_as_it_was() {
     let older = files_of(&first, tempfile::tempdir_in(&dir).unwrap().keep().as_path());
     assert!(second.install_base(&older).unwrap_err().is_repeated_entry());
 }
+
+/// A run that is longer than there is room for waits for merges in its middle: what they seal and
+/// what a checkpoint writes meanwhile has every entry before.
+#[test]
+fn long_runs_of_entries_lose_nothing_to_merges() {
+    let dir = tempfile::tempdir().unwrap();
+    for (round, memory_items) in [1, 2, 5].into_iter().cycle().take(12).enumerate() {
+        let path = dir.path().join(round.to_string());
+        let options = LiveOptions { memory_items, ..options(MergePolicy::Always) };
+        drop(empty(&path, MergePolicy::Always));
+        let live = LiveCatalog::open_replica(&path, LOG, options.clone()).unwrap();
+        let (mut proposal, mut model) = (live.proposal(), Model::default());
+        for number in 0..400 {
+            let update = Update::Upsert(item(number, &[number % 4, number % 3], None, None));
+            assert!(model.apply_one(&update));
+            live.propose_batch(&mut proposal, &[update], None).unwrap();
+        }
+        assert_eq!(apply(&live, &proposal).len(), 400);
+        check(&live.snapshot(), &model, None, 0);
+        drop(live);
+        let live = LiveCatalog::open_replica(&path, LOG, options).unwrap();
+        assert_eq!(live.snapshot().generation(), 400);
+        check(&live.snapshot(), &model, None, 0);
+    }
+}

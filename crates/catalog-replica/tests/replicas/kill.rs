@@ -125,6 +125,13 @@ pub(crate) fn run() {
         }
         writing[writer] = Some(start(&told(writer), writer, &acknowledged));
     }
+    // On a busy machine one of them may not have written yet.
+    let began = Instant::now();
+    let wrote = |writer| acknowledged.lock().unwrap().keys().any(|(of, _)| *of == writer);
+    while !(0..3).all(wrote) {
+        assert!(began.elapsed() < Duration::from_secs(120), "one of them writes nothing");
+        std::thread::sleep(Duration::from_millis(1));
+    }
     writing.into_iter().flatten().for_each(Writing::kill);
     // Everything that is in the log is there, on those that were killed and on one that is new.
     let opened: Vec<_> = (0..4).map(|writer| open(&address, &identity, &root(writer))).collect();
