@@ -8,7 +8,7 @@ use palmette_core::{CommitAllError, Constraint, MaskWindow, TokenId, mask};
 
 use crate::error::DecodeError;
 use crate::gains::{ExtensionGains, Objective, StepGains};
-use crate::step::{Extension, Pass, SearchPlan, Step};
+use crate::step::{Extension, Pass, SearchPlan, Step, dropped_at_most, larger};
 
 /// Width and length of a search, from which all its memory is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub struct BeamSearch<C: Constraint + ?Sized> {
     num_tokens: usize,
     /// Hypotheses of a smaller total are not kept.
     floor: f32,
+    /// The largest total that was let go.
+    dropped: Option<f32>,
     step: usize,
     live: Rows<C::State>,
     /// The hypotheses of the step being built; swapped with `live`.
@@ -131,6 +133,7 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
             scratch: C::Scratch::default(),
             num_tokens: 0,
             floor: f32::NEG_INFINITY,
+            dropped: None,
             step: 0,
             live: Rows::new(widest, max_tokens),
             next: Rows::new(widest, max_tokens),
@@ -178,6 +181,7 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         let objective = objective.into();
         let constraint = objective.constraint;
         self.floor = floor;
+        self.dropped = None;
         self.step = 0;
         self.results.clear();
         self.live.clear();
@@ -280,19 +284,23 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         C: 'a,
     {
         let objective = objective.into();
-        self.advance(objective, best)?;
+        let dropped = dropped_at_most(self.schedule.width_of(self.step), self.floor, best);
+        self.advance(objective, best, dropped)?;
         self.fill_masks(objective.constraint)
     }
 
     /// The first half of [`expand`](Self::expand): what goes on is then known, for the next pass.
-    /// Where only masks tell, they are made here.
+    /// Where only masks tell, they are made here. No extension that is not among the best has a
+    /// larger total than `dropped`.
     pub(crate) fn advance(
         &mut self,
         objective: Objective<'_, C>,
         best: &[Extension],
+        dropped: Option<f32>,
     ) -> Result<(), DecodeError> {
         let constraint = objective.constraint;
         self.check_extensions(best)?;
+        self.dropped = larger(self.dropped, dropped);
         let (step, max_tokens) = (self.step, self.schedule.max_tokens);
         self.next.clear();
         for extension in best {
@@ -323,7 +331,8 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
             }
         }
         self.drop_ended_rows();
-        self.results.keep_best(self.schedule.num_results());
+        let cut = self.results.keep_best(self.schedule.num_results());
+        self.dropped = larger(self.dropped, cut);
         std::mem::swap(&mut self.live, &mut self.next);
         self.step += 1;
         Ok(())
@@ -417,6 +426,41 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         }
         self.masks.truncate(kept);
         self.next.truncate(kept);
+    }
+
+    /// Bound on the totals of the set's sequences that are not among the results; `None` where the
+    /// results are the whole set.
+    ///
+    /// Totals only fall, so what comes of a hypothesis has no more than it had: the largest total
+    /// that the search ever let go bounds all that it did not find. Results above the bound are
+    /// thus the first of an exhaustive search, in its order. Where all sequences are of one length
+    /// so are those that equal it: of equals the search keeps those that come first, and so do
+    /// their extensions. Cost: one maximum beside each selection.
+    pub fn missed_at_most(&self) -> Option<f32> {
+        // A search that is over early leaves some that go on.
+        let live = self.live.scores.first().zip(self.live.bounds.first());
+        larger(self.dropped, live.map(|(score, bound)| score + bound))
+    }
+
+    /// True where it keeps at every step what the other does, and more.
+    pub(crate) fn is_as_wide_as(&self, other: &Self) -> bool {
+        let (own, others) = (&self.schedule, &other.schedule);
+        own.max_tokens == others.max_tokens
+            && own.widths.iter().zip(&others.widths).all(|(own, other)| own >= other)
+    }
+
+    /// Takes over the results of another search, no wider than this, that reach a total.
+    pub(crate) fn copy_results(&mut self, from: &Self, floor: f32) {
+        self.results.clear();
+        self.live.clear();
+        self.dropped = from.missed_at_most();
+        for found in from.results() {
+            if found.total() >= floor {
+                self.results.insert(found.score, found.gain, found.tokens, found.state);
+            } else {
+                self.dropped = larger(self.dropped, Some(found.total()));
+            }
+        }
     }
 
     /// The accepting hypotheses so far, best first; final once nothing is live.
@@ -555,12 +599,15 @@ impl<S: Clone> Results<S> {
         self.found += 1;
     }
 
-    fn keep_best(&mut self, width: usize) {
+    /// Lets go of all but the best; returns the largest total of the others.
+    fn keep_best(&mut self, width: usize) -> Option<f32> {
         self.entries.sort_unstable_by(|a, b| {
             b.total().total_cmp(&a.total()).then_with(|| a.found.cmp(&b.found))
         });
         let kept = width.min(self.entries.len());
+        let cut = self.entries.get(kept).map(ResultEntry::total);
         self.free_slots.extend(self.entries.drain(kept..).map(|entry| entry.slot));
+        cut
     }
 
     fn worst_if_full(&self, width: usize) -> Option<f32> {

@@ -8,7 +8,7 @@ use palmette_core::Constraint;
 use crate::beam_search::BeamSearch;
 use crate::error::DecodeError;
 use crate::gains::Objective;
-use crate::step::{Extension, StepBackend};
+use crate::step::{Extension, SearchPlan, StepBackend, dropped_at_most};
 
 /// A part of a search, reported when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +68,9 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
     /// hypotheses are above depends on the model, not on the width: each step's probabilities sum
     /// to 1, so at most `1 / p` reach `p`. It happens that a probe follows a hypothesis to the end
     /// which a wide search loses on the way to others that end badly, and that the wide search has
-    /// fewer than `k` results above the floor; then it runs again without one.
+    /// fewer than `k` results above the floor; then it runs again without one. Where all that the
+    /// probe let go is below its `k`-th total, its results are those of any wider search, and there
+    /// is no second.
     ///
     /// Best-first beam search (Meister, Vieira, Cotterell, TACL 2020) rests on scores that only
     /// fall too. It reads the best hypothesis next; here a step's are read together, as a model
@@ -112,13 +114,38 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         probe.run_controlled(objective, backend, control)?;
         // The prompt is read: what comes first of another search is a decode step of this one.
         if let Some(floor) = last_wanted(probe) {
-            self.start_above(floor, objective)?;
-            self.finish(objective, backend, control, Stage::Decode)?;
+            // What the probe let go is below: it kept all that this search would have kept above.
+            let is_final = probe.missed_at_most().is_none_or(|missed| missed < floor);
+            if is_final && self.is_as_wide_as(probe) {
+                self.copy_results(probe, floor);
+                return Ok(());
+            }
+            self.run_above(floor, objective, backend, control)?;
             if last_wanted(self).is_some_and(|last| last >= floor) {
                 return Ok(());
             }
         }
         self.run_again(objective, backend, control)
+    }
+
+    /// Searches again after a prompt that has been read, for results of at least a total:
+    /// [`start_above`](Self::start_above).
+    ///
+    /// # Errors
+    /// As [`run_controlled`](Self::run_controlled).
+    pub fn run_above<'a, B: StepBackend>(
+        &mut self,
+        floor: f32,
+        objective: impl Into<Objective<'a, C>>,
+        backend: &mut B,
+        control: &mut Control<'_>,
+    ) -> Result<(), B::Error>
+    where
+        C: 'a,
+    {
+        let objective = objective.into();
+        self.start_above(floor, objective)?;
+        self.finish(objective, backend, control, Stage::Decode)
     }
 
     /// Searches again after a prompt that has been read.
@@ -134,9 +161,7 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
     where
         C: 'a,
     {
-        let objective = objective.into();
-        self.start_above(f32::NEG_INFINITY, objective)?;
-        self.finish(objective, backend, control, Stage::Decode)
+        self.run_above(f32::NEG_INFINITY, objective, backend, control)
     }
 
     /// Moves a started search over the extensions of all of its steps.
@@ -145,11 +170,13 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         objective: Objective<'_, C>,
         steps: &[Vec<Extension>],
     ) -> Result<(), DecodeError> {
-        for best in steps {
+        for (step, best) in steps.iter().enumerate() {
             if !self.is_live() {
                 return Ok(());
             }
-            self.advance(objective, best)?;
+            let SearchPlan { widths, floor } = self.search_plan();
+            let dropped = dropped_at_most(widths[step].get(), floor, best);
+            self.advance(objective, best, dropped)?;
         }
         match self.is_live() {
             true => {
@@ -200,8 +227,9 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
                 let gains = self.step_gains(objective, scratch.as_ref());
                 let step = self.step_with(gains.as_ref().map(|gains| gains as _));
                 backend.select(&step, &mut best)?;
+                let dropped = backend.dropped_at_most(&step, &best);
                 report(Stage::TopK, index)?;
-                self.advance(objective, &best)?;
+                self.advance(objective, &best, dropped)?;
                 report(Stage::Mask, index)?;
             }
             Ok(())

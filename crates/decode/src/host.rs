@@ -48,4 +48,7 @@ where
         let (logits, columns) = (self.source.logits()?, 0..step.num_tokens);
         Ok(self.top_k.select(step, logits, columns, |_, _| true, best)?)
     }
+    fn dropped_at_most(&self, _: &Step<'_>, _: &[Extension]) -> Option<f32> {
+        self.top_k.largest_dropped()
+    }
 }

@@ -110,12 +110,35 @@ impl Step<'_> {
         self.gains.is_some()
     }
 
+    /// Bound on the totals of extensions that a selection did not keep, by those that it kept: the
+    /// worst of as many as the width, or the floor. `None` where there are none.
+    pub fn dropped_at_most(&self, best: &[Extension]) -> Option<f32> {
+        dropped_at_most(self.width, self.floor, best)
+    }
+
     /// The largest gain of what may come of a row's extension by an allowed token: never more than
     /// the row's. Cost: none in a search without gains; else up to a commit and a look at the items
     /// below.
     pub fn bound(&self, row: usize, token: TokenId) -> f32 {
         let of_row = self.bounds[row];
         self.gains.map_or(of_row, |gains| gains.bound(row, of_row, token))
+    }
+}
+
+/// The larger of two totals, of which either may be missing.
+pub(crate) fn larger(a: Option<f32>, b: Option<f32>) -> Option<f32> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.max(b)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Bound on the totals of extensions that a selection of this width above this floor did not keep,
+/// by what it kept; `None` where it kept all.
+pub(crate) fn dropped_at_most(width: usize, floor: f32, best: &[Extension]) -> Option<f32> {
+    match best.last() {
+        Some(last) if best.len() >= width => Some(last.total()),
+        _ => (floor > f32::NEG_INFINITY).then_some(floor),
     }
 }
 
@@ -160,6 +183,15 @@ pub trait StepBackend {
     /// # Errors
     /// When a row has no distribution, or they cannot be computed.
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), Self::Error>;
+
+    /// Bound on the totals of allowed extensions that the latest [`select`](Self::select) did not
+    /// write to `best`; `None` where it wrote all.
+    ///
+    /// A backend that knows the largest answers with that. By default it is what `best` tells:
+    /// [`Step::dropped_at_most`].
+    fn dropped_at_most(&self, step: &Step<'_>, best: &[Extension]) -> Option<f32> {
+        step.dropped_at_most(best)
+    }
 
     /// Runs all steps of a search without gains, where the constraint is where the logits are:
     /// writes the extensions of each step over `steps`, as [`select`](Self::select) would. False

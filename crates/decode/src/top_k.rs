@@ -2,13 +2,14 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 
 use palmette_core::TokenId;
 
 use crate::error::DecodeError;
 use crate::log_softmax::max_and_log_sum_exp;
-use crate::step::{Extension, Step};
+use crate::step::{Extension, Step, larger};
 
 /// The best extensions of a step, chosen from logits in this processor's memory. Made once and
 /// reused: no step allocates once the heap has held the widest.
@@ -19,12 +20,20 @@ pub struct TopK {
     /// The worst kept one on top.
     heap: BinaryHeap<Reverse<Extension>>,
     capacity: usize,
+    largest_dropped: Option<f32>,
 }
 
 impl TopK {
     /// With room for steps of this width.
     pub fn with_capacity(width: usize) -> Self {
-        Self { heap: BinaryHeap::with_capacity(width), capacity: width }
+        Self { heap: BinaryHeap::with_capacity(width), capacity: width, largest_dropped: None }
+    }
+
+    /// The largest total among the allowed extensions that the latest selection did not keep;
+    /// `None` where it kept all. Those that `accepts` refused are not allowed; of those that it was
+    /// not asked about all count.
+    pub fn largest_dropped(&self) -> Option<f32> {
+        self.largest_dropped
     }
 
     /// Writes the best extensions of a step over `best`, best first.
@@ -65,7 +74,7 @@ impl TopK {
             // Rounding keeps order, so no extension has more than this. Source: xGR, arXiv
             // 2512.11529, §6.2; there a beam's extensions are sorted and the first that loses ends
             // it.
-            if !self.may_take(score(max) + row_bound, step.floor) {
+            if self.is_settled(score(max) + row_bound, step.floor) {
                 continue;
             }
             let sequence = step.pass.sequence(beam);
@@ -75,12 +84,15 @@ impl TopK {
                     return Err(no_logit(step, token));
                 };
                 let score = score(logit);
-                if !self.may_take(score + row_bound, step.floor) {
+                if self.is_settled(score + row_bound, step.floor) {
                     continue;
                 }
                 let bound = step.bound(beam, token);
-                if self.may_take(score + bound, step.floor) && accepts(sequence, token) {
-                    self.take(Extension { score, bound, parent: beam as u32, token });
+                let extension = Extension { score, bound, parent: beam as u32, token };
+                if !self.may_take(extension.total(), step.floor) {
+                    self.drop_one(extension.total());
+                } else if accepts(sequence, token) {
+                    self.take(extension);
                 }
             }
         }
@@ -92,6 +104,7 @@ impl TopK {
     fn begin(&mut self, capacity: usize) {
         self.heap.clear();
         self.capacity = capacity;
+        self.largest_dropped = None;
     }
 
     /// True where an extension of this total could still be kept, offered in order.
@@ -101,14 +114,28 @@ impl TopK {
                 || self.heap.peek().is_some_and(|worst| total > worst.0.total()))
     }
 
+    /// True where an extension of at most this total changes nothing: it cannot be kept, and one as
+    /// good was dropped before.
+    fn is_settled(&self, total: f32, floor: f32) -> bool {
+        !self.may_take(total, floor) && self.largest_dropped.is_some_and(|most| total <= most)
+    }
+
+    fn drop_one(&mut self, total: f32) {
+        self.largest_dropped = larger(self.largest_dropped, Some(total));
+    }
+
     /// Keeps one that [may be taken](Self::may_take). They must come in order of parent and token,
     /// so that one that only equals the worst kept total can never displace it.
     #[inline]
     fn take(&mut self, extension: Extension) {
         if self.heap.len() < self.capacity {
             self.heap.push(Reverse(extension));
-        } else if let Some(mut worst) = self.heap.peek_mut() {
-            *worst = Reverse(extension);
+        } else {
+            let replace = |mut worst: PeekMut<'_, Reverse<Extension>>| {
+                std::mem::replace(&mut *worst, Reverse(extension)).0
+            };
+            let dropped = self.heap.peek_mut().map_or(extension, replace);
+            self.drop_one(dropped.total());
         }
     }
 

@@ -87,6 +87,10 @@ impl StepBackend for Counted {
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), DecodeError> {
         self.backend.select(step, best)
     }
+
+    fn dropped_at_most(&self, step: &Step<'_>, best: &[Extension]) -> Option<f32> {
+        self.backend.dropped_at_most(step, best)
+    }
 }
 
 /// A backend that has the constraint where its logits are, and runs all steps of a search.

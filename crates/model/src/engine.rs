@@ -280,6 +280,12 @@ pub trait Reading: LogitsSource<Error = SessionError> + Debug + Send {
     /// pass failed.
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), SessionError>;
 
+    /// Bound on the totals of the allowed extensions that the latest selection did not write, as
+    /// [`StepBackend::dropped_at_most`](palmette_decode::StepBackend::dropped_at_most) has it.
+    fn dropped_at_most(&self, step: &Step<'_>, best: &[Extension]) -> Option<f32> {
+        step.dropped_at_most(best)
+    }
+
     /// Runs a whole search after the prompt, where the reading has the catalog beside the model:
     /// writes the extensions of each level over `steps`, as [`select`](Self::select) would. False
     /// where it has not, or does not search so; then nothing is computed, or it can be computed
@@ -505,6 +511,10 @@ impl Reading for SessionReading {
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), SessionError> {
         let (logits, columns) = (self.session.logits(), self.columns.clone());
         Ok(self.top_k.select(step, logits, columns, |_, _| true, best)?)
+    }
+
+    fn dropped_at_most(&self, _: &Step<'_>, _: &[Extension]) -> Option<f32> {
+        self.top_k.largest_dropped()
     }
 
     fn cache_bytes(&self) -> (usize, usize) {

@@ -111,6 +111,10 @@ impl StepBackend for DecoderBackend<'_> {
         Ok(self.reading.select(step, best)?)
     }
 
+    fn dropped_at_most(&self, step: &Step<'_>, best: &[Extension]) -> Option<f32> {
+        self.reading.dropped_at_most(step, best)
+    }
+
     fn search(
         &mut self,
         plan: &SearchPlan<'_>,
@@ -207,6 +211,13 @@ impl<C: Constraint> StepBackend for DraftBackend<'_, C> {
             None => self.reading.logits()?,
         };
         Ok(top_k.select(step, logits, columns, accepts, best)?)
+    }
+
+    fn dropped_at_most(&self, step: &Step<'_>, best: &[Extension]) -> Option<f32> {
+        match (&self.draft.run, &self.verifier) {
+            (None, None) => self.reading.dropped_at_most(step, best),
+            _ => self.draft.top_k.largest_dropped(),
+        }
     }
 
     fn search(

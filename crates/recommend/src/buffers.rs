@@ -18,6 +18,7 @@ use crate::passes::Passes;
 use crate::recommended::Recommended;
 use crate::recommender::Recommender;
 use crate::request::{Planned, Request};
+use crate::round_answer::RoundAnswer;
 use crate::rules::{BoostedItems, Caps, IdMatch, ItemOrder, Plan};
 use crate::terminated_constraint::{EndedState, TerminatedConstraint};
 use crate::view::SpelledView;
@@ -382,7 +383,7 @@ impl Buffers {
         PreparedRequest { request, view, .. }: PreparedRequest<'_>,
         round: Round<'_>,
         control: &mut Control<'_>,
-    ) -> Result<Vec<Recommended>, RecommendError> {
+    ) -> Result<RoundAnswer, RecommendError> {
         let num_levels = view.view().num_levels();
         let num_tokens = recommender.engine().config().vocab_size;
         let every = EveryCode::new(recommender.format(), num_levels, num_tokens);
@@ -418,9 +419,12 @@ impl Buffers {
                 state.iter().flat_map(|state| constraint.numbers_at(view, state)).collect();
             IdMatch { score: found.score, gain: 0.0, numbers: numbers.into_iter() }
         });
-        let items = done.map(|()| round.order.ranked(found).take(round.need).collect());
+        let answer = done.map(|()| RoundAnswer {
+            items: round.order.ranked(found).take(round.need).collect(),
+            missed_at_most: free.missed_at_most(),
+        });
         self.free = Some(free);
-        items
+        answer
     }
 }
 

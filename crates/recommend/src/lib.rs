@@ -47,6 +47,7 @@ mod question;
 mod recommended;
 mod recommender;
 mod request;
+mod round_answer;
 mod rules;
 mod template;
 mod terminated_constraint;

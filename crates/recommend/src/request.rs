@@ -133,6 +133,10 @@ pub struct Recommendations {
     /// Searches that were made: 1, unless items are pinned or caps leave too few of what the first
     /// found.
     pub searches: usize,
+    /// Bound on the scores of items that belong into the answer and are not in it; `None` where it
+    /// is [proven](Self::is_proven). With [diversity](Rules::diversity) it is about the results
+    /// that were ranked again.
+    pub missed_at_most: Option<f32>,
     /// The mode that they were made by: never [`Mode::Auto`].
     pub mode: Mode,
     /// Number of the most recent items of the history that the model read.
@@ -157,6 +161,16 @@ pub struct Recommendations {
 }
 
 impl Recommendations {
+    /// True where the answer is that of scoring every item that may be recommended, applying the
+    /// rules and sorting, ties included: all that the search let go on its way scores no more than
+    /// the last item taken.
+    ///
+    /// Where it is not, an item whose score is at least
+    /// [`missed_at_most`](Self::missed_at_most) has its place all the same.
+    pub fn is_proven(&self) -> bool {
+        self.missed_at_most.is_none()
+    }
+
     /// The id of an item of the answer.
     pub fn id(&self, item: &Recommended) -> &str {
         self.view.view().id(item.number)

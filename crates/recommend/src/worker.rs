@@ -19,6 +19,7 @@ use crate::question::CheckedQuestion;
 use crate::recommended::Recommended;
 use crate::recommender::Recommender;
 use crate::request::{Candidates, History, Recommendations, Request, Reranked};
+use crate::round_answer::RoundAnswer;
 use crate::rules::{BoostedItems, Caps, ItemOrder, Plan, Rules, RulesError, diversified};
 use crate::template::{PromptAsked, PromptItem};
 use crate::terminated_constraint::{TerminatedConstraint, codes_of};
@@ -48,6 +49,14 @@ struct Eligible {
     before: Option<ViewItems>,
     /// Numbers of items that were.
     denied: Vec<u64>,
+}
+
+/// Items that all searches of a request give.
+struct Answered {
+    items: Vec<Recommended>,
+    /// Bound on those that are missed; `None` where none are.
+    missed_at_most: Option<f32>,
+    searches: usize,
 }
 
 impl Worker {
@@ -148,7 +157,7 @@ impl Worker {
         self.passes.begin(request.trace);
         let mode = self.recommender.mode_of(request);
         let of = PreparedRequest { request, mode, view: &view, plan: &plan };
-        let (mut items, searches) = self.find(of, eligible, control)?;
+        let Answered { mut items, missed_at_most, searches } = self.find(of, eligible, control)?;
         let reranked = plan.rules.diversity.map(|by| Reranked { by, pool: items.len() });
         if let Some(Reranked { by, .. }) = reranked {
             items = diversified(view.view(), items, request.k, by);
@@ -161,6 +170,7 @@ impl Worker {
             items,
             reranked,
             searches,
+            missed_at_most,
             mode,
             history_used,
             unknown,
@@ -181,12 +191,12 @@ impl Worker {
         of: PreparedRequest<'_>,
         eligible: Eligible,
         control: &mut Control<'_>,
-    ) -> Result<(Vec<Recommended>, usize), RecommendError> {
+    ) -> Result<Answered, RecommendError> {
         let Eligible { mut items, before, denied } = eligible;
         let (view, wanted) = (of.view.view(), of.request.wanted());
         let order = ItemOrder::new(of.plan.rules, view, of.plan.boosts.as_deref())?;
         let mut caps = Caps::new(of.plan.rules, view)?;
-        let (mut taken, mut searches) = (Vec::new(), 0);
+        let (mut taken, mut searches, mut missed_at_most) = (Vec::new(), 0, None);
         if !of.plan.pins.is_empty() {
             taken = self.pinned(of, &order, &mut caps, control)?;
             let all = items.unwrap_or_else(|| view.all_items());
@@ -203,8 +213,13 @@ impl Worker {
             };
             let round =
                 Round { items: items.as_ref(), shared, excluded, need, is_first, order: &order };
-            let found = self.search(of, round, &mut caps, control)?;
+            let eligible = items.as_ref().map_or_else(|| view.num_items(), ViewItems::len);
+            let answer = self.search(of, round, &mut caps, control)?;
             searches += 1;
+            // All that later rounds may miss was missed by the first that missed any.
+            missed_at_most =
+                missed_at_most.or_else(|| answer.shortfall_bound(need, eligible, caps.is_some()));
+            let found = answer.items;
             taken.extend_from_slice(&found);
             let (Some(caps), false) = (&caps, found.is_empty() || found.len() == need) else {
                 break;
@@ -220,7 +235,7 @@ impl Worker {
         if searches > 1 {
             taken.sort_by(|a, b| b.score.total_cmp(&a.score));
         }
-        Ok((taken, searches))
+        Ok(Answered { items: taken, missed_at_most, searches })
     }
 
     /// The pinned items with their scores: a search over them alone, as wide as they are many.
@@ -236,7 +251,8 @@ impl Worker {
         let need = of.plan.pins.len();
         let (items, excluded) = (Some(&items), &[][..]);
         let round = Round { items, shared: items, excluded, need, is_first: true, order };
-        let mut found = self.search(of, round, &mut None, control)?;
+        // As wide as they are many, it finds them all.
+        let mut found = self.search(of, round, &mut None, control)?.items;
         for item in &mut found {
             item.pinned = true;
             if let Some(Err(cap)) = caps.as_mut().map(|caps| caps.count(item.number)) {
@@ -429,7 +445,7 @@ impl Worker {
         round: Round<'_>,
         caps: &mut Option<Caps<'_>>,
         control: &mut Control<'_>,
-    ) -> Result<Vec<Recommended>, RecommendError> {
+    ) -> Result<RoundAnswer, RecommendError> {
         let constraint = of.view.constraint(round.items.cloned());
         let recommender = Arc::clone(&self.recommender);
         match (constraint, recommender.end_tokens()) {
@@ -463,7 +479,7 @@ impl Worker {
         round: Round<'_>,
         caps: &mut Option<Caps<'_>>,
         control: &mut Control<'_>,
-    ) -> Result<Vec<Recommended>, RecommendError> {
+    ) -> Result<RoundAnswer, RecommendError> {
         let (recommender, passes) = (&*self.recommender, &mut self.passes);
         let buffers = self.buffers.as_mut().expect("prepared");
         if let Mode::Draft(Verification::Keys | Verification::None) = of.request.mode {
@@ -479,9 +495,12 @@ impl Worker {
         let mut searches = kept.unwrap_or_else(|| Searches::new(&buffers.widths));
         searches.set_probe(of.mode);
         let done = buffers.search(&mut searches, recommender, passes, &sought, control);
-        let items = done.map(|()| sought.walk(&searches.wide, caps));
+        let answer = done.map(|()| RoundAnswer {
+            items: sought.walk(&searches.wide, caps),
+            missed_at_most: searches.wide.missed_at_most(),
+        });
         *C::searches(buffers) = Some(searches);
-        items
+        answer
     }
 
     /// The sequences that the latest request's search found, best first, as the model's tokens,

@@ -140,6 +140,10 @@ impl StepBackend for SequenceBeams<'_> {
         self.top_k.select(step, &self.logits, columns, |_, _| true, best)?;
         Ok(())
     }
+
+    fn dropped_at_most(&self, _: &Step<'_>, _: &[Extension]) -> Option<f32> {
+        self.top_k.largest_dropped()
+    }
 }
 
 /// The model's part of one text, as a sequence: the text, and forks of it for beams of items.

@@ -20,24 +20,42 @@ pub struct Scored {
 /// Scores every sequence of the set and sorts: by score, then the shorter, then by the place of
 /// the parent prefix among equals (the same rule, one token shorter), then by the last token.
 pub fn exhaustive(set: &SequenceSet, logits: &TableLogits) -> Vec<Scored> {
-    let mut scored: Vec<(Scored, Vec<f32>)> = set
-        .sequences()
-        .map(|tokens| {
-            let prefix_scores = prefix_scores(tokens, logits);
-            let score = prefix_scores.last().copied().unwrap_or(0.0);
-            (Scored { tokens: tokens.to_vec(), score }, prefix_scores)
-        })
-        .collect();
-    scored.sort_by(|(a, a_scores), (b, b_scores)| {
-        b.score
-            .total_cmp(&a.score)
-            .then(a.tokens.len().cmp(&b.tokens.len()))
-            .then_with(|| compare_prefixes(a_scores, &a.tokens, b_scores, &b.tokens))
-    });
-    scored.into_iter().map(|(scored, _)| scored).collect()
+    let all = exhaustive_with_gains(set, logits, &|_| 0.0);
+    all.into_iter().map(|(scored, _)| scored).collect()
 }
 
-/// Order of two prefixes of one length within a beam: score, parents' order, token.
+/// [`exhaustive`] where sequences gain something besides their score: by the sum, which comes with
+/// each. A parent's place is then that of its score and the largest gain of a sequence that begins
+/// so.
+pub fn exhaustive_with_gains(
+    set: &SequenceSet,
+    logits: &TableLogits,
+    gain: &dyn Fn(&[TokenId]) -> f32,
+) -> Vec<(Scored, f32)> {
+    let bound = |prefix: &[TokenId]| {
+        let begun = set.sequences().filter(|tokens| tokens.starts_with(prefix));
+        begun.map(gain).fold(f32::NEG_INFINITY, f32::max)
+    };
+    let mut scored: Vec<(Scored, f32, Vec<f32>)> = set
+        .sequences()
+        .map(|tokens| {
+            let scores = prefix_scores(tokens, logits);
+            let score = scores.last().copied().unwrap_or(0.0);
+            let totals = scores.iter().enumerate();
+            let totals = totals.map(|(i, score)| score + bound(&tokens[..=i])).collect();
+            (Scored { tokens: tokens.to_vec(), score }, score + gain(tokens), totals)
+        })
+        .collect();
+    scored.sort_by(|(a, a_total, a_totals), (b, b_total, b_totals)| {
+        b_total
+            .total_cmp(a_total)
+            .then(a.tokens.len().cmp(&b.tokens.len()))
+            .then_with(|| compare_prefixes(a_totals, &a.tokens, b_totals, &b.tokens))
+    });
+    scored.into_iter().map(|(scored, total, _)| (scored, total)).collect()
+}
+
+/// Order of two prefixes of one length within a beam: total, parents' order, token.
 fn compare_prefixes(a: &[f32], a_tokens: &[TokenId], b: &[f32], b_tokens: &[TokenId]) -> Ordering {
     let Some(last) = a.len().checked_sub(1) else { return Ordering::Equal };
     b[last]

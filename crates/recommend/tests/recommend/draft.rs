@@ -183,3 +183,36 @@ fn what_cannot_be_drafted_is_an_error() {
     let error = Recommender::new(model(), catalog, format()).unwrap_err();
     assert!(error.to_string().contains("\"short\" has 2 codes"), "{error}");
 }
+
+/// Also where a search is free on its way: codes that no item has take places, and what they
+/// displace is within the bound.
+#[test]
+fn a_draft_tells_what_it_may_miss() {
+    let recommender = recommender(DraftForm::default());
+    let (mut proven, mut missing) = (0, 0);
+    for history in [&[][..], &[3], &[59, 0, 17], &[5, 6, 7, 8]] {
+        let ask = |verification, k, width| {
+            let mode = Mode::Draft(verification);
+            let asked = Request { mode, ..request(history, k, width) };
+            worker(&recommender).recommend(&asked, &mut run_on).unwrap()
+        };
+        let all = ask(Verification::Masks, 400, 400);
+        assert!(all.is_proven());
+        for verification in [Verification::Masks, Verification::Keys, Verification::None] {
+            for (k, width) in [(1, 1), (1, 30), (3, 30), (10, 30), (10, 400), (30, 400)] {
+                let answer = ask(verification, k, width);
+                let expected = &all.items[..k];
+                if answer.is_proven() {
+                    assert_eq!(answer.items, expected, "{verification:?} {k} {width}");
+                    proven += 1;
+                }
+                for item in expected.iter().filter(|item| !answer.items.contains(item)) {
+                    let bound = answer.missed_at_most.expect("it is not proven");
+                    assert!(item.score <= bound, "{verification:?} {k} {width}: {item:?} {bound}");
+                    missing += 1;
+                }
+            }
+        }
+    }
+    assert!(proven > 10 && missing > 10, "{proven} proven, {missing} missing");
+}

@@ -499,6 +499,48 @@ fn any_rules_equal_scoring_every_item_and_sorting() {
     );
 }
 
+/// At any width, whatever the rules: a proven answer is the one by definition, and what another
+/// misses is within its bound.
+#[test]
+fn an_answer_tells_what_it_may_miss() {
+    let mut random = Random(31);
+    let (mut shops, _dirs) = shops(&mut random);
+    let (mut proven, mut narrow, mut missing) = (0, 0, 0);
+    let cases = num_cases();
+    for case in 0..cases {
+        let shop = &mut shops[random.below(8) as usize];
+        let width = [1, 2, 5, 5 + random.below(8) as usize][random.below(4) as usize];
+        let asked = Asked::drawn(&mut random, width);
+        let Some(expected) = shop.expected(&asked, &shop.scored) else { continue };
+        let answer = shop.ask(&asked).unwrap();
+        if answer.is_proven() {
+            assert_eq!(bits(&answer.items), bits(&expected), "case {case}: {asked:?}");
+            proven += 1;
+            narrow += u64::from((answer.items.len() as u64) < answer.eligible);
+            continue;
+        }
+        if asked.rules.diversity.is_some() {
+            continue;
+        }
+        let bound = answer.missed_at_most.unwrap();
+        let is_found = |item: &&Recommended| answer.items.iter().any(|i| i.number == item.number);
+        let of_bound = |item: &Recommended| !item.pinned && item.score > bound;
+        for item in expected.iter().filter(|item| !is_found(item)) {
+            assert!(!of_bound(item), "case {case}: {item:?} above {bound}, {asked:?}");
+            missing += 1;
+        }
+        // What is above the bound has its place.
+        let certain = |items: &[Recommended]| {
+            bits(&items.iter().filter(|&item| of_bound(item)).copied().collect::<Vec<_>>())
+        };
+        assert_eq!(certain(&answer.items), certain(&expected), "case {case}: {asked:?}");
+    }
+    assert!(
+        narrow > cases / 10 && missing > cases / 10,
+        "{proven} proven, {narrow} of a part of the catalog; {missing} missing of the others"
+    );
+}
+
 /// At any width each round of the walk is over what the plain search of the items that are left
 /// finds.
 #[test]
