@@ -1084,6 +1084,12 @@ class Answer:
     def history_used(self) -> int:
         """Number of the most recent items of the history that the model read."""
     @property
+    def proven(self) -> bool:
+        """True where the items are those of scoring every item that may be recommended."""
+    @property
+    def missed_at_most(self) -> float | None:
+        """Bound on the scores of items that belong into the answer and are not in it; None where it is proven."""
+    @property
     def generation(self) -> int | None:
         """The generation of a live catalog that was answered by; None for one that never changes."""
     @property

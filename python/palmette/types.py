@@ -62,8 +62,9 @@ class RecommendQuestion(TypedDict, total=False):
 
     beam_width: int | None
     widths: Sequence[int] | None
-    mode: Literal["auto", "beam", "probed", "draft"]
+    mode: Literal["auto", "beam", "probed", "proven", "draft"]
     probe_width: int | None
+    prove_width: int | None
     verify: Literal["masks", "keys", "none"] | None
     filter: FilterLike | None
     rules: Mapping[str, Any] | str | None

@@ -386,6 +386,7 @@ impl<'a> RecommendRequest<'a> {
             items: found.items.iter().map(item).collect(),
             unknown: question.unknown().map(NamedItem::to_text).collect(),
             history_used: found.history_used,
+            missed_at_most: found.missed_at_most,
             reranked: found.reranked.map(|reranked| reranked.pool),
             generation: view.generation(),
             thought: found.thought.clone(),
@@ -410,6 +411,9 @@ pub struct Answer {
     pub unknown: Vec<String>,
     /// Number of the most recent items of the history that the model read.
     pub history_used: usize,
+    /// Bound on the scores of items that belong into the answer and are not in it; `None` where it
+    /// [is proven](Self::is_proven).
+    pub missed_at_most: Option<f32>,
     /// Number of results that were ranked again for diversity; `None` where none were.
     pub reranked: Option<usize>,
     /// The generation of a live catalog that was answered by; `None` for a frozen one.
@@ -423,6 +427,15 @@ pub struct Answer {
     /// Beams kept after each level but the last, best first, where they are
     /// [traced](RecommendRequest::trace).
     pub levels: Vec<Vec<TracedBeam>>,
+}
+
+impl Answer {
+    /// True where the items are those of scoring every item that may be recommended. Another
+    /// answer's items of at least [`missed_at_most`](Self::missed_at_most) are in their places all
+    /// the same; [`Mode::Proven`] searches for the others.
+    pub fn is_proven(&self) -> bool {
+        self.missed_at_most.is_none()
+    }
 }
 
 /// An item of an answer.

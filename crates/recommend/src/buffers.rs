@@ -32,23 +32,39 @@ pub(crate) struct Shape {
     pub(crate) widths: Vec<usize>,
     /// The least width of every level: 0, except for a request that wants more items.
     pub(crate) least: usize,
+    /// The least width of every level of a second search; `None` where there is none.
+    pub(crate) widest: Option<NonZeroUsize>,
     /// Tokens of free text that the prompt may grow by.
     pub(crate) free_tokens: usize,
 }
 
 impl Shape {
-    fn checked_widths(&self) -> Result<Vec<NonZeroUsize>, RecommendError> {
+    fn checked_widths(&self, least: usize) -> Result<Vec<NonZeroUsize>, RecommendError> {
         let wide = |&width: &usize| {
             checked("beam width", width, MAX_BEAM_WIDTH)?;
-            checked("beam width", width.max(self.least), MAX_BEAM_WIDTH)
+            checked("beam width", width.max(least), MAX_BEAM_WIDTH)
         };
         self.widths.iter().map(wide).collect()
     }
 
-    /// The widths of all steps: those of the levels, and the last of them for each token that ends
-    /// an item.
+    /// The widths of all steps of the first search: those of the levels, and the last of them for
+    /// each token that ends an item.
     fn steps(&self, recommender: &Recommender) -> Result<Vec<NonZeroUsize>, RecommendError> {
-        let mut widths = self.checked_widths()?;
+        self.steps_of(self.least, recommender)
+    }
+
+    /// The widths of all steps of the widest search.
+    fn widest_steps(&self, recommender: &Recommender) -> Result<Vec<NonZeroUsize>, RecommendError> {
+        let widest = self.widest.map_or(0, NonZeroUsize::get);
+        self.steps_of(self.least.max(widest), recommender)
+    }
+
+    fn steps_of(
+        &self,
+        least: usize,
+        recommender: &Recommender,
+    ) -> Result<Vec<NonZeroUsize>, RecommendError> {
+        let mut widths = self.checked_widths(least)?;
         if let Some(&last) = widths.last() {
             widths.extend(recommender.end_tokens().iter().map(|_| last));
         }
@@ -61,10 +77,16 @@ fn beams_read(widths: &[NonZeroUsize]) -> Vec<usize> {
     widths[..widths.len() - 1].iter().map(|width| width.get()).collect()
 }
 
+fn widths_max(widths: &[NonZeroUsize]) -> usize {
+    widths.iter().map(|width| width.get()).max().unwrap_or(1)
+}
+
 #[derive(Debug)]
 pub(crate) struct Buffers {
     pub(crate) shape: Shape,
     pub(crate) widths: Vec<NonZeroUsize>,
+    /// The widths of a second search; those of the first where there is none.
+    pub(crate) widest: Vec<NonZeroUsize>,
     pub(crate) reading: Box<dyn Reading>,
     pub(crate) draft: Option<DraftBuffers>,
     /// Each made with the first request over such a view.
@@ -86,11 +108,14 @@ pub(crate) struct DraftBuffers {
     pub(crate) top_k: TopK,
 }
 
-/// A search, and the narrow one before it where there is one.
+/// A search, the narrow one before it, and the wider one after it, where there are such.
 #[derive(Debug)]
 pub(crate) struct Searches<C: Constraint> {
     pub(crate) wide: BeamSearch<C>,
-    pub(crate) probe: Option<BeamSearch<C>>,
+    probe: Option<BeamSearch<C>>,
+    widest: Option<BeamSearch<C>>,
+    /// The floor of the widest, where that has the latest results.
+    widened_above: Option<f32>,
 }
 
 /// The search that holds the latest results.
@@ -237,10 +262,47 @@ pub(crate) struct Sought<'a, C: ItemConstraint> {
 }
 
 impl<C: ItemConstraint> Sought<'_, C> {
-    /// The first items of a search's results that are needed and that no cap holds back.
-    pub(crate) fn walk(
+    /// The answer of the latest search, counted by the caps.
+    pub(crate) fn answer(
+        &self,
+        searches: &Searches<C>,
+        caps: &mut Option<Caps<'_>>,
+    ) -> RoundAnswer {
+        self.answer_of(searches.latest(), searches.widened_above, caps)
+    }
+
+    /// The answer of a search, of one above a floor no items that are below: they are found where
+    /// others of their ID are above, and may come after items that are not.
+    fn answer_of(
         &self,
         search: &BeamSearch<C>,
+        floor: Option<f32>,
+        caps: &mut Option<Caps<'_>>,
+    ) -> RoundAnswer {
+        let items = self.walk(search, floor, caps);
+        let beam_width = search.widths().last().map_or(0, |width| width.get());
+        RoundAnswer { items, missed_at_most: search.missed_at_most(), beam_width }
+    }
+
+    /// The items for a device that has the catalog.
+    fn sought_items(&self, drafts: bool) -> SoughtItems<'_> {
+        let Round { shared: items, excluded, .. } = self.round;
+        SoughtItems { view: self.of.view.view(), items, excluded, drafts }
+    }
+
+    /// Bound on what an answer misses; `None` where it is proven.
+    fn bound(&self, answer: &RoundAnswer) -> Option<f32> {
+        let Round { need, items, .. } = self.round;
+        let view = self.of.view.view();
+        let eligible = items.map_or_else(|| view.num_items(), ViewItems::len);
+        answer.shortfall_bound(need, eligible, self.caps.is_some())
+    }
+
+    /// The first items of a search's results that are needed and that no cap holds back.
+    fn walk(
+        &self,
+        search: &BeamSearch<C>,
+        floor: Option<f32>,
         caps: &mut Option<Caps<'_>>,
     ) -> Vec<Recommended> {
         let (constraint, view) = (self.objective.constraint, self.of.view);
@@ -250,19 +312,27 @@ impl<C: ItemConstraint> Sought<'_, C> {
         });
         let is_free =
             |item: &Recommended| caps.as_mut().is_none_or(|caps| caps.count(item.number).is_ok());
-        self.round.order.ranked(found).filter(is_free).take(self.round.need).collect()
+        let is_above = |item: &Recommended| floor.is_none_or(|floor| item.score >= floor);
+        let ranked = self.round.order.ranked(found).take_while(is_above);
+        ranked.filter(is_free).take(self.round.need).collect()
     }
 
     /// The score of the last item needed; `None` where a search finds too few.
     pub(crate) fn last_wanted(&self, search: &BeamSearch<C>) -> Option<f32> {
-        let items = self.walk(search, &mut self.caps.clone());
+        let items = self.walk(search, None, &mut self.caps.clone());
         items.last().filter(|_| items.len() == self.round.need).map(|item| item.score)
     }
 }
 
 impl<C: Constraint> Searches<C> {
     pub(crate) fn new(widths: &[NonZeroUsize]) -> Self {
-        Self { wide: BeamSearch::with_widths(widths), probe: None }
+        let wide = BeamSearch::with_widths(widths);
+        Self { wide, probe: None, widest: None, widened_above: None }
+    }
+
+    /// The search that has the latest results.
+    pub(crate) fn latest(&self) -> &BeamSearch<C> {
+        self.widest.as_ref().filter(|_| self.widened_above.is_some()).unwrap_or(&self.wide)
     }
 
     /// Makes the probe that the mode sends first. Small beside the rest, so that it is no part of
@@ -271,7 +341,7 @@ impl<C: Constraint> Searches<C> {
         let widths = self.wide.widths();
         let width = match mode {
             Mode::Probed(width) => Some(width).filter(|&width| widths.iter().all(|&of| of > width)),
-            Mode::Auto | Mode::Beam | Mode::Draft(_) => None,
+            Mode::Auto | Mode::Beam | Mode::Proven(_) | Mode::Draft(_) => None,
         };
         if self.probe.as_ref().map(|probe| probe.widths()[0]) != width {
             let levels = widths.len();
@@ -286,9 +356,9 @@ impl Buffers {
         shape: Shape,
         threads: usize,
     ) -> Result<Self, RecommendError> {
-        let widths = shape.steps(recommender)?;
-        let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
-        let beams = beams_read(&widths);
+        let (widths, widest_widths) = (shape.steps(recommender)?, shape.widest_steps(recommender)?);
+        let widest = widths_max(&widest_widths);
+        let beams = beams_read(&widest_widths);
         let prompt_tokens = recommender.max_prompt_tokens().saturating_add(shape.free_tokens);
         let draft = match shape.draft {
             None => None,
@@ -303,6 +373,7 @@ impl Buffers {
         Ok(Self {
             shape,
             widths,
+            widest: widest_widths,
             reading,
             draft,
             frozen: None,
@@ -321,9 +392,9 @@ impl Buffers {
         shape: &Shape,
         threads: usize,
     ) -> Result<Planned, RecommendError> {
-        let widths = shape.steps(recommender)?;
-        let widest = widths.iter().map(|width| width.get()).max().unwrap_or(1);
-        let beams = beams_read(&widths);
+        let (widths, widest_widths) = (shape.steps(recommender)?, shape.widest_steps(recommender)?);
+        let widest = widths_max(&widest_widths);
+        let beams = beams_read(&widest_widths);
         let prompt_tokens = recommender.max_prompt_tokens().saturating_add(shape.free_tokens);
         let of_reading = reading_shape(recommender, shape, prompt_tokens, &beams, widest)?;
         let reading = recommender.engine().planned_bytes(&of_reading, threads)?;
@@ -332,8 +403,47 @@ impl Buffers {
         Ok(Planned { widths, bytes: reading.saturating_add(masks) })
     }
 
+    /// A search under masks; in mode [`Mode::Proven`] a wider one follows above its last item where
+    /// it is not proven. The better of both is the [latest](Searches::latest).
+    pub(crate) fn search_in_mode<C: ItemConstraint>(
+        &mut self,
+        searches: &mut Searches<C>,
+        recommender: &Recommender,
+        passes: &mut Passes,
+        sought: &Sought<'_, C>,
+        control: &mut Control<'_>,
+    ) -> Result<(), RecommendError> {
+        searches.widened_above = None;
+        self.search(searches, recommender, passes, sought, control)?;
+        if !matches!(sought.of.mode, Mode::Proven(_)) {
+            return Ok(());
+        }
+        let first = sought.answer_of(&searches.wide, None, &mut sought.caps.clone());
+        let last = first.items.last().map(|item| item.score);
+        let (Some(missed), Some(floor)) = (sought.bound(&first), last) else { return Ok(()) };
+        let Self { reading, widest, .. } = self;
+        let sought_items = sought.sought_items(false);
+        let reading = &mut **reading;
+        let backend = &mut DecoderBackend { recommender, reading, passes, sought: sought_items };
+        let wider = searches.widest.get_or_insert_with(|| BeamSearch::with_widths(widest));
+        match wider.run_above(floor, sought.objective, backend, control) {
+            Ok(()) => {}
+            // There is an answer: what was broken off is its proof.
+            Err(RecommendError::Cancelled) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let second = sought.answer_of(wider, Some(floor), &mut sought.caps.clone());
+        // Under caps what is proven may be fewer: an item that was missing holds back several.
+        let is_better = match sought.bound(&second) {
+            None => true,
+            Some(bound) => bound < missed && second.items.len() >= first.items.len(),
+        };
+        searches.widened_above = is_better.then_some(floor);
+        Ok(())
+    }
+
     /// A search under masks, by the decoder or the draft head.
-    pub(crate) fn search<C: ItemConstraint>(
+    fn search<C: ItemConstraint>(
         &mut self,
         searches: &mut Searches<C>,
         recommender: &Recommender,
@@ -343,11 +453,9 @@ impl Buffers {
     ) -> Result<(), RecommendError> {
         let Self { reading, draft, .. } = self;
         let reading = &mut **reading;
-        let Searches { wide, probe } = searches;
+        let Searches { wide, probe, .. } = searches;
         let (objective, Round { need, is_first, .. }) = (sought.objective, sought.round);
-        let Round { shared: items, excluded, .. } = sought.round;
-        let view = sought.of.view.view();
-        let sought_items = SoughtItems { view, items, excluded, drafts: draft.is_some() };
+        let sought_items = sought.sought_items(draft.is_some());
         if let Some(draft) = draft {
             let sought = Some(sought_items);
             let backend = &mut DraftBackend::<C> {
@@ -419,9 +527,11 @@ impl Buffers {
                 state.iter().flat_map(|state| constraint.numbers_at(view, state)).collect();
             IdMatch { score: found.score, gain: 0.0, numbers: numbers.into_iter() }
         });
+        let beam_width = free.widths().last().map_or(0, |width| width.get());
         let answer = done.map(|()| RoundAnswer {
             items: round.order.ranked(found).take(round.need).collect(),
             missed_at_most: free.missed_at_most(),
+            beam_width,
         });
         self.free = Some(free);
         answer

@@ -7,6 +7,7 @@ use palmette_catalog::LevelSpelling;
 use palmette_core::{CommitError, Constraint, MaskWindow, RollbackError, TokenId, mask};
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::MAX_BEAM_WIDTH;
 use crate::prompt_format::PromptFormat;
 
 /// Method of finding items.
@@ -27,6 +28,12 @@ pub enum Mode {
     /// alike, the narrow search is lost. It does not go first where more items are wanted than its
     /// width, or some level of the beam is no wider.
     Probed(NonZeroUsize),
+    /// [`Auto`](Self::Auto), and where its answer is not
+    /// [proven](crate::Recommendations::is_proven), a second search of this width for what is at
+    /// least as good as the last item of the first: beams below it are let go at once, so it is as
+    /// wide only where the model finds so many prefixes that likely. Where the control breaks off
+    /// the second search, the answer is the first's.
+    Proven(NonZeroUsize),
     /// Beam search with a draft head after one pass over the prompt and its placeholders. Scores
     /// are the head's.
     Draft(Verification),
@@ -36,6 +43,8 @@ pub enum Mode {
 /// one first.
 const LEAST_PROBE: usize = 16;
 const WIDER: usize = 8;
+/// The factor by which the second search of [`Mode::Proven`] is wider, where none is named.
+const PROOF: usize = 8;
 
 impl Mode {
     /// Resolves [`Auto`](Self::Auto) for a search of `widths` that is to find `wanted` items.
@@ -55,11 +64,33 @@ impl Mode {
         NonZeroUsize::new(width).unwrap_or(NonZeroUsize::MIN)
     }
 
+    /// Width of the second search that proves a beam of this width, where none is named.
+    pub fn prove_width(beam_width: usize) -> NonZeroUsize {
+        let width = beam_width.saturating_mul(PROOF).min(MAX_BEAM_WIDTH);
+        NonZeroUsize::new(width).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// Mode of a request's first search.
+    pub(crate) fn first_search(self) -> Self {
+        match self {
+            Self::Proven(_) => Self::Auto,
+            Self::Auto | Self::Beam | Self::Probed(_) | Self::Draft(_) => self,
+        }
+    }
+
+    /// Width of the search that follows one that is not proven.
+    pub(crate) fn second_width(self) -> Option<NonZeroUsize> {
+        match self {
+            Self::Proven(width) => Some(width),
+            Self::Auto | Self::Beam | Self::Probed(_) | Self::Draft(_) => None,
+        }
+    }
+
     /// The draft's verification; `None` where the decoder searches.
     pub fn verification(self) -> Option<Verification> {
         match self {
             Self::Draft(verification) => Some(verification),
-            Self::Auto | Self::Beam | Self::Probed(_) => None,
+            Self::Auto | Self::Beam | Self::Probed(_) | Self::Proven(_) => None,
         }
     }
 }

@@ -206,7 +206,8 @@ impl Recommender {
         let widths = self.widths_of(request);
         // As wide a search at every level never finds fewer while there are as many.
         let least = if widths.iter().all(|&width| width >= k) { 0 } else { k };
-        Shape { draft, widths, least, free_tokens: self.free_tokens(request) }
+        let widest = request.mode.second_width();
+        Shape { draft, widths, least, widest, free_tokens: self.free_tokens(request) }
     }
 
     /// The mode of a request's search, [`Mode::Auto`] decided.
@@ -215,6 +216,11 @@ impl Recommender {
         let mut widths = self.widths_of(request);
         widths.iter_mut().for_each(|width| *width = (*width).max(wanted));
         request.mode.resolved(&widths, wanted, request.trace)
+    }
+
+    /// The mode of a request's first search.
+    pub(crate) fn first_mode_of(&self, request: &Request<'_>) -> Mode {
+        self.mode_of(&Request { mode: request.mode.first_search(), ..*request })
     }
 
     fn widths_of(&self, request: &Request<'_>) -> Vec<usize> {

@@ -57,6 +57,8 @@ struct Answered {
     /// Bound on those that are missed; `None` where none are.
     missed_at_most: Option<f32>,
     searches: usize,
+    /// Width of the widest after its last level.
+    beam_width: usize,
 }
 
 impl Worker {
@@ -157,13 +159,12 @@ impl Worker {
         self.passes.begin(request.trace);
         let mode = self.recommender.mode_of(request);
         let of = PreparedRequest { request, mode, view: &view, plan: &plan };
-        let Answered { mut items, missed_at_most, searches } = self.find(of, eligible, control)?;
+        let Answered { mut items, missed_at_most, searches, beam_width } =
+            self.find(of, eligible, control)?;
         let reranked = plan.rules.diversity.map(|by| Reranked { by, pool: items.len() });
         if let Some(Reranked { by, .. }) = reranked {
             items = diversified(view.view(), items, request.k, by);
         }
-        let widths = &self.buffers.as_ref().expect("prepared").widths;
-        let beam_width = widths.last().map_or(request.k, |width| width.get());
         let levels = std::mem::take(&mut self.passes.levels);
         let explanations = self.explain(request, &view, &items, control)?;
         Ok(Recommendations {
@@ -197,8 +198,10 @@ impl Worker {
         let order = ItemOrder::new(of.plan.rules, view, of.plan.boosts.as_deref())?;
         let mut caps = Caps::new(of.plan.rules, view)?;
         let (mut taken, mut searches, mut missed_at_most) = (Vec::new(), 0, None);
+        let mut beam_width = 0;
         if !of.plan.pins.is_empty() {
-            taken = self.pinned(of, &order, &mut caps, control)?;
+            let pinned = self.pinned(of, &order, &mut caps, control)?;
+            (taken, beam_width) = (pinned.items, pinned.beam_width);
             let all = items.unwrap_or_else(|| view.all_items());
             items = Some(view.without(&all, of.plan.pins.iter().copied()));
             searches += 1;
@@ -219,6 +222,7 @@ impl Worker {
             // All that later rounds may miss was missed by the first that missed any.
             missed_at_most =
                 missed_at_most.or_else(|| answer.shortfall_bound(need, eligible, caps.is_some()));
+            beam_width = beam_width.max(answer.beam_width);
             let found = answer.items;
             taken.extend_from_slice(&found);
             let (Some(caps), false) = (&caps, found.is_empty() || found.len() == need) else {
@@ -235,7 +239,7 @@ impl Worker {
         if searches > 1 {
             taken.sort_by(|a, b| b.score.total_cmp(&a.score));
         }
-        Ok(Answered { items: taken, missed_at_most, searches })
+        Ok(Answered { items: taken, missed_at_most, searches, beam_width })
     }
 
     /// The pinned items with their scores: a search over them alone, as wide as they are many.
@@ -245,15 +249,15 @@ impl Worker {
         order: &ItemOrder<'_>,
         caps: &mut Option<Caps<'_>>,
         control: &mut Control<'_>,
-    ) -> Result<Vec<Recommended>, RecommendError> {
+    ) -> Result<RoundAnswer, RecommendError> {
         let view = of.view.view();
         let items = view.choose(of.plan.pins.iter().copied());
         let need = of.plan.pins.len();
         let (items, excluded) = (Some(&items), &[][..]);
         let round = Round { items, shared: items, excluded, need, is_first: true, order };
         // As wide as they are many, it finds them all.
-        let mut found = self.search(of, round, &mut None, control)?.items;
-        for item in &mut found {
+        let mut found = self.search(of, round, &mut None, control)?;
+        for item in &mut found.items {
             item.pinned = true;
             if let Some(Err(cap)) = caps.as_mut().map(|caps| caps.count(item.number)) {
                 return Err(
@@ -493,12 +497,9 @@ impl Worker {
             Sought { objective: Objective { constraint, gains }, of, round, caps: caps.clone() };
         let kept = C::searches(buffers).take();
         let mut searches = kept.unwrap_or_else(|| Searches::new(&buffers.widths));
-        searches.set_probe(of.mode);
-        let done = buffers.search(&mut searches, recommender, passes, &sought, control);
-        let answer = done.map(|()| RoundAnswer {
-            items: sought.walk(&searches.wide, caps),
-            missed_at_most: searches.wide.missed_at_most(),
-        });
+        searches.set_probe(recommender.first_mode_of(of.request));
+        let done = buffers.search_in_mode(&mut searches, recommender, passes, &sought, control);
+        let answer = done.map(|()| sought.answer(&searches, caps));
         *C::searches(buffers) = Some(searches);
         answer
     }
@@ -510,10 +511,10 @@ impl Worker {
         let Some(buffers) = &self.buffers else { return Box::new(std::iter::empty()) };
         match (buffers.latest, &buffers.frozen, &buffers.snapshot, &buffers.free) {
             (Latest::Frozen, Some(searches), ..) => {
-                Box::new(searches.wide.results().map(|found| found.tokens))
+                Box::new(searches.latest().results().map(|found| found.tokens))
             }
             (Latest::Snapshot, _, Some(searches), _) => {
-                Box::new(searches.wide.results().map(|found| found.tokens))
+                Box::new(searches.latest().results().map(|found| found.tokens))
             }
             (Latest::EndedFrozen, ..) => ended(&buffers.ended_frozen, self.recommender.tokens()),
             (Latest::EndedSnapshot, ..) => {
@@ -554,7 +555,7 @@ fn ended<'s, C: Constraint>(
 ) -> Box<dyn ExactSizeIterator<Item = &'s [TokenId]> + 's> {
     match searches {
         Some(searches) => {
-            Box::new(searches.wide.results().map(|found| codes_of(found.tokens, tokens)))
+            Box::new(searches.latest().results().map(|found| codes_of(found.tokens, tokens)))
         }
         None => Box::new(std::iter::empty()),
     }

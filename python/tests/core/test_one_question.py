@@ -46,8 +46,9 @@ def document(rng: random.Random, items: list[dict]) -> dict:
     members = {
         "beam_width": lambda: rng.choice([1, 8, 64, 256] * 4 + [0]),
         "widths": lambda: rng.choice([[8, 16, 32, 32], [4, 4]]),
-        "mode": lambda: rng.choice(["auto", "beam", "probed"] * 4 + ["draft", "wide"]),
+        "mode": lambda: rng.choice(["auto", "beam", "probed", "proven"] * 4 + ["draft", "wide"]),
         "probe_width": lambda: rng.choice([0, 2, 20]),
+        "prove_width": lambda: rng.choice([0, 20, 512]),
         "verify": lambda: "keys",
         "filter": lambda: rng.choice([{"must": [brand]}, {"must_not": [brand]}] * 5 + [{"match": {"bramd": "x"}}, {"mast": 1}]),
         "rules": lambda: rng.choice([

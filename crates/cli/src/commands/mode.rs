@@ -1,13 +1,13 @@
-//! `--mode`, `--verify` and `--probe`: how items are found.
+//! `--mode`, `--verify`, `--probe` and `--prove-width`: how items are found.
 
 use std::num::NonZeroUsize;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_recommend::{Mode, ModeName, RecommendQuestion, Verification};
 
 /// Options of finding items.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct ModeArgs {
     /// Method of finding items [default: beam]
     #[arg(long, value_enum, value_name = "MODE")]
@@ -21,18 +21,24 @@ pub(crate) struct ModeArgs {
     /// as wide]
     #[arg(long, value_name = "N")]
     probe: Option<usize>,
+    /// With --mode proven: width of the second search [default: eight times that of the beam]
+    #[arg(long, value_name = "N")]
+    prove_width: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ModeArg {
     /// Beam search with the model, a pass for each level
     Beam,
+    /// Beam search, and where its answer is not proven to be that of scoring every item, a wider
+    /// one for what may be missing
+    Proven,
     /// Beam search with the model's draft head, one pass in all; `palmette-train draft` trains
     /// heads
     Draft,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum VerifyArg {
     /// The catalog's masks at every level; finds as many items as there are
     Masks,
@@ -48,13 +54,28 @@ impl ModeArgs {
     /// # Errors
     /// When options exclude each other; whether a probe fits the beam is for the question's check.
     pub(crate) fn fill(self, question: &mut RecommendQuestion) -> anyhow::Result<()> {
-        let of_question = (question.mode == ModeName::Draft).then_some(ModeArg::Draft);
-        match (self.mode.or(of_question), self.verify, self.probe) {
-            _ if self.mode.is_none() && self.verify.is_none() && self.probe.is_none() => {
-                return Ok(());
-            }
-            (Some(ModeArg::Beam) | None, Some(_), _) => {
+        let of_question = match question.mode {
+            ModeName::Draft => Some(ModeArg::Draft),
+            ModeName::Proven => Some(ModeArg::Proven),
+            ModeName::Auto | ModeName::Beam | ModeName::Probed => None,
+        };
+        let mode = self.mode.or(of_question);
+        ensure!(
+            self.prove_width.is_none() || mode == Some(ModeArg::Proven),
+            "--prove-width is the width of a second search: give --mode proven with it"
+        );
+        match (mode, self.verify, self.probe) {
+            _ if self == Self::default() => return Ok(()),
+            (Some(ModeArg::Beam | ModeArg::Proven) | None, Some(_), _) => {
                 bail!("--verify is about drafts: give --mode draft with it")
+            }
+            (Some(ModeArg::Proven), None, Some(_)) => {
+                bail!("--probe is about --mode beam: the first search of --mode proven has its own")
+            }
+            (Some(ModeArg::Proven), None, None) => {
+                question.mode = ModeName::Proven;
+                question.probe_width = None;
+                question.prove_width = self.prove_width.or(question.prove_width);
             }
             (Some(ModeArg::Draft), _, Some(_)) => {
                 bail!("--probe is about --mode beam: a draft head has no wide passes")
@@ -77,6 +98,28 @@ impl ModeArgs {
     /// When a verification is named where nothing is drafted, or a probe where nothing is searched
     /// by the decoder or that could not go first.
     pub(crate) fn mode(self, widths: &[usize], k: usize) -> anyhow::Result<Mode> {
+        let is_proven = self.mode == Some(ModeArg::Proven);
+        ensure!(
+            self.prove_width.is_none() || is_proven,
+            "--prove-width is the width of a second search: give --mode proven with it"
+        );
+        if is_proven {
+            ensure!(self.verify.is_none(), "--verify is about drafts: give --mode draft with it");
+            ensure!(
+                self.probe.is_none(),
+                "--probe is about --mode beam: the first search of --mode proven has its own"
+            );
+            let beam = widths.iter().copied().max().unwrap_or(1);
+            let Some(width) = self.prove_width else {
+                return Ok(Mode::Proven(Mode::prove_width(beam)));
+            };
+            let wider = NonZeroUsize::new(width).filter(|wider| wider.get() > beam);
+            return wider.map(Mode::Proven).with_context(|| {
+                format!(
+                    "--prove-width {width} is no wider than the beam of {beam} before it: give more"
+                )
+            });
+        }
         if self.mode != Some(ModeArg::Draft) {
             ensure!(self.verify.is_none(), "--verify is about drafts: give --mode draft with it");
             let Some(asked) = self.probe else { return Ok(Mode::Auto) };
@@ -116,6 +159,7 @@ impl VerifyArg {
 pub(crate) fn name(mode: Mode) -> &'static str {
     match mode {
         Mode::Auto | Mode::Beam | Mode::Probed(_) => "beam",
+        Mode::Proven(_) => "proven",
         Mode::Draft(Verification::Masks) => "draft, verified by masks",
         Mode::Draft(Verification::Keys) => "draft, verified by keys",
         Mode::Draft(Verification::None) => "draft, not verified",
@@ -126,6 +170,6 @@ pub(crate) fn name(mode: Mode) -> &'static str {
 pub(crate) fn probe_width(mode: Mode) -> usize {
     match mode {
         Mode::Probed(width) => width.get(),
-        Mode::Auto | Mode::Beam | Mode::Draft(_) => 0,
+        Mode::Auto | Mode::Beam | Mode::Proven(_) | Mode::Draft(_) => 0,
     }
 }

@@ -15,6 +15,7 @@ pub(crate) struct Answer {
     items: Vec<Py<Recommendation>>,
     unknown: Vec<String>,
     history_used: usize,
+    missed_at_most: Option<f32>,
     generation: Option<u64>,
     thought: Option<String>,
     explanations: Vec<String>,
@@ -26,6 +27,7 @@ pub(crate) struct AnswerParts {
     items: Vec<Recommendation>,
     unknown: Vec<String>,
     history_used: usize,
+    missed_at_most: Option<f32>,
     generation: Option<u64>,
     thought: Option<String>,
     explanations: Vec<String>,
@@ -50,6 +52,7 @@ impl AnswerParts {
             items: items.map(|item| Recommendation::of(view, item)).collect(),
             unknown: answer.unknown,
             history_used: answer.history_used,
+            missed_at_most: answer.missed_at_most,
             generation: answer.generation,
             thought: answer.thought,
             explanations: answer.explanations,
@@ -58,9 +61,19 @@ impl AnswerParts {
     }
 
     pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Answer> {
-        let Self { items, unknown, history_used, generation, thought, explanations, levels } = self;
+        let Self { items, unknown, history_used, missed_at_most, .. } = self;
+        let Self { generation, thought, explanations, levels, .. } = self;
         let items = items.into_iter().map(|item| Py::new(py, item)).collect::<PyResult<_>>()?;
-        Ok(Answer { items, unknown, history_used, generation, thought, explanations, levels })
+        Ok(Answer {
+            items,
+            unknown,
+            history_used,
+            missed_at_most,
+            generation,
+            thought,
+            explanations,
+            levels,
+        })
     }
 }
 
@@ -85,6 +98,19 @@ impl Answer {
     #[getter]
     fn history_used(&self) -> usize {
         self.history_used
+    }
+
+    /// True where the items are those of scoring every item that may be recommended.
+    #[getter]
+    fn proven(&self) -> bool {
+        self.missed_at_most.is_none()
+    }
+
+    /// Bound on the scores of items that belong into the answer and are not in it; `None` where it
+    /// is proven.
+    #[getter]
+    fn missed_at_most(&self) -> Option<f32> {
+        self.missed_at_most
     }
 
     /// The generation of a live catalog that was answered by; `None` for one that never changes.

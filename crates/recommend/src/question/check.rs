@@ -104,6 +104,9 @@ impl RecommendQuestion {
         for (level, &width) in self.widths.iter().flatten().enumerate() {
             within(format!("/widths/{level}"), "a width", width, limits.max_beam_width);
         }
+        if let Some(width) = self.prove_width {
+            within("/prove_width".into(), "prove_width", width, limits.max_beam_width);
+        }
         if let Some(width) = self.min_beam_width {
             within("/min_beam_width".into(), "min_beam_width", width, limits.max_beam_width);
         }
@@ -197,6 +200,12 @@ impl RecommendQuestion {
         rules: Option<&Rules>,
         limits: &QuestionLimits,
     ) -> Result<Mode, Fault> {
+        if self.mode != ModeName::Proven && self.prove_width.is_some() {
+            return Err(fault(
+                "prove_width",
+                "prove_width is the width of a second search: give mode proven with it",
+            ));
+        }
         if self.mode == ModeName::Draft {
             let refused =
                 |member: &str, error: RecommendError| Err(fault(member, error.to_string()));
@@ -222,12 +231,17 @@ impl RecommendQuestion {
         if self.verify.is_some() {
             return Err(fault("verify", "verify is about drafts: give mode draft with it"));
         }
+        let one = [self.beam_width.unwrap_or(limits.default_beam_width)];
+        let widths = self.widths.as_deref().unwrap_or(&one);
+        if self.mode == ModeName::Proven {
+            return self.checked_proof(widths, limits);
+        }
         let Some(width) = self.probe_width else {
             let wanted = rules.map_or(self.k, |rules| rules.wanted(self.k));
             return Ok(match self.mode {
                 ModeName::Auto => Mode::Auto,
                 ModeName::Probed => Mode::Probed(Mode::probe_width(wanted)),
-                ModeName::Beam | ModeName::Draft => Mode::Beam,
+                ModeName::Beam | ModeName::Proven | ModeName::Draft => Mode::Beam,
             });
         };
         let contradiction = match (self.mode, width) {
@@ -247,8 +261,7 @@ impl RecommendQuestion {
             );
             return Err(fault("probe_width", detail));
         }
-        let one = [self.beam_width.unwrap_or(limits.default_beam_width)];
-        let narrowest = self.widths.as_deref().unwrap_or(&one).iter().min();
+        let narrowest = widths.iter().min();
         if let Some(&narrowest) = narrowest.filter(|&&narrowest| narrowest <= width) {
             let detail = format!(
                 "probe_width {width} is no narrower than the beam of {narrowest} after it: give less, or 0 for none"
@@ -256,6 +269,30 @@ impl RecommendQuestion {
             return Err(fault("probe_width", detail));
         }
         Ok(Mode::Probed(probe))
+    }
+
+    /// Mode of a search that is to be proven, of these widths at first.
+    fn checked_proof(&self, widths: &[usize], limits: &QuestionLimits) -> Result<Mode, Fault> {
+        if self.probe_width.is_some() {
+            return Err(fault(
+                "probe_width",
+                "probe_width goes with the modes auto and probed: leave it out, or give prove_width",
+            ));
+        }
+        let beam = widths.iter().copied().max().unwrap_or(1);
+        let Some(width) = self.prove_width else {
+            let width = Mode::prove_width(beam).get().min(limits.max_beam_width).max(beam);
+            return Ok(Mode::Proven(NonZeroUsize::new(width).unwrap_or(NonZeroUsize::MIN)));
+        };
+        match NonZeroUsize::new(width) {
+            Some(wider) if width > beam => Ok(Mode::Proven(wider)),
+            _ => Err(fault(
+                "prove_width",
+                format!(
+                    "prove_width {width} is no wider than the beam of {beam} before it: give more, or leave it out"
+                ),
+            )),
+        }
     }
 
     fn checked_think(&self, recommender: &Recommender) -> Result<Option<Think>, Fault> {

@@ -15,6 +15,7 @@ mod limits;
 #[cfg(feature = "schema")]
 pub mod schema;
 
+use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use palmette_catalog_filter::id_text;
@@ -53,6 +54,10 @@ pub struct RecommendQuestion {
     pub mode: ModeName,
     /// Width of the search that goes first, where `mode` is `auto` or `probed`; 0 for none.
     pub probe_width: Option<usize>,
+    /// With `mode` `proven`: width of the second search; eight times the beam's, within the limit
+    /// on widths, without it.
+    #[cfg_attr(feature = "schema", schema(minimum = 1))]
+    pub prove_width: Option<usize>,
     /// With `mode` `draft`: how what the head says is held to the catalog.
     pub verify: Option<Verification>,
     /// Items that may be recommended: a filter.
@@ -142,6 +147,9 @@ pub enum ModeName {
     Beam,
     /// Exact beam search after a narrow search that saves passes.
     Probed,
+    /// `auto`, and where its answer is not proven, a wider search above the last item found, until
+    /// it is proven, as wide as allowed, or out of time. The answer says whether it is proven.
+    Proven,
     /// Beam search by the model's draft head, under the catalog's masks.
     Draft,
 }
@@ -153,6 +161,7 @@ impl ModeName {
             Self::Auto => "auto",
             Self::Beam => "beam",
             Self::Probed => "probed",
+            Self::Proven => "proven",
             Self::Draft => "draft",
         }
     }
@@ -164,6 +173,7 @@ impl From<Mode> for ModeName {
             Mode::Auto => Self::Auto,
             Mode::Beam => Self::Beam,
             Mode::Probed(_) => Self::Probed,
+            Mode::Proven(_) => Self::Proven,
             Mode::Draft(_) => Self::Draft,
         }
     }
@@ -240,6 +250,7 @@ impl RecommendQuestion {
             widths: None,
             mode: ModeName::default(),
             probe_width: None,
+            prove_width: None,
             verify: None,
             filter: None,
             rules: None,
@@ -272,8 +283,9 @@ impl RecommendQuestion {
         self.mode = mode.into();
         self.probe_width = match mode {
             Mode::Probed(width) => Some(width.get()),
-            Mode::Auto | Mode::Beam | Mode::Draft(_) => None,
+            Mode::Auto | Mode::Beam | Mode::Proven(_) | Mode::Draft(_) => None,
         };
+        self.prove_width = mode.second_width().map(NonZeroUsize::get);
         self.verify = mode.verification();
     }
 }

@@ -70,6 +70,10 @@ fn all_faults_come_at_once_with_their_places() {
     for (document, pointer) in [
         (json!({"mode": "beam", "probe_width": 20}), "/probe_width"),
         (json!({"mode": "probed", "probe_width": 0}), "/probe_width"),
+        (json!({"mode": "proven", "probe_width": 20}), "/probe_width"),
+        (json!({"mode": "proven", "prove_width": 128}), "/prove_width"),
+        (json!({"mode": "proven", "prove_width": 0}), "/prove_width"),
+        (json!({"prove_width": 1000}), "/prove_width"),
         (json!({"beam_width": 8, "min_beam_width": 9}), "/min_beam_width"),
     ] {
         assert_eq!(check(&recommender, &document).unwrap_err()[0].0, pointer, "{document}");
@@ -88,8 +92,9 @@ fn every_member_is_in_the_key() {
         "filter": {"match": {"brand": "b1"}}, "rules": {"must_exclude": ["i3"]}, "exclude": ["i4"], "exclude_seen": false,
         "unknown_items": "error", "fields": ["price"], "min_beam_width": 8,
     });
-    // Those that this model refuses, or whose answers are not kept.
+    // Those that this model refuses, that go with a mode, or whose answers are not kept.
     let without = [
+        "prove_width",
         "verify",
         "trace",
         "query",
@@ -120,6 +125,8 @@ fn every_member_is_in_the_key() {
     ] {
         assert_eq!(key(&same), key(&base), "{same}");
     }
+    let proven = |width| key(&json!({"history": ["i1"], "mode": "proven", "prove_width": width}));
+    assert_ne!(proven(200), proven(300));
     let filter = |text: &str| {
         key(&json!({"history": ["i1"], "filter": serde_json::from_str::<Value>(text).unwrap()}))
     };

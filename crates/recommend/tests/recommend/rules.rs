@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ use crate::random::Random;
 use crate::shop::{format, model, named, recommend, worker};
 
 const DAY: u64 = 86_400;
+/// More than any catalog here has prefixes.
+const AS_WIDE_AS_ANY: usize = 100;
 
 /// Items of few values, some of which share a semantic ID.
 fn item(random: &mut Random, id: u64) -> Item {
@@ -506,13 +509,23 @@ fn an_answer_tells_what_it_may_miss() {
     let mut random = Random(31);
     let (mut shops, _dirs) = shops(&mut random);
     let (mut proven, mut narrow, mut missing) = (0, 0, 0);
+    let (mut asked_for, mut proven_when_asked) = (0, 0);
     let cases = num_cases();
     for case in 0..cases {
         let shop = &mut shops[random.below(8) as usize];
         let width = [1, 2, 5, 5 + random.below(8) as usize][random.below(4) as usize];
-        let asked = Asked::drawn(&mut random, width);
+        let mut asked = Asked::drawn(&mut random, width);
+        let wider = [width + 1, 12, 30, AS_WIDE_AS_ANY][random.below(4) as usize];
+        if random.is(2) {
+            asked.mode = Mode::Proven(NonZeroUsize::new(wider).unwrap());
+        }
         let Some(expected) = shop.expected(&asked, &shop.scored) else { continue };
         let answer = shop.ask(&asked).unwrap();
+        if matches!(answer.mode, Mode::Proven(_)) {
+            asked_for += 1;
+            proven_when_asked += u64::from(answer.is_proven());
+            assert!(answer.is_proven() || wider < AS_WIDE_AS_ANY, "case {case}: {asked:?}");
+        }
         if answer.is_proven() {
             assert_eq!(bits(&answer.items), bits(&expected), "case {case}: {asked:?}");
             proven += 1;
@@ -539,6 +552,53 @@ fn an_answer_tells_what_it_may_miss() {
         narrow > cases / 10 && missing > cases / 10,
         "{proven} proven, {narrow} of a part of the catalog; {missing} missing of the others"
     );
+    assert!(
+        proven_when_asked > asked_for / 3 && proven_when_asked < asked_for,
+        "{proven_when_asked} proven of {asked_for} that were to be"
+    );
+}
+
+/// Broken off at any stage, a request has no answer yet, or that of its first search.
+#[test]
+fn a_proof_that_is_broken_off_leaves_the_answer() {
+    let mut random = Random(3);
+    let (shops, _dirs) = shops(&mut random);
+    let recommender = Arc::clone(&shops[0].recommender);
+    let mode = Mode::Proven(NonZeroUsize::new(AS_WIDE_AS_ANY).unwrap());
+    let asked = Request { beam_width: 2, mode, ..Request::new(History::Numbers(&[1]), 2) };
+    let first = recommend(&recommender, &Request { mode: Mode::Beam, ..asked });
+    let whole = recommend(&recommender, &asked);
+    assert!(!first.is_proven() && whole.is_proven());
+    assert_eq!((first.beam_width, whole.beam_width), (2, AS_WIDE_AS_ANY));
+    let mut worker = worker(&recommender);
+    let (mut cancelled, mut cut) = (0, 0);
+    for stages in 0.. {
+        let mut left = stages;
+        let answer = worker.recommend(&asked, &mut |_| match left {
+            0 => ControlFlow::Break(()),
+            _ => {
+                left -= 1;
+                ControlFlow::Continue(())
+            }
+        });
+        match answer {
+            Err(RecommendError::Cancelled) => {
+                assert_eq!(cut, 0, "after an answer");
+                cancelled += 1;
+            }
+            Err(error) => panic!("{error}"),
+            Ok(answer) if answer.is_proven() => {
+                assert_eq!(bits(&answer.items), bits(&whole.items));
+                break;
+            }
+            Ok(answer) => {
+                assert_eq!(bits(&answer.items), bits(&first.items));
+                assert_eq!(answer.missed_at_most, first.missed_at_most);
+                cut += 1;
+            }
+        }
+    }
+    assert!(cancelled > 5 && cut > 5, "{cancelled} {cut}");
 }
 
 /// At any width each round of the walk is over what the plain search of the items that are left

@@ -13,7 +13,7 @@ use palmette_catalog::FilterLookUps;
 use palmette_catalog_filter::{Filter, FilterError};
 use palmette_catalog_live::{CatalogView, ViewItems};
 use palmette_recommend::{
-    Cause, CheckedQuestion, GenerationName, Moment, NamedItem, Priority, RecommendBody,
+    Cause, CheckedQuestion, GenerationName, Mode, Moment, NamedItem, Priority, RecommendBody,
     RecommendError, RecommendQuestion, Recommendations, RequestEnvelope, SpelledView,
 };
 use palmette_serve_schedule::{Class, Refusal, StopReason};
@@ -131,7 +131,9 @@ pub(crate) async fn answer(
             let kept = of.cached(&found.found);
             let levels = of.trace.then(|| levels(&found.found));
             let answer = of.answer(&kept, false, found.narrowed, found.timings, levels);
-            if let (Some(key), false) = (key, found.narrowed) {
+            // A proof may have been broken off by the deadline of this request alone.
+            let is_cut = matches!(found.found.mode, Mode::Proven(_)) && !found.found.is_proven();
+            if let (Some(key), false) = (key, found.narrowed || is_cut) {
                 app.answers.insert(key, kept);
             }
             Ok(answer)
@@ -382,6 +384,7 @@ impl AnswerContext {
             used: found.history_used,
             beam_width: found.beam_width,
             mode: found.mode.into(),
+            missed_at_most: found.missed_at_most,
             thought: found.thought.clone(),
             explanations: found.explanations.clone(),
         }
@@ -422,6 +425,8 @@ impl AnswerContext {
             narrowed,
             cached,
             mode: kept.mode,
+            proven: kept.missed_at_most.is_none(),
+            missed_at_most: kept.missed_at_most,
             timings_ms,
             levels,
             thought: kept.thought.clone(),

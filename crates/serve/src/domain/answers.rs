@@ -30,6 +30,7 @@ pub(crate) struct CachedAnswer {
     pub(crate) used: usize,
     pub(crate) beam_width: usize,
     pub(crate) mode: ModeName,
+    pub(crate) missed_at_most: Option<f32>,
     pub(crate) thought: Option<String>,
     pub(crate) explanations: Vec<String>,
 }

@@ -81,6 +81,7 @@ pub(crate) fn shape_of(
             Mode::Auto | Mode::Beam => 0,
             Mode::Probed(_) => 1,
             Mode::Draft(_) => 2,
+            Mode::Proven(_) => 3,
         },
         prompt_tokens: count(prompt as u64),
         passes: count((read as u64).saturating_add(free)),

@@ -107,11 +107,11 @@ function show(answer, body, question) {
   $("first").hidden = !passed.length;
   drawEdits(edits, items, setStock);
   $("request").textContent = JSON.stringify(body, null, 2);
-  const { generation, shortfall, narrowed, beam_width: width } = answer;
+  const { generation, shortfall, narrowed, proven, beam_width: width } = answer;
   const count = `${answer.items.length} ${answer.items.length === 1 ? "item" : "items"}`;
   // Once a second would be too much for those who listen: the region is quiet while the page follows.
   $("status").setAttribute("aria-live", isSame && $("follow").checked ? "off" : "polite");
-  $("status").textContent = `${count} in ${milliseconds(answer.timings_ms.total)}, width ${width}${narrowed ? ", narrowed" : ""}`;
+  $("status").textContent = `${count} in ${milliseconds(answer.timings_ms.total)}, width ${width}${narrowed ? ", narrowed" : ""}${proven ? ", proven" : ""}`;
   const reasons = { catalog: "the catalog has no more", filter: "no more match the filter", seen: "the others were seen", rules: "rules hold the others back" };
   $("items-note").textContent = [
     generation !== null && `generation ${number(generation)}`,

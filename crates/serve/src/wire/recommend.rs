@@ -28,6 +28,11 @@ pub struct RecommendAnswer {
     pub cached: bool,
     /// Kind of search that was made.
     pub mode: ModeName,
+    /// True where the items are those of scoring every item that may be recommended.
+    pub proven: bool,
+    /// Bound on the scores of items that belong into the answer and are not in it; null where it is
+    /// proven. Items of at least this score are in their places all the same.
+    pub missed_at_most: Option<f32>,
     /// Time of each stage.
     pub timings_ms: Timings,
     /// Beams kept after each level but the last, best first, where `trace` asks for them.

@@ -172,6 +172,13 @@ impl RecommendBench {
         if let Some((what, _)) = counts.iter().find(|(_, count)| *count == 0) {
             return Err(format!("{what} is 0; at least 1 is needed"));
         }
+        if let Mode::Proven(_) = self.mode {
+            return Err(
+                "random weights find all items alike, and a proof is as wide as it may be: \
+                 time it with a trained model, by `palmette recommend --mode proven --timings`"
+                    .to_owned(),
+            );
+        }
         if let Mode::Probed(width) = self.mode {
             return Err(format!(
                 "a probe of {width} beams leaves out what the model finds unlikely, and random weights find all items alike: \

@@ -366,6 +366,8 @@ fn answer_one(args: &RecommendArgs) -> anyhow::Result<()> {
             "k": asked.k,
             "beam_width": answer.beam_width,
             "probe_width": mode::probe_width(answer.mode),
+            "proven": answer.is_proven(),
+            "missed_at_most": answer.missed_at_most,
             "widths": asked.widths,
             "items": items_json(&answer),
             "fewer": fewer,
@@ -421,6 +423,11 @@ fn answer_one(args: &RecommendArgs) -> anyhow::Result<()> {
             "ranked anew for diversity: {} of the best {pool} results, lambda {}\n",
             answer.items.len(),
             by.lambda
+        );
+    }
+    if let Some(bound) = answer.missed_at_most {
+        text += &format!(
+            "not proven: items that are missing score {bound:.3} at most; --mode proven searches for them\n"
         );
     }
     if let Some(fewer) = fewer {
