@@ -50,6 +50,9 @@ pub struct Evaluation {
     pub id_metrics: RankingMetrics,
     /// Questions whose right item shares its semantic ID with another item.
     pub shared_targets: usize,
+    /// Answers that are [proven](palmette_recommend::Recommendations::is_proven) to be those of
+    /// scoring every item.
+    pub proven: usize,
     /// The answers, in the order of the questions.
     pub answers: Vec<Answered>,
     /// Beam width of both searches: the options' own, or `k` where that is more.
@@ -120,6 +123,7 @@ impl Evaluation {
             metrics: RankingMetrics::new(options.k),
             id_metrics: RankingMetrics::new(options.k),
             shared_targets: 0,
+            proven: 0,
             answers: Vec::new(),
             beam_width: options.beam_width,
             constrained: ValidShare::default(),
@@ -133,6 +137,7 @@ impl Evaluation {
         self.metrics.merge(&other.metrics);
         self.id_metrics.merge(&other.id_metrics);
         self.shared_targets += other.shared_targets;
+        self.proven += other.proven;
         self.answers.extend_from_slice(&other.answers);
         self.constrained.add(other.constrained);
         let parts = [
@@ -290,6 +295,7 @@ impl<'a> Examiner<'a> {
         sum.metrics.add(place);
         sum.id_metrics.add(items.iter().position(|number| same_id.contains(number)));
         sum.shared_targets += usize::from(same_id.len() > 1);
+        sum.proven += usize::from(answer.is_proven());
         sum.answers.push(Answered { items, place });
 
         let is_item = |tokens: &[TokenId]| is_item(self.view, self.every_id, tokens);

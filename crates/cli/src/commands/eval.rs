@@ -329,6 +329,7 @@ fn document(
             "unconstrained_beam": evaluation.unconstrained_beam.map(valid),
         },
         "spread": measured.spread.document(),
+        "proven": evaluation.proven,
         "sharing_a_semantic_id": evaluation.shared_targets,
         "segmented": args.segment_by.as_ref().map(segmented),
         "seconds": measured.seconds,
@@ -361,6 +362,10 @@ fn text(
             percent(beam)
         );
     }
+    text += &format!(
+        "proven to be those of scoring every item: {:.2}% of the answers\n",
+        100.0 * evaluation.proven as f64 / users.max(1) as f64
+    );
     text += &measured.spread.text();
     if evaluation.shared_targets > 0 {
         text += &format!(
