@@ -279,6 +279,40 @@ fn a_probe_goes_first_where_the_beam_is_wide_and_changes_nothing() {
 }
 
 #[test]
+fn an_answer_says_whether_it_is_proven() {
+    let shop = Shop::get();
+    let recommender = shop.recommender();
+    let asked = |rest: &[&str]| run(&with_recommender("recommend", &recommender, rest));
+    let document = |rest: &[&str]| -> Value {
+        let args = [&["--history", "P0001", "-k", "5", "--json"], rest].concat();
+        serde_json::from_str(&asked(&args)).unwrap()
+    };
+    let (wide, narrow) = (document(&[]), document(&["--beam-width", "1"]));
+    assert_eq!((&wide["proven"], &wide["missed_at_most"]), (&json!(true), &Value::Null));
+    assert_eq!(narrow["proven"], json!(narrow["missed_at_most"] == Value::Null));
+    let proven = document(&["--beam-width", "5", "--mode", "proven"]);
+    assert_eq!((&proven["proven"], &proven["mode"]), (&json!(true), &json!("proven")));
+    assert_eq!(proven["items"], wide["items"]);
+    // Some of these are not; all are told in one way.
+    let text = |history: &str| {
+        asked(&["--history", history, "-k", "3", "--beam-width", "3", "--probe", "0"])
+    };
+    let texts: Vec<String> = (1..13).map(|n| text(&format!("P{:04}", 300 * n))).collect();
+    let told =
+        texts.iter().filter(|text| text.contains("not proven: items that are missing score"));
+    assert!((1..12).contains(&told.count()));
+    for (words, says) in [
+        (&["--prove-width", "200"][..], "give --mode proven with it"),
+        (&["--mode", "proven", "--probe", "20"], "has its own"),
+        (&["--mode", "proven", "--verify", "keys"], "give --mode draft with it"),
+        (&["--mode", "proven", "--prove-width", "128"], "prove_width 128 is no wider"),
+    ] {
+        let args = [&["--history", "P0001"], words].concat();
+        check_refused(&with_recommender("recommend", &recommender, &args), &[says]);
+    }
+}
+
+#[test]
 fn a_new_user_gets_recommendations_too() {
     let shop = Shop::get();
     let recommender = shop.recommender();

@@ -426,8 +426,13 @@ fn answer_one(args: &RecommendArgs) -> anyhow::Result<()> {
         );
     }
     if let Some(bound) = answer.missed_at_most {
+        let wider = match answer.mode {
+            Mode::Auto | Mode::Beam | Mode::Probed(_) => "--mode proven searches",
+            Mode::Proven(_) => "a larger --prove-width searches",
+            Mode::Draft(_) => "a larger --beam-width searches",
+        };
         text += &format!(
-            "not proven: items that are missing score {bound:.3} at most; --mode proven searches for them\n"
+            "not proven: items that are missing score {bound:.3} at most; {wider} for them\n"
         );
     }
     if let Some(fewer) = fewer {
