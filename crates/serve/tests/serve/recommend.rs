@@ -52,6 +52,36 @@ async fn answers_are_those_of_the_recommender() {
     }
 }
 
+/// Also a kept one, which is kept where it does not depend on the time there was.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_says_whether_it_is_proven() {
+    let shop = shopping(config());
+    let ask = async |k: usize, width: usize, mode: &str| {
+        let body = json!({"target": "still", "history": ["P0500"], "k": k, "beam_width": width, "mode": mode});
+        shop.post("/v1/recommend", &body).await.ok()
+    };
+    let wide = ask(3, 4096, "beam").await;
+    assert_eq!((&wide["proven"], &wide["missed_at_most"]), (&json!(true), &Value::Null));
+    for cached in [false, true] {
+        let narrow = ask(3, 1, "beam").await;
+        assert_eq!((&narrow["proven"], &narrow["cached"]), (&json!(false), &json!(cached)));
+        let bound = narrow["missed_at_most"].as_f64().unwrap();
+        let is_missed = |item: &&Value| !narrow["items"].as_array().unwrap().contains(item);
+        for item in wide["items"].as_array().unwrap().iter().filter(is_missed) {
+            assert!(item["score"].as_f64().unwrap() <= bound, "{item} {bound}");
+        }
+    }
+    for cached in [false, true] {
+        let proven = ask(3, 1, "proven").await;
+        assert_eq!((&proven["proven"], &proven["mode"]), (&json!(true), &json!("proven")));
+        assert_eq!((&proven["items"], &proven["cached"]), (&wide["items"], &json!(cached)));
+    }
+    let body = json!({"target": "still", "beam_width": 8, "mode": "proven", "prove_width": 8});
+    let (detail, pointer) = shop.post("/v1/recommend", &body).await.problem(422);
+    assert_eq!(pointer, "/prove_width");
+    assert!(detail.contains("no wider than the beam of 8"), "{detail}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_says_why_it_is_short_and_shows_the_beam() {
     let shop = shopping(config());
