@@ -6,7 +6,8 @@
 //! ```
 //!
 //! CONFIG is a `config.json`, FORMAT one of f32, bf16, int8, and bf16+int8: a checkpoint stored as
-//! bfloat16 under int8. With BEAMS each of the TOKENS is a pass over so many beams, of whose logits
+//! bfloat16 under int8. A colon and a name behind int8 take other instructions for it than the
+//! fastest, such as `int8:vnni`. With BEAMS each of the TOKENS is a pass over so many beams, of whose logits
 //! COLUMNS are computed.
 //!
 //! Prints one line of JSON: medians over the repetitions, by the clock and, with one thread on
@@ -23,6 +24,7 @@ use std::time::Instant;
 
 use palmette_core::TokenId;
 use palmette_decode::LogitsSource as _;
+use palmette_model::kernels::Int8Kernel;
 use palmette_model::{Model, ModelConfig, Session, SessionOptions, WeightFormat};
 use serde_json::json;
 
@@ -50,21 +52,30 @@ fn run() -> Result<(), Box<dyn Error>> {
     if prompt == 0 || tokens == 0 || repeat == 0 {
         return Err("at least one token of a prompt, one after it and one repetition".into());
     }
-    let format = match format.as_str() {
+    let (format, kernel) = match format.split_once(':') {
+        Some((format, kernel)) => (format, Some(kernel)),
+        None => (format.as_str(), None),
+    };
+    let stored_as_bf16 = format == "bf16+int8";
+    let format = match format {
         "f32" => WeightFormat::F32,
         "bf16" => WeightFormat::Bf16,
         "int8" => WeightFormat::Int8,
         "bf16+int8" => WeightFormat::Int8,
         other => return Err(format!("{other} is no format of weights; {USAGE}").into()),
     };
+    let kernel = match kernel {
+        Some(name) => int8_kernel(name)?,
+        None => Int8Kernel::here(),
+    };
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     let config = ModelConfig::read(Path::new(config))?;
     let vocab = config.vocab_size as u32;
     let mut model = Model::random(config, 1)?;
-    if args[1] == "bf16+int8" {
+    if stored_as_bf16 {
         model = model.with_weights(WeightFormat::Bf16);
     }
-    let model = Arc::new(model.with_weights(format));
+    let model = Arc::new(model.with_weights(format).with_int8_kernel(kernel));
     let options = SessionOptions {
         max_prompt_tokens: prompt + if beams == 0 { tokens } else { 0 },
         max_beams: beams.max(1),
@@ -98,6 +109,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let report = json!({
         "engine": "palmette",
         "weights": args[1],
+        "int8_kernel": kernel.name(),
         "threads": threads,
         "parameters": model.num_parameters(),
         "weight_bytes": model.weight_bytes(),
@@ -114,6 +126,12 @@ fn run() -> Result<(), Box<dyn Error>> {
 
 const USAGE: &str =
     "give CONFIG, f32, bf16, int8 or bf16+int8, and THREADS PROMPT TOKENS REPEAT [BEAMS COLUMNS]";
+
+fn int8_kernel(name: &str) -> Result<Int8Kernel, String> {
+    let names: Vec<&str> = Int8Kernel::all_here().map(Int8Kernel::name).collect();
+    let found = Int8Kernel::all_here().find(|kernel| kernel.name() == name);
+    found.ok_or_else(|| format!("no int8 products by {name} here, only by {}", names.join(", ")))
+}
 
 /// The clock and the thread's processor time, in seconds.
 struct Moment {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::config::ModelConfig;
 use crate::error::LoadError;
-use crate::kernels::int8_is_fast;
+use crate::kernels::Int8Kernel;
 use crate::tensor_files::refuse_adapter;
 use crate::weights::Weights;
 
@@ -37,7 +37,7 @@ impl WeightFormat {
     /// integers would take longer than those in f32. The results would be the same.
     pub fn check_here(self) -> Result<(), SlowFormat> {
         match self {
-            Self::Int8 if !int8_is_fast() => Err(SlowFormat),
+            Self::Int8 if !Int8Kernel::here().is_fast() => Err(SlowFormat),
             _ => Ok(()),
         }
     }
@@ -111,6 +111,14 @@ impl Model {
             WeightFormat::Bf16 => self.weights.round_to_bf16(),
             WeightFormat::Int8 => self.weights.round_to_int8(),
         }
+        self
+    }
+
+    /// Has products with weights in 8 bits computed by other instructions than the fastest, to the
+    /// same bits: for measuring. Weights that are not in 8 bits stay as they are.
+    #[must_use]
+    pub fn with_int8_kernel(mut self, kernel: Int8Kernel) -> Self {
+        self.weights.set_int8_kernel(kernel);
         self
     }
 

@@ -8,7 +8,7 @@ use palmette_core::TokenId;
 use crate::config::ModelConfig;
 use crate::encoder_decoder::{CrossWeights, EncoderWeights, weights_from_tensors};
 use crate::error::LoadError;
-use crate::kernels::{HeadMatrix, Matrix, Values};
+use crate::kernels::{HeadMatrix, Int8Kernel, Matrix, Values};
 use crate::model_tensors::ModelTensors;
 use crate::tensor_files::{EMBEDDING, HEAD};
 
@@ -141,6 +141,12 @@ impl Weights {
     /// Rounds the layers' matrices to 8 bits; embeddings, head, norms and biases stay as they are.
     pub(crate) fn round_to_int8(&mut self) {
         self.all_layers_mut().flat_map(LayerWeights::matrices_mut).for_each(Matrix::round_to_int8);
+    }
+
+    /// Has products with matrices in 8 bits computed by another kernel.
+    pub(crate) fn set_int8_kernel(&mut self, kernel: Int8Kernel) {
+        let matrices = self.all_layers_mut().flat_map(LayerWeights::matrices_mut);
+        matrices.for_each(|matrix| matrix.set_int8_kernel(kernel));
     }
 
     /// Rounds all matrices that are kept in full to bfloat16, embeddings and head among them; norms

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::activation::Activation;
-use super::int8::{Int8Matrix, multiply_gated_int8};
+use super::int8::{Int8Kernel, Int8Matrix, multiply_gated_int8};
 use super::panels::{self, Bf16, PackedMatrix, RowsMut, RowsRef, Stored};
 
 /// Values as a file has them, row-major.
@@ -145,6 +145,13 @@ impl Matrix {
         };
         if let Some(rounded) = rounded {
             *self = Self::Int8(rounded);
+        }
+    }
+
+    /// Has products with weights in 8 bits computed by another kernel.
+    pub(crate) fn set_int8_kernel(&mut self, kernel: Int8Kernel) {
+        if let Self::Int8(matrix) = self {
+            matrix.set_kernel(kernel);
         }
     }
 

@@ -10,8 +10,7 @@ mod rope;
 mod rowwise;
 
 pub use activation::{Activation, gelu_tanh, relu, silu, softmax_in_place, swiglu};
-pub(crate) use int8::is_fast as int8_is_fast;
-pub use int8::{Int8Matrix, round_to_int8};
+pub use int8::{Int8Kernel, Int8Matrix, round_to_int8};
 pub use matrix::Values;
 pub(crate) use matrix::{HeadMatrix, Matrix, multiply_gated};
 pub use norm::{rms_norm, rms_norm_in_place, rms_norm_row};

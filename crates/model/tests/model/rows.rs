@@ -4,6 +4,7 @@
 
 use palmette_core::TokenId;
 use palmette_decode::LogitsSource;
+use palmette_model::kernels::Int8Kernel;
 use palmette_model::{
     Architecture, Family, Model, ModelConfig, Session, SessionError, SessionOptions, WeightFormat,
 };
@@ -77,6 +78,22 @@ fn threads_and_what_was_before_change_no_bit() {
                 assert_eq!(whole(&mut session(&model, threads), tokens), want, "{threads} threads");
             }
         }
+    }
+}
+
+/// Every set of instructions that this processor has for 8 bits gives the same ones.
+#[test]
+fn instructions_change_no_bit() {
+    let [.., model] = models();
+    let mut all = Int8Kernel::all_here().map(|kernel| {
+        let model = Arc::new(Model::clone(&model).with_int8_kernel(kernel));
+        let of = |threads| [1, 100, 180].map(|tokens| whole(&mut session(&model, threads), tokens));
+        assert!(of(1) == of(3), "{}", kernel.name());
+        (kernel.name(), of(1))
+    });
+    let (_, want) = all.next().unwrap();
+    for (name, got) in all {
+        assert!(got == want, "{name}");
     }
 }
 

@@ -141,7 +141,7 @@ fn tile<const R: usize>(
             // that are read, of any alignment. PERF: with checks the loop has twice the
             // instructions.
             let weights = unsafe {
-                let group = panel.get_unchecked(place).as_ptr().cast::<__m256i>();
+                let group = panel.get_unchecked(place).0.as_ptr().cast::<__m256i>();
                 [_mm256_loadu_si256(group), _mm256_loadu_si256(group.add(1))]
             };
             palmette_mapped::prefetch(ahead, place);

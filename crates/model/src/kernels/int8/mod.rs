@@ -13,6 +13,8 @@
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
+mod amx;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -71,7 +73,7 @@ pub(crate) fn multiply_gated_int8(
 
 /// The instructions that sums are computed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kernel {
+enum Kernel {
     /// Plain code; several times slower than products in f32.
     Portable,
     /// AVX2: products of bytes, summed in halves of 16 bits.
@@ -80,6 +82,9 @@ pub(crate) enum Kernel {
     /// AVX-512 VNNI: four products of bytes are added to 32 bits in one instruction.
     #[cfg(target_arch = "x86_64")]
     Vnni,
+    /// AMX: products of tiles; VNNI where rows are too few for a tile.
+    #[cfg(target_arch = "x86_64")]
+    Amx,
     /// NEON, as every 64-bit ARM processor has it.
     #[cfg(target_arch = "aarch64")]
     Neon,
@@ -89,22 +94,17 @@ pub(crate) enum Kernel {
 }
 
 impl Kernel {
-    /// The fastest that this processor has.
-    pub(crate) fn here() -> Self {
-        Self::all_here().last().unwrap_or(Self::Portable)
-    }
-
     /// Kernels that this processor has, the fastest last.
     fn all_here() -> impl Iterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
+        let has_vnni = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vnni");
+        #[cfg(target_arch = "x86_64")]
         let others = [
             (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"), Self::Avx2),
-            (
-                is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512vnni"),
-                Self::Vnni,
-            ),
+            (has_vnni, Self::Vnni),
+            (has_vnni && amx::is_here(), Self::Amx),
         ];
         #[cfg(target_arch = "aarch64")]
         let others = [
@@ -118,24 +118,61 @@ impl Kernel {
     }
 }
 
-/// True on processors that have instructions with which products take no longer than in f32.
+/// The way in which products with 8-bit weights are computed: a set of instructions that this
+/// processor has.
 ///
-/// Plain NEON makes two instructions of what the dot products of later processors do in one for
-/// four times as many values: no more than in f32.
-pub(crate) fn is_fast() -> bool {
-    match Kernel::here() {
-        Kernel::Portable => false,
-        #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 | Kernel::Vnni => true,
-        #[cfg(target_arch = "aarch64")]
-        Kernel::Neon => false,
-        #[cfg(target_arch = "aarch64")]
-        Kernel::NeonDot => true,
+/// All give the same bits. Weights take the fastest when they are rounded; others are for tests and
+/// for measuring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Int8Kernel(Kernel);
+
+impl Int8Kernel {
+    /// The fastest that this processor has.
+    pub fn here() -> Self {
+        Self(Kernel::all_here().last().unwrap_or(Kernel::Portable))
+    }
+
+    /// All that this processor has, the fastest last.
+    pub fn all_here() -> impl Iterator<Item = Self> {
+        Kernel::all_here().map(Self)
+    }
+
+    /// The instructions, in lower case: `portable`, `avx2`, `vnni`, `amx`, `neon` or `dotprod`.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Kernel::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Vnni => "vnni",
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Amx => "amx",
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon => "neon",
+            #[cfg(target_arch = "aarch64")]
+            Kernel::NeonDot => "dotprod",
+        }
+    }
+
+    /// True for instructions with which products take no longer than in f32.
+    ///
+    /// Plain NEON makes two instructions of what the dot products of later processors do in one for
+    /// four times as many values: no more than in f32.
+    pub(crate) fn is_fast(self) -> bool {
+        match self.0 {
+            Kernel::Portable => false,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 | Kernel::Vnni | Kernel::Amx => true,
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon => false,
+            #[cfg(target_arch = "aarch64")]
+            Kernel::NeonDot => true,
+        }
     }
 }
 
 fn run<const M: usize>(product: Product<'_, M>) {
-    run_by(Kernel::here(), product);
+    run_by(product.right[0].kernel().0, product);
 }
 
 /// Multiplies by a kernel of [`Kernel::all_here`].
@@ -148,10 +185,16 @@ fn run_by<const M: usize>(kernel: Kernel, product: Product<'_, M>) {
             unsafe { avx2::run(product) }
         }
         #[cfg(target_arch = "x86_64")]
-        Kernel::Vnni => {
-            // SAFETY: `Kernel::all_here` has asked the processor for what the function is compiled
-            // for.
-            unsafe { vnni::run(product) }
+        Kernel::Vnni | Kernel::Amx => {
+            let mut product = product;
+            // SAFETY: `Kernel::all_here` has asked the processor for what the functions are
+            // compiled for, and for tiles where there is to be AMX.
+            unsafe {
+                if kernel == Kernel::Amx && amx::run(&mut product) {
+                    return;
+                }
+                vnni::run(product);
+            }
         }
         #[cfg(target_arch = "aarch64")]
         Kernel::Neon => {
@@ -198,8 +241,11 @@ mod tests {
     }
 
     fn element(x: &[f32], weight: &[f32]) -> f32 {
-        let ((p, t), (q, s)) = (integers(x), integers(weight));
-        let sum: i64 = p.iter().zip(&q).map(|(p, q)| p * q).sum();
+        product_of(&integers(x), &integers(weight))
+    }
+
+    fn product_of((p, t): &(Vec<i64>, f32), (q, s): &(Vec<i64>, f32)) -> f32 {
+        let sum: i64 = p.iter().zip(q).map(|(p, q)| p * q).sum();
         sum as f32 * (t * s)
     }
 
@@ -214,8 +260,8 @@ mod tests {
         /// there is here.
         #[test]
         fn products_are_sums_of_integers(
-            rows in 0_usize..40, depth in 2_usize..70, columns in 1_usize..70,
-            sink in 0..4, kernel: prop::sample::Selector, seed: u32,
+            rows in 0_usize..70, depth in prop_oneof![2_usize..70, 47_usize..200],
+            columns in 1_usize..70, sink in 0..4, kernel: prop::sample::Selector, seed: u32,
         ) {
             let kernel = kernel.select(Kernel::all_here());
             let (x, stride) = (values(rows * depth, seed), columns + 3);
@@ -233,12 +279,12 @@ mod tests {
                     run_by(kernel, Product { out: to, x: x_mut, right: [&gate, &up], sink });
                 }
             }
+            let of_rows = |all: &[f32]| -> Vec<_> { all.chunks_exact(depth).map(integers).collect() };
+            let (x, one, two) = (of_rows(&x), of_rows(&one), of_rows(&two));
             for row in 0..rows {
                 for place in 0..stride {
                     let held = before[row * stride + place];
-                    let at = |weight: &[f32]| element(
-                        &x[row * depth..][..depth], &weight[place * depth..][..depth]
-                    );
+                    let at = |columns: &[_]| product_of(&x[row], &columns[place]);
                     let want = match sink {
                         _ if place >= columns => held,
                         0 => at(&one),
@@ -294,18 +340,20 @@ mod tests {
     /// kernel.
     #[test]
     fn the_largest_sums_are_exact() {
-        let columns = 18;
+        // Enough rows for tiles.
+        let (rows, columns) = (7, 18);
         for depth in [1023, 1024, 1028, 4100, Int8Matrix::MAX_DEPTH] {
             let sign = |k: usize, by: usize| if (k / by).is_multiple_of(2) { 1.0 } else { -1.0 };
             for (by_x, by_weight) in [(depth, depth), (1, 1), (1, depth), (depth, 1), (2, 3)] {
-                let x: Vec<f32> = (0..2 * depth).map(|k| sign(k % depth, by_x)).collect();
+                let x: Vec<f32> = (0..rows * depth).map(|k| sign(k % depth, by_x)).collect();
                 let column: Vec<f32> = (0..depth).map(|k| sign(k, by_weight)).collect();
                 let weight: Vec<f32> = (0..columns)
                     .flat_map(|j| column.iter().map(move |value| value * sign(j, 1)))
                     .collect();
                 let matrix = matrix(&weight, depth);
+                let want = [0, 1].map(|j| element(&x[..depth], &weight[j * depth..][..depth]));
                 for kernel in Kernel::all_here() {
-                    let (mut out, mut rounded) = (vec![0.0; 2 * columns], x.clone());
+                    let (mut out, mut rounded) = (vec![0.0; rows * columns], x.clone());
                     let to = RowsMut { data: &mut out, stride: columns };
                     let right = [&matrix];
                     run_by(
@@ -313,8 +361,7 @@ mod tests {
                         Product { out: to, x: &mut rounded, right, sink: Sink::Replace },
                     );
                     for (place, &got) in out.iter().enumerate() {
-                        let want =
-                            element(&x[..depth], &weight[place % columns * depth..][..depth]);
+                        let want = want[place % columns % 2];
                         assert_eq!(got.to_bits(), want.to_bits(), "{kernel:?}, {depth} rows");
                     }
                 }

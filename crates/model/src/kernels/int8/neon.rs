@@ -177,7 +177,7 @@ fn dot(sums: int32x4_t, weights: int8x16_t, four: int8x16_t) -> int32x4_t {
 #[target_feature(enable = "neon")]
 fn vectors(group: &PanelGroup) -> [int8x16_t; VECTORS] {
     let at = |v: usize| {
-        let part = &group[v * 16..][..16];
+        let part = &group.0[v * 16..][..16];
         // SAFETY: the slice has the 16 bytes that are read.
         unsafe { vld1q_s8(part.as_ptr()) }
     };

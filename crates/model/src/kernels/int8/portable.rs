@@ -35,7 +35,7 @@ impl Sums for Portable {
                     let x: [u8; GROUP] = bytemuck::cast(*value);
                     for lane in 0..PANEL {
                         for place in 0..GROUP {
-                            let (x, weight) = (x[place], group[lane * GROUP + place]);
+                            let (x, weight) = (x[place], group.0[lane * GROUP + place]);
                             sums[r][q][lane] += i32::from(x) * i32::from(weight);
                         }
                     }

@@ -1,16 +1,27 @@
 //! Products of rows with matrices of 8-bit integers, whatever instructions sum.
 
+use super::Int8Kernel;
 use crate::kernels::activation::{Activation, gelu_tanh, relu, silu};
 use crate::kernels::panels::{PANEL, PackedMatrix, PanelRow, RowsMut, Stored};
 
 /// Values along `k` that are multiplied and added in one step.
 pub(super) const GROUP: usize = 4;
 
-/// Four rows of a panel: each column's four values side by side.
-pub(super) type PanelGroup = [i8; PANEL * GROUP];
+/// Four rows of a panel, one cache line: each column's four values side by side.
+///
+/// PERF: aligned, since a vector that lies across two lines takes two reads.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(super) struct PanelGroup(pub(super) [i8; PANEL * GROUP]);
+
+/// Groups that one tile of weights has with AMX. Behind a matrix's last panel lie zeros up to whole
+/// tiles: a panel's last tile is read whole, and what is not the panel's in it is multiplied by 0.
+pub(super) const TILE_GROUPS: usize = 16;
 
 /// A matrix `[k, n]` of integers in panels, `[⌈n / 16⌉, ⌈k / 4⌉, 16, 4]`, and a scale for each
 /// column.
+///
+/// All kernels read this one form: sixteen groups of a panel are a tile of AMX as they lie.
 #[derive(Clone, Debug)]
 pub struct Int8Matrix {
     /// Places past `n` and `k` hold 0.
@@ -22,6 +33,8 @@ pub struct Int8Matrix {
     excess: Vec<[i32; PANEL]>,
     depth: usize,
     columns: usize,
+    /// What its products are computed by.
+    kernel: Int8Kernel,
 }
 
 impl Int8Matrix {
@@ -38,12 +51,14 @@ impl Int8Matrix {
             return None;
         }
         let (panels, groups) = (columns.div_ceil(PANEL), depth.div_ceil(GROUP));
+        let behind = groups.next_multiple_of(TILE_GROUPS) - groups;
         let mut rounded = Self {
-            data: vec![[0; PANEL * GROUP]; panels * groups],
+            data: vec![PanelGroup([0; PANEL * GROUP]); panels * groups + behind],
             scales: vec![[0.0; PANEL]; panels],
             excess: vec![[0; PANEL]; panels],
             depth,
             columns,
+            kernel: Int8Kernel::here(),
         };
         let (mut column, mut integers) = (vec![0.0; depth], vec![0; depth]);
         for j in 0..columns {
@@ -52,7 +67,7 @@ impl Int8Matrix {
             rounded.scales[panel][lane] = round_to_int8(&column, &mut integers);
             for (k, &integer) in integers.iter().enumerate() {
                 let group = &mut rounded.data[panel * groups + k / GROUP];
-                group[lane * GROUP + k % GROUP] = integer;
+                group.0[lane * GROUP + k % GROUP] = integer;
                 rounded.excess[panel][lane] += 128 * i32::from(integer);
             }
         }
@@ -71,6 +86,16 @@ impl Int8Matrix {
     /// k
     pub(crate) fn depth(&self) -> usize {
         self.depth
+    }
+
+    /// What products are computed by.
+    pub(super) fn kernel(&self) -> Int8Kernel {
+        self.kernel
+    }
+
+    /// Has products computed by another kernel, to the same bits.
+    pub(crate) fn set_kernel(&mut self, kernel: Int8Kernel) {
+        self.kernel = kernel;
     }
 
     /// Bytes it takes.
@@ -147,7 +172,7 @@ impl<const M: usize> Product<'_, M> {
             let scale = round_row(row);
             S::encode(row, scale);
         }
-        let panels = self.right[0].scales.len();
+        let panels = self.num_panels();
         if M == 2 {
             for panel in 0..panels {
                 S::cover(&mut self, [(0, panel), (M - 1, panel)]);
@@ -180,15 +205,9 @@ impl<const M: usize> Product<'_, M> {
         let depth = self.right[0].depth;
         let groups = depth.div_ceil(GROUP);
         let rows = self.x.len() / depth;
-        let mut panels: [&[PanelGroup]; Q] = [&[]; Q];
-        let mut next: [&[PanelGroup]; Q] = [&[]; Q];
+        let (mut panels, next) = self.panels(places);
         for q in 0..Q {
-            let (matrix, panel) = places[q];
-            let data = &self.right[matrix].data;
-            panels[q] = &data[panel * groups..][..groups];
-            // Of one matrix the next two panels come after both of these, of two each one's next.
-            let after = if M == 2 { panel + 1 } else { panel + Q };
-            next[q] = data.get(after * groups..).unwrap_or_default();
+            panels[q] = &panels[q][..groups];
         }
         while row + R <= rows {
             let mut x: [&[f32]; R] = [&[]; R];
@@ -205,31 +224,64 @@ impl<const M: usize> Product<'_, M> {
             // SAFETY: `run` chose `S` by what the processor has.
             let sums = unsafe { S::tile::<R, Q>(x, panels, ahead) };
             for r in 0..R {
-                self.finish::<S, Q>(row + r, &sums[r], places);
+                let x = &self.x[(row + r) * depth..][..depth];
+                let (scale, correction) = (x[S::scale_place(groups)], S::correction(x, groups));
+                if S::IS_RAISED {
+                    self.finish::<true, Q>(row + r, (&sums[r], 0), scale, places);
+                } else {
+                    self.finish::<false, Q>(row + r, (&sums[r], correction), scale, places);
+                }
             }
             row += R;
         }
         row
     }
 
-    /// Brings a row's sums into `out`.
     #[inline(always)]
-    fn finish<S: Sums, const Q: usize>(
+    pub(super) fn num_panels(&self) -> usize {
+        self.right[0].scales.len()
+    }
+
+    /// The groups from which some panels begin, and from which those begin that come after them.
+    #[inline(always)]
+    pub(super) fn panels<'p, const Q: usize>(
+        &self,
+        places: [(usize, usize); Q],
+    ) -> ([&'p [PanelGroup]; Q], [&'p [PanelGroup]; Q])
+    where
+        Self: 'p,
+    {
+        let groups = self.right[0].depth.div_ceil(GROUP);
+        let mut panels: [&[PanelGroup]; Q] = [&[]; Q];
+        let mut next: [&[PanelGroup]; Q] = [&[]; Q];
+        for q in 0..Q {
+            let (matrix, panel) = places[q];
+            let data = &self.right[matrix].data;
+            panels[q] = &data[panel * groups..];
+            // Of one matrix the next two panels come after both of these, of two each one's next.
+            let after = if M == 2 { panel + 1 } else { panel + Q };
+            next[q] = data.get(after * groups..).unwrap_or_default();
+        }
+        (panels, next)
+    }
+
+    /// Brings a row's sums into `out`: each with a correction, or less the column's excess where
+    /// the row was raised.
+    #[inline(always)]
+    pub(super) fn finish<const IS_RAISED: bool, const Q: usize>(
         &mut self,
         row: usize,
-        sums: &[[i32; PANEL]; Q],
+        (sums, correction): (&[[i32; PANEL]; Q], i32),
+        row_scale: f32,
         places: [(usize, usize); Q],
     ) {
-        let depth = self.right[0].depth;
-        let (x, groups) = (&self.x[row * depth..][..depth], depth.div_ceil(GROUP));
-        let (row_scale, correction) = (x[S::scale_place(groups)], S::correction(x, groups));
         let mut values = [[0.0; PANEL]; Q];
         for q in 0..Q {
             let (matrix, panel) = places[q];
             let (scales, excess) =
                 (&self.right[matrix].scales[panel], &self.right[matrix].excess[panel]);
             for lane in 0..PANEL {
-                let off = if S::IS_RAISED { -excess[lane] } else { correction };
+                let off = if IS_RAISED { -excess[lane] } else { correction };
                 let sum = sums[q][lane].wrapping_add(off);
                 values[q][lane] = sum as f32 * (row_scale * scales[lane]);
             }
@@ -281,16 +333,9 @@ fn of_panel(row: &mut [f32], panel: usize) -> &mut [f32] {
 /// Scale of integers whose largest magnitude is to be 127, and its inverse. NaN if a value is.
 #[inline(always)]
 fn scale_of(values: &[f32]) -> (f32, f32) {
-    // As integers, magnitudes have their order, and NaN comes last.
-    let magnitude = |value: &f32| value.to_bits() & 0x7fff_ffff;
-    let (chunks, rest) = values.as_chunks::<PANEL>();
-    let mut most = [0; PANEL];
-    for chunk in chunks {
-        for lane in 0..PANEL {
-            most[lane] = most[lane].max(magnitude(&chunk[lane]));
-        }
-    }
-    let most = rest.iter().map(magnitude).chain(most).fold(0, u32::max);
+    // As integers, magnitudes have their order, and NaN comes last. PERF: one plain fold, which the
+    // compiler makes vectors of; of sixteen running values it makes gathers.
+    let most = values.iter().map(|value| value.to_bits() & 0x7fff_ffff).fold(0, u32::max);
     let most = f32::from_bits(most);
     let scale = most / 127.0;
     // Values so small that their inverse is infinite are 0, with which they cannot do harm.

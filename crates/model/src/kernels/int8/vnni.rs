@@ -63,7 +63,7 @@ fn tile<const R: usize, const Q: usize>(
             // Never taken: panels are of one length.
             let Some(group) = panels[q].get(place) else { break 'sums };
             // SAFETY: a group has the 64 bytes that are read, of any alignment.
-            b[q] = unsafe { _mm512_loadu_si512(group.as_ptr().cast::<__m512i>()) };
+            b[q] = unsafe { _mm512_loadu_si512(group.0.as_ptr().cast::<__m512i>()) };
         }
         palmette_mapped::prefetch(ahead, place);
         for r in 0..R {
