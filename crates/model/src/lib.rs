@@ -22,7 +22,7 @@
 //!   last bits depend on both.)
 //! - Weights rounded to 8 bits are multiplied with rows rounded to 8 bits, each by its own scale,
 //!   and their sums are exact integers: what holds of rows' bits holds there too, and plain code
-//!   gives the same ones as VNNI.
+//!   gives the same ones as VNNI and the tiles of AMX.
 //! - A session takes exactly the bytes that were planned for it; on one thread its requests
 //!   allocate nothing.
 //! - Weights are read in full or refused: a missing, misshapen or unknown tensor, a value that is

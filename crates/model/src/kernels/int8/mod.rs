@@ -9,7 +9,8 @@
 //! them.
 //!
 //! Left sides are rounded where they lie: what a row held is lost, which spares a second buffer. In
-//! which form its integers lie there is the kernel's own affair ([`Sums::encode`]).
+//! which form its integers lie there is the kernel's own affair ([`Sums::encode`]). Weights lie in
+//! one form, which all of them read: `amx.rs` says why it is one of tiles too.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
