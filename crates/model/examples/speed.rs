@@ -5,8 +5,8 @@
 //! cargo run --release -p palmette-model --example speed -- CONFIG FORMAT THREADS PROMPT TOKENS REPEAT [BEAMS COLUMNS]
 //! ```
 //!
-//! CONFIG is a `config.json`, FORMAT one of f32, bf16, int8, and bf16+int8: a checkpoint stored as
-//! bfloat16 under int8. A colon and a name behind int8 take other instructions for it than the
+//! CONFIG is a `config.json`, FORMAT one of f32, bf16, int8, int8-bf16, and bf16+int8: a checkpoint
+//! stored as bfloat16 under int8. A colon and a name behind int8 take other instructions for it than the
 //! fastest, such as `int8:vnni`. With BEAMS each of the TOKENS is a pass over so many beams, of whose logits
 //! COLUMNS are computed.
 //!
@@ -61,6 +61,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         "f32" => WeightFormat::F32,
         "bf16" => WeightFormat::Bf16,
         "int8" => WeightFormat::Int8,
+        "int8-bf16" => WeightFormat::Int8Bf16,
         "bf16+int8" => WeightFormat::Int8,
         other => return Err(format!("{other} is no format of weights; {USAGE}").into()),
     };
@@ -124,8 +125,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-const USAGE: &str =
-    "give CONFIG, f32, bf16, int8 or bf16+int8, and THREADS PROMPT TOKENS REPEAT [BEAMS COLUMNS]";
+const USAGE: &str = "give CONFIG, f32, bf16, int8, int8-bf16 or bf16+int8, and THREADS PROMPT TOKENS REPEAT [BEAMS COLUMNS]";
 
 fn int8_kernel(name: &str) -> Result<Int8Kernel, String> {
     let names: Vec<&str> = Int8Kernel::all_here().map(Int8Kernel::name).collect();

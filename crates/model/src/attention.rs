@@ -4,7 +4,7 @@
 //! positions or beams).
 //!
 //! In a layer with a sliding window a row sees the last `window` positions, its own included.
-//! Products begin at the panel of keys in which the first row's window does, so that their cost is
+//! Products begin at the panels of keys in which the first row's window does, so that their cost is
 //! the window's and not the prompt's; what a row does not see before that gets the weight 0.
 //!
 //! The prompt's part is a matrix product over the rows of a head, so that each prompt key is read
@@ -19,7 +19,9 @@ use pulp::{Arch, Simd, WithSimd};
 use crate::beam_key_values::OwnPart;
 use crate::encoder_decoder::RelativeBias;
 use crate::head_shape::HeadShape;
-use crate::kernels::{PANEL, RowsMut, RowsRef, Scores, dot, multiply, multiply_add};
+use crate::kernels::{
+    BF16_BLOCK, PANEL, Panels, RowsMut, RowsRef, Scores, dot, multiply, multiply_add, multiply_bf16,
+};
 use crate::key_values::SequencePart;
 
 /// Query rows treated at once: their scores stay in the nearest cache, and a prompt's rows look at
@@ -35,7 +37,8 @@ pub(crate) struct Sight<'a> {
     pub(crate) bias: Option<&'a RelativeBias>,
 }
 
-/// The positions that a block of rows looks at, from the panel on in which the first of them lies.
+/// The positions that a block of rows looks at, from the [panels](block_of) on in which the first
+/// of them lies.
 struct KeyWindow {
     positions: Range<usize>,
     /// Number of `positions` that the first row sees, counted from the first.
@@ -62,7 +65,7 @@ pub(crate) fn causal(
 ) {
     let seen = |row: usize, count: usize| {
         let (visible, end) = (position + row + 1, position + row + count);
-        let first = panel_of(visible.saturating_sub(sight.window));
+        let first = block_of(visible.saturating_sub(sight.window));
         KeyWindow { positions: first..end, visible: visible - first, advance: 1 }
     };
     over_prompt(shape, queries, prompt, (rows, position, seen), sight, scores, out);
@@ -99,6 +102,7 @@ fn over_prompt(
     out: &mut [f32],
 ) {
     let (width, c, scale) = (shape.query_width(), shape.head_dim, shape.scale);
+    let is_bf16 = shape.is_bf16;
     for start in (0..rows).step_by(QUERY_ROWS) {
         let count = QUERY_ROWS.min(rows - start);
         let KeyWindow { positions, visible, advance } = seen(start, count);
@@ -113,7 +117,7 @@ fn over_prompt(
                     scores.copy_from_slice(bias.row(head, query, positions.start, stride));
                 }
             }
-            let keys = Head { sequence: prompt, key_head, tokens: positions.clone() };
+            let keys = Head { sequence: prompt, key_head, tokens: positions.clone(), is_bf16 };
             keys.multiply_keys(RowsMut { data: scores, stride }, x, bias.is_some());
             let data = &mut *scores;
             Scores { data, stride, width: stride, visible, advance, window, scale }.softmax();
@@ -128,6 +132,8 @@ struct Head<'a> {
     sequence: SequencePart<'a>,
     key_head: usize,
     tokens: Range<usize>,
+    /// See [`HeadShape`].
+    is_bf16: bool,
 }
 
 impl Head<'_> {
@@ -140,10 +146,7 @@ impl Head<'_> {
             let scores = RowsMut { data: &mut data[place..], stride };
             place += tokens.len();
             let keys = piece.keys(self.key_head, tokens);
-            match add {
-                true => multiply_add(scores, queries, keys),
-                false => multiply(scores, queries, keys),
-            }
+            self.multiply(scores, queries, keys, add);
         }
     }
 
@@ -156,17 +159,24 @@ impl Head<'_> {
             let is_first = place == 0;
             place += tokens.len();
             let values = piece.values(self.key_head, tokens);
-            match is_first {
-                true => multiply(out, weights, values),
-                false => multiply_add(out, weights, values),
-            }
+            self.multiply(out, weights, values, !is_first);
+        }
+    }
+
+    fn multiply(&self, out: RowsMut<'_>, x: RowsRef<'_>, b: Panels<'_>, add: bool) {
+        match (self.is_bf16, add) {
+            (true, _) => multiply_bf16(out, x, b, add),
+            (false, true) => multiply_add(out, x, b),
+            (false, false) => multiply(out, x, b),
         }
     }
 }
 
-/// The first position of a position's panel of keys.
-fn panel_of(position: usize) -> usize {
-    position - position % PANEL
+/// The first position of a position's panels of keys: of as many as products in bfloat16 sum
+/// before they add, so that sums are divided alike wherever a window begins.
+fn block_of(position: usize) -> usize {
+    const { assert!(BF16_BLOCK.is_multiple_of(PANEL)) }
+    position - position % BF16_BLOCK
 }
 
 /// Attention of beams to the prompt and to their own tokens, the newest included, as far as they
@@ -185,7 +195,7 @@ pub(crate) fn beams(
 ) {
     let (width, c, scale) = (shape.query_width(), shape.head_dim, shape.scale);
     // One prompt token at least: a window among own tokens only costs a panel that no row sees.
-    let first = panel_of((tokens + own.passes()).saturating_sub(window).min(tokens - 1));
+    let first = block_of((tokens + own.passes()).saturating_sub(window).min(tokens - 1));
     let seen = tokens - first + own.passes();
     for start in (0..rows).step_by(QUERY_ROWS) {
         let count = QUERY_ROWS.min(rows - start);
@@ -198,7 +208,8 @@ pub(crate) fn beams(
                 let biases = bias.row(head, first + seen - 1, first, seen);
                 scores.chunks_exact_mut(seen).for_each(|row| row.copy_from_slice(biases));
             }
-            let of_prompt = Head { sequence: prompt, key_head, tokens: first..tokens };
+            let tokens = first..tokens;
+            let of_prompt = Head { sequence: prompt, key_head, tokens, is_bf16: shape.is_bf16 };
             let add = bias.is_some();
             of_prompt.multiply_keys(RowsMut { data: scores, stride: seen }, queries, add);
             let part = OwnHead { own, first_row: start, rows: count, key_head, head_dim: c };
@@ -283,7 +294,8 @@ mod tests {
     use crate::encoder_decoder::{RelativePositions, bias_tables};
     use crate::key_values::{KeyValues, ONLY_PAGE};
 
-    const SHAPE: HeadShape = HeadShape { heads: 6, key_heads: 2, head_dim: 10, scale: 0.3 };
+    const SHAPE: HeadShape =
+        HeadShape { heads: 6, key_heads: 2, head_dim: 10, scale: 0.3, is_bf16: false };
 
     /// None; shorter than a beam's own tokens; panels whole and in part; longer than any prompt.
     const WINDOWS: [usize; 7] = [usize::MAX, 1, 2, 3, 16, 19, 1000];

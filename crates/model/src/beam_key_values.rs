@@ -184,7 +184,8 @@ mod tests {
 
     use super::*;
 
-    const SHAPE: HeadShape = HeadShape { heads: 2, key_heads: 2, head_dim: 3, scale: 1.0 };
+    const SHAPE: HeadShape =
+        HeadShape { heads: 2, key_heads: 2, head_dim: 3, scale: 1.0, is_bf16: false };
     const LAYERS: usize = 2;
 
     /// Every beam with a copy of all its tokens' slots: what forking means.

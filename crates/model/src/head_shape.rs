@@ -10,6 +10,8 @@ pub(crate) struct HeadShape {
     pub(crate) head_dim: usize,
     /// Factor of the products of queries and keys.
     pub(crate) scale: f32,
+    /// True where products with prompts' keys and values are of sides rounded to bfloat16.
+    pub(crate) is_bf16: bool,
 }
 
 impl HeadShape {
@@ -19,6 +21,7 @@ impl HeadShape {
             key_heads: config.num_key_value_heads,
             head_dim: config.head_dim,
             scale: config.architecture.attention_scale(config.head_dim),
+            is_bf16: false,
         }
     }
 

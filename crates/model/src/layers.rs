@@ -33,6 +33,8 @@ pub(crate) struct Workspace {
     gated: Vec<f32>,
     /// See [`attention`]
     scores: Vec<f32>,
+    /// See [`HeadShape`]
+    is_bf16: bool,
 }
 
 /// Positions of a block's rows, and the reach of a layer's sight.
@@ -72,8 +74,8 @@ impl<'a> Positions<'a> {
 
 impl Workspace {
     /// `None` where there is not the memory for it.
-    pub(crate) fn new(config: &ModelConfig, rows: usize, score_places: usize) -> Option<Self> {
-        let shape = HeadShape::of(config);
+    pub(crate) fn new(model: &Model, rows: usize, score_places: usize) -> Option<Self> {
+        let (config, shape) = (&model.config, HeadShape::of(&model.config));
         Some(Self {
             normed: zeroed(rows * config.hidden_size)?,
             queries: zeroed(rows * shape.query_width())?,
@@ -81,12 +83,17 @@ impl Workspace {
             attended: zeroed(rows * shape.query_width())?,
             gated: zeroed(rows * config.intermediate_size)?,
             scores: zeroed(score_places)?,
+            is_bf16: model.attends_in_bf16,
         })
+    }
+
+    fn head_shape(&self, config: &ModelConfig) -> HeadShape {
+        HeadShape { is_bf16: self.is_bf16, ..HeadShape::of(config) }
     }
 
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> (usize, usize) {
-        let Self { normed, queries, key_values, attended, gated, scores } = self;
+        let Self { normed, queries, key_values, attended, gated, scores, is_bf16: _ } = self;
         let parts = [normed, queries, key_values, attended, gated];
         (parts.iter().map(|part| size_of_val(&***part)).sum(), size_of_val(&**scores))
     }
@@ -161,7 +168,7 @@ impl Workspace {
         let rows = hidden.len() / config.hidden_size;
         self.project_queries(config, layer, [(rows, positions)], hidden);
         let (prompt, place) = ((all.key_values, all.tokens), (rows, positions.first));
-        let (shape, queries) = (&HeadShape::of(config), &self.queries);
+        let (shape, queries) = (&self.head_shape(config), &self.queries);
         let (scores, out) = (&mut self.scores, &mut self.attended);
         attention::whole(shape, queries, prompt, place, positions.bias, scores, out);
         self.finish_layer(config, layer, None, hidden);
@@ -193,7 +200,7 @@ impl Workspace {
         let runs = runs.into_iter();
         let positions = runs.clone().map(|(rows, positions, _)| (rows, positions));
         self.project_queries(config, layer, positions, hidden);
-        let (shape, mut first, mut encoded) = (&HeadShape::of(config), 0, None);
+        let (shape, mut first, mut encoded) = (&self.head_shape(config), 0, None);
         for (rows, positions, key_values) in runs {
             let start = first * shape.query_width();
             first += rows;
@@ -217,7 +224,7 @@ impl Workspace {
     ) {
         let rows = hidden.len() / config.hidden_size;
         self.project_queries(config, layer, [(rows, positions)], hidden);
-        let (rows, shape) = ((rows, positions.sight()), &HeadShape::of(config));
+        let (rows, shape) = ((rows, positions.sight()), &self.head_shape(config));
         let (scores, out) = (&mut self.scores, &mut self.attended);
         attention::beams(shape, &self.queries, prompt, own, rows, scores, out);
         self.finish_layer(config, layer, positions.encoded, hidden);
@@ -294,7 +301,7 @@ impl Workspace {
         let normed = &mut self.normed[..hidden.len()];
         rms_norm_rows(normed, hidden, &cross.norm, config.rms_norm_eps);
         cross.queries.multiply(RowsMut { data: &mut self.queries, stride }, normed);
-        let (shape, prompt) = (&HeadShape::of(config), (encoded.key_values, encoded.tokens));
+        let (shape, prompt) = (&self.head_shape(config), (encoded.key_values, encoded.tokens));
         let (scores, out) = (&mut self.scores, &mut self.attended);
         attention::whole(shape, &self.queries, prompt, (rows, 0), None, scores, out);
         let attended = &mut self.attended[..rows * stride];

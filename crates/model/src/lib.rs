@@ -11,7 +11,8 @@
 //! [`Sequences`] are several sequences that grow side by side: rows of any of them are one pass, in
 //! which each weight is read once. [`SequenceStore`] is the seam, which a device stands behind too.
 //!
-//! Everything is computed in f32, but for models whose weights were [rounded](WeightFormat::Int8).
+//! Everything is computed in f32, but for models whose weights were [rounded](WeightFormat::Int8),
+//! and whose [attention](WeightFormat::Int8Bf16) is.
 //! A row's results depend neither on the other rows that are computed with it nor on the number of
 //! threads.
 //!
@@ -22,7 +23,8 @@
 //!   last bits depend on both.)
 //! - Weights rounded to 8 bits are multiplied with rows rounded to 8 bits, each by its own scale,
 //!   and their sums are exact integers: what holds of rows' bits holds there too, and plain code
-//!   gives the same ones as VNNI and the tiles of AMX.
+//!   gives the same ones as VNNI and the tiles of AMX. Attention in bfloat16 has sums in f32 whose
+//!   order is that of AMX, which plain code keeps too.
 //! - A session takes exactly the bytes that were planned for it; on one thread its requests
 //!   allocate nothing.
 //! - Weights are read in full or refused: a missing, misshapen or unknown tensor, a value that is

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::config::ModelConfig;
 use crate::error::LoadError;
-use crate::kernels::Int8Kernel;
+use crate::kernels::{Int8Kernel, bf16_is_fast};
 use crate::tensor_files::refuse_adapter;
 use crate::weights::Weights;
 
@@ -27,17 +27,27 @@ pub enum WeightFormat {
     /// the processor [has instructions for it](Self::check_here) (docs/benchmarks.md). Scores
     /// change a little, and with them now and then the order of two items (docs/quality.md).
     Int8,
+    /// The form of [`Int8`](Self::Int8) with attention's products in bfloat16: those of queries and
+    /// keys, and of weights and values, in what is cached of prompts and sequences, have both sides
+    /// rounded, and sums in f32. Scores change by less than the integers change them, to the same
+    /// bits on every processor; offered where there is AMX.
+    #[serde(rename = "int8-bf16")]
+    Int8Bf16,
 }
 
 impl WeightFormat {
     /// Refuses a format with which this processor takes longer than in f32.
     ///
     /// # Errors
-    /// For [`Int8`](Self::Int8) without AVX2, AVX-512 VNNI or the dot products of ARM: products of
-    /// integers would take longer than those in f32. The results would be the same.
+    /// For [`Int8`](Self::Int8) without AVX2, AVX-512 VNNI or the dot products of ARM, and for
+    /// [`Int8Bf16`](Self::Int8Bf16) without AMX: products would take longer than those in f32. The
+    /// results would be the same.
     pub fn check_here(self) -> Result<(), SlowFormat> {
         match self {
-            Self::Int8 if !Int8Kernel::here().is_fast() => Err(SlowFormat),
+            Self::Int8 if !Int8Kernel::here().is_fast() => Err(SlowFormat::Int8),
+            Self::Int8Bf16 if !Int8Kernel::here().is_fast() || !bf16_is_fast() => {
+                Err(SlowFormat::Int8Bf16)
+            }
             _ => Ok(()),
         }
     }
@@ -45,11 +55,20 @@ impl WeightFormat {
 
 /// Weights in a format that this processor computes with more slowly than in f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "int8 weights would take longer than f32 here: this processor has neither AVX2 nor AVX-512 VNNI nor ARM's dot \
-     products, and products of integers are slow without; take f32, or bf16 for half the memory"
-)]
-pub struct SlowFormat;
+pub enum SlowFormat {
+    /// [`WeightFormat::Int8`]
+    #[error(
+        "int8 weights would take longer than f32 here: this processor has neither AVX2 nor AVX-512 VNNI nor ARM's \
+         dot products, and products of integers are slow without; take f32, or bf16 for half the memory"
+    )]
+    Int8,
+    /// [`WeightFormat::Int8Bf16`]
+    #[error(
+        "int8-bf16 would take longer than f32 here: this processor has no AMX for bfloat16, or the system does not \
+         give it to this process, and attention's products are slow without; take int8"
+    )]
+    Int8Bf16,
+}
 
 /// A decoder or an encoder–decoder, ready for [`Session`](crate::Session)s. Share it in an `Arc` or
 /// by reference.
@@ -57,6 +76,8 @@ pub struct SlowFormat;
 pub struct Model {
     pub(crate) config: ModelConfig,
     pub(crate) weights: Weights,
+    /// See [`WeightFormat::Int8Bf16`].
+    pub(crate) attends_in_bf16: bool,
 }
 
 impl Model {
@@ -77,7 +98,7 @@ impl Model {
         refuse_adapter(dir)?;
         let config = ModelConfig::read(&dir.join("config.json"))?;
         let weights = Weights::read(dir, &config)?;
-        Ok(Self { config, weights })
+        Ok(Self { config, weights, attends_in_bf16: false })
     }
 
     /// A model from the bytes of a safetensors file.
@@ -88,7 +109,7 @@ impl Model {
         let name = Path::new("model.safetensors");
         config.check().map_err(|reason| LoadError::config(Path::new("config"), reason))?;
         let weights = Weights::from_bytes(name, safetensors, &config)?;
-        Ok(Self { config, weights })
+        Ok(Self { config, weights, attends_in_bf16: false })
     }
 
     /// A model with made-up weights, the same for the same seed: for measuring, since time does not
@@ -99,7 +120,7 @@ impl Model {
     pub fn random(config: ModelConfig, seed: u64) -> Result<Self, LoadError> {
         config.check().map_err(|reason| LoadError::config(Path::new("config"), reason))?;
         let weights = Weights::random(&config, seed)?;
-        Ok(Self { config, weights })
+        Ok(Self { config, weights, attends_in_bf16: false })
     }
 
     /// Converts the weights to another format. What was rounded stays so: load it again for its
@@ -110,6 +131,10 @@ impl Model {
             WeightFormat::F32 => {}
             WeightFormat::Bf16 => self.weights.round_to_bf16(),
             WeightFormat::Int8 => self.weights.round_to_int8(),
+            WeightFormat::Int8Bf16 => {
+                self.weights.round_to_int8();
+                self.attends_in_bf16 = true;
+            }
         }
         self
     }

@@ -158,7 +158,7 @@ impl Sequences {
         let max_positions = max_positions(config, pages);
         let block = MAX_BLOCK_ROWS.min(max_rows);
         let score_places = QUERY_ROWS.min(block) * max_positions;
-        let workspace = |_| Workspace::new(config, block, score_places);
+        let workspace = |_| Workspace::new(model, block, score_places);
         let list = |_| {
             let mut pages = Vec::new();
             pages.try_reserve_exact(max_positions.div_ceil(PAGE_TOKENS)).ok()?;

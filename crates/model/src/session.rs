@@ -328,7 +328,7 @@ impl Session {
         let rows = prompt_tokens.max(beams);
         let block = MAX_BLOCK_ROWS.min(options.max_prompt_tokens.max(beams));
         let score_places = score_places(config, &options)?;
-        let workspace = |_| Workspace::new(config, block, score_places);
+        let workspace = |_| Workspace::new(model, block, score_places);
         Some(Self {
             model: Arc::clone(model),
             options,

@@ -321,7 +321,7 @@ impl DeviceChoice {
             keeps_prefixes: self.keeps_prefixes,
             weights: match weights {
                 WeightsArg::F32 | WeightsArg::Bf16 => palmette_cuda::DeviceWeights::Bf16,
-                WeightsArg::Int8 => palmette_cuda::DeviceWeights::Int8,
+                WeightsArg::Int8 | WeightsArg::Int8Bf16 => palmette_cuda::DeviceWeights::Int8,
             },
         }
     }

@@ -129,7 +129,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     ensure!(max_k > 0 && !ks.contains(&0), "-k must be at least 1");
     ensure!(args.users != Some(0), "--users is 0; at least 1 user must be asked");
     ensure!(
-        !args.overlap || args.recommender.weights == WeightsArg::Int8,
+        !args.overlap || args.recommender.weights.rounds_to_int8(),
         "--overlap compares rounded weights with the same model's weights as they are: give --weights int8 with it"
     );
     let widths = args.widths.as_deref().unwrap_or(slice::from_ref(&args.beam_width));
@@ -199,6 +199,10 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         let of = OverlapArgs {
             split: args.split,
             widths: args.widths.as_deref(),
+            weights: match args.recommender.weights {
+                WeightsArg::Int8Bf16 => "int8-bf16",
+                _ => "int8",
+            },
             ks: &ks,
             notes: &notes,
             json: args.json,

@@ -57,6 +57,8 @@ pub(crate) enum WeightsArg {
     /// Layers rounded to 8 bits: a quarter of their memory, and faster; on processors with AVX2,
     /// AVX-512 VNNI or the dot products of ARM, and on devices
     Int8,
+    /// Weights of int8, and attention's products in bfloat16, by AMX; on a device as int8
+    Int8Bf16,
 }
 
 impl WeightsArg {
@@ -66,7 +68,13 @@ impl WeightsArg {
             Self::F32 => WeightFormat::F32,
             Self::Bf16 => WeightFormat::Bf16,
             Self::Int8 => WeightFormat::Int8,
+            Self::Int8Bf16 => WeightFormat::Int8Bf16,
         }
+    }
+
+    /// True where the layers' weights become integers.
+    pub(crate) fn rounds_to_int8(self) -> bool {
+        matches!(self, Self::Int8 | Self::Int8Bf16)
     }
 
     /// The format, where this processor computes with it.

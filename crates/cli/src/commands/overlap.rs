@@ -18,6 +18,8 @@ pub(crate) struct OverlapArgs<'a> {
     pub(crate) split: Split,
     /// Beam widths of the levels, where they are not the same.
     pub(crate) widths: Option<&'a [usize]>,
+    /// The format that the model is rounded to.
+    pub(crate) weights: &'static str,
     /// The Ks to report.
     pub(crate) ks: &'a [usize],
     /// Notes on the histories for whoever reads the report.
@@ -69,7 +71,7 @@ fn document(
         "widths": args.widths,
         "metrics": {
             "f32": metrics_document(args.ks, &overlap.reference),
-            "int8": metrics_document(args.ks, &overlap.changed),
+            args.weights: metrics_document(args.ks, &overlap.changed),
         },
         "overlap": at.collect::<Map<_, _>>(),
         "seconds": seconds,
@@ -77,7 +79,7 @@ fn document(
 }
 
 fn text(overlap: &Overlap, args: &OverlapArgs<'_>, seconds: f64) -> String {
-    let rows = [("f32", overlap.reference.clone()), ("int8", overlap.changed.clone())];
+    let rows = [("f32", overlap.reference.clone()), (args.weights, overlap.changed.clone())];
     let agreement: Vec<Vec<String>> = args
         .ks
         .iter()

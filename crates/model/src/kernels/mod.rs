@@ -1,6 +1,7 @@
 //! Arithmetic on plain f32 slices: what the layers are made of, shared with training.
 
 mod activation;
+mod bf16;
 mod int8;
 mod matrix;
 mod norm;
@@ -8,8 +9,11 @@ mod panels;
 mod reduce;
 mod rope;
 mod rowwise;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 
 pub use activation::{Activation, gelu_tanh, relu, silu, softmax_in_place, swiglu};
+pub(crate) use bf16::{BLOCK as BF16_BLOCK, is_fast as bf16_is_fast, multiply_bf16};
 pub use int8::{Int8Kernel, Int8Matrix, round_to_int8};
 pub use matrix::Values;
 pub(crate) use matrix::{HeadMatrix, Matrix, multiply_gated};

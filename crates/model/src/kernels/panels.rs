@@ -214,8 +214,27 @@ impl<'a, W: Stored> Panels<'a, W> {
         Self { data, panel_stride, row_stride, depth, lead: 0, columns }
     }
 
-    fn num_panels(&self) -> usize {
+    pub(super) fn num_panels(&self) -> usize {
         self.columns.div_ceil(PANEL)
+    }
+
+    /// k
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The rows from which a panel begins, and the distance of its next row.
+    #[inline(always)]
+    pub(super) fn rows_of(&self, panel: usize) -> (&'a [PanelRow<W>], usize) {
+        (&self.data[panel * self.panel_stride..], self.row_stride)
+    }
+
+    /// Places of a panel's columns in a row of a product, of a view from whose first panel none is
+    /// left out.
+    #[inline(always)]
+    pub(super) fn columns_of(&self, panel: usize) -> Range<usize> {
+        debug_assert_eq!(self.lead, 0);
+        panel * PANEL..self.columns.min((panel + 1) * PANEL)
     }
 
     /// The rows from which the next two panels begin, to be fetched ahead; nothing after the last.

@@ -1,6 +1,6 @@
 //! A row's bits depend on nothing but the row: not on its neighbours, the threads, or which logits
 //! are asked for. And requests allocate nothing. All of it with weights in full, as bfloat16, and
-//! rounded to 8 bits.
+//! rounded to 8 bits, and with attention in bfloat16.
 
 use palmette_core::TokenId;
 use palmette_decode::LogitsSource;
@@ -17,7 +17,7 @@ static ALLOCATOR: Counting = Counting;
 const BEAMS: usize = 130;
 
 /// Large enough that passes are worth several threads; with weights of each format.
-fn models() -> [Arc<Model>; 3] {
+fn models() -> [Arc<Model>; 4] {
     let config = ModelConfig {
         vocab_size: 200,
         hidden_size: 128,
@@ -33,7 +33,7 @@ fn models() -> [Arc<Model>; 3] {
         architecture: Architecture::default(),
     };
     let model = Model::random(config, 5).unwrap();
-    [WeightFormat::F32, WeightFormat::Bf16, WeightFormat::Int8]
+    [WeightFormat::F32, WeightFormat::Bf16, WeightFormat::Int8, WeightFormat::Int8Bf16]
         .map(|format| Arc::new(model.clone().with_weights(format)))
 }
 
@@ -95,6 +95,21 @@ fn instructions_change_no_bit() {
     for (name, got) in all {
         assert!(got == want, "{name}");
     }
+}
+
+/// Attention in bfloat16 changes logits, and by less than weights in 8 bits do.
+#[test]
+fn attention_in_bf16_is_near_that_in_f32() {
+    let [full, _, int8, both] = models().map(|model| {
+        let rows = whole(&mut session(&model, 1), 180).into_iter().flatten();
+        rows.map(f32::from_bits).collect::<Vec<f32>>()
+    });
+    let off = |one: &[f32], other: &[f32]| -> f64 {
+        let squares = one.iter().zip(other).map(|(a, b)| f64::from(a - b).powi(2));
+        (squares.sum::<f64>() / one.len() as f64).sqrt()
+    };
+    let (by_attention, by_weights) = (off(&both, &int8), off(&int8, &full));
+    assert!(by_attention > 0.0 && by_attention < by_weights, "{by_attention} and {by_weights}");
 }
 
 #[test]
@@ -199,7 +214,7 @@ fn appended_tokens_are_read_as_if_they_had_been_in_the_prompt() {
 /// Rounding moves logits a little, and something.
 #[test]
 fn rounded_weights_give_logits_near_those_in_full() {
-    let [full, narrow, rounded] = models();
+    let [full, narrow, rounded, _] = models();
     let logits = |model: &Arc<Model>| -> Vec<f32> {
         let rows = whole(&mut session(model, 1), 90);
         rows.into_iter().flatten().map(f32::from_bits).collect()

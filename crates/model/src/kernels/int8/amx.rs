@@ -9,100 +9,20 @@
 //! What is read past a panel's last group is multiplied by the zeros of the rows, and what is read
 //! past the last row makes sums that nobody takes; so there is one form of tiles and no other
 //! configuration. Sums are exact, of signed bytes by signed bytes, and nothing is corrected.
-//!
-//! # What it costs
-//! Linux gives a process the tiles when it asks for them, once ([`is_here`]), and from then on its
-//! threads' signal frames are 8 KiB larger. A thread has tiles for the time of one product: they
-//! are released at its end, so that a thread which is switched away has none to be saved.
-//!
-//! The intrinsics are not stable yet, so each instruction is a line of assembly.
 
-use std::arch::asm;
-use std::arch::x86_64::{__cpuid_count, __get_cpuid_max, _xgetbv};
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use super::product::{GROUP, PanelGroup, Product, TILE_GROUPS, round_row};
 use crate::kernels::panels::PANEL;
-
-/// Rows of a tile of the left side.
-const TILE_ROWS: usize = 16;
+use crate::kernels::tiles::{
+    TILE_BYTES, TILE_ROWS, Tiles, add_products_of_bytes, load, store, zero,
+};
 
 /// Rows of sums that four tiles hold.
 const BLOCK_ROWS: usize = 2 * TILE_ROWS;
 
-/// Bytes of a tile's row, and of a cache line.
-const TILE_BYTES: usize = TILE_GROUPS * GROUP;
-
 /// Fewest rows for which tiles are taken: what they do takes as long for one row as for sixteen.
 const MIN_ROWS: usize = 5;
-
-/// True where the processor has AMX for bytes, and the operating system lets this process use it.
-///
-/// Asks once for the process. A system that refuses, or has never heard of it, is a processor
-/// without.
-pub(super) fn is_here() -> bool {
-    static IS_HERE: LazyLock<bool> =
-        LazyLock::new(|| has_instructions() && has_state() && is_permitted());
-    *IS_HERE
-}
-
-/// Leaf 7 of the processor's description: `AMX-TILE` and `AMX-INT8`.
-fn has_instructions() -> bool {
-    const TILE_AND_INT8: u32 = 1 << 24 | 1 << 25;
-    // SAFETY: every processor of this architecture has the instruction.
-    #[allow(unused_unsafe, reason = "safe in later versions than the oldest one that builds this")]
-    let features = unsafe {
-        match __get_cpuid_max(0) {
-            (7.., _) => __cpuid_count(7, 0).edx,
-            _ => 0,
-        }
-    };
-    features & TILE_AND_INT8 == TILE_AND_INT8
-}
-
-/// The parts of a thread's state that the system saves: tiles and their configuration.
-fn has_state() -> bool {
-    const TILES: u64 = 1 << 17 | 1 << 18;
-    // SAFETY: a processor whose system saves vectors has the instruction, and all callers have
-    // AVX-512.
-    is_x86_feature_detected!("avx512f") && unsafe { saved_state() } & TILES == TILES
-}
-
-#[target_feature(enable = "xsave")]
-fn saved_state() -> u64 {
-    // SAFETY: the function is compiled for the instruction, and register 0 always is.
-    unsafe { _xgetbv(0) }
-}
-
-/// Asks Linux for the tiles of this process and its threads.
-#[cfg(target_os = "linux")]
-fn is_permitted() -> bool {
-    const ARCH_PRCTL: i64 = 158;
-    const ARCH_REQ_XCOMP_PERM: u64 = 0x1023;
-    const XFEATURE_XTILEDATA: u64 = 18;
-    let mut result = ARCH_PRCTL;
-    // SAFETY: the call takes two numbers and touches no memory of this process; the instruction
-    // changes the three registers named here.
-    unsafe {
-        asm!(
-            "syscall",
-            inout("rax") result,
-            in("rdi") ARCH_REQ_XCOMP_PERM,
-            in("rsi") XFEATURE_XTILEDATA,
-            out("rcx") _,
-            out("r11") _,
-            options(nostack),
-        );
-    }
-    result == 0
-}
-
-/// No other system's way to ask is known here.
-#[cfg(not(target_os = "linux"))]
-fn is_permitted() -> bool {
-    false
-}
 
 /// Places of a product's rows once they are encoded, in values of 4 bytes.
 #[derive(Clone, Copy)]
@@ -171,8 +91,8 @@ pub(super) fn run<const M: usize>(product: &mut Product<'_, M>) -> bool {
     let Some(rows) = Rows::new(product.x, product.right[0].depth()) else { return false };
     let x = std::mem::take(&mut product.x);
     rows.encode(x);
-    // SAFETY: the caller of this module's functions has asked `is_here`.
-    let tiles = unsafe { Tiles::take() };
+    // SAFETY: the caller has asked `tiles::have_bytes`, and products of others take no tiles here.
+    let tiles = TileSums(unsafe { Tiles::take() });
     let panels = product.num_panels();
     if M == 2 {
         let places = (0..panels).map(|panel| [(0, panel), (M - 1, panel)]);
@@ -185,9 +105,6 @@ pub(super) fn run<const M: usize>(product: &mut Product<'_, M>) -> bool {
     }
     true
 }
-
-/// The thread's tiles, all eight of 16 rows of 64 bytes, for the time of a product.
-struct Tiles(());
 
 /// Sums of two tiles' rows, as the processor stores them.
 #[repr(C, align(64))]
@@ -216,39 +133,10 @@ impl<const M: usize, const Q: usize> Unfinished<'_, '_, M, Q> {
     }
 }
 
-impl Tiles {
-    /// # Safety
-    /// [`is_here`] must be true, and nothing else on this thread may use tiles meanwhile.
-    #[inline(always)]
-    unsafe fn take() -> Self {
-        /// Palette 1; bytes of a row of each tile, in 16 bits from byte 16 on; rows of each, in 8
-        /// bits from byte 48 on.
-        #[repr(C, align(64))]
-        struct Configuration([u8; 64]);
-        const ALL: Configuration = {
-            let mut bytes = [0; 64];
-            bytes[0] = 1;
-            let mut tile = 0;
-            while tile < 8 {
-                bytes[16 + 2 * tile] = TILE_BYTES as u8;
-                bytes[48 + tile] = TILE_ROWS as u8;
-                tile += 1;
-            }
-            Configuration(bytes)
-        };
-        static CONFIGURATION: Configuration = ALL;
-        // SAFETY: the instruction reads the 64 bytes, which are a valid configuration; the caller
-        // says that there are tiles.
-        unsafe {
-            asm!(
-                "ldtilecfg [{place}]",
-                place = in(reg) CONFIGURATION.0.as_ptr(),
-                options(nostack, preserves_flags, readonly),
-            );
-        }
-        Self(())
-    }
+/// The tiles, which have the form that sums need for as long as they are held.
+struct TileSums(Tiles);
 
+impl TileSums {
     /// Computes all rows of a product at some panels, block by block.
     ///
     /// PERF: a block's sums are brought to where they belong between the steps of the next one:
@@ -315,16 +203,16 @@ impl Tiles {
             unsafe {
                 load::<4>(x.as_ptr().add(at).cast(), pitch);
                 load::<6>(part[0].as_ptr().cast(), TILE_BYTES);
-                add_product::<0, 4, 6>();
+                add_products_of_bytes::<0, 4, 6>();
                 if Q == 2 {
                     load::<7>(part[Q - 1].as_ptr().cast(), TILE_BYTES);
-                    add_product::<1, 4, 7>();
+                    add_products_of_bytes::<1, 4, 7>();
                 }
                 if has_second {
                     load::<5>(x.as_ptr().add(tile_values + at).cast(), pitch);
-                    add_product::<2, 5, 6>();
+                    add_products_of_bytes::<2, 5, 6>();
                     if Q == 2 {
-                        add_product::<3, 5, 7>();
+                        add_products_of_bytes::<3, 5, 7>();
                     }
                 }
             }
@@ -353,78 +241,6 @@ impl Tiles {
     }
 }
 
-impl Drop for Tiles {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: there are tiles, or there would be no `self`; nobody else uses them.
-        unsafe { asm!("tilerelease", options(nostack, preserves_flags, nomem)) }
-    }
-}
-
-/// Fills tile T with zeros.
-///
-/// # Safety
-/// As of all of these: tiles are configured, 16 rows of 64 bytes each.
-#[inline(always)]
-unsafe fn zero<const T: u8>() {
-    // SAFETY: the caller says that there are tiles.
-    unsafe { asm!("tilezero tmm{t}", t = const T, options(nostack, preserves_flags, nomem)) }
-}
-
-/// Reads a tile's 16 rows of 64 bytes, `pitch` bytes apart.
-///
-/// # Safety
-/// The rows can be read.
-#[inline(always)]
-unsafe fn load<const T: u8>(rows: *const u8, pitch: usize) {
-    // SAFETY: the caller says that there are tiles, and what can be read.
-    unsafe {
-        asm!(
-            "tileloadd tmm{t}, [{rows} + {pitch}]",
-            t = const T,
-            rows = in(reg) rows,
-            pitch = in(reg) pitch,
-            options(nostack, preserves_flags, readonly),
-        );
-    }
-}
-
-/// Adds to each sum of tile C the products of A's row of signed bytes and B's column.
-///
-/// # Safety
-/// Tiles are configured.
-#[inline(always)]
-unsafe fn add_product<const C: u8, const A: u8, const B: u8>() {
-    // SAFETY: the caller says that there are tiles.
-    unsafe {
-        asm!(
-            "tdpbssd tmm{c}, tmm{a}, tmm{b}",
-            c = const C,
-            a = const A,
-            b = const B,
-            options(nostack, preserves_flags, nomem),
-        );
-    }
-}
-
-/// Writes a tile's 16 rows of 16 sums, `pitch` bytes apart.
-///
-/// # Safety
-/// The rows can be written.
-#[inline(always)]
-unsafe fn store<const T: u8>(rows: *mut i32, pitch: usize) {
-    // SAFETY: the caller says that there are tiles, and what can be written.
-    unsafe {
-        asm!(
-            "tilestored [{rows} + {pitch}], tmm{t}",
-            t = const T,
-            rows = in(reg) rows,
-            pitch = in(reg) pitch,
-            options(nostack, preserves_flags),
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
@@ -432,15 +248,15 @@ mod tests {
     use super::super::portable::Portable;
     use super::super::product::{Int8Matrix, Sink};
     use super::*;
-    use crate::kernels::Activation;
     use crate::kernels::panels::RowsMut;
+    use crate::kernels::{Activation, tiles};
 
     fn values(count: usize, seed: u32) -> Vec<f32> {
         (0..count as u32).map(|n| (n ^ seed).wrapping_mul(2_654_435_761) as i32 as f32).collect()
     }
 
-    /// What a product leaves of `rows` rows of an `x` that begins `offset` values after a cache
-    /// line, by `run`, which may say that it left it undone.
+    /// Bits that a product leaves of `rows` rows of an `x` that begins `offset` values after a
+    /// cache line, by `run`, which may say that it left it undone.
     fn product_by(
         (rows, depth, columns, offset): (usize, usize, usize, usize),
         is_gated: bool,
@@ -470,7 +286,7 @@ mod tests {
     /// place of a cache line; on several threads at once, which take and release their tiles.
     #[test]
     fn tiles_have_the_bits_of_plain_code() {
-        if !is_here() {
+        if !tiles::have_bytes() {
             let _ = writeln!(
                 std::io::stderr(),
                 "SKIPPED: no AMX here, so its products were not checked"

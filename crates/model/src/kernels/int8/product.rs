@@ -1,6 +1,6 @@
 //! Products of rows with matrices of 8-bit integers, whatever instructions sum.
 
-use super::Int8Kernel;
+use super::kernel::Int8Kernel;
 use crate::kernels::activation::{Activation, gelu_tanh, relu, silu};
 use crate::kernels::panels::{PANEL, PackedMatrix, PanelRow, RowsMut, Stored};
 
@@ -33,7 +33,7 @@ pub struct Int8Matrix {
     excess: Vec<[i32; PANEL]>,
     depth: usize,
     columns: usize,
-    /// What its products are computed by.
+    /// Instructions by which its products are computed.
     kernel: Int8Kernel,
 }
 
@@ -88,7 +88,7 @@ impl Int8Matrix {
         self.depth
     }
 
-    /// What products are computed by.
+    /// Instructions by which products are computed.
     pub(super) fn kernel(&self) -> Int8Kernel {
         self.kernel
     }
