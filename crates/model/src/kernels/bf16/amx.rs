@@ -13,7 +13,7 @@ use std::mem::transmute;
 use super::BLOCK;
 use crate::kernels::panels::{PANEL, PanelRow, Panels, RowsMut, RowsRef};
 use crate::kernels::tiles::{
-    self, TILE_BYTES, TILE_ROWS, Tiles, add_products_of_bf16, load, store,
+    self, TILE_BYTES, TILE_ROWS, Tiles, add_products_of_bf16, load, store, zero,
 };
 
 /// Rows of sums that four tiles hold.
@@ -43,12 +43,29 @@ pub(super) fn is_here() -> bool {
 pub(super) unsafe fn multiply(out: RowsMut<'_>, x: RowsRef<'_>, b: Panels<'_>, add: bool) {
     // SAFETY: the caller says that there are tiles, and no other product has them meanwhile.
     let tiles = unsafe { Tiles::take() };
-    let mut rows = [[TileRow([0; BLOCK]); BLOCK_ROWS]; CHUNK / BLOCK];
-    let mut product = Product { _tiles: tiles, out, b };
+    let product = Product {
+        _tiles: tiles,
+        out,
+        b,
+        sums: Sums([[[0.0; PANEL]; 2]; BLOCK_ROWS]),
+        right: [[[TileRow([0; BLOCK]); TILE_ROWS]; 2]; 2],
+    };
+    // PERF: queries have few places, and zeros for a whole chunk's would take long beside them.
+    match b.depth() {
+        ..=64 => by_chunks::<{ 64 / BLOCK }>(product, x, add),
+        65..=128 => by_chunks::<{ 128 / BLOCK }>(product, x, add),
+        _ => by_chunks::<{ CHUNK / BLOCK }>(product, x, add),
+    }
+}
+
+/// The product, chunk by chunk of B blocks.
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+fn by_chunks<const B: usize>(mut product: Product<'_>, x: RowsRef<'_>, add: bool) {
+    let (mut rows, b) = ([[TileRow([0; BLOCK]); BLOCK_ROWS]; B], product.b);
     for first in (0..x.rows).step_by(BLOCK_ROWS) {
         let count = BLOCK_ROWS.min(x.rows - first);
-        for start in (0..b.depth()).step_by(CHUNK) {
-            let places = start..b.depth().min(start + CHUNK);
+        for start in (0..b.depth()).step_by(B * BLOCK) {
+            let places = start..b.depth().min(start + B * BLOCK);
             for r in 0..count {
                 let row = &x.data[(first + r) * x.stride..][places.clone()];
                 for (place, values) in row.chunks(BLOCK).enumerate() {
@@ -74,11 +91,15 @@ struct Product<'p> {
     _tiles: Tiles,
     out: RowsMut<'p>,
     b: Panels<'p>,
+    /// Sums of a block, as tiles read and write them.
+    sums: Sums,
+    /// Tiles of two panels: those that are multiplied, and the next.
+    right: [[[TileRow; TILE_ROWS]; 2]; 2],
 }
 
-/// Sums of two tiles' rows, as the processor stores them.
+/// Sums of two tiles' rows and two panels.
 #[repr(C, align(64))]
-struct Block<const Q: usize>([[PanelRow; Q]; BLOCK_ROWS]);
+struct Sums([[PanelRow; 2]; BLOCK_ROWS]);
 
 impl Product<'_> {
     /// Adds the products of `rows`, `count` rows from `first` on with the places of `k` from
@@ -98,36 +119,35 @@ impl Product<'_> {
     ) {
         const { assert!(Q == 1 || Q == 2) }
         let (has_second, last) = (count > TILE_ROWS, rows.len() - 1);
-        let mut block = Block([[[0.0; PANEL]; Q]; BLOCK_ROWS]);
-        let pitch = size_of::<[PanelRow; Q]>();
+        let pitch = size_of::<[PanelRow; 2]>();
         if add {
             for r in 0..count {
                 for q in 0..Q {
                     let columns = self.b.columns_of(panels[q]);
                     let held = &self.out.data[(first + r) * self.out.stride..][columns];
-                    block.0[r][q][..held.len()].copy_from_slice(held);
+                    self.sums.0[r][q][..held.len()].copy_from_slice(held);
                 }
             }
         }
-        let sums: *mut f32 = block.0[0][0].as_mut_ptr();
-        // SAFETY: tiles are configured as long as `self` lives, 16 rows of 64 bytes each, and
-        // the block has twice as many rows of Q times 64 bytes.
+        let sums: *mut PanelRow = self.sums.0.as_mut_ptr().cast();
+        // SAFETY: tiles are configured as long as `self` lives, 16 rows of 64 bytes each, and there
+        // are twice as many rows of sums of two panels.
         unsafe {
-            load::<0>(sums.cast(), pitch);
-            if Q == 2 {
-                load::<1>(sums.add(PANEL).cast(), pitch);
-            }
-            if has_second {
-                load::<2>(sums.add(TILE_ROWS * Q * PANEL).cast(), pitch);
-                if Q == 2 {
-                    load::<3>(sums.add(TILE_ROWS * Q * PANEL + PANEL).cast(), pitch);
-                }
+            if add {
+                load::<0>(sums.cast(), pitch);
+                load::<1>(sums.add(1).cast(), pitch);
+                load::<2>(sums.add(2 * TILE_ROWS).cast(), pitch);
+                load::<3>(sums.add(2 * TILE_ROWS + 1).cast(), pitch);
+            } else {
+                zero::<0>();
+                zero::<1>();
+                zero::<2>();
+                zero::<3>();
             }
         }
         // PERF: a tile is read only after the next one was rounded, by when what was written of it
         // has left the processor's buffer: tiles cannot be read from there.
-        let mut tiles = [[[TileRow([0; BLOCK]); TILE_ROWS]; Q]; 2];
-        let [mut right, mut next] = tiles.each_mut();
+        let [mut right, mut next] = self.right.each_mut();
         for q in 0..Q {
             round_panel(&mut right[q], self.b, panels[q], start);
         }
@@ -156,17 +176,16 @@ impl Product<'_> {
             }
             (right, next) = (next, right);
         }
-        let sums: *mut i32 = block.0[0][0].as_mut_ptr().cast();
         // SAFETY: as where they were read.
         unsafe {
-            store::<0>(sums, pitch);
+            store::<0>(sums.cast(), pitch);
             if Q == 2 {
-                store::<1>(sums.add(PANEL), pitch);
+                store::<1>(sums.add(1).cast(), pitch);
             }
             if has_second {
-                store::<2>(sums.add(TILE_ROWS * Q * PANEL), pitch);
+                store::<2>(sums.add(2 * TILE_ROWS).cast(), pitch);
                 if Q == 2 {
-                    store::<3>(sums.add(TILE_ROWS * Q * PANEL + PANEL), pitch);
+                    store::<3>(sums.add(2 * TILE_ROWS + 1).cast(), pitch);
                 }
             }
         }
@@ -175,8 +194,8 @@ impl Product<'_> {
                 let columns = self.b.columns_of(panels[q]);
                 let out = &mut self.out.data[(first + r) * self.out.stride..][columns];
                 match out.as_chunks_mut::<PANEL>() {
-                    ([whole], []) => *whole = block.0[r][q],
-                    _ => out.copy_from_slice(&block.0[r][q][..out.len()]),
+                    ([whole], []) => *whole = self.sums.0[r][q],
+                    _ => out.copy_from_slice(&self.sums.0[r][q][..out.len()]),
                 }
             }
         }

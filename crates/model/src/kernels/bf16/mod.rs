@@ -33,7 +33,7 @@ pub(crate) fn is_fast() -> bool {
 /// `out = x · b`, or added to what `out` holds.
 pub(crate) fn multiply_bf16(out: RowsMut<'_>, x: RowsRef<'_>, b: Panels<'_>, add: bool) {
     #[cfg(target_arch = "x86_64")]
-    if amx::is_here() {
+    if b.depth() > 0 && amx::is_here() {
         // SAFETY: `is_here` has asked the processor and the system for all that it takes.
         return unsafe { amx::multiply(out, x, b, add) };
     }
