@@ -10,8 +10,6 @@ use palmette_model::draft::DraftRun;
 use palmette_model::{Reading, ReadingShape};
 
 use crate::backends::{DecoderBackend, DraftBackend, SoughtItems, Verifier, state_of};
-use crate::bounds::MAX_BEAM_WIDTH;
-use crate::bounds::checked;
 use crate::error::RecommendError;
 use crate::mode::{EveryCode, Mode, Verification};
 use crate::passes::Passes;
@@ -20,57 +18,9 @@ use crate::recommender::Recommender;
 use crate::request::{Planned, Request};
 use crate::round_answer::RoundAnswer;
 use crate::rules::{BoostedItems, Caps, IdMatch, ItemOrder, Plan};
+use crate::shape::Shape;
 use crate::terminated_constraint::{EndedState, TerminatedConstraint};
 use crate::view::SpelledView;
-
-/// Key of a plan: buffers serve requests of an equal shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    /// Verification of a draft head's search; `None` where the decoder searches.
-    pub(crate) draft: Option<Verification>,
-    /// Beam width of each level.
-    pub(crate) widths: Vec<usize>,
-    /// The least width of every level: 0, except for a request that wants more items.
-    pub(crate) least: usize,
-    /// The least width of every level of a second search; `None` where there is none.
-    pub(crate) widest: Option<NonZeroUsize>,
-    /// Tokens of free text that the prompt may grow by.
-    pub(crate) free_tokens: usize,
-}
-
-impl Shape {
-    fn checked_widths(&self, least: usize) -> Result<Vec<NonZeroUsize>, RecommendError> {
-        let wide = |&width: &usize| {
-            checked("beam width", width, MAX_BEAM_WIDTH)?;
-            checked("beam width", width.max(least), MAX_BEAM_WIDTH)
-        };
-        self.widths.iter().map(wide).collect()
-    }
-
-    /// The widths of all steps of the first search: those of the levels, and the last of them for
-    /// each token that ends an item.
-    fn steps(&self, recommender: &Recommender) -> Result<Vec<NonZeroUsize>, RecommendError> {
-        self.steps_of(self.least, recommender)
-    }
-
-    /// The widths of all steps of the widest search.
-    fn widest_steps(&self, recommender: &Recommender) -> Result<Vec<NonZeroUsize>, RecommendError> {
-        let widest = self.widest.map_or(0, NonZeroUsize::get);
-        self.steps_of(self.least.max(widest), recommender)
-    }
-
-    fn steps_of(
-        &self,
-        least: usize,
-        recommender: &Recommender,
-    ) -> Result<Vec<NonZeroUsize>, RecommendError> {
-        let mut widths = self.checked_widths(least)?;
-        if let Some(&last) = widths.last() {
-            widths.extend(recommender.end_tokens().iter().map(|_| last));
-        }
-        Ok(widths)
-    }
-}
 
 /// Rows of the decode passes: nothing is read after the last level.
 fn beams_read(widths: &[NonZeroUsize]) -> Vec<usize> {
@@ -356,7 +306,8 @@ impl Buffers {
         shape: Shape,
         threads: usize,
     ) -> Result<Self, RecommendError> {
-        let (widths, widest_widths) = (shape.steps(recommender)?, shape.widest_steps(recommender)?);
+        let num_ends = recommender.end_tokens().len();
+        let (widths, widest_widths) = (shape.steps(num_ends)?, shape.widest_steps(num_ends)?);
         let widest = widths_max(&widest_widths);
         let beams = beams_read(&widest_widths);
         let prompt_tokens = recommender.max_prompt_tokens().saturating_add(shape.free_tokens);
@@ -392,7 +343,8 @@ impl Buffers {
         shape: &Shape,
         threads: usize,
     ) -> Result<Planned, RecommendError> {
-        let (widths, widest_widths) = (shape.steps(recommender)?, shape.widest_steps(recommender)?);
+        let num_ends = recommender.end_tokens().len();
+        let (widths, widest_widths) = (shape.steps(num_ends)?, shape.widest_steps(num_ends)?);
         let widest = widths_max(&widest_widths);
         let beams = beams_read(&widest_widths);
         let prompt_tokens = recommender.max_prompt_tokens().saturating_add(shape.free_tokens);

@@ -49,6 +49,7 @@ mod recommender;
 mod request;
 mod round_answer;
 mod rules;
+mod shape;
 mod template;
 mod terminated_constraint;
 mod understanding;

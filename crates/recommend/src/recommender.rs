@@ -10,7 +10,7 @@ use palmette_model::draft::{DraftHead, DraftOutline};
 use palmette_model::{SessionError, SharedEngine};
 
 use crate::bounds::{MAX_BEAM_WIDTH, checked};
-use crate::buffers::{Buffers, Shape};
+use crate::buffers::Buffers;
 use crate::error::RecommendError;
 use crate::fields::PromptFields;
 use crate::free_text::{Explain, Think};
@@ -18,6 +18,7 @@ use crate::mode::Mode;
 use crate::prompt_format::{LevelFormat, PromptFormat};
 use crate::prompts::Prompts;
 use crate::request::{Planned, Request};
+use crate::shape::Shape;
 use crate::template::{PromptAsked, PromptItem};
 use crate::view::SpelledView;
 
