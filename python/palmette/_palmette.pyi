@@ -67,6 +67,16 @@ class TooFewTokens(Error):
     left: int | None
     row: int | None
 
+class TooManyTokens(Error):
+    """Tokens that are more than a text is known to take: `needed` of them, of `left`, None where that is any number.
+
+    `row` is that of a batch.
+    """
+
+    needed: int | None
+    left: int | None
+    row: int | None
+
 class VocabularyError(Error):
     """A vocabulary that cannot be loaded, or a token that is not in it."""
 
@@ -337,12 +347,15 @@ class Matcher:
     a commit, which ``rollback`` takes back; after it nothing may follow.
     """
 
-    def fill_mask(self, bitmask: Bitmask, row: int = 0, *, tokens_left: int | None = None) -> bool:
+    def fill_mask(
+        self, bitmask: Bitmask, row: int = 0, *, tokens_left: int | None = None, tokens_needed: int | None = None
+    ) -> bool:
         """Writes the tokens that may follow into a row of a bitmask, bits past the vocabulary 0. All are 0 when nothing may follow.
 
         With ``tokens_left`` the text ends in time: only tokens may follow after which it can be whole within that many, the next
         one among them and end tokens left out. ``TooFewTokens`` where no way is known; from ``fewest_tokens()`` on there is one,
-        and it stays.
+        and it stays. With ``tokens_needed`` it does not end before so many: ``TooManyTokens`` where no text is known that is so
+        long (see ``has_way``).
 
         ``False``: nothing is forbidden, so the mask need not be applied.
         """
@@ -351,6 +364,9 @@ class Matcher:
     def fewest_tokens(self) -> int | None:
         """Tokens of the shortest way to the end of the text that is known, end tokens left out; 0 where it is whole, ``None`` where
         no way is known."""
+    def has_way(self, *, tokens_left: int | None = None, tokens_needed: int | None = None) -> bool:
+        """``True`` where a text is known that is whole after ``tokens_needed`` to ``tokens_left`` more tokens, end tokens left out; then
+        masks of these numbers keep one."""
     def shortest_completion(self) -> tuple[list[int], bytes] | None:
         """The shortest way to the end of the text that is known: its tokens, and their bytes. ``None`` where no way is known."""
     def commit(self, token: int) -> None:
@@ -464,13 +480,14 @@ def fill_masks(
     threads: int | None = None,
     *,
     tokens_left: Iterable[int | None] | None = None,
+    tokens_needed: Iterable[int | None] | None = None,
 ) -> bool:
     """Writes the masks of many sequences, each into its row of a bitmask, on several threads and without the interpreter's lock.
 
     Matchers may be of different grammars and vocabularies; ``None`` leaves a row as it is. ``rows[i]`` is the row of
-    ``matchers[i]``; left out, row ``i``. ``threads`` left out are as many as the process may run at once. ``tokens_left[i]`` is
-    that of ``Matcher.fill_mask``, ``None`` for a text that may be cut off; the ``row`` of ``TooFewTokens`` is the first one that
-    fails, and the others are filled. ``False``: no row forbids anything.
+    ``matchers[i]``; left out, row ``i``. ``threads`` left out are as many as the process may run at once. ``tokens_left[i]`` and
+    ``tokens_needed[i]`` are those of ``Matcher.fill_mask``, ``None`` for a text that may be cut off or end at once; the ``row`` of
+    ``TooFewTokens`` and ``TooManyTokens`` is the first one that fails, and the others are filled. ``False``: no row forbids anything.
     """
 
 def fill_masks_with_drafts(
@@ -481,13 +498,14 @@ def fill_masks_with_drafts(
     threads: int | None = None,
     *,
     tokens_left: Iterable[int | None] | None = None,
+    tokens_needed: Iterable[int | None] | None = None,
 ) -> list[int]:
     """Writes the masks along drafts: of ``matchers[i]`` the mask before its draft, and after each token of ``drafts[i]``, into
     ``len(drafts[i]) + 1`` rows.
 
     They begin at row ``rows[i]``; left out, each behind those of the one before. Gives how many tokens of each draft may be
     kept; rows behind a token that may not follow, or behind an end token, are all 0. Matchers stay where they are.
-    ``tokens_left[i]`` is that of the mask before the draft, and one less after each of its tokens.
+    ``tokens_left[i]`` and ``tokens_needed[i]`` are those of the mask before the draft, and one less after each of its tokens.
     """
 
 @final
@@ -514,13 +532,14 @@ class Follower:
         threads: int | None = None,
         *,
         tokens_left: int | None = None,
+        tokens_needed: int | None = None,
     ) -> None:
         """Writes the masks of rows of tokens: ``suffixes`` is an integer array ``[rows, n]``, of each row what was generated so far,
         without the prompt.
 
         A row with a token that was not allowed, is negative or not in the vocabulary gets a mask of zeros, as has one that ended. Row
-        ``i`` is written to row ``rows[i]`` of the bitmask; left out, row ``i``. With ``tokens_left`` the texts end in time, as under
-        ``Matcher.fill_mask``; a row that cannot gets a mask of zeros.
+        ``i`` is written to row ``rows[i]`` of the bitmask; left out, row ``i``. With ``tokens_left`` the texts end in time, and with
+        ``tokens_needed`` not before, as under ``Matcher.fill_mask``; a row that cannot gets a mask of zeros.
         """
     @property
     def alive(self) -> list[bool]:

@@ -11,7 +11,7 @@ import logging
 import re
 from typing import Any
 
-from palmette import Grammar, Matcher, TooFewTokens
+from palmette import Grammar, Matcher, TooFewTokens, TooManyTokens
 
 # A rule of GBNF or EBNF, `name ::= …`; Lark writes `name: …`.
 _EBNF_RULE = re.compile(r"^\s*[A-Za-z_][\w.-]*\s*::=", re.MULTILINE)
@@ -62,6 +62,19 @@ def too_few_tokens(needed: int, left: int, by: str, cut: str, text: str = "the t
     error = TooFewTokens(
         f"{text} takes {needed} more tokens to end, and {left} are left: "
         f"give it {needed} or more by {by}, or {cut} if it may break off"
+    )
+    error.needed, error.left = needed, left
+    return error
+
+
+def too_many_tokens(
+    needed: int, left: int | None, least: str, most: str, cut: str, text: str = "the text"
+) -> TooManyTokens:
+    """The error of a text that must take more tokens than any is known to: they are given as `least` and `most`."""
+    within = "" if left is None else f", and no more than {left} are left"
+    error = TooManyTokens(
+        f"{text} is to take {needed} more tokens at least{within}, and none is known that does: "
+        f"lower {least}, raise {most}, or {cut} if it may end early"
     )
     error.needed, error.left = needed, left
     return error

@@ -20,7 +20,7 @@ import mlx.core as mx
 import numpy as np
 
 import palmette
-from palmette._requests import NO_ENDS, too_few_tokens
+from palmette._requests import NO_ENDS, too_few_tokens, too_many_tokens
 from palmette._text_start import WatchedLoop
 
 __all__ = ["CatalogLogitsProcessor", "GrammarLogitsProcessor", "apply_bitmask", "vocabulary"]
@@ -60,20 +60,25 @@ class GrammarLogitsProcessor:
     sequence.
 
     With `max_tokens`, which mlx-lm does not say, the text is whole within so many tokens, unless no way to its end is known:
-    give the generation the same. Raises TooFewTokens where it takes more.
+    give the generation the same. With `min_tokens` it does not end before. Raises TooFewTokens where it takes more, and
+    TooManyTokens where none is known that takes so many.
     """
 
-    def __init__(self, compiled: palmette.CompiledGrammar, *, max_tokens: int | None = None) -> None:
+    def __init__(
+        self, compiled: palmette.CompiledGrammar, *, max_tokens: int | None = None, min_tokens: int = 0
+    ) -> None:
         if not compiled.vocabulary.ends:
             raise ValueError(NO_ENDS)
         self.matcher = compiled.matcher()
-        self._most = max_tokens
-        if max_tokens is not None:
+        self._most, self._least = max_tokens, min_tokens
+        if max_tokens is not None or min_tokens > 0:
             needed = self.matcher.fewest_tokens()
             if needed is None:
-                self._most = None
-            elif needed > max_tokens:
+                self._most, self._least = None, 0
+            elif max_tokens is not None and needed > max_tokens:
                 raise too_few_tokens(needed, max_tokens, "max_tokens", "leave it out")
+            elif min_tokens > 0 and not self.matcher.has_way(tokens_left=max_tokens, tokens_needed=min_tokens):
+                raise too_many_tokens(min_tokens, max_tokens, "min_tokens", "max_tokens", "leave it out")
         self._bitmask = palmette.allocate_bitmask(1, compiled.vocabulary.num_tokens)
         self._loop = WatchedLoop("processor")
         self._committed: list[int] = []
@@ -83,7 +88,9 @@ class GrammarLogitsProcessor:
         if self.matcher.is_ended:
             return logits
         left = None if self._most is None else max(self._most - len(self._committed), 0)
-        if not self.matcher.fill_mask(self._bitmask, tokens_left=left) and logits.shape[-1] <= 32 * self._bitmask.shape[1]:
+        least = max(self._least - len(self._committed), 0) or None
+        open_mask = not self.matcher.fill_mask(self._bitmask, tokens_left=left, tokens_needed=least)
+        if open_mask and logits.shape[-1] <= 32 * self._bitmask.shape[1]:
             return logits
         return apply_bitmask(logits, self._bitmask)
 

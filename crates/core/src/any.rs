@@ -5,7 +5,7 @@ use std::any::Any;
 use std::error::Error;
 use std::fmt;
 
-use crate::{CommitError, Constraint, RollbackError, SequencePart, TokenId};
+use crate::{CommitError, Constraint, Lengths, RollbackError, SequencePart, TokenId};
 
 /// Any [`Constraint`], erased: `Arc<dyn AnyConstraint>` holds a catalog or a grammar alike.
 ///
@@ -47,10 +47,17 @@ pub trait AnyConstraint: Send + Sync {
         scratch: &mut AnyScratch,
     ) -> Result<Option<usize>, AnyError>;
     #[doc(hidden)]
+    fn erased_has_way(
+        &self,
+        state: &AnyState,
+        lengths: Lengths,
+        scratch: &mut AnyScratch,
+    ) -> Result<bool, AnyError>;
+    #[doc(hidden)]
     fn erased_fill_ending_mask(
         &self,
         state: &AnyState,
-        left: usize,
+        lengths: Lengths,
         scratch: &mut AnyScratch,
         mask: &mut [u32],
     ) -> Result<(), AnyError>;
@@ -266,14 +273,23 @@ where
         self.fewest_tokens(state.of(), scratch.of()).map_err(AnyError::new)
     }
 
+    fn erased_has_way(
+        &self,
+        state: &AnyState,
+        lengths: Lengths,
+        scratch: &mut AnyScratch,
+    ) -> Result<bool, AnyError> {
+        self.has_way(state.of(), lengths, scratch.of()).map_err(AnyError::new)
+    }
+
     fn erased_fill_ending_mask(
         &self,
         state: &AnyState,
-        left: usize,
+        lengths: Lengths,
         scratch: &mut AnyScratch,
         mask: &mut [u32],
     ) -> Result<(), AnyError> {
-        self.fill_ending_mask(state.of(), left, scratch.of(), mask).map_err(AnyError::new)
+        self.fill_ending_mask(state.of(), lengths, scratch.of(), mask).map_err(AnyError::new)
     }
 
     fn erased_visit_ways(
@@ -377,14 +393,23 @@ impl Constraint for dyn AnyConstraint + '_ {
         self.erased_fewest_tokens(state, scratch)
     }
 
+    fn has_way(
+        &self,
+        state: &AnyState,
+        lengths: Lengths,
+        scratch: &mut AnyScratch,
+    ) -> Result<bool, AnyError> {
+        self.erased_has_way(state, lengths, scratch)
+    }
+
     fn fill_ending_mask(
         &self,
         state: &AnyState,
-        left: usize,
+        lengths: Lengths,
         scratch: &mut AnyScratch,
         mask: &mut [u32],
     ) -> Result<(), AnyError> {
-        self.erased_fill_ending_mask(state, left, scratch, mask)
+        self.erased_fill_ending_mask(state, lengths, scratch, mask)
     }
 
     fn visit_ways(

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fmt::Debug;
 
-use crate::{MaskWindow, SequencePart, TokenId};
+use crate::{Lengths, MaskWindow, SequencePart, TokenId};
 
 /// A set of token sequences, asked step by step.
 ///
@@ -122,10 +122,26 @@ pub trait Constraint {
         Ok(None)
     }
 
+    /// True where the sequence is known to be whole after more tokens of one of these lengths: by
+    /// the [shortest way](Self::fewest_tokens) if that is long enough, or by one that is longer. A
+    /// set that knows no ways has none.
+    ///
+    /// # Errors
+    /// When a limit of the constraint is exceeded.
+    fn has_way(
+        &self,
+        state: &Self::State,
+        lengths: Lengths,
+        scratch: &mut Self::Scratch,
+    ) -> Result<bool, Self::Error> {
+        let _ = (state, lengths, scratch);
+        Ok(false)
+    }
+
     /// [`fill_mask`](Self::fill_mask) without the tokens after which the sequence may not be whole
-    /// within `left` tokens, the next one among them: where [`fewest_tokens`](Self::fewest_tokens)
-    /// are known and no more than that, a sequence of such tokens is whole in time. Where they are
-    /// more, the mask denies all. A set that knows no ways gives the mask as it is.
+    /// with one of these lengths, the next token counted: where there [is a way](Self::has_way), a
+    /// sequence of such tokens has such a length. Where there is none, the mask denies all. A set
+    /// that knows no ways gives the mask as it is.
     ///
     /// # Errors
     /// As [`fill_mask`](Self::fill_mask).
@@ -135,11 +151,11 @@ pub trait Constraint {
     fn fill_ending_mask(
         &self,
         state: &Self::State,
-        left: usize,
+        lengths: Lengths,
         scratch: &mut Self::Scratch,
         mask: &mut [u32],
     ) -> Result<(), Self::Error> {
-        let _ = left;
+        let _ = lengths;
         self.fill_mask(state, scratch, mask)
     }
 

@@ -1,6 +1,6 @@
 //! Errors of a search.
 
-use palmette_core::TokenId;
+use palmette_core::{Lengths, TokenId};
 
 use crate::sampler::SampleError;
 
@@ -59,6 +59,20 @@ pub enum DecodeError {
         needed: usize,
         /// Tokens that it may have.
         max_tokens: usize,
+    },
+    /// A sequence that is promised to be whole is to have more tokens than are known to be possible.
+    #[error(
+        "no sequence of the constraint is known that takes {} tokens; one of {known} or more is: ask for {known} at least, give it more \
+         at most, or have the number be a wish (length: cut)",
+        Lengths { least: *min_tokens, most: *max_tokens }
+    )]
+    TooManyTokens {
+        /// Tokens that it must have.
+        min_tokens: usize,
+        /// Tokens that it may have.
+        max_tokens: usize,
+        /// The most that it can be made to have.
+        known: usize,
     },
     /// The way to the end that was counted on is not there: a defect of the constraint.
     #[error(

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use palmette_core::{CommitError, Constraint, SequencePart, TokenId, mask};
+use palmette_core::{CommitError, Constraint, Lengths, SequencePart, TokenId, mask};
 
 use crate::error::DecodeError;
-use crate::length::{LengthReport, LengthRule, Pace};
+use crate::length::{LengthReport, LengthRule, Pace, greatest_least};
 use crate::logits_source::LogitsSource;
 use crate::sampler::Sampler;
 
@@ -15,14 +15,19 @@ use crate::sampler::Sampler;
 pub struct GenerateOptions {
     /// The most tokens that are generated.
     pub max_tokens: usize,
-    /// Tokens before which no stop token is allowed, as long as the constraint allows another.
+    /// Tokens before which the sequence does not end: of one that is [promised](LengthRule) to be
+    /// whole none has fewer. Of others no stop token is allowed before, as long as the constraint
+    /// allows another token.
     pub min_tokens: usize,
+    /// Allow no stop token, as long as the constraint allows another token.
+    pub ignores_stops: bool,
     /// Tokens after which generation ends, besides those that the constraint ends with.
     pub stop_tokens: Vec<TokenId>,
     /// Tokens before the first that the sampler's repetition penalty counts too: the prompt's, as a
     /// rule.
     pub context: Vec<TokenId>,
-    /// Stop before [parts](Constraint::next_part) that a search may write as a whole.
+    /// Stop before [parts](Constraint::next_part) that a search may write as a whole: not before
+    /// `min_tokens` of a promised sequence, since a search takes any length.
     pub parts: bool,
     /// Rule for a sequence that would be longer.
     pub length: LengthRule,
@@ -33,7 +38,15 @@ impl GenerateOptions {
     pub fn new(max_tokens: usize) -> Self {
         let (stop_tokens, context) = (Vec::new(), Vec::new());
         let length = LengthRule::default();
-        Self { max_tokens, min_tokens: 0, stop_tokens, context, parts: false, length }
+        Self {
+            max_tokens,
+            min_tokens: 0,
+            ignores_stops: false,
+            stop_tokens,
+            context,
+            parts: false,
+            length,
+        }
     }
 }
 
@@ -248,7 +261,10 @@ impl<C: Constraint + ?Sized> Generator<C> {
                     // What comes after it is less than all that is to come.
                     left = left.saturating_sub(self.fewest(constraint)?.unwrap_or(left));
                 }
-                let is_sure = |most: Option<usize>| most.map_or(!is_promised, |most| most <= left);
+                let is_early = is_promised && step < self.options.min_tokens;
+                let is_sure = |most: Option<usize>| {
+                    !is_early && most.map_or(!is_promised, |most| most <= left)
+                };
                 self.part = part.filter(|part| is_sure(part.max_tokens));
                 if self.part.is_some() {
                     return Ok(None);
@@ -368,6 +384,19 @@ impl<C: Constraint + ?Sized> Generator<C> {
         if let Some(needed) = fewest.filter(|&needed| needed > max_tokens) {
             return Err(DecodeError::TooFewTokens { needed, max_tokens });
         }
+        let min_tokens = self.options.min_tokens;
+        if fewest.is_some() && min_tokens > 0 {
+            let mut has_way = |least| {
+                let state = self.state.as_ref().expect(NOT_STARTED);
+                let lengths = Lengths { least, most: max_tokens };
+                let found = constraint.has_way(state, lengths, &mut self.scratch);
+                found.map_err(|error| DecodeError::Constraint { step: 0, why: error.to_string() })
+            };
+            if !has_way(min_tokens)? {
+                let known = greatest_least(min_tokens, has_way)?;
+                return Err(DecodeError::TooManyTokens { min_tokens, max_tokens, known });
+            }
+        }
         if self.options.length == LengthRule::Gentle {
             self.pace = fewest.map(|needed| Pace::new(needed, max_tokens));
         }
@@ -385,17 +414,21 @@ impl<C: Constraint + ?Sized> Generator<C> {
     /// True if the sequence can be whole in time after these tokens, which are allowed.
     fn leaves_a_way(&mut self, constraint: &C, tokens: &[TokenId]) -> Result<bool, DecodeError> {
         let step = self.tokens().len();
-        let Some(left) = self.tokens_left().checked_sub(tokens.len()) else { return Ok(false) };
+        let Some(lengths) = self.lengths().after(tokens.len()) else { return Ok(false) };
         let mut ahead = self.state.clone().expect(NOT_STARTED);
         for &token in tokens {
             if let Err(error) = constraint.commit(&mut ahead, token, &mut self.scratch) {
                 return Err(self.refusal(token, error));
             }
         }
-        let fewest = constraint.fewest_tokens(&ahead, &mut self.scratch);
-        let fewest =
-            fewest.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
-        Ok(fewest.is_some_and(|fewest| fewest <= left))
+        let found = constraint.has_way(&ahead, lengths, &mut self.scratch);
+        found.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })
+    }
+
+    /// Tokens that may still follow, and that must.
+    fn lengths(&self) -> Lengths {
+        let least = self.options.min_tokens.saturating_sub(self.tokens().len());
+        Lengths { least, most: self.tokens_left() }
     }
 
     /// The part that the latest [`settle`](Self::settle) stopped before: follow with
@@ -443,10 +476,10 @@ impl<C: Constraint + ?Sized> Generator<C> {
 
     /// Fills the mask with the tokens after which the sequence can be whole in time.
     fn leave_a_way(&mut self, constraint: &C) -> Result<(), DecodeError> {
-        let (step, left) = (self.tokens().len(), self.tokens_left());
+        let (step, lengths) = (self.tokens().len(), self.lengths());
         let Self { state, scratch, mask, .. } = self;
         let state = state.as_ref().expect(NOT_STARTED);
-        let filled = constraint.fill_ending_mask(state, left, scratch, mask);
+        let filled = constraint.fill_ending_mask(state, lengths, scratch, mask);
         filled.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
         self.hold_back_stops(step);
         Ok(())
@@ -462,7 +495,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
     /// Takes the stop tokens out of the mask of an early step, but where nothing else is in it.
     fn hold_back_stops(&mut self, step: usize) {
         let stops = &self.options.stop_tokens;
-        let is_early = step < self.options.min_tokens;
+        let is_early = self.options.ignores_stops || step < self.options.min_tokens;
         if !is_early || mask::iter(&self.mask).all(|token| stops.contains(&token)) {
             return;
         }

@@ -8,7 +8,7 @@ pub enum LengthRule {
     Cut,
     /// A sequence ends in time, or does not begin: of a constraint that knows [ways to the
     /// end](palmette_core::Constraint::fewest_tokens), it is whole within its tokens, end tokens
-    /// left out. Of others it is cut off.
+    /// left out, and not before as many as it must have. Of others it is cut off.
     Promised,
     /// A sequence ends as promised, and leans to its end before it has to: some of the tokens that
     /// it may have, and need not, are a reserve for the end, and logits of tokens that take of it
@@ -26,6 +26,26 @@ pub struct LengthReport {
     pub steered: usize,
     /// Tokens that were drawn from logits that [lean](LengthRule::Gentle) to the end.
     pub leaning: usize,
+}
+
+/// The greatest number below one that there is no way for, so that there is one of at least as many
+/// tokens: found by halves.
+///
+/// # Errors
+/// What `has_way` gives.
+pub fn greatest_least<E>(
+    below: usize,
+    mut has_way: impl FnMut(usize) -> Result<bool, E>,
+) -> Result<usize, E> {
+    let (mut can, mut cannot) = (0, below);
+    while can + 1 < cannot {
+        let middle = can.midpoint(cannot);
+        match has_way(middle)? {
+            true => can = middle,
+            false => cannot = middle,
+        }
+    }
+    Ok(can)
 }
 
 /// Pace of a sequence that leans to its end.

@@ -77,7 +77,7 @@ pub use exp::exp;
 pub use gains::{Gains, Objective};
 pub use generate::{Finish, GenerateOptions, Generated, Generator, NewToken, OnToken};
 pub use host::HostBackend;
-pub use length::{LengthReport, LengthRule};
+pub use length::{LengthReport, LengthRule, greatest_least};
 pub use log_probabilities::LogProbabilities;
 pub use log_softmax::log_sum_exp;
 pub use logits_source::{LogitsSource, append_one_by_one};

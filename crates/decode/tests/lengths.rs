@@ -14,10 +14,10 @@ use proptest::prelude::*;
 fn run(
     set: &SequenceSet,
     logits: &TableLogits,
-    max_tokens: usize,
+    (min_tokens, max_tokens): (usize, usize),
     length: LengthRule,
 ) -> Result<(Vec<TokenId>, Generated), DecodeError> {
-    let options = GenerateOptions { length, ..GenerateOptions::new(max_tokens) };
+    let options = GenerateOptions { length, min_tokens, ..GenerateOptions::new(max_tokens) };
     let mut generator = Generator::new(options);
     let on_token = &mut |_: NewToken<'_>| ControlFlow::Continue(());
     let mut sampler = Sampler::greedy();
@@ -52,7 +52,7 @@ fn nats(whole: (usize, usize), here: (usize, usize), taken: usize) -> f32 {
 fn definition(
     set: &SequenceSet,
     logits: &TableLogits,
-    max_tokens: usize,
+    (min_tokens, max_tokens): (usize, usize),
     rule: LengthRule,
 ) -> (Vec<TokenId>, LengthReport, bool) {
     let needed = |tokens: &[TokenId]| set.fewest(tokens).expect("a prefix of the set");
@@ -62,9 +62,15 @@ fn definition(
         let mut allowed = set.allowed(&written);
         let after = |token: TokenId| needed(&[written.as_slice(), &[token]].concat());
         let (left, here) = (max_tokens - written.len(), needed(&written));
+        // Whether a sequence of such a length begins so.
+        let is_kept = |token: TokenId| {
+            let prefix = [written.as_slice(), &[token]].concat();
+            let lengths = set.lengths(&prefix).map(|len| prefix.len() + len);
+            lengths.into_iter().any(|len| (min_tokens..=max_tokens).contains(&len))
+        };
         if here == 0 {
             let all = allowed.len();
-            allowed.retain(|&token| after(token) < left);
+            allowed.retain(|&token| is_kept(token));
             ends_whole |= allowed.len() < all;
         }
         let token = match allowed.len() {
@@ -83,11 +89,11 @@ fn definition(
                     report.leaning += usize::from(leans);
                 }
                 let drawn = best(&row, allowed.iter().copied());
-                match after(drawn) < left {
+                match is_kept(drawn) {
                     true => drawn,
                     false => {
                         report.steered += 1;
-                        best(&row, allowed.into_iter().filter(|&token| after(token) < left))
+                        best(&row, allowed.into_iter().filter(|&token| is_kept(token)))
                     }
                 }
             }
@@ -104,11 +110,13 @@ proptest! {
     fn sequences_end_within_their_tokens(
         set in generate::sequence_sets(),
         seed: u64,
-        max_tokens in 0_usize..9,
+        (least, max_tokens) in (0_usize..9, 0_usize..9),
         rule in prop_oneof![Just(LengthRule::Promised), Just(LengthRule::Gentle)],
     ) {
         let logits = TableLogits { seed, num_tokens: set.num_tokens(), grades: 1000 };
-        let ran = run(&set, &logits, max_tokens, rule);
+        // Without a number that must be taken as often as with one.
+        let min_tokens = if least < 5 { 0 } else { least - 4 };
+        let ran = run(&set, &logits, (min_tokens, max_tokens), rule);
         let Some(needed) = set.fewest(&[]) else {
             // Nothing is in the set.
             let (tokens, done) = ran.unwrap();
@@ -121,13 +129,20 @@ proptest! {
             prop_assert_eq!(ran.err(), Some(DecodeError::TooFewTokens { needed, max_tokens }));
             return Ok(());
         }
+        let has = |least: usize| set.lengths(&[]).any(|len| (least..=max_tokens).contains(&len));
+        if !has(min_tokens) {
+            let known = (0..min_tokens).rev().find(|&least| has(least)).expect("the shortest");
+            let error = DecodeError::TooManyTokens { min_tokens, max_tokens, known };
+            prop_assert_eq!(ran.err(), Some(error));
+            return Ok(());
+        }
         let (tokens, done) = ran.unwrap();
-        let (expected, report, ends_whole) = definition(&set, &logits, max_tokens, rule);
+        let (expected, report, ends_whole) = definition(&set, &logits, (min_tokens, max_tokens), rule);
         prop_assert_eq!(&tokens, &expected);
         prop_assert_eq!(done.length, Some(report));
         prop_assert_eq!(done.finish, Finish::Complete);
-        prop_assert!(done.is_accepting && tokens.len() <= max_tokens);
-        let (cut, other) = run(&set, &logits, max_tokens, LengthRule::Cut).unwrap();
+        prop_assert!(done.is_accepting && (min_tokens..=max_tokens).contains(&tokens.len()));
+        let (cut, other) = run(&set, &logits, (min_tokens, max_tokens), LengthRule::Cut).unwrap();
         prop_assert_eq!(other.length, None);
         if !ends_whole && (report.steered, report.leaning) == (0, 0) {
             prop_assert_eq!(cut, tokens);
@@ -139,8 +154,8 @@ proptest! {
     fn far_from_its_end_nothing_leans(set in generate::sequence_sets(), seed: u64) {
         let logits = TableLogits { seed, num_tokens: set.num_tokens(), grades: 1000 };
         let max_tokens = 4 * set.max_len() + 4;
-        let (gentle, done) = run(&set, &logits, max_tokens, LengthRule::Gentle).unwrap();
-        let (cut, _) = run(&set, &logits, max_tokens, LengthRule::Cut).unwrap();
+        let (gentle, done) = run(&set, &logits, (0, max_tokens), LengthRule::Gentle).unwrap();
+        let (cut, _) = run(&set, &logits, (0, max_tokens), LengthRule::Cut).unwrap();
         prop_assert_eq!(gentle, cut);
         prop_assert_eq!(done.length.map(|length| (length.steered, length.leaning)), Some((0, 0)));
     }

@@ -10,11 +10,13 @@
 //! --vocabulary NAME   a vocabulary to load [default: o200k_base]
 //! --texts FILE        the texts, a JSON object {"name", "tokens", "text"} a line, for other validators
 //! --steps N           as many tokens more than the shortest, in place of none and twice as many
+//! --least N           texts that do not end before N tokens more than the shortest either: of exactly as many, and of
+//!                     as many to N more
 //! ```
 //!
 //! For each grammar: the shortest text that is known, then texts of that many tokens and of twice as
 //! many, by samplers who draw at random, take what needs the most tokens of 16 that were drawn, or
-//! the longest token. Each is whole in time, or the program fails. Then times: of a mask, of the mask
+//! the longest token, or what needs the fewest. Each is whole in time, or the program fails. Then times: of a mask, of the mask
 //! that ends in time far from the end and near it, of both for the second time, and of the fewest
 //! tokens.
 #![allow(clippy::print_stdout)]
@@ -26,7 +28,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail, ensure};
-use palmette_core::{Constraint, TokenId, Vocabulary, mask};
+use palmette_core::{Constraint, Lengths, TokenId, Vocabulary, mask};
 use palmette_grammar::frontends::json_schema::{self, JsonSchemaOptions};
 use palmette_grammar::frontends::lark::{self, LarkOptions};
 use palmette_grammar::{
@@ -44,16 +46,20 @@ enum Adversary {
     Random,
     Needy,
     Longest,
+    Hasty,
 }
 
 const ADVERSARIES: [Adversary; 3] = [Adversary::Random, Adversary::Needy, Adversary::Longest];
+
+/// Those of a text that must not end early.
+const HASTY: [Adversary; 3] = [Adversary::Random, Adversary::Longest, Adversary::Hasty];
 
 /// Units of a grammar's compilation.
 const COMPILE_UNITS: u64 = 1 << 30;
 
 fn main() -> anyhow::Result<()> {
-    let (mut words, mut vocabulary, mut texts, mut more) =
-        (Vec::new(), "o200k_base".to_owned(), None, None);
+    let (mut words, mut vocabulary, mut texts, mut more, mut least) =
+        (Vec::new(), "o200k_base".to_owned(), None, None, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
@@ -61,12 +67,13 @@ fn main() -> anyhow::Result<()> {
             "--vocabulary" => vocabulary = value()?,
             "--texts" => texts = Some(BufWriter::new(File::create(value()?)?)),
             "--steps" => more = Some(value()?.parse::<usize>()?),
+            "--least" => least = Some(value()?.parse::<usize>()?),
             _ => words.push(argument),
         }
     }
     let loaded = palmette_vocabulary::load(&vocabulary)?;
     let vocabulary = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
-    let mut run = Run { texts, more, ..Run::new(vocabulary) };
+    let mut run = Run { texts, more, least, ..Run::new(vocabulary) };
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["schemas", file, ref name @ ..] => {
             for line in fs::read_to_string(file)?.lines() {
@@ -180,6 +187,7 @@ struct Run {
     scratch: GrammarScratch,
     texts: Option<BufWriter<File>>,
     more: Option<usize>,
+    least: Option<usize>,
     random: u64,
     counts: BTreeMap<&'static str, usize>,
     times: BTreeMap<&'static str, Vec<u64>>,
@@ -187,8 +195,8 @@ struct Run {
 
 impl Run {
     fn new(vocabulary: Arc<PreparedVocabulary>) -> Self {
-        let (scratch, texts, more, counts, times) = Default::default();
-        Self { vocabulary, scratch, texts, more, random: 1, counts, times }
+        let (scratch, texts, more, least, counts, times) = Default::default();
+        Self { vocabulary, scratch, texts, more, least, random: 1, counts, times }
     }
 
     fn count(&mut self, what: &'static str) {
@@ -238,17 +246,34 @@ impl Run {
             return Ok(());
         };
         let shortest = way.tokens.len();
-        let budgets = match self.more {
-            Some(more) => vec![shortest + more],
-            None => vec![shortest, 2 * shortest],
+        let (all, adversaries) = match (self.least, self.more) {
+            (Some(least), _) => {
+                let least = shortest + least;
+                let more = 2 * least - shortest;
+                (vec![Lengths { least, most: least }, Lengths { least, most: more }], HASTY)
+            }
+            (None, Some(more)) => (vec![Lengths::within(shortest + more)], ADVERSARIES),
+            (None, None) => {
+                (vec![Lengths::within(shortest), Lengths::within(2 * shortest)], ADVERSARIES)
+            }
         };
-        for tokens in budgets {
-            for adversary in ADVERSARIES {
+        for lengths in all {
+            let has_way =
+                self.timed("has a way", |scratch| constraint.has_way(&start, lengths, scratch))?;
+            if !has_way {
+                self.count(if lengths.least == lengths.most {
+                    "not exactly"
+                } else {
+                    "no such length"
+                });
+                continue;
+            }
+            for adversary in adversaries {
                 let text = self
-                    .write(&constraint, adversary, tokens)
-                    .with_context(|| format!("{name}: {adversary:?} within {tokens} tokens"))?;
+                    .write(&constraint, adversary, lengths)
+                    .with_context(|| format!("{name}: {adversary:?} within {lengths:?}"))?;
                 if let Some(texts) = &mut self.texts {
-                    let text = String::from_utf8_lossy(&text);
+                    let (tokens, text) = (lengths.most, String::from_utf8_lossy(&text));
                     writeln!(texts, "{}", json!({"name": name, "tokens": tokens, "text": text}))?;
                 }
             }
@@ -260,13 +285,17 @@ impl Run {
         Ok(())
     }
 
-    /// A text within so many tokens.
+    /// A text of one of these lengths.
     fn write(
         &mut self,
         constraint: &GrammarConstraint,
         adversary: Adversary,
-        tokens: usize,
+        lengths: Lengths,
     ) -> anyhow::Result<Vec<u8>> {
+        if lengths.least > 0 {
+            return self.write_lasting(constraint, adversary, lengths);
+        }
+        let tokens = lengths.most;
         let mut row = vec![0; mask::num_words(constraint.num_tokens())];
         let (mut state, mut text) = (constraint.start(), Vec::new());
         let work = MaskBudget::unlimited();
@@ -281,7 +310,13 @@ impl Run {
             {
                 for what in [first, again] {
                     self.timed(what, |scratch| {
-                        constraint.fill_ending_mask_within(&state, left, scratch, &mut row, &work)
+                        constraint.fill_ending_mask_within(
+                            &state,
+                            Lengths::within(left),
+                            scratch,
+                            &mut row,
+                            &work,
+                        )
                     })?;
                 }
             }
@@ -304,6 +339,54 @@ impl Run {
         Ok(text)
     }
 
+    /// A text of one of these lengths, which ends as soon as it may where the adversary is hasty.
+    fn write_lasting(
+        &mut self,
+        constraint: &GrammarConstraint,
+        adversary: Adversary,
+        lengths: Lengths,
+    ) -> anyhow::Result<Vec<u8>> {
+        let mut row = vec![0; mask::num_words(constraint.num_tokens())];
+        let (mut state, mut text) = (constraint.start(), Vec::new());
+        let work = MaskBudget::unlimited();
+        let mut after = Some(lengths);
+        let mut written = 0;
+        while let Some(lengths) = after {
+            if lengths.most == 0
+                || adversary == Adversary::Hasty
+                    && lengths.least == 0
+                    && constraint.is_accepting(&state, &mut self.scratch)?
+            {
+                break;
+            }
+            let what = if lengths.least > 0 { "lasting" } else { "ending" };
+            self.timed(what, |scratch| {
+                constraint.fill_ending_mask_within(&state, lengths, scratch, &mut row, &work)
+            })?;
+            let ends = constraint.ends().to_vec();
+            let is_text = |token: &TokenId| lengths.least > 0 || !ends.contains(token);
+            let allowed: Vec<TokenId> = mask::iter(&row).filter(is_text).collect();
+            if allowed.is_empty() {
+                break;
+            }
+            let token = self.choose(constraint, &state, adversary, &allowed)?;
+            text.extend_from_slice(constraint.vocabulary().text(token));
+            constraint.commit(&mut state, token, &mut self.scratch)?;
+            self.timed("of a token", |scratch| match lengths.after(1) {
+                Some(lengths) => constraint.has_way(&state, lengths, scratch),
+                None => Ok(false),
+            })?;
+            (after, written) = (lengths.after(1), written + 1);
+        }
+        ensure!(
+            constraint.is_accepting(&state, &mut self.scratch)? && lengths.contains(written),
+            "it is not whole, or of {written} tokens: {}",
+            String::from_utf8_lossy(&text)
+        );
+        self.count("texts");
+        Ok(text)
+    }
+
     fn choose(
         &mut self,
         constraint: &GrammarConstraint,
@@ -316,6 +399,16 @@ impl Run {
         match adversary {
             Adversary::Random => Ok(drawn[0]),
             Adversary::Longest => Ok(drawn.into_iter().max_by_key(length).expect("16")),
+            Adversary::Hasty => {
+                let mut least = (usize::MAX, drawn[0]);
+                for token in drawn {
+                    let mut after = state.clone();
+                    constraint.commit(&mut after, token, &mut self.scratch)?;
+                    let fewest = constraint.fewest_tokens(&after, &mut self.scratch)?;
+                    least = least.min((fewest.unwrap_or(usize::MAX), token));
+                }
+                Ok(least.1)
+            }
             Adversary::Needy => {
                 let mut most = (None, drawn[0]);
                 for token in drawn {

@@ -62,6 +62,12 @@ create_exception!(
 );
 create_exception!(
     palmette,
+    TooManyTokens,
+    Error,
+    "Tokens that are more than a text is known to take: `needed` of them, of `left`. `row` of a batch."
+);
+create_exception!(
+    palmette,
     VocabularyError,
     Error,
     "A vocabulary that cannot be loaded, or a token that is not in it."
@@ -75,6 +81,7 @@ pub(crate) fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
         (py.get_type::<LimitExceeded>(), &["limit"]),
         (py.get_type::<NotAllowed>(), &["token", "position"]),
         (py.get_type::<TooFewTokens>(), &["needed", "left", "row"]),
+        (py.get_type::<TooManyTokens>(), &["needed", "left", "row"]),
     ] {
         none_unless_set(&class, attributes)?;
     }
@@ -167,14 +174,21 @@ pub(crate) fn of_mask(py: Python<'_>, error: &RowErrorKind) -> PyErr {
     }
 }
 
-/// The exception of a text that cannot end within its tokens.
+/// The exception of a text that cannot end with as many tokens as it may, or must, take.
 pub(crate) fn of_ending(py: Python<'_>, error: &EndingError, place: &str) -> PyErr {
-    let raised = TooFewTokens::new_err(format!("{place}{error}"));
+    let message = format!("{place}{error}");
+    let raised = match error {
+        EndingError::TooMany { .. } => TooManyTokens::new_err(message),
+        _ => TooFewTokens::new_err(message),
+    };
     match error {
         EndingError::Limit(limit) => of_recognizer(py, limit),
         EndingError::Unknown => raised,
         EndingError::TooFew { needed, left } => {
             with(with(raised, py, "needed", *needed), py, "left", *left)
+        }
+        EndingError::TooMany { least, most } => {
+            with(with(raised, py, "needed", *least), py, "left", *most)
         }
     }
 }

@@ -38,7 +38,7 @@ mod _palmette {
     #[pymodule_export]
     use super::errors::{
         DeviceError, Error, GrammarError, LimitExceeded, NotAllowed, SchemaUnsupported,
-        TooFewTokens, VocabularyError,
+        TooFewTokens, TooManyTokens, VocabularyError,
     };
     #[pymodule_export]
     use super::grammar::apply::apply_bitmask;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use palmette_core::{CommitError, Constraint, RollbackError, SequencePart, TokenId, mask};
+use palmette_core::{CommitError, Constraint, Lengths, RollbackError, SequencePart, TokenId, mask};
 use palmette_grammar::{
     EndingError, GrammarConstraint, GrammarScratch, GrammarState, Interrupted, MaskBudget,
     RecognizerError,
@@ -108,16 +108,27 @@ impl Constraint for BoundedGrammar {
         Ok(self.grammar.fewest_tokens_within(state, scratch, &self.budget())?)
     }
 
+    fn has_way(
+        &self,
+        state: &GrammarState,
+        lengths: Lengths,
+        scratch: &mut GrammarScratch,
+    ) -> Result<bool, MaskError> {
+        match self.grammar.has_way_within(state, lengths, scratch, &self.budget()) {
+            Err(RecognizerError::Interrupted(Interrupted::OutOfBudget { .. })) => Ok(false),
+            found => Ok(found?),
+        }
+    }
+
     fn fill_ending_mask(
         &self,
         state: &GrammarState,
-        left: usize,
+        lengths: Lengths,
         scratch: &mut GrammarScratch,
         allowed: &mut [u32],
     ) -> Result<(), MaskError> {
         let work = self.budget();
-        match self.grammar.fill_ending_mask_within(state, left, scratch, allowed, &work) {
-            Ok(()) | Err(EndingError::TooFew { .. } | EndingError::Unknown) => Ok(()),
+        match self.grammar.fill_ending_mask_within(state, lengths, scratch, allowed, &work) {
             // The way that is known is there, whatever others would take to be found.
             Err(EndingError::Limit(RecognizerError::Interrupted(Interrupted::OutOfBudget {
                 ..
@@ -128,6 +139,8 @@ impl Constraint for BoundedGrammar {
                 Ok(())
             }
             Err(EndingError::Limit(error)) => Err(self.mask_error(error)),
+            // The mask denies all.
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 

@@ -82,6 +82,19 @@ pub enum RequestError {
         /// Tokens that it may have.
         max_tokens: usize,
     },
+    /// A text that is to be whole is to have more tokens than are known to be possible.
+    #[error(
+        "min_tokens is {min_tokens}, and no text of the grammar is known that takes so many and no more than the {max_tokens} of max_tokens; \
+         one of {known} or more is: lower min_tokens to {known}, raise max_tokens, or have the number be a wish (finish: \"cut\")"
+    )]
+    TooManyTokens {
+        /// Tokens that it must have.
+        min_tokens: usize,
+        /// Tokens that it may have.
+        max_tokens: usize,
+        /// The most that it can be made to have.
+        known: usize,
+    },
     /// More tokens must be generated than may be.
     #[error("min_tokens is {min_tokens}, more than the {max_tokens} of max_tokens")]
     MinAboveMax {
@@ -181,7 +194,7 @@ impl RequestError {
             Self::TooLong { .. } | Self::NoTokens | Self::TooFewTokens { .. } => {
                 RequestMember::MaxTokens
             }
-            Self::MinAboveMax { .. } => RequestMember::MinTokens,
+            Self::MinAboveMax { .. } | Self::TooManyTokens { .. } => RequestMember::MinTokens,
             Self::EmptyStop { place } => RequestMember::Stop(*place),
             Self::UnknownToken { what: TokenList::Prompt, .. } => RequestMember::Prompt,
             Self::UnknownToken { what: TokenList::StopTokens, .. } => RequestMember::StopTokens,
@@ -251,7 +264,9 @@ impl TextError {
             TextErrorKind::Sequences(SequencesError::Engine(_)) => TextCause::Device,
             TextErrorKind::Session(_) | TextErrorKind::Sequences(_) => TextCause::Engine,
             TextErrorKind::Decode(
-                DecodeError::Constraint { .. } | DecodeError::TooFewTokens { .. },
+                DecodeError::Constraint { .. }
+                | DecodeError::TooFewTokens { .. }
+                | DecodeError::TooManyTokens { .. },
             ) => TextCause::Request,
             TextErrorKind::Decode(DecodeError::Sample {
                 error: SampleError::NothingAllowed | SampleError::NoProbability,

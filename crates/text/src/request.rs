@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use palmette_bindings::BoundGrammar;
-use palmette_core::{AnyConstraint, Constraint, NUMBER_BYTES, SlotId, TokenId};
-use palmette_decode::{LengthRule, Sampler, SamplerOptions};
+use palmette_core::{AnyConstraint, Constraint, Lengths, NUMBER_BYTES, SlotId, TokenId};
+use palmette_decode::{LengthRule, Sampler, SamplerOptions, greatest_least};
 use palmette_grammar::{CompiledGrammar, GrammarConstraint, GrammarScratch, MaskBudget, SlotKind};
 
 use crate::error::{RequestError, TokenList};
@@ -28,8 +28,12 @@ pub struct TextRequest {
     pub logit_bias: Vec<(TokenId, f32)>,
     /// The most tokens of the text.
     pub max_tokens: usize,
-    /// Tokens before which no end token is allowed, as long as the constraint allows another.
+    /// Tokens before which the text does not end. Of a text that is promised to be whole there is no
+    /// shorter one; of others no end token is allowed before, as long as the constraint allows
+    /// another token.
     pub min_tokens: usize,
+    /// Allow no end token, as long as the constraint allows another token.
+    pub ignores_ends: bool,
     /// Rule for a text that would take more tokens. A grammar's is whole within them where that is
     /// [promised](LengthRule::Promised); other constraints know no ways to the end.
     pub length: LengthRule,
@@ -60,6 +64,7 @@ impl TextRequest {
             logit_bias: Vec::new(),
             max_tokens,
             min_tokens: 0,
+            ignores_ends: false,
             length: LengthRule::default(),
             stop: Vec::new(),
             stop_tokens: Vec::new(),
@@ -98,6 +103,23 @@ impl TextRequest {
         let work = MaskBudget::of_steps(model.mask_steps(), None);
         let scratch = &mut GrammarScratch::default();
         grammar.fewest_tokens_within(&grammar.start(), scratch, &work).ok().flatten()
+    }
+
+    /// The broken rule of a text that is to be whole, and cannot have as many tokens as it must.
+    fn too_many_tokens(&self, model: &TextModel) -> Option<RequestError> {
+        let Self { min_tokens, max_tokens, .. } = *self;
+        let grammar = self.constraint.grammar()?;
+        let scratch = &mut GrammarScratch::default();
+        let mut has_way = |least| {
+            let work = MaskBudget::of_steps(model.mask_steps(), None);
+            let lengths = Lengths { least, most: max_tokens };
+            grammar.has_way_within(&grammar.start(), lengths, scratch, &work)
+        };
+        if has_way(min_tokens).ok()? {
+            return None;
+        }
+        let known = greatest_least(min_tokens, has_way).ok()?;
+        Some(RequestError::TooManyTokens { min_tokens, max_tokens, known })
     }
 
     /// The rules that a search for items breaks.
@@ -167,6 +189,11 @@ impl TextRequest {
         }
         let needed = fewest.filter(|&needed| needed > max_tokens && max_tokens > 0);
         broken.extend(needed.map(|needed| RequestError::TooFewTokens { needed, max_tokens }));
+        if fewest.is_some_and(|fewest| fewest <= max_tokens)
+            && (1..=max_tokens).contains(&min_tokens)
+        {
+            broken.extend(self.too_many_tokens(model));
+        }
         broken.extend(self.broken_search().err().map(RequestError::from));
         if min_tokens > max_tokens {
             broken.push(RequestError::MinAboveMax { min_tokens, max_tokens });

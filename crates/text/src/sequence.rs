@@ -174,6 +174,7 @@ impl TextSequence {
         let mut generator = Generator::new(GenerateOptions {
             max_tokens: request.max_tokens,
             min_tokens: request.min_tokens,
+            ignores_stops: request.ignores_ends,
             stop_tokens: ends.clone(),
             context: if counts_prompt { request.prompt.clone() } else { Vec::new() },
             parts: request.max_item_tokens() > 0,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
-use palmette_core::{CommitError, Constraint, RollbackError, TokenId, mask};
+use palmette_core::{CommitError, Constraint, Lengths, RollbackError, TokenId, mask};
 
 /// A set of token sequences, kept as that; a position is the prefix itself.
 ///
@@ -46,9 +46,14 @@ impl SequenceSet {
         rests.filter_map(|rest| rest.first().copied()).collect()
     }
 
+    /// Lengths of the rests of `prefix` within the set.
+    pub fn lengths<'a>(&'a self, prefix: &'a [TokenId]) -> impl Iterator<Item = usize> + 'a {
+        self.sequences.iter().filter_map(move |s| s.strip_prefix(prefix)).map(<[_]>::len)
+    }
+
     /// Tokens of the shortest rest of `prefix` within the set.
     pub fn fewest(&self, prefix: &[TokenId]) -> Option<usize> {
-        self.sequences.iter().filter_map(|s| s.strip_prefix(prefix)).map(<[_]>::len).min()
+        self.lengths(prefix).min()
     }
 }
 
@@ -85,20 +90,31 @@ impl Constraint for SequenceSet {
         Ok(self.fewest(state))
     }
 
+    fn has_way(
+        &self,
+        state: &Vec<TokenId>,
+        lengths: Lengths,
+        (): &mut (),
+    ) -> Result<bool, Infallible> {
+        Ok(self.lengths(state).any(|len| lengths.contains(len)))
+    }
+
     fn fill_ending_mask(
         &self,
         state: &Vec<TokenId>,
-        left: usize,
+        lengths: Lengths,
         (): &mut (),
         words: &mut [u32],
     ) -> Result<(), Infallible> {
         words.fill(0);
-        let allow = |token, fewest: Option<usize>| {
-            if fewest.is_some_and(|fewest| fewest < left) {
+        let Some(after) = lengths.after(1) else { return Ok(()) };
+        for token in self.allowed(state) {
+            let after_it = [state.as_slice(), &[token]].concat();
+            if self.lengths(&after_it).any(|len| after.contains(len)) {
                 mask::insert(words, token);
             }
-        };
-        self.visit_ways(state, &mut (), allow)
+        }
+        Ok(())
     }
 
     fn visit_ways(

@@ -13,7 +13,7 @@ import torch
 from transformers import LogitsProcessor
 
 from palmette import Follower, TooFewTokens
-from palmette._requests import NO_ENDS, checked_finish, too_few_tokens
+from palmette._requests import NO_ENDS, checked_finish, too_few_tokens, too_many_tokens
 from palmette._text_start import WatchedLoop
 from palmette.torch import apply_bitmask_
 from palmette.transformers.requests import (
@@ -201,8 +201,10 @@ class GrammarLogitsProcessor(TextProcessor):
     any other row that the grammar refuses (a placeholder beam) is denied everything.
 
     Texts are whole within their tokens: those of `generate` (`max_new_tokens`, or `max_length` without the prompt), or
-    `max_tokens` if that is less, for loops that go through no `generate` too. `TooFewTokens` is raised before the first token
-    where a text takes more; where no way to its end is known, and with `finish="cut"`, it may break off.
+    `max_tokens` if that is less, for loops that go through no `generate` too. They do not end before `min_tokens`, or those of
+    `generate` (`min_new_tokens`, or `min_length` without the prompt) if they are more. `TooFewTokens` is raised before the first
+    token where a text takes more, `TooManyTokens` where none is known that takes so many; where no way to its end is known, and
+    with `finish="cut"`, it may break off, and end early.
     """
 
     def __init__(
@@ -212,11 +214,14 @@ class GrammarLogitsProcessor(TextProcessor):
         ends: Sequence[int] | None = None,
         *,
         max_tokens: int | None = None,
+        min_tokens: int = 0,
         finish: Literal["promised", "cut"] = "promised",
     ) -> None:
         if max_tokens is not None and max_tokens < 0:
             raise ValueError(f"max_tokens is {max_tokens}: give the most tokens of a text, 0 or more")
-        self.max_tokens, self.finish = max_tokens, checked_finish(finish)
+        if min_tokens < 0:
+            raise ValueError(f"min_tokens is {min_tokens}: give the fewest tokens of a text, 0 or more")
+        self.max_tokens, self.min_tokens, self.finish = max_tokens, min_tokens, checked_finish(finish)
         self.compiled, self.ends = compiled, None if ends is None else list(ends)
         self._grammars = list(compiled) if isinstance(compiled, (list, tuple)) else [compiled]
         sizes = [int(each.num_tokens) for each in self._grammars if each is not None]
@@ -245,17 +250,18 @@ class GrammarLogitsProcessor(TextProcessor):
         bitmask = np.zeros((len(text), (self._num_tokens + 31) // 32), np.int32)
         refused = np.zeros(len(text), np.bool_)
         constrained = []
-        left = self._tokens_left(text, run)
+        left, needed = self._tokens_left(text, run), self._tokens_needed(text, run)
         requests = request_of_row(len(text), len(followers), "grammar")
         for request, (follower, ends) in enumerate(zip(followers, self._ends, strict=True)):
             if follower is None or ends is None:
                 continue
             rows = np.flatnonzero(requests == request)
             own = np.ascontiguousarray(text[rows])
-            within = None if left is None or self._fewest_tokens(request) is None else left
-            if within is not None and text.shape[1] == self._begun(run):
-                self._check_room(request, own, within)
-            follower.advance(own, bitmask, rows.tolist(), tokens_left=within)
+            is_open = (left is None and needed is None) or self._fewest_tokens(request) is None
+            within, least = (None, None) if is_open else (left, needed)
+            if not is_open and text.shape[1] == self._begun(run):
+                self._check_room(request, own, within, least)
+            follower.advance(own, bitmask, rows.tolist(), tokens_left=within, tokens_needed=least)
             _let_ended_rows_end(text, bitmask, rows, ends)
             refused[rows] = ~bitmask[rows].any(axis=1)
             constrained += rows.tolist()
@@ -272,6 +278,15 @@ class GrammarLogitsProcessor(TextProcessor):
         # What a draft has behind the last token is cut off.
         return max(min(most) - text.shape[1], 0) if most else None
 
+    def _tokens_needed(self, text: npt.NDArray[np.int64], run: RunningGenerate | None) -> int | None:
+        """Tokens that the texts must still have; None where they may end at once."""
+        if self.finish == "cut":
+            return None
+        least = self.min_tokens
+        if run is not None:
+            least = max(least, run.min_length - run.prompt.shape[1] + self._begun(run))
+        return least - text.shape[1] if least > text.shape[1] else None
+
     def _begun(self, run: RunningGenerate | None) -> int:
         """Tokens of the texts that stand in the prompts."""
         return 0 if run is None or self.prompt_length is None else run.prompt.shape[1] - self.prompt_length
@@ -287,8 +302,8 @@ class GrammarLogitsProcessor(TextProcessor):
         assert ends is not None
         return self._grammars[request].matcher(ends=ends.tolist())
 
-    def _check_room(self, request: int, rows: npt.NDArray[np.int64], left: int) -> None:
-        """Refuses texts that cannot be whole within their tokens, before a token is written."""
+    def _check_room(self, request: int, rows: npt.NDArray[np.int64], left: int | None, least: int | None) -> None:
+        """Refuses texts that cannot be whole within their tokens, or not so long, before a token is written."""
         for row in np.unique(rows, axis=0):
             matcher = self._matcher(request)
             if matcher.accepted_prefix(row) < len(row):
@@ -299,9 +314,11 @@ class GrammarLogitsProcessor(TextProcessor):
                 raise TooFewTokens(
                     f"request {request} begins with a text to whose end no way is known: set finish=\"cut\" if it may break off"
                 )
-            if needed > left:
-                text = f"the text of request {request}"
+            text = f"the text of request {request}"
+            if left is not None and needed > left:
                 raise too_few_tokens(needed, left, "max_new_tokens", 'finish="cut"', text)
+            if least is not None and not matcher.has_way(tokens_left=left, tokens_needed=least):
+                raise too_many_tokens(least, left, "min_new_tokens", "max_new_tokens", 'finish="cut"', text)
 
     def _followers(self) -> list[Any]:
         """Followers of this thread: those of another may be amid another text."""

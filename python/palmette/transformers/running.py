@@ -24,13 +24,15 @@ GENERATE = inspect.unwrap(GenerationMixin.generate).__code__
 class RunningGenerate:
     """A call of `generate`, the outermost that runs the processor.
 
-    `prompt`: int64 [rows, tokens], the rows that it began with. `max_length`: tokens at which it stops, prompt included.
+    `prompt`: int64 [rows, tokens], the rows that it began with. `max_length`: tokens at which it stops, prompt included;
+    `min_length`: before which it allows no end token.
     `is_assisted`: drafts are checked, whose rows grow and shrink. `is_draft`: the present call is an assistant's own
     `generate`, whose tokens may be those of another vocabulary.
     """
 
     prompt: torch.Tensor
     max_length: int | None
+    min_length: int
     is_assisted: bool
     is_draft: bool
 
@@ -55,6 +57,7 @@ def running_generate(processor: Any) -> RunningGenerate | None:
     return RunningGenerate(
         prompt=names["input_ids"],
         max_length=getattr(names.get("generation_config"), "max_length", None),
+        min_length=getattr(names.get("generation_config"), "min_length", None) or 0,
         is_assisted=mode == "assisted_generation",
         is_draft=len(calls) > 1,
     )

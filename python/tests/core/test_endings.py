@@ -130,3 +130,71 @@ def test_rows_along_drafts_have_one_token_less_each(schema):
                 at.commit(draft[row])
     with pytest.raises(palmette.TooFewTokens, match="row 0"):
         palmette.fill_masks_with_drafts([schema.matcher()], [[]], bitmask, tokens_left=[fewest - 1])
+
+
+def lasting_masks_of(matcher, needed, left=None):
+    bitmask = palmette.allocate_bitmask(1, len(PIECES) + 2)
+    matcher.fill_mask(bitmask, tokens_left=left, tokens_needed=needed)
+    return tokens_in(bitmask)
+
+
+def test_texts_do_not_end_before_the_tokens_they_need(schema):
+    fewest = schema.matcher().fewest_tokens()
+    for seed in range(20):
+        draw, at, written = random.Random(seed), schema.matcher(), 0
+        needed = fewest + seed % 4
+        left = needed + seed % 3
+        if not at.has_way(tokens_left=left, tokens_needed=needed):
+            with pytest.raises(palmette.TooManyTokens, match=f"no text is known that takes {needed}( to {left})? tokens from here"):
+                lasting_masks_of(at, needed, left)
+            continue
+        while not at.is_ended:
+            least, most = max(needed - written, 0), left - written
+            allowed = lasting_masks_of(at, least, most)
+            if least > 0:
+                ways = set()
+                for token in at.allowed().tolist():
+                    after = at.fork()
+                    after.commit(token)
+                    if token != END and after.has_way(tokens_left=most - 1, tokens_needed=least - 1):
+                        ways.add(token)
+                assert allowed == ways
+            # As soon as it may end it does.
+            at.commit(END if END in allowed else draw.choice(sorted(allowed)))
+            written += 1
+        assert needed <= written - 1 <= left
+
+
+def test_more_tokens_than_any_text_takes_are_an_error(schema):
+    matcher = schema.matcher()
+    longest = next(n for n in range(1, 500) if not matcher.has_way(tokens_needed=n)) - 1
+    assert longest >= matcher.fewest_tokens()
+    bitmask = palmette.allocate_bitmask(2, len(PIECES) + 2)
+    with pytest.raises(palmette.TooManyTokens, match="row 1") as raised:
+        palmette.fill_masks([matcher, matcher], bitmask, tokens_left=[None, 999], tokens_needed=[longest, longest + 1])
+    assert (raised.value.row, raised.value.needed, raised.value.left) == (1, longest + 1, 999)
+    assert tokens_in(bitmask, 0) == lasting_masks_of(matcher, longest)
+    with pytest.raises(ValueError, match="tokens_needed is -1"):
+        matcher.has_way(tokens_needed=-1)
+    with pytest.raises(ValueError, match="2 matchers and 1 numbers of tokens_needed"):
+        palmette.fill_masks([matcher, matcher], bitmask, tokens_needed=[3])
+
+
+def test_drafts_and_followed_rows_keep_the_tokens_they_need(schema):
+    needed = schema.matcher().fewest_tokens() + 1
+    shortest, _ = schema.matcher().shortest_completion()
+    draft = [*shortest, END]
+    bitmask = palmette.allocate_bitmask(len(draft) + 1, len(PIECES) + 2)
+    (kept,) = palmette.fill_masks_with_drafts([schema.matcher()], [draft], bitmask, tokens_needed=[needed])
+    at = schema.matcher()
+    for row in range(kept + 1):
+        mask = lasting_masks_of(at, needed - row)
+        assert tokens_in(bitmask, row) == mask and END not in mask
+        assert (draft[row] in mask) == (row < kept)
+        if row < kept:
+            at.commit(draft[row])
+    assert kept < len(draft)
+    follower = palmette.Follower(schema)
+    rows = np.array([shortest[:kept]], np.int64)
+    follower.advance(rows, bitmask, tokens_needed=needed - kept)
+    assert tokens_in(bitmask, 0) == lasting_masks_of(at, needed - kept)

@@ -86,6 +86,19 @@ def test_texts_are_whole_within_max_tokens(model, tokenizer, seed):
         palmette.mlx.GrammarLogitsProcessor(compiled, max_tokens=fewest - 1)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_texts_do_not_end_before_min_tokens(model, tokenizer, seed):
+    mx.random.seed(seed)
+    compiled = palmette.Grammar.from_regex("[a-z]{2,20}").compile(palmette.mlx.vocabulary(tokenizer, num_tokens=len(tokenizer) + 9))
+    ends = compiled.vocabulary.ends
+    for least in (3, 9):
+        processor = palmette.mlx.GrammarLogitsProcessor(compiled, max_tokens=least + 2, min_tokens=least)
+        tokens = [token for token in generated(model, processor, max_tokens=least + 2, ends=ends) if token not in ends]
+        assert least <= len(tokens) <= least + 2 and processor.matcher.is_accepting
+    with pytest.raises(palmette.TooManyTokens, match="is to take 21 more tokens at least"):
+        palmette.mlx.GrammarLogitsProcessor(compiled, min_tokens=21)
+
+
 def test_masks_equal_their_bits():
     chance = np.random.default_rng(1)
     for width, words in ((64, 2), (70, 2), (50, 2)):

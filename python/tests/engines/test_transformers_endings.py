@@ -129,6 +129,27 @@ def test_too_few_tokens_are_an_error_before_the_first_one() -> None:
         GrammarLogitsProcessor(COMPILED, max_tokens=-1)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_texts_do_not_end_before_their_tokens(way: str) -> None:
+    for number, least in enumerate((FEWEST + 1, FEWEST + 9)):
+        # What generate is told, or the processor.
+        told = [{"min_new_tokens": least}, {}][number % 2]
+        processor = GrammarLogitsProcessor(COMPILED, min_tokens=[0, least][number % 2])
+        rows = generate(processor, seed=number, max_new_tokens=least + 8, **told, **WAYS[way])
+        for row, text in zip(rows[:, PROMPT.shape[1] :].tolist(), texts_of(rows), strict=True):
+            assert len([token for token in row if token not in (END, PAD)]) >= least
+            jsonschema.validate(json.loads(text), SCHEMA)
+
+
+def test_more_tokens_than_any_text_takes_are_an_error_before_the_first_one() -> None:
+    short = palmette.Grammar.from_regex("ab?").compile(COMPILED.vocabulary)
+    with pytest.raises(palmette.TooManyTokens, match="request 0 is to take 3 more tokens at least.*lower min_new_tokens") as raised:
+        generate(GrammarLogitsProcessor(short), max_new_tokens=9, min_new_tokens=3)
+    assert (raised.value.needed, raised.value.left) == (3, 9)
+    with pytest.raises(ValueError, match="min_tokens is -1"):
+        GrammarLogitsProcessor(short, min_tokens=-1)
+
+
 def test_texts_break_off_where_they_may() -> None:
     rows = generate(GrammarLogitsProcessor(COMPILED, finish="cut"), max_new_tokens=FEWEST - 1)
     (text,) = texts_of(rows)

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
-use palmette_core::{Constraint, mask};
+use palmette_core::{Constraint, Lengths, mask};
 use palmette_grammar_parser::recognizer::RecognizerError;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
@@ -52,8 +52,8 @@ pub enum BatchRow<'a> {
         constraint: &'a GrammarConstraint,
         /// A state of it.
         state: &'a GrammarState,
-        /// Tokens that may still be written, where the text is to end within them.
-        left: Option<usize>,
+        /// Tokens that the text may still take, where it is to end after so many.
+        lengths: Option<Lengths>,
     },
     /// No mask: the row stays as it is. For sequences without a grammar.
     Untouched,
@@ -62,16 +62,16 @@ pub enum BatchRow<'a> {
 impl<'a> BatchRow<'a> {
     /// The mask of a state.
     pub fn new(constraint: &'a GrammarConstraint, state: &'a GrammarState) -> Self {
-        Self::Mask { constraint, state, left: None }
+        Self::Mask { constraint, state, lengths: None }
     }
 
-    /// The mask under which the text ends within so many tokens
+    /// The mask under which the text ends after so many tokens
     /// ([`fill_ending_mask_within`](GrammarConstraint::fill_ending_mask_within)), where that is
     /// some.
     #[must_use]
-    pub fn ending_within(self, tokens: Option<usize>) -> Self {
+    pub fn ending_within(self, lengths: Option<Lengths>) -> Self {
         match self {
-            Self::Mask { constraint, state, .. } => Self::Mask { constraint, state, left: tokens },
+            Self::Mask { constraint, state, .. } => Self::Mask { constraint, state, lengths },
             Self::Untouched => Self::Untouched,
         }
     }
@@ -214,7 +214,7 @@ fn fill_row(
     scratch: &mut GrammarScratch,
     work: &MaskBudget<'_>,
 ) -> Result<(), RowErrorKind> {
-    let BatchRow::Mask { constraint, state, left } = row else { return Ok(()) };
+    let BatchRow::Mask { constraint, state, lengths } = row else { return Ok(()) };
     let num_tokens = constraint.num_tokens();
     let (needed, given) = (mask::num_words(num_tokens), mask.len());
     if needed > given {
@@ -223,9 +223,11 @@ fn fill_row(
     }
     let (mask, past) = mask.split_at_mut(needed);
     past.fill(0);
-    match left {
+    match lengths {
         None => Ok(constraint.fill_mask_within(state, scratch, mask, work)?),
-        Some(left) => Ok(constraint.fill_ending_mask_within(state, left, scratch, mask, work)?),
+        Some(lengths) => {
+            Ok(constraint.fill_ending_mask_within(state, lengths, scratch, mask, work)?)
+        }
     }
 }
 

@@ -14,11 +14,12 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use palmette_core::vocabulary_trie::Visit;
-use palmette_core::{TokenId, mask};
+use palmette_core::{Lengths, TokenId, mask};
 use palmette_grammar_masks::token_cut::TokenCut;
 use palmette_grammar_parser::completion::{CompletionScratch, Completions, MAX_STEP_UNITS};
 use palmette_grammar_parser::recognizer::{Position, RecognizerError, RecognizerScratch};
 
+use super::long_ways::LongWays;
 use super::positions::{DEAD, FIRST, Positions};
 use super::token_groups::{NONE, Profile, TokenGroups, Tokens};
 use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
@@ -50,6 +51,17 @@ pub enum EndingError {
         /// Tokens that may be written.
         left: usize,
     },
+    /// The tokens that must be written are too many.
+    #[error(
+        "no text is known that takes {} tokens from here; ask for fewer at least, or give it more at most",
+        Lengths { least: *least, most: *most }
+    )]
+    TooMany {
+        /// Tokens that must be written.
+        least: usize,
+        /// Tokens that may be written.
+        most: usize,
+    },
     /// No way to the end was found.
     #[error(
         "no way to the end of the text was found: its search is bounded, or the vocabulary lacks a byte of it; write without a limit \
@@ -66,12 +78,13 @@ pub enum EndingError {
 pub(super) struct EndingScratch {
     /// The texts that it is about.
     of: Option<EndedTexts>,
-    completions: CompletionScratch,
+    pub(super) completions: CompletionScratch,
     cut: TokenCut,
-    positions: Positions,
+    pub(super) positions: Positions,
     /// Positions of other texts, the latest first: those of requests that take turns.
     others: VecDeque<(EndedTexts, Positions)>,
     path: Vec<u32>,
+    pub(super) long_ways: LongWays,
 }
 
 /// Texts of one grammar that end by the same tokens.
@@ -116,11 +129,12 @@ impl GrammarConstraint {
         Ok(tokens.map(|tokens| Ending { tokens, bytes }))
     }
 
-    /// The tokens after which the text can still be whole within `left` tokens, the next one among
-    /// them; end tokens are none of those. After tokens of such masks the text ends in time.
+    /// The tokens after which the text can still be whole with one of these lengths, the next token
+    /// counted; end tokens are none of those. After tokens of such masks the text ends in time, and
+    /// not before it may.
     ///
     /// # Errors
-    /// When so few tokens are left that no way to the end is known, or a limit of the grammar or of
+    /// When no way to the end is known that is so short or so long, or a limit of the grammar or of
     /// `work` is exceeded. The mask then denies all.
     ///
     /// # Panics
@@ -128,16 +142,42 @@ impl GrammarConstraint {
     pub fn fill_ending_mask_within(
         &self,
         state: &GrammarState,
-        left: usize,
+        lengths: Lengths,
         scratch: &mut GrammarScratch,
         mask: &mut [u32],
         work: &MaskBudget<'_>,
     ) -> Result<(), EndingError> {
-        let filled = self.fill_ending(state, left, scratch, mask, work);
+        let filled = match lengths.least {
+            0 => self.fill_ending(state, lengths.most, scratch, mask, work),
+            _ => self.fill_lasting(state, lengths, scratch, mask, work),
+        };
         if filled.is_err() {
             mask.fill(0);
         }
         filled
+    }
+
+    /// True where a text is known that is whole after more tokens of one of these lengths, within
+    /// the steps of `work`.
+    ///
+    /// # Errors
+    /// When a limit of the grammar is exceeded, or the work is called off.
+    pub fn has_way_within(
+        &self,
+        state: &GrammarState,
+        lengths: Lengths,
+        scratch: &mut GrammarScratch,
+        work: &MaskBudget<'_>,
+    ) -> Result<bool, RecognizerError> {
+        let position = state.position().filter(|_| !state.ended() && lengths.least > 0);
+        let Some(position) = position else {
+            let fewest = self.fewest_tokens_within(state, scratch, work)?;
+            return Ok(fewest.is_some_and(|fewest| lengths.contains(fewest)));
+        };
+        let GrammarScratch { ending, recognizer, .. } = scratch;
+        ending.turn_to(self);
+        let at = ending.positions.find(position);
+        self.has_way_at(at, lengths, (ending, recognizer), &mut work.budget(work.walk))
     }
 
     /// Tokens of the shortest way to the end of the text that is known, without an end token; 0
@@ -226,6 +266,62 @@ impl GrammarConstraint {
             mask::insert(mask, token);
         }
         Ok(())
+    }
+
+    /// [`fill_ending`](Self::fill_ending) where more tokens must follow.
+    fn fill_lasting(
+        &self,
+        state: &GrammarState,
+        lengths: Lengths,
+        scratch: &mut GrammarScratch,
+        mask: &mut [u32],
+        work: &MaskBudget<'_>,
+    ) -> Result<(), EndingError> {
+        self.fill_mask_within(state, scratch, mask, work)?;
+        let Lengths { least, most } = lengths;
+        let position = state.position().filter(|_| !state.ended());
+        let has_way = self.has_way_within(state, lengths, scratch, work)?;
+        let (Some(position), Some(after), true) = (position, lengths.after(1), has_way) else {
+            return Err(match self.fewest_tokens_within(state, scratch, work)? {
+                Some(needed) if needed > most => EndingError::TooFew { needed, left: most },
+                Some(_) => EndingError::TooMany { least, most },
+                None => EndingError::Unknown,
+            });
+        };
+        let budget = &mut work.budget(work.walk);
+        let reached = self.reached(position, mask, scratch, budget)?;
+        let GrammarScratch { ending, recognizer, .. } = scratch;
+        mask.fill(0);
+        for group in &reached.groups {
+            if group.number != NONE
+                && self.has_way_at(group.number, after, (ending, recognizer), budget)?
+            {
+                group.tokens.join(mask);
+            }
+        }
+        Ok(())
+    }
+
+    /// The allowed tokens by the numbered positions after them. Those that are read in two ways have
+    /// two.
+    fn reached(
+        &self,
+        position: &Position,
+        allowed: &[u32],
+        scratch: &mut GrammarScratch,
+        budget: &mut Budget<'_>,
+    ) -> Result<Arc<Profile>, RecognizerError> {
+        let GrammarScratch { ending, recognizer, .. } = scratch;
+        let from = ending.positions.find(position);
+        if let Some(reached) = &ending.positions.all[from as usize].reached {
+            return Ok(Arc::clone(reached));
+        }
+        let number =
+            &mut |at: Option<u32>, _: Memory<'_>, _: &mut Budget<'_>| Ok(at.unwrap_or(NONE));
+        let found = self.grouped(position, allowed, (ending, recognizer), budget, number)?;
+        let reached = Arc::new(found.into_profile(allowed.len()));
+        ending.positions.keep_reached(from, &reached);
+        Ok(reached)
     }
 
     /// The first token of a way of `left` tokens at most that keeps the limits on lexemes, where
@@ -366,7 +462,7 @@ impl GrammarConstraint {
 
     /// The numbered position once a token ends at one, [`FIRST`] more than its number, or [`DEAD`]
     /// where a lexeme would not be whole within its tokens.
-    fn ended(
+    pub(super) fn ended(
         &self,
         positions: &mut Positions,
         at: u32,
@@ -488,7 +584,7 @@ impl GrammarConstraint {
     }
 
     /// Tokens to the end of a numbered position; [`NONE`] where no way is known.
-    fn fewest(
+    pub(super) fn fewest(
         &self,
         at: u32,
         (ending, reading): (&mut EndingScratch, &mut RecognizerScratch),
@@ -572,7 +668,7 @@ type NumberOf<'a> =
     dyn FnMut(Option<u32>, Memory<'_>, &mut Budget<'_>) -> Result<u32, RecognizerError> + 'a;
 
 /// A thread's memory of ends and of steps.
-type Memory<'a> = (&'a mut EndingScratch, &'a mut RecognizerScratch);
+pub(super) type Memory<'a> = (&'a mut EndingScratch, &'a mut RecognizerScratch);
 
 /// Positions of a search for a way within limits, at most.
 const MAX_SEARCHED: usize = 1 << 10;

@@ -8,6 +8,7 @@ mod filling;
 mod forced;
 mod history;
 mod lexeme_rests;
+mod long_ways;
 mod mask_budget;
 mod mask_references;
 mod member_tokens;
@@ -22,7 +23,8 @@ mod token_limits;
 use std::sync::{Arc, OnceLock};
 
 use palmette_core::{
-    CommitError, Constraint, NUMBER_MARK, RollbackError, SequencePart, TokenId, Vocabulary, mask,
+    CommitError, Constraint, Lengths, NUMBER_MARK, RollbackError, SequencePart, TokenId,
+    Vocabulary, mask,
 };
 
 pub use batch::{BatchFiller, BatchRow, RowError, RowErrorKind};
@@ -329,16 +331,26 @@ impl Constraint for GrammarConstraint {
         self.fewest_tokens_within(state, scratch, &self.own_budget())
     }
 
+    fn has_way(
+        &self,
+        state: &GrammarState,
+        lengths: Lengths,
+        scratch: &mut GrammarScratch,
+    ) -> Result<bool, RecognizerError> {
+        self.has_way_within(state, lengths, scratch, &self.own_budget())
+    }
+
     fn fill_ending_mask(
         &self,
         state: &GrammarState,
-        left: usize,
+        lengths: Lengths,
         scratch: &mut GrammarScratch,
         mask: &mut [u32],
     ) -> Result<(), RecognizerError> {
-        match self.fill_ending_mask_within(state, left, scratch, mask, &self.own_budget()) {
-            Ok(()) | Err(EndingError::TooFew { .. } | EndingError::Unknown) => Ok(()),
+        match self.fill_ending_mask_within(state, lengths, scratch, mask, &self.own_budget()) {
             Err(EndingError::Limit(error)) => Err(error),
+            // The mask denies all.
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 

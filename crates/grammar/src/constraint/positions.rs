@@ -31,6 +31,8 @@ pub(super) struct KnownPosition {
     /// Tokens to the end; [`NONE`](super::token_groups::NONE) where no way is known. Empty before it was asked for.
     pub(super) fewest: Option<u32>,
     pub(super) profile: Option<Arc<Profile>>,
+    /// The tokens by the positions after them.
+    pub(super) reached: Option<Arc<Profile>>,
     /// The position once the token ends here, as in rows.
     ended: u32,
     /// The tokens after which lexemes are whole within their tokens.
@@ -73,8 +75,9 @@ impl Positions {
         let number = self.all.len() as u32;
         self.numbers.insert(position.clone(), number);
         let position = position.clone();
-        let (ended, profile, in_time) = (UNKNOWN, None, None);
-        self.all.push(KnownPosition { position, fewest: None, profile, ended, in_time });
+        let (ended, fewest) = (UNKNOWN, None);
+        let (profile, reached, in_time) = (None, None, None);
+        self.all.push(KnownPosition { position, fewest, profile, reached, ended, in_time });
         if self.all.len() <= MAX_ROWS {
             self.rows.resize(self.all.len() << 8, UNKNOWN);
         }
@@ -114,6 +117,15 @@ impl Positions {
         if bytes <= MAX_PROFILE_BYTES {
             self.profile_bytes += bytes;
             self.all[at as usize].profile = Some(Arc::clone(profile));
+        }
+    }
+
+    /// Keeps the tokens of a numbered position by the positions after them, unless they are too many.
+    pub(super) fn keep_reached(&mut self, at: u32, reached: &Arc<Profile>) {
+        let bytes = reached.bytes();
+        if bytes <= MAX_PROFILE_BYTES {
+            self.profile_bytes += bytes;
+            self.all[at as usize].reached = Some(Arc::clone(reached));
         }
     }
 

@@ -5,17 +5,18 @@ use palmette_core::{TokenId, mask};
 /// Number where there is none.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The tokens after a position by the tokens to the end after each.
+/// The tokens after a position by a number of each: of tokens to the end, or of the position after
+/// it.
 #[derive(Debug, Default)]
 pub(super) struct Profile {
-    /// The most tokens to the end first.
+    /// The greatest number first.
     pub(super) groups: Vec<Group>,
 }
 
-/// Tokens with as many to the end after each.
+/// Tokens of one number.
 #[derive(Debug)]
 pub(super) struct Group {
-    pub(super) fewest: u32,
+    pub(super) number: u32,
     pub(super) tokens: Tokens,
 }
 
@@ -26,27 +27,27 @@ pub(super) enum Tokens {
     List(Box<[TokenId]>),
 }
 
-/// Tokens by the tokens to the end after each, as they are found.
+/// Tokens by a number of each, as they are found.
 #[derive(Default)]
 pub(super) struct TokenGroups {
     pub(super) groups: Vec<(u32, Vec<TokenId>)>,
 }
 
 impl TokenGroups {
-    /// The tokens after which so many are needed. Those found one after another mostly are alike,
-    /// and the different numbers are few.
-    pub(super) fn of(&mut self, fewest: u32) -> &mut Vec<TokenId> {
-        let known = self.groups.iter().rposition(|&(of, _)| of == fewest);
+    /// The tokens of a number. Those found one after another mostly are alike, and the different
+    /// numbers are few.
+    pub(super) fn of(&mut self, number: u32) -> &mut Vec<TokenId> {
+        let known = self.groups.iter().rposition(|&(of, _)| of == number);
         let at = known.unwrap_or_else(|| {
-            self.groups.push((fewest, Vec::new()));
+            self.groups.push((number, Vec::new()));
             self.groups.len() - 1
         });
         &mut self.groups[at].1
     }
 
     pub(super) fn into_profile(mut self, words: usize) -> Profile {
-        self.groups.sort_unstable_by_key(|&(fewest, _)| std::cmp::Reverse(fewest));
-        let group = |(fewest, list)| Group { fewest, tokens: Tokens::new(list, words) };
+        self.groups.sort_unstable_by_key(|&(number, _)| std::cmp::Reverse(number));
+        let group = |(number, list)| Group { number, tokens: Tokens::new(list, words) };
         Profile { groups: self.groups.into_iter().map(group).collect() }
     }
 }
@@ -71,12 +72,15 @@ impl Tokens {
 
     /// Writes the mask of these tokens.
     pub(super) fn fill(&self, mask: &mut [u32]) {
+        mask.fill(0);
+        self.join(mask);
+    }
+
+    /// Adds these tokens to a mask.
+    pub(super) fn join(&self, mask: &mut [u32]) {
         match self {
-            Self::Row(row) => mask.copy_from_slice(row),
-            Self::List(list) => {
-                mask.fill(0);
-                list.iter().for_each(|&token| mask::insert(mask, token));
-            }
+            Self::Row(row) => mask.iter_mut().zip(row).for_each(|(word, &own)| *word |= own),
+            Self::List(list) => list.iter().for_each(|&token| mask::insert(mask, token)),
         }
     }
 }
@@ -86,10 +90,11 @@ impl Profile {
         self.groups.iter().map(|group| size_of::<Group>() + group.tokens.bytes()).sum()
     }
 
-    /// Visits the tokens, with the tokens to the end after each where there is a way.
+    /// Visits the tokens, with the tokens to the end after each where there is a way and the numbers
+    /// are theirs.
     pub(super) fn visit(&self, mut visit: impl FnMut(TokenId, Option<usize>)) {
-        for &Group { fewest, ref tokens } in &self.groups {
-            let fewest = (fewest != NONE).then_some(fewest as usize);
+        for &Group { number, ref tokens } in &self.groups {
+            let fewest = (number != NONE).then_some(number as usize);
             match tokens {
                 Tokens::Row(row) => mask::iter(row).for_each(|token| visit(token, fewest)),
                 Tokens::List(list) => list.iter().for_each(|&token| visit(token, fewest)),
@@ -99,7 +104,7 @@ impl Profile {
 
     /// Takes the tokens out of a mask after which more than `left` are needed.
     pub(super) fn keep(&self, left: usize, mask: &mut [u32]) {
-        let too_long = |group: &&Group| group.fewest == NONE || group.fewest as usize > left;
+        let too_long = |group: &&Group| group.number == NONE || group.number as usize > left;
         for group in self.groups.iter().take_while(too_long) {
             match &group.tokens {
                 Tokens::Row(row) => mask.iter_mut().zip(row).for_each(|(word, &out)| *word &= !out),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use palmette_core::{Constraint, TokenId, Vocabulary, mask};
+use palmette_core::{Constraint, Lengths, TokenId, Vocabulary, mask};
 use palmette_grammar::frontends::lark::{self, LarkOptions};
 use palmette_grammar::{
     Budget, EndingError, Grammar, GrammarConstraint, GrammarScratch, GrammarState, Lexing,
@@ -12,13 +12,13 @@ use palmette_grammar::{
 use palmette_testkit::grammar::generate::{ALPHABET, over_alphabet, text_grammar, vocabulary};
 use proptest::prelude::*;
 
-struct EndingCase {
-    constraint: GrammarConstraint,
-    scratch: GrammarScratch,
+pub(crate) struct EndingCase {
+    pub(crate) constraint: GrammarConstraint,
+    pub(crate) scratch: GrammarScratch,
 }
 
 impl EndingCase {
-    fn new(grammar: Grammar, vocabulary: &Arc<PreparedVocabulary>) -> Option<Self> {
+    pub(crate) fn new(grammar: Grammar, vocabulary: &Arc<PreparedVocabulary>) -> Option<Self> {
         let limits = RecognizerLimits::default();
         let made = Recognizer::new(Arc::new(grammar), &limits, &mut Budget::unlimited()).ok()?;
         made.start()?;
@@ -26,31 +26,39 @@ impl EndingCase {
         Some(Self { constraint, scratch: GrammarScratch::default() })
     }
 
-    fn mask(&mut self, state: &GrammarState) -> Vec<u32> {
+    pub(crate) fn mask(&mut self, state: &GrammarState) -> Vec<u32> {
         let mut allowed = vec![0; mask::num_words(self.constraint.num_tokens())];
         self.constraint.fill_mask(state, &mut self.scratch, &mut allowed).unwrap();
         allowed
     }
 
     fn ending_mask(&mut self, state: &GrammarState, left: usize) -> Result<Vec<u32>, EndingError> {
+        self.mask_within(state, Lengths::within(left))
+    }
+
+    pub(crate) fn mask_within(
+        &mut self,
+        state: &GrammarState,
+        lengths: Lengths,
+    ) -> Result<Vec<u32>, EndingError> {
         let mut allowed = vec![!0; mask::num_words(self.constraint.num_tokens())];
         let work = MaskBudget::unlimited();
         let scratch = &mut self.scratch;
-        self.constraint.fill_ending_mask_within(state, left, scratch, &mut allowed, &work)?;
+        self.constraint.fill_ending_mask_within(state, lengths, scratch, &mut allowed, &work)?;
         Ok(allowed)
     }
 
-    fn fewest(&mut self, state: &GrammarState) -> Option<usize> {
+    pub(crate) fn fewest(&mut self, state: &GrammarState) -> Option<usize> {
         self.constraint.fewest_tokens(state, &mut self.scratch).unwrap()
     }
 
-    fn after(&mut self, state: &GrammarState, token: TokenId) -> GrammarState {
+    pub(crate) fn after(&mut self, state: &GrammarState, token: TokenId) -> GrammarState {
         let mut after = state.clone();
         self.constraint.commit(&mut after, token, &mut self.scratch).expect("an allowed token");
         after
     }
 
-    fn is_whole(&mut self, state: &GrammarState) -> bool {
+    pub(crate) fn is_whole(&mut self, state: &GrammarState) -> bool {
         self.constraint.is_accepting(state, &mut self.scratch).unwrap()
     }
 
@@ -115,7 +123,7 @@ impl EndingCase {
 }
 
 /// The vocabulary with its bytes as tokens, and an end.
-fn with_bytes(tokens: Vec<Vec<u8>>) -> Arc<PreparedVocabulary> {
+pub(crate) fn with_bytes(tokens: Vec<Vec<u8>>) -> Arc<PreparedVocabulary> {
     let bytes = ALPHABET.iter().collect::<String>().into_bytes().into_iter().map(|byte| vec![byte]);
     let texts: Vec<_> = tokens.into_iter().chain(bytes).map(Some).chain([None]).collect();
     let end = TokenId(texts.len() as u32 - 1);
@@ -235,8 +243,13 @@ fn texts_that_take_turns_are_remembered() {
         let work = MaskBudget::of_steps(steps, None);
         for (constraint, left) in constraints.iter().zip(2..6) {
             let start = constraint.start();
-            let filled =
-                constraint.fill_ending_mask_within(&start, left, &mut scratch, &mut allowed, &work);
+            let filled = constraint.fill_ending_mask_within(
+                &start,
+                Lengths::within(left),
+                &mut scratch,
+                &mut allowed,
+                &work,
+            );
             filled.unwrap_or_else(|error| panic!("{steps} steps: {error}"));
         }
     }

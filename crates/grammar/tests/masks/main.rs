@@ -11,6 +11,7 @@ mod engines;
 mod hostile;
 mod language_masks;
 mod listed_sets;
+mod long_ways;
 mod looking_back;
 mod members;
 mod real_terminals;

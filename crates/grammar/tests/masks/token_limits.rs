@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use palmette_core::{Constraint, TokenId, Vocabulary, mask};
+use palmette_core::{Constraint, Lengths, TokenId, Vocabulary, mask};
 use palmette_grammar::frontends::json_schema::{self, JsonSchemaOptions, Whitespace};
 use palmette_grammar::frontends::lark::{self, LarkOptions};
 use palmette_grammar::frontends::structural_tag::{self, StructuralTagOptions};
@@ -374,7 +374,8 @@ proptest! {
         for choice in choices {
             let mut allowed = vec![0; mask::num_words(constraint.num_tokens())];
             let work = MaskBudget::unlimited();
-            constraint.fill_ending_mask_within(&state, left, &mut scratch, &mut allowed, &work).unwrap();
+            let lengths = Lengths::within(left);
+            constraint.fill_ending_mask_within(&state, lengths, &mut scratch, &mut allowed, &work).unwrap();
             let tokens: Vec<_> = mask::iter(&allowed).collect();
             prop_assert!(!tokens.is_empty(), "{source} with {left} left");
             let token = tokens[choice % tokens.len()];
@@ -478,7 +479,13 @@ fn tight_limits_leave_a_way_to_the_end() {
         let mut allowed = vec![0; mask::num_words(constraint.num_tokens())];
         let left = way.tokens.len() - place;
         constraint
-            .fill_ending_mask_within(&state, left, &mut scratch, &mut allowed, &work)
+            .fill_ending_mask_within(
+                &state,
+                Lengths::within(left),
+                &mut scratch,
+                &mut allowed,
+                &work,
+            )
             .unwrap();
         assert!(mask::contains(&allowed, token));
         constraint.commit(&mut state, token, &mut scratch).unwrap();

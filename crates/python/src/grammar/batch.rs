@@ -5,14 +5,14 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use palmette_core::{CommitError, Constraint};
+use palmette_core::{CommitError, Constraint, Lengths};
 use palmette_grammar::{
     BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskBudget, RowErrorKind,
 };
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::matcher::{Matcher, fill_row, forbids, left_of, with_scratch};
+use super::matcher::{Matcher, fill_row, forbids, lengths_of, with_scratch};
 use super::vocabulary::{numbers_of, tokens_of};
 use crate::buffers::MaskRows;
 use crate::errors;
@@ -74,8 +74,8 @@ pub(crate) fn fill(
         while (threads.get() == 1 || begun.elapsed() < ALONE)
             && let Some((what, words)) = rows.next()
         {
-            if let BatchRow::Mask { constraint, state, left } = what
-                && let Err(error) = fill_row(constraint, state, words, left)
+            if let BatchRow::Mask { constraint, state, lengths } = what
+                && let Err(error) = fill_row(constraint, state, words, lengths)
             {
                 failed.push((num_rows - rows.len() - 1, error));
             }
@@ -172,16 +172,16 @@ fn fill_states(
     mask: &mut MaskRows,
     rows: &[usize],
     states: &States,
-    left: &[Option<usize>],
+    lengths: &[Option<Lengths>],
     threads: Option<isize>,
 ) -> PyResult<bool> {
     for (constraint, _) in states.iter().flatten() {
         mask.check_width(constraint.num_tokens())?;
     }
     let threads = num_threads(threads, rows.len())?;
-    let left = left.iter().copied().chain(std::iter::repeat(None));
-    let what = states.iter().zip(left).map(|(state, left)| match state {
-        Some((constraint, state)) => BatchRow::new(constraint, state).ending_within(left),
+    let lengths = lengths.iter().copied().chain(std::iter::repeat(None));
+    let what = states.iter().zip(lengths).map(|(state, lengths)| match state {
+        Some((constraint, state)) => BatchRow::new(constraint, state).ending_within(lengths),
         None => BatchRow::Untouched,
     });
     let each = what.zip(mask.rows_mut(rows)?).collect();
@@ -200,11 +200,11 @@ fn fill_states(
 ///
 /// Matchers may be of different grammars and vocabularies; ``None`` leaves a row as it is.
 /// ``rows[i]`` is the row of ``matchers[i]``; left out, row ``i``. ``threads`` left out are as many
-/// as the process may run at once. ``tokens_left[i]`` is that of ``Matcher.fill_mask``, ``None``
-/// for a text that may be cut off; the ``row`` of ``TooFewTokens`` is the first one that fails, and
-/// the others are filled. ``False``: no row forbids anything.
+/// as the process may run at once. ``tokens_left[i]`` and ``tokens_needed[i]`` are those of
+/// ``Matcher.fill_mask``, ``None`` for a text that may be cut off or end at once; the ``row`` of
+/// ``TooFewTokens`` and ``TooManyTokens`` is the first one that fails, and the others are filled. ``False``: no row forbids anything.
 #[pyfunction]
-#[pyo3(signature = (matchers, bitmask, rows=None, threads=None, *, tokens_left=None))]
+#[pyo3(signature = (matchers, bitmask, rows=None, threads=None, *, tokens_left=None, tokens_needed=None))]
 pub(crate) fn fill_masks(
     py: Python<'_>,
     matchers: &Bound<'_, PyAny>,
@@ -212,27 +212,43 @@ pub(crate) fn fill_masks(
     rows: Option<&Bound<'_, PyAny>>,
     threads: Option<isize>,
     tokens_left: Option<&Bound<'_, PyAny>>,
+    tokens_needed: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<bool> {
     let states = states_of(matchers)?;
-    let left = left_of_rows(tokens_left, states.len())?;
+    let lengths = lengths_of_rows(tokens_left, tokens_needed, states.len())?;
     let mut mask = MaskRows::of(bitmask)?;
     let rows = row_numbers(&mask, rows, states.len(), "matchers")?;
-    fill_states(py, &mut mask, &rows, &states, &left, threads)
+    fill_states(py, &mut mask, &rows, &states, &lengths, threads)
 }
 
-/// Tokens that are left to each of the matchers.
-fn left_of_rows(given: Option<&Bound<'_, PyAny>>, count: usize) -> PyResult<Vec<Option<usize>>> {
-    let Some(given) = given.filter(|given| !given.is_none()) else { return Ok(Vec::new()) };
-    let left =
-        given.try_iter()?.map(|left| left?.extract::<Option<isize>>()?.map(left_of).transpose());
-    let left = left.collect::<PyResult<Vec<_>>>()?;
-    if left.len() != count {
+/// Lengths that the text of each of the matchers may still have.
+fn lengths_of_rows(
+    left: Option<&Bound<'_, PyAny>>,
+    needed: Option<&Bound<'_, PyAny>>,
+    count: usize,
+) -> PyResult<Vec<Option<Lengths>>> {
+    let left = numbers_of_rows(left, count, "tokens_left", "may be cut off")?;
+    let needed = numbers_of_rows(needed, count, "tokens_needed", "may end at once")?;
+    left.into_iter().zip(needed).map(|(left, needed)| lengths_of(left, needed)).collect()
+}
+
+/// A number for each of the matchers; none for all where nothing is given.
+fn numbers_of_rows(
+    given: Option<&Bound<'_, PyAny>>,
+    count: usize,
+    name: &str,
+    without: &str,
+) -> PyResult<Vec<Option<isize>>> {
+    let Some(given) = given.filter(|given| !given.is_none()) else { return Ok(vec![None; count]) };
+    let numbers = given.try_iter()?.map(|number| number?.extract::<Option<isize>>());
+    let numbers = numbers.collect::<PyResult<Vec<_>>>()?;
+    if numbers.len() != count {
         return Err(PyValueError::new_err(format!(
-            "there are {count} matchers and {} numbers of tokens_left; give one for each, None for a text that may be cut off",
-            left.len()
+            "there are {count} matchers and {} numbers of {name}; give one for each, None for a text that {without}",
+            numbers.len()
         )));
     }
-    Ok(left)
+    Ok(numbers)
 }
 
 /// Writes the masks along drafts: of ``matchers[i]`` the mask before its draft, and after each
@@ -240,10 +256,11 @@ fn left_of_rows(given: Option<&Bound<'_, PyAny>>, count: usize) -> PyResult<Vec<
 ///
 /// They begin at row ``rows[i]``; left out, each behind those of the one before. Gives how many
 /// tokens of each draft may be kept; rows behind a token that may not follow, or behind an end
-/// token, are all 0. Matchers stay where they are. ``tokens_left[i]`` is that of the mask before
-/// the draft, and one less after each of its tokens.
+/// token, are all 0. Matchers stay where they are. ``tokens_left[i]`` and ``tokens_needed[i]`` are
+/// those of the mask before the draft, and one less after each of its tokens.
 #[pyfunction]
-#[pyo3(signature = (matchers, drafts, bitmask, rows=None, threads=None, *, tokens_left=None))]
+#[pyo3(signature = (matchers, drafts, bitmask, rows=None, threads=None, *, tokens_left=None, tokens_needed=None))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn fill_masks_with_drafts(
     py: Python<'_>,
     matchers: &Bound<'_, PyAny>,
@@ -252,10 +269,10 @@ pub(crate) fn fill_masks_with_drafts(
     rows: Option<&Bound<'_, PyAny>>,
     threads: Option<isize>,
     tokens_left: Option<&Bound<'_, PyAny>>,
+    tokens_needed: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<usize>> {
     let states = states_of(matchers)?;
-    let before = left_of_rows(tokens_left, states.len())?;
-    let mut before = before.into_iter().chain(std::iter::repeat(None));
+    let mut before = lengths_of_rows(tokens_left, tokens_needed, states.len())?.into_iter();
     let drafts = drafts.try_iter()?.map(|draft| numbers_of(&draft?));
     let drafts = drafts.collect::<PyResult<Vec<_>>>()?;
     if drafts.len() != states.len() {
@@ -280,13 +297,14 @@ pub(crate) fn fill_masks_with_drafts(
         }
     };
     let (mut all, mut numbers, mut kept) = (States::new(), Vec::new(), Vec::new());
-    let (mut after, mut left) = (Vec::new(), Vec::new());
+    let (mut after, mut lengths) = (Vec::new(), Vec::new());
     for ((state, draft), first) in states.into_iter().zip(&drafts).zip(firsts) {
         let last = first + draft.len();
         mask.row_index(isize::try_from(last).unwrap_or(isize::MAX))?;
         numbers.extend(first..=last);
-        let before = before.next().expect("without an end");
-        left.extend((0..=draft.len()).map(|taken| Some(before?.saturating_sub(taken))));
+        let before = before.next().expect("one for each");
+        let at = |taken| before?.after(taken).or(Some(Lengths::within(0)));
+        lengths.extend((0..=draft.len()).map(at));
         let Some((constraint, mut state)) = state else {
             all.extend((first..=last).map(|_| None));
             kept.push(draft.len());
@@ -309,23 +327,27 @@ pub(crate) fn fill_masks_with_drafts(
         after.extend(first + count + 1..=last);
         kept.push(count);
     }
-    fill_states(py, &mut mask, &numbers, &all, &left, threads)?;
+    fill_states(py, &mut mask, &numbers, &all, &lengths, threads)?;
     for row in after {
         mask.row_mut(row).fill(0);
     }
     Ok(kept)
 }
 
-/// True where a text can be whole within `left` tokens, of which so many are written by now.
+/// True where a text can have one of these lengths, of which so many tokens are written by now.
 fn ends_within(
     py: Python<'_>,
     constraint: &GrammarConstraint,
     state: &GrammarState,
-    left: Option<usize>,
+    lengths: Option<Lengths>,
     written: usize,
 ) -> PyResult<bool> {
-    let Some(left) = left.filter(|_| !state.ended()) else { return Ok(true) };
-    let fewest = with_scratch(|scratch| constraint.fewest_tokens(state, scratch));
-    let fewest = fewest.map_err(|error| errors::of_recognizer(py, &error))?;
-    Ok(fewest.is_some_and(|fewest| fewest + written <= left))
+    let Some(lengths) = lengths else { return Ok(true) };
+    if state.ended() {
+        // The last of them was no text.
+        return Ok(lengths.least < written);
+    }
+    let Some(after) = lengths.after(written) else { return Ok(false) };
+    let found = with_scratch(|scratch| constraint.has_way(state, after, scratch));
+    found.map_err(|error| errors::of_recognizer(py, &error))
 }

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use super::batch;
 use super::compiled::CompiledGrammar;
-use super::matcher::{left_of, with_scratch};
+use super::matcher::{lengths_of, with_scratch};
 use super::vocabulary::tokens_of;
 use crate::buffers::{IntMatrix, MaskRows};
 use crate::errors;
@@ -181,9 +181,10 @@ impl Follower {
     ///
     /// A row with a token that was not allowed, is negative or not in the vocabulary gets a mask of
     /// zeros, as has one that ended. Row ``i`` is written to row ``rows[i]`` of the bitmask; left
-    /// out, row ``i``. With ``tokens_left`` the texts end in time, as under ``Matcher.fill_mask``;
-    /// a row that cannot gets a mask of zeros.
-    #[pyo3(signature = (suffixes, bitmask, rows=None, threads=None, *, tokens_left=None))]
+    /// out, row ``i``. With ``tokens_left`` the texts end in time, and with ``tokens_needed`` not
+    /// before, as under ``Matcher.fill_mask``; a row that cannot gets a mask of zeros.
+    #[pyo3(signature = (suffixes, bitmask, rows=None, threads=None, *, tokens_left=None, tokens_needed=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn advance(
         &self,
         py: Python<'_>,
@@ -192,8 +193,9 @@ impl Follower {
         rows: Option<&Bound<'_, PyAny>>,
         threads: Option<isize>,
         tokens_left: Option<isize>,
+        tokens_needed: Option<isize>,
     ) -> PyResult<()> {
-        let left = tokens_left.map(left_of).transpose()?;
+        let lengths = lengths_of(tokens_left, tokens_needed)?;
         let suffixes = IntMatrix::of(suffixes, "suffixes")?;
         let num_rows = suffixes.num_rows();
         if let Some(expected) = self.num_rows.filter(|&expected| expected != num_rows) {
@@ -216,7 +218,7 @@ impl Follower {
         let mut each = Vec::with_capacity(num_rows);
         for (words, state) in mask.rows_mut(&numbers)?.into_iter().zip(&states) {
             let what = match state {
-                Some(state) => BatchRow::new(&self.constraint, state).ending_within(left),
+                Some(state) => BatchRow::new(&self.constraint, state).ending_within(lengths),
                 None => {
                     words.fill(0);
                     BatchRow::Untouched

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use palmette_core::{CommitError, Constraint, TokenId, mask};
+use palmette_core::{CommitError, Constraint, Lengths, TokenId, mask};
 use palmette_grammar::{
     GrammarConstraint, GrammarScratch, GrammarState, MaskBudget, RecognizerError, RowErrorKind,
 };
@@ -56,7 +56,7 @@ pub(crate) fn with_scratch<R>(work: impl FnOnce(&mut GrammarScratch) -> R) -> R 
 }
 
 /// Writes the mask of a state into a row that is wide enough, all zeros past the vocabulary; under
-/// it the text ends within `left` tokens, where that is some.
+/// it the text ends after tokens of one of these lengths, where there are some.
 ///
 /// # Errors
 /// When a limit of the grammar is exceeded, or the tokens are too few; the row then denies all.
@@ -64,22 +64,29 @@ pub(crate) fn fill_row(
     constraint: &GrammarConstraint,
     state: &GrammarState,
     row: &mut [u32],
-    left: Option<usize>,
+    lengths: Option<Lengths>,
 ) -> Result<(), RowErrorKind> {
     let (row, past) = row.split_at_mut(mask::num_words(constraint.num_tokens()));
     past.fill(0);
     let work = MaskBudget::unlimited();
-    with_scratch(|scratch| match left {
+    with_scratch(|scratch| match lengths {
         None => Ok(constraint.fill_mask_within(state, scratch, row, &work)?),
-        Some(left) => Ok(constraint.fill_ending_mask_within(state, left, scratch, row, &work)?),
+        Some(lengths) => {
+            Ok(constraint.fill_ending_mask_within(state, lengths, scratch, row, &work)?)
+        }
     })
 }
 
-/// Number of tokens that are left.
-pub(crate) fn left_of(tokens: isize) -> PyResult<usize> {
-    usize::try_from(tokens).map_err(|_| {
-        PyValueError::new_err(format!("tokens_left is {tokens}; it must be 0 or more"))
-    })
+/// Lengths that a text may still have, from tokens that are left to it and needed.
+pub(crate) fn lengths_of(left: Option<isize>, needed: Option<isize>) -> PyResult<Option<Lengths>> {
+    let number = |name, given: Option<isize>| {
+        let number = given.map(usize::try_from).transpose();
+        number.map_err(|_| {
+            let given = given.unwrap_or_default();
+            PyValueError::new_err(format!("{name} is {given}; it must be 0 or more"))
+        })
+    };
+    Ok(Lengths::of(number("tokens_needed", needed)?, number("tokens_left", left)?))
 }
 
 /// True when a row forbids any token: of the vocabulary, or one past it that has a place in the
@@ -151,18 +158,21 @@ impl Matcher {
     ///
     /// With ``tokens_left`` the text ends in time: only tokens may follow after which it can be
     /// whole within that many, the next one among them and end tokens left out. ``TooFewTokens``
-    /// where no way is known; from ``fewest_tokens()`` on there is one, and it stays.
+    /// where no way is known; from ``fewest_tokens()`` on there is one, and it stays. With
+    /// ``tokens_needed`` it does not end before so many: ``TooManyTokens`` where no text is known
+    /// that is so long (see ``has_way``).
     ///
     /// ``False``: nothing is forbidden, so the mask need not be applied.
-    #[pyo3(signature = (bitmask, row=0, *, tokens_left=None))]
+    #[pyo3(signature = (bitmask, row=0, *, tokens_left=None, tokens_needed=None))]
     fn fill_mask(
         &self,
         py: Python<'_>,
         bitmask: &Bound<'_, PyAny>,
         row: isize,
         tokens_left: Option<isize>,
+        tokens_needed: Option<isize>,
     ) -> PyResult<bool> {
-        let left = tokens_left.map(left_of).transpose()?;
+        let lengths = lengths_of(tokens_left, tokens_needed)?;
         let num_tokens = self.num_tokens();
         let mut rows = MaskRows::of(bitmask)?;
         rows.check_width(num_tokens)?;
@@ -170,7 +180,7 @@ impl Matcher {
         let state = self.state(py);
         let words = rows.row_mut(row);
         let filled = process::detach(py, || {
-            fill_row(&self.constraint, &state, words, left)?;
+            fill_row(&self.constraint, &state, words, lengths)?;
             Ok(forbids(words, num_tokens))
         });
         filled.map_err(|error| errors::of_mask(py, &error))
@@ -182,6 +192,24 @@ impl Matcher {
         let state = self.state(py);
         let found = process::detach(py, || {
             with_scratch(|scratch| self.constraint.fewest_tokens(&state, scratch))
+        });
+        found.map_err(|error| errors::of_recognizer(py, &error))
+    }
+
+    /// ``True`` where a text is known that is whole after ``tokens_needed`` to ``tokens_left`` more
+    /// tokens, end tokens left out; then masks of these numbers keep one.
+    #[pyo3(signature = (*, tokens_left=None, tokens_needed=None))]
+    fn has_way(
+        &self,
+        py: Python<'_>,
+        tokens_left: Option<isize>,
+        tokens_needed: Option<isize>,
+    ) -> PyResult<bool> {
+        let lengths =
+            lengths_of(tokens_left, tokens_needed)?.unwrap_or(Lengths::within(usize::MAX));
+        let state = self.state(py);
+        let found = process::detach(py, || {
+            with_scratch(|scratch| self.constraint.has_way(&state, lengths, scratch))
         });
         found.map_err(|error| errors::of_recognizer(py, &error))
     }
@@ -213,7 +241,7 @@ impl Matcher {
         bitmask: &Bound<'_, PyAny>,
         index: isize,
     ) -> PyResult<bool> {
-        self.fill_mask(py, bitmask, index, None)
+        self.fill_mask(py, bitmask, index, None, None)
     }
 
     /// Moves over a token; ``NotAllowed`` when it may not follow.

@@ -367,6 +367,7 @@ impl<'a> Check<'a> {
             length: text.finish.map_or(LengthRule::Promised, LengthRule::from),
             sampler: self.sampler(text),
             logit_bias: self.logit_bias(text),
+            ignores_ends: text.ignore_eos == Some(true),
             stop: self.stops(text),
             stop_tokens: stop_tokens.collect(),
             logprobs: spelled.logprobs,
@@ -411,9 +412,7 @@ impl<'a> Check<'a> {
             tokens.map_or(room, |tokens| tokens.min(room)).max(1)
         };
         let max_tokens = spelled.max_tokens.unwrap_or_else(default);
-        // No end token is allowed before so many.
-        let least = if text.ignore_eos == Some(true) { max_tokens } else { 0 };
-        let min_tokens = text.min_tokens.unwrap_or(0).max(least);
+        let min_tokens = text.min_tokens.unwrap_or(0);
         let request = TextRequest { prompt, max_tokens, min_tokens, ..shape.clone() };
         let broken = request.broken_rules_of(self.model, fewest);
         let fits_model = !broken.iter().any(RequestError::is_too_long);

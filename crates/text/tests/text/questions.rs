@@ -78,7 +78,7 @@ fn members_become_requests() {
     let checked = chat(json!({
         "temperature": 0.5, "top_p": 0.9, "top_k": 3, "min_p": 0.1, "seed": -1, "n": 3, "max_completion_tokens": 7, "min_tokens": 2,
         "stop": "x", "stop_token_ids": [4], "presence_penalty": 1, "frequency_penalty": 2, "repetition_penalty": 1.5,
-        "logit_bias": {"5": -1}, "logprobs": true, "top_logprobs": 2, "guided_choice": ["a", "b"], "verbosity": "high",
+        "logit_bias": {"5": -1}, "logprobs": true, "top_logprobs": 2, "guided_choice": ["abc", "bcd"], "verbosity": "high",
     }));
     let checked = checked.unwrap();
     let request = &checked.requests[0];

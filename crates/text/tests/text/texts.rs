@@ -227,6 +227,30 @@ proptest! {
         }
     }
 
+    /// A promised text does not end before the tokens that it must have, whatever the model likes,
+    /// and is refused where none is so long; one that may be cut off ends where nothing follows.
+    #[test]
+    fn promised_texts_have_their_tokens(seed: u64, min_tokens in 0_usize..14, more in 0_usize..4, likes_ends: bool) {
+        let model = model();
+        let end = token(&model, "</s>");
+        let mut asked = request(&model, seed, (min_tokens + more).max(1));
+        asked.constraint = Constrained::by(&model.compile(&sources::regex("a{1,3}|b{9}|c{2,11}")).unwrap());
+        (asked.min_tokens, asked.length) = (min_tokens, LengthRule::Promised);
+        asked.logit_bias = vec![(end, if likes_ends { 1e9 } else { 0.0 })];
+        let max_tokens = asked.max_tokens;
+        if min_tokens > 11 {
+            let known = 11;
+            let refused = RequestError::TooManyTokens { min_tokens, max_tokens, known };
+            prop_assert_eq!(asked.check(&model), Err(refused));
+            let cut = TextRequest { length: LengthRule::Cut, ..asked };
+            prop_assert!(tokens(&write(&model, &cut).0).len() <= 11);
+            return Ok(());
+        }
+        let (pieces, ended) = write(&model, &asked);
+        prop_assert!(ended.is_complete);
+        prop_assert!((min_tokens..=max_tokens).contains(&tokens(&pieces).len()), "{}", text(&pieces));
+    }
+
     /// Where no way to the end is known there is nothing to promise, and the text says so.
     #[test]
     fn a_text_without_a_known_way_may_be_cut(seed: u64, max_tokens in 1_usize..5, gentle: bool) {
@@ -321,6 +345,12 @@ fn stop_strings_lengths_and_end_tokens_end_a_text() {
     let (pieces, ended) = write(&model, &asked);
     assert_eq!((tokens(&pieces).len(), ended.reason), (7, FinishReason::EndToken(end)));
     assert_eq!(ended.usage.completion_tokens, 8);
+
+    // Or not at all.
+    asked = TextRequest { min_tokens: 0, ignores_ends: true, ..asked };
+    let (pieces, ended) = write(&model, &asked);
+    assert_eq!((tokens(&pieces).len(), ended.reason), (40, FinishReason::Length));
+    asked.ignores_ends = false;
 
     // Any token may be made one.
     let (min_tokens, a) = (0, token(&model, "a"));

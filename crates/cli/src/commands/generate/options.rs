@@ -55,7 +55,8 @@ pub(super) struct SamplingArgs {
     /// The most tokens of the text [default: 512, or as many as the model still reads]
     #[arg(long, value_name = "N", help_heading = "Sampling")]
     pub(super) max_tokens: Option<usize>,
-    /// Tokens before which the model may not end the text, unless the grammar allows nothing else
+    /// Tokens before which the text may not end: of a grammar's one that is so long is promised, or
+    /// refused; under `--finish cut` it may end where nothing else may follow
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Sampling")]
     min_tokens: usize,
     /// Rule for a text of a grammar that would take more tokens: whole within them, gently or when

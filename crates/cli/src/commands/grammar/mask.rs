@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
-use palmette_core::{Constraint, TokenId, mask};
+use palmette_core::{Constraint, Lengths, TokenId, mask};
 use palmette_grammar::{
     EndingError, GrammarConstraint, GrammarScratch, GrammarState, Interrupted, MaskBudget,
     PreparedVocabulary, RecognizerError, RecognizerScratch, TerminalSet,
@@ -49,6 +49,9 @@ pub(crate) struct MaskArgs {
     /// shortest way to the end
     #[arg(long, value_name = "N")]
     tokens_left: Option<usize>,
+    /// Show the tokens after which the text can end with N more at least, the next one among them
+    #[arg(long, value_name = "N")]
+    tokens_needed: Option<usize>,
     /// Largest number of tokens to show, shortest first
     #[arg(long, value_name = "N", default_value_t = 40)]
     show: usize,
@@ -147,9 +150,9 @@ fn fill(
 ) -> anyhow::Result<()> {
     let steps = args.mask_steps;
     let budget = MaskBudget::of_steps(steps, None);
-    let filled = match args.tokens_left {
+    let filled = match Lengths::of(args.tokens_needed, args.tokens_left) {
         None => constraint.fill_mask_within(state, scratch, row, &budget).map_err(Into::into),
-        Some(left) => constraint.fill_ending_mask_within(state, left, scratch, row, &budget),
+        Some(lengths) => constraint.fill_ending_mask_within(state, lengths, scratch, row, &budget),
     };
     filled.map_err(|error| match error {
         EndingError::Limit(RecognizerError::Interrupted(Interrupted::OutOfBudget { .. })) => {
