@@ -175,7 +175,7 @@ fn check_complete(
     let constraint = GrammarConstraint::new(recognizer, Arc::clone(vocabulary));
     let slow = walking(&constraint, vocabulary);
     // Some schemas would take minutes to find out about, and little memory.
-    let limits = PrecomputeLimits { steps: 20_000_000, ..PrecomputeLimits::default() };
+    let limits = PrecomputeLimits { steps: 2_000_000, ..PrecomputeLimits::default() };
     let done = constraint.precompute(&limits, &AtomicBool::new(false)).expect("small");
     let to_its_end = done.stopped.is_none();
     match done.stopped {
