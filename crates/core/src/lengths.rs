@@ -18,7 +18,7 @@ impl Lengths {
         (!none).then(|| Self { least: least.unwrap_or(0), most: most.unwrap_or(any) })
     }
 
-    /// As many as this, or fewer.
+    /// Lengths up to this.
     pub fn within(most: usize) -> Self {
         Self { least: 0, most }
     }

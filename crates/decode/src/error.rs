@@ -60,7 +60,7 @@ pub enum DecodeError {
         /// Tokens that it may have.
         max_tokens: usize,
     },
-    /// A sequence that is promised to be whole is to have more tokens than are known to be possible.
+    /// A sequence that is promised to be whole is to have more tokens than any is known to have.
     #[error(
         "no sequence of the constraint is known that takes {} tokens; one of {known} or more is: ask for {known} at least, give it more \
          at most, or have the number be a wish (length: cut)",

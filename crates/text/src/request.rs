@@ -28,8 +28,8 @@ pub struct TextRequest {
     pub logit_bias: Vec<(TokenId, f32)>,
     /// The most tokens of the text.
     pub max_tokens: usize,
-    /// Tokens before which the text does not end. Of a text that is promised to be whole there is no
-    /// shorter one; of others no end token is allowed before, as long as the constraint allows
+    /// Tokens before which the text does not end. Of a text that is promised to be whole there is
+    /// no shorter one; of others no end token is allowed before, as long as the constraint allows
     /// another token.
     pub min_tokens: usize,
     /// Allow no end token, as long as the constraint allows another token.

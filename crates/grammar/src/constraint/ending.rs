@@ -19,7 +19,7 @@ use palmette_grammar_masks::token_cut::TokenCut;
 use palmette_grammar_parser::completion::{CompletionScratch, Completions, MAX_STEP_UNITS};
 use palmette_grammar_parser::recognizer::{Position, RecognizerError, RecognizerScratch};
 
-use super::long_ways::LongWays;
+use super::long_path::LongPath;
 use super::positions::{DEAD, FIRST, Positions};
 use super::token_groups::{NONE, Profile, TokenGroups, Tokens};
 use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
@@ -84,7 +84,7 @@ pub(super) struct EndingScratch {
     /// Positions of other texts, the latest first: those of requests that take turns.
     others: VecDeque<(EndedTexts, Positions)>,
     path: Vec<u32>,
-    pub(super) long_ways: LongWays,
+    pub(super) long_path: LongPath,
 }
 
 /// Texts of one grammar that end by the same tokens.
@@ -302,8 +302,8 @@ impl GrammarConstraint {
         Ok(())
     }
 
-    /// The allowed tokens by the numbered positions after them. Those that are read in two ways have
-    /// two.
+    /// The allowed tokens by the numbered positions after them: two for one that is read in two
+    /// ways.
     fn reached(
         &self,
         position: &Position,

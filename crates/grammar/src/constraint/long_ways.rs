@@ -1,19 +1,17 @@
 //! Ways to the end of a text that take at least so many tokens.
 //!
-//! A text can be made longer byte by byte, since most bytes are tokens: the *long way* of a position
-//! is a path of such tokens over numbered positions, each of which is on a way to the end. Within
-//! a string it is one position, whose next is itself. After some of its tokens the shortest way
-//! follows, so that the whole takes any number that is wanted: the tokens before and those of that
-//! way.
+//! A text can be made longer byte by byte, since most bytes are tokens: the *long way* of a
+//! position is a path of such tokens over numbered positions, each of which is on a way to the end.
+//! Within a string it is one position, whose next is itself. After some of its tokens the shortest
+//! way follows, so that the whole takes any number that is wanted: the tokens before and those of
+//! that way.
 //!
-//! The path is searched depth first: one that comes round goes on for ever, and the positions from
-//! which all was tried have a longest path. Where the window of lengths is so small that no place
-//! of that path has an end within it, others are tried, breadth first. A search has a bound, and
-//! takes tokens of a byte alone, so that what is found is there and some that is there is not found.
+//! The path is searched depth first. Where the window of lengths is so small that no place of it
+//! has an end within it, others are tried, breadth first. A search has a bound, and takes tokens of
+//! a byte alone, so that what is found is there, and some that is there is not found.
 
 use std::collections::HashSet;
 
-use hashbrown::HashMap;
 use palmette_core::Lengths;
 use palmette_grammar_parser::Lexing;
 use palmette_grammar_parser::recognizer::RecognizerError;
@@ -29,93 +27,6 @@ const MAX_STEPS: usize = 1 << 14;
 
 /// Positions beside a long way that are tried, at most.
 const MAX_TRIED: usize = 1 << 10;
-
-/// The bytes, those first after which much may follow: letters and digits in strings and numbers.
-const BYTES: [u8; 256] = {
-    let (mut bytes, mut len) = ([0; 256], 0);
-    let mut pass = 0;
-    while pass < 2 {
-        let mut byte = 0;
-        while byte < 256 {
-            if (byte as u8).is_ascii_alphanumeric() == (pass == 0) {
-                bytes[len] = byte as u8;
-                len += 1;
-            }
-            byte += 1;
-        }
-        pass += 1;
-    }
-    bytes
-};
-
-/// Search for a path of tokens of a byte each, depth first. What is found depends on where it
-/// begins and on nothing that was asked before.
-#[derive(Debug, Default)]
-pub(super) struct LongWays {
-    /// The positions of the path.
-    path: Vec<u32>,
-    /// For each of them, bytes that were tried and tokens of the longest path by these.
-    tried: Vec<(usize, usize)>,
-    /// Tokens of the longest path from a position from which all was tried; `None` for one that is
-    /// on the path.
-    longest: HashMap<u32, Option<usize>>,
-}
-
-impl LongWays {
-    fn begin(&mut self, from: u32) {
-        self.path.clear();
-        self.tried.clear();
-        self.longest.clear();
-        self.push(from);
-    }
-
-    fn push(&mut self, at: u32) {
-        self.path.push(at);
-        self.tried.push((0, 0));
-        self.longest.insert(at, None);
-    }
-
-    /// The next byte to try at the last position; `None` after all of them.
-    fn next_byte(&mut self) -> Option<u8> {
-        let (tried, _) = self.tried.last_mut()?;
-        *tried += 1;
-        BYTES.get(*tried - 1).copied()
-    }
-
-    /// Goes on to a position, unless paths from there are too short; true where that makes the path
-    /// as long as it is to be, since it comes round.
-    fn enter(&mut self, next: u32, tokens: usize) -> bool {
-        match self.longest.get(&next) {
-            Some(&Some(longest)) if self.path.len() + longest < tokens => self.note(longest),
-            // A path that is long enough is found from there again.
-            None | Some(Some(_)) => self.push(next),
-            Some(None) => {
-                let round = self.path.iter().rposition(|&at| at == next).expect("on the path");
-                let len = self.path.len() - round;
-                while self.path.len() <= tokens {
-                    self.path.push(self.path[self.path.len() - len]);
-                }
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Leaves the last position, from which all was tried.
-    fn leave(&mut self) {
-        if let (Some(at), Some((_, longest))) = (self.path.pop(), self.tried.pop()) {
-            self.longest.insert(at, Some(longest));
-            self.note(longest);
-        }
-    }
-
-    /// Notes a path from the last position over one from which so many tokens go on.
-    fn note(&mut self, after: usize) {
-        if let Some((_, longest)) = self.tried.last_mut() {
-            *longest = (*longest).max(after + 1);
-        }
-    }
-}
 
 impl GrammarConstraint {
     /// True where a text is known that is whole after more tokens of one of these lengths, and from
@@ -137,14 +48,14 @@ impl GrammarConstraint {
         if !self.goes_on_for(at, lengths.least, (ending, reading), budget)? {
             return Ok(false);
         }
-        let path = std::mem::take(&mut ending.long_ways.path);
+        let path = std::mem::take(&mut ending.long_path.path);
         let found = self.ends_along(&path, lengths, (ending, reading), budget);
-        ending.long_ways.path = path;
+        ending.long_path.path = path;
         Ok(found? || self.has_way_beside(at, lengths, (ending, reading), budget)?)
     }
 
-    /// True where the shortest way from a place of a path makes a text of one of these lengths; from
-    /// the first place it makes one that is too short.
+    /// True where the shortest way from a place of a path makes a text of one of these lengths;
+    /// from the first place it makes one that is too short.
     fn ends_along(
         &self,
         path: &[u32],
@@ -182,8 +93,8 @@ impl GrammarConstraint {
         Ok(true)
     }
 
-    /// [`ends_along`](Self::ends_along) all paths of tokens of a byte, the shortest first, as far as
-    /// they have few positions: for texts of which few have such a length.
+    /// [`ends_along`](Self::ends_along) all paths of tokens of a byte, the shortest first, as far
+    /// as they have few positions: for texts of which few have such a length.
     fn has_way_beside(
         &self,
         from: u32,
@@ -230,8 +141,8 @@ impl GrammarConstraint {
         Ok((short != NONE).then_some(long + short as usize))
     }
 
-    /// True where a path of so many tokens of a byte each is found from a position, which is then in
-    /// memory.
+    /// True where a path of so many tokens of a byte each is found from a position, which is then
+    /// in memory.
     fn goes_on_for(
         &self,
         from: u32,
@@ -240,16 +151,16 @@ impl GrammarConstraint {
         budget: &mut Budget<'_>,
     ) -> Result<bool, RecognizerError> {
         let has_dead_ends = self.recognizer.grammar().lexing() == Lexing::Longest;
-        ending.long_ways.begin(from);
+        ending.long_path.begin(from);
         let mut steps = 0;
         loop {
-            let ways = &mut ending.long_ways;
-            let Some(&at) = ways.path.last() else { return Ok(false) };
-            if ways.path.len() > tokens {
+            let path = &mut ending.long_path;
+            let Some(&at) = path.path.last() else { return Ok(false) };
+            if path.path.len() > tokens {
                 return Ok(true);
             }
-            let Some(byte) = ways.next_byte() else {
-                ways.leave();
+            let Some(byte) = path.next_byte() else {
+                path.leave();
                 continue;
             };
             let next = match self.after_byte(at, byte, (ending, reading), budget)? {
@@ -266,7 +177,7 @@ impl GrammarConstraint {
             if steps > MAX_STEPS {
                 return Ok(false);
             }
-            if ending.long_ways.enter(next, tokens) {
+            if ending.long_path.enter(next, tokens) {
                 return Ok(true);
             }
         }

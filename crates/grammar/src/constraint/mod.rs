@@ -8,6 +8,7 @@ mod filling;
 mod forced;
 mod history;
 mod lexeme_rests;
+mod long_path;
 mod long_ways;
 mod mask_budget;
 mod mask_references;

@@ -120,7 +120,7 @@ impl Positions {
         }
     }
 
-    /// Keeps the tokens of a numbered position by the positions after them, unless they are too many.
+    /// Keeps the tokens of a numbered position by the positions after them, unless it is too large.
     pub(super) fn keep_reached(&mut self, at: u32, reached: &Arc<Profile>) {
         let bytes = reached.bytes();
         if bytes <= MAX_PROFILE_BYTES {

@@ -90,8 +90,8 @@ impl Profile {
         self.groups.iter().map(|group| size_of::<Group>() + group.tokens.bytes()).sum()
     }
 
-    /// Visits the tokens, with the tokens to the end after each where there is a way and the numbers
-    /// are theirs.
+    /// Visits the tokens, with the tokens to the end after each where there is a way and the
+    /// numbers are theirs.
     pub(super) fn visit(&self, mut visit: impl FnMut(TokenId, Option<usize>)) {
         for &Group { number, ref tokens } in &self.groups {
             let fewest = (number != NONE).then_some(number as usize);

@@ -202,7 +202,8 @@ fn fill_states(
 /// ``rows[i]`` is the row of ``matchers[i]``; left out, row ``i``. ``threads`` left out are as many
 /// as the process may run at once. ``tokens_left[i]`` and ``tokens_needed[i]`` are those of
 /// ``Matcher.fill_mask``, ``None`` for a text that may be cut off or end at once; the ``row`` of
-/// ``TooFewTokens`` and ``TooManyTokens`` is the first one that fails, and the others are filled. ``False``: no row forbids anything.
+/// ``TooFewTokens`` and ``TooManyTokens`` is the first one that fails, and the others are filled.
+/// ``False``: no row forbids anything.
 #[pyfunction]
 #[pyo3(signature = (matchers, bitmask, rows=None, threads=None, *, tokens_left=None, tokens_needed=None))]
 pub(crate) fn fill_masks(
