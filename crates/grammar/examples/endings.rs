@@ -4,7 +4,8 @@
 //! endings schemas FILE.jsonl [NAME]   one {"name", "schema"} a line
 //! endings lark FILE…                  Lark grammars
 //! endings small N                     N random small grammars over random small vocabularies: the tokens that are
-//!                                     needed beside the fewest that there are, by breadth-first search over masks
+//!                                     needed beside the fewest that there are, by breadth-first search over masks; and
+//!                                     whether a text of 2 to 4 tokens more is known where there is one
 //! endings random N                    texts of N such grammars: any, contextual and longest lexing, ambiguous ones
 //!
 //! --vocabulary NAME   a vocabulary to load [default: o200k_base]
@@ -126,6 +127,7 @@ fn random(number: usize) -> anyhow::Result<Vec<(Grammar, Arc<PreparedVocabulary>
 /// Needed tokens beside the fewest by search, of random grammars.
 fn small(number: usize) -> anyhow::Result<()> {
     let (mut equal, mut above, mut worst, mut skipped) = (0, 0, (1, 1), 0);
+    let (mut known, mut there, mut untried) = (0, 0, 0);
     for (grammar, vocabulary) in random(number)? {
         let (limits, budget) = (RecognizerLimits::default(), &mut Budget::unlimited());
         let Ok(made) = Recognizer::new(Arc::new(grammar), &limits, budget) else { continue };
@@ -133,6 +135,17 @@ fn small(number: usize) -> anyhow::Result<()> {
         let (start, mut scratch) = (constraint.start(), GrammarScratch::default());
         let needed = constraint.fewest_tokens(&start, &mut scratch)?;
         let fewest = fewest_by_search(&constraint, &start, &mut scratch)?;
+        if let Some(needed) = needed {
+            let lengths = Lengths { least: needed + 2, most: needed + 4 };
+            match is_there(&constraint, &start, lengths, &mut scratch)? {
+                Some(true) => {
+                    there += 1;
+                    known += usize::from(constraint.has_way(&start, lengths, &mut scratch)?);
+                }
+                Some(false) => {}
+                None => untried += 1,
+            }
+        }
         match (needed, fewest) {
             (Some(needed), Some(fewest)) if needed == fewest => equal += 1,
             (Some(needed), Some(fewest)) => {
@@ -148,7 +161,41 @@ fn small(number: usize) -> anyhow::Result<()> {
         "equal {equal}, above {above}, at worst {} in place of {}; {skipped} not found by search",
         worst.0, worst.1
     );
+    println!("of 2 to 4 tokens more: known {known} of {there} that are there; {untried} not tried");
     Ok(())
+}
+
+/// Whether a text of one of these lengths is there, by trying every token; `None` where there are
+/// more than 200 states of one number of tokens.
+fn is_there(
+    constraint: &GrammarConstraint,
+    from: &GrammarState,
+    lengths: Lengths,
+    scratch: &mut GrammarScratch,
+) -> anyhow::Result<Option<bool>> {
+    let mut row = vec![0; mask::num_words(constraint.num_tokens())];
+    let mut level = vec![from.clone()];
+    for tokens in 0..=lengths.most {
+        let mut next = BTreeMap::new();
+        for state in level {
+            if lengths.contains(tokens) && constraint.is_accepting(&state, scratch)? {
+                return Ok(Some(true));
+            }
+            constraint.fill_mask(&state, scratch, &mut row)?;
+            for token in mask::iter(&row) {
+                let mut after = state.clone();
+                constraint.commit(&mut after, token, scratch)?;
+                if !after.ended() {
+                    next.insert(format!("{:?}", after.position()), after);
+                }
+            }
+            if next.len() > 200 {
+                return Ok(None);
+            }
+        }
+        level = next.into_values().collect();
+    }
+    Ok(Some(false))
 }
 
 /// The fewest tokens to the end; `None` where more than a thousand states come before it.

@@ -188,7 +188,8 @@ pub(crate) fn of_ending(py: Python<'_>, error: &EndingError, place: &str) -> PyE
             with(with(raised, py, "needed", *needed), py, "left", *left)
         }
         EndingError::TooMany { least, most } => {
-            with(with(raised, py, "needed", *least), py, "left", *most)
+            let left = (*most != usize::MAX).then_some(*most);
+            with(with(raised, py, "needed", *least), py, "left", left)
         }
     }
 }

@@ -19,7 +19,7 @@ use palmette_grammar_masks::token_cut::TokenCut;
 use palmette_grammar_parser::completion::{CompletionScratch, Completions, MAX_STEP_UNITS};
 use palmette_grammar_parser::recognizer::{Position, RecognizerError, RecognizerScratch};
 
-use super::long_path::LongPath;
+use super::long_path::{LongPath, WayStart};
 use super::positions::{DEAD, FIRST, Positions};
 use super::token_groups::{NONE, Profile, TokenGroups, Tokens};
 use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
@@ -85,6 +85,8 @@ pub(super) struct EndingScratch {
     others: VecDeque<(EndedTexts, Positions)>,
     path: Vec<u32>,
     pub(super) long_path: LongPath,
+    /// Steps of searches for long ways.
+    pub(super) long_work: u64,
 }
 
 /// Texts of one grammar that end by the same tokens.
@@ -280,8 +282,14 @@ impl GrammarConstraint {
         self.fill_mask_within(state, scratch, mask, work)?;
         let Lengths { least, most } = lengths;
         let position = state.position().filter(|_| !state.ended());
-        let has_way = self.has_way_within(state, lengths, scratch, work)?;
-        let (Some(position), Some(after), true) = (position, lengths.after(1), has_way) else {
+        let (Some(position), Some(after)) = (position, lengths.after(1)) else {
+            return Err(EndingError::TooMany { least, most });
+        };
+        scratch.ending.turn_to(self);
+        let from = scratch.ending.positions.find(position);
+        let budget = &mut work.budget(work.walk);
+        let memory = (&mut scratch.ending, &mut scratch.recognizer);
+        let Some(way) = self.way_at(from, lengths, memory, budget)? else {
             return Err(match self.fewest_tokens_within(state, scratch, work)? {
                 Some(needed) if needed > most => EndingError::TooFew { needed, left: most },
                 Some(_) => EndingError::TooMany { least, most },
@@ -289,17 +297,60 @@ impl GrammarConstraint {
             });
         };
         let budget = &mut work.budget(work.walk);
-        let reached = self.reached(position, mask, scratch, budget)?;
-        let GrammarScratch { ending, recognizer, .. } = scratch;
+        let reached = match self.reached(position, mask, scratch, budget) {
+            Err(RecognizerError::Interrupted(why)) if why.is_limit() => None,
+            reached => Some(reached?),
+        };
         mask.fill(0);
-        for group in &reached.groups {
-            if group.number != NONE
-                && self.has_way_at(group.number, after, (ending, recognizer), budget)?
-            {
-                group.tokens.join(mask);
-            }
+        let is_whole = match reached {
+            Some(reached) => self.join_lasting(&reached, after, scratch, mask, budget)?,
+            None => false,
+        };
+        // The way that is known is there, whatever others would take to be found.
+        if !is_whole || mask.iter().all(|&word| word == 0) {
+            let budget = &mut work.budget(work.walk);
+            let next = match way {
+                WayStart::Shortest => {
+                    let way = self.shortest_completion(state, scratch, work)?;
+                    way.and_then(|way| way.tokens.first().copied())
+                }
+                WayStart::Byte(to) => {
+                    let memory = (&mut scratch.ending, &mut scratch.recognizer);
+                    self.byte_between(from, to, memory, budget)?
+                }
+            };
+            next.into_iter().for_each(|next| mask::insert(mask, next));
         }
         Ok(())
+    }
+
+    /// Adds the tokens after which a text of one of these lengths is known to a mask; false where
+    /// they took too long to be found, and some may be missing.
+    fn join_lasting(
+        &self,
+        reached: &Profile,
+        after: Lengths,
+        scratch: &mut GrammarScratch,
+        mask: &mut [u32],
+        budget: &mut Budget<'_>,
+    ) -> Result<bool, RecognizerError> {
+        let GrammarScratch { ending, recognizer, .. } = scratch;
+        ending.long_work = 0;
+        // In an order that does not depend on what was asked before.
+        let mut groups: Vec<_> = reached.groups.iter().filter(|of| of.number != NONE).collect();
+        groups.sort_by_key(|group| group.tokens.first());
+        for group in groups {
+            match self.has_way_at(group.number, after, (ending, recognizer), budget) {
+                Ok(true) => group.tokens.join(mask),
+                Ok(false) => {}
+                Err(RecognizerError::Interrupted(why)) if why.is_limit() => return Ok(false),
+                Err(error) => return Err(error),
+            }
+            if ending.long_work > MAX_MASK_WORK {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The allowed tokens by the numbered positions after them: two for one that is read in two
@@ -669,6 +720,9 @@ type NumberOf<'a> =
 
 /// A thread's memory of ends and of steps.
 pub(super) type Memory<'a> = (&'a mut EndingScratch, &'a mut RecognizerScratch);
+
+/// Steps of the searches of a mask for long ways, after which it has what was found.
+const MAX_MASK_WORK: u64 = 1 << 19;
 
 /// Positions of a search for a way within limits, at most.
 const MAX_SEARCHED: usize = 1 << 10;

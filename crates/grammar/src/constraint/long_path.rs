@@ -24,11 +24,22 @@ const BYTES: [u8; 256] = {
     bytes
 };
 
+/// Beginning of a way that is long enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WayStart {
+    /// That of the shortest way.
+    Shortest,
+    /// A token of a byte, which leads to a numbered position.
+    Byte(u32),
+}
+
 /// Path of tokens of a byte each, as a depth-first search makes it.
 #[derive(Debug, Default)]
 pub(super) struct LongPath {
-    /// The positions of the path.
-    pub(super) path: Vec<u32>,
+    /// The positions of the path, once round where it comes round.
+    path: Vec<u32>,
+    /// The place that the last one goes on to, where the path comes round.
+    round: Option<usize>,
     /// For each of them, bytes that were tried and tokens of the longest path by these.
     tried: Vec<(usize, usize)>,
     /// Tokens of the longest path from a position from which all was tried; `None` for one that is
@@ -40,6 +51,7 @@ impl LongPath {
     /// Begins at a position.
     pub(super) fn begin(&mut self, from: u32) {
         self.path.clear();
+        self.round = None;
         self.tried.clear();
         self.longest.clear();
         self.push(from);
@@ -49,6 +61,26 @@ impl LongPath {
         self.path.push(at);
         self.tried.push((0, 0));
         self.longest.insert(at, None);
+    }
+
+    /// The last position; none once all was tried in vain.
+    pub(super) fn last(&self) -> Option<u32> {
+        self.path.last().copied()
+    }
+
+    /// Positions before any comes again.
+    pub(super) fn len(&self) -> usize {
+        self.path.len()
+    }
+
+    /// The position after so many tokens.
+    pub(super) fn place(&self, tokens: usize) -> u32 {
+        match self.round {
+            Some(round) if tokens >= self.path.len() => {
+                self.path[round + (tokens - round) % (self.path.len() - round)]
+            }
+            _ => self.path[tokens],
+        }
     }
 
     /// The next byte to try at the last position; `None` after all of them.
@@ -66,11 +98,7 @@ impl LongPath {
             // A path that is long enough is found from there again.
             None | Some(Some(_)) => self.push(next),
             Some(None) => {
-                let round = self.path.iter().rposition(|&at| at == next).expect("on the path");
-                let len = self.path.len() - round;
-                while self.path.len() <= tokens {
-                    self.path.push(self.path[self.path.len() - len]);
-                }
+                self.round = self.path.iter().rposition(|&at| at == next);
                 return true;
             }
         }

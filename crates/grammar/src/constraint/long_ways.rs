@@ -12,12 +12,13 @@
 
 use std::collections::HashSet;
 
-use palmette_core::Lengths;
+use palmette_core::{Lengths, TokenId};
 use palmette_grammar_parser::Lexing;
 use palmette_grammar_parser::recognizer::RecognizerError;
 
 use super::GrammarConstraint;
 use super::ending::Memory;
+use super::long_path::{LongPath, WayStart};
 use super::positions::{DEAD, FIRST};
 use super::token_groups::NONE;
 use crate::Budget;
@@ -26,7 +27,7 @@ use crate::Budget;
 const MAX_STEPS: usize = 1 << 14;
 
 /// Positions beside a long way that are tried, at most.
-const MAX_TRIED: usize = 1 << 10;
+const MAX_TRIED: usize = 1 << 8;
 
 impl GrammarConstraint {
     /// True where a text is known that is whole after more tokens of one of these lengths, and from
@@ -35,40 +36,54 @@ impl GrammarConstraint {
         &self,
         at: u32,
         lengths: Lengths,
-        (ending, reading): Memory<'_>,
+        memory: Memory<'_>,
         budget: &mut Budget<'_>,
     ) -> Result<bool, RecognizerError> {
-        let shortest = self.fewest(at, (ending, reading), budget)? as usize;
-        if shortest > lengths.most || shortest == NONE as usize {
-            return Ok(false);
-        }
-        if shortest >= lengths.least {
-            return Ok(true);
+        Ok(self.way_at(at, lengths, memory, budget)?.is_some())
+    }
+
+    /// The beginning of the way that [`has_way_at`](Self::has_way_at) finds.
+    pub(super) fn way_at(
+        &self,
+        at: u32,
+        lengths: Lengths,
+        (ending, reading): Memory<'_>,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<WayStart>, RecognizerError> {
+        let shortest = self.total(at, 0, (ending, reading), budget)?;
+        match shortest.filter(|&shortest| shortest <= lengths.most) {
+            Some(shortest) if shortest >= lengths.least => return Ok(Some(WayStart::Shortest)),
+            Some(_) if lengths.least <= lengths.most => {}
+            _ => return Ok(None),
         }
         if !self.goes_on_for(at, lengths.least, (ending, reading), budget)? {
-            return Ok(false);
+            return Ok(None);
         }
-        let path = std::mem::take(&mut ending.long_path.path);
+        let path = std::mem::take(&mut ending.long_path);
         let found = self.ends_along(&path, lengths, (ending, reading), budget);
-        ending.long_path.path = path;
-        Ok(found? || self.has_way_beside(at, lengths, (ending, reading), budget)?)
+        let first = path.place(1);
+        ending.long_path = path;
+        match found? {
+            true => Ok(Some(WayStart::Byte(first))),
+            false => self.way_beside(at, lengths, (ending, reading), budget),
+        }
     }
 
     /// True where the shortest way from a place of a path makes a text of one of these lengths;
     /// from the first place it makes one that is too short.
     fn ends_along(
         &self,
-        path: &[u32],
+        path: &LongPath,
         lengths: Lengths,
         (ending, reading): Memory<'_>,
         budget: &mut Budget<'_>,
     ) -> Result<bool, RecognizerError> {
         let mut end = None;
-        let (mut short, mut long) = (0, path.len() - 1);
+        let (mut short, mut long) = (0, lengths.least);
         // From the last place no text is too short; before it the number of tokens mostly rises.
         let mut middle = long;
         while end.is_none() && short < middle {
-            let total = self.total(path[middle], middle, (ending, reading), budget)?;
+            let total = self.total(path.place(middle), middle, (ending, reading), budget)?;
             match total {
                 Some(total) if lengths.contains(total) => end = Some(middle),
                 Some(total) if total < lengths.least => short = middle,
@@ -77,15 +92,10 @@ impl GrammarConstraint {
             middle = short.midpoint(long);
         }
         let Some(end) = end else { return Ok(false) };
-        // A way from before is no longer, in bytes, than one by the rest of the path.
-        let last = ending.positions.all[path[end] as usize].position.clone();
-        let completions = &mut ending.completions;
-        let way = self.completions().shortest(&last, completions, reading, budget)?;
-        if way.is_some_and(|way| end + way.len() <= lengths.most) {
-            return Ok(true);
-        }
-        for (long, &at) in path[..end].iter().enumerate() {
-            let total = self.total(at, long, (ending, reading), budget)?;
+        // Of a position that comes again the last time is the one with the most tokens.
+        let once = path.len();
+        for long in (0..once.min(end)).chain((once..end).rev().take(once)) {
+            let total = self.total(path.place(long), long, (ending, reading), budget)?;
             if total.is_none_or(|total| total > lengths.most) {
                 return Ok(false);
             }
@@ -95,14 +105,14 @@ impl GrammarConstraint {
 
     /// [`ends_along`](Self::ends_along) all paths of tokens of a byte, the shortest first, as far
     /// as they have few positions: for texts of which few have such a length.
-    fn has_way_beside(
+    fn way_beside(
         &self,
         from: u32,
         lengths: Lengths,
         (ending, reading): Memory<'_>,
         budget: &mut Budget<'_>,
-    ) -> Result<bool, RecognizerError> {
-        let mut level = vec![from];
+    ) -> Result<Option<WayStart>, RecognizerError> {
+        let mut level = vec![(from, from)];
         let mut tried = 0;
         for long in 0..=lengths.most {
             if level.is_empty() {
@@ -110,22 +120,42 @@ impl GrammarConstraint {
             }
             // In the order in which they are come to, not of their numbers.
             let (mut next, mut seen) = (Vec::new(), HashSet::new());
-            for at in level {
+            for (at, first) in level {
                 tried += 1;
                 let total = self.total(at, long, (ending, reading), budget)?;
                 match total.filter(|&total| total <= lengths.most) {
-                    Some(total) if total >= lengths.least => return Ok(true),
+                    Some(total) if total >= lengths.least => {
+                        return Ok(Some(WayStart::Byte(first)));
+                    }
                     Some(_) if tried <= MAX_TRIED => {}
                     _ => continue,
                 }
                 for byte in 0..=u8::MAX {
                     let after = self.after_byte(at, byte, (ending, reading), budget)?;
-                    next.extend(after.filter(|&after| seen.insert(after)));
+                    if let Some(after) = after.filter(|&after| seen.insert(after)) {
+                        next.push((after, if long == 0 { after } else { first }));
+                    }
                 }
             }
             level = next;
         }
-        Ok(false)
+        Ok(None)
+    }
+
+    /// The token of a byte that leads from one numbered position to another.
+    pub(super) fn byte_between(
+        &self,
+        at: u32,
+        to: u32,
+        (ending, reading): Memory<'_>,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<TokenId>, RecognizerError> {
+        for byte in 0..=u8::MAX {
+            if self.after_byte(at, byte, (ending, reading), budget)? == Some(to) {
+                return Ok(self.token_of_byte(byte));
+            }
+        }
+        Ok(None)
     }
 
     /// Tokens of the text that takes so many of a path to a position, and the shortest way from
@@ -138,7 +168,7 @@ impl GrammarConstraint {
         budget: &mut Budget<'_>,
     ) -> Result<Option<usize>, RecognizerError> {
         let short = self.fewest(at, memory, budget)?;
-        Ok((short != NONE).then_some(long + short as usize))
+        Ok((short != NONE).then_some(long.saturating_add(short as usize)))
     }
 
     /// True where a path of so many tokens of a byte each is found from a position, which is then
@@ -155,8 +185,8 @@ impl GrammarConstraint {
         let mut steps = 0;
         loop {
             let path = &mut ending.long_path;
-            let Some(&at) = path.path.last() else { return Ok(false) };
-            if path.path.len() > tokens {
+            let Some(at) = path.last() else { return Ok(false) };
+            if path.len() > tokens {
                 return Ok(true);
             }
             let Some(byte) = path.next_byte() else {
@@ -191,11 +221,10 @@ impl GrammarConstraint {
         (ending, reading): Memory<'_>,
         budget: &mut Budget<'_>,
     ) -> Result<Option<u32>, RecognizerError> {
-        let trie = self.vocabulary.trie();
-        let node = trie.child_lists().child(0, byte).map(|child| child.node() as usize);
-        if node.is_none_or(|node| trie.tokens_in(trie.own_ranks(node)).is_empty()) {
+        if self.token_of_byte(byte).is_none() {
             return Ok(None);
         }
+        ending.long_work += 1;
         budget.spend(1)?;
         let next = ending.positions.next(&self.recognizer, at, byte, reading)?;
         if next == DEAD {
@@ -203,5 +232,11 @@ impl GrammarConstraint {
         }
         let ended = self.ended(&mut ending.positions, next - FIRST, reading)?;
         Ok((ended != DEAD).then(|| ended - FIRST))
+    }
+
+    fn token_of_byte(&self, byte: u8) -> Option<TokenId> {
+        let trie = self.vocabulary.trie();
+        let node = trie.child_lists().child(0, byte)?.node();
+        trie.tokens_in(trie.own_ranks(node as usize)).first().copied()
     }
 }

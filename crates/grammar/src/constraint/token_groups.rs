@@ -76,6 +76,14 @@ impl Tokens {
         self.join(mask);
     }
 
+    /// The lowest of them.
+    pub(super) fn first(&self) -> Option<TokenId> {
+        match self {
+            Self::Row(row) => mask::iter(row).next(),
+            Self::List(list) => list.iter().min().copied(),
+        }
+    }
+
     /// Adds these tokens to a mask.
     pub(super) fn join(&self, mask: &mut [u32]) {
         match self {

@@ -125,7 +125,12 @@ impl EndingCase {
 /// The vocabulary with its bytes as tokens, and an end.
 pub(crate) fn with_bytes(tokens: Vec<Vec<u8>>) -> Arc<PreparedVocabulary> {
     let bytes = ALPHABET.iter().collect::<String>().into_bytes().into_iter().map(|byte| vec![byte]);
-    let texts: Vec<_> = tokens.into_iter().chain(bytes).map(Some).chain([None]).collect();
+    with_end(tokens.into_iter().chain(bytes))
+}
+
+/// The vocabulary of these tokens and an end.
+pub(crate) fn with_end(tokens: impl IntoIterator<Item = Vec<u8>>) -> Arc<PreparedVocabulary> {
+    let texts: Vec<_> = tokens.into_iter().map(Some).chain([None]).collect();
     let end = TokenId(texts.len() as u32 - 1);
     Arc::new(PreparedVocabulary::new(Arc::new(Vocabulary::new(texts, [end]).expect("texts"))))
 }

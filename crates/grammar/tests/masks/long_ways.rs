@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use palmette_core::{Constraint, Lengths, TokenId, mask};
 use palmette_grammar::frontends::lark::{self, LarkOptions};
-use palmette_grammar::{EndingError, GrammarState};
+use palmette_grammar::{EndingError, GrammarState, MaskBudget};
 use palmette_testkit::grammar::generate::{over_alphabet, text_grammar, vocabulary};
 use proptest::prelude::*;
 
-use crate::ending::{EndingCase, with_bytes};
+use crate::ending::{EndingCase, with_bytes, with_end};
 
 /// Positions that are tried of one number of tokens, at most.
 const MAX_TRIED: usize = 200;
@@ -66,9 +66,11 @@ proptest! {
         grammar in text_grammar(),
         tokens in vocabulary(),
         (least, more) in (1..9_usize, 0..6_usize),
+        has_bytes in prop::bool::weighted(0.8),
         choices in prop::collection::vec(0..16_usize, 40),
     ) {
-        let vocabulary = with_bytes(tokens);
+        // Without a byte of its own, a text may be one that no path of bytes leads to.
+        let vocabulary = if has_bytes { with_bytes(tokens) } else { with_end(tokens) };
         let Some(mut asked) = EndingCase::new(over_alphabet(&grammar), &vocabulary) else { return Ok(()) };
         let mut state = asked.constraint.start();
         let mut lengths = Lengths { least, most: least + more };
@@ -77,7 +79,8 @@ proptest! {
             let is_there = whole[least..].contains(&true);
             prop_assert!(is_there || !known, "{:?} {:?}", grammar, lengths);
             let open = Lengths { least, most: usize::MAX };
-            prop_assert!(!is_there || asked.has_way(&state, open), "{:?} {:?}", grammar, open);
+            let is_known = !has_bytes || asked.has_way(&state, open);
+            prop_assert!(!is_there || is_known, "{:?} {:?}", grammar, open);
         }
         let mask = asked.mask_within(&state, lengths);
         if !known {
@@ -148,5 +151,37 @@ fn the_longest_text_is_known() {
             assert_eq!(asked.has_way(&start, open), least <= most, "{source} {least}");
         }
         assert!(!asked.has_way(&start, Lengths { least: 5, most: 4 }));
+    }
+    // One that comes round is as long as one likes.
+    let mut asked = case("start: (\"a\" | \"b\")* \"a\"");
+    let start = asked.constraint.start();
+    assert!(asked.has_way(&start, Lengths { least: usize::MAX - 1, most: usize::MAX }));
+}
+
+/// Where a place has more ways on than are tried, the mask has the one that is known.
+#[test]
+fn places_with_many_ways_keep_one() {
+    let words: Vec<String> = (0..300).map(|word| format!("{:09b}", word * 7 % 512)).collect();
+    let words =
+        words.iter().map(|word| format!("\"{}\"", word.replace('0', "a").replace('1', "b")));
+    let source = format!("start: word \";\" word\nword: {}", words.collect::<Vec<_>>().join(" | "));
+    let vocabulary =
+        with_bytes(vec![b"ab".to_vec(), b"ba".to_vec(), b"abab".to_vec(), b";".to_vec()]);
+    let grammar = lark::parse(&source, &LarkOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let mut asked = EndingCase::new(grammar, &vocabulary).expect("a language");
+    for steps in [u64::MAX, 40_000, 4_000] {
+        let (mut state, mut lengths) = (asked.constraint.start(), Lengths { least: 19, most: 19 });
+        while lengths.least > 0 {
+            let work = MaskBudget::of_steps(steps, None);
+            let mut allowed = vec![0; mask::num_words(asked.constraint.num_tokens())];
+            let EndingCase { constraint, scratch } = &mut asked;
+            let filled =
+                constraint.fill_ending_mask_within(&state, lengths, scratch, &mut allowed, &work);
+            filled.unwrap_or_else(|error| panic!("{steps} steps, {lengths}: {error}"));
+            let token = mask::iter(&allowed).last().expect("a token");
+            state = asked.after(&state, token);
+            lengths = lengths.after(1).expect("one is left");
+        }
+        assert!(asked.is_whole(&state));
     }
 }
