@@ -111,7 +111,7 @@ def moved(w: World) -> tuple[Any, ...]:
     matcher.commit_bytes(b'":"x"')
     state = matcher.position, matcher.is_accepting, matcher.is_ended, matcher.ends, matcher.allowed().tolist()
     forced = matcher.fork().forced_tokens(), matcher.forced_bytes(), matcher.try_commit(END), matcher.accepted_prefix([0, 1])
-    ending = matcher.fewest_tokens(), matcher.shortest_completion()
+    ending = matcher.fewest_tokens(), matcher.shortest_completion(), matcher.has_way(tokens_needed=9, tokens_left=40)
     matcher.rollback(1)
     matcher.reset()
     return *state, *forced, *ending, matcher.position, matcher.compiled is w.compiled
@@ -224,7 +224,8 @@ CALLS: dict[str, Callable[[World], Any]] = {
     " ".join(
         f"Matcher.{name}"
         for name in ["commit", "commit_all", "commit_bytes", "try_commit", "accepted_prefix", "rollback", "reset", "position"]
-        + ["is_accepting", "is_ended", "ends", "allowed", "forced_tokens", "forced_bytes", "fewest_tokens", "shortest_completion", "fork", "compiled"]
+        + ["is_accepting", "is_ended", "ends", "allowed", "forced_tokens", "forced_bytes", "fewest_tokens", "has_way", "shortest_completion", "fork"]
+        + ["compiled"]
     ): moved,
     "Matcher": lambda w: again(w.matcher()).allowed().tolist(),
     "fill_masks": lambda w: filled(w, lambda mask: palmette.fill_masks([w.matcher(), w.ahead.matcher()] * 300, mask), 600),
