@@ -366,6 +366,11 @@ async fn what_cannot_be_answered_is_refused_by_its_member() {
         (json!({"top_p": 0}), "top_p", "above 0"),
         (json!({"max_tokens": 0}), "max_tokens", "at least 1"),
         (json!({"min_tokens": 200}), "min_tokens", "more than"),
+        (
+            json!({"guided_regex": "[ab]{1,3}", "min_tokens": 4, "max_tokens": 9}),
+            "min_tokens",
+            "lower min_tokens to 3",
+        ),
         (json!({"stop": [""]}), "stop[0]", "empty"),
         (json!({"stop": vec!["x"; 17]}), "stop", "16"),
         (json!({"logit_bias": {"x": 1}}), "logit_bias", "ids of tokens"),
