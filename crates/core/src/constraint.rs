@@ -124,7 +124,7 @@ pub trait Constraint {
 
     /// True where the sequence is known to be whole after more tokens of one of these lengths: by
     /// the [shortest way](Self::fewest_tokens) if that is long enough, or by one that is longer. A
-    /// set that knows no ways has none.
+    /// set that knows no ways has none; by default the shortest is the only one.
     ///
     /// # Errors
     /// When a limit of the constraint is exceeded.
@@ -134,8 +134,8 @@ pub trait Constraint {
         lengths: Lengths,
         scratch: &mut Self::Scratch,
     ) -> Result<bool, Self::Error> {
-        let _ = (state, lengths, scratch);
-        Ok(false)
+        let fewest = self.fewest_tokens(state, scratch)?;
+        Ok(fewest.is_some_and(|fewest| lengths.contains(fewest)))
     }
 
     /// [`fill_mask`](Self::fill_mask) without the tokens after which the sequence may not be whole

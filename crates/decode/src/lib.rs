@@ -23,7 +23,7 @@
 //! with equal scores come in the order in which they were found, shorter ones first. Fewer allowed
 //! extensions than `width` give fewer hypotheses, never an invalid one, and with `width` at least
 //! the number of sequences in the set the results are those of an exhaustive search.
-//! What a narrower search missed has a bound, [`missed_at_most`](BeamSearch::missed_at_most):
+//! A bound on what a narrower search missed is [`missed_at_most`](BeamSearch::missed_at_most):
 //! results above it are the first of an exhaustive search.
 //! [`run_after_probe`](BeamSearch::run_after_probe) finds the first few of a wide search's results
 //! without most of its work.

@@ -1,4 +1,4 @@
-//! What a search says of what it missed, against exhaustive search.
+//! Bounds on what searches missed, against exhaustive search.
 
 use std::num::NonZeroUsize;
 
@@ -180,7 +180,7 @@ fn a_greedy_search_is_proven_by_what_it_let_go() {
     assert!(best < missed, "{best} {missed}");
 }
 
-/// One row after the prompt and one after every other prefix.
+/// Logits of two rows: one after the prompt, one after every other prefix.
 struct TwoRows {
     first: [f32; 4],
     second: [f32; 4],

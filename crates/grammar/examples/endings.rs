@@ -52,7 +52,7 @@ enum Adversary {
 
 const ADVERSARIES: [Adversary; 3] = [Adversary::Random, Adversary::Needy, Adversary::Longest];
 
-/// Those of a text that must not end early.
+/// Adversaries of a text that must not end early.
 const HASTY: [Adversary; 3] = [Adversary::Random, Adversary::Longest, Adversary::Hasty];
 
 /// Units of a grammar's compilation.
@@ -165,8 +165,8 @@ fn small(number: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a text of one of these lengths is there, by trying every token; `None` where there are
-/// more than 200 states of one number of tokens.
+/// Presence of a text of one of these lengths, by trying every token; `None` where there are more
+/// than 200 states of one number of tokens.
 fn is_there(
     constraint: &GrammarConstraint,
     from: &GrammarState,

@@ -19,7 +19,7 @@ use palmette_grammar_masks::token_cut::TokenCut;
 use palmette_grammar_parser::completion::{CompletionScratch, Completions, MAX_STEP_UNITS};
 use palmette_grammar_parser::recognizer::{Position, RecognizerError, RecognizerScratch};
 
-use super::long_path::{LongPath, WayStart};
+use super::long_path::LongPath;
 use super::positions::{DEAD, FIRST, Positions};
 use super::token_groups::{NONE, Profile, TokenGroups, Tokens};
 use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
@@ -270,111 +270,6 @@ impl GrammarConstraint {
         Ok(())
     }
 
-    /// [`fill_ending`](Self::fill_ending) where more tokens must follow.
-    fn fill_lasting(
-        &self,
-        state: &GrammarState,
-        lengths: Lengths,
-        scratch: &mut GrammarScratch,
-        mask: &mut [u32],
-        work: &MaskBudget<'_>,
-    ) -> Result<(), EndingError> {
-        self.fill_mask_within(state, scratch, mask, work)?;
-        let Lengths { least, most } = lengths;
-        let position = state.position().filter(|_| !state.ended());
-        let (Some(position), Some(after)) = (position, lengths.after(1)) else {
-            return Err(EndingError::TooMany { least, most });
-        };
-        scratch.ending.turn_to(self);
-        let from = scratch.ending.positions.find(position);
-        let budget = &mut work.budget(work.walk);
-        let memory = (&mut scratch.ending, &mut scratch.recognizer);
-        let Some(way) = self.way_at(from, lengths, memory, budget)? else {
-            return Err(match self.fewest_tokens_within(state, scratch, work)? {
-                Some(needed) if needed > most => EndingError::TooFew { needed, left: most },
-                Some(_) => EndingError::TooMany { least, most },
-                None => EndingError::Unknown,
-            });
-        };
-        let budget = &mut work.budget(work.walk);
-        let reached = match self.reached(position, mask, scratch, budget) {
-            Err(RecognizerError::Interrupted(why)) if why.is_limit() => None,
-            reached => Some(reached?),
-        };
-        mask.fill(0);
-        let is_whole = match reached {
-            Some(reached) => self.join_lasting(&reached, after, scratch, mask, budget)?,
-            None => false,
-        };
-        // The way that is known is there, whatever others would take to be found.
-        if !is_whole || mask.iter().all(|&word| word == 0) {
-            let budget = &mut work.budget(work.walk);
-            let next = match way {
-                WayStart::Shortest => {
-                    let way = self.shortest_completion(state, scratch, work)?;
-                    way.and_then(|way| way.tokens.first().copied())
-                }
-                WayStart::Byte(to) => {
-                    let memory = (&mut scratch.ending, &mut scratch.recognizer);
-                    self.byte_between(from, to, memory, budget)?
-                }
-            };
-            next.into_iter().for_each(|next| mask::insert(mask, next));
-        }
-        Ok(())
-    }
-
-    /// Adds the tokens after which a text of one of these lengths is known to a mask; false where
-    /// they took too long to be found, and some may be missing.
-    fn join_lasting(
-        &self,
-        reached: &Profile,
-        after: Lengths,
-        scratch: &mut GrammarScratch,
-        mask: &mut [u32],
-        budget: &mut Budget<'_>,
-    ) -> Result<bool, RecognizerError> {
-        let GrammarScratch { ending, recognizer, .. } = scratch;
-        ending.long_work = 0;
-        // In an order that does not depend on what was asked before.
-        let mut groups: Vec<_> = reached.groups.iter().filter(|of| of.number != NONE).collect();
-        groups.sort_by_key(|group| group.tokens.first());
-        for group in groups {
-            match self.has_way_at(group.number, after, (ending, recognizer), budget) {
-                Ok(true) => group.tokens.join(mask),
-                Ok(false) => {}
-                Err(RecognizerError::Interrupted(why)) if why.is_limit() => return Ok(false),
-                Err(error) => return Err(error),
-            }
-            if ending.long_work > MAX_MASK_WORK {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// The allowed tokens by the numbered positions after them: two for one that is read in two
-    /// ways.
-    fn reached(
-        &self,
-        position: &Position,
-        allowed: &[u32],
-        scratch: &mut GrammarScratch,
-        budget: &mut Budget<'_>,
-    ) -> Result<Arc<Profile>, RecognizerError> {
-        let GrammarScratch { ending, recognizer, .. } = scratch;
-        let from = ending.positions.find(position);
-        if let Some(reached) = &ending.positions.all[from as usize].reached {
-            return Ok(Arc::clone(reached));
-        }
-        let number =
-            &mut |at: Option<u32>, _: Memory<'_>, _: &mut Budget<'_>| Ok(at.unwrap_or(NONE));
-        let found = self.grouped(position, allowed, (ending, recognizer), budget, number)?;
-        let reached = Arc::new(found.into_profile(allowed.len()));
-        ending.positions.keep_reached(from, &reached);
-        Ok(reached)
-    }
-
     /// The first token of a way of `left` tokens at most that keeps the limits on lexemes, where
     /// the grammar has some.
     fn next_within_limits(
@@ -417,10 +312,7 @@ impl GrammarConstraint {
                     return Ok(Some((tokens, first)));
                 }
                 let memory = (&mut *ending, &mut *reading);
-                let number = &mut |at: Option<u32>, _: Memory<'_>, _: &mut Budget<'_>| {
-                    Ok(at.unwrap_or(NONE))
-                };
-                let found = match self.grouped(&position, &all, memory, budget, number) {
+                let found = match self.grouped(&position, &all, memory, budget, &mut number_of) {
                     Err(RecognizerError::Interrupted(why)) if why.is_limit() => return Ok(None),
                     found => found?,
                 };
@@ -474,7 +366,7 @@ impl GrammarConstraint {
 
     /// The allowed tokens by a number of the position after each, where there is one once the token
     /// has ended.
-    fn grouped(
+    pub(super) fn grouped(
         &self,
         position: &Position,
         allowed: &[u32],
@@ -686,7 +578,7 @@ impl EndingScratch {
     }
 
     /// Turns to the texts of a constraint, and begins anew where what is known of them is full.
-    fn turn_to(&mut self, constraint: &GrammarConstraint) {
+    pub(super) fn turn_to(&mut self, constraint: &GrammarConstraint) {
         let is_about = |of: &EndedTexts| {
             Arc::ptr_eq(&of.completions.0, &constraint.endings.0) && of.ends == constraint.ends
         };
@@ -718,11 +610,17 @@ impl EndingScratch {
 type NumberOf<'a> =
     dyn FnMut(Option<u32>, Memory<'_>, &mut Budget<'_>) -> Result<u32, RecognizerError> + 'a;
 
+/// The number of the position, for [`grouped`](GrammarConstraint::grouped).
+pub(super) fn number_of(
+    at: Option<u32>,
+    _: Memory<'_>,
+    _: &mut Budget<'_>,
+) -> Result<u32, RecognizerError> {
+    Ok(at.unwrap_or(NONE))
+}
+
 /// A thread's memory of ends and of steps.
 pub(super) type Memory<'a> = (&'a mut EndingScratch, &'a mut RecognizerScratch);
-
-/// Steps of the searches of a mask for long ways, after which it has what was found.
-const MAX_MASK_WORK: u64 = 1 << 19;
 
 /// Positions of a search for a way within limits, at most.
 const MAX_SEARCHED: usize = 1 << 10;

@@ -27,7 +27,7 @@ const BYTES: [u8; 256] = {
 /// Beginning of a way that is long enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WayStart {
-    /// That of the shortest way.
+    /// The first token of the shortest way.
     Shortest,
     /// A token of a byte, which leads to a numbered position.
     Byte(u32),
@@ -40,7 +40,7 @@ pub(super) struct LongPath {
     path: Vec<u32>,
     /// The place that the last one goes on to, where the path comes round.
     round: Option<usize>,
-    /// For each of them, bytes that were tried and tokens of the longest path by these.
+    /// Bytes that were tried at each of them, and tokens of the longest path by these.
     tried: Vec<(usize, usize)>,
     /// Tokens of the longest path from a position from which all was tried; `None` for one that is
     /// on the path.

@@ -11,16 +11,17 @@
 //! a byte alone, so that what is found is there, and some that is there is not found.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use palmette_core::{Lengths, TokenId};
+use palmette_core::{Lengths, TokenId, mask};
 use palmette_grammar_parser::Lexing;
-use palmette_grammar_parser::recognizer::RecognizerError;
+use palmette_grammar_parser::recognizer::{Position, RecognizerError};
 
-use super::GrammarConstraint;
-use super::ending::Memory;
+use super::ending::{EndingError, Memory, number_of};
 use super::long_path::{LongPath, WayStart};
 use super::positions::{DEAD, FIRST};
-use super::token_groups::NONE;
+use super::token_groups::{NONE, Profile};
+use super::{GrammarConstraint, GrammarScratch, GrammarState, MaskBudget};
 use crate::Budget;
 
 /// Steps of a search for a long way, at most.
@@ -29,7 +30,114 @@ const MAX_STEPS: usize = 1 << 14;
 /// Positions beside a long way that are tried, at most.
 const MAX_TRIED: usize = 1 << 8;
 
+/// Steps of the searches of a mask for long ways, after which it has what was found.
+const MAX_MASK_WORK: u64 = 1 << 19;
+
 impl GrammarConstraint {
+    /// [`fill_ending_mask_within`](Self::fill_ending_mask_within) where more tokens must follow.
+    pub(super) fn fill_lasting(
+        &self,
+        state: &GrammarState,
+        lengths: Lengths,
+        scratch: &mut GrammarScratch,
+        mask: &mut [u32],
+        work: &MaskBudget<'_>,
+    ) -> Result<(), EndingError> {
+        self.fill_mask_within(state, scratch, mask, work)?;
+        let Lengths { least, most } = lengths;
+        let position = state.position().filter(|_| !state.ended());
+        let (Some(position), Some(after)) = (position, lengths.after(1)) else {
+            return Err(EndingError::TooMany { least, most });
+        };
+        scratch.ending.turn_to(self);
+        let from = scratch.ending.positions.find(position);
+        let budget = &mut work.budget(work.walk);
+        let memory = (&mut scratch.ending, &mut scratch.recognizer);
+        let Some(way) = self.way_at(from, lengths, memory, budget)? else {
+            return Err(match self.fewest_tokens_within(state, scratch, work)? {
+                Some(needed) if needed > most => EndingError::TooFew { needed, left: most },
+                Some(_) => EndingError::TooMany { least, most },
+                None => EndingError::Unknown,
+            });
+        };
+        let budget = &mut work.budget(work.walk);
+        let reached = match self.reached(position, mask, scratch, budget) {
+            Err(RecognizerError::Interrupted(why)) if why.is_limit() => None,
+            reached => Some(reached?),
+        };
+        mask.fill(0);
+        let is_whole = match reached {
+            Some(reached) => self.join_lasting(&reached, after, scratch, mask, budget)?,
+            None => false,
+        };
+        // The way that is known is there, whatever others would take to be found.
+        if !is_whole || mask.iter().all(|&word| word == 0) {
+            let budget = &mut work.budget(work.walk);
+            let next = match way {
+                WayStart::Shortest => {
+                    let way = self.shortest_completion(state, scratch, work)?;
+                    way.and_then(|way| way.tokens.first().copied())
+                }
+                WayStart::Byte(to) => {
+                    let memory = (&mut scratch.ending, &mut scratch.recognizer);
+                    self.byte_between(from, to, memory, budget)?
+                }
+            };
+            next.into_iter().for_each(|next| mask::insert(mask, next));
+        }
+        Ok(())
+    }
+
+    /// Adds the tokens after which a text of one of these lengths is known to a mask; false where
+    /// they took too long to be found, and some may be missing.
+    fn join_lasting(
+        &self,
+        reached: &Profile,
+        after: Lengths,
+        scratch: &mut GrammarScratch,
+        mask: &mut [u32],
+        budget: &mut Budget<'_>,
+    ) -> Result<bool, RecognizerError> {
+        let GrammarScratch { ending, recognizer, .. } = scratch;
+        ending.long_work = 0;
+        // In an order that does not depend on what was asked before.
+        let mut groups: Vec<_> = reached.groups.iter().filter(|of| of.number != NONE).collect();
+        groups.sort_by_key(|group| group.tokens.first());
+        for group in groups {
+            match self.has_way_at(group.number, after, (ending, recognizer), budget) {
+                Ok(true) => group.tokens.join(mask),
+                Ok(false) => {}
+                Err(RecognizerError::Interrupted(why)) if why.is_limit() => return Ok(false),
+                Err(error) => return Err(error),
+            }
+            if ending.long_work > MAX_MASK_WORK {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The allowed tokens by the numbered positions after them: two for one that is read in two
+    /// ways.
+    fn reached(
+        &self,
+        position: &Position,
+        allowed: &[u32],
+        scratch: &mut GrammarScratch,
+        budget: &mut Budget<'_>,
+    ) -> Result<Arc<Profile>, RecognizerError> {
+        let GrammarScratch { ending, recognizer, .. } = scratch;
+        let from = ending.positions.find(position);
+        if let Some(reached) = &ending.positions.all[from as usize].reached {
+            return Ok(Arc::clone(reached));
+        }
+        let found =
+            self.grouped(position, allowed, (ending, recognizer), budget, &mut number_of)?;
+        let reached = Arc::new(found.into_profile(allowed.len()));
+        ending.positions.keep_reached(from, &reached);
+        Ok(reached)
+    }
+
     /// True where a text is known that is whole after more tokens of one of these lengths, and from
     /// all of whose places the shortest way is short enough: then this is so after its next token.
     pub(super) fn has_way_at(

@@ -18,8 +18,8 @@ impl EndingCase {
         self.constraint.has_way(state, lengths, &mut self.scratch).unwrap()
     }
 
-    /// For each number of tokens up to `most`, whether a text is whole after so many more: by
-    /// trying every token. `None` where there are too many.
+    /// Numbers of tokens, up to `most`, after which a text is whole, as true: by trying every
+    /// token. `None` where there are too many.
     fn whole_by_search(&mut self, from: &GrammarState, most: usize) -> Option<Vec<bool>> {
         let mut level = vec![from.clone()];
         let mut whole = Vec::new();
@@ -59,7 +59,7 @@ impl EndingCase {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, ..ProptestConfig::default() })]
 
-    /// What is known is there; with tokens to spare all is known that is there. Along a text that
+    /// Ways that are known are there; with tokens to spare all that are there are known. Along a text that
     /// an adversary writes, who ends it as early as he can or draws at random, a way stays.
     #[test]
     fn texts_do_not_end_before_their_tokens(
@@ -158,7 +158,7 @@ fn the_longest_text_is_known() {
     assert!(asked.has_way(&start, Lengths { least: usize::MAX - 1, most: usize::MAX }));
 }
 
-/// Where a place has more ways on than are tried, the mask has the one that is known.
+/// Masks of places with more ways on than are tried have the one that is known.
 #[test]
 fn places_with_many_ways_keep_one() {
     let words: Vec<String> = (0..300).map(|word| format!("{:09b}", word * 7 % 512)).collect();

@@ -139,7 +139,7 @@ impl Drop for Tiles {
 /// Fills tile T with zeros.
 ///
 /// # Safety
-/// As of all of these: tiles are configured, 16 rows of 64 bytes each.
+/// Tiles are configured, as for all of these: 16 rows of 64 bytes each.
 #[inline(always)]
 pub(super) unsafe fn zero<const T: u8>() {
     // SAFETY: the caller says that there are tiles.

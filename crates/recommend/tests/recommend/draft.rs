@@ -184,8 +184,8 @@ fn what_cannot_be_drafted_is_an_error() {
     assert!(error.to_string().contains("\"short\" has 2 codes"), "{error}");
 }
 
-/// Also where a search is free on its way: codes that no item has take places, and what they
-/// displace is within the bound.
+/// A free search is bounded too: codes that no item has take places, and what they displace is
+/// within the bound.
 #[test]
 fn a_draft_tells_what_it_may_miss() {
     let recommender = recommender(DraftForm::default());

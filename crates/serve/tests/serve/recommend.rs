@@ -52,7 +52,7 @@ async fn answers_are_those_of_the_recommender() {
     }
 }
 
-/// Also a kept one, which is kept where it does not depend on the time there was.
+/// A kept answer says it too; one is kept where it does not depend on the time there was.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_says_whether_it_is_proven() {
     let shop = shopping(config());

@@ -53,8 +53,8 @@ impl Kernel {
 /// The way in which products with 8-bit weights are computed: a set of instructions that this
 /// processor has.
 ///
-/// All give the same bits. Weights take the fastest when they are rounded; others are for tests and
-/// for measuring.
+/// Kernels give the same bits. Weights take the fastest when they are rounded; others are for tests
+/// and for measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Int8Kernel(pub(super) Kernel);
 
@@ -64,7 +64,7 @@ impl Int8Kernel {
         Self(Kernel::all_here().last().unwrap_or(Kernel::Portable))
     }
 
-    /// All that this processor has, the fastest last.
+    /// Kernels that this processor has, the fastest last.
     pub fn all_here() -> impl Iterator<Item = Self> {
         Kernel::all_here().map(Self)
     }

@@ -21,7 +21,7 @@ pub(super) const TILE_GROUPS: usize = 16;
 /// A matrix `[k, n]` of integers in panels, `[⌈n / 16⌉, ⌈k / 4⌉, 16, 4]`, and a scale for each
 /// column.
 ///
-/// All kernels read this one form: sixteen groups of a panel are a tile of AMX as they lie.
+/// Every kernel reads this one form: sixteen groups of a panel are a tile of AMX as they lie.
 #[derive(Clone, Debug)]
 pub struct Int8Matrix {
     /// Places past `n` and `k` hold 0.
