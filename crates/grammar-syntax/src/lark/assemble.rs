@@ -6,7 +6,7 @@ use super::{
     error::Problems,
     lower::Draft,
     options::LarkOptions,
-    syntax::{RuleScope, SIGNS},
+    syntax::{RuleScope, written_name},
     terminals::{self, Terminals},
 };
 use crate::{
@@ -114,9 +114,8 @@ pub(super) fn grammar(
     for (draft, kept) in terminals.drafts.iter().zip(&kept) {
         ids.push(kept.then(|| {
             // Of a terminal that a rule's attributes made, who reads a message knows the rule.
-            let of_rule = SIGNS.iter().find_map(|sign| draft.name.strip_suffix(sign));
             let terminal = builder.terminal(Terminal {
-                name: of_rule.unwrap_or(&draft.name).to_owned(),
+                name: written_name(&draft.name).to_owned(),
                 regex: draft.regex.clone(),
                 priority: draft.priority,
                 kind: draft.kind,

@@ -3,16 +3,15 @@
 //! `lazy` makes a rule a terminal whose lexemes are those of which no beginning is one; `suffix=…`
 //! does so for the rule and what comes after it. `distinct=shop` makes a rule a scope in which no
 //! item of the set `shop` comes twice, `record=shop` one in which all members of the set are of one
-//! item; such a rule begins and ends with a terminal. `max_tokens=…` makes a rule a terminal, a
-//! lexeme of which has so many tokens at most; of a rule with other rules within it is not
-//! enforced, and a warning. `capture` and `temperature` are about what is done with a text, and
-//! change nothing about which texts there are, nor does `stop=""`.
+//! item; such a rule begins and ends with a terminal. `max_tokens=…` makes a rule a
+//! [terminal](super::limited_rules), a lexeme of which has so many tokens at most. `capture` and
+//! `temperature` are about what is done with a text, and change nothing about which texts there
+//! are: they are read, and a warning. Nor does `stop=""`.
 
 use std::num::NonZeroU32;
-use std::ops::Range;
 
 use super::parse::Parser;
-use super::syntax::{Definition, Expr, LIMITED, Name, RuleScope, SHORTEST, Statement};
+use super::syntax::{Definition, Expr, Name, RuleScope, SHORTEST, Statement};
 use super::tokens::Kind;
 use crate::catalog_references::check_name;
 use crate::{CharClass, Regex, ScopeKind};
@@ -23,8 +22,7 @@ pub(super) struct Attributes {
     lazy: bool,
     suffix: Option<Expr>,
     scope: Option<RuleScope>,
-    /// The most tokens, and the place where they are named.
-    max_tokens: Option<(u32, Range<usize>)>,
+    max_tokens: Option<u32>,
 }
 
 impl Parser<'_, '_> {
@@ -60,8 +58,18 @@ impl Parser<'_, '_> {
                 if self.take(Kind::Mark('.')) {
                     self.next();
                 }
+                let message =
+                    "`temperature` has no effect: a text is drawn at its request's temperature";
+                self.problems.warn(&name.range, message);
             }
-            ("capture" | "stop_capture", _) | ("stop", Some("\"\"")) => {}
+            ("capture" | "stop_capture", _) => {
+                let message = format!(
+                    "`{}` has no effect: an answer is its whole text, in which the rule's part is found by its grammar",
+                    name.text
+                );
+                self.problems.warn(&name.range, message);
+            }
+            ("stop", Some("\"\"")) => {}
             ("lazy", None) => attributes.lazy = true,
             ("max_tokens", count) => {
                 let range = value.as_ref().map_or(&name.range, |word| &word.range);
@@ -76,7 +84,7 @@ impl Parser<'_, '_> {
                     self.problems.add(range, "max_tokens is given twice: a rule has one limit");
                     return None;
                 }
-                attributes.max_tokens = Some((count, name.range));
+                attributes.max_tokens = Some(count);
             }
             ("distinct" | "record", Some(set)) => {
                 let range = value.map_or(name.range.clone(), |word| word.range);
@@ -124,52 +132,19 @@ impl Parser<'_, '_> {
         Attributes { lazy, suffix, scope, max_tokens }: Attributes,
     ) -> Definition {
         rule.scope = scope;
-        let is_shortest = lazy || suffix.is_some();
-        let max_tokens = match max_tokens {
-            Some((_, place)) if !is_shortest && !rule.body.is_over_terminals() => {
-                let message = "not enforced: tokens are counted of rules that are expressions of texts and terminals, with no \
-                               other rules, tokens or grammars within";
-                self.problems.warn(&place, message);
-                None
+        let limit = match max_tokens.map(NonZeroU32::new) {
+            // No token, no text.
+            Some(None) => {
+                rule.body = Expr::Sequence(Vec::new());
+                return rule;
             }
-            other => other,
+            limit => limit.flatten(),
         };
-        let limit = match max_tokens {
-            None => None,
-            Some((count, _)) => match NonZeroU32::new(count) {
-                // No token, no text.
-                None => {
-                    rule.body = Expr::Sequence(Vec::new());
-                    return rule;
-                }
-                limit => limit,
-            },
-        };
-        if is_shortest {
-            rule.body = self.shortest_terminal(&rule.name, (rule.body, suffix), limit);
-        } else if rule.is_terminal {
-            rule.max_tokens = limit;
-        } else if limit.is_some() {
-            // No name that is written has this sign.
-            let text = format!("{}{LIMITED}", rule.name.text);
-            let name = Name { text, range: rule.name.range.clone() };
-            rule.body = self.terminal(name, rule.body, limit);
+        match lazy || suffix.is_some() {
+            true => rule.body = self.shortest_terminal(&rule.name, (rule.body, suffix), limit),
+            false => rule.max_tokens = limit,
         }
         rule
-    }
-
-    /// Defines a terminal.
-    fn terminal(&mut self, name: Name, body: Expr, max_tokens: Option<NonZeroU32>) -> Expr {
-        self.statements.push(Statement::Define(Definition {
-            name: name.clone(),
-            is_terminal: true,
-            parameters: Vec::new(),
-            priority: 0,
-            scope: None,
-            max_tokens,
-            body,
-        }));
-        Expr::Terminal(name)
     }
 
     /// Defines a terminal whose lexemes are the texts of a body, and of what comes after it, of
@@ -187,6 +162,9 @@ impl Parser<'_, '_> {
         let longer = Expr::Not(Box::new(Expr::Sequence(vec![whole.clone(), more])), range.clone());
         // No name that is written has this sign.
         let name = Name { text: format!("{}{SHORTEST}", rule.text), range: range.clone() };
-        self.terminal(name, Expr::And(vec![whole, longer], range), max_tokens)
+        let body = Expr::And(vec![whole, longer], range);
+        let terminal = Definition { max_tokens, ..Definition::terminal(name.clone(), body) };
+        self.statements.push(Statement::Define(terminal));
+        Expr::Terminal(name)
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, ops::Range};
 
 use super::{
     error::Problems,
-    imports,
+    imports, limited_rules,
     syntax::{Definition, Expr, NUMBER, Name, Statement},
 };
 
@@ -39,12 +39,7 @@ impl Definitions {
                 Statement::Declare(name) => gathered.define(
                     Definition {
                         is_terminal: is_upper(&name.text),
-                        name,
-                        parameters: Vec::new(),
-                        priority: 0,
-                        scope: None,
-                        max_tokens: None,
-                        body: Expr::Declared,
+                        ..Definition::terminal(name, Expr::Declared)
                     },
                     problems,
                 ),
@@ -54,6 +49,7 @@ impl Definitions {
             }
         }
         gathered.take_sets_for_rules(problems);
+        limited_rules::write_terminals(&mut gathered, problems);
         gathered.check(problems);
         gathered
     }
@@ -79,6 +75,12 @@ impl Definitions {
         Some((index, &self.list[index]))
     }
 
+    /// Adds a definition of a name that no source can have.
+    pub(super) fn add(&mut self, definition: Definition) {
+        self.by_name.insert(definition.name.text.clone(), self.list.len());
+        self.list.push(definition);
+    }
+
     fn define(&mut self, definition: Definition, problems: &mut Problems<'_>) {
         let Name { text, range } = definition.name.clone();
         if text.starts_with("__") {
@@ -96,8 +98,7 @@ impl Definitions {
                 ),
             );
         } else {
-            self.by_name.insert(text, self.list.len());
-            self.list.push(definition);
+            self.add(definition);
         }
     }
 
@@ -117,6 +118,10 @@ impl Definitions {
             *old = new;
         } else if names(&old.parameters) != names(&new.parameters) {
             problems.add(range, format!("`{text}` has other parameters where it is defined"));
+        } else if new.max_tokens.is_some() {
+            let message =
+                format!("`{text}` has its limit on tokens where it is defined: write it there");
+            problems.add(range, message);
         } else if matches!(old.body, Expr::Declared) {
             problems.add(range, format!("`{text}` is only declared: there is nothing to extend"));
         } else {
@@ -162,16 +167,8 @@ impl Definitions {
                 .add(&as_name.range, "a terminal can only be imported under an UPPER_CASE name");
             return false;
         }
-        let definition = Definition {
-            name: as_name.clone(),
-            is_terminal: true,
-            parameters: Vec::new(),
-            priority: 0,
-            scope: None,
-            max_tokens: None,
-            body: Expr::Regex { regex, range: name.range.clone() },
-        };
-        self.define(definition, problems);
+        let body = Expr::Regex { regex, range: name.range.clone() };
+        self.define(Definition::terminal(as_name.clone(), body), problems);
         true
     }
 

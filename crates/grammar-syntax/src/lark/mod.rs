@@ -35,6 +35,7 @@ mod embedded;
 mod emptiness;
 mod error;
 mod imports;
+mod limited_rules;
 mod literals;
 mod lower;
 mod options;

@@ -143,15 +143,8 @@ impl Parser<'_, '_> {
         }
         let body = self.choice()?;
         self.end_of_statement()?;
-        let plain = Definition {
-            name,
-            is_terminal,
-            parameters,
-            priority,
-            scope: None,
-            max_tokens: None,
-            body,
-        };
+        let plain =
+            Definition { is_terminal, parameters, priority, ..Definition::terminal(name, body) };
         Some(self.with_attributes(plain, attributes))
     }
 

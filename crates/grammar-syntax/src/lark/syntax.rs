@@ -42,7 +42,8 @@ pub(super) struct Definition {
     pub(super) priority: i32,
     /// The scope of members that a rule is.
     pub(super) scope: Option<RuleScope>,
-    /// The most tokens of a terminal's lexeme.
+    /// The most tokens of a terminal's lexeme; of a rule's text until it is [made a
+    /// terminal](super::limited_rules).
     pub(super) max_tokens: Option<NonZeroU32>,
     pub(super) body: Expr,
 }
@@ -55,33 +56,35 @@ pub(super) struct RuleScope {
     pub(super) kind: ScopeKind,
 }
 
-impl Expr {
-    /// True where it is an expression over texts and terminals, which one terminal may be.
-    pub(super) fn is_over_terminals(&self) -> bool {
-        match self {
-            Self::Terminal(_) | Self::Literal { .. } => true,
-            Self::Characters { .. } | Self::Regex { .. } => true,
-            Self::Rule(_) | Self::Tokens { .. } | Self::Embedded { .. } | Self::Declared => false,
-            Self::Template { .. } | Self::Parametric { .. } | Self::If { .. } => false,
-            Self::Sequence(parts) | Self::Choice(parts) | Self::And(parts, _) => {
-                parts.iter().all(Self::is_over_terminals)
-            }
-            Self::Maybe(inner) | Self::Repeat { inner, .. } | Self::Not(inner, _) => {
-                inner.is_over_terminals()
-            }
-        }
-    }
-}
-
 /// Ends of the names of terminals that attributes make of rules; no name that is written has one.
-pub(super) const SIGNS: [&str; 2] = [SHORTEST, LIMITED];
+const SIGNS: [&str; 3] = [SHORTEST, LIMITED, WITHIN];
 pub(super) const SHORTEST: &str = "#LAZY";
 pub(super) const LIMITED: &str = "#TOKENS";
+/// Sign of terminals of rules within a limited rule.
+pub(super) const WITHIN: &str = "#WITHIN";
+
+/// The name of the rule that a terminal was made of; the name itself of another.
+pub(super) fn written_name(name: &str) -> &str {
+    SIGNS.iter().find_map(|sign| name.strip_suffix(sign)).unwrap_or(name)
+}
 
 /// The name of a parametric rule's number.
 pub(super) const NUMBER: &str = "_";
 
 impl Definition {
+    /// A terminal without attributes.
+    pub(super) fn terminal(name: Name, body: Expr) -> Self {
+        Self {
+            name,
+            is_terminal: true,
+            parameters: Vec::new(),
+            priority: 0,
+            scope: None,
+            max_tokens: None,
+            body,
+        }
+    }
+
     /// Tells if it is a rule for each number.
     pub(super) fn is_parametric(&self) -> bool {
         matches!(&*self.parameters, [only] if only.text == NUMBER)

@@ -8,7 +8,7 @@ use super::{
     emptiness::{self, Emptiness},
     error::Problems,
     options::LarkLimits,
-    syntax::Expr,
+    syntax::{Expr, WITHIN, written_name},
 };
 use crate::{CharClass, Regex, TerminalKind};
 
@@ -92,15 +92,17 @@ impl Terminals {
             });
             if let Some(limited) = limited {
                 let message = format!(
-                    "the limit on the tokens of `{limited}` does not hold within this terminal: lexemes are counted, not parts of them"
+                    "the limit on the tokens of `{}` does not hold within this terminal: lexemes are counted, not parts of them",
+                    written_name(limited)
                 );
                 problems.warn(&range, message);
             }
             let index = terminals.draft(name, &built.regex, kind, definition.priority, range);
             terminals.by_name.insert(definition.name.text.clone(), index);
             terminals.drafts[index].max_tokens = definition.max_tokens;
-            // Its texts stand for themselves elsewhere, without its limit.
-            if definition.max_tokens.is_some() {
+            // Its texts stand for themselves elsewhere, without its limit; and one that no source
+            // names is mentioned by its name alone.
+            if definition.max_tokens.is_some() || definition.name.text.ends_with(WITHIN) {
                 continue;
             }
             // Where two have the same texts, what rules mention by its text is the later one.

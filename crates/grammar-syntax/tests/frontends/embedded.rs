@@ -144,11 +144,34 @@ fn attributes_of_rules() {
     let read = |source: &str| {
         parse_with_budget(source, &LarkOptions::default(), &mut Budget::unlimited()).unwrap()
     };
-    let (_, warnings) = read("start: t\nt[max_tokens=12]: u\nu: /a+/");
-    assert!(warnings.len() == 1 && warnings[0].message.contains("not enforced"), "{warnings:?}");
+    let without = [
+        ("start: t\nt[max_tokens=12]: u\nu: \"a\" u?", "`u` is built of itself"),
+        ("start: t\nt[max_tokens=12]: \"a\" t?", "`t` is built of itself"),
+        ("start: t\nt[max_tokens=12]: u{\"a\"}\nu{x}: x", "`u` is a template"),
+        ("start: t\nt[max_tokens=12]: u::0\nu::_: \"a\"", "`u` is a rule for each number"),
+        ("start: t\nt[max_tokens=12]: u\nu: <[7]>", "`u` has the token <[7]> within"),
+        ("start: t\nt[max_tokens=12]: u\nu: %json {}", "`u` has a grammar within"),
+    ];
+    for (source, why) in without {
+        let (grammar, warnings) = read(source);
+        assert!(warnings.len() == 1 && warnings[0].message.contains(why), "{warnings:?}");
+        assert!(grammar.token_limits().is_empty());
+    }
+    refused("start: t\nt[max_tokens=12]: u\nu: v", "`v` is used but not defined");
+    refused("start: t\nt[max_tokens=12]: /a/\n%extend t[max_tokens=1]: /b/", "write it there");
+    for (source, what) in [("temperature=0.5", "temperature"), ("capture=\"x\"", "capture")] {
+        let (_, warnings) = read(&format!("start: t\nt[{source}]: /a/"));
+        let said = format!("`{what}` has no effect");
+        assert!(warnings.len() == 1 && warnings[0].message.contains(&said), "{warnings:?}");
+    }
+    let inner = "start: t\nt[max_tokens=12]: u \"c\"\nu[max_tokens=3]: /a+/";
     let within = "start: A B\nA[max_tokens=1]: /a+/\nB: A \",\" A";
     let blanks = "start: \"a\" \"b\"\nWS[max_tokens=1]: / +/\n%ignore WS";
-    for (source, said) in [(within, "within this terminal"), (blanks, "any number of them")] {
+    for (source, said) in [
+        (within, "the limit on the tokens of `A` does not hold within"),
+        (inner, "the limit on the tokens of `u` does not hold within"),
+        (blanks, "any number of them"),
+    ] {
         let (_, warnings) = read(source);
         assert!(warnings.len() == 1 && warnings[0].message.contains(said), "{warnings:?}");
     }
@@ -157,6 +180,9 @@ fn attributes_of_rules() {
         "start: t\nt[max_tokens=12]: /a+/",
         "start: t \";\"\nt[max_tokens=12, suffix=\".\"]: /a+/",
         "start: %lark { start: T\nT[max_tokens=12]: /a+/ }",
+        "start: t u\nt[max_tokens=12]: u v \";\"\nu: v | A\nv: A \",\" | \"x\"\nA: /a+/",
+        "start: t\nt[max_tokens=12]: A & ~B\nA: /a+/\nB: \"aa\"",
+        "start: t\nt[max_tokens=12]: /a/\n%extend t: /b/",
     ];
     for source in sources {
         let (grammar, warnings) = read(source);

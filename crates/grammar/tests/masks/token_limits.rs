@@ -24,10 +24,21 @@ enum Part {
         min: usize,
         max: Option<usize>,
         most: u32,
+        form: Form,
     },
     Sequence(Vec<Part>),
     Choice(Vec<Part>),
     Any(Box<Part>),
+}
+
+/// Way of writing a rule with a limit.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Expression,
+    /// Another rule alone.
+    Rule,
+    /// A rule for each letter, which has one within.
+    Letters,
 }
 
 impl Part {
@@ -35,10 +46,25 @@ impl Part {
     fn write(&self, rules: &mut Vec<String>) -> String {
         match self {
             Self::Literal(text) => format!("{text:?}"),
-            Self::Limited { class, min, max, most } => {
-                let max = max.map_or_else(String::new, |max| max.to_string());
-                let name = format!("t{}", rules.len());
-                rules.push(format!("{name}[max_tokens={most}]: /[{class}]{{{min},{max}}}/"));
+            Self::Limited { class, min, max, most, form } => {
+                let written = max.map_or_else(String::new, |max| max.to_string());
+                let (name, texts) =
+                    (format!("t{}", rules.len()), format!("/[{class}]{{{min},{written}}}/"));
+                let (body, within) = match form {
+                    Form::Expression => (texts, String::new()),
+                    Form::Rule => (format!("{name}_all"), format!("\n{name}_all: {texts}")),
+                    Form::Letters => {
+                        let letters = vec![format!("{name}_one"); *min].join(" ");
+                        let more = match max {
+                            Some(max) => format!("{name}_one~0..{}", max - min),
+                            None => format!("{name}_one*"),
+                        };
+                        let one =
+                            format!("\n{name}_one: {name}_letter\n{name}_letter: /[{class}]/");
+                        (format!("{letters} {more}"), one)
+                    }
+                };
+                rules.push(format!("{name}[max_tokens={most}]: {body}{within}"));
                 name
             }
             Self::Sequence(parts) => {
@@ -85,7 +111,7 @@ impl Counter {
                 self.steps[at].push(Step { byte, to, limit: None });
                 to
             }),
-            &Part::Limited { class, min, max, most } => {
+            &Part::Limited { class, min, max, most, .. } => {
                 let (end, mut at) = (self.state(), from);
                 if min == 0 {
                     self.empty[from].push(end);
@@ -205,10 +231,11 @@ impl Counter {
 
 fn part() -> impl Strategy<Value = Part> {
     let class = prop::sample::select(vec!["a", "ab", "abc", "bc"]);
-    let limited = (class, 0..4_usize, prop::option::of(0..3_usize), 1..4_u32).prop_map(
-        |(class, min, more, most)| {
+    let form = prop::sample::select(vec![Form::Expression, Form::Rule, Form::Letters]);
+    let limited = (class, 0..4_usize, prop::option::of(0..3_usize), 1..4_u32, form).prop_map(
+        |(class, min, more, most, form)| {
             let max = more.map(|more| (min + more).max(1));
-            Part::Limited { class, min, max, most }
+            Part::Limited { class, min, max, most, form }
         },
     );
     let leaf = prop_oneof![2 => "[abc]{1,2}".prop_map(Part::Literal), 3 => limited];
@@ -417,6 +444,25 @@ fn a_text_ends_within_its_tokens() {
     constraint.rollback(&mut state, 1).unwrap();
     let mask = allowed(&constraint, &state, &mut scratch);
     assert!(mask::contains(&mask, TokenId(4)));
+}
+
+/// Rules within a limited one: blanks that are ignored stand between their lexemes, and count.
+#[test]
+fn rules_within_limited_ones_have_blanks() {
+    let tokens: Vec<Vec<u8>> = ["a", " ", "=", ";"].map(|text| text.as_bytes().to_vec()).into();
+    let source =
+        "start: pair \";\"\npair[max_tokens=5]: name \"=\" name\nname: /a+/\n%ignore \" \"";
+    let constraint = constraint(source, Lexing::Contextual, &tokens).unwrap();
+    let written = |wanted: &str| {
+        let (mut state, mut scratch) = (constraint.start(), GrammarScratch::default());
+        wanted.bytes().all(|byte| {
+            let token = tokens.iter().position(|token| *token == [byte]).expect("a token");
+            constraint.commit(&mut state, TokenId(token as u32), &mut scratch).is_ok()
+        }) && constraint.is_accepting(&state, &mut scratch).unwrap()
+    };
+    let texts = ["a=a;", "a = a;", " aa=aa ;", "a=  a  ;", "a  =  a;", "aaaa=a;", "aa = a;"];
+    // Blanks before and after stand outside; six tokens are too many.
+    assert_eq!(texts.map(written), [true, true, true, true, false, false, false]);
 }
 
 #[test]
