@@ -1109,6 +1109,9 @@ class Answer:
     def missed_at_most(self) -> float | None:
         """Bound on the scores of items that belong into the answer and are not in it; None where it is proven."""
     @property
+    def cursor(self) -> str | None:
+        """Cursor of the items that come next, with ``paged`` or ``cursor``; None where none do."""
+    @property
     def generation(self) -> int | None:
         """The generation of a live catalog that was answered by; None for one that never changes."""
     @property

@@ -81,6 +81,8 @@ class RecommendQuestion(TypedDict, total=False):
     think_top_p: float | None
     think_seed: int | None
     explain_items: Mapping[str, int] | None
+    paged: bool
+    cursor: str | None
 
 
 class SchemaOptions(TypedDict, total=False):

@@ -338,6 +338,19 @@ impl<'a> RecommendRequest<'a> {
         self
     }
 
+    /// Asks for a [cursor](Answer::cursor), and has the search look for the items that come next.
+    pub fn paged(mut self) -> Self {
+        self.question.paged = true;
+        self
+    }
+
+    /// Goes on after the items of earlier answers to this question, by the
+    /// [cursor](Answer::cursor) of the last. All but `k` and what is traced is to be as it was.
+    pub fn after(mut self, cursor: impl Into<String>) -> Self {
+        self.question.cursor = Some(cursor.into());
+        self
+    }
+
     /// Pins the answer to the generation of a view.
     pub fn at(self, view: Arc<SpelledView>) -> Self {
         Self { view: Some(view), ..self }
@@ -374,6 +387,7 @@ impl<'a> RecommendRequest<'a> {
             false => ControlFlow::Continue(()),
         };
         let found = self.recommender.pool.answer(&question, control).map_err(Kind::from)?;
+        let cursor = question.cursor_after(&found);
         let view = found.view.view();
         let item = |item: &palmette_recommend::Recommended| Recommendation {
             id: view.id(item.number).to_owned(),
@@ -387,6 +401,7 @@ impl<'a> RecommendRequest<'a> {
             unknown: question.unknown().map(NamedItem::to_text).collect(),
             history_used: found.history_used,
             missed_at_most: found.missed_at_most,
+            cursor,
             reranked: found.reranked.map(|reranked| reranked.pool),
             generation: view.generation(),
             thought: found.thought.clone(),
@@ -414,6 +429,9 @@ pub struct Answer {
     /// Bound on the scores of items that belong into the answer and are not in it; `None` where it
     /// [is proven](Self::is_proven).
     pub missed_at_most: Option<f32>,
+    /// Cursor of the items that come next, for [`after`](RecommendRequest::after); `None` where
+    /// none do, or the question is not [paged](RecommendRequest::paged).
+    pub cursor: Option<String>,
     /// Number of results that were ranked again for diversity; `None` where none were.
     pub reranked: Option<usize>,
     /// The generation of a live catalog that was answered by; `None` for a frozen one.

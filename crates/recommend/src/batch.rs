@@ -64,7 +64,7 @@ impl WorkerPool {
         question: &CheckedQuestion,
         control: &mut Control<'_>,
     ) -> Result<Recommendations, RecommendError> {
-        question.with_request(false, |request| self.recommend(request, control))
+        self.recommender.answer(question, false, |request| self.recommend(request, control))
     }
 
     fn take(&self, request: &Request<'_>) -> Worker {

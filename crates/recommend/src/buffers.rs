@@ -1,5 +1,6 @@
 //! Buffers of one request's searches, and the searches made with them.
 
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 
 use palmette_catalog::{CatalogConstraint, CatalogState};
@@ -21,6 +22,9 @@ use crate::rules::{BoostedItems, Caps, IdMatch, ItemOrder, Plan};
 use crate::shape::Shape;
 use crate::terminated_constraint::{EndedState, TerminatedConstraint};
 use crate::view::SpelledView;
+
+/// Items that are kept behind an answer at most.
+const MAX_AHEAD: usize = 1024;
 
 /// Rows of the decode passes: nothing is read after the last level.
 fn beams_read(widths: &[NonZeroUsize]) -> Vec<usize> {
@@ -197,6 +201,8 @@ pub(crate) struct Round<'a> {
     pub(crate) shared: Option<&'a ViewItems>,
     pub(crate) excluded: &'a [u64],
     pub(crate) need: usize,
+    /// Items that the search is to find: those and, maybe, some that come next.
+    pub(crate) sought: usize,
     /// False where the prompt has been read.
     pub(crate) is_first: bool,
     pub(crate) order: &'a ItemOrder<'a>,
@@ -218,7 +224,34 @@ impl<C: ItemConstraint> Sought<'_, C> {
         searches: &Searches<C>,
         caps: &mut Option<Caps<'_>>,
     ) -> RoundAnswer {
-        self.answer_of(searches.latest(), searches.widened_above, caps)
+        let (search, floor) = (searches.latest(), searches.widened_above);
+        let answer = self.answer_of(search, floor, caps);
+        let ahead = self.ahead(search, floor, &answer);
+        RoundAnswer { ahead, ..answer }
+    }
+
+    /// The items behind an answer's that are the first of all that are left, caps aside. Gains of
+    /// boosts depend on the items that a search may find, and so does what it finds without those
+    /// of an answer: with boosts there are none. Nor with pinned items, which may be others than
+    /// those that are recommended.
+    fn ahead(
+        &self,
+        search: &BeamSearch<C>,
+        floor: Option<f32>,
+        answer: &RoundAnswer,
+    ) -> Vec<Recommended> {
+        let PreparedRequest { request, plan, .. } = self.of;
+        let is_own =
+            plan.boosts.is_none() && plan.rules.diversity.is_none() && plan.pins.is_empty();
+        if request.page.is_none() || !is_own {
+            return Vec::new();
+        }
+        let taken: HashSet<u64> = answer.items.iter().map(|item| item.number).collect();
+        let least = search.missed_at_most().into_iter().chain(floor).reduce(f32::max);
+        let found = self.found(search);
+        let ranked = self.round.order.ranked(found);
+        let proven = ranked.take_while(|item| least.is_none_or(|least| item.score >= least));
+        proven.filter(|item| !taken.contains(&item.number)).take(MAX_AHEAD).collect()
     }
 
     /// The answer of a search, of one above a floor no items that are below: they are found where
@@ -229,9 +262,10 @@ impl<C: ItemConstraint> Sought<'_, C> {
         floor: Option<f32>,
         caps: &mut Option<Caps<'_>>,
     ) -> RoundAnswer {
-        let items = self.walk(search, floor, caps);
+        let items = self.walk(search, floor, caps, self.round.need);
         let beam_width = search.widths().last().map_or(0, |width| width.get());
-        RoundAnswer { items, missed_at_most: search.missed_at_most(), beam_width }
+        let (missed_at_most, ahead) = (search.missed_at_most(), Vec::new());
+        RoundAnswer { items, missed_at_most, ahead, beam_width }
     }
 
     /// The items for a device that has the catalog.
@@ -254,23 +288,33 @@ impl<C: ItemConstraint> Sought<'_, C> {
         search: &BeamSearch<C>,
         floor: Option<f32>,
         caps: &mut Option<Caps<'_>>,
+        need: usize,
     ) -> Vec<Recommended> {
-        let (constraint, view) = (self.objective.constraint, self.of.view);
-        let found = search.results().map(|found| {
-            let numbers = constraint.numbers_at(view, found.state);
-            IdMatch { score: found.score, gain: found.gain, numbers }
-        });
+        let found = self.found(search);
         let is_free =
             |item: &Recommended| caps.as_mut().is_none_or(|caps| caps.count(item.number).is_ok());
         let is_above = |item: &Recommended| floor.is_none_or(|floor| item.score >= floor);
         let ranked = self.round.order.ranked(found).take_while(is_above);
-        ranked.filter(is_free).take(self.round.need).collect()
+        ranked.filter(is_free).take(need).collect()
     }
 
-    /// The score of the last item needed; `None` where a search finds too few.
-    pub(crate) fn last_wanted(&self, search: &BeamSearch<C>) -> Option<f32> {
-        let items = self.walk(search, None, &mut self.caps.clone());
-        items.last().filter(|_| items.len() == self.round.need).map(|item| item.score)
+    /// The semantic IDs of a search's results.
+    fn found<'s>(
+        &'s self,
+        search: &'s BeamSearch<C>,
+    ) -> impl Iterator<Item = IdMatch<impl Iterator<Item = u64> + 's>> + 's {
+        let (constraint, view) = (self.objective.constraint, self.of.view);
+        search.results().map(move |found| {
+            let numbers = constraint.numbers_at(view, found.state);
+            IdMatch { score: found.score, gain: found.gain, numbers }
+        })
+    }
+
+    /// The score of the last item sought; `None` where a search finds too few.
+    pub(crate) fn last_sought(&self, search: &BeamSearch<C>) -> Option<f32> {
+        let sought = self.round.sought;
+        let items = self.walk(search, None, &mut self.caps.clone(), sought);
+        items.last().filter(|_| items.len() == sought).map(|item| item.score)
     }
 }
 
@@ -406,7 +450,7 @@ impl Buffers {
         let Self { reading, draft, .. } = self;
         let reading = &mut **reading;
         let Searches { wide, probe, .. } = searches;
-        let (objective, Round { need, is_first, .. }) = (sought.objective, sought.round);
+        let (objective, Round { sought: most, is_first, .. }) = (sought.objective, sought.round);
         let sought_items = sought.sought_items(draft.is_some());
         if let Some(draft) = draft {
             let sought = Some(sought_items);
@@ -421,12 +465,12 @@ impl Buffers {
             return wide.run_controlled(objective, backend, control);
         }
         let backend = &mut DecoderBackend { recommender, reading, passes, sought: sought_items };
-        match probe.as_mut().filter(|probe| is_first && need <= probe.widths()[0].get()) {
+        match probe.as_mut().filter(|probe| is_first && most <= probe.widths()[0].get()) {
             Some(probe) if sought.caps.is_none() => {
-                wide.run_after_probe(probe, objective, need, backend, control)
+                wide.run_after_probe(probe, objective, most, backend, control)
             }
             Some(probe) => {
-                let last = |search: &BeamSearch<C>| sought.last_wanted(search);
+                let last = |search: &BeamSearch<C>| sought.last_sought(search);
                 wide.run_above_probe(probe, objective, last, backend, control)
             }
             None if is_first => wide.run_controlled(objective, backend, control),
@@ -482,6 +526,7 @@ impl Buffers {
         let beam_width = free.widths().last().map_or(0, |width| width.get());
         let answer = done.map(|()| RoundAnswer {
             items: round.order.ranked(found).take(round.need).collect(),
+            ahead: Vec::new(),
             missed_at_most: free.missed_at_most(),
             beam_width,
         });

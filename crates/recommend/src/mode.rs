@@ -47,15 +47,23 @@ const WIDER: usize = 8;
 const PROOF: usize = 8;
 
 impl Mode {
-    /// Resolves [`Auto`](Self::Auto) for a search of `widths` that is to find `wanted` items.
-    pub(crate) fn resolved(self, widths: &[usize], wanted: usize, is_traced: bool) -> Self {
+    /// Resolves [`Auto`](Self::Auto) for a search of `widths` that is to find `wanted` items, and
+    /// looks for `sought`: a probe is as wide as these, where it is a small part of the search for
+    /// those.
+    pub(crate) fn resolved(
+        self,
+        widths: &[usize],
+        (wanted, sought): (usize, usize),
+        is_traced: bool,
+    ) -> Self {
         if self != Self::Auto {
             return self;
         }
-        let probe = Self::probe_width(wanted);
         let narrowest = widths.iter().copied().min().unwrap_or(0);
-        let is_small = probe.get().saturating_mul(WIDER) <= narrowest;
-        if is_small && !is_traced { Self::Probed(probe) } else { Self::Beam }
+        let is_small = Self::probe_width(wanted).get().saturating_mul(WIDER) <= narrowest;
+        let probe = Self::probe_width(sought);
+        let is_probed = is_small && probe.get() < narrowest && !is_traced;
+        if is_probed { Self::Probed(probe) } else { Self::Beam }
     }
 
     /// Width of a probe for `wanted` items, where none is named.
@@ -253,9 +261,14 @@ mod tests {
             (&[512, 512], 50, Mode::Beam),
             (&[], 1, Mode::Beam),
         ] {
-            assert_eq!(Mode::Auto.resolved(widths, wanted, false), expected, "{widths:?}");
-            assert_eq!(Mode::Auto.resolved(widths, wanted, true), Mode::Beam);
-            assert_eq!(probed(7).resolved(widths, wanted, true), probed(7));
+            assert_eq!(
+                Mode::Auto.resolved(widths, (wanted, wanted), false),
+                expected,
+                "{widths:?}"
+            );
+            assert_eq!(Mode::Auto.resolved(widths, (wanted, wanted), true), Mode::Beam);
+            assert_eq!(Mode::Auto.resolved(widths, (wanted, 1000), false), Mode::Beam);
+            assert_eq!(probed(7).resolved(widths, (wanted, wanted), true), probed(7));
         }
     }
 

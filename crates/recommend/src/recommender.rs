@@ -15,6 +15,7 @@ use crate::error::RecommendError;
 use crate::fields::PromptFields;
 use crate::free_text::{Explain, Think};
 use crate::mode::Mode;
+use crate::pages::Pages;
 use crate::prompt_format::{LevelFormat, PromptFormat};
 use crate::prompts::Prompts;
 use crate::request::{Planned, Request};
@@ -53,6 +54,7 @@ pub struct Recommender {
     draft_head: Option<Arc<DraftHead>>,
     /// The view of the latest request.
     latest: Mutex<Arc<SpelledView>>,
+    pages: Pages,
 }
 
 impl Recommender {
@@ -92,6 +94,7 @@ impl Recommender {
             widths,
             draft_head,
             latest,
+            pages: Pages::default(),
         })
     }
 
@@ -139,6 +142,16 @@ impl Recommender {
             *latest = Arc::new(SpelledView::new(now, &self.tokens, self.format())?);
         }
         Ok(Arc::clone(&latest))
+    }
+
+    /// Pages that are kept ahead of who asks for them.
+    pub(crate) fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
+    /// Bytes of the pages that are kept, about; 16 MiB at most.
+    pub fn page_bytes(&self) -> u64 {
+        self.pages.bytes()
     }
 
     /// Source of its views.
@@ -202,8 +215,19 @@ impl Recommender {
         Buffers::planned(self, &self.shape_of(request), threads)
     }
 
+    /// Items that a request's search looks for: those wanted, and where it is paged as many again,
+    /// as long as no beam is widened for them.
+    pub(crate) fn sought(&self, request: &Request<'_>) -> usize {
+        let wanted = request.wanted();
+        let narrowest = self.widths_of(request).into_iter().min().unwrap_or(0);
+        match request.page {
+            Some(_) => wanted.max(narrowest.min(wanted.saturating_mul(2))),
+            None => wanted,
+        }
+    }
+
     pub(crate) fn shape_of(&self, request: &Request<'_>) -> Shape {
-        let (draft, k) = (request.mode.verification(), request.wanted());
+        let (draft, k) = (request.mode.verification(), request.least_width());
         let widths = self.widths_of(request);
         // As wide a search at every level never finds fewer while there are as many.
         let least = if widths.iter().all(|&width| width >= k) { 0 } else { k };
@@ -213,10 +237,11 @@ impl Recommender {
 
     /// The mode of a request's search, [`Mode::Auto`] decided.
     pub fn mode_of(&self, request: &Request<'_>) -> Mode {
-        let wanted = request.wanted();
+        let least = request.least_width();
         let mut widths = self.widths_of(request);
-        widths.iter_mut().for_each(|width| *width = (*width).max(wanted));
-        request.mode.resolved(&widths, wanted, request.trace)
+        widths.iter_mut().for_each(|width| *width = (*width).max(least));
+        let items = (request.wanted(), self.sought(request));
+        request.mode.resolved(&widths, items, request.trace)
     }
 
     /// The mode of a request's first search.

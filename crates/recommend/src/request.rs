@@ -47,6 +47,20 @@ pub struct Request<'a> {
     pub explain_items: Option<Explain>,
     /// The moment to answer for; `None` for now.
     pub view: Option<&'a Arc<SpelledView>>,
+    /// The place of the answer among several of the same question; `None` for the only one.
+    pub page: Option<Page<'a>>,
+}
+
+/// Page of a listing: items after those of earlier pages, with a look at [those that come
+/// next](Recommendations::ahead).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Page<'a> {
+    /// Numbers of the items of earlier pages in the view: they count for caps, and are not
+    /// recommended again.
+    pub given: &'a [u64],
+    /// The most items that an earlier page wanted, which its search was at least as wide as: no
+    /// later one is narrower, so that it finds all that was found before.
+    pub widest: usize,
 }
 
 /// Room and rows of a request before it is answered.
@@ -103,7 +117,18 @@ impl<'a> Request<'a> {
             think: None,
             explain_items: None,
             view: None,
+            page: None,
         }
+    }
+
+    /// The least width of a search, where its beam is narrower.
+    pub(crate) fn least_width(&self) -> usize {
+        self.wanted().max(self.page.map_or(0, |page| page.widest))
+    }
+
+    /// Items of earlier pages.
+    pub(crate) fn given(&self) -> &[u64] {
+        self.page.map_or(&[], |page| page.given)
     }
 
     /// Items that a search is to find.
@@ -156,6 +181,10 @@ pub struct Recommendations {
     pub thought: Option<String>,
     /// Texts that it wrote after each of the first items, in their order, where it was to explain.
     pub explanations: Vec<String>,
+    /// Items that come next, best first, as far as the search proved them; empty unless the request
+    /// is for a [page](Request::page), and with boosts, diversity, pinned items or a free draft. Caps may
+    /// hold some back.
+    pub ahead: Vec<Recommended>,
     /// The moment that was answered for: items are numbered in it.
     pub view: Arc<SpelledView>,
 }

@@ -9,6 +9,8 @@ pub(crate) struct RoundAnswer {
     pub(crate) items: Vec<Recommended>,
     /// The search found every item of a larger score; `None` where it found all.
     pub(crate) missed_at_most: Option<f32>,
+    /// Proven items that the search found behind these, where they are kept for the next page.
+    pub(crate) ahead: Vec<Recommended>,
     /// Width of the search after its last level.
     pub(crate) beam_width: usize,
 }

@@ -56,6 +56,8 @@ struct Answered {
     items: Vec<Recommended>,
     /// Bound on those that are missed; `None` where none are.
     missed_at_most: Option<f32>,
+    /// Proven items behind them.
+    ahead: Vec<Recommended>,
     searches: usize,
     /// Width of the widest after its last level.
     beam_width: usize,
@@ -159,7 +161,7 @@ impl Worker {
         self.passes.begin(request.trace);
         let mode = self.recommender.mode_of(request);
         let of = PreparedRequest { request, mode, view: &view, plan: &plan };
-        let Answered { mut items, missed_at_most, searches, beam_width } =
+        let Answered { mut items, missed_at_most, ahead, searches, beam_width } =
             self.find(of, eligible, control)?;
         let reranked = plan.rules.diversity.map(|by| Reranked { by, pool: items.len() });
         if let Some(Reranked { by, .. }) = reranked {
@@ -180,6 +182,7 @@ impl Worker {
             levels,
             thought,
             explanations,
+            ahead,
             view,
         })
     }
@@ -197,6 +200,14 @@ impl Worker {
         let (view, wanted) = (of.view.view(), of.request.wanted());
         let order = ItemOrder::new(of.plan.rules, view, of.plan.boosts.as_deref())?;
         let mut caps = Caps::new(of.plan.rules, view)?;
+        let (mut before, mut denied) = (before, denied);
+        if let (Some(caps), false) = (&mut caps, of.request.given().is_empty()) {
+            // An item that a cap held back since would be held back here.
+            of.request.given().iter().for_each(|&number| _ = caps.count(number));
+            items = Some(caps.left(items.unwrap_or_else(|| view.all_items()))?);
+            (before, denied) = (items.clone(), Vec::new());
+        }
+        let (mut ahead, sought) = (Vec::new(), self.recommender.sought(of.request));
         let (mut taken, mut searches, mut missed_at_most) = (Vec::new(), 0, None);
         let mut beam_width = 0;
         if !of.plan.pins.is_empty() {
@@ -214,8 +225,15 @@ impl Worker {
                 // They are taken out of `items`, with what was found before.
                 false => (items.as_ref(), &[][..]),
             };
-            let round =
-                Round { items: items.as_ref(), shared, excluded, need, is_first, order: &order };
+            let round = Round {
+                items: items.as_ref(),
+                shared,
+                excluded,
+                need,
+                sought: need + (sought - wanted),
+                is_first,
+                order: &order,
+            };
             let eligible = items.as_ref().map_or_else(|| view.num_items(), ViewItems::len);
             let answer = self.search(of, round, &mut caps, control)?;
             searches += 1;
@@ -224,6 +242,7 @@ impl Worker {
                 missed_at_most.or_else(|| answer.shortfall_bound(need, eligible, caps.is_some()));
             beam_width = beam_width.max(answer.beam_width);
             let found = answer.items;
+            ahead = answer.ahead;
             taken.extend_from_slice(&found);
             let (Some(caps), false) = (&caps, found.is_empty() || found.len() == need) else {
                 break;
@@ -239,7 +258,7 @@ impl Worker {
         if searches > 1 {
             taken.sort_by(|a, b| b.score.total_cmp(&a.score));
         }
-        Ok(Answered { items: taken, missed_at_most, searches, beam_width })
+        Ok(Answered { items: taken, missed_at_most, ahead, searches, beam_width })
     }
 
     /// The pinned items with their scores: a search over them alone, as wide as they are many.
@@ -254,7 +273,8 @@ impl Worker {
         let items = view.choose(of.plan.pins.iter().copied());
         let need = of.plan.pins.len();
         let (items, excluded) = (Some(&items), &[][..]);
-        let round = Round { items, shared: items, excluded, need, is_first: true, order };
+        let shared = items;
+        let round = Round { items, shared, excluded, need, sought: need, is_first: true, order };
         // As wide as they are many, it finds them all.
         let mut found = self.search(of, round, &mut None, control)?;
         for item in &mut found.items {
@@ -280,7 +300,8 @@ impl Worker {
         narrowed: bool,
         control: &mut Control<'_>,
     ) -> Result<Recommendations, RecommendError> {
-        question.with_request(narrowed, |request| self.recommend(request, control))
+        let recommender = Arc::clone(&self.recommender);
+        recommender.answer(question, narrowed, |request| self.recommend(request, control))
     }
 
     /// Puts the semantic IDs of the history into `history` and the numbers of the items that it
@@ -365,6 +386,7 @@ impl Worker {
         let by_rule = plan.rules.must_exclude.iter().filter_map(|id| view.find(id));
         let seen = if request.include_seen { &[][..] } else { &self.seen };
         let denied = seen.iter().copied().chain(excluded.iter().copied()).chain(by_rule);
+        let denied = denied.chain(request.given().iter().copied());
         let denied: Vec<u64> = denied.collect();
         if denied.is_empty() {
             return Ok(Eligible { items: items.clone(), before: items, denied });

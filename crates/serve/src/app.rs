@@ -1,5 +1,6 @@
 //! State of the server that handlers share, its readiness, and the gauges of what it has.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -230,10 +231,18 @@ impl App {
         let here = |engine: &SharedEngine| engine.device_use().is_none();
         let engines = self.engines().into_iter().map(|(_, engine)| engine);
         let weights = engines.filter(here).map(|engine| engine.weight_bytes() as u64);
+        // Aliases of one pair share its recommender.
+        let pages: BTreeMap<_, u64> = table
+            .targets
+            .values()
+            .map(|target| &target.recommender)
+            .map(|recommender| (Arc::as_ptr(recommender), recommender.page_bytes()))
+            .collect();
         for (kind, bytes) in [
             ("answers", self.answers.bytes()),
             ("filters", filters as u64),
             ("grammars", grammars.map(|bytes| bytes as u64).sum()),
+            ("pages", pages.values().sum()),
             ("segments", in_memory.map(|segment| segment.bytes).sum()),
             ("weights", weights.sum()),
         ] {

@@ -23,7 +23,7 @@ const REQUESTS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 const TOKENS: [f64; 11] =
     [16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0];
 
-const COUNTERS: [(&str, &str); 20] = [
+const COUNTERS: [(&str, &str); 21] = [
     ("palmette_answer_cache_total", "Look-ups of kept answers, by result"),
     ("palmette_catalog_apply_waits_total", "Batches that waited for merges to make room"),
     ("palmette_device_passes_total", "Passes of a model on a device"),
@@ -38,6 +38,10 @@ const COUNTERS: [(&str, &str); 20] = [
     ),
     ("palmette_recommend_missed_deadline_total", "Requests that were admitted and not in time"),
     ("palmette_recommend_narrowed_total", "Requests whose beam was narrowed to be in time"),
+    (
+        "palmette_recommend_pages_total",
+        "Pages after the first, by result: kept from the page before (hit), or searched for",
+    ),
     ("palmette_recommend_shed_total", "Requests that were refused at arrival, by reason"),
     ("palmette_recommend_short_total", "Answers of fewer items than asked for, by reason"),
     (

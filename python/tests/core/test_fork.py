@@ -321,6 +321,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
         *(w.answer.thought, w.answer.explanations, w.answer.levels),
     ],
     "Answer.proven Answer.missed_at_most": lambda w: [w.answer.proven, w.answer.missed_at_most],
+    "Answer.cursor": lambda w: w.answer.cursor,
     "BatchRecommender BatchRecommender.recommender": lambda w: w.batch(w.histories()).select(["items"]).to_pylist(),
     "run_command": lambda w: palmette._palmette.run_command(["palmette", "catalog", "stats", str(w.folder / "catalog.palm")]),
 }

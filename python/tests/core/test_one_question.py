@@ -68,6 +68,8 @@ def document(rng: random.Random, items: list[dict]) -> dict:
         "think_tokens": lambda: 5,
         "think_temperature": lambda: 0.5,
         "explain_items": lambda: {"items": 1, "max_tokens": 4},
+        "paged": lambda: True,
+        "cursor": lambda: rng.choice(["nonsense", 7]),
     }
     common = ("beam_width", "filter", "rules", "exclude", "exclude_seen", "unknown_items", "trace", "mode")
     for name, value in members.items():

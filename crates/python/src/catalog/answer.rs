@@ -16,6 +16,7 @@ pub(crate) struct Answer {
     unknown: Vec<String>,
     history_used: usize,
     missed_at_most: Option<f32>,
+    cursor: Option<String>,
     generation: Option<u64>,
     thought: Option<String>,
     explanations: Vec<String>,
@@ -28,6 +29,7 @@ pub(crate) struct AnswerParts {
     unknown: Vec<String>,
     history_used: usize,
     missed_at_most: Option<f32>,
+    cursor: Option<String>,
     generation: Option<u64>,
     thought: Option<String>,
     explanations: Vec<String>,
@@ -53,6 +55,7 @@ impl AnswerParts {
             unknown: answer.unknown,
             history_used: answer.history_used,
             missed_at_most: answer.missed_at_most,
+            cursor: answer.cursor,
             generation: answer.generation,
             thought: answer.thought,
             explanations: answer.explanations,
@@ -61,7 +64,7 @@ impl AnswerParts {
     }
 
     pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Answer> {
-        let Self { items, unknown, history_used, missed_at_most, .. } = self;
+        let Self { items, unknown, history_used, missed_at_most, cursor, .. } = self;
         let Self { generation, thought, explanations, levels, .. } = self;
         let items = items.into_iter().map(|item| Py::new(py, item)).collect::<PyResult<_>>()?;
         Ok(Answer {
@@ -69,6 +72,7 @@ impl AnswerParts {
             unknown,
             history_used,
             missed_at_most,
+            cursor,
             generation,
             thought,
             explanations,
@@ -111,6 +115,12 @@ impl Answer {
     #[getter]
     fn missed_at_most(&self) -> Option<f32> {
         self.missed_at_most
+    }
+
+    /// Cursor of the items that come next, with ``paged`` or ``cursor``; ``None`` where none do.
+    #[getter]
+    fn cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
     }
 
     /// The generation of a live catalog that was answered by; `None` for one that never changes.

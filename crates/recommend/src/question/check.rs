@@ -11,10 +11,12 @@ use palmette_document::{Fault, Faults, RawJson};
 
 use super::history::find;
 use super::{CheckedQuestion, ModeName, QuestionLimits, RecommendQuestion, fault};
+use crate::cursor::Cursor;
 use crate::error::{Cause, RecommendError};
 use crate::fields::PromptFields;
 use crate::free_text::{Explain, Think};
 use crate::mode::{Mode, Verification};
+use crate::named_item::NamedItem;
 use crate::recommender::Recommender;
 use crate::rules::{Caps, ItemOrder, Plan, Rules, RulesError};
 use crate::view::SpelledView;
@@ -69,6 +71,9 @@ impl RecommendQuestion {
         let explain = faults.take(self.checked_explain(recommender)).flatten();
         let beam_width = self.beam_width.unwrap_or(limits.default_beam_width);
         self.beam_width = Some(beam_width);
+        let cursor = faults.take(self.checked_cursor(&named, limits)).flatten();
+        let given = cursor.iter().flat_map(|cursor| &cursor.given);
+        let given = given.filter_map(|id| view.view().find(id)).collect();
         let narrower = self.min_beam_width.filter(|&width| width < beam_width);
         faults.or(CheckedQuestion {
             question: self,
@@ -86,7 +91,36 @@ impl RecommendQuestion {
             prompt_fields,
             think,
             explain,
+            cursor,
+            given,
         })
+    }
+
+    /// The items that the pages before gave, none before the first.
+    fn checked_cursor(
+        &self,
+        named: &[NamedItem],
+        limits: &QuestionLimits,
+    ) -> Result<Option<Cursor>, Fault> {
+        let first = self.first_cursor(named);
+        let (Some(text), Some(first)) = (&self.cursor, &first) else { return Ok(first) };
+        let cursor = Cursor::parse(text).map_err(|error| fault("cursor", error))?;
+        if cursor.widest > limits.max_beam_width {
+            let (wide, most) = (cursor.widest, limits.max_beam_width);
+            return Err(fault(
+                "cursor",
+                format!(
+                    "the cursor is of a page of {wide} items; searches here are {most} wide at most"
+                ),
+            ));
+        }
+        if cursor.question != first.question {
+            return Err(fault(
+                "cursor",
+                "the cursor is of another question: send the members of the first page as they were; k, fields and trace may differ",
+            ));
+        }
+        Ok(Some(cursor))
     }
 
     /// Numbers within their limits, and members that exclude one another.
@@ -180,6 +214,11 @@ impl RecommendQuestion {
         let wrong = |error: RulesError| fault("rules", error.to_string());
         let rules = Rules::parse(text.get()).map_err(wrong)?;
         let asks_now = rules.valid.as_ref().is_some_and(|valid| valid.now.is_none());
+        let mut rules = rules;
+        if self.cursor.is_some() {
+            // The first page has what is pinned.
+            rules.must_include.clear();
+        }
         let rules = match now {
             Some(now) => rules.at(now),
             None if asks_now => return Err(wrong(RulesError::NoNow)),

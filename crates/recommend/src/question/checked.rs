@@ -8,12 +8,13 @@ use palmette_document::Faults;
 
 use super::RecommendQuestion;
 use super::history::find;
+use crate::cursor::Cursor;
 use crate::fields::PromptFields;
 use crate::free_text::{Explain, Think};
 use crate::history_item::HistoryItem;
 use crate::mode::Mode;
 use crate::named_item::NamedItem;
-use crate::request::{Candidates, History, Request};
+use crate::request::{Candidates, History, Page, Recommendations, Request};
 use crate::rules::Rules;
 use crate::view::SpelledView;
 
@@ -40,6 +41,10 @@ pub struct CheckedQuestion {
     pub(super) prompt_fields: PromptFields,
     pub(super) think: Option<Think>,
     pub(super) explain: Option<Explain>,
+    /// Items that the pages before gave; their question's fingerprint, where it is paged.
+    pub(super) cursor: Option<Cursor>,
+    /// Numbers of those that the view has.
+    pub(super) given: Vec<u64>,
 }
 
 /// Key of a question's answer: equal keys have equal answers over one generation of one catalog and
@@ -66,7 +71,11 @@ impl CheckedQuestion {
     /// When an item is unknown and the question makes it an error.
     pub fn about(&self, history: Vec<NamedItem>) -> Result<Self, Faults> {
         let (items, unknown) = find(&history, &self.view, self.question.unknown_items)?;
-        Ok(Self { named: history, history: items, unknown, ..self.clone() })
+        let mut about = Self { named: history, history: items, unknown, ..self.clone() };
+        about.question.cursor = None;
+        about.cursor = about.question.first_cursor(&about.named);
+        about.given.clear();
+        Ok(about)
     }
 
     /// The question with its defaults filled in; its history is [`history`](Self::history).
@@ -136,6 +145,31 @@ impl CheckedQuestion {
         Some(AnswerKey(key.into()))
     }
 
+    /// True where the answer is one of several pages.
+    pub fn is_paged(&self) -> bool {
+        self.cursor.is_some()
+    }
+
+    /// Numbers of the items that earlier pages gave and the view has.
+    pub fn given(&self) -> &[u64] {
+        &self.given
+    }
+
+    /// Cursor of the items that come after those of an answer; `None` where the question asks for
+    /// none, or there are no more: the answer has fewer items than it might.
+    pub fn cursor_after(&self, found: &Recommendations) -> Option<String> {
+        let before = self.cursor.as_ref()?;
+        if found.items.len() < self.question.k {
+            return None;
+        }
+        let mut cursor = before.clone();
+        let k = self.question.k;
+        let wanted = self.rules.as_ref().map_or(k, |rules| rules.wanted(k));
+        cursor.widest = cursor.widest.max(wanted);
+        cursor.given.extend(found.items.iter().map(|item| found.id(item).to_owned()));
+        Some(cursor.to_text())
+    }
+
     /// Lends the request that a worker answers: that of the question, or of its narrower search.
     pub fn with_request<T>(&self, narrowed: bool, ask: impl FnOnce(&Request<'_>) -> T) -> T {
         let exclude: Vec<&str> = self.question.exclude.iter().map(|id| id.0.as_str()).collect();
@@ -153,6 +187,7 @@ impl CheckedQuestion {
             think: self.think,
             explain_items: self.explain,
             view: Some(&self.view),
+            page: self.cursor.as_ref().map(|of| Page { given: &self.given, widest: of.widest }),
             ..Request::new(History::Items(&self.history), self.question.k)
         })
     }

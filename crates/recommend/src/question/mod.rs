@@ -28,6 +28,7 @@ pub use checked::{AnswerKey, CheckedQuestion};
 pub use envelope::{GenerationName, Priority, RecommendBody, RequestEnvelope};
 pub use limits::QuestionLimits;
 
+use crate::cursor::Cursor;
 use crate::mode::{Mode, Verification};
 use crate::named_item::NamedItem;
 
@@ -106,6 +107,12 @@ pub struct RecommendQuestion {
     pub think_seed: Option<u64>,
     /// Text that the model writes after the first items.
     pub explain_items: Option<ExplainItems>,
+    /// Answer with a cursor, for the items that come next; the search looks for them too.
+    #[serde(default)]
+    pub paged: bool,
+    /// Cursor of an answer to this question: the items that come after those. Other members are as
+    /// they were; `k`, `fields` and `trace` may differ.
+    pub cursor: Option<String>,
 }
 
 /// Text after the first items.
@@ -267,6 +274,8 @@ impl RecommendQuestion {
             think_top_p: None,
             think_seed: None,
             explain_items: None,
+            paged: false,
+            cursor: None,
         }
     }
 
@@ -276,6 +285,26 @@ impl RecommendQuestion {
     /// When it is no JSON, a member is unknown or its value is not one that it takes.
     pub fn from_json(text: &str) -> Result<Self, DocumentError> {
         palmette_document::read(text.as_bytes())
+    }
+
+    /// Cursor of the question's first page, about a history; `None` where it has no pages. Its
+    /// fingerprint is of all members but those that pages may differ in.
+    fn first_cursor(&self, history: &[NamedItem]) -> Option<Cursor> {
+        if !self.paged && self.cursor.is_none() {
+            return None;
+        }
+        let asked = Self {
+            k: 0,
+            fields: Vec::new(),
+            trace: false,
+            paged: true,
+            cursor: None,
+            ..self.clone()
+        };
+        // Of types without maps whose keys are no text: it does not fail.
+        let json = serde_json::to_vec(&(asked, history)).ok()?;
+        let question = format!("{:032x}", xxhash_rust::xxh3::xxh3_128(&json));
+        Some(Cursor { question, given: Vec::new(), widest: 0 })
     }
 
     /// Sets the mode and the members that go with it.

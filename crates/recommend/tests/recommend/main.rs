@@ -8,6 +8,7 @@ mod live;
 mod naive;
 mod named;
 mod offline;
+mod paging;
 mod prompts;
 mod question;
 mod random;

@@ -91,6 +91,7 @@ fn every_member_is_in_the_key() {
         "history": ["i2"], "k": 4, "beam_width": 64, "widths": [9, 9, 9], "mode": "beam", "probe_width": 20,
         "filter": {"match": {"brand": "b1"}}, "rules": {"must_exclude": ["i3"]}, "exclude": ["i4"], "exclude_seen": false,
         "unknown_items": "error", "fields": ["price"], "min_beam_width": 8,
+        "paged": true,
     });
     // Those that this model refuses, that go with a mode, or whose answers are not kept.
     let without = [
@@ -104,6 +105,7 @@ fn every_member_is_in_the_key() {
         "think_top_p",
         "think_seed",
         "explain_items",
+        "cursor",
     ];
     let (mut keys, mut members) = (HashSet::from([key(&base)]), 0);
     for name in member_names::<RecommendQuestion>() {
@@ -127,6 +129,12 @@ fn every_member_is_in_the_key() {
     }
     let proven = |width| key(&json!({"history": ["i1"], "mode": "proven", "prove_width": width}));
     assert_ne!(proven(200), proven(300));
+    let cursor = first_cursor(&recommender, json!({"history": ["i1"]}));
+    let paged = |document: Value| key(&document);
+    assert_ne!(
+        paged(json!({"history": ["i1"], "paged": true, "cursor": cursor})),
+        paged(json!({"history": ["i1"], "paged": true}))
+    );
     let filter = |text: &str| {
         key(&json!({"history": ["i1"], "filter": serde_json::from_str::<Value>(text).unwrap()}))
     };
@@ -136,6 +144,59 @@ fn every_member_is_in_the_key() {
     );
     // Answers that depend on the moment, or have all beams, are not kept.
     assert_eq!(key(&json!({"trace": true})), None);
+}
+
+/// Cursor after the first page of a question.
+fn first_cursor(recommender: &Arc<Recommender>, mut document: Value) -> String {
+    document["paged"] = true.into();
+    let checked = check(recommender, &document).unwrap();
+    let mut worker = Worker::new(Arc::clone(recommender), 1);
+    let answer = worker.answer(&checked, false, &mut palmette_decode::run_on).unwrap();
+    checked.cursor_after(&answer).expect("there are more")
+}
+
+#[test]
+fn a_cursor_is_of_its_question() {
+    let recommender = shop();
+    let base = json!({"history": ["i1"], "k": 3, "exclude": ["i2"], "rules": {"at_most_per_semantic_id": 1}});
+    let cursor = first_cursor(&recommender, base.clone());
+    let with = |name: &str, value: Value| {
+        let mut document = base.clone();
+        document["cursor"] = cursor.clone().into();
+        document[name] = value;
+        check(&recommender, &document)
+    };
+    let same = [
+        ("k", json!(5)),
+        ("fields", json!(["price"])),
+        ("trace", json!(true)),
+        ("paged", json!(true)),
+    ];
+    for (name, value) in same {
+        let checked = with(name, value).unwrap_or_else(|faults| panic!("{name}: {faults:?}"));
+        assert!(checked.is_paged() && checked.given().len() == 3);
+    }
+    let others = [
+        ("history", json!(["i3"]), "another question"),
+        ("exclude", json!([]), "another question"),
+        ("beam_width", json!(64), "another question"),
+        ("rules", json!({"at_most_per_semantic_id": 2}), "another question"),
+        ("cursor", json!("nonsense"), "is no cursor"),
+        ("cursor", json!(""), "is no cursor"),
+        ("cursor", json!("é".repeat(1000)), "is no cursor"),
+        ("cursor", json!("eyJxIjoiIiwiZ2l2ZW4iOltdLCJ3aWRlIjo5OTk5OTk5fQ"), "9999999 items"),
+    ];
+    for (name, value, said) in others {
+        let faults = with(name, value).unwrap_err();
+        assert!(faults.len() == 1 && faults[0].0 == "/cursor", "{name}: {faults:?}");
+        assert!(faults[0].1.contains(said) && faults[0].1.len() < 300, "{name}: {faults:?}");
+    }
+    // Without pages there is no cursor.
+    let checked = check(&recommender, &base).unwrap();
+    let answer = Worker::new(Arc::clone(&recommender), 1)
+        .answer(&checked, false, &mut palmette_decode::run_on)
+        .unwrap();
+    assert!(checked.cursor_after(&answer).is_none() && answer.ahead.is_empty());
 }
 
 #[test]

@@ -78,15 +78,15 @@ fn live(dir: &Path, random: &mut Random) -> LiveCatalog {
 }
 
 /// A shop with the scores of all its items after one history.
-struct Shop {
-    recommender: Arc<Recommender>,
-    worker: Worker,
-    view: Arc<SpelledView>,
+pub(crate) struct Shop {
+    pub(crate) recommender: Arc<Recommender>,
+    pub(crate) worker: Worker,
+    pub(crate) view: Arc<SpelledView>,
     /// The mode of every request, where the recommender drafts.
-    draft: Option<Mode>,
-    history: Vec<u64>,
+    pub(crate) draft: Option<Mode>,
+    pub(crate) history: Vec<u64>,
     /// Every item with its log-probability, in order of the search.
-    scored: Vec<Recommended>,
+    pub(crate) scored: Vec<Recommended>,
     /// Place of each semantic ID in that order.
     places: HashMap<Vec<u32>, usize>,
 }
@@ -193,7 +193,11 @@ impl Shop {
 
     /// The answer by definition, over some items in order of the search; `None` where the rules
     /// contradict.
-    fn expected(&self, asked: &Asked, found: &[Recommended]) -> Option<Vec<Recommended>> {
+    pub(crate) fn expected(
+        &self,
+        asked: &Asked,
+        found: &[Recommended],
+    ) -> Option<Vec<Recommended>> {
         let Asked { rules, k, .. } = asked;
         let view = self.view();
         let mut boosted: Vec<Recommended> = found.to_vec();
@@ -347,14 +351,14 @@ impl Shop {
 
 /// A request that owns its parts.
 #[derive(Clone, Debug)]
-struct Asked {
-    k: usize,
-    beam_width: usize,
-    mode: Mode,
-    filter: Option<Filter>,
-    exclude: Vec<String>,
-    include_seen: bool,
-    rules: Rules,
+pub(crate) struct Asked {
+    pub(crate) k: usize,
+    pub(crate) beam_width: usize,
+    pub(crate) mode: Mode,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) exclude: Vec<String>,
+    pub(crate) include_seen: bool,
+    pub(crate) rules: Rules,
 }
 
 const FILTERS: [&str; 4] = [
@@ -365,7 +369,7 @@ const FILTERS: [&str; 4] = [
 ];
 
 impl Asked {
-    fn drawn(random: &mut Random, beam_width: usize) -> Self {
+    pub(crate) fn drawn(random: &mut Random, beam_width: usize) -> Self {
         let filter =
             |random: &mut Random| Filter::parse(FILTERS[random.below(4) as usize]).unwrap();
         let id = |random: &mut Random| format!("i{}", random.below(40));
@@ -447,7 +451,7 @@ impl Asked {
 }
 
 /// Shops over frozen and live catalogs, two of which draft, and the folders of the latter.
-fn shops(random: &mut Random) -> (Vec<Shop>, Vec<tempfile::TempDir>) {
+pub(crate) fn shops(random: &mut Random) -> (Vec<Shop>, Vec<tempfile::TempDir>) {
     let model = Arc::new(model());
     let head = DraftHead::random(DraftForm::default(), &model, format().draft_shape().unwrap(), 9)
         .unwrap();
@@ -466,12 +470,12 @@ fn shops(random: &mut Random) -> (Vec<Shop>, Vec<tempfile::TempDir>) {
 }
 
 /// Number of random cases: more by an environment variable.
-fn num_cases() -> u64 {
+pub(crate) fn num_cases() -> u64 {
     let given = std::env::var("PALMETTE_RULE_CASES").ok();
     given.map_or(10_000, |cases| cases.parse().expect("PALMETTE_RULE_CASES is a number"))
 }
 
-fn bits(items: &[Recommended]) -> Vec<(u64, u32, u32, bool)> {
+pub(crate) fn bits(items: &[Recommended]) -> Vec<(u64, u32, u32, bool)> {
     items.iter().map(|i| (i.number, i.score.to_bits(), i.boost.to_bits(), i.pinned)).collect()
 }
 

@@ -98,6 +98,17 @@ pub(crate) async fn answer(
         let timings = Timings { total, ..Default::default() };
         return Ok(of.answer(&kept, true, false, timings, None));
     }
+    let ahead = target.recommender.kept_page(&question);
+    if question.question().cursor.is_some() {
+        let result = if ahead.is_some() { "hit" } else { "miss" };
+        metrics::counter!("palmette_recommend_pages_total", "result" => result).increment(1);
+    }
+    if let Some(found) = ahead {
+        let total = arrived.elapsed().as_secs_f64() * 1e3;
+        let timings = Timings { total, ..Default::default() };
+        let kept = of.cached(&found, question.cursor_after(&found));
+        return Ok(of.answer(&kept, true, false, timings, None));
+    }
     let (recommender, is_over) = (Arc::clone(&target.recommender), target.lease.is_over());
     let work = Work { recommender, is_over, question };
     let shapes = work.shapes(target.model.index, app.config.schedule.threads as usize);
@@ -128,7 +139,7 @@ pub(crate) async fn answer(
                     metrics::counter!("palmette_recommend_missed_deadline_total").increment(1);
                 }
             }
-            let kept = of.cached(&found.found);
+            let kept = of.cached(&found.found, found.cursor);
             let levels = of.trace.then(|| levels(&found.found));
             let answer = of.answer(&kept, false, found.narrowed, found.timings, levels);
             // A proof may have been broken off by the deadline of this request alone.
@@ -301,6 +312,7 @@ struct AnswerContext {
     given: usize,
     unknown: Vec<String>,
     trace: bool,
+    is_paged: bool,
 }
 
 /// Attributes to answer with.
@@ -342,11 +354,12 @@ impl AnswerContext {
             given: question.named().len(),
             unknown: question.unknown().map(NamedItem::to_text).collect(),
             trace: asked.trace,
+            is_paged: question.is_paged(),
         }
     }
 
     /// The part of an answer that equal requests share.
-    fn cached(&self, found: &Recommendations) -> CachedAnswer {
+    fn cached(&self, found: &Recommendations, cursor: Option<String>) -> CachedAnswer {
         let view = self.view.view();
         let item = |item: &palmette_recommend::Recommended| {
             let (catalog, rank) = view.place(item.number);
@@ -385,6 +398,7 @@ impl AnswerContext {
             beam_width: found.beam_width,
             mode: found.mode.into(),
             missed_at_most: found.missed_at_most,
+            cursor: self.is_paged.then_some(cursor),
             thought: found.thought.clone(),
             explanations: found.explanations.clone(),
         }
@@ -427,6 +441,7 @@ impl AnswerContext {
             mode: kept.mode,
             proven: kept.missed_at_most.is_none(),
             missed_at_most: kept.missed_at_most,
+            cursor: kept.cursor.clone(),
             timings_ms,
             levels,
             thought: kept.thought.clone(),

@@ -31,6 +31,8 @@ pub(crate) struct CachedAnswer {
     pub(crate) beam_width: usize,
     pub(crate) mode: ModeName,
     pub(crate) missed_at_most: Option<f32>,
+    /// Cursor of the items that come next, where it was asked for.
+    pub(crate) cursor: Option<Option<String>>,
     pub(crate) thought: Option<String>,
     pub(crate) explanations: Vec<String>,
 }
@@ -88,7 +90,8 @@ impl Weighter<Key, Arc<CachedAnswer>> for Bytes {
             size_of::<AnsweredItem>() + item.id.len() + 4 * item.codes.len() + fields
         };
         let items: usize = answer.items.iter().map(item).sum();
-        let texts = answer.explanations.iter().chain(&answer.thought);
+        let cursor = answer.cursor.iter().flatten();
+        let texts = answer.explanations.iter().chain(&answer.thought).chain(cursor);
         let items = items + texts.map(|text| text.len() + size_of::<String>()).sum::<usize>();
         (key.question.len() + size_of::<CachedAnswer>() + 128 + items) as u64
     }

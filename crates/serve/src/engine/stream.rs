@@ -150,7 +150,8 @@ fn outcome(mut worker: Worker, started: &BatchWork, threads: usize) -> (Outcome,
         Err(_) => return (Outcome::Panicked, None),
         Ok(Ok(found)) => {
             let narrowed = *narrowed;
-            Outcome::Answered(Box::new(Answer { found, narrowed, timings }))
+            let cursor = work.question.cursor_after(&found);
+            Outcome::Answered(Box::new(Answer { found, cursor, narrowed, timings }))
         }
         Ok(Err(RecommendError::Cancelled)) => {
             Outcome::Stopped(stop.get().unwrap_or(StopReason::Cancelled))

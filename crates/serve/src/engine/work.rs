@@ -122,6 +122,8 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) found: Recommendations,
+    /// Cursor of the items that come next.
+    pub(crate) cursor: Option<String>,
     pub(crate) narrowed: bool,
     pub(crate) timings: Timings,
 }

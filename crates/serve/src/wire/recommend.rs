@@ -24,7 +24,8 @@ pub struct RecommendAnswer {
     pub beam_width: usize,
     /// True where the search was narrowed to be in time.
     pub narrowed: bool,
-    /// True where the answer was kept from an equal request.
+    /// True where the answer was kept from an equal request, or its items from that of the page
+    /// before.
     pub cached: bool,
     /// Kind of search that was made.
     pub mode: ModeName,
@@ -33,6 +34,10 @@ pub struct RecommendAnswer {
     /// Bound on the scores of items that belong into the answer and are not in it; null where it is
     /// proven. Items of at least this score are in their places all the same.
     pub missed_at_most: Option<f32>,
+    /// Cursor of the items that come next, where `paged` or `cursor` asks for it; null where none
+    /// do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Option<String>>,
     /// Time of each stage.
     pub timings_ms: Timings,
     /// Beams kept after each level but the last, best first, where `trace` asks for them.

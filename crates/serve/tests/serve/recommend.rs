@@ -82,6 +82,54 @@ async fn an_answer_says_whether_it_is_proven() {
     assert!(detail.contains("no wider than the beam of 8"), "{detail}");
 }
 
+/// Pages over HTTP are the parts of a larger answer; those after the first are there already.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_go_on_where_the_answer_before_ended() {
+    let shop = shopping(config());
+    let base =
+        json!({"target": "shop", "history": ["P0001", "P0060"], "mode": "beam", "beam_width": 512});
+    let ask = async |k: usize, cursor: Option<&Value>| {
+        let mut body = base.clone();
+        body["k"] = k.into();
+        match cursor {
+            None => body["paged"] = true.into(),
+            Some(cursor) => body["cursor"] = cursor.clone(),
+        }
+        shop.post("/v1/recommend", &body).await.ok()
+    };
+    let mut whole = base.clone();
+    whole["k"] = 35.into();
+    let whole = shop.post("/v1/recommend", &whole).await.ok();
+    assert!(whole.get("cursor").is_none(), "{whole}");
+    let first = ask(10, None).await;
+    let mut items = first["items"].as_array().unwrap().clone();
+    let mut cursor = first["cursor"].clone();
+    for k in [10, 5, 10] {
+        let page = ask(k, Some(&cursor)).await;
+        assert_eq!((&page["cached"], &page["proven"]), (&json!(true), &json!(true)));
+        items.extend(page["items"].as_array().unwrap().iter().cloned());
+        // Asked again, it is the same.
+        assert_eq!(ask(k, Some(&cursor)).await["items"], page["items"]);
+        cursor = page["cursor"].clone();
+    }
+    assert_eq!(json!(items), whole["items"]);
+    // After a change the page is searched for, in the catalog as it is now.
+    let gone = ask(1, Some(&cursor)).await["items"][0]["id"].clone();
+    let path = format!("/v1/catalogs/items/items/{}", gone.as_str().unwrap());
+    shop.send(Method::DELETE, &path, "").await.ok();
+    let page = ask(10, Some(&cursor)).await;
+    assert_eq!((&page["cached"], &page["generation"]), (&json!(false), &json!(1)));
+    let is_new = |item: &Value| item["id"] != gone && items.iter().all(|of| of["id"] != item["id"]);
+    assert!(page["items"].as_array().unwrap().iter().all(is_new), "{page}");
+    let (detail, pointer) = shop
+        .post("/v1/recommend", &json!({"target": "shop", "history": ["P0001"], "cursor": cursor}))
+        .await
+        .problem(422);
+    assert!(pointer == "/cursor" && detail.contains("another question"), "{detail}");
+    let metrics = shop.get("/metrics").await.body.as_str().unwrap().to_owned();
+    assert!(metrics.contains("palmette_recommend_pages_total{result=\"hit\"}"), "{metrics}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_says_why_it_is_short_and_shows_the_beam() {
     let shop = shopping(config());

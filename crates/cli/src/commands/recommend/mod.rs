@@ -130,6 +130,13 @@ pub(crate) struct RecommendArgs {
     /// not have exclude nothing
     #[arg(long, value_name = "IDS")]
     exclude: Option<String>,
+    /// End the answer with a cursor of the items that come next, for --cursor
+    #[arg(long, conflicts_with = "histories")]
+    paged: bool,
+    /// Go on after the items of earlier answers: the cursor that the last of them ended with, all
+    /// else as it was
+    #[arg(long, value_name = "TEXT", conflicts_with = "histories")]
+    cursor: Option<String>,
     #[command(flatten)]
     fields: FieldArgs,
     /// Let the model write up to N tokens of reasoning before the item, as its prompt_template.json
@@ -320,6 +327,8 @@ fn question(args: &RecommendArgs, given: &RecommendBody) -> anyhow::Result<Recom
     if !fields.user.is_empty() {
         question.user = fields.user;
     }
+    question.paged |= args.paged;
+    question.cursor = args.cursor.clone().or(question.cursor);
     question.think_tokens = args.think_tokens.or(question.think_tokens);
     question.think_temperature = args.think_temperature.or(question.think_temperature);
     question.think_seed = args.think_seed.or(question.think_seed);
@@ -373,6 +382,9 @@ fn answer_one(args: &RecommendArgs) -> anyhow::Result<()> {
             "fewer": fewer,
         });
         keep_fields(&mut document, &asked.fields);
+        if checked.is_paged() {
+            document["cursor"] = checked.cursor_after(&answer).into();
+        }
         if let Some(thought) = &answer.thought {
             document["thought"] = thought.as_str().into();
         }
@@ -437,6 +449,9 @@ fn answer_one(args: &RecommendArgs) -> anyhow::Result<()> {
     }
     if let Some(fewer) = fewer {
         text += &format!("{fewer}\n");
+    }
+    if let Some(cursor) = checked.cursor_after(&answer) {
+        text += &format!("more: --cursor {cursor}\n");
     }
     if args.timings {
         text += &timings_text(&timings);

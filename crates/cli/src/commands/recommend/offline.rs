@@ -86,6 +86,10 @@ pub(super) fn run(args: &RecommendArgs, histories: &Path, given: &Path) -> anyho
         question.explain_items.is_none() && !question.trace && question.fields.is_empty(),
         "explain_items, trace and fields are for one history: leave them out, or give --history"
     );
+    ensure!(
+        !asked.question.is_paged(),
+        "paged and cursor are for one history: leave them out, or give --history"
+    );
     let mut run = OfflineRun::new(&asked.recommender, asked.question.clone(), asked.threads)?;
 
     let description = description(args, &asked, histories)?;
