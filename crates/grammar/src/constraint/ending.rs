@@ -205,7 +205,7 @@ impl GrammarConstraint {
         if fewest != NONE {
             return Ok(Some(fewest as usize));
         }
-        let searched = self.way_within_limits(at, usize::MAX, (ending, recognizer), budget)?;
+        let searched = self.searched_way(at, usize::MAX, (ending, recognizer), budget)?;
         Ok(searched.map(|(tokens, _)| tokens))
     }
 
@@ -246,7 +246,7 @@ impl GrammarConstraint {
         let needed = self.fewest_tokens_within(state, scratch, work)?;
         let mut searched = None;
         if needed.is_none_or(|needed| needed > left) {
-            searched = self.next_within_limits(position, left, scratch, work)?;
+            searched = self.next_searched(position, left, scratch, work)?;
             if searched.is_none() {
                 return Err(match needed {
                     Some(needed) => EndingError::TooFew { needed, left },
@@ -262,7 +262,7 @@ impl GrammarConstraint {
         let profile = self.profile(position, mask, scratch, &mut work.budget(work.walk))?;
         profile.keep(left - 1, mask);
         if searched.is_none() && mask.iter().all(|&word| word == 0) {
-            searched = self.next_within_limits(position, left, scratch, work)?;
+            searched = self.next_searched(position, left, scratch, work)?;
         }
         if let Some(token) = searched {
             mask::insert(mask, token);
@@ -270,9 +270,8 @@ impl GrammarConstraint {
         Ok(())
     }
 
-    /// The first token of a way of `left` tokens at most that keeps the limits on lexemes, where
-    /// the grammar has some.
-    fn next_within_limits(
+    /// The first token of a way of `left` tokens at most that a search over positions finds.
+    fn next_searched(
         &self,
         position: &Position,
         left: usize,
@@ -282,24 +281,26 @@ impl GrammarConstraint {
         let GrammarScratch { ending, recognizer, .. } = scratch;
         let from = ending.positions.find(position);
         let budget = &mut work.budget(work.walk);
-        let way = self.way_within_limits(from, left, (ending, recognizer), budget)?;
+        let way = self.searched_way(from, left, (ending, recognizer), budget)?;
         Ok(way.and_then(|(_, first)| first))
     }
 
-    /// The fewest tokens to the end that keep the limits on lexemes, and the first of them:
-    /// breadth first over positions. `None` where there are no limits, no such way of `most`
-    /// tokens, or none within the bounds of the search and the budget.
+    /// The fewest tokens to the end, and the first of them: breadth first over positions. `None`
+    /// where a shortest completion is one of tokens too, there is no such way of `most` tokens, or
+    /// none within the bounds of the search and the budget.
     ///
-    /// A shortest completion is one of bytes, and its tokens may be too many for a lexeme on the
-    /// way. Where that happens, which is seldom, the vocabulary is walked at each place.
-    fn way_within_limits(
+    /// A shortest completion is one of bytes. Under limits its tokens may be too many for a lexeme
+    /// on the way; and after a token that is read as text and by number it is that of both
+    /// readings, which may be of more tokens than the one that was counted on. Where that happens,
+    /// which is seldom, the vocabulary is walked at each place.
+    fn searched_way(
         &self,
         from: u32,
         most: usize,
         (ending, reading): (&mut EndingScratch, &mut RecognizerScratch),
         budget: &mut Budget<'_>,
     ) -> Result<Option<(usize, Option<TokenId>)>, RecognizerError> {
-        if !self.recognizer.token_limits().is_active() {
+        if !self.recognizer.token_limits().is_active() && !self.asks_for_tokens {
             return Ok(None);
         }
         let all = vec![!0; mask::num_words(self.vocabulary().num_tokens())];
@@ -312,10 +313,13 @@ impl GrammarConstraint {
                     return Ok(Some((tokens, first)));
                 }
                 let memory = (&mut *ending, &mut *reading);
-                let found = match self.grouped(&position, &all, memory, budget, &mut number_of) {
+                let mut found = match self.grouped(&position, &all, memory, budget, &mut number_of)
+                {
                     Err(RecognizerError::Interrupted(why)) if why.is_limit() => return Ok(None),
                     found => found?,
                 };
+                let memory = (&mut *ending, &mut *reading);
+                self.join_readings(&position, &mut found, memory, budget, &mut number_of)?;
                 for (to, list) in found.groups {
                     let token = list.iter().min().copied();
                     if to != NONE && seen.len() < MAX_SEARCHED && seen.insert(to) {
@@ -346,19 +350,13 @@ impl GrammarConstraint {
         if let Some(profile) = &ending.positions.all[from as usize].profile {
             return Ok(Arc::clone(profile));
         }
-        let mut found = self.grouped(
-            position,
-            allowed,
-            (ending, recognizer),
-            budget,
-            &mut |at, memory, budget| match at {
-                Some(at) => self.fewest(at, memory, budget),
-                None => Ok(NONE),
-            },
-        )?;
-        if self.asks_for_tokens {
-            self.join_readings(position, &mut found, (ending, recognizer), budget)?;
-        }
+        let number_of = &mut |at: Option<u32>, memory: Memory<'_>, budget: &mut Budget<'_>| match at
+        {
+            Some(at) => self.fewest(at, memory, budget),
+            None => Ok(NONE),
+        };
+        let mut found = self.grouped(position, allowed, (ending, recognizer), budget, number_of)?;
+        self.join_readings(position, &mut found, (ending, recognizer), budget, number_of)?;
         let profile = Arc::new(found.into_profile(allowed.len()));
         ending.positions.keep_profile(from, &profile);
         Ok(profile)
@@ -505,23 +503,27 @@ impl GrammarConstraint {
         found: &mut TokenGroups,
         (ending, reading): (&mut EndingScratch, &mut RecognizerScratch),
         budget: &mut Budget<'_>,
+        number_of: &mut NumberOf<'_>,
     ) -> Result<(), RecognizerError> {
-        let each = |(fewest, tokens): (u32, Vec<TokenId>)| {
-            tokens.into_iter().map(move |token| (token, fewest))
+        if !self.asks_for_tokens {
+            return Ok(());
+        }
+        let each = |(number, tokens): (u32, Vec<TokenId>)| {
+            tokens.into_iter().map(move |token| (token, number))
         };
         let mut all: Vec<(TokenId, u32)> =
             std::mem::take(&mut found.groups).into_iter().flat_map(each).collect();
         all.sort_unstable_by_key(|&(token, _)| token);
         for readings in all.chunk_by(|a, b| a.0 == b.0) {
-            let &(token, mut fewest) = readings.first().expect("a chunk");
+            let &(token, mut number) = readings.first().expect("a chunk");
             if readings.len() > 1 {
                 let state = GrammarState::new(Some(position.clone()));
                 if let Some((after, _)) = self.after(&state, token, reading)? {
                     let at = ending.positions.find(&after);
-                    fewest = self.fewest(at, (ending, reading), budget)?;
+                    number = number_of(Some(at), (ending, reading), budget)?;
                 }
             }
-            found.of(fewest).push(token);
+            found.of(number).push(token);
         }
         Ok(())
     }

@@ -230,6 +230,66 @@ fn tokens_by_number_are_on_the_way_end_tokens_among_them() {
     assert!(asked.is_whole(&state));
 }
 
+/// Expression of a Lark rule whose tokens may be read as text and by number.
+fn mixed_expression() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        3 => "[ab]{1,2}".prop_map(|text| format!("\"{text}\"")),
+        3 => (0..4_u32).prop_map(|token| format!("<[{token}]>")),
+        3 => prop::sample::select(vec!["/a{1,2}/", "/[ab]{2}/", "/b+/", "/a*b/"]).prop_map(str::to_owned),
+    ];
+    leaf.prop_recursive(4, 10, 3, |inner| {
+        prop_oneof![
+            4 => prop::collection::vec(inner.clone(), 2..4).prop_map(|parts| parts.join(" ")),
+            3 => prop::collection::vec(inner.clone(), 2..4)
+                .prop_map(|parts| format!("({})", parts.join(" | "))),
+            1 => inner.clone().prop_map(|part| format!("({part})+")),
+            1 => inner.prop_map(|part| format!("({part})?")),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    /// A token that is read as text and by number leads to both: texts end in time all the same.
+    #[test]
+    fn tokens_of_two_readings_leave_a_way(
+        expression in mixed_expression(),
+        more in 0..3_usize,
+        choices in prop::collection::vec(0..64_usize, 16),
+        others in prop::sample::select(vec![["ab", "ba"], ["aa", "bb"], ["c", "d"]]),
+    ) {
+        let texts: Vec<_> = ["a", "b", others[0], others[1]].map(|text| text.as_bytes().to_vec()).into();
+        let end = TokenId(4);
+        let vocabulary = Vocabulary::new(texts.into_iter().map(Some).chain([None]), [end]).unwrap();
+        let vocabulary = Arc::new(PreparedVocabulary::new(Arc::new(vocabulary)));
+        let options = LarkOptions { lexing: Some(Lexing::Any), ..LarkOptions::default() };
+        let source = format!("start: {expression}");
+        let grammar = lark::parse(&source, &options).unwrap_or_else(|e| panic!("{source}: {e}"));
+        let Some(mut asked) = EndingCase::new(grammar, &vocabulary) else { return Ok(()) };
+        let mut state = asked.constraint.start();
+        let fewest = asked.fewest(&state).expect("a short text");
+        if let Some(true_fewest) = asked.fewest_by_search(&state, 300) {
+            prop_assert!(true_fewest <= fewest);
+        }
+        let mut left = fewest + more;
+        for choice in choices {
+            let allowed = match asked.ending_mask(&state, left) {
+                Ok(allowed) => allowed,
+                Err(error) => panic!("{source} with {left} left: {error}"),
+            };
+            let tokens: Vec<TokenId> = mask::iter(&allowed).collect();
+            prop_assert!(!tokens.is_empty(), "{source} with {left} left");
+            let token = tokens[choice % tokens.len()];
+            if token == end {
+                return Ok(());
+            }
+            prop_assert!(left > 0, "{source}");
+            (state, left) = (asked.after(&state, token), left - 1);
+        }
+    }
+}
+
 /// Masks of grammars that take turns on a thread are found once: then they take no steps.
 #[test]
 fn texts_that_take_turns_are_remembered() {

@@ -124,7 +124,8 @@ pub(crate) fn run(args: &MaskArgs) -> anyhow::Result<()> {
     let report = Report {
         warnings,
         vocabulary: described,
-        accepting: constraint.is_accepting(&state, &mut scratch)?,
+        accepting: args.tokens_needed.is_none_or(|needed| needed == 0)
+            && constraint.is_accepting(&state, &mut scratch)?,
         allowed: mask::count(&row),
         num_tokens: constraint.num_tokens(),
         in_progress,
