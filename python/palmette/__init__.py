@@ -57,6 +57,7 @@ from palmette._palmette import (
     __version__,
     fill_masks,
     fill_masks_with_drafts,
+    fill_masks_with_trees,
     load,
 )
 
@@ -118,6 +119,7 @@ __all__ = [
     "bitmask_words",
     "fill_masks",
     "fill_masks_with_drafts",
+    "fill_masks_with_trees",
     "load",
 ]
 

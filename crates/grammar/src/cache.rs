@@ -11,8 +11,9 @@ use palmette_grammar_masks::vocabulary::VocabularyFingerprint;
 use palmette_grammar_parser::recognizer::CompileError;
 use palmette_grammar_syntax::json_schema::Warning;
 
+use crate::limits::CacheLimits;
 use crate::source::{GrammarSource, SourceError};
-use crate::{Budget, GrammarConstraint, Interrupted, Recognizer, RecognizerLimits, TokenError};
+use crate::{Budget, GrammarConstraint, Interrupted, Recognizer, TokenError};
 
 /// Compiled grammars by content: by their [source](GrammarSource) and the
 /// [fingerprint](VocabularyFingerprint) of their vocabulary.
@@ -25,24 +26,6 @@ use crate::{Budget, GrammarConstraint, Interrupted, Recognizer, RecognizerLimits
 pub struct GrammarCache {
     limits: CacheLimits,
     kept: Mutex<Contents>,
-}
-
-/// Limits of a [`GrammarCache`] and of the grammars compiled in it.
-#[derive(Clone, Debug)]
-pub struct CacheLimits {
-    /// Memory of all grammars together, without what vocabularies take.
-    pub max_bytes: usize,
-    /// The [work](Budget) that compiling one grammar may take.
-    pub steps: u64,
-    /// Limits of each grammar.
-    pub recognizer: RecognizerLimits,
-}
-
-impl Default for CacheLimits {
-    /// 1 GiB, minutes of work.
-    fn default() -> Self {
-        Self { max_bytes: 1 << 30, steps: 20_000_000_000, recognizer: RecognizerLimits::default() }
-    }
 }
 
 /// A grammar made ready, as a [`GrammarCache`] keeps it.

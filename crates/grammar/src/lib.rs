@@ -109,18 +109,20 @@ mod common_json;
 mod constraint;
 #[doc(hidden)]
 pub mod engine;
+mod limits;
+mod pattern_search;
 mod saved;
 mod source;
 
-pub use cache::{
-    CacheError, CacheLimits, CacheOutcome, CacheStatistics, Cached, CompiledGrammar, GrammarCache,
-};
+pub use cache::{CacheError, CacheOutcome, CacheStatistics, Cached, CompiledGrammar, GrammarCache};
 pub use common_json::prepare_json;
 pub use constraint::{
     BackgroundPrecompute, BatchFiller, BatchRow, BindError, CommitBytesError, DictionaryStatistics,
-    Ending, EndingError, GrammarConstraint, GrammarScratch, GrammarState, MaskBudget, MaskId,
-    MaskRef, PrecomputeLimits, PrecomputeStop, Precomputed, RowError, RowErrorKind, SetBinding,
+    DraftTree, DraftTreeError, Ending, EndingError, GrammarConstraint, GrammarScratch,
+    GrammarState, MaskBudget, MaskId, MaskRef, PrecomputeLimits, PrecomputeStop, Precomputed,
+    RowError, RowErrorKind, SetBinding,
 };
+pub use limits::{CacheLimits, UnknownLimit};
 pub use palmette_grammar_masks::{AutomatonStatistics, PreparedVocabulary, VocabularyFingerprint};
 pub use palmette_grammar_parser::recognizer::{BoundRecognizer, MemberPlace, WrittenMember};
 pub use palmette_grammar_parser::scopes::ScopeShortage;
@@ -135,5 +137,6 @@ pub use palmette_grammar_parser::{
     TokenPattern, analyse,
 };
 pub use palmette_grammar_syntax as frontends;
+pub use pattern_search::{PatternError, PatternSearch};
 pub use saved::{ReopenError, Reopened, SaveError, SavedGrammar};
-pub use source::{GrammarSource, SourceError};
+pub use source::{GrammarSource, OptionsError, SourceError};

@@ -276,28 +276,14 @@ pub(crate) fn of_source(py: Python<'_>, error: &SourceError, text: &str) -> PyEr
     if let Some(why) = error.interrupted() {
         return interrupted(py, why);
     }
-    let message = error.to_string();
+    let (message, span) = (error.to_string(), error.span(text));
+    let raised = |defines| with_place(py, GrammarError::new_err(message), span, text, defines);
     match error {
-        SourceError::Lark(error) => {
-            let span = error.problems().first().and_then(|problem| problem.span);
-            with_place(py, GrammarError::new_err(message), span, text, ":")
-        }
-        SourceError::Gbnf(error) => {
-            with_place(py, GrammarError::new_err(message), Some(error.span), text, "::=")
-        }
+        SourceError::Lark(_) => raised(":"),
+        SourceError::Gbnf(_) => raised("::="),
         SourceError::JsonSchema(error) => of_schema(py, error, text),
-        SourceError::StructuralTag(error) => {
-            let raised = with_place(py, GrammarError::new_err(message), error.span, text, "");
-            with(raised, py, "path", error.pointer.as_str())
-        }
-        SourceError::Regex(error) => {
-            let mut offset = error.offset.min(text.len());
-            while !text.is_char_boundary(offset) {
-                offset -= 1;
-            }
-            let span = Span::locate(text, offset, offset);
-            with_place(py, GrammarError::new_err(message), Some(span), text, "")
-        }
+        SourceError::StructuralTag(error) => with(raised(""), py, "path", error.pointer.as_str()),
+        SourceError::Regex(_) => raised(""),
     }
 }
 

@@ -43,7 +43,7 @@ mod _palmette {
     #[pymodule_export]
     use super::grammar::apply::apply_bitmask;
     #[pymodule_export]
-    use super::grammar::batch::{fill_masks, fill_masks_with_drafts};
+    use super::grammar::batch::{fill_masks, fill_masks_with_drafts, fill_masks_with_trees};
     #[pymodule_export]
     use super::grammar::compiled::{CompiledGrammar, Compiler, load};
     #[pymodule_export]

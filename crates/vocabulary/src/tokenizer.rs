@@ -7,6 +7,7 @@ use palmette_core::{TokenId, Vocabulary};
 
 use crate::byte_pairs::BytePairs;
 use crate::hugging_face::HuggingFace;
+use crate::longest_tokens::LongestTokens;
 use crate::rank_pairs::RankPairs;
 use crate::scored_pairs::{Refusal, ScoredPairs};
 use crate::tokenize_error::{MAX_SPACE_RUN, TokenizeError};
@@ -18,8 +19,8 @@ use crate::tokenize_error::{MAX_SPACE_RUN, TokenizeError};
 pub struct Tokenizer {
     method: Method,
     vocabulary: Arc<Vocabulary>,
-    /// For [`Method::Longest`]: the tokens with text, by their bytes, then id. Empty otherwise.
-    sorted: Vec<TokenId>,
+    /// For [`Method::Longest`].
+    longest: Option<LongestTokens>,
 }
 
 /// Way in which text is cut.
@@ -38,12 +39,9 @@ pub(crate) enum Method {
 
 impl Tokenizer {
     pub(crate) fn new(method: Method, vocabulary: Arc<Vocabulary>) -> Self {
-        let mut sorted = vec![];
-        if matches!(method, Method::Longest) {
-            sorted.extend(vocabulary.texts().map(|(token, _)| token));
-            sorted.sort_by_key(|&token| vocabulary.text(token));
-        }
-        Self { method, vocabulary, sorted }
+        let is_longest = matches!(method, Method::Longest);
+        let longest = is_longest.then(|| LongestTokens::new(Arc::clone(&vocabulary)));
+        Self { method, vocabulary, longest }
     }
 
     /// The tokens of a text. Their bytes, one after another, are the text.
@@ -60,41 +58,13 @@ impl Tokenizer {
             Method::Tokenizer(tokenizer) => tokenizer.encode(text)?,
             Method::Scored(Ok(pairs)) => pairs.encode(text)?,
             Method::Scored(Err(Refusal { by })) => return Err(TokenizeError::Unsupported { by }),
-            Method::Longest => self.longest(text.as_bytes())?,
+            Method::Longest => match &self.longest {
+                Some(longest) => longest.cut(text.as_bytes())?,
+                None => Vec::new(),
+            },
         };
         self.check_bytes(text.as_bytes(), &tokens)?;
         Ok(tokens)
-    }
-
-    fn longest(&self, mut text: &[u8]) -> Result<Vec<TokenId>, TokenizeError> {
-        let (mut tokens, num_bytes) = (vec![], text.len());
-        while !text.is_empty() {
-            let token = self.longest_prefix(text);
-            let token = token.ok_or(TokenizeError::NoToken { at: num_bytes - text.len() })?;
-            text = &text[self.vocabulary.text(token).len()..];
-            tokens.push(token);
-        }
-        Ok(tokens)
-    }
-
-    fn longest_prefix(&self, text: &[u8]) -> Option<TokenId> {
-        let (mut rest, mut found) = (self.sorted.as_slice(), None);
-        for (depth, &byte) in text.iter().enumerate() {
-            // All of `rest` begin with `text[..depth]`; a token that is no longer comes before the
-            // others.
-            let at = |token: &TokenId| self.vocabulary.text(*token).get(depth).copied();
-            let begin = rest.partition_point(|token| at(token) < Some(byte));
-            let end = begin + rest[begin..].partition_point(|token| at(token) == Some(byte));
-            rest = &rest[begin..end];
-            match rest.first() {
-                None => break,
-                Some(&token) if self.vocabulary.text(token).len() == depth + 1 => {
-                    found = Some(token)
-                }
-                Some(_) => {}
-            }
-        }
-        found
     }
 
     fn check_bytes(&self, text: &[u8], tokens: &[TokenId]) -> Result<(), TokenizeError> {

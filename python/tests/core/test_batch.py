@@ -9,7 +9,7 @@ import pytest
 from conftest import END, PIECES, SCHEMA, tokens_in
 
 import palmette
-from palmette import Grammar, fill_masks, fill_masks_with_drafts
+from palmette import Grammar, fill_masks, fill_masks_with_drafts, fill_masks_with_trees
 
 
 def some_matchers(compiled, count, seed=1):
@@ -122,6 +122,61 @@ def test_masks_along_drafts(schema):
                 row += 1
                 if place < count:
                     ahead.commit(draft[place])
+
+
+def test_masks_at_trees(schema):
+    """Each node as the draft from the root to it; with lengths, too."""
+    rng = random.Random(6)
+    for _ in range(60):
+        matchers = some_matchers(schema, 3, rng.random())
+        trees = []
+        for matcher in matchers:
+            tokens, parents, ahead = [], [], []
+            for node in range(rng.randrange(7)):
+                parent = rng.randrange(-1, node)
+                before = matcher if parent < 0 else ahead[parent]
+                allowed = [] if before is None else before.allowed().tolist()
+                good = allowed and rng.random() < 0.8
+                tokens.append(rng.choice(allowed) if good else rng.randrange(schema.num_tokens))
+                parents.append(parent)
+                after = None if before is None else before.fork()
+                ahead.append(after if after is not None and after.try_commit(tokens[-1]) else None)
+            trees.append((tokens, np.array(parents, np.int32) if rng.random() < 0.5 else parents))
+        lengths = [matcher.fewest_tokens() for matcher in matchers]
+        left = None if rng.random() < 0.5 or None in lengths else [fewest + rng.randrange(3) for fewest in lengths]
+        total = sum(len(tokens) + 1 for tokens, _ in trees)
+        batch = palmette.allocate_bitmask(total, schema.num_tokens)
+        kept = fill_masks_with_trees(matchers, trees, batch, threads=rng.choice([1, 2, None]), tokens_left=left)
+        row = 0
+        for place, (matcher, (tokens, parents)) in enumerate(zip(matchers, trees, strict=True)):
+            for node in range(-1, len(tokens)):
+                path = []
+                at = node
+                while at >= 0:
+                    path.append(tokens[at])
+                    at = parents[at]
+                chain = palmette.allocate_bitmask(len(path) + 1, schema.num_tokens)
+                room = None if left is None else [left[place]]
+                (count,) = fill_masks_with_drafts([matcher], [path[::-1]], chain, tokens_left=room)
+                assert (batch[row] == chain[-1]).all()
+                assert node < 0 or kept[place][node] == (count == len(path))
+                row += 1
+
+
+def test_trees_that_are_none(schema):
+    batch = palmette.allocate_bitmask(9, schema.num_tokens)
+    for tree, error, text in [
+        (([0, 0], [-1]), ValueError, "2 tokens and 1 parents"),
+        (([0, 0], [-1, 1]), ValueError, "token 1 of the draft has parent 1"),
+        (([0], [3]), ValueError, "token 0 of the draft has parent 3"),
+        (([0], [-2]), ValueError, "a parent is -2"),
+        (([-1], [-1]), ValueError, "-1"),
+        ([0], ValueError, "unpack|tuple"),
+    ]:
+        with pytest.raises((error, TypeError), match=text):
+            fill_masks_with_trees([schema.matcher()], [tree], batch)
+    with pytest.raises(ValueError, match="1 matchers and 0 trees"):
+        fill_masks_with_trees([schema.matcher()], [], batch)
 
 
 def test_drafts_in_rows_of_a_stride(schema):

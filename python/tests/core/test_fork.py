@@ -232,6 +232,9 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "fill_masks_with_drafts": lambda w: filled(
         w, lambda mask: palmette.fill_masks_with_drafts([w.compiled.matcher()], [[PIECES.index(b'{"'), 0, 0]], mask), 4
     ),
+    "fill_masks_with_trees": lambda w: filled(
+        w, lambda mask: palmette.fill_masks_with_trees([w.compiled.matcher()], [([PIECES.index(b'{"'), 0, 0], [-1, 0, -1])], mask), 4
+    ),
     "Follower Follower.advance Follower.alive Follower.ended Follower.statistics Follower.reset Follower.compiled": followed,
     "MaskBuffer MaskBuffer.array MaskBuffer.shape": lambda w: [
         palmette.MaskBuffer(w.mask(2)).shape,

@@ -91,7 +91,9 @@ const CRATES: &[(&str, Layers)] = &[
             ("common_json", &[]),
             ("constraint", &[]),
             ("saved", &["source", "constraint"]),
-            ("cache", &["source", "constraint"]),
+            ("limits", &[]),
+            ("cache", &["limits", "source", "constraint"]),
+            ("pattern_search", &["limits", "source"]),
             // Names of the inside for tests and benches.
             ("engine", &[]),
         ],

@@ -75,6 +75,33 @@ impl<'a> BatchRow<'a> {
             Self::Untouched => Self::Untouched,
         }
     }
+
+    /// Writes the row as it says, without others beside it. Words past the vocabulary become 0.
+    ///
+    /// # Errors
+    /// When the mask is not known; the row is all zeros then.
+    pub fn fill(
+        self,
+        mask: &mut [u32],
+        scratch: &mut GrammarScratch,
+        work: &MaskBudget<'_>,
+    ) -> Result<(), RowErrorKind> {
+        let Self::Mask { constraint, state, lengths } = self else { return Ok(()) };
+        let num_tokens = constraint.num_tokens();
+        let (needed, given) = (mask::num_words(num_tokens), mask.len());
+        if needed > given {
+            mask.fill(0);
+            return Err(RowErrorKind::Narrow { num_tokens, needed, given });
+        }
+        let (mask, past) = mask.split_at_mut(needed);
+        past.fill(0);
+        match lengths {
+            None => Ok(constraint.fill_mask_within(state, scratch, mask, work)?),
+            Some(lengths) => {
+                Ok(constraint.fill_ending_mask_within(state, lengths, scratch, mask, work)?)
+            }
+        }
+    }
 }
 
 /// A row whose mask is not known: it is all zeros.
@@ -112,6 +139,9 @@ pub enum RowErrorKind {
 }
 
 impl BatchFiller {
+    /// Threads past which a caller has no use for more: each has a scratch of its own.
+    pub const MAX_THREADS: usize = 1024;
+
     /// This many threads, the caller's included.
     ///
     /// # Errors
@@ -171,7 +201,7 @@ impl BatchFiller {
             loop {
                 let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some((row, (what, mask))) = next else { break };
-                if let Err(kind) = fill_row(what, mask, scratch, work) {
+                if let Err(kind) = what.fill(mask, scratch, work) {
                     let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
                     failed.push(RowError { row, kind });
                 }
@@ -206,29 +236,6 @@ fn rows_of(
         rest = after;
         row
     })
-}
-
-fn fill_row(
-    row: BatchRow<'_>,
-    mask: &mut [u32],
-    scratch: &mut GrammarScratch,
-    work: &MaskBudget<'_>,
-) -> Result<(), RowErrorKind> {
-    let BatchRow::Mask { constraint, state, lengths } = row else { return Ok(()) };
-    let num_tokens = constraint.num_tokens();
-    let (needed, given) = (mask::num_words(num_tokens), mask.len());
-    if needed > given {
-        mask.fill(0);
-        return Err(RowErrorKind::Narrow { num_tokens, needed, given });
-    }
-    let (mask, past) = mask.split_at_mut(needed);
-    past.fill(0);
-    match lengths {
-        None => Ok(constraint.fill_mask_within(state, scratch, mask, work)?),
-        Some(lengths) => {
-            Ok(constraint.fill_ending_mask_within(state, lengths, scratch, mask, work)?)
-        }
-    }
 }
 
 impl From<EndingError> for RowErrorKind {

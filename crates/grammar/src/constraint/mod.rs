@@ -3,6 +3,7 @@
 mod batch;
 mod binding;
 mod dictionary;
+mod draft_tree;
 mod ending;
 mod filling;
 mod forced;
@@ -31,6 +32,7 @@ use palmette_core::{
 pub use batch::{BatchFiller, BatchRow, RowError, RowErrorKind};
 pub use binding::{BindError, SetBinding};
 pub use dictionary::{DictionaryStatistics, MaskId, MaskRef};
+pub use draft_tree::{DraftTree, DraftTreeError};
 pub use ending::{Ending, EndingError};
 pub use mask_budget::MaskBudget;
 pub use precompute::{BackgroundPrecompute, PrecomputeLimits, PrecomputeStop, Precomputed};

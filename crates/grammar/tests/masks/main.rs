@@ -6,6 +6,7 @@ mod codes;
 mod constraint;
 mod corpus;
 mod distinct_names;
+mod draft_trees;
 mod ending;
 mod engines;
 mod hostile;

@@ -9,6 +9,7 @@ mod ids;
 mod memory;
 mod random;
 mod saved;
+mod search;
 mod work;
 
 use std::sync::Arc;

@@ -5,9 +5,9 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use palmette_core::{CommitError, Constraint, Lengths};
+use palmette_core::{Constraint, Lengths};
 use palmette_grammar::{
-    BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskBudget, RowErrorKind,
+    BatchFiller, BatchRow, DraftTree, GrammarConstraint, GrammarState, MaskBudget, RowErrorKind,
 };
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -272,26 +272,97 @@ pub(crate) fn fill_masks_with_drafts(
     tokens_left: Option<&Bound<'_, PyAny>>,
     tokens_needed: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<usize>> {
-    let states = states_of(matchers)?;
-    let mut before = lengths_of_rows(tokens_left, tokens_needed, states.len())?.into_iter();
     let drafts = drafts.try_iter()?.map(|draft| numbers_of(&draft?));
     let drafts = drafts.collect::<PyResult<Vec<_>>>()?;
-    if drafts.len() != states.len() {
+    let trees = drafts.into_iter().map(|tokens| {
+        let parents = (0..tokens.len()).map(|node| node.checked_sub(1)).collect();
+        (tokens, parents)
+    });
+    let rows = DraftRows { bitmask, rows, tokens_left, tokens_needed };
+    let kept = fill_trees(py, matchers, trees.collect(), "drafts", rows, threads)?;
+    Ok(kept.iter().map(|kept| kept.iter().take_while(|&&kept| kept).count()).collect())
+}
+
+/// Writes the masks at the tokens of draft trees: of ``matchers[i]`` the mask before its tree, and
+/// after each token of ``trees[i]``, into one row more than there are tokens.
+///
+/// A tree is ``(tokens, parents)``: each token stands behind the one at its parent's place, which
+/// comes before it, or behind the text where the parent is -1. Gives for each tree which of its
+/// tokens may be kept; what stands behind one that may not be is not kept either, and rows behind
+/// those, or behind an end token, are all 0. Matchers stay where they are; what drafts have in
+/// common is walked once. Other arguments are those of ``fill_masks_with_drafts``.
+#[pyfunction]
+#[pyo3(signature = (matchers, trees, bitmask, rows=None, threads=None, *, tokens_left=None, tokens_needed=None))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+pub(crate) fn fill_masks_with_trees(
+    py: Python<'_>,
+    matchers: &Bound<'_, PyAny>,
+    trees: &Bound<'_, PyAny>,
+    bitmask: &Bound<'_, PyAny>,
+    rows: Option<&Bound<'_, PyAny>>,
+    threads: Option<isize>,
+    tokens_left: Option<&Bound<'_, PyAny>>,
+    tokens_needed: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<Vec<bool>>> {
+    let tree = |tree: PyResult<Bound<'_, PyAny>>| {
+        let (tokens, parents): (Bound<'_, PyAny>, Bound<'_, PyAny>) = tree?.extract()?;
+        let parent = |parent: i64| {
+            match parent {
+            -1 => Ok(None),
+            _ => usize::try_from(parent).map(Some).map_err(|_| {
+                PyValueError::new_err(format!(
+                    "a parent is {parent}; it is the place of an earlier token of its tree, or -1 behind the text"
+                ))
+            }),
+        }
+        };
+        let parents = numbers_of(&parents)?.into_iter().map(parent);
+        Ok((numbers_of(&tokens)?, parents.collect::<PyResult<Vec<_>>>()?))
+    };
+    let trees = trees.try_iter()?.map(tree).collect::<PyResult<Vec<_>>>()?;
+    let rows = DraftRows { bitmask, rows, tokens_left, tokens_needed };
+    fill_trees(py, matchers, trees, "trees", rows, threads)
+}
+
+/// Tokens with the place of the token before each.
+type NumberedTree = (Vec<i64>, Vec<Option<usize>>);
+
+/// Rows that drafts' masks are written into, and the lengths of their texts, as Python has them.
+#[derive(Clone, Copy)]
+struct DraftRows<'a, 'py> {
+    bitmask: &'a Bound<'py, PyAny>,
+    rows: Option<&'a Bound<'py, PyAny>>,
+    tokens_left: Option<&'a Bound<'py, PyAny>>,
+    tokens_needed: Option<&'a Bound<'py, PyAny>>,
+}
+
+/// Fills the rows of draft trees; gives which tokens of each may be kept.
+fn fill_trees(
+    py: Python<'_>,
+    matchers: &Bound<'_, PyAny>,
+    trees: Vec<NumberedTree>,
+    what: &str,
+    DraftRows { bitmask, rows, tokens_left, tokens_needed }: DraftRows<'_, '_>,
+    threads: Option<isize>,
+) -> PyResult<Vec<Vec<bool>>> {
+    let states = states_of(matchers)?;
+    let before = lengths_of_rows(tokens_left, tokens_needed, states.len())?;
+    if trees.len() != states.len() {
         return Err(PyValueError::new_err(format!(
-            "there are {} matchers and {} drafts; give a draft for each, an empty one where there is none",
+            "there are {} matchers and {} {what}; give one for each, an empty one where there is none",
             states.len(),
-            drafts.len()
+            trees.len()
         )));
     }
     let mut mask = MaskRows::of(bitmask)?;
-    let total: usize = drafts.iter().map(|draft| draft.len() + 1).sum();
+    let total: usize = trees.iter().map(|(tokens, _)| tokens.len() + 1).sum();
     let firsts = match rows.filter(|rows| !rows.is_none()) {
         Some(given) => row_numbers(&mask, Some(given), states.len(), "matchers")?,
         None => {
             row_numbers(&mask, None, total, "masks (one a matcher and one a draft token)")?;
-            let before = drafts.iter().scan(0, |next, draft| {
+            let before = trees.iter().scan(0, |next, (tokens, _)| {
                 let first = *next;
-                *next += draft.len() + 1;
+                *next += tokens.len() + 1;
                 Some(first)
             });
             before.collect()
@@ -299,56 +370,33 @@ pub(crate) fn fill_masks_with_drafts(
     };
     let (mut all, mut numbers, mut kept) = (States::new(), Vec::new(), Vec::new());
     let (mut after, mut lengths) = (Vec::new(), Vec::new());
-    for ((state, draft), first) in states.into_iter().zip(&drafts).zip(firsts) {
-        let last = first + draft.len();
+    let each = states.into_iter().zip(trees).zip(firsts).zip(before);
+    for (((state, (tokens, parents)), first), before) in each {
+        let last = first + tokens.len();
         mask.row_index(isize::try_from(last).unwrap_or(isize::MAX))?;
         numbers.extend(first..=last);
-        let before = before.next().expect("one for each");
-        let at = |taken| before?.after(taken).or(Some(Lengths::within(0)));
-        lengths.extend((0..=draft.len()).map(at));
-        let Some((constraint, mut state)) = state else {
+        let Some((constraint, state)) = state else {
             all.extend((first..=last).map(|_| None));
-            kept.push(draft.len());
+            lengths.extend((first..=last).map(|_| None));
+            kept.push(vec![true; tokens.len()]);
             continue;
         };
         mask.check_width(constraint.num_tokens())?;
-        let draft = tokens_of(draft, constraint.num_tokens())?;
-        all.push(Some((Arc::clone(&constraint), state.clone())));
-        let mut count = 0;
-        for &token in &draft {
-            match with_scratch(|scratch| constraint.commit(&mut state, token, scratch)) {
-                Ok(()) if !ends_within(py, &constraint, &state, before, count + 1)? => break,
-                Ok(()) => all.push(Some((Arc::clone(&constraint), state.clone()))),
-                Err(CommitError::NotAllowed { .. }) => break,
-                Err(error) => return Err(errors::of_commit(py, &error)),
-            }
-            count += 1;
-        }
-        all.extend((count..draft.len()).map(|_| None));
-        after.extend(first + count + 1..=last);
-        kept.push(count);
+        let tree = DraftTree::new(tokens_of(&tokens, constraint.num_tokens())?, parents)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let states =
+            with_scratch(|scratch| constraint.states_after(&state, &tree, before, scratch))
+                .map_err(|error| errors::of_commit(py, &error))?;
+        let at = |taken| before?.after(taken).or(Some(Lengths::within(0)));
+        lengths.extend([0].into_iter().chain(tree.depths()).map(at));
+        kept.push(states.iter().map(Option::is_some).collect());
+        after.extend((first + 1..).zip(&states).filter(|(_, at)| at.is_none()).map(|(row, _)| row));
+        all.push(Some((Arc::clone(&constraint), state)));
+        all.extend(states.into_iter().map(|at| at.map(|state| (Arc::clone(&constraint), state))));
     }
     fill_states(py, &mut mask, &numbers, &all, &lengths, threads)?;
     for row in after {
         mask.row_mut(row).fill(0);
     }
     Ok(kept)
-}
-
-/// True where a text can have one of these lengths, of which so many tokens are written by now.
-fn ends_within(
-    py: Python<'_>,
-    constraint: &GrammarConstraint,
-    state: &GrammarState,
-    lengths: Option<Lengths>,
-    written: usize,
-) -> PyResult<bool> {
-    let Some(lengths) = lengths else { return Ok(true) };
-    if state.ended() {
-        // The last of them was no text.
-        return Ok(lengths.least < written);
-    }
-    let Some(after) = lengths.after(written) else { return Ok(false) };
-    let found = with_scratch(|scratch| constraint.has_way(state, after, scratch));
-    found.map_err(|error| errors::of_recognizer(py, &error))
 }

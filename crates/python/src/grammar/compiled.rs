@@ -63,24 +63,7 @@ impl<'py> FromPyObject<'_, 'py> for Limits {
             let number: u64 = value.extract().map_err(|_| {
                 PyTypeError::new_err(format!("limit {name} is a whole number from 0, not {value}"))
             })?;
-            let size = usize::try_from(number).unwrap_or(usize::MAX);
-            let (lexer, parser) = (&mut limits.recognizer.lexer, &mut limits.recognizer.parser);
-            match &*name {
-                "steps" => limits.steps = number,
-                "max_states" => (lexer.max_states, parser.tables.max_states) = (size, size),
-                "max_expressions" => lexer.max_expressions = size,
-                "max_nesting" => lexer.max_nesting = u32::try_from(number).unwrap_or(u32::MAX),
-                "max_visited" => lexer.max_visited = size,
-                "max_step_work" => lexer.max_step_work = number,
-                "max_items" => parser.tables.max_items = size,
-                "max_links" => parser.max_links = size,
-                _ => {
-                    return Err(PyValueError::new_err(format!(
-                        "there is no limit {name:?}; there are steps, max_states, max_expressions, max_nesting, max_visited, \
-                         max_step_work, max_items and max_links"
-                    )));
-                }
-            }
+            limits.set(&name, number).map_err(|error| PyValueError::new_err(error.to_string()))?;
         }
         Ok(Self(limits))
     }

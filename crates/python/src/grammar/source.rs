@@ -359,14 +359,7 @@ impl Grammar {
     /// ``tools``.
     #[getter]
     fn language(&self) -> &'static str {
-        match &self.source {
-            GrammarSource::JsonSchema { .. } => "json_schema",
-            GrammarSource::Lark { .. } => "lark",
-            GrammarSource::Gbnf { .. } => "gbnf",
-            GrammarSource::Regex { .. } => "regex",
-            GrammarSource::StructuralTag { .. } => "structural_tag",
-            GrammarSource::Tools { .. } => "tools",
-        }
+        self.source.language()
     }
 
     /// The options that are not the default ones, as the constructor takes them.

@@ -1,0 +1,3 @@
+module palmette.example/mask
+
+go 1.19
