@@ -1,14 +1,17 @@
 """One recommendation by CTranslate2 or Hugging Face `generate`, at the shape of a `palmette bench recommend` report.
 
 Weights are random, of the same shape; the beam search is unconstrained, so neither knows a catalog. README.md says how
-to run it.
+to run it. With `--listen` it is a server instead: every POST is one search, one after the other.
 """
 
 import argparse
+import contextlib
+import http.server
 import json
 import random
 import statistics
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -120,6 +123,37 @@ def transformers_engine(report: dict, threads: int):
     return search, f"transformers {transformers.__version__}, torch {torch.__version__}"
 
 
+def serve(search, address: str) -> None:
+    """Answers every POST by a search, as the API of `palmette serve` has it as far as a load test reads."""
+    turn = threading.Lock()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            with turn:
+                search()
+            body = b'{"items": [{}]}'
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    class Server(http.server.ThreadingHTTPServer):
+        request_queue_size = 1024
+
+    host, port = address.rsplit(":", 1)
+    server = Server((host, int(port)), Handler)
+    print(f"listening on http://{host}:{server.server_port}", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.serve_forever()
+
+
 ENGINES = {"ctranslate2": ctranslate2_engine, "transformers": transformers_engine}
 
 
@@ -129,11 +163,14 @@ def main() -> None:
     parser.add_argument("--report", type=Path, required=True, help="what `palmette bench recommend --json` printed")
     parser.add_argument("--threads", type=int, help="as the report's if not given")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--listen", help="serve at this address, such as 127.0.0.1:0, instead of timing")
     args = parser.parse_args()
     report = json.loads(args.report.read_text())
     threads = args.threads or report["threads"]
     search, version = ENGINES[args.engine](report, threads)
     search()
+    if args.listen:
+        serve(search, args.listen)
     times = []
     for _ in range(args.repeat):
         start = time.perf_counter()
