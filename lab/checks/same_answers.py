@@ -97,6 +97,7 @@ def question(rng, items, target):
         "fields": (0.3, lambda: rng.choice([["*"], ["brand", "price"], ["brand"], ["price"], ["prise"]])),
         "query": (0.01, lambda: "boots"),
         "think_tokens": (0.01, lambda: rng.choice([0, 10])),
+        "remember": (0.1, lambda: False),
         "explain_items": (0.01, lambda: {"items": 1, "max_tokens": 5}),
         "generation": (0.2 if target == "live" else 0.02, lambda: rng.choice([1, 2, 3, 9, "spring"])),
         "min_generation": (0.1, lambda: rng.choice([1, 2])),

@@ -508,6 +508,25 @@ def fill_masks_with_drafts(
     ``tokens_left[i]`` and ``tokens_needed[i]`` are those of the mask before the draft, and one less after each of its tokens.
     """
 
+def fill_masks_with_trees(
+    matchers: Iterable[Matcher | None],
+    trees: Iterable[tuple[Iterable[int], Iterable[int]]],
+    bitmask: Bitmask,
+    rows: Iterable[int] | None = None,
+    threads: int | None = None,
+    *,
+    tokens_left: Iterable[int | None] | None = None,
+    tokens_needed: Iterable[int | None] | None = None,
+) -> list[list[bool]]:
+    """Writes the masks at the tokens of draft trees: of ``matchers[i]`` the mask before its tree, and after each token of
+    ``trees[i]``, into one row more than there are tokens.
+
+    A tree is ``(tokens, parents)``: each token stands behind the one at its parent's place, which comes before it, or behind the
+    text where the parent is -1. Gives for each tree which of its tokens may be kept; what stands behind one that may not be is not
+    kept either, and rows behind those, or behind an end token, are all 0. Matchers stay where they are; what drafts have in common is
+    walked once. Other arguments are those of ``fill_masks_with_drafts``.
+    """
+
 @final
 class Follower:
     """Follows rows of tokens that an engine forks, drops and reorders between two calls, as beam search does.
@@ -1042,8 +1061,15 @@ class Recommender:
     """
 
     def __new__(
-        cls, model_dir: str | os.PathLike[str], catalog: Catalog | LiveCatalog | LiveReader
-    ) -> Recommender: ...
+        cls,
+        model_dir: str | os.PathLike[str],
+        catalog: Catalog | LiveCatalog | LiveReader,
+        *,
+        prompt_cache_mb: int = 0,
+    ) -> Recommender:
+        """``prompt_cache_mb`` is memory for keys and values of histories: one that begins as an earlier one did is computed from
+        where they part. Answers are the same to the bit.
+        """
     def recommend(
         self, history: Iterable[str | int | Sequence[int]], k: int | None = None, **question: Unpack[RecommendQuestion]
     ) -> Answer:
@@ -1055,6 +1081,7 @@ class Recommender:
         ``mode``: ``"auto"`` sends a narrow search first where the beam is eight times as wide and so spares most of the work, the
         answer is the same; ``"draft"`` asks a draft head. ``query`` and ``user`` are for models whose prompts have places for them;
         ``think_tokens`` lets one reason before the item, ``explain_items`` write after the first; ``trace`` keeps the beams.
+        ``remember=False`` keeps nothing of the request for later ones.
         """
     def recommend_batch(
         self,

@@ -83,6 +83,7 @@ class RecommendQuestion(TypedDict, total=False):
     explain_items: Mapping[str, int] | None
     paged: bool
     cursor: str | None
+    remember: bool
 
 
 class SchemaOptions(TypedDict, total=False):

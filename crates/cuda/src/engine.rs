@@ -8,9 +8,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use palmette_core::TokenId;
 use palmette_model::draft::{DraftOutline, DraftTensors};
 use palmette_model::{
-    DeviceUse, Engine, ModelConfig, ModelTensors, Reading, ReadingShape, SequenceStore,
+    DeviceUse, Engine, ModelConfig, ModelTensors, PromptUse, Reading, ReadingShape, SequenceStore,
     SequencesError, SequencesOptions, SessionError, WarningListener,
 };
 
@@ -18,7 +19,7 @@ use crate::catalog::{CatalogCounts, CatalogMemory, CatalogStore};
 use crate::draft::DraftWeights;
 use crate::error::CudaError;
 use crate::meeting::{Meeting, PassCounts, Shared};
-use crate::pages::{PageCounts, Pages, Slots};
+use crate::pages::{PageCounts, Pages};
 use crate::plan::{
     CHUNK_ROWS, DeviceLimits, DeviceWeights, DraftSizes, MOST_PASSES, Memory, PAGE, Plan,
     ReadingPlan,
@@ -26,6 +27,7 @@ use crate::plan::{
 use crate::reading::CudaReading;
 use crate::sequences::CudaSequences;
 use crate::sizes::Sizes;
+use crate::slots::Slots;
 use crate::weights::{Weights, planned};
 use crate::{DeviceError, Driver, KernelSet, Region, RegionPlan, Stream};
 
@@ -219,7 +221,7 @@ impl Engine for CudaEngine {
     fn device_use(&self) -> Option<DeviceUse> {
         let (shared, bytes) = (&*self.shared, |region: &Region| region.bytes() as u64);
         let PassCounts { passes, requests, prompt_rows, beam_rows } = shared.pass_counts();
-        let PageCounts { used, kept, all, found_tokens } = shared.pages.counts();
+        let PageCounts { used, kept, all, found_tokens, .. } = shared.pages.counts();
         let memory = &shared.memory;
         let kept_apart = [&memory.keys, &memory.values, &memory.own].map(bytes);
         let others = memory.all().into_iter().map(bytes).sum::<u64>();
@@ -249,6 +251,22 @@ impl Engine for CudaEngine {
             refused_catalogs: refused as u64,
             bytes,
         })
+    }
+
+    fn prompt_use(&self) -> Option<PromptUse> {
+        let PageCounts { used, kept, all, found_tokens, evicted } = self.shared.pages.counts();
+        Some(PromptUse {
+            found_tokens,
+            computed_tokens: self.shared.pass_counts().prompt_rows,
+            kept_pages: (used + kept) as u64,
+            pages: all as u64,
+            evicted_pages: evicted,
+            bytes: 0,
+        })
+    }
+
+    fn known_prompt_tokens(&self, prompt: &[TokenId]) -> usize {
+        self.shared.pages.known_tokens(prompt, 1)
     }
 
     fn on_warning(&self, listener: WarningListener) {

@@ -44,6 +44,7 @@ mod request;
 mod selection;
 mod sequences;
 mod sizes;
+mod slots;
 mod weights;
 
 pub use arguments::{Arguments, Field};

@@ -18,10 +18,11 @@ use palmette_model::ModelConfig;
 
 use crate::arguments::BeamRows;
 use crate::forward::Forward;
-use crate::pages::{Pages, Slots};
+use crate::pages::Pages;
 use crate::pass::{Description, PassShape, Share};
 use crate::plan::{CHUNK_ROWS, Layout, Memory, PAGE, Plan, RUN};
 use crate::request::{DeviceRequest, RowKind};
+use crate::slots::Slots;
 use crate::weights::Weights;
 use crate::{DeviceError, Driver, Event, Graph, Kernel, KernelSet, Stream, launch};
 

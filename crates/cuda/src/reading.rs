@@ -253,6 +253,12 @@ impl LogitsSource for CudaReading {
 impl Reading for CudaReading {
     fn use_threads(&mut self, _: usize) {}
 
+    fn keep_prompts(&mut self, keeps: bool) {
+        if let Ok(request) = self.request() {
+            request.chain.keep(keeps);
+        }
+    }
+
     fn set_prompt(&mut self, tokens: &[TokenId]) -> Result<(), SessionError> {
         self.check_prompt(tokens.len())?;
         self.check_tokens(tokens)?;

@@ -9,8 +9,9 @@ use std::sync::mpsc::SyncSender;
 use palmette_core::TokenId;
 
 use crate::arguments::BeamRows;
-use crate::pages::{PageChain, Reservation, SlotRange};
+use crate::pages::{PageChain, Reservation};
 use crate::plan::ReadingMemory;
+use crate::slots::SlotRange;
 use crate::{DeviceError, Event};
 
 /// Rows that a request asks for.
@@ -179,7 +180,7 @@ impl Ancestors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::Slots;
+    use crate::slots::Slots;
 
     #[test]
     fn ancestors_follow_their_beams() {

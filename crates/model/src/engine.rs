@@ -20,6 +20,7 @@ use crate::blocks::MAX_BLOCK_ROWS;
 use crate::config::ModelConfig;
 use crate::draft::DraftOutline;
 use crate::model::Model;
+use crate::prompt_store::PromptUse;
 use crate::sequence_store::{SequenceStore, SequencesError, SequencesOptions};
 use crate::sequences::Sequences;
 use crate::session::{Session, SessionError};
@@ -182,6 +183,18 @@ pub trait Engine: Debug + Send + Sync {
         None
     }
 
+    /// Use of what it keeps of earlier prompts; none where it keeps nothing.
+    fn prompt_use(&self) -> Option<PromptUse> {
+        None
+    }
+
+    /// Number of a prompt's first tokens whose keys and values are there now, so that a reading
+    /// would not compute them: to plan by, for they may be gone when it does.
+    fn known_prompt_tokens(&self, prompt: &[TokenId]) -> usize {
+        let _ = prompt;
+        0
+    }
+
     /// Has a listener, in place of the one before, hear of what works and costs more than was
     /// meant, such as a catalog that a device does not take: once a catalog and cause. Where
     /// nothing can be so, nothing is ever told.
@@ -238,6 +251,13 @@ pub trait Reading: LogitsSource<Error = SessionError> + Debug + Send {
     /// Limits the threads of the requests that follow, up to the number it was opened with; bits do
     /// not depend on it.
     fn use_threads(&mut self, threads: usize);
+
+    /// Has the prompts that follow be looked for among what the engine [keeps of earlier
+    /// ones](Engine::prompt_use), and be kept themselves, or neither; bits do not depend on it.
+    /// Until it is called they are.
+    fn keep_prompts(&mut self, keeps: bool) {
+        let _ = keeps;
+    }
 
     /// Begins another request with this prompt.
     ///
@@ -406,6 +426,14 @@ impl Engine for Model {
         Some(self)
     }
 
+    fn prompt_use(&self) -> Option<PromptUse> {
+        self.prompt_store.as_ref().map(|store| store.usage())
+    }
+
+    fn known_prompt_tokens(&self, prompt: &[TokenId]) -> usize {
+        self.prompt_store.as_ref().map_or(0, |store| store.known_tokens(prompt))
+    }
+
     fn planned_bytes(
         &self,
         shape: &ReadingShape<'_>,
@@ -478,6 +506,10 @@ impl LogitsSource for SessionReading {
 impl Reading for SessionReading {
     fn use_threads(&mut self, threads: usize) {
         self.session.use_threads(threads);
+    }
+
+    fn keep_prompts(&mut self, keeps: bool) {
+        self.session.keep_prompts(keeps);
     }
 
     fn set_prompt(&mut self, tokens: &[TokenId]) -> Result<(), SessionError> {

@@ -61,6 +61,11 @@ impl KeyValues {
         Some(Self { keys, values, shape, layers, page_tokens })
     }
 
+    #[cfg(test)]
+    pub(crate) fn shape(&self) -> HeadShape {
+        self.shape
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.keys) + size_of_val(&*self.values)
     }
@@ -78,16 +83,20 @@ impl KeyValues {
         (number * keys..(number + 1) * keys, number * values..(number + 1) * values)
     }
 
-    /// One layer of a page in blocks of `block` tokens, a multiple of [`PANEL`], for threads to
-    /// [store](store_block) into.
+    /// One layer of a page from the token `first` on, in blocks of `block` tokens, both multiples
+    /// of [`PANEL`], for threads to [store](store_block) into.
     pub(crate) fn blocks_mut(
         &mut self,
         page: u32,
         layer: usize,
+        first: usize,
         block: usize,
     ) -> impl Iterator<Item = (&mut [PanelRow], &mut [PanelRow])> {
+        assert!(first.is_multiple_of(PANEL), "blocks from token {first} on");
         assert!(block.is_multiple_of(PANEL), "blocks of {block} tokens");
         let (keys, values) = self.places(page, layer);
+        let keys = keys.start + key_rows(&self.shape, first)..keys.end;
+        let values = values.start + value_rows(&self.shape, first)..values.end;
         let (key_block, value_block) =
             (key_rows(&self.shape, block), value_rows(&self.shape, block));
         self.keys[keys].chunks_mut(key_block).zip(self.values[values].chunks_mut(value_block))
@@ -104,6 +113,29 @@ impl KeyValues {
             let (keys, values) = self.places(pages[page], layer);
             store_block(&self.shape, now, place, (&mut self.keys[keys], &mut self.values[values]));
             (first, left) = (first + tokens, later);
+        }
+    }
+
+    /// Copies tokens of all layers out of another store, where both are of one page; they begin at
+    /// panels and fill them.
+    ///
+    /// # Panics
+    /// When the tokens are not in both, or the models are of other shapes.
+    pub(crate) fn copy_tokens(&mut self, to: usize, from: &Self, first: usize, tokens: usize) {
+        debug_assert!([to, first, tokens].iter().all(|places| places.is_multiple_of(PANEL)));
+        let at = |rows: fn(&HeadShape, usize) -> usize, base: usize, token: usize| {
+            let start = base + rows(&self.shape, token);
+            start..start + rows(&self.shape, tokens)
+        };
+        for layer in 0..self.layers {
+            let own = self.places(ONLY_PAGE[0], layer);
+            let others = from.places(ONLY_PAGE[0], layer);
+            let (key_to, key_from) =
+                (at(key_rows, own.0.start, to), at(key_rows, others.0.start, first));
+            let (value_to, value_from) =
+                (at(value_rows, own.1.start, to), at(value_rows, others.1.start, first));
+            self.keys[key_to].copy_from_slice(&from.keys[key_from]);
+            self.values[value_to].copy_from_slice(&from.values[value_from]);
         }
     }
 

@@ -26,7 +26,9 @@
 //!   gives the same ones as VNNI and the tiles of AMX. Attention in bfloat16 has sums in f32 whose
 //!   order is that of AMX, which plain code keeps too.
 //! - A session takes exactly the bytes that were planned for it; on one thread its requests
-//!   allocate nothing.
+//!   allocate nothing, but for what finds a prompt again where prompts are kept.
+//! - What is kept of prompts ([`Model::with_prompt_memory`]) changes no bit and stays within its
+//!   bytes: pages of keys and values are found by all tokens before and in them.
 //! - Weights are read in full or refused: a missing, misshapen or unknown tensor, a value that is
 //!   not finite, or a configuration that asks for something not computed here, is an error, since
 //!   ignoring it would give wrong logits. (Four are known and not needed: the head of a tied model,
@@ -62,7 +64,9 @@ mod key_values;
 mod layers;
 mod model;
 mod model_tensors;
+mod pages;
 mod plan;
+mod prompt_store;
 mod random;
 mod rotary;
 mod sequence_slots;
@@ -83,7 +87,9 @@ pub use error::LoadError;
 pub use kernels::Values;
 pub use model::{Model, SlowFormat, WeightFormat};
 pub use model_tensors::ModelTensors;
+pub use pages::{PageChain, PageCounts, Pages, Reservation};
 pub use plan::{PlannedBytes, SessionOptions};
+pub use prompt_store::{PromptStoreError, PromptUse};
 pub use rotary::{Rope, RopeScaling};
 pub use sequence_slots::{PassLimits, SequenceSlots, StoredSequence};
 pub use sequence_store::{SequenceId, SequenceStore, SequencesError, SequencesOptions, Stretch};

@@ -1,12 +1,14 @@
 //! A model as loaded: configuration and weights, frozen and shared.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::config::ModelConfig;
 use crate::error::LoadError;
 use crate::kernels::{Int8Kernel, bf16_is_fast};
+use crate::prompt_store::{PromptStore, PromptStoreError};
 use crate::tensor_files::refuse_adapter;
 use crate::weights::Weights;
 
@@ -78,6 +80,8 @@ pub struct Model {
     pub(crate) weights: Weights,
     /// See [`WeightFormat::Int8Bf16`].
     pub(crate) attends_in_bf16: bool,
+    /// Keys and values of earlier prompts, where they are kept.
+    pub(crate) prompt_store: Option<Arc<PromptStore>>,
 }
 
 impl Model {
@@ -98,7 +102,7 @@ impl Model {
         refuse_adapter(dir)?;
         let config = ModelConfig::read(&dir.join("config.json"))?;
         let weights = Weights::read(dir, &config)?;
-        Ok(Self { config, weights, attends_in_bf16: false })
+        Ok(Self { config, weights, attends_in_bf16: false, prompt_store: None })
     }
 
     /// A model from the bytes of a safetensors file.
@@ -109,7 +113,7 @@ impl Model {
         let name = Path::new("model.safetensors");
         config.check().map_err(|reason| LoadError::config(Path::new("config"), reason))?;
         let weights = Weights::from_bytes(name, safetensors, &config)?;
-        Ok(Self { config, weights, attends_in_bf16: false })
+        Ok(Self { config, weights, attends_in_bf16: false, prompt_store: None })
     }
 
     /// A model with made-up weights, the same for the same seed: for measuring, since time does not
@@ -120,13 +124,15 @@ impl Model {
     pub fn random(config: ModelConfig, seed: u64) -> Result<Self, LoadError> {
         config.check().map_err(|reason| LoadError::config(Path::new("config"), reason))?;
         let weights = Weights::random(&config, seed)?;
-        Ok(Self { config, weights, attends_in_bf16: false })
+        Ok(Self { config, weights, attends_in_bf16: false, prompt_store: None })
     }
 
     /// Converts the weights to another format. What was rounded stays so: load it again for its
-    /// weights as they were.
+    /// weights as they were. What is [kept of prompts](Self::with_prompt_memory) is of the weights,
+    /// and goes with them: it is asked for afterwards.
     #[must_use]
     pub fn with_weights(mut self, format: WeightFormat) -> Self {
+        self.prompt_store = None;
         match format {
             WeightFormat::F32 => {}
             WeightFormat::Bf16 => self.weights.round_to_bf16(),
@@ -145,6 +151,27 @@ impl Model {
     pub fn with_int8_kernel(mut self, kernel: Int8Kernel) -> Self {
         self.weights.set_int8_kernel(kernel);
         self
+    }
+
+    /// Keeps keys and values of the prompts that its sessions read, in `bytes` of memory at most,
+    /// so that a prompt that begins like an earlier one is read from where they part; 0 for none.
+    /// Logits are the same to the bit. Those unused for longest give way.
+    ///
+    /// An encoder reads all of a prompt before any of it is known, so that nothing is kept where
+    /// there is one.
+    ///
+    /// # Errors
+    /// When the bytes hold no page of 16 tokens, or there is not the memory.
+    pub fn with_prompt_memory(mut self, bytes: usize) -> Result<Self, PromptStoreError> {
+        let keeps = bytes > 0 && self.config.architecture.encoder.is_none();
+        let store = keeps.then(|| PromptStore::with_bytes(&self.config, bytes)).transpose()?;
+        self.prompt_store = store.map(Arc::new);
+        Ok(self)
+    }
+
+    /// Bytes that earlier prompts take once their memory is full.
+    pub fn prompt_memory(&self) -> usize {
+        self.prompt_store.as_ref().map_or(0, |store| store.bytes())
     }
 
     /// Bytes of all weights in memory.

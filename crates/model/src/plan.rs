@@ -8,6 +8,7 @@ use crate::blocks::MAX_BLOCK_ROWS;
 use crate::config::ModelConfig;
 use crate::encoder_decoder::num_bias_values;
 use crate::kernels::PANEL;
+use crate::prompt_store::PromptStore;
 
 /// Capacity of a session, from which its memory is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +88,9 @@ pub struct PlannedBytes {
     pub scores: usize,
     /// Logits of one pass: 4 · max(B, 1) · V.
     pub logits: usize,
-    /// The prompt's tokens and the rotary angles: 4 · T + 4 · C · (T + P), the latter twice where
-    /// layers with a sliding window have positions of their own. With an encoder the start token,
+    /// The prompt's tokens, the numbers of a store's pages that they are in, and the rotary angles:
+    /// 4 · T + 4 · ⌊T / 16⌋ + 4 · C · (T + P), the last twice where layers with a sliding window
+    /// have positions of their own. With an encoder the start token,
     /// and instead of angles the biases of distances, for n = T and for n = 1 + P each 4 · H · (2 n
     /// − 1), times the layers where each has its own.
     pub positions: usize,
@@ -129,6 +131,7 @@ impl PlannedBytes {
             logits: product(&[FLOAT, b.max(1), vocab])?,
             positions: sum(&[
                 product(&[size_of::<TokenId>(), own_tokens])?,
+                product(&[size_of::<u32>(), own_tokens / PromptStore::PAGE_TOKENS])?,
                 product(&[FLOAT, tables, c, own_positions])?,
             ])?,
         };

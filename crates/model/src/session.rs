@@ -20,6 +20,7 @@ use crate::model::Model;
 use crate::plan::{
     Plan, PlannedBytes, SessionOptions, decoder_prompt_tokens, score_places, workspaces,
 };
+use crate::prompt_store::PromptStore;
 use crate::weights::LayerWeights;
 
 /// A request or pass that a session cannot take.
@@ -165,7 +166,9 @@ fn described(bytes: Option<usize>) -> String {
 ///
 /// Rows are computed in blocks, and blocks shared among threads where the work is worth it. A row's
 /// bits depend neither on the rows beside it nor on the threads. With one thread no request
-/// allocates.
+/// allocates, but for what finds a prompt again where prompts are
+/// [kept](Model::with_prompt_memory): then rows of a prompt's beginning are copied from earlier
+/// ones, to the same bits.
 #[derive(Debug)]
 pub struct Session {
     model: Arc<Model>,
@@ -176,6 +179,10 @@ pub struct Session {
     prompt: Vec<TokenId>,
     /// One page for the prompt, whatever the number of beams.
     prompt_cache: KeyValues,
+    /// Room for the numbers of the store's pages that prompts are copied from and to.
+    store_pages: Vec<u32>,
+    /// True where prompts are looked for in the store, and kept there.
+    keeps_prompts: bool,
     beams: BeamKeyValues,
     /// Angles of the planned positions, or biases of their distances.
     ropes: Ropes,
@@ -324,6 +331,8 @@ impl Session {
         let (shape, layers) = (HeadShape::of(config), config.num_hidden_layers);
         let mut prompt = Vec::new();
         prompt.try_reserve_exact(prompt_tokens).ok()?;
+        let mut store_pages = Vec::new();
+        store_pages.try_reserve_exact(prompt_tokens / PromptStore::PAGE_TOKENS).ok()?;
         let positions = prompt_tokens + options.max_decode_passes;
         let rows = prompt_tokens.max(beams);
         let block = MAX_BLOCK_ROWS.min(options.max_prompt_tokens.max(beams));
@@ -335,6 +344,8 @@ impl Session {
             encoder: EncoderRun::new(model, options.max_prompt_tokens)?,
             prompt,
             prompt_cache: KeyValues::new(shape, layers, 1, prompt_tokens)?,
+            store_pages,
+            keeps_prompts: true,
             beams: BeamKeyValues::new(shape, layers, beams, plan.beams())?,
             ropes: Ropes::new(model, positions)?,
             hidden: zeroed(rows * config.hidden_size)?,
@@ -353,6 +364,12 @@ impl Session {
     /// depend on them.
     pub fn use_threads(&mut self, threads: usize) {
         self.used_threads = threads;
+    }
+
+    /// Has the prompts that follow be looked for among [those kept](Model::with_prompt_memory), and
+    /// kept themselves, or neither; bits do not depend on it. Until it is called they are.
+    pub fn keep_prompts(&mut self, keeps: bool) {
+        self.keeps_prompts = keeps;
     }
 
     /// Bytes of the key/value caches: the prompt's and the beams' part.
@@ -618,7 +635,8 @@ impl Session {
     /// Runs the prompt through all layers. Each takes two rounds over its blocks, since a row looks
     /// at the keys of all rows before it. Rows of `placeholders`, `[_, D]`, come after the
     /// prompt's. Leaves the residual stream in `hidden`, that of the last `wanted` rows: nothing
-    /// but keys and values is needed of the others in the last layer.
+    /// but keys and values is needed of the others in the last layer, and those of its first rows
+    /// may be known from earlier prompts.
     fn prefill(&mut self, placeholders: &[f32], wanted: usize) -> Result<(), SessionError> {
         if self.prompt.is_empty() {
             return Err(SessionError::NoPrompt);
@@ -626,13 +644,23 @@ impl Session {
         self.encode();
         let (model, config) = (&*self.model, &self.model.config);
         let d = config.hidden_size;
-        let rows = self.prompt.len() + placeholders.len() / d;
-        let threads = self.threads_for(rows);
+        let all = self.prompt.len() + placeholders.len() / d;
+        let store = model.prompt_store.as_deref();
+        let kept = store.filter(|_| self.keeps_prompts);
+        let known = kept.map_or(0, |store| {
+            let prompt = &self.prompt[..all - wanted];
+            store.read(prompt, &mut self.prompt_cache, &mut self.store_pages)
+        });
+        if let Some(store) = store {
+            store.count_computed(self.prompt.len() - known);
+        }
+        let rows = all - known;
+        let threads = threads_for(model, rows, self.used_threads.clamp(1, self.workspaces.len()));
         let block = block_rows(rows, threads);
         let workspaces = &mut self.workspaces[..threads];
-        let hidden = &mut self.hidden[..rows * d];
-        let (of_prompt, after) = hidden.split_at_mut(self.prompt.len() * d);
-        for (row, &token) in of_prompt.chunks_exact_mut(d).zip(&self.prompt) {
+        let hidden = &mut self.hidden[known * d..all * d];
+        let (of_prompt, after) = hidden.split_at_mut((self.prompt.len() - known) * d);
+        for (row, &token) in of_prompt.chunks_exact_mut(d).zip(&self.prompt[known..]) {
             model.weights.embed(token, row);
         }
         after.copy_from_slice(placeholders);
@@ -641,10 +669,10 @@ impl Session {
         for (index, layer) in model.weights.layers.iter().enumerate() {
             let encoded = encoder.map(|run| run.layer(index));
             let at = |first| Positions { encoded, ..ropes.positions(config, index, first, 1) };
-            let cache = self.prompt_cache.blocks_mut(ONLY_PAGE[0], index, block);
+            let cache = self.prompt_cache.blocks_mut(ONLY_PAGE[0], index, known, block);
             let blocks = hidden.chunks(block * d).zip(cache).enumerate();
             for_each_block(workspaces, blocks, |workspace, (place, (hidden, cache))| {
-                let positions = at(place * block);
+                let positions = at(known + place * block);
                 let key_values =
                     workspace.project_keys_and_values(config, layer, positions, hidden);
                 store_block(&shape, key_values, 0, cache);
@@ -653,13 +681,18 @@ impl Session {
             // Few enough for one block, or all.
             if wanted < rows.min(block) && index + 1 == config.num_hidden_layers {
                 let (first, last) = (rows - wanted, &mut hidden[(rows - wanted) * d..]);
-                workspaces[0].finish_prompt_layer(config, layer, at(first), cache, last);
+                let positions = at(known + first);
+                workspaces[0].finish_prompt_layer(config, layer, positions, cache, last);
                 break;
             }
             let blocks = hidden.chunks_mut(block * d).enumerate();
             for_each_block(workspaces, blocks, |workspace, (place, hidden)| {
-                workspace.finish_prompt_layer(config, layer, at(place * block), cache, hidden);
+                let positions = at(known + place * block);
+                workspace.finish_prompt_layer(config, layer, positions, cache, hidden);
             });
+        }
+        if let Some(store) = kept {
+            store.keep(&self.prompt, &self.prompt_cache, &mut self.store_pages);
         }
         Ok(())
     }
@@ -911,7 +944,8 @@ mod tests {
 
     #[track_caller]
     fn check_planned(planned: PlannedBytes, session: &Session) {
-        let prompt_tokens = session.prompt.capacity() * size_of::<TokenId>();
+        let prompt_tokens = session.prompt.capacity() * size_of::<TokenId>()
+            + session.store_pages.capacity() * size_of::<u32>();
         let (activations, scores): (Vec<usize>, Vec<usize>) =
             session.workspaces.iter().map(Workspace::bytes).unzip();
         let (read_tokens, read_rows) = session.encoder.as_ref().map_or((0, 0), EncoderRun::bytes);

@@ -9,7 +9,7 @@ use palmette_catalog::{Filter, FilterError};
 use palmette_catalog_live::CatalogSource;
 use palmette_document::{Faults, RawJson};
 use palmette_model::draft::DraftHead;
-use palmette_model::{LoadError, Model};
+use palmette_model::{LoadError, Model, PromptStoreError};
 use palmette_recommend::{
     Amount, AtMost, Boost, Diversity, ExplainItems, FormatError, Mode, Moment, NamedItem, Prompts,
     QuestionLimits, RecommendQuestion, Rules, RulesError, SpelledView, TieBreak, TracedBeam,
@@ -36,6 +36,8 @@ enum Kind {
     #[error(transparent)]
     Model(#[from] LoadError),
     #[error(transparent)]
+    Prompts(#[from] PromptStoreError),
+    #[error(transparent)]
     Format(#[from] FormatError),
     #[error(transparent)]
     Recommend(#[from] palmette_recommend::RecommendError),
@@ -57,6 +59,7 @@ impl RecommendError {
         match &self.0 {
             Kind::Question(faults) => Some(faults),
             Kind::Model(_)
+            | Kind::Prompts(_)
             | Kind::Format(_)
             | Kind::Recommend(_)
             | Kind::Filter(_)
@@ -87,6 +90,20 @@ impl Recommender {
         model: impl AsRef<Path>,
         catalog: impl Into<CatalogSource>,
     ) -> Result<Self, RecommendError> {
+        Self::open_with(model, catalog, 0)
+    }
+
+    /// Opens as [`open`](Self::open) does, and keeps keys and values of prompts in `prompt_memory`
+    /// bytes at most: a history that begins as an earlier one did is computed from where they part.
+    /// Answers are the same to the bit.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and when the bytes are too few for a page or more than there are.
+    pub fn open_with(
+        model: impl AsRef<Path>,
+        catalog: impl Into<CatalogSource>,
+        prompt_memory: usize,
+    ) -> Result<Self, RecommendError> {
         let dir = model.as_ref();
         let catalog = catalog.into();
         let prompts = Prompts::read(dir, Some(&catalog.view())).map_err(Kind::from)?;
@@ -99,6 +116,7 @@ impl Recommender {
             }
             false => None,
         };
+        let model = model.with_prompt_memory(prompt_memory).map_err(Kind::from)?;
         let recommender = palmette_recommend::Recommender::new(model, catalog, prompts);
         let mut recommender = recommender.map_err(Kind::from)?;
         if let Some(head) = head {
@@ -250,6 +268,13 @@ impl<'a> RecommendRequest<'a> {
     /// Leaves items of the history out, the default, or lets them in.
     pub fn exclude_seen(mut self, exclude_seen: bool) -> Self {
         self.question.exclude_seen = exclude_seen;
+        self
+    }
+
+    /// Lets keys and values of the prompt be kept for later requests, and those of earlier ones be
+    /// used, the default, or neither; the answer is the same.
+    pub fn remember(mut self, remember: bool) -> Self {
+        self.question.remember = remember;
         self
     }
 

@@ -47,6 +47,7 @@ mod presets;
 mod prompt_format;
 mod prompts;
 mod question;
+mod read_history;
 mod recommended;
 mod recommender;
 mod request;
@@ -78,7 +79,7 @@ pub use question::{
     QuestionLimits, RecommendBody, RecommendQuestion, RequestEnvelope, UnknownItems,
 };
 pub use recommended::Recommended;
-pub use recommender::{Normaliser, Recommender};
+pub use recommender::{KnownPrompt, Normaliser, Recommender};
 pub use request::{Candidates, History, Page, Planned, Recommendations, Request, Reranked};
 pub use rules::{Amount, AtMost, Boost, Diversity, Moment, Rules, RulesError, TieBreak, Valid};
 pub use template::{ExplainFile, Message, PromptTemplate, TemplateFile, Texts, ThinkFile};

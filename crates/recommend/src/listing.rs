@@ -87,11 +87,12 @@ impl Recommender {
     }
 }
 
-/// The key of a page; `None` where it depends on its moment, or is more than items.
+/// The key of a page; `None` where it depends on its moment, is more than items, or is not to be
+/// remembered.
 fn key(question: &CheckedQuestion, cursor: &str) -> Option<PageKey> {
     let asked = question.question();
     let is_plain = asked.think_tokens.is_none() && asked.explain_items.is_none();
     let generation = question.view().view().generation();
-    (is_plain && !asked.trace && !question.asks_now())
+    (is_plain && asked.remember && !asked.trace && !question.asks_now())
         .then(|| PageKey { generation, cursor: cursor.into() })
 }

@@ -204,6 +204,17 @@ impl Prompts {
         self
     }
 
+    /// Prompts whose window of a longer history moves by so many items, in place of what the
+    /// model's files say.
+    ///
+    /// # Errors
+    /// When it is 0, or more than a prompt holds.
+    pub fn with_history_step(mut self, step: usize) -> Result<Self, String> {
+        self.format.history_step = Some(step);
+        self.format.check()?;
+        Ok(self)
+    }
+
     /// Approximate number of tokens in the prompt of a history of `items` items.
     pub(crate) fn about_tokens(&self, items: usize) -> usize {
         let codes = items.min(self.format.max_history_items) * self.format.levels.len();

@@ -18,6 +18,7 @@ use crate::mode::Mode;
 use crate::pages::Pages;
 use crate::prompt_format::{LevelFormat, PromptFormat};
 use crate::prompts::Prompts;
+use crate::read_history::read_history;
 use crate::request::{Planned, Request};
 use crate::shape::Shape;
 use crate::template::{PromptAsked, PromptItem};
@@ -34,6 +35,15 @@ pub enum Normaliser {
     /// tokens that cannot come next lowers no score. A model trained over its whole vocabulary has
     /// learnt the other.
     Level,
+}
+
+/// Tokens of a prompt before it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownPrompt {
+    /// Tokens in all.
+    pub tokens: usize,
+    /// The first of them, whose keys and values are there from earlier prompts.
+    pub known: usize,
 }
 
 /// A model, the catalog it may recommend from, and the tokens that join them. Shared in an `Arc` by
@@ -352,6 +362,35 @@ impl Recommender {
         let items: Vec<PromptItem> = history.iter().map(item).collect();
         let asked = PromptAsked { items: &items, view, fields, thinks: false };
         self.prompts.write(&asked, self.max_prompt_tokens, prompt)
+    }
+
+    /// Tokens of a request's prompt, and how many of the first are known from earlier ones: to plan
+    /// by. `None` where its engine keeps none, or the request is not to be remembered.
+    ///
+    /// Cost: that of writing the prompt.
+    ///
+    /// # Errors
+    /// When the template cannot be rendered with its fields.
+    pub fn known_prompt(
+        &self,
+        request: &Request<'_>,
+    ) -> Result<Option<KnownPrompt>, RecommendError> {
+        if !request.remember || self.engine.prompt_use().is_none() {
+            return Ok(None);
+        }
+        let view = match request.view {
+            Some(view) => Arc::clone(view),
+            None => self.view()?,
+        };
+        let (mut items, mut prompt) = (Vec::new(), Vec::new());
+        read_history(request.history, &view, &mut Vec::new(), &mut items);
+        let (view, thinks) = (view.view(), request.think.is_some());
+        let none = PromptFields::default();
+        let fields = request.fields.unwrap_or(&none);
+        let asked = PromptAsked { items: &items, view, fields, thinks };
+        self.prompts.write(&asked, self.max_prompt_tokens, &mut prompt)?;
+        let known = self.engine.known_prompt_tokens(&prompt);
+        Ok(Some(KnownPrompt { tokens: prompt.len(), known }))
     }
 
     /// Approximate number of tokens in the prompt of a history of `items` items, to plan by.

@@ -45,6 +45,9 @@ pub struct Request<'a> {
     pub think: Option<Think>,
     /// Text that the model writes after the first items.
     pub explain_items: Option<Explain>,
+    /// Permission to keep keys and values of the prompt for later ones that begin alike, and to use
+    /// those of earlier ones; the answer is the same.
+    pub remember: bool,
     /// The moment to answer for; `None` for now.
     pub view: Option<&'a Arc<SpelledView>>,
     /// The place of the answer among several of the same question; `None` for the only one.
@@ -116,6 +119,7 @@ impl<'a> Request<'a> {
             fields: None,
             think: None,
             explain_items: None,
+            remember: true,
             view: None,
             page: None,
         }

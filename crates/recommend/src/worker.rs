@@ -12,13 +12,13 @@ use crate::buffers::{Buffers, ItemConstraint, Latest, PreparedRequest, Round, Se
 use crate::error::{RecommendError, TemplateFault};
 use crate::fields::PromptFields;
 use crate::free_text;
-use crate::history_item::HistoryItem;
 use crate::mode::{Mode, Verification};
 use crate::passes::Passes;
 use crate::question::CheckedQuestion;
+use crate::read_history::read_history;
 use crate::recommended::Recommended;
 use crate::recommender::Recommender;
-use crate::request::{Candidates, History, Recommendations, Request, Reranked};
+use crate::request::{Candidates, Recommendations, Request, Reranked};
 use crate::round_answer::RoundAnswer;
 use crate::rules::{BoostedItems, Caps, ItemOrder, Plan, Rules, RulesError, diversified};
 use crate::template::{PromptAsked, PromptItem};
@@ -122,6 +122,7 @@ impl Worker {
         }
         let buffers = self.buffers.as_mut().expect("made above");
         buffers.reading.use_threads(self.used_threads);
+        buffers.reading.keep_prompts(request.remember);
         Ok(())
     }
 
@@ -150,7 +151,8 @@ impl Worker {
             Some(view) => Arc::clone(view),
             None => self.recommender.view()?,
         };
-        let unknown = self.read_history(request.history, &view);
+        let Self { seen, history, .. } = self;
+        let unknown = read_history(request.history, &view, seen, history);
         let none = Rules::default();
         let plan = Plan::new(request.rules.unwrap_or(&none), &view, request.k)?;
         let eligible = self.candidates(request, &view, &plan)?;
@@ -302,60 +304,6 @@ impl Worker {
     ) -> Result<Recommendations, RecommendError> {
         let recommender = Arc::clone(&self.recommender);
         recommender.answer(question, narrowed, |request| self.recommend(request, control))
-    }
-
-    /// Puts the semantic IDs of the history into `history` and the numbers of the items that it
-    /// shows into `seen`; returns the places of ids that the view does not have.
-    fn read_history(&mut self, history: History<'_>, view: &SpelledView) -> Vec<usize> {
-        let Self { seen, history: ids, .. } = self;
-        seen.clear();
-        ids.clear();
-        let of = view.view();
-        let mut unknown = Vec::new();
-        let numbered =
-            |number| PromptItem { codes: of.codes(number), number: Some(number), id: None };
-        match history {
-            History::Numbers(numbers) => {
-                seen.extend_from_slice(numbers);
-                ids.extend(numbers.iter().map(|&number| numbered(number)));
-            }
-            History::Ids(names) => {
-                for (place, id) in names.iter().enumerate() {
-                    if let Some(number) = of.find(id) {
-                        seen.push(number);
-                        ids.push(numbered(number));
-                    } else if let Some(codes) = view.departed(id) {
-                        let id = Some((*id).to_owned());
-                        ids.push(PromptItem { codes, number: None, id });
-                    } else {
-                        unknown.push(place);
-                    }
-                }
-            }
-            History::Items(items) => {
-                for item in items {
-                    ids.push(match item {
-                        HistoryItem::Number(number) => {
-                            seen.push(*number);
-                            numbered(*number)
-                        }
-                        HistoryItem::Codes(codes) => {
-                            let have_it = of.find_codes(codes);
-                            // Where one item alone has the ID, it is meant.
-                            let number = Some(&have_it[..]).filter(|all| all.len() == 1);
-                            let number = number.map(|all| all[0]);
-                            seen.extend(have_it);
-                            PromptItem { codes: codes.clone(), number, id: None }
-                        }
-                        HistoryItem::Departed { id, codes } => {
-                            let id = Some(id.clone());
-                            PromptItem { codes: codes.clone(), number: None, id }
-                        }
-                    });
-                }
-            }
-        }
-        unknown
     }
 
     /// The items that may be recommended.

@@ -12,7 +12,7 @@ const RATIOS: std::ops::RangeInclusive<f64> = 1.0 / 16.0..=16.0;
 const LENGTHS: usize = 24;
 
 /// Moving means of actual over modelled time, one a cell of (model, kind of search, log2 of the
-/// prompt's tokens).
+/// prompt's tokens that are computed).
 ///
 /// A table of rows, one a (model, kind) seen, found by a scan: there are few. A prompt without
 /// measurements takes the model's own prediction. Beside them stand means for runs on several

@@ -6,16 +6,18 @@ use crate::job::{Micros, Shape};
 
 /// Time of a batch on one thread, in microseconds, linear in six sums over its jobs ([`Work`]).
 ///
-/// For one job of `T` prompt tokens: `c0 + c1·T + c2·T² + r0·passes + r1·rows + r2·rows·T`. Jobs of
-/// a batch share `c0` and, as far as their passes are common, `r0`: what a batch gains.
+/// For one job of `T` prompt tokens, of which the first `F` are known from earlier prompts:
+/// `c0 + c1·(T − F) + c2·(T² − F²) + r0·passes + r1·rows + r2·rows·T`. What is known is not
+/// computed, and rows look at it all the same. Jobs of a batch share `c0` and, as far as their
+/// passes are common, `r0`: what a batch gains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CostModel {
     /// A batch.
     pub c0: f64,
-    /// A prompt token.
+    /// A prompt token that is computed.
     pub c1: f64,
-    /// The square of a prompt's tokens.
+    /// A pair of a prompt's tokens, one of them computed.
     pub c2: f64,
     /// A decode pass.
     pub r0: f64,
@@ -121,9 +123,12 @@ impl Work {
     /// Adds a job. Passes are the longest job's, everything else is added.
     pub fn add(&mut self, shape: &Shape) {
         let [tokens, rows] = [shape.prompt_tokens, shape.rows].map(u64::from);
+        let computed = u64::from(shape.computed_tokens());
+        let known = tokens - computed;
         self.jobs += 1;
-        self.tokens += tokens;
-        self.token_squares = self.token_squares.saturating_add(tokens * tokens);
+        self.tokens += computed;
+        let squares = tokens * tokens - known * known;
+        self.token_squares = self.token_squares.saturating_add(squares);
         self.passes = self.passes.max(shape.passes.into());
         self.rows += rows;
         self.row_tokens = self.row_tokens.saturating_add(rows * tokens);
@@ -135,7 +140,7 @@ impl Work {
         self.jobs
     }
 
-    /// Prompt tokens of all jobs.
+    /// Prompt tokens of all jobs that are computed.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.tokens

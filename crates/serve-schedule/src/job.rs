@@ -48,6 +48,9 @@ pub struct Shape {
     pub mode: u8,
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
+    /// The first of them, as far as they are known from earlier prompts and not computed.
+    #[serde(default)]
+    pub known_tokens: u32,
     /// Decode passes after the prompt.
     pub passes: u32,
     /// Rows of all passes.
@@ -56,6 +59,14 @@ pub struct Shape {
     pub widest: u32,
     /// Planned memory.
     pub bytes: u64,
+}
+
+impl Shape {
+    /// Tokens of the prompt that are computed.
+    #[must_use]
+    pub fn computed_tokens(&self) -> u32 {
+        self.prompt_tokens.saturating_sub(self.known_tokens)
+    }
 }
 
 /// Class of service.

@@ -22,6 +22,24 @@ fn timed(costs: &CostModel, noise: impl Fn(usize) -> f64) -> Vec<(Work, Micros)>
     shapes().into_iter().enumerate().map(time).collect()
 }
 
+/// What is known of a prompt is not computed, and looked at all the same: a prompt in two parts
+/// costs what it does at once.
+#[test]
+fn known_tokens_cost_what_rows_look_at() {
+    let costs = CostModel { c0: 0.0, c1: 3.0, c2: 0.25, r0: 900.0, r1: 2.0, r2: 0.5 };
+    let whole = Shape { prompt_tokens: 512, passes: 2, rows: 256, ..Shape::default() };
+    let rest = Shape { known_tokens: 496, ..whole };
+    let beginning = Shape { prompt_tokens: 496, ..Shape::default() };
+    assert_eq!(costs.predict(&beginning) + costs.predict(&rest), costs.predict(&whole));
+    assert_eq!(Work::of(&rest).tokens(), 16);
+    let all = Shape { known_tokens: u32::MAX, ..whole };
+    assert_eq!(costs.predict(&all), 900.0 * 2.0 + 2.0 * 256.0 + 0.5 * 256.0 * 512.0);
+    // A record of a scheduler that knew of none says nothing of it.
+    let mut record = serde_json::to_value(whole).unwrap();
+    record.as_object_mut().unwrap().remove("known_tokens").unwrap();
+    assert_eq!(serde_json::from_value::<Shape>(record).unwrap(), whole);
+}
+
 /// Batches tell a batch's own time from a request's.
 #[test]
 fn batches_are_measured_too() {

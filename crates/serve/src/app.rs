@@ -161,6 +161,7 @@ impl App {
         }
         self.publish_memory();
         self.publish_devices();
+        self.publish_prompts();
         telemetry::keep_gauges();
         metrics_process::Collector::default().collect();
     }
@@ -197,10 +198,6 @@ impl App {
                 let labels = labelled("kind", kind);
                 metrics::counter!("palmette_device_rows_total", &labels).absolute(rows);
             }
-            for (hit, tokens) in [("true", used.found_tokens), ("false", used.prompt_rows)] {
-                let labels = labelled("hit", hit);
-                metrics::counter!("palmette_prefix_tokens_total", &labels).absolute(tokens);
-            }
             let free = used.pages.saturating_sub(used.used_pages + used.kept_pages);
             for (state, pages) in
                 [("used", used.used_pages), ("kept", used.kept_pages), ("free", free)]
@@ -220,6 +217,28 @@ impl App {
         }
     }
 
+    /// Publishes what engines keep of prompts, on this processor and on devices.
+    fn publish_prompts(&self) {
+        for (name, engine) in self.engines() {
+            let Some(used) = engine.prompt_use() else { continue };
+            let labelled = |label: &'static str, value: &'static str| {
+                [("model", name.clone()), (label, value.to_owned())]
+            };
+            for (hit, tokens) in [("true", used.found_tokens), ("false", used.computed_tokens)] {
+                let labels = labelled("hit", hit);
+                metrics::counter!("palmette_prefix_tokens_total", &labels).absolute(tokens);
+            }
+            let free = used.pages.saturating_sub(used.kept_pages);
+            for (state, pages) in [("kept", used.kept_pages), ("free", free)] {
+                let labels = labelled("state", state);
+                metrics::gauge!("palmette_prefix_pages", &labels).set(pages as f64);
+            }
+            let model = [("model", name.clone())];
+            metrics::counter!("palmette_prefix_evicted_pages_total", &model)
+                .absolute(used.evicted_pages);
+        }
+    }
+
     fn publish_memory(&self) {
         let table = self.registry.table();
         let statuses = table.catalogs.values().filter_map(|catalog| catalog.status());
@@ -229,8 +248,6 @@ impl App {
         let filters: usize = views.map(|view| view.filter_bytes()).sum();
         let grammars = table.texts.values().map(|served| served.model().grammar_bytes());
         let here = |engine: &SharedEngine| engine.device_use().is_none();
-        let engines = self.engines().into_iter().map(|(_, engine)| engine);
-        let weights = engines.filter(here).map(|engine| engine.weight_bytes() as u64);
         // Aliases of one pair share its recommender.
         let pages: BTreeMap<_, u64> = table
             .targets
@@ -238,11 +255,17 @@ impl App {
             .map(|target| &target.recommender)
             .map(|recommender| (Arc::as_ptr(recommender), recommender.page_bytes()))
             .collect();
+        let engines: Vec<SharedEngine> =
+            self.engines().into_iter().map(|(_, engine)| engine).collect();
+        let prompts = engines.iter().filter_map(|engine| engine.prompt_use());
+        let prompts = prompts.map(|used| used.bytes).sum();
+        let weights = engines.into_iter().filter(here).map(|engine| engine.weight_bytes() as u64);
         for (kind, bytes) in [
             ("answers", self.answers.bytes()),
             ("filters", filters as u64),
             ("grammars", grammars.map(|bytes| bytes as u64).sum()),
             ("pages", pages.values().sum()),
+            ("prompts", prompts),
             ("segments", in_memory.map(|segment| segment.bytes).sum()),
             ("weights", weights.sum()),
         ] {

@@ -4,7 +4,7 @@ use std::fmt::{self, Debug};
 use std::path::Path;
 use std::sync::Arc;
 
-use palmette_model::{Model, SharedEngine, WeightFormat};
+use palmette_model::{Model, PromptStoreError, SharedEngine, WeightFormat};
 use palmette_recommend::Prompts;
 
 type Load = dyn Fn(&Path, &Prompts) -> Result<SharedEngine, ModelLoadError> + Send + Sync;
@@ -16,6 +16,9 @@ pub enum ModelLoadError {
     /// The model's files.
     #[error(transparent)]
     Model(#[from] palmette_model::LoadError),
+    /// Memory for keys and values of prompts.
+    #[error(transparent)]
+    Prompts(#[from] PromptStoreError),
     /// A device that is to compute a model.
     #[error("{0}")]
     Device(String),
@@ -36,6 +39,15 @@ impl ModelLoader {
         Self(Arc::new(load))
     }
 
+    /// A loader for this processor, of models that keep earlier prompts in `prompt_memory` bytes
+    /// each.
+    pub fn on_processor(weights: WeightFormat, prompt_memory: usize) -> Self {
+        Self::new(move |dir, _| {
+            let model = Model::load(dir)?.with_weights(weights);
+            Ok(model.with_prompt_memory(prompt_memory)?.into())
+        })
+    }
+
     /// Reads a model.
     pub(crate) fn load(
         &self,
@@ -46,10 +58,10 @@ impl ModelLoader {
     }
 }
 
-/// A loader for this processor.
+/// A loader for this processor, of models that keep no prompts.
 impl From<WeightFormat> for ModelLoader {
     fn from(weights: WeightFormat) -> Self {
-        Self::new(move |dir, _| Ok(Model::load(dir)?.with_weights(weights).into()))
+        Self::on_processor(weights, 0)
     }
 }
 

@@ -23,7 +23,7 @@ const REQUESTS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 const TOKENS: [f64; 11] =
     [16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0];
 
-const COUNTERS: [(&str, &str); 21] = [
+const COUNTERS: [(&str, &str); 22] = [
     ("palmette_answer_cache_total", "Look-ups of kept answers, by result"),
     ("palmette_catalog_apply_waits_total", "Batches that waited for merges to make room"),
     ("palmette_device_passes_total", "Passes of a model on a device"),
@@ -33,8 +33,12 @@ const COUNTERS: [(&str, &str); 21] = [
     ("palmette_log_appends_total", "Frames that this process added to the shared log"),
     ("palmette_log_conflicts_total", "Frames that another process added first"),
     (
+        "palmette_prefix_evicted_pages_total",
+        "Pages of keys and values whose earlier prompts gave way to later ones",
+    ),
+    (
         "palmette_prefix_tokens_total",
-        "Tokens of prompts on a device: found from earlier prompts (hit), or computed",
+        "Tokens of prompts where earlier ones are kept: found from them (hit), or computed",
     ),
     ("palmette_recommend_missed_deadline_total", "Requests that were admitted and not in time"),
     ("palmette_recommend_narrowed_total", "Requests whose beam was narrowed to be in time"),
@@ -56,7 +60,7 @@ const COUNTERS: [(&str, &str); 21] = [
     ("palmette_text_tokens_total", "Tokens of prompts that were read or shared, and of texts"),
 ];
 
-const GAUGES: [(&str, &str); 20] = [
+const GAUGES: [(&str, &str); 21] = [
     ("palmette_build_info", "Version of the program; always 1"),
     ("palmette_catalog_background_failed", "1 where the last merge or checkpoint failed"),
     ("palmette_catalog_generation", "Newest generation"),
@@ -78,7 +82,11 @@ const GAUGES: [(&str, &str); 20] = [
     ("palmette_log_stopped", "1 where a catalog cannot apply what its shared log has"),
     (
         "palmette_memory_bytes",
-        "Memory of what is kept, by kind: answers, compiled filters, grammars of texts, segments of catalogs that are in no file, weights",
+        "Memory of what is kept, by kind: answers, compiled filters, grammars of texts, earlier prompts (all that they may take), segments of catalogs that are in no file, weights",
+    ),
+    (
+        "palmette_prefix_pages",
+        "Pages of keys and values where prompts are kept: kept of earlier ones and those being read, free",
     ),
     ("palmette_queue_requests", "Requests that were admitted and wait for a stream"),
     ("palmette_queue_work_seconds", "Predicted work of these requests, of one thread"),

@@ -70,6 +70,7 @@ def document(rng: random.Random, items: list[dict]) -> dict:
         "explain_items": lambda: {"items": 1, "max_tokens": 4},
         "paged": lambda: True,
         "cursor": lambda: rng.choice(["nonsense", 7]),
+        "remember": lambda: rng.choice([True, False]),
     }
     common = ("beam_width", "filter", "rules", "exclude", "exclude_seen", "unknown_items", "trace", "mode")
     for name, value in members.items():

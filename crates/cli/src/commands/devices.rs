@@ -127,6 +127,15 @@ pub(crate) struct DeviceArgs {
     pub(crate) device_memory: Option<u64>,
 }
 
+/// Memory of this processor for earlier prompts.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct PromptCacheArgs {
+    /// Memory of each model on this processor for keys and values of histories: one that begins as
+    /// an earlier one did is computed from where they part; answers are the same
+    #[arg(long, value_name = "MB", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1 << 24))]
+    prompt_cache_mb: u32,
+}
+
 /// Limits of what a device computes together.
 #[cfg(feature = "server")]
 #[derive(Clone, Debug, Args)]
@@ -189,6 +198,8 @@ pub(crate) struct DeviceChoice {
     /// Requests that compute together; of a command that asks one after another it is 1.
     requests: u32,
     keeps_prefixes: bool,
+    /// Bytes for earlier prompts on this processor.
+    prompt_memory: usize,
 }
 
 /// Requests that compute together where `--device-requests` does not say how many.
@@ -208,6 +219,7 @@ impl DeviceArgs {
             batch_tokens: None,
             requests: requests as u32,
             keeps_prefixes: true,
+            prompt_memory: 0,
         })
     }
 
@@ -235,6 +247,22 @@ impl DeviceArgs {
 }
 
 impl DeviceChoice {
+    /// The choice with memory for earlier prompts.
+    pub(crate) fn with_prompt_cache(self, cache: PromptCacheArgs) -> anyhow::Result<Self> {
+        let prompt_memory = (cache.prompt_cache_mb as usize) << 20;
+        ensure!(
+            self.device == DeviceName::Cpu || prompt_memory == 0,
+            "--prompt-cache-mb is of this processor; a device keeps histories in what --device-memory leaves"
+        );
+        Ok(Self { prompt_memory, ..self })
+    }
+
+    /// Bytes for earlier prompts on this processor.
+    #[cfg(feature = "server")]
+    pub(crate) fn prompt_memory(&self) -> usize {
+        self.prompt_memory
+    }
+
     /// Limits as these, on another device.
     #[cfg(feature = "server")]
     pub(crate) fn on(&self, device: DeviceName) -> Self {
@@ -257,7 +285,11 @@ impl DeviceChoice {
         drafts: bool,
     ) -> anyhow::Result<SharedEngine> {
         match self.device {
-            DeviceName::Cpu => Ok(Model::load(dir)?.with_weights(weights.format()?).into()),
+            DeviceName::Cpu => {
+                let model = Model::load(dir)?.with_weights(weights.format()?);
+                let model = model.with_prompt_memory(self.prompt_memory);
+                Ok(model.context("--prompt-cache-mb")?.into())
+            }
             DeviceName::Cuda(index) => self.load_cuda(index, dir, weights, &|config| {
                 // Text before items or about them goes on behind the prompt.
                 let positions = config.max_position_embeddings;

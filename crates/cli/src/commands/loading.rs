@@ -32,8 +32,14 @@ pub(crate) struct RecommenderArgs {
     /// Form in which the model's weights are kept
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = WeightsArg::F32)]
     pub(crate) weights: WeightsArg,
+    /// Items by which the window of a longer history moves, instead of what the model's files say:
+    /// prompts of a user then begin alike for as many events, so that they can be kept
+    #[arg(long, value_name = "N")]
+    pub(crate) history_step: Option<usize>,
     #[command(flatten)]
     pub(crate) device: devices::DeviceArgs,
+    #[command(flatten)]
+    pub(crate) prompt_cache: devices::PromptCacheArgs,
 }
 
 /// The moment of a live catalog that a command reads.
@@ -102,9 +108,15 @@ impl RecommenderArgs {
         if self.force_ids {
             prompts = prompts.without_witnesses();
         }
+        if let Some(step) = self.history_step {
+            prompts = prompts
+                .with_history_step(step)
+                .map_err(|error| anyhow!("--history-step: {error}"))?;
+        }
         // Each thread of the machine may have a request.
         let requests = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let (device, drafts) = (self.device.choice(requests)?, mode.verification().is_some());
+        let device = self.device.choice(requests)?.with_prompt_cache(self.prompt_cache)?;
+        let drafts = mode.verification().is_some();
         let engine = device.load(&self.model, &prompts, weights, drafts)?;
         let head = match engine.model() {
             Some(model) if drafts => {

@@ -128,6 +128,9 @@ fn for_people() {
     for word in ["prefill", "decode", "mask", "top-k", "total", "bound", "beam 8", "as planned"] {
         assert!(text.contains(word), "{word:?} in {text}");
     }
+    assert!(!text.contains("comes back"));
+    let text = run(&small(&["--returning"]));
+    assert!(text.contains("a user who comes back with one more event"), "{text}");
 }
 
 #[test]

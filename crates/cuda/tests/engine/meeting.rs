@@ -170,6 +170,28 @@ fn requests_of_many_threads_have_the_bits_of_each_alone() {
     assert_eq!(used(&engine).used_pages, 0);
 }
 
+/// Who is not to be kept neither finds pages nor leaves any, and has the same bits.
+#[test]
+fn prompts_are_not_kept_where_they_are_not_to_be() {
+    let limits = DeviceLimits { keeps_prefixes: true, ..LIMITS };
+    let Some(engine) = emulated_within(&small(), Architecture::Hopper, 1, &limits) else { return };
+    let prompt: Vec<_> = prompts().into_iter().find(|of| of.len() == 129).unwrap();
+    let mut reading = Arc::clone(&engine).open(&SHAPE, 1).unwrap();
+    let mut read = |keeps| {
+        reading.keep_prompts(keeps);
+        let known = engine.known_prompt_tokens(&prompt);
+        reading.set_prompt(&prompt).unwrap();
+        begin(&mut *reading, 0);
+        (known, bits(reading.logits().unwrap()), engine.prompt_use().unwrap())
+    };
+    let [first, second] = [read(false), read(false)];
+    assert_eq!((first.0, second.0, second.2.found_tokens, second.2.kept_pages), (0, 0, 0, 3));
+    let [kept, found] = [read(true), read(true)];
+    assert_eq!((kept.0, kept.2.found_tokens), (0, 0));
+    assert_eq!((found.0, found.2.found_tokens), (128, 128));
+    assert!([second.1, kept.1, found.1].iter().all(|bits| *bits == first.1));
+}
+
 #[test]
 fn what_does_not_fit_beside_other_requests_is_an_error_by_name() {
     let config = small();

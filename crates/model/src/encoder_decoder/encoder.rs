@@ -87,7 +87,7 @@ impl EncoderRun {
         for (index, layer) in weights.layers.iter().enumerate() {
             let bias = self.biases.get(index).or(self.biases.first());
             let at = |place: usize| Positions::relative(bias, place * block, 1);
-            let cache = self.own.blocks_mut(ONLY_PAGE[0], 0, block);
+            let cache = self.own.blocks_mut(ONLY_PAGE[0], 0, 0, block);
             let blocks = hidden.chunks(block * d).zip(cache).enumerate();
             for_each_block(workspaces, blocks, |workspace, (place, (hidden, cache))| {
                 let key_values =
@@ -103,7 +103,7 @@ impl EncoderRun {
         for (index, layer) in model.weights.layers.iter().enumerate() {
             let Some(cross) = &layer.cross else { continue };
             let blocks =
-                hidden.chunks(block * d).zip(self.cross.blocks_mut(ONLY_PAGE[0], index, block));
+                hidden.chunks(block * d).zip(self.cross.blocks_mut(ONLY_PAGE[0], index, 0, block));
             for_each_block(workspaces, blocks, |workspace, (hidden, cache)| {
                 let key_values =
                     workspace.project_encoded(config, &weights.final_norm, cross, hidden);

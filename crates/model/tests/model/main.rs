@@ -4,6 +4,7 @@ mod architectures;
 mod draft;
 mod encoder_decoder;
 mod load;
+mod prompt_store;
 mod reference;
 mod rows;
 mod sequences;

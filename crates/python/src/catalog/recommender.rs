@@ -64,7 +64,13 @@ impl Recommender {
 impl Recommender {
     /// Loads a model's directory and joins it with a `Catalog`, a `LiveCatalog` or a `LiveReader`.
     #[new]
-    fn new(py: Python<'_>, model_dir: PathBuf, catalog: &Bound<'_, PyAny>) -> PyResult<Self> {
+    #[pyo3(signature = (model_dir, catalog, *, prompt_cache_mb=0))]
+    fn new(
+        py: Python<'_>,
+        model_dir: PathBuf,
+        catalog: &Bound<'_, PyAny>,
+        prompt_cache_mb: u32,
+    ) -> PyResult<Self> {
         let source: CatalogSource = if let Ok(catalog) = catalog.cast::<Catalog>() {
             match &catalog.get().view {
                 CatalogView::Frozen(filters) => CatalogSource::Frozen(filters.clone()),
@@ -81,8 +87,10 @@ impl Recommender {
             return Err(PyTypeError::new_err(message));
         };
         let is_followed = matches!(source, CatalogSource::Live(_) | CatalogSource::Reader(_));
-        let opened =
-            process::detach_in_pool(py, || palmette::Recommender::open(&model_dir, source));
+        let prompt_memory = (prompt_cache_mb as usize) << 20;
+        let opened = process::detach_in_pool(py, || {
+            palmette::Recommender::open_with(&model_dir, source, prompt_memory)
+        });
         Ok(Self {
             recommender: opened.map_err(|error| of_recommend(&error))?,
             follows: is_followed.then(|| OfProcess::new(())),

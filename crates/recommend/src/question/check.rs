@@ -325,6 +325,8 @@ impl RecommendQuestion {
         };
         match NonZeroUsize::new(width) {
             Some(wider) if width > beam => Ok(Mode::Proven(wider)),
+            // Said where numbers are held to their limits.
+            None => Ok(Mode::Proven(NonZeroUsize::MIN)),
             _ => Err(fault(
                 "prove_width",
                 format!(

@@ -134,10 +134,10 @@ impl CheckedQuestion {
         self.narrower.is_some()
     }
 
-    /// The key of its answer; `None` where the answer depends on the moment it was asked at, or has
-    /// the beams of all levels.
+    /// The key of its answer; `None` where the answer depends on the moment it was asked at, has
+    /// the beams of all levels, or is not to be remembered.
     pub fn key(&self) -> Option<AnswerKey> {
-        if self.asks_now || self.question.trace {
+        if self.asks_now || self.question.trace || !self.question.remember {
             return None;
         }
         // Of types without maps whose keys are no text: it does not fail.
@@ -186,6 +186,7 @@ impl CheckedQuestion {
             fields: Some(&self.prompt_fields),
             think: self.think,
             explain_items: self.explain,
+            remember: self.question.remember,
             view: Some(&self.view),
             page: self.cursor.as_ref().map(|of| Page { given: &self.given, widest: of.widest }),
             ..Request::new(History::Items(&self.history), self.question.k)

@@ -113,6 +113,11 @@ pub struct RecommendQuestion {
     /// Cursor of an answer to this question: the items that come after those. Other members are as
     /// they were; `k`, `fields` and `trace` may differ.
     pub cursor: Option<String>,
+    /// Keys and values of the prompt, and the answer, may be kept for later requests, and those of
+    /// earlier ones used. The answer is the same either way.
+    #[serde(default = "yes")]
+    #[cfg_attr(feature = "schema", schema(default = true))]
+    pub remember: bool,
 }
 
 /// Text after the first items.
@@ -276,6 +281,7 @@ impl RecommendQuestion {
             explain_items: None,
             paged: false,
             cursor: None,
+            remember: true,
         }
     }
 

@@ -4,6 +4,7 @@ mod brute_force;
 mod draft;
 mod encoder_decoder;
 mod engine;
+mod kept_prompts;
 mod live;
 mod naive;
 mod named;

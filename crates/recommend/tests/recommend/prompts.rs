@@ -401,6 +401,18 @@ fn reasoning_comes_before_the_item_and_text_after_it() {
         assert_eq!(*text, greedy(&mut after, 5, &["<|im_end|>"]));
     }
 
+    // Where prompts are kept, each that is explained begins as the one before, to the same bits.
+    let keeping = Model::clone(&model()).with_prompt_memory(1 << 20).unwrap();
+    let keeping = Recommender::new(keeping, Arc::clone(&catalog), recommender.prompts().clone());
+    let mut other = Worker::new(Arc::new(keeping.unwrap()), 1);
+    for remember in [true, true, false] {
+        let again = other.recommend(&Request { remember, ..asked }, &mut run_on).unwrap();
+        assert_eq!((&again.items, &again.thought), (&answer.items, &answer.thought));
+        assert_eq!(again.explanations, answer.explanations);
+    }
+    let used = other.recommender().engine().prompt_use().unwrap();
+    assert!(used.found_tokens > 0, "{used:?}");
+
     // Without it the prompt ends where the item begins, and the same worker goes on.
     let direct = worker.recommend(&plain, &mut run_on).unwrap();
     assert_eq!((direct.thought, direct.explanations.len()), (None, 0));

@@ -36,11 +36,13 @@ pub(crate) const COSTS: CostModel =
     CostModel { c0: 500.0, c1: 150.0, c2: 0.0, r0: 300.0, r1: 30.0, r2: 0.0 };
 
 fn shape() -> impl Strategy<Value = Shape> {
-    (0..2u8, 1..400u32, 1..4u32, 1..200u32, 0..40u64).prop_map(
-        |(mode, prompt_tokens, passes, widest, bytes)| Shape {
+    (0..2u8, 1..400u32, 0..800u32, 1..4u32, 1..200u32, 0..40u64).prop_map(
+        |(mode, prompt_tokens, known, passes, widest, bytes)| Shape {
             model: 0,
             mode,
             prompt_tokens,
+            // Of half of them nothing.
+            known_tokens: known.saturating_sub(400).min(prompt_tokens - 1),
             passes,
             rows: widest * passes,
             widest,

@@ -45,6 +45,9 @@ pub enum LoadError {
     /// A shared log.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// Memory for keys and values of prompts.
+    #[error(transparent)]
+    Prompts(#[from] palmette_model::PromptStoreError),
     /// A device that is to compute a model.
     #[error("{0}")]
     Device(String),
@@ -63,6 +66,7 @@ impl From<ModelLoadError> for LoadError {
     fn from(error: ModelLoadError) -> Self {
         match error {
             ModelLoadError::Model(error) => Self::Model(error),
+            ModelLoadError::Prompts(error) => Self::Prompts(error),
             ModelLoadError::Device(error) => Self::Device(error),
         }
     }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use palmette_decode::run_on;
 use palmette_recommend::{
-    History, Mode, PromptFields, RecommendError, Recommender, Request, SpelledView, Worker,
+    History, KnownPrompt, Mode, PromptFields, RecommendError, Recommender, Request, SpelledView,
+    Worker,
 };
 use palmette_serve_schedule::{CostModel, Micros, Work};
 
@@ -46,6 +47,7 @@ pub(crate) fn calibrate(
     widths.sort_unstable();
     widths.dedup();
     let num_items = view.view().num_items();
+    let prompt = |length| KnownPrompt { tokens: recommender.about_prompt_tokens(length), known: 0 };
     let began = Instant::now();
     let mut measured: Vec<(Work, Micros)> = Vec::new();
     let mut worker = Worker::new(Arc::clone(recommender), 1);
@@ -63,7 +65,8 @@ pub(crate) fn calibrate(
                 let history = asked.history(length);
                 let request = asked.request(&history, width);
                 let planned = recommender.planned(&request, 1)?;
-                let shape = shape_of(recommender, &request, &planned, model, length, num_items);
+                let shape =
+                    shape_of(recommender, &request, &planned, model, prompt(length), num_items);
                 work = Work::of(&shape);
                 worker.prepare(&request)?;
                 let began = Instant::now();
@@ -85,7 +88,14 @@ pub(crate) fn calibrate(
                 let history = asked.history(length);
                 let request = asked.request(&history, beam_width);
                 let planned = recommender.planned(&request, 1)?;
-                work.add(&shape_of(recommender, &request, &planned, model, length, num_items));
+                work.add(&shape_of(
+                    recommender,
+                    &request,
+                    &planned,
+                    model,
+                    prompt(length),
+                    num_items,
+                ));
                 let mut worker = Worker::new(Arc::clone(recommender), 1);
                 worker.prepare(&request)?;
                 batch.push((worker, history));
@@ -130,6 +140,8 @@ impl Asking {
             // requests.
             mode: Mode::Beam,
             include_seen: true,
+            // The cost of what is computed; and what is kept is for users.
+            remember: false,
             fields: Some(&self.fields),
             view: Some(&self.view),
             ..Request::new(History::Numbers(history), 10.min(width))

@@ -163,7 +163,7 @@ impl Driver {
         match action {
             Action::Start { stream, jobs, threads } => {
                 let tokens = jobs.iter().filter_map(|started| self.jobs.get(&started.job));
-                let tokens: u64 = tokens.map(|of| u64::from(of.shape.prompt_tokens)).sum();
+                let tokens: u64 = tokens.map(|of| u64::from(of.shape.computed_tokens())).sum();
                 metrics::histogram!("palmette_batch_requests").record(jobs.len() as f64);
                 metrics::histogram!("palmette_batch_tokens").record(tokens as f64);
                 let start = |BatchJob { job, narrowed }| {

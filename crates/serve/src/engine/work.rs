@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use palmette_recommend::{
-    CheckedQuestion, Mode, Planned, RecommendError, Recommendations, Recommender, Request,
+    CheckedQuestion, KnownPrompt, Mode, Planned, RecommendError, Recommendations, Recommender,
+    Request,
 };
 use palmette_serve_schedule::{Job, Micros, Refusal, Shape, StopReason};
 use tokio::sync::oneshot;
@@ -31,12 +32,16 @@ impl Work {
         let shape = |narrowed| {
             question.with_request(narrowed, |request| {
                 let planned = self.recommender.planned(request, threads)?;
+                let known = self.recommender.known_prompt(request)?;
                 Ok::<Shape, RecommendError>(shape_of(
                     &self.recommender,
                     request,
                     &planned,
                     model,
-                    question.history().len(),
+                    known.unwrap_or_else(|| KnownPrompt {
+                        tokens: self.recommender.about_prompt_tokens(question.history().len()),
+                        known: 0,
+                    }),
                     // No level has more prefixes than there are items.
                     question.matching(),
                 ))
@@ -54,7 +59,7 @@ pub(crate) fn shape_of(
     request: &Request<'_>,
     planned: &Planned,
     model: u32,
-    history: usize,
+    prompt: KnownPrompt,
     most: u64,
 ) -> Shape {
     let format = recommender.format();
@@ -70,11 +75,12 @@ pub(crate) fn shape_of(
     let rows: Vec<u64> = planned.widths[..read].iter().enumerate().map(&mut rows_of).collect();
     let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     // Free text takes a pass of one row for each token at most, and reads the prompt anew for each
-    // item that is explained.
+    // item that is explained, where it is not known.
     let explained = request.explain_items.map_or((0, 0), |of| (of.items, of.max_tokens));
     let thought = request.think.map_or(0, |think| think.max_tokens);
     let free = thought.saturating_add(explained.0.saturating_mul(explained.1)) as u64;
-    let prompt = recommender.about_prompt_tokens(history).saturating_mul(1 + explained.0);
+    let prompt_tokens = prompt.tokens.saturating_mul(1 + explained.0);
+    let known_tokens = prompt.known.saturating_mul(1 + explained.0);
     Shape {
         model,
         mode: match recommender.mode_of(request) {
@@ -83,7 +89,8 @@ pub(crate) fn shape_of(
             Mode::Draft(_) => 2,
             Mode::Proven(_) => 3,
         },
-        prompt_tokens: count(prompt as u64),
+        prompt_tokens: count(prompt_tokens as u64),
+        known_tokens: count(known_tokens as u64),
         passes: count((read as u64).saturating_add(free)),
         rows: count(rows.iter().sum::<u64>().saturating_add(free)),
         widest: count(rows.iter().copied().max().unwrap_or(0)),

@@ -7,6 +7,7 @@ mod device;
 mod document;
 mod forms;
 mod items;
+mod kept_prompts;
 mod keys;
 mod load;
 mod operations;

@@ -10,4 +10,6 @@ mod operations;
 mod run;
 
 pub use operations::{Operations, Passes};
-pub use run::{DeviceLoader, ProductBound, RandomModel, RecommendBench, RecommendReport};
+pub use run::{
+    DeviceLoader, ProductBound, RandomModel, RecommendBench, RecommendReport, ReturningUsers,
+};

@@ -47,7 +47,27 @@ pub struct RecommendBench {
     pub repeat: usize,
     /// Seed of weights, items and history.
     pub seed: u64,
+    /// True to time users who come back with one more event too, beside each request of a user who
+    /// was never seen: on this processor.
+    pub returning: bool,
 }
+
+/// Requests of users whose history without its last event was read before.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ReturningUsers {
+    /// A whole request.
+    pub total_ms: f64,
+    /// Median of its time over that of the request of a new user beside it.
+    pub ratio: f64,
+    /// Tokens of the prompt that were known.
+    pub known_tokens: usize,
+    /// Bytes that prompts are kept in.
+    pub prompt_memory: u64,
+}
+
+/// Memory for the prompts of returning users: of more of them than are timed between two requests
+/// of one.
+const PROMPT_MEMORY: usize = 256 << 20;
 
 /// Results of the measurement: medians over the requests.
 #[derive(Clone, Debug, Serialize)]
@@ -69,6 +89,9 @@ pub struct RecommendReport {
     /// Bound by this processor's products; none for a device, whose products are others.
     #[serde(flatten)]
     pub bound: Option<ProductBound>,
+    /// Users who come back with one more event, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returning: Option<ReturningUsers>,
     /// Bytes that a request's keys and values are planned to take here; none on a device, whose
     /// requests are promised pages.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,7 +180,11 @@ impl RecommendBench {
     /// # Errors
     /// As [`run`](Self::run), and when the device does not take the model.
     pub fn run_on(&self, device: &DeviceLoader<'_>) -> Result<RecommendReport, BenchError> {
-        self.check().and_then(|()| self.measure(Some(device))).map_err(BenchError::new)
+        let check = || match self.returning {
+            true => Err("users who come back are timed on this processor".to_owned()),
+            false => self.check(),
+        };
+        check().and_then(|()| self.measure(Some(device))).map_err(BenchError::new)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -207,16 +234,42 @@ impl RecommendBench {
             beam_width: self.beam(),
             mode: self.mode,
             include_seen: true,
+            // Each is a new user's.
+            remember: false,
             ..Request::new(History::Numbers(&history), k)
         };
 
         time_request(&mut worker, &request)?;
         let mut runs = Vec::with_capacity(self.repeat);
+        let (mut returned, mut known_tokens) = (Vec::new(), 0);
         for _ in 0..self.repeat {
             runs.push(time_request(&mut worker, &request)?);
+            if self.returning {
+                let user: Vec<u64> = history.iter().map(|_| random.below(num_items)).collect();
+                let of = |history| Request {
+                    remember: true,
+                    history: History::Numbers(history),
+                    ..request
+                };
+                time_request(&mut worker, &of(&user[..user.len() - 1]))?;
+                let known = recommender.known_prompt(&of(&user)).map_err(|e| e.to_string())?;
+                known_tokens = known.map_or(0, |prompt| prompt.known);
+                returned.push(time_request(&mut worker, &of(&user))?);
+            }
         }
+        let returning = self.returning.then(|| {
+            let total = |run: &Stages| run.total;
+            let ratios = returned.iter().zip(&runs).map(|(one, new)| total(one) / total(new));
+            ReturningUsers {
+                total_ms: middle(returned.iter().map(total).collect()),
+                ratio: middle(ratios.collect()),
+                known_tokens,
+                prompt_memory: recommender.engine().prompt_use().map_or(0, |of| of.bytes),
+            }
+        });
         let gemm_gflops = device.is_none().then(|| gemm_gflops(self.threads, 20));
-        Ok(self.report(&recommender, &worker, &runs, gemm_gflops))
+        let report = self.report(&recommender, &worker, &runs, gemm_gflops);
+        Ok(RecommendReport { returning, ..report })
     }
 
     fn report(
@@ -253,11 +306,7 @@ impl RecommendBench {
             weights => weights,
         };
         let (prompt_bytes, beam_bytes) = worker.cache_bytes();
-        let median = |part: fn(&Stages) -> f64| {
-            let mut values: Vec<f64> = runs.iter().map(part).collect();
-            values.sort_by(f64::total_cmp);
-            (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
-        };
+        let median = |part: fn(&Stages) -> f64| middle(runs.iter().map(part).collect());
         let total_ms = median(|run| run.total);
         RecommendReport {
             prefill_ms: median(|run| run.prefill),
@@ -271,6 +320,7 @@ impl RecommendBench {
                 let bound_ms = flops as f64 / gemm_gflops / 1e6;
                 ProductBound { gemm_gflops, bound_ms, ratio: total_ms / bound_ms }
             }),
+            returning: None,
             kv_bytes_planned,
             kv_bytes_used: prompt_bytes + beam_bytes,
             kv_bytes_beams: beam_bytes,
@@ -317,7 +367,9 @@ impl RecommendBench {
         let (engine, head) = match device {
             None => {
                 let model = Model::random(config, self.seed).map_err(text)?;
-                let model = model.with_weights(self.weights);
+                let memory = if self.returning { PROMPT_MEMORY } else { 0 };
+                let model = model.with_weights(self.weights).with_prompt_memory(memory);
+                let model = model.map_err(|error| error.to_string())?;
                 let head = draft.map(|tensors| DraftHead::new(&tensors, &model));
                 (SharedEngine::from(model), head)
             }
@@ -357,6 +409,12 @@ impl RecommendBench {
         let options = BuildOptions { codes_per_level, ..BuildOptions::default() };
         Catalog::build(items.into(), &options).map_err(|e| e.to_string())
     }
+}
+
+/// The median.
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
 }
 
 /// Milliseconds of one request.
@@ -427,7 +485,20 @@ mod tests {
             mode: Mode::Beam,
             repeat: 2,
             seed: 1,
+            returning: false,
         }
+    }
+
+    #[test]
+    fn who_comes_back_is_known() {
+        let bench = RecommendBench { prompt: 64, returning: true, ..bench() };
+        let report = bench.run().unwrap();
+        let returning = report.returning.expect("returning users");
+        // Of 64 tokens the last three are the new event's; the three pages before it are whole.
+        assert_eq!((report.prompt_tokens, returning.known_tokens), (64, 48));
+        assert!(returning.ratio > 0.0 && returning.total_ms > 0.0);
+        assert!(returning.prompt_memory <= PROMPT_MEMORY as u64);
+        assert!(RecommendBench { returning: false, ..bench }.run().unwrap().returning.is_none());
     }
 
     #[test]

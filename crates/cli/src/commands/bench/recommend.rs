@@ -78,6 +78,10 @@ pub(crate) struct RecommendArgs {
     /// Seed of weights, items and history
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Time users who come back with one more event too, where keys and values of their histories
+    /// are kept
+    #[arg(long)]
+    returning: bool,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
@@ -90,6 +94,7 @@ Examples:
   palmette bench recommend --params 50m --beam 512 --threads 2 --json
   palmette bench recommend --params 100m --prompt 1000 --beam 256 --device cuda:0
   palmette bench recommend --widths 64,256,128
+  palmette bench recommend --beam 10 --returning
   palmette bench recommend --params 1m --layers 8 --normaliser vocabulary
 
 Shapes, with 3 levels of 256 codes:
@@ -146,6 +151,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<()> {
         },
         repeat: args.repeat,
         seed: args.seed,
+        returning: args.returning,
     };
     let report = match device.device {
         DeviceName::Cpu => bench.run()?,
@@ -222,6 +228,12 @@ fn text(report: &RecommendReport) -> String {
     let row = |(name, ms): (&str, f64)| vec![name.to_owned(), format!("{ms:.2}")];
     let rows: Vec<Vec<String>> = stages.into_iter().map(row).collect();
     text += &table(&["stage", " ms"], &rows);
+    if let Some(of) = report.returning {
+        text += &format!(
+            "\na user who comes back with one more event: {:.2} ms, {:.2} of a new user's; {} of {} tokens known\n",
+            of.total_ms, of.ratio, of.known_tokens, report.prompt_tokens
+        );
+    }
     let operations = report.flops as f64 / 1e9;
     text += &match report.bound {
         Some(bound) => format!(

@@ -325,5 +325,8 @@ fn description(
         // Its bits are others.
         facts.insert("device".to_owned(), json!(device.to_string()));
     }
+    if let Some(step) = args.recommender.history_step {
+        facts.insert("history_step".to_owned(), json!(step));
+    }
     Ok(RunDescription::new(facts, &asked.question))
 }

@@ -18,7 +18,7 @@ use palmette_model::DeviceName;
 use palmette_model::draft::DraftHead;
 use palmette_serve::{ANY_ORIGIN, LogConfig, ModelLoadError, ModelLoader, Server};
 
-use super::devices::{DeviceArgs, DeviceBatchArgs};
+use super::devices::{DeviceArgs, DeviceBatchArgs, PromptCacheArgs};
 use super::loading::WeightsArg;
 use names::NamedPath;
 pub(crate) use options::{ListenAddress, ListenOptions, ServeOptions, address};
@@ -81,6 +81,8 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     device_batch: DeviceBatchArgs,
     #[command(flatten)]
+    prompt_cache: PromptCacheArgs,
+    #[command(flatten)]
     text: text::TextArgs,
     #[command(flatten)]
     listen: ListenOptions,
@@ -129,13 +131,13 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     check_twice("--text", args.text.names())?;
     check_twice("--target", targets.iter().map(|(alias, ..)| alias))?;
     let mut config = args.options.config()?;
-    let device = args.device.served(&args.device_batch)?;
+    let device = args.device.served(&args.device_batch)?.with_prompt_cache(args.prompt_cache)?;
     if device.device != DeviceName::Cpu {
         args.options.use_device(&mut config.schedule, device.requests());
     }
     let (weights, of_texts) = (args.weights, device.clone());
     config.models = match device.device {
-        DeviceName::Cpu => weights.format()?.into(),
+        DeviceName::Cpu => ModelLoader::on_processor(weights.format()?, device.prompt_memory()),
         DeviceName::Cuda(_) => ModelLoader::new(move |dir, prompts| {
             let drafts = dir.join(DraftHead::FILE_NAME).is_file();
             let loaded = device.load(dir, prompts, weights, drafts);
