@@ -276,6 +276,10 @@ impl GrammarSource {
 /// Options of a language; the default ones where nothing is given.
 fn read<T: DeserializeOwned>(language: &'static str, options: &str) -> Result<T, OptionsError> {
     let options = if options.trim().is_empty() { "{}" } else { options };
-    serde_json::from_str(options)
+    // A list would be read by the order of its values.
+    let members: serde_json::Result<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_str(options);
+    members
+        .and_then(|members| serde_json::from_value(serde_json::Value::Object(members)))
         .map_err(|error| OptionsError::Options { language, message: error.to_string() })
 }

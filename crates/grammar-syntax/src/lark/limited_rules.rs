@@ -17,6 +17,7 @@ use super::syntax::{Definition, Expr, LIMITED, Name, WITHIN};
 pub(super) fn write_terminals(definitions: &mut Definitions, problems: &mut Problems<'_>) {
     let ignored = ignored(definitions);
     let (mut made, mut within) = (Vec::new(), BTreeMap::new());
+    let mut needs_blanks = false;
     let rules = definitions.list.iter().enumerate().filter(|(_, rule)| !rule.is_terminal);
     for (index, rule) in rules.filter(|(_, rule)| rule.max_tokens.is_some()) {
         if problems.spend(definitions.list.len()).is_none() {
@@ -32,8 +33,10 @@ pub(super) fn write_terminals(definitions: &mut Definitions, problems: &mut Prob
                 continue;
             }
         };
-        // A rule over terminals alone is their expression as it stands.
-        let blanks = ignored.as_ref().filter(|_| !reached.is_empty()).map(|blanks| &blanks.name);
+        // One lexeme has nothing between.
+        let has_blanks = !reached.is_empty() || !is_one_lexeme(&rule.body);
+        let blanks = ignored.as_ref().filter(|_| has_blanks).map(|blanks| &blanks.name);
+        needs_blanks |= blanks.is_some();
         made.push((index, terminal(rule, LIMITED, blanks)));
         let reached = reached.into_iter();
         within.extend(
@@ -43,7 +46,7 @@ pub(super) fn write_terminals(definitions: &mut Definitions, problems: &mut Prob
     for rule in definitions.list.iter_mut().filter(|rule| !rule.is_terminal) {
         rule.max_tokens = None;
     }
-    if !within.is_empty() {
+    if needs_blanks {
         ignored.into_iter().for_each(|ignored| definitions.add(ignored));
     }
     for (index, terminal) in made {
@@ -52,6 +55,17 @@ pub(super) fn write_terminals(definitions: &mut Definitions, problems: &mut Prob
     }
     for terminal in within.into_values() {
         definitions.add(terminal);
+    }
+}
+
+/// True for an expression that is one lexeme of a rule, whichever it is.
+fn is_one_lexeme(body: &Expr) -> bool {
+    match body {
+        Expr::Sequence(parts) => parts.len() < 2 && parts.iter().all(is_one_lexeme),
+        Expr::Choice(parts) => parts.iter().all(is_one_lexeme),
+        Expr::Maybe(inner) => is_one_lexeme(inner),
+        Expr::Repeat { inner, max, .. } => *max == Some(1) && is_one_lexeme(inner),
+        _ => true,
     }
 }
 

@@ -446,23 +446,29 @@ fn a_text_ends_within_its_tokens() {
     assert!(mask::contains(&mask, TokenId(4)));
 }
 
-/// Rules within a limited one: blanks that are ignored stand between their lexemes, and count.
+/// Blanks that are ignored stand between the lexemes of a limited rule, and count; with rules within
+/// and without.
 #[test]
-fn rules_within_limited_ones_have_blanks() {
+fn lexemes_of_limited_rules_have_blanks_between() {
     let tokens: Vec<Vec<u8>> = ["a", " ", "=", ";"].map(|text| text.as_bytes().to_vec()).into();
-    let source =
-        "start: pair \";\"\npair[max_tokens=5]: name \"=\" name\nname: /a+/\n%ignore \" \"";
-    let constraint = constraint(source, Lexing::Contextual, &tokens).unwrap();
-    let written = |wanted: &str| {
-        let (mut state, mut scratch) = (constraint.start(), GrammarScratch::default());
-        wanted.bytes().all(|byte| {
-            let token = tokens.iter().position(|token| *token == [byte]).expect("a token");
-            constraint.commit(&mut state, TokenId(token as u32), &mut scratch).is_ok()
-        }) && constraint.is_accepting(&state, &mut scratch).unwrap()
-    };
-    let texts = ["a=a;", "a = a;", " aa=aa ;", "a=  a  ;", "a  =  a;", "aaaa=a;", "aa = a;"];
-    // Blanks before and after stand outside; six tokens are too many.
-    assert_eq!(texts.map(written), [true, true, true, true, false, false, false]);
+    let rules = [
+        "pair[max_tokens=5]: name \"=\" name\nname: /a+/",
+        "pair[max_tokens=5]: A \"=\" A\nA: /a+/",
+    ];
+    for rules in rules {
+        let source = format!("start: pair \";\"\n{rules}\n%ignore \" \"");
+        let constraint = constraint(&source, Lexing::Contextual, &tokens).unwrap();
+        let written = |wanted: &str| {
+            let (mut state, mut scratch) = (constraint.start(), GrammarScratch::default());
+            wanted.bytes().all(|byte| {
+                let token = tokens.iter().position(|token| *token == [byte]).expect("a token");
+                constraint.commit(&mut state, TokenId(token as u32), &mut scratch).is_ok()
+            }) && constraint.is_accepting(&state, &mut scratch).unwrap()
+        };
+        let texts = ["a=a;", "a = a;", " aa=aa ;", "a=  a  ;", "a  =  a;", "aaaa=a;", "aa = a;"];
+        // Blanks before and after stand outside; six tokens are too many.
+        assert_eq!(texts.map(written), [true, true, true, true, false, false, false], "{source}");
+    }
 }
 
 #[test]

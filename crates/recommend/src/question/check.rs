@@ -117,7 +117,7 @@ impl RecommendQuestion {
         if cursor.question != first.question {
             return Err(fault(
                 "cursor",
-                "the cursor is of another question: send the members of the first page as they were; k, fields and trace may differ",
+                "the cursor is of another question: send the members of the first page as they were; k, fields, trace, min_beam_width and remember may differ",
             ));
         }
         Ok(Some(cursor))

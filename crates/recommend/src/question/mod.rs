@@ -111,7 +111,7 @@ pub struct RecommendQuestion {
     #[serde(default)]
     pub paged: bool,
     /// Cursor of an answer to this question: the items that come after those. Other members are as
-    /// they were; `k`, `fields` and `trace` may differ.
+    /// they were; `k`, `fields`, `trace`, `min_beam_width` and `remember` may differ.
     pub cursor: Option<String>,
     /// Keys and values of the prompt, and the answer, may be kept for later requests, and those of
     /// earlier ones used. The answer is the same either way.
@@ -300,6 +300,8 @@ impl RecommendQuestion {
             return None;
         }
         let asked = Self {
+            min_beam_width: None,
+            remember: true,
             k: 0,
             fields: Vec::new(),
             trace: false,

@@ -173,6 +173,8 @@ fn a_cursor_is_of_its_question() {
         ("fields", json!(["price"])),
         ("trace", json!(true)),
         ("paged", json!(true)),
+        ("min_beam_width", json!(8)),
+        ("remember", json!(false)),
     ];
     for (name, value) in same {
         let checked = with(name, value).unwrap_or_else(|faults| panic!("{name}: {faults:?}"));
