@@ -32,7 +32,7 @@ pub struct LengthReport {
 /// tokens: found by halves.
 ///
 /// # Errors
-/// Those of `has_way`.
+/// Arguments of `has_way`.
 pub fn greatest_least<E>(
     below: usize,
     mut has_way: impl FnMut(usize) -> Result<bool, E>,

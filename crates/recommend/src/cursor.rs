@@ -15,7 +15,6 @@ pub(crate) struct Cursor {
     #[serde(rename = "q")]
     pub(crate) question: String,
     /// Ids of the items, in the order in which they were given.
-    #[serde(rename = "given")]
     pub(crate) given: Vec<String>,
     /// The most items that a page wanted.
     #[serde(rename = "wide")]

@@ -43,6 +43,26 @@ unsafe fn write_tokens(tokens: &[u32], output: *mut u32, output_len: usize) -> u
     tokens.len()
 }
 
+/// Cuts bytes in one of two ways; gives the number of tokens, of which as many as there is room for
+/// are written.
+///
+/// # Safety
+/// Both pointers are null or have as many values as their lengths say.
+unsafe fn tokenize(
+    tok: Option<&LlgTokenizer>,
+    (bytes, bytes_len): (*const u8, usize),
+    (output, output_len): (*mut u32, usize),
+    cut: fn(&Shared, &[u8]) -> Vec<u32>,
+) -> usize {
+    border::ask(0, || {
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { array(bytes, bytes_len, "bytes").unwrap_or_default() };
+        let tokens = tok.map(|tok| cut(&tok.shared, bytes)).unwrap_or_default();
+        // SAFETY: the caller's promise.
+        unsafe { write_tokens(&tokens, output, output_len) }
+    })
+}
+
 impl Shared {
     /// Cuts text in which 0xFF begins the name of a special token, `<…>`, or its number, `[…]`.
     fn cut_marked(&self, bytes: &[u8]) -> Vec<u32> {
@@ -135,13 +155,8 @@ pub unsafe extern "C" fn llg_tokenize_bytes(
     output_tokens: *mut u32,
     output_tokens_len: usize,
 ) -> usize {
-    border::ask(0, || {
-        // SAFETY: the caller's promise.
-        let bytes = unsafe { array(bytes, bytes_len, "bytes").unwrap_or_default() };
-        let tokens = tok.map(|tok| tok.shared.cut(bytes)).unwrap_or_default();
-        // SAFETY: the caller's promise.
-        unsafe { write_tokens(&tokens, output_tokens, output_tokens_len) }
-    })
+    // SAFETY: the caller's promise.
+    unsafe { tokenize(tok, (bytes, bytes_len), (output_tokens, output_tokens_len), Shared::cut) }
 }
 
 /// Cuts bytes in which 0xFF begins the name of a special token, or its number in brackets.
@@ -153,13 +168,10 @@ pub unsafe extern "C" fn llg_tokenize_bytes_marker(
     output_tokens: *mut u32,
     output_tokens_len: usize,
 ) -> usize {
-    border::ask(0, || {
-        // SAFETY: the caller's promise.
-        let bytes = unsafe { array(bytes, bytes_len, "bytes").unwrap_or_default() };
-        let tokens = tok.map(|tok| tok.shared.cut_marked(bytes)).unwrap_or_default();
-        // SAFETY: the caller's promise.
-        unsafe { write_tokens(&tokens, output_tokens, output_tokens_len) }
-    })
+    // SAFETY: the caller's promise.
+    unsafe {
+        tokenize(tok, (bytes, bytes_len), (output_tokens, output_tokens_len), Shared::cut_marked)
+    }
 }
 
 /// Writes tokens as people read them, and NUL; gives the bytes that it takes.

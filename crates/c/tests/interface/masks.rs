@@ -25,7 +25,7 @@ fn constraint(schema: &str) -> Option<GrammarConstraint> {
     Some(GrammarConstraint::new(Arc::new(recognizer), Arc::new(PreparedVocabulary::new(tokens))))
 }
 
-/// What the constraint says of a state, each question by itself.
+/// Answers of the constraint about a state, each question by itself.
 struct Oracle {
     constraint: GrammarConstraint,
     state: GrammarState,
@@ -61,7 +61,7 @@ fn counted(
     (room, count)
 }
 
-/// Everything that C answers at this place, beside what the constraint does.
+/// Answers of C at this place, beside what the constraint does.
 fn check(
     matcher: &mut Handle<Matcher>,
     oracle: &mut Oracle,

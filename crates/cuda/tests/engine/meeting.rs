@@ -170,7 +170,7 @@ fn requests_of_many_threads_have_the_bits_of_each_alone() {
     assert_eq!(used(&engine).used_pages, 0);
 }
 
-/// Who is not to be kept neither finds pages nor leaves any, and has the same bits.
+/// A prompt that is not to be kept neither finds pages nor leaves any, and has the same bits.
 #[test]
 fn prompts_are_not_kept_where_they_are_not_to_be() {
     let limits = DeviceLimits { keeps_prefixes: true, ..LIMITS };

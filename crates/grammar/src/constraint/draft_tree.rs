@@ -20,7 +20,7 @@ pub struct DraftTree {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DraftTreeError {
-    /// There is not one parent a token.
+    /// Tokens and parents of different numbers.
     #[error("there are {tokens} tokens and {parents} parents; give a parent for each token")]
     OtherLengths {
         /// Number of tokens.

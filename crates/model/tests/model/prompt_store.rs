@@ -98,7 +98,7 @@ impl Op {
         prompt
     }
 
-    /// All bits that a request gives: of the prompt, of beams after it, of a prompt that grows.
+    /// Bits that a request gives: of the prompt, of beams after it, of a prompt that grows.
     fn answer(&self, session: &mut Session) -> Vec<Vec<u32>> {
         let prompt = self.prompt();
         session.use_threads(self.threads);

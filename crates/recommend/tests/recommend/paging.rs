@@ -10,10 +10,10 @@ use palmette_recommend::{
 };
 
 use crate::random::Random;
-use crate::rules::{Asked, Shop, bits, num_cases, shops};
+use crate::rules::{OwnedRequest, Shop, bits, num_cases, shops};
 
 /// The question of a request, whose first page this is.
-fn question(shop: &Shop, asked: &Asked) -> RecommendQuestion {
+fn question(shop: &Shop, asked: &OwnedRequest) -> RecommendQuestion {
     let view = shop.view.view();
     let history = shop.history.iter().map(|&number| NamedItem::Id(view.id(number).to_owned()));
     let mut question = RecommendQuestion::new(history);
@@ -87,7 +87,7 @@ fn pages_are_the_parts_of_a_larger_answer() {
     for case in 0..cases {
         let shop = &mut shops[random.below(8) as usize];
         let width = [2, 6, 20, 64][random.below(4) as usize];
-        let mut asked = Asked::drawn(&mut random, width);
+        let mut asked = OwnedRequest::drawn(&mut random, width);
         if random.is(2) {
             asked.rules.boosts.clear();
         }
@@ -144,7 +144,7 @@ fn pages_are_the_parts_of_a_larger_answer() {
             continue;
         }
         let larger = |k: usize| {
-            let asked = Asked { k, ..asked.clone() };
+            let asked = OwnedRequest { k, ..asked.clone() };
             shop.expected(&asked, &shop.scored).expect("the first page was answered")
         };
         let has_pins = !asked.rules.must_include.is_empty();

@@ -195,10 +195,10 @@ impl Shop {
     /// contradict.
     pub(crate) fn expected(
         &self,
-        asked: &Asked,
+        asked: &OwnedRequest,
         found: &[Recommended],
     ) -> Option<Vec<Recommended>> {
-        let Asked { rules, k, .. } = asked;
+        let OwnedRequest { rules, k, .. } = asked;
         let view = self.view();
         let mut boosted: Vec<Recommended> = found.to_vec();
         for item in &mut boosted {
@@ -259,7 +259,7 @@ impl Shop {
         })
     }
 
-    fn allows(&self, asked: &Asked, number: u64) -> bool {
+    fn allows(&self, asked: &OwnedRequest, number: u64) -> bool {
         let filtered = asked.filter.as_ref().is_none_or(|filter| self.matches(number, filter));
         filtered && self.is_valid(number, &asked.rules)
     }
@@ -314,7 +314,7 @@ impl Shop {
 
     fn ask(
         &mut self,
-        asked: &Asked,
+        asked: &OwnedRequest,
     ) -> Result<palmette_recommend::Recommendations, RecommendError> {
         let (history, view) = (self.history.clone(), Arc::clone(&self.view));
         asked.with(&history, &view, self.draft, |request| {
@@ -324,7 +324,7 @@ impl Shop {
 
     /// The items of the semantic IDs that a search of this width finds over some items, with their
     /// scores.
-    fn found_over(&mut self, asked: &Asked, numbers: &[u64], k: usize) -> Vec<Recommended> {
+    fn found_over(&mut self, asked: &OwnedRequest, numbers: &[u64], k: usize) -> Vec<Recommended> {
         let set = self.view().choose(numbers.iter().copied());
         let (history, view) = (self.history.clone(), Arc::clone(&self.view));
         let request = Request {
@@ -351,7 +351,7 @@ impl Shop {
 
 /// A request that owns its parts.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct OwnedRequest {
     pub(crate) k: usize,
     pub(crate) beam_width: usize,
     pub(crate) mode: Mode,
@@ -368,7 +368,7 @@ const FILTERS: [&str; 4] = [
     r#"{"must": {"match": {"new": true}}}"#,
 ];
 
-impl Asked {
+impl OwnedRequest {
     pub(crate) fn drawn(random: &mut Random, beam_width: usize) -> Self {
         let filter =
             |random: &mut Random| Filter::parse(FILTERS[random.below(4) as usize]).unwrap();
@@ -487,7 +487,7 @@ fn any_rules_equal_scoring_every_item_and_sorting() {
     let cases = num_cases();
     for case in 0..cases {
         let shop = &mut shops[random.below(8) as usize];
-        let asked = Asked::drawn(&mut random, 64);
+        let asked = OwnedRequest::drawn(&mut random, 64);
         let expected = shop.expected(&asked, &shop.scored);
         match (shop.ask(&asked), expected) {
             (Ok(answer), Some(expected)) => {
@@ -518,7 +518,7 @@ fn an_answer_tells_what_it_may_miss() {
     for case in 0..cases {
         let shop = &mut shops[random.below(8) as usize];
         let width = [1, 2, 5, 5 + random.below(8) as usize][random.below(4) as usize];
-        let mut asked = Asked::drawn(&mut random, width);
+        let mut asked = OwnedRequest::drawn(&mut random, width);
         let wider = [width + 1, 12, 30, AS_WIDE_AS_ANY][random.below(4) as usize];
         if random.is(2) {
             asked.mode = Mode::Proven(NonZeroUsize::new(wider).unwrap());
@@ -614,14 +614,14 @@ fn caps_in_a_narrow_beam_equal_rounds_of_plain_searches() {
     let (mut several, cases) = (0, num_cases() / 10);
     for case in 0..cases {
         let shop = &mut shops[random.below(8) as usize];
-        let drawn = Asked::drawn(&mut random, 0);
+        let drawn = OwnedRequest::drawn(&mut random, 0);
         let rules = Rules {
             at_most: drawn.rules.at_most.clone(),
             at_most_per_semantic_id: drawn.rules.at_most_per_semantic_id,
             tie_break: drawn.rules.tie_break.clone(),
             ..Rules::default()
         };
-        let asked = Asked { beam_width: 1 + random.below(12) as usize, rules, ..drawn };
+        let asked = OwnedRequest { beam_width: 1 + random.below(12) as usize, rules, ..drawn };
         let answer = shop.ask(&asked).unwrap();
         let mut left: Vec<u64> = shop.view().numbers().collect();
         left.retain(|&number| {
@@ -630,7 +630,7 @@ fn caps_in_a_narrow_beam_equal_rounds_of_plain_searches() {
                 && !seen
                 && !asked.exclude.iter().any(|id| id == shop.view().id(number))
         });
-        let no_cap = Asked {
+        let no_cap = OwnedRequest {
             k: usize::MAX,
             filter: None,
             exclude: Vec::new(),
@@ -673,7 +673,7 @@ fn boosts_over_a_set_equal_a_catalog_of_that_set() {
     for case in 0..200 {
         let shop = &shops[random.below(8) as usize];
         let view = shop.view();
-        let drawn = Asked::drawn(&mut random, 0);
+        let drawn = OwnedRequest::drawn(&mut random, 0);
         let rules = Rules { boosts: drawn.rules.boosts, ..Rules::default() };
         let numbers: Vec<u64> = view.numbers().filter(|_| random.is(2)).collect();
         let own = build(numbers.iter().map(|&number| view.item(number)).collect());
@@ -701,7 +701,7 @@ fn a_boosted_item_is_found_in_a_beam_of_one() {
         let filter = Filter::from_value(&json!({"must": {"ids": [id]}})).unwrap();
         let boost = Boost { filter: Some(filter), amount: Amount::Add(1000.0) };
         let rules = Rules { boosts: vec![boost], ..Rules::default() };
-        let asked = Asked {
+        let asked = OwnedRequest {
             k: 1,
             beam_width: 1,
             mode: Mode::Beam,
@@ -713,7 +713,8 @@ fn a_boosted_item_is_found_in_a_beam_of_one() {
         let answer = shop.ask(&asked).unwrap();
         assert_eq!((answer.items[0].number, answer.items[0].boost), (last, 1000.0));
         assert!(
-            shop.ask(&Asked { rules: Rules::default(), ..asked }).unwrap().items[0].number != last
+            shop.ask(&OwnedRequest { rules: Rules::default(), ..asked }).unwrap().items[0].number
+                != last
         );
     }
 }
