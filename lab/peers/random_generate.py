@@ -129,6 +129,9 @@ def serve(search, address: str) -> None:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Head and body in one packet: a body of its own would wait 40 ms for the head's receipt.
+        wbufsize = -1
+        disable_nagle_algorithm = True
 
         def do_POST(self):
             self.rfile.read(int(self.headers["content-length"]))

@@ -15,7 +15,6 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 
@@ -95,7 +94,7 @@ def measure(options, palmette, histories, command, beam):
             latency = report["latency_ms"]
             yield {"capacity": capacity, "load": float(load), "rate": rate, "p50": latency["p50"], "p99": latency["p99"], "failed": report.get("failed", 0)}
     finally:
-        server.send_signal(signal.SIGINT)
+        server.terminate()
         server.wait(30)
 
 

@@ -82,7 +82,7 @@ class BatchRecommender:
         The columns that are read are told by their names, as in files (docs/file-formats.md): the list of items in ``history`` or
         ``items``, the user in ``user_id`` or ``user``, or by the options; others are not read, which a `UserWarning` says. Those of
         the answers are the command's: ``user``,
-        ``items``, ``scores``, ``codes``, ``skipped``, ``error``. A row that cannot be answered has the reason in ``error`` and null
+        ``items``, ``scores``, ``codes``, ``proven``, ``missed_at_most``, ``skipped``, ``error``. A row that cannot be answered has the reason in ``error`` and null
         lists; an empty history is answered, a null one is an error, a null user stays null.
 
         Raises ``ValueError`` for a table without such columns, and `palmette.RecommendError` where no row could be answered.

@@ -2,7 +2,7 @@
 //! nor memory depends on what they say.
 //!
 //! ```text
-//! cargo run --release -p palmette-serve --example random -- [--items N] [--levels N] [--codes N] [--params 1m|10m] [--history N]
+//! cargo run --release -p palmette-serve --example random -- [--items N] [--levels N] [--codes N] [--params 1m|10m|100m] [--history N]
 //!     [--streams N] [--listen ADDRESS] [--dir DIR] [--record FILE] [--cache-mb N]
 //! ```
 //!
@@ -150,10 +150,11 @@ fn make(dir: &Path, options: &Options) -> Result<(), Box<dyn Error>> {
 }
 
 fn model(options: &Options) -> Result<(Model, PromptFormat), Box<dyn Error>> {
-    let (hidden, inner, layers, heads, head_dim) = match options.params.as_str() {
-        "1m" => (128, 384, 4, 4, 32),
-        "10m" => (384, 1024, 6, 6, 64),
-        other => return Err(format!("--params {other}: it is 1m or 10m").into()),
+    let [hidden, inner, layers, heads, kv_heads, head_dim] = match options.params.as_str() {
+        "1m" => [128, 384, 4, 4, 2, 32],
+        "10m" => [384, 1024, 6, 6, 2, 64],
+        "100m" => [768, 2048, 16, 12, 4, 64],
+        other => return Err(format!("--params {other}: it is 1m, 10m or 100m").into()),
     };
     // A catalog of one item has the codebooks that the format is made for.
     let only = Item { id: "0".into(), codes: vec![0; options.levels], attributes: Map::new() };
@@ -168,7 +169,7 @@ fn model(options: &Options) -> Result<(Model, PromptFormat), Box<dyn Error>> {
         intermediate_size: inner,
         num_hidden_layers: layers,
         num_attention_heads: heads,
-        num_key_value_heads: 2,
+        num_key_value_heads: kv_heads,
         head_dim,
         max_position_embeddings: format.max_prompt_tokens() + options.levels,
         rms_norm_eps: 1e-6,

@@ -14,6 +14,9 @@ use crate::domain::keys::Keys;
 use crate::domain::permissions::{CURRENT, Grant, Need, ROUTES, need};
 use crate::problem::{Kind, Problem};
 
+/// Header in which Anthropic's clients send their key.
+const API_KEY: &str = "x-api-key";
+
 /// Lets a request through by its key, and gives its permissions to the task.
 pub(crate) async fn enforce(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
@@ -37,6 +40,15 @@ async fn note_path(parts: &mut Parts) {
     }
 }
 
+/// The bytes of a request's `Authorization`, or those that its key in `x-api-key` would have there.
+fn given(parts: &Parts) -> Vec<u8> {
+    match (parts.headers.get(AUTHORIZATION), parts.headers.get(API_KEY)) {
+        (Some(value), _) => value.as_bytes().to_vec(),
+        (None, Some(key)) => [b"Bearer ", key.as_bytes()].concat(),
+        (None, None) => Vec::new(),
+    }
+}
+
 /// The permissions of a request, or the problem that it is answered with.
 async fn admit(keys: &Keys, parts: &mut Parts) -> Result<Arc<Grant>, Problem> {
     if !keys.are_needed() {
@@ -49,8 +61,7 @@ async fn admit(keys: &Keys, parts: &mut Parts) -> Result<Arc<Grant>, Problem> {
     if need == Some(Need::Nothing) {
         return Ok(Arc::new(Grant::Nothing));
     }
-    let given = parts.headers.get(AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
-    let (name, grant) = keys.find(given).ok_or_else(|| {
+    let (name, grant) = keys.find(&given(parts)).ok_or_else(|| {
         Problem::new(Kind::Unauthorised, "send a valid key: Authorization: Bearer <key>")
     })?;
     audit::note(|facts| facts.key = Some(name));

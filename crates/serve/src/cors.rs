@@ -20,8 +20,8 @@ pub const ANY_ORIGIN: &str = "*";
 /// Methods of the routes.
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
 /// Headers that requests may have.
-const SENT: &str = "authorization, content-type, content-encoding, idempotency-key, if-match, if-none-match, if-range, prefer, range, \
-    traceparent, tracestate, x-request-id";
+const SENT: &str = "anthropic-beta, anthropic-dangerous-direct-browser-access, anthropic-version, authorization, content-type, content-encoding, idempotency-key, if-match, if-none-match, if-range, prefer, range, \
+    traceparent, tracestate, x-api-key, x-request-id";
 /// Headers of answers that a page may read.
 const SHOWN: &str = "content-range, etag, idempotency-replayed, location, palmette-generation, preference-applied, retry-after, \
     x-request-id";

@@ -20,7 +20,7 @@ const KEY: &str = "key";
     ),
     // Those of filters contain one another, so that the macros do not follow them.
     components(schemas(
-        filter::HistoryForm, crate::wire::OpenAiError, filter::Condition, filter::Conditions, filter::Filter, filter::MinShould, filter::Nested,
+        filter::HistoryForm, crate::wire::OpenAiError, crate::wire::MessageError, filter::Condition, filter::Conditions, filter::Filter, filter::MinShould, filter::Nested,
         filter::NestedCondition, filter::TextOrNumber
     )),
     tags(
@@ -28,7 +28,7 @@ const KEY: &str = "key";
         (name = "catalogs", description = "Items, generations and catalogs"),
         (name = "operations", description = "Work that goes on after its request was answered"),
         (name = "targets", description = "Pairs of model and catalog"),
-        (name = "text", description = "Texts under grammars, as OpenAI's clients ask for them"),
+        (name = "text", description = "Texts under grammars, as OpenAI's and Anthropic's clients ask for them"),
         (name = "probes", description = "State of the process")
     )
 )]
@@ -44,7 +44,7 @@ pub(crate) fn empty() -> OpenApi {
 pub(crate) fn finished(mut document: OpenApi) -> OpenApi {
     let mut components = document.components.take().unwrap_or_default();
     let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
-        "A key of the server's file, which `palmette key` makes. A server without such a file takes requests without one.",
+        "A key of the server's file, which `palmette key` makes; as `x-api-key: KEY` too. A server without such a file takes requests without one.",
     ));
     components.add_security_scheme(KEY, SecurityScheme::Http(scheme.build()));
     for (path, item) in &mut document.paths.paths {

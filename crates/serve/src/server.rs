@@ -31,6 +31,7 @@ use utoipa_axum::routes;
 
 use crate::api;
 use crate::api::extract::GENERATION;
+use crate::api::text::errors::{ErrorForm, reshaped};
 use crate::app::{App, Drain, Received};
 use crate::audit::{self, Facts, SharedFacts};
 use crate::authorisation;
@@ -493,6 +494,8 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(api::text::chat::chat))
         .routes(routes!(api::text::completions::complete))
         .routes(routes!(api::text::masks::show))
+        .routes(routes!(api::text::messages::create))
+        .routes(routes!(api::text::messages::count))
         .routes(routes!(api::text::places::show))
         .routes(routes!(api::text::responses::respond))
         .routes(routes!(api::text::tokens::tokenize))
@@ -567,8 +570,8 @@ async fn around(State(_): State<Arc<App>>, mut request: Request, next: Next) -> 
     });
     let answer = audit::FACTS.scope(Arc::clone(&facts), answer);
     let mut response = answer.instrument(span.clone()).await;
-    if api::text::errors::ROUTES.contains(&route.as_str()) {
-        response = api::text::errors::reshaped(response);
+    if let Some(form) = ErrorForm::of_route(&route) {
+        response = request_id::CURRENT.sync_scope(id.clone(), || reshaped(response, form));
     }
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(request_id::HEADER, id);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Calls of `palmette serve --text` by clients that people use, each as its documentation has it: a table of calls and results.
 
-    pip install openai instructor "pydantic-ai-slim[openai]" langchain-openai litellm llm
+    pip install openai anthropic instructor "pydantic-ai-slim[openai]" langchain-openai litellm llm
     npm install ai @ai-sdk/openai-compatible zod        # for --node, the folder with node_modules
     python ../../python/test-data/smollm2.py smol
     palmette serve --text smol --tool-format smol=hermes --listen 127.0.0.1:8080 &
@@ -286,6 +286,89 @@ def documented(server):
 
 
 # others
+
+
+# anthropic
+
+
+def anthropic_client(server):
+    import anthropic
+
+    return anthropic.Anthropic(base_url=server.url.removesuffix("/v1"), api_key="none", max_retries=0, timeout=300)
+
+
+WEATHER = {"name": "weather", "description": "The weather of a city.", "input_schema": TOOL["function"]["parameters"]}
+
+
+@call("anthropic", "`messages.create` with a system's words and stop sequences")
+def message(server):
+    answer = anthropic_client(server).messages.create(
+        model=server.model, max_tokens=30, system="Be short.", stop_sequences=["."], messages=[{"role": "user", "content": "Name a colour."}]
+    )
+    assert answer.content[0].type == "text" and answer.usage.output_tokens, answer
+    assert (answer.stop_reason, answer.stop_sequence) in [("stop_sequence", "."), ("end_turn", None), ("max_tokens", None)], answer
+    return f"{answer.stop_reason}, {answer.usage.input_tokens} and {answer.usage.output_tokens} tokens"
+
+
+@call("anthropic", "`messages.stream`, and its message is that of `create`")
+def message_stream(server):
+    asked = {"model": server.model, "max_tokens": 60, "messages": ASK, "extra_body": {"seed": 3}}
+    with anthropic_client(server).messages.stream(**asked) as stream:
+        told = "".join(stream.text_stream)
+        streamed = stream.get_final_message()
+    whole = anthropic_client(server).messages.create(**asked)
+    assert told == streamed.content[0].text == whole.content[0].text, (told, whole)
+    assert streamed.usage.output_tokens == whole.usage.output_tokens
+    return f"{len(told)} characters"
+
+
+@call("anthropic", "a tool is called, and what it gave is sent back")
+def message_tool(server):
+    client, ask = anthropic_client(server), {"role": "user", "content": "Is it raining in Oslo?"}
+    asked = {"model": server.model, "max_tokens": 100, "tools": [WEATHER]}
+    with client.messages.stream(messages=[ask], tool_choice={"type": "any", "disable_parallel_tool_use": True}, **asked) as stream:
+        called = stream.get_final_message()
+    (use,) = [block for block in called.content if block.type == "tool_use"]
+    assert called.stop_reason == "tool_use" and set(use.input) == {"city"}, called
+    result = {"type": "tool_result", "tool_use_id": use.id, "content": weather(**use.input)}
+    blocks = [block.to_dict() for block in called.content]
+    messages = [ask, {"role": "assistant", "content": blocks}, {"role": "user", "content": [result]}]
+    answer = client.messages.create(messages=messages, tool_choice={"type": "none"}, **asked)
+    assert answer.content[0].type == "text", answer
+    return f"weather({use.input['city']!r})"
+
+
+@call("anthropic", "`output_config.format`: a JSON schema")
+def message_format(server):
+    schema = {**Person.model_json_schema(), "additionalProperties": False}
+    answer = anthropic_client(server).messages.create(
+        model=server.model, max_tokens=200, messages=ASK, extra_body={"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+    )
+    return repr(Person.model_validate_json(answer.content[0].text))
+
+
+@call("anthropic", "`messages.count_tokens` is what `create` counts")
+def message_tokens(server):
+    client = anthropic_client(server)
+    counted = client.messages.count_tokens(model=server.model, messages=ASK).input_tokens
+    assert counted == client.messages.create(model=server.model, max_tokens=1, messages=ASK).usage.input_tokens
+    return counted
+
+
+@call("anthropic", "an image is refused by its place")
+def message_image(server):
+    import anthropic
+
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    try:
+        anthropic_client(server).messages.create(model=server.model, max_tokens=9, messages=[{"role": "user", "content": [image]}])
+    except anthropic.BadRequestError as error:
+        assert "image" in str(error) and error.body["error"]["param"] == "messages[0].content[0].type", error.body
+        return error.body["error"]["message"]
+    raise AssertionError("taken")
+
+
+# instructor
 
 
 @call("instructor", "mode TOOLS")

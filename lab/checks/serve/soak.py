@@ -2,12 +2,15 @@
 """Soak of a server: requests beside updates, every answer held against a model of the catalog.
 
     soak.py --url http://127.0.0.1:8080 --catalog items --target items --items 100000 --seconds 600 [--updates 20] [--clients 2]
+            [--users 400]
 
 Needs `palmette serve` (or the example `random`) over items 0 … N-1 with `stock` from 0 to 9. One thread applies so many batches a
 second: stock of five items, and now and then an item that goes or comes back. The model keeps for every item the generations at
 which its stock changed. Clients ask for items in stock and check that each answer's generation never falls on their connection, that
-as many items came as were asked for or are eligible, and that every item was in stock at that very generation. The server's resident
-memory is read from /metrics once a second; its slope after the first quarter is printed. Exit status 1 on any fault.
+as many items came as were asked for or are eligible, and that every item was in stock at that very generation. With `--users` a client
+asks for one of so many users who come back, each with the item more that it was given before, which a server with `--prompt-cache-mb`
+remembers. The server's resident memory and what it keeps of prompts are read from /metrics once a second; memory's slope after the
+first quarter is printed. Exit status 1 on any fault.
 """
 
 import argparse
@@ -32,6 +35,8 @@ def arguments():
     parser.add_argument("--clients", type=int, default=2)
     parser.add_argument("--pause-ms", type=float, default=0, help="pause of a client after each answer")
     parser.add_argument("--beam-width", type=int, default=128)
+    parser.add_argument("--users", type=int, default=0, help="users of a client who come back; none: every history is new")
+    parser.add_argument("--longest", type=int, default=150, help="items of a user who starts anew after them")
     return parser.parse_args()
 
 
@@ -104,8 +109,11 @@ def recommend(options, model, stop, faults, counts, seed):
     rng = random.Random(seed)
     connection = Connection(options.url)
     newest = 0
+    users = [[] for _ in range(options.users)]
     while not stop.is_set():
-        history = [str(rng.randrange(options.items)) for _ in range(rng.randrange(1, 20))]
+        history = rng.choice(users) if users else []
+        if not history or len(history) >= options.longest:
+            history[:] = [str(rng.randrange(options.items)) for _ in range(rng.randrange(1, options.longest if users else 20))]
         body = json.dumps({
             "target": options.target, "history": history, "k": 10, "beam_width": options.beam_width,
             "filter": {"must": {"range": {"stock": {"gt": 0}}}}, "fields": ["stock"],
@@ -128,26 +136,32 @@ def recommend(options, model, stop, faults, counts, seed):
             there = model.stock(int(item["id"]), generation)
             if there is None or there == 0 or item["fields"]["stock"] != there:
                 faults.append(f"item {item['id']} at {generation}: answered {item['fields']}, it was {there}")
+        history.extend(item["id"] for item in items[:1])
         counts["answers"] += 1
         time.sleep(options.pause_ms / 1e3)
 
 
-def watch(options, stop, memory, faults):
+def watch(options, stop, memory, kept):
     connection = Connection(options.url)
     while not stop.is_set():
         _, text = connection.ask("GET", "/metrics")
+        values = {}
         for line in text.decode().splitlines():
-            if line.startswith("process_resident_memory_bytes "):
-                memory.append((time.monotonic(), float(line.split()[1])))
+            if not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                name = name.split("{")[0]
+                values[name] = values.get(name, 0.0) + float(value)
+        memory.append((time.monotonic(), values["process_resident_memory_bytes"]))
+        kept.update({name: value for name, value in values.items() if name.startswith("palmette_prefix_")})
         stop.wait(1)
 
 
 def main():
     options = arguments()
-    model, stop, faults, memory = Model(options.items), threading.Event(), [], []
+    model, stop, faults, memory, kept = Model(options.items), threading.Event(), [], [], {}
     counts = {"updates": 0, "answers": 0}
     threads = [threading.Thread(target=update, args=(options, model, stop, faults, counts)),
-               threading.Thread(target=watch, args=(options, stop, memory, faults))]
+               threading.Thread(target=watch, args=(options, stop, memory, kept))]
     for seed in range(options.clients):
         threads.append(threading.Thread(target=recommend, args=(options, model, stop, faults, counts, seed)))
     for thread in threads:
@@ -166,7 +180,7 @@ def main():
     print(json.dumps({
         "seconds": options.seconds, **counts, "faults": len(faults), "first_faults": faults[:5],
         "memory_mb": [round(memory[0][1] / 1e6, 1), round(late[0][1] / 1e6, 1), round(memory[-1][1] / 1e6, 1)],
-        "slope_mb_a_minute": round(slope * 60 / 1e6, 3),
+        "slope_mb_a_minute": round(slope * 60 / 1e6, 3), "highest_mb": round(max(m for _, m in late) / 1e6, 1), "kept": kept,
     }, indent=1))
     sys.exit(1 if faults else 0)
 

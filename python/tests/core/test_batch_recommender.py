@@ -21,7 +21,7 @@ from palmette import BatchRecommender, Catalog, LiveCatalog, Recommender
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: tables are not answered")
 
-COLUMNS = ["user", "items", "scores", "codes", "skipped", "error"]
+COLUMNS = ["user", "items", "scores", "codes", "proven", "missed_at_most", "skipped", "error"]
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +48,10 @@ def test_rows_equal_single_requests(demo, histories) -> None:
     alone = Recommender(demo / "model", Catalog.open(demo / "shop.palm"))
     for place, (row, history) in enumerate(zip(answers.to_pylist(), histories["history"].to_pylist(), strict=True)):
         if place in (5, 7):
-            assert row["items"] is None and row["scores"] is None and row["codes"] is None
+            assert row["items"] is None and row["scores"] is None and row["codes"] is None and row["proven"] is None
             continue
         items = alone.recommend(history, k=4, beam_width=8)
+        assert (row["proven"], row["missed_at_most"]) == (items.proven, items.missed_at_most)
         assert row["items"] == [item.id for item in items] and row["codes"] == [item.codes for item in items]
         assert row["scores"] == [item.score for item in items] and (row["skipped"], row["error"]) == (0, None)
     errors = answers["error"].to_pylist()

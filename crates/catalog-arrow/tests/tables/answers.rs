@@ -35,7 +35,9 @@ fn object(answer: &AnswerRecord) -> Value {
     let shortest = |score: &f32| score.to_string().parse::<f64>().unwrap();
     let scores = answer.scores.as_ref().map(|all| all.iter().map(shortest).collect::<Vec<f64>>());
     let mut object = json!({"user": answer.user, "items": answer.items, "scores": scores,
-        "codes": answer.codes, "skipped": answer.skipped, "error": answer.error});
+        "codes": answer.codes, "proven": answer.proven,
+        "missed_at_most": answer.missed_at_most.as_ref().map(shortest),
+        "skipped": answer.skipped, "error": answer.error});
     object.as_object_mut().unwrap().retain(|_, value| !value.is_null());
     object
 }
@@ -43,12 +45,15 @@ fn object(answer: &AnswerRecord) -> Value {
 fn answer() -> impl Strategy<Value = AnswerRecord> {
     let item = ("[a-zé]{0,4}", -20.0_f32..0.0, prop::collection::vec(any::<u32>(), 0..4));
     let user = prop::option::of("[a-z]{0,3}");
-    (user, prop::collection::vec(item, 0..4), any::<u32>(), any::<bool>()).prop_map(
-        |(user, items, skipped, is_answered)| match is_answered {
-            false => AnswerRecord { skipped, ..AnswerRecord::from_error(user, "no") },
-            true => AnswerRecord {
+    let missed = prop::option::of(-20.0_f32..0.0);
+    (user, prop::collection::vec(item, 0..4), any::<u32>(), prop::option::of(missed)).prop_map(
+        |(user, items, skipped, answered)| match answered {
+            None => AnswerRecord { skipped, ..AnswerRecord::from_error(user, "no") },
+            Some(missed_at_most) => AnswerRecord {
                 user,
                 skipped,
+                proven: Some(missed_at_most.is_none()),
+                missed_at_most,
                 items: Some(items.iter().map(|(id, ..)| id.clone()).collect()),
                 scores: Some(items.iter().map(|&(_, score, _)| score).collect()),
                 codes: Some(items.into_iter().map(|(.., codes)| codes).collect()),
@@ -87,7 +92,8 @@ fn rows_as_far_as_they_are_wanted() {
     write(&path, TableFormat::Parquet, &[answers]);
     let mut seen = Vec::new();
     let table = TableRows::open(&path, TableFormat::Parquet).unwrap();
-    assert_eq!(table.column_names(), ["user", "items", "scores", "codes", "skipped", "error"]);
+    let found = ["user", "items", "scores", "codes", "proven", "missed_at_most"];
+    assert_eq!(table.column_names(), [&found[..], &["skipped", "error"]].concat());
     let each = &mut |row: TableRow| {
         assert_eq!(Value::from(row.values.clone()), json!({"skipped": row.number - 1}));
         seen.push(row.number);

@@ -19,6 +19,9 @@ pub struct AnswerCounts {
     pub errors: usize,
     /// Reason of the first of these.
     pub first_error: Option<String>,
+    /// Answers that are proven to be those of scoring every item.
+    #[serde(default)]
+    pub proven: usize,
     /// Unknown items that were left out of histories.
     pub skipped: usize,
     /// Histories that had such items.
@@ -35,6 +38,7 @@ impl AnswerCounts {
     /// Counts a record.
     pub(super) fn add(&mut self, record: &AnswerRecord) {
         self.histories += 1;
+        self.proven += usize::from(record.proven == Some(true));
         self.skipped += record.skipped as usize;
         self.histories_with_skipped += usize::from(record.skipped > 0);
         if let Some(error) = &record.error {

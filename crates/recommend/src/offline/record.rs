@@ -22,6 +22,12 @@ pub struct AnswerRecord {
     /// Semantic ID of each item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub codes: Option<Vec<Vec<u32>>>,
+    /// True where these are the items that scoring every one would give; `None` beside an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proven: Option<bool>,
+    /// Largest score of an item that may be missing; `None` where the answer is proven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed_at_most: Option<f32>,
     /// Items of the history that the catalog never had, and that were left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u32,
@@ -44,13 +50,15 @@ impl AnswerRecord {
         let skipped = u32::try_from(question.unknown().len()).unwrap_or(u32::MAX);
         match answer {
             Err(error) => Self { skipped, ..Self::from_error(user, error) },
-            Ok(Recommendations { items, view, .. }) => {
-                let view = view.view();
+            Ok(answer) => {
+                let (items, view) = (&answer.items, answer.view.view());
                 Self {
                     user,
                     items: Some(items.iter().map(|item| view.id(item.number).to_owned()).collect()),
                     scores: Some(items.iter().map(|item| item.score).collect()),
                     codes: Some(items.iter().map(|item| view.codes(item.number)).collect()),
+                    proven: Some(answer.is_proven()),
+                    missed_at_most: answer.missed_at_most,
                     skipped,
                     error: None,
                 }

@@ -73,6 +73,8 @@ fn one_by_one(
                 record.items = Some(items().map(|item| view.id(item.number).to_owned()).collect());
                 record.scores = Some(items().map(|item| item.score).collect());
                 record.codes = Some(items().map(|item| view.codes(item.number)).collect());
+                record.proven = Some(answer.missed_at_most.is_none());
+                record.missed_at_most = answer.missed_at_most;
                 record.skipped = asked.unknown().len() as u32;
             }
         }
@@ -115,6 +117,8 @@ fn each_history_is_answered_as_alone() {
             assert_eq!(counts.histories_with_skipped, expected.iter().filter(skipped).count());
             let skipped = expected.iter().map(|record| record.skipped as usize).sum::<usize>();
             assert_eq!(counts.skipped, skipped);
+            let proven = |record: &&AnswerRecord| record.proven == Some(true);
+            assert_eq!(counts.proven, expected.iter().filter(proven).count());
             let is_stranger = |history: &&NamedHistory| {
                 history.items.as_ref().is_ok_and(|items| {
                     let is_gone = |item: &NamedItem| item.to_text().starts_with("gone");

@@ -6,7 +6,7 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, ToSchema};
 
 use crate::problem::{Kind, PROBLEM_JSON, Problem};
-use crate::wire::OpenAiError;
+use crate::wire::{MessageError, OpenAiError};
 
 macro_rules! problems {
     ($($(#[doc = $doc:literal])* $name:ident: $($kind:ident)*;)*) => {$(
@@ -49,45 +49,47 @@ problems! {
 /// Errors of a request for text, in OpenAI's form.
 pub(crate) struct Texts;
 
+/// Errors of a request for text, in Anthropic's form.
+pub(crate) struct Messages;
+
+const OF_TEXTS: [Kind; 13] = [
+    Kind::NotJson,
+    Kind::Unauthorised,
+    Kind::Forbidden,
+    Kind::NotFound,
+    Kind::SlowRequest,
+    Kind::Gone,
+    Kind::TooLarge,
+    Kind::UnsupportedMedia,
+    Kind::NoText,
+    Kind::Overloaded,
+    Kind::Internal,
+    Kind::Unavailable,
+    Kind::DeadlineMissed,
+];
+
 impl IntoResponses for Texts {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let kinds = [
-            Kind::NotJson,
-            Kind::Unauthorised,
-            Kind::Forbidden,
-            Kind::NotFound,
-            Kind::SlowRequest,
-            Kind::Gone,
-            Kind::TooLarge,
-            Kind::UnsupportedMedia,
-            Kind::NoText,
-            Kind::Overloaded,
-            Kind::Internal,
-            Kind::Unavailable,
-            Kind::DeadlineMissed,
-        ];
-        let response = |kind: &Kind| {
-            let problem = Problem::new(*kind, "");
-            let schema = Ref::from_schema_name(OpenAiError::name());
-            let content = ContentBuilder::new().schema(Some(schema)).build();
-            let response = ResponseBuilder::new().description(problem.title);
-            (
-                problem.status.to_string(),
-                response.content("application/json", content).build().into(),
-            )
-        };
-        kinds.iter().map(response).collect()
+        of_schema::<OpenAiError>(&OF_TEXTS, "application/json")
+    }
+}
+
+impl IntoResponses for Messages {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        of_schema::<MessageError>(&OF_TEXTS, "application/json")
     }
 }
 
 fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
+    of_schema::<Problem>(kinds, PROBLEM_JSON)
+}
+
+fn of_schema<T: ToSchema>(kinds: &[Kind], media: &str) -> BTreeMap<String, RefOr<Response>> {
     let response = |kind: &Kind| {
         let problem = Problem::new(*kind, "");
-        let content =
-            ContentBuilder::new().schema(Some(Ref::from_schema_name(Problem::name()))).build();
-        let response =
-            ResponseBuilder::new().description(problem.title).content(PROBLEM_JSON, content);
-        (problem.status.to_string(), response.build().into())
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(T::name()))).build();
+        let response = ResponseBuilder::new().description(problem.title);
+        (problem.status.to_string(), response.content(media, content).build().into())
     };
     kinds.iter().map(response).collect()
 }

@@ -136,6 +136,8 @@ pub(crate) const ROUTES: &[(&str, &str, Need)] = &[
     ("POST", "/v1/chat/completions", TEXT),
     ("POST", "/v1/completions", TEXT),
     ("POST", "/v1/masks", TEXT),
+    ("POST", "/v1/messages", TEXT),
+    ("POST", "/v1/messages/count_tokens", TEXT),
     ("POST", "/v1/places", TEXT),
     ("POST", "/v1/responses", TEXT),
     ("POST", "/tokenize", TEXT),

@@ -3,6 +3,7 @@
 mod batch;
 mod catalogs;
 mod items;
+mod messages;
 mod operations;
 mod places;
 mod recommend;
@@ -17,6 +18,10 @@ pub use catalogs::{
     SegmentEntry,
 };
 pub use items::{ItemEntry, ItemPage, ItemQuery, ItemsApplied};
+pub use messages::{
+    MessageError, MessageErrorBody, MessageMembers, MessageThinking, MessageThinkingKind,
+    MessageTokens, MessageToolChoice, OutputConfig, ToolChoiceKind,
+};
 pub use operations::{Operation, OperationProgress, OperationState, Operations};
 pub use palmette_recommend::{
     ExplainItems, GenerationName, ItemId, ModeName, Priority, RecommendBody, RecommendQuestion,
@@ -48,6 +53,8 @@ pub use text::{
     Tokenize, Tokenized, ToolCall,
 };
 
+/// A conversation whose next message is asked for.
+pub type MessageBody = TextBody<MessageMembers>;
 /// A question about a mask.
 pub type MaskBody = TextBody<MaskMembers>;
 /// A question about a place in a text.

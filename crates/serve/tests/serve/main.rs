@@ -24,4 +24,5 @@ mod text;
 mod text_catalogs;
 mod text_codes;
 mod text_members;
+mod text_messages;
 mod transport;

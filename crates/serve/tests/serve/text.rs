@@ -170,12 +170,12 @@ pub(crate) fn schema() -> Value {
         "required": ["on", "colour"], "additionalProperties": false})
 }
 
-fn format() -> Value {
+pub(crate) fn format() -> Value {
     json!({"type": "json_schema", "json_schema": {"name": "lamp", "strict": true, "schema": schema()}})
 }
 
 #[track_caller]
-fn check_lamp(text: &str) {
+pub(crate) fn check_lamp(text: &str) {
     let lamp: Value = serde_json::from_str(text).expect("JSON");
     assert_eq!(lamp.as_object().unwrap().len(), 2, "{lamp}");
     assert!(lamp["on"].is_boolean() && [json!("red"), json!("green")].contains(&lamp["colour"]));

@@ -261,6 +261,7 @@ fn report(
             "answered": answered,
             "errors": counts.errors,
             "first_error": counts.first_error,
+            "proven": counts.proven,
             "skipped": {"items": counts.skipped, "histories": counts.histories_with_skipped},
             "of_earlier_run": counts.kept,
             "notes": notes,
@@ -281,6 +282,10 @@ fn report(
         );
     }
     let mut text = format!("{}: {} histories answered", out.display(), count(answered));
+    if counts.proven > 0 {
+        let all = if counts.proven == answered { "all" } else { &count(counts.proven) };
+        text += &format!(", {all} of them proven to be the best of every item");
+    }
     if counts.skipped > 0 {
         let (items, histories) = (count(counts.skipped), count(counts.histories_with_skipped));
         text += &format!(", without {items} unknown items of {histories} histories");

@@ -216,6 +216,8 @@ pub(super) struct PartialAnswer {
     /// Log-probabilities of the prompt's tokens from the second on.
     pub(super) prompt: Vec<LogProbabilities>,
     pub(super) end: Option<(FinishName, Usage)>,
+    /// The text of the request's before which it ended.
+    pub(super) stop: Option<String>,
     /// The way in which the rule for its length held.
     pub(super) finish: Option<FinishReport>,
     /// Members of the catalogs that the grammar names.
@@ -276,6 +278,9 @@ pub(super) async fn whole(
                 let (parts, finish) = reader.finish(&ended.reason);
                 answer.add(parts, id);
                 answer.end = Some((finish, ended.usage));
+                if let FinishReason::StopString(text) = ended.reason {
+                    answer.stop = Some(text);
+                }
                 answer.finish = ended.length.map(FinishReport::from);
                 answer.members = ended.members;
                 left -= 1;

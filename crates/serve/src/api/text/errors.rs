@@ -1,4 +1,5 @@
-//! Problems as OpenAI's clients read them: `{"error": {"message", "type", "param", "code"}}`.
+//! Problems as OpenAI's clients read them, `{"error": {"message", "type", "param", "code"}}`, and as
+//! Anthropic's do, `{"type": "error", "error": {"type", "message"}}`.
 //!
 //! Handlers and middleware make [`Problem`]s as everywhere; what leaves these routes is put into
 //! the other form at the very end, so that a missing key or a body that is too large reads like
@@ -10,11 +11,31 @@ use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 
 use crate::problem::Problem;
-use crate::wire::{OpenAiError, OpenAiErrorBody};
+use crate::request_id;
+use crate::wire::{MessageError, MessageErrorBody, OpenAiError, OpenAiErrorBody};
 use palmette_document::place;
 
-/// Routes whose errors have OpenAI's form.
-pub(crate) const ROUTES: [&str; 7] = [
+/// Form of errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorForm {
+    OpenAi,
+    Anthropic,
+}
+
+impl ErrorForm {
+    /// The form of a route; `None` for problems as they are everywhere else.
+    pub(crate) fn of_route(route: &str) -> Option<Self> {
+        match route {
+            _ if OPENAI.contains(&route) => Some(Self::OpenAi),
+            _ if ANTHROPIC.contains(&route) => Some(Self::Anthropic),
+            _ => None,
+        }
+    }
+}
+
+const ANTHROPIC: [&str; 2] = ["/v1/messages", "/v1/messages/count_tokens"];
+
+const OPENAI: [&str; 7] = [
     "/v1/chat/completions",
     "/v1/completions",
     "/v1/masks",
@@ -24,11 +45,14 @@ pub(crate) const ROUTES: [&str; 7] = [
     "/detokenize",
 ];
 
-/// A problem in OpenAI's form; any other answer as it is.
-pub(crate) fn reshaped(mut response: Response) -> Response {
+/// A problem in a form; any other answer as it is.
+pub(crate) fn reshaped(mut response: Response, form: ErrorForm) -> Response {
     let Some(problem) = response.extensions_mut().remove::<Problem>() else { return response };
     let status = status_of(&problem);
-    let mut answer = (status, Json(body_of(&problem, status))).into_response();
+    let mut answer = match form {
+        ErrorForm::OpenAi => (status, Json(body_of(&problem, status))).into_response(),
+        ErrorForm::Anthropic => (status, Json(message_error(&problem, status))).into_response(),
+    };
     for name in [RETRY_AFTER, axum::http::header::WWW_AUTHENTICATE] {
         if let Some(value) = response.headers_mut().remove(&name) {
             answer.headers_mut().insert(name, value);
@@ -70,6 +94,24 @@ pub(crate) fn body_of(problem: &Problem, status: StatusCode) -> OpenAiError {
     }
 }
 
+/// The error of a problem as Anthropic's clients read it.
+pub(crate) fn message_error(problem: &Problem, status: StatusCode) -> MessageError {
+    let kind = match status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 | 410 => "not_found_error",
+        408 | 504 => "timeout_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        503 => "overloaded_error",
+        500.. => "api_error",
+        _ => "invalid_request_error",
+    };
+    let param = body_of(problem, status).error.param;
+    let error = MessageErrorBody { kind, message: problem.shortened_detail(), param };
+    MessageError { kind: "error", error, request_id: request_id::current() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,7 +120,7 @@ mod tests {
     #[test]
     fn problems_have_openais_form() {
         let problem = Problem::invalid("/messages/0/content", "it is 3; it must be a text");
-        let response = reshaped(problem.into_response());
+        let response = reshaped(problem.into_response(), ErrorForm::OpenAi);
         assert_eq!(response.status(), StatusCode::BAD_REQUEST);
         assert_eq!(response.headers()["content-type"], "application/json");
         let problem = Problem::invalid("/messages/0/a~1b", "x");
@@ -87,12 +129,20 @@ mod tests {
             "message": "x", "type": "invalid_request_error", "param": "messages[0].a/b", "code": "invalid"}});
         assert_eq!(body, want);
         let problem = Problem::new(Kind::Overloaded, "later").retry_after(1500);
-        let response = reshaped(problem.into_response());
+        let response = reshaped(problem.into_response(), ErrorForm::OpenAi);
         assert_eq!(
             (response.status().as_u16(), &response.headers()["retry-after"]),
             (429, &"2".parse().unwrap())
         );
-        let other = reshaped("fine".into_response());
+        let problem = Problem::new(Kind::Overloaded, "later").retry_after(1500);
+        let response = reshaped(problem.into_response(), ErrorForm::Anthropic);
+        assert_eq!(response.headers()["retry-after"], "2");
+        let problem = Problem::invalid("/messages/0", "x");
+        let body = serde_json::to_value(message_error(&problem, status_of(&problem))).unwrap();
+        let want = serde_json::json!({"type": "error", "request_id": "", "error": {
+            "type": "invalid_request_error", "message": "x", "param": "messages[0]"}});
+        assert_eq!(body, want);
+        let other = reshaped("fine".into_response(), ErrorForm::Anthropic);
         assert_eq!(other.status(), StatusCode::OK);
     }
 }

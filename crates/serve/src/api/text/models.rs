@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 
-use super::errors::reshaped;
+use super::errors::{ErrorForm, reshaped};
 use crate::api::documented::Texts;
 use crate::api::targets::text_entry;
 use crate::app::App;
@@ -21,6 +21,6 @@ use crate::wire::TextModelEntry;
 pub(crate) async fn model(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
     match app.registry.table().text(Some(&name)) {
         Ok(served) => Json(text_entry(&served)).into_response(),
-        Err(problem) => reshaped(problem.into_response()),
+        Err(problem) => reshaped(problem.into_response(), ErrorForm::OpenAi),
     }
 }

@@ -4,6 +4,7 @@ use palmette_document::{Fault, Faults};
 use palmette_text::question::ChatQuestion;
 use serde_json::{Map, Value, json};
 
+use super::super::blocks::{self, Broken, broken, call, fault, only, response_format};
 use crate::problem::Problem;
 use crate::wire::{ChatMembers, ResponseMembers, TextMembers};
 
@@ -82,33 +83,18 @@ fn refuse_what_is_stored(own: &ResponseMembers, faults: &mut Faults) {
 }
 
 /// A problem of a chat by the members of a response.
-pub(super) fn renamed(mut problem: Problem) -> Problem {
-    for fault in &mut problem.errors {
-        for (of_chat, own) in [
+pub(super) fn renamed(problem: Problem) -> Problem {
+    blocks::renamed(problem, |pointer| {
+        let names = [
             ("/messages", "/input"),
             ("/response_format", "/text/format"),
             ("/max_tokens", "/max_output_tokens"),
             ("/reasoning_effort", "/reasoning/effort"),
             ("/verbosity", "/text/verbosity"),
-        ] {
-            // Items and messages are not the same ones.
-            if fault.pointer.starts_with(of_chat) {
-                own.clone_into(&mut fault.pointer);
-            }
-        }
-    }
-    problem
-}
-
-/// A format whose schema stands beside its type, in the place that chats have for it.
-fn response_format(mut format: Value) -> Value {
-    if format["type"] == "json_schema" && format.get("json_schema").is_none() {
-        let inner = format.as_object().cloned().unwrap_or_default();
-        let inner: Map<String, Value> =
-            inner.into_iter().filter(|(name, _)| name != "type").collect();
-        format = json!({"type": "json_schema", "json_schema": inner});
-    }
-    format
+        ];
+        // Items and messages are not the same ones.
+        names.iter().find(|(of_chat, _)| pointer.starts_with(of_chat)).map(|(_, own)| (*own).into())
+    })
 }
 
 /// A tool whose definition stands beside its type, in the place that chats have for it.
@@ -147,8 +133,9 @@ fn messages(own: &ResponseMembers) -> Result<Vec<Value>, Fault> {
         Value::String(text) => messages.push(json!({"role": "user", "content": text})),
         Value::Array(items) => {
             for (place, item) in items.iter().enumerate() {
-                add_item(&mut messages, item).map_err(|(at, rule)| {
-                    Fault::new(format!("/input/{place}{at}"), format!("input {place}: {rule}"))
+                let read = add_item(&mut messages, item);
+                read.map_err(|rule| {
+                    fault(&format!("/input/{place}"), &format!("input {place}"), rule)
                 })?;
             }
         }
@@ -157,56 +144,30 @@ fn messages(own: &ResponseMembers) -> Result<Vec<Value>, Fault> {
     Ok(messages)
 }
 
-/// A rule that an item breaks, and where.
-type Broken = (String, String);
-
 /// Members that items have besides those of their type, and that tell a model nothing.
 const OF_ALL: [&str; 4] = ["id", "phase", "status", "type"];
 
-fn broken(at: &str, rule: impl Into<String>) -> Broken {
-    (format!("/{at}"), rule.into())
-}
-
-/// Refuses members that are not read: a model would not know of them. Those that are null say
-/// nothing.
-fn only(item: &Value, known: &[&str]) -> Result<(), Broken> {
-    let is_known = |name: &str| known.contains(&name) || OF_ALL.contains(&name);
-    let mut members = item.as_object().into_iter().flatten();
-    match members.find(|(name, value)| !value.is_null() && !is_known(name)) {
-        None => Ok(()),
-        Some((name, _)) => {
-            let at = name.replace('~', "~0").replace('/', "~1");
-            let rule = format!("there is no member {name:?} here; there are {}", known.join(", "));
-            Err(broken(&at, rule))
-        }
-    }
-}
-
 fn add_item(messages: &mut Vec<Value>, item: &Value) -> Result<(), Broken> {
-    let text = |name: &str| {
-        let text = item[name].as_str();
-        text.ok_or_else(|| broken(name, format!("{name:?} is missing, or no text")))
-    };
+    let text = |name: &str| blocks::text(item, name);
     let kind = item["type"].as_str();
     match kind.or_else(|| item.get("role").map(|_| "message")) {
         Some("message") => {
-            only(item, &["role", "content"])?;
+            only(item, &["role", "content"], &OF_ALL)?;
             messages.push(message(item)?);
         }
         Some("function_call") => {
-            only(item, &["call_id", "name", "arguments"])?;
-            let function = json!({"name": text("name")?, "arguments": text("arguments")?});
-            let id = text("call_id")?;
-            add_call(messages, json!({"id": id, "type": "function", "function": function}));
+            only(item, &["call_id", "name", "arguments"], &OF_ALL)?;
+            let (name, arguments) = (text("name")?, text("arguments")?);
+            add_call(messages, call(text("call_id")?, name, arguments));
         }
         Some("custom_tool_call") => {
-            only(item, &["call_id", "name", "input"])?;
+            only(item, &["call_id", "name", "input"], &OF_ALL)?;
             let custom = json!({"name": text("name")?, "input": text("input")?});
             let id = text("call_id")?;
             add_call(messages, json!({"id": id, "type": "custom", "custom": custom}));
         }
         Some("function_call_output" | "custom_tool_call_output") => {
-            only(item, &["call_id", "output"])?;
+            only(item, &["call_id", "output"], &OF_ALL)?;
             let content = content(&item["output"]).ok_or_else(|| {
                 broken("output", "\"output\" is neither a text nor a list of parts of text")
             })?;
