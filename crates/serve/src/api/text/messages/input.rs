@@ -109,7 +109,14 @@ fn refuse_what_is_not_run(own: &MessageMembers, faults: &mut Faults) {
 }
 
 /// A problem of a chat by the members of a message.
-pub(super) fn renamed(problem: Problem, places: &[Option<usize>]) -> Problem {
+pub(super) fn renamed(mut problem: Problem, places: &[Option<usize>]) -> Problem {
+    // A compiler's message has the place within the tools as well.
+    if problem.errors.iter().any(|fault| fault.pointer.starts_with("/tools")) {
+        let details = problem.errors.iter_mut().map(|fault| &mut fault.detail);
+        for detail in details.chain([&mut problem.detail]) {
+            *detail = detail.replace("/function/parameters", "/input_schema");
+        }
+    }
     blocks::renamed(problem, |pointer| {
         let (mut parts, last) = (pointer.split('/').skip(1), pointer);
         match (parts.next()?, parts.next()) {
