@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release -p palmette-serve --example random -- [--items N] [--levels N] [--codes N] [--params 1m|10m|100m] [--history N]
-//!     [--streams N] [--listen ADDRESS] [--dir DIR] [--record FILE] [--cache-mb N]
+//!     [--streams N] [--listen ADDRESS] [--dir DIR] [--record FILE] [--cache-mb N] [--prompt-cache-mb N]
 //! ```
 //!
 //! Items are `0`, `1`, … with a `stock` from 0 to 9 and a `price`; the target is `items`, of the
@@ -50,6 +50,7 @@ struct Options {
     record: Option<PathBuf>,
     histories: Option<PathBuf>,
     cache_mb: usize,
+    prompt_cache_mb: usize,
 }
 
 fn options() -> Result<Options, Box<dyn Error>> {
@@ -65,6 +66,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
         record: None,
         histories: None,
         cache_mb: 0,
+        prompt_cache_mb: 0,
     };
     let mut given = std::env::args().skip(1);
     while let Some(name) = given.next() {
@@ -81,6 +83,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--record" => options.record = Some(value.into()),
             "--histories" => options.histories = Some(value.into()),
             "--cache-mb" => options.cache_mb = value.parse()?,
+            "--prompt-cache-mb" => options.prompt_cache_mb = value.parse()?,
             other => return Err(format!("{other} is no option").into()),
         }
     }
@@ -117,6 +120,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let server = Server::new(config)?;
     let (model, format) = model(&options)?;
+    let model = model.with_prompt_memory(options.prompt_cache_mb << 20)?;
     server.add_model("random", model, format)?;
     server.add_catalog("items", live, Some(&dir))?;
     server.set_target("items", "random", "items")?;
