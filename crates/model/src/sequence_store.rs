@@ -171,6 +171,22 @@ pub trait SequenceStore: Debug + Send {
     /// When there is no such sequence.
     fn remove(&mut self, sequence: SequenceId) -> Result<(), SequencesError>;
 
+    /// Takes the tokens after the first ones away from a sequence, which has another id from then
+    /// on where it is stored anew.
+    ///
+    /// # Errors
+    /// When there is no such sequence, it has fewer tokens, or a place or page that is needed is
+    /// not free; the sequence is as it was.
+    fn truncate(
+        &mut self,
+        sequence: SequenceId,
+        tokens: usize,
+    ) -> Result<SequenceId, SequencesError> {
+        let fork = self.fork(sequence, tokens)?;
+        self.remove(sequence)?;
+        Ok(fork)
+    }
+
     /// Tokens that a sequence has.
     ///
     /// # Errors

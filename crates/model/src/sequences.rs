@@ -226,6 +226,14 @@ impl Sequences {
         self.slots[slot].pages.push(page);
     }
 
+    fn give_page_back(&mut self, page: u32) {
+        let holders = &mut self.holders[page as usize];
+        *holders -= 1;
+        if *holders == 0 {
+            self.free_pages.push(page);
+        }
+    }
+
     /// Runs all rows through all layers. Each takes two rounds over its blocks, since a row looks
     /// at the keys of rows before it, which may be of another block.
     fn run_layers(&mut self, rows: usize, threads: usize) {
@@ -334,16 +342,39 @@ impl SequenceStore for Sequences {
 
     fn remove(&mut self, sequence: SequenceId) -> Result<(), SequencesError> {
         let place = self.slots.remove(sequence)?;
-        let slot = &mut self.slots[place];
-        for page in slot.pages.drain(..) {
-            let holders = &mut self.holders[page as usize];
-            *holders -= 1;
-            if *holders == 0 {
-                self.free_pages.push(page);
-            }
+        while let Some(page) = self.slots[place].pages.pop() {
+            self.give_page_back(page);
         }
-        slot.tokens = 0;
+        self.slots[place].tokens = 0;
         Ok(())
+    }
+
+    fn truncate(
+        &mut self,
+        sequence: SequenceId,
+        tokens: usize,
+    ) -> Result<SequenceId, SequencesError> {
+        let place = self.slots.find(sequence)?;
+        let has = self.slots[place].tokens;
+        if tokens > has {
+            return Err(SequencesError::FewerTokens { tokens, has });
+        }
+        let pages = tokens.div_ceil(PAGE_TOKENS);
+        let last = self.slots[place].pages[..pages].last();
+        // A page that others have is not written to.
+        if !tokens.is_multiple_of(PAGE_TOKENS)
+            && last.is_some_and(|&page| self.holders[page as usize] > 1)
+        {
+            let fork = self.fork(sequence, tokens)?;
+            self.remove(sequence)?;
+            return Ok(fork);
+        }
+        while self.slots[place].pages.len() > pages {
+            let page = self.slots[place].pages.pop();
+            page.into_iter().for_each(|page| self.give_page_back(page));
+        }
+        self.slots[place].tokens = tokens;
+        Ok(sequence)
     }
 
     fn num_tokens(&self, sequence: SequenceId) -> Result<usize, SequencesError> {

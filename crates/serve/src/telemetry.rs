@@ -57,7 +57,10 @@ const COUNTERS: [(&str, &str); 22] = [
     ("palmette_text_preempted_total", "Times that a text gave up its keys and values for others"),
     ("palmette_text_rows_total", "Rows of the passes of a text model"),
     ("palmette_text_texts_total", "Texts that were asked for, by what became of them"),
-    ("palmette_text_tokens_total", "Tokens of prompts that were read or shared, and of texts"),
+    (
+        "palmette_text_tokens_total",
+        "Tokens of prompts that were read or shared, of texts, and those that were guessed",
+    ),
 ];
 
 const GAUGES: [(&str, &str); 21] = [

@@ -339,6 +339,11 @@ impl TextSequence {
         self.prompt_logprobs
     }
 
+    /// Tokens that the text may still have.
+    pub fn tokens_left(&self) -> usize {
+        self.generator.tokens_left()
+    }
+
     /// The tokens of the text so far.
     pub fn tokens(&self) -> &[TokenId] {
         self.generator.tokens()

@@ -147,7 +147,7 @@ def watch(options, stop, memory, kept):
         _, text = connection.ask("GET", "/metrics")
         values = {}
         for line in text.decode().splitlines():
-            if not line.startswith("#"):
+            if line and not line.startswith("#"):
                 name, value = line.rsplit(" ", 1)
                 name = name.split("{")[0]
                 values[name] = values.get(name, 0.0) + float(value)

@@ -83,6 +83,8 @@ enum Op {
     Add,
     /// Of some sequence, so many hundredths of its tokens.
     Fork(prop::sample::Index, usize),
+    /// So many tokens of the end of some sequence.
+    Truncate(prop::sample::Index, usize),
     Remove(prop::sample::Index),
     /// Of each sequence: how many tokens it grows by, from which token on, and whether its logits
     /// are wanted.
@@ -95,6 +97,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     let op = prop_oneof![
         2 => Just(Op::Add),
         1 => (any::<prop::sample::Index>(), prop_oneof![Just(100), 0..=100_usize]).prop_map(|(of, share)| Op::Fork(of, share)),
+        1 => (any::<prop::sample::Index>(), 0..90_usize).prop_map(|(of, cut)| Op::Truncate(of, cut)),
         1 => any::<prop::sample::Index>().prop_map(Op::Remove),
         5 => pass.prop_map(Op::Pass),
     ];
@@ -130,6 +133,30 @@ fn check(model: &Arc<Model>, options: SequencesOptions, ops: &[Op]) -> Result<()
                         prop_assert_eq!(error, SequencesError::NoRoom { needed: 1, free: 0 });
                     }
                 }
+            }
+            Op::Truncate(index, cut) if !kept.is_empty() => {
+                let place = index.index(kept.len());
+                let (of, tokens) = &mut kept[place];
+                let count = tokens.len().saturating_sub(*cut);
+                match sequences.truncate(*of, count) {
+                    Ok(id) => {
+                        *of = id;
+                        tokens.truncate(count);
+                    }
+                    // An open page that a fork has is copied.
+                    Err(SequencesError::TooManySequences { max }) => {
+                        prop_assert!(
+                            kept.len() == max && count % SequencesOptions::PAGE_TOKENS > 0
+                        );
+                    }
+                    Err(error) => {
+                        prop_assert_eq!(error, SequencesError::NoRoom { needed: 1, free: 0 });
+                    }
+                }
+                let (of, tokens) = &kept[place];
+                prop_assert_eq!(sequences.num_tokens(*of), Ok(tokens.len()));
+                let more = tokens.len() + 1;
+                prop_assert!(sequences.truncate(*of, more).is_err());
             }
             Op::Remove(index) if !kept.is_empty() => {
                 let (id, _) = kept.swap_remove(index.index(kept.len()));

@@ -127,6 +127,8 @@ impl ServedText {
             shared_tokens,
             text_tokens,
             forced_tokens,
+            drafted_tokens,
+            draft_hits,
             passes,
             rows,
             pass_seconds,
@@ -157,6 +159,8 @@ impl ServedText {
             ("shared", shared_tokens),
             ("text", text_tokens),
             ("forced", forced_tokens),
+            ("drafted", drafted_tokens),
+            ("draft_hit", draft_hits),
         ] {
             let labels = of_model(Some(("kind", kind)));
             metrics::counter!("palmette_text_tokens_total", &labels).absolute(count);

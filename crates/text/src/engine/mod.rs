@@ -15,6 +15,12 @@
 //!   dropped; then nothing more.
 //! - Requests begin in the order of their arrival.
 //!
+//! # Drafts
+//! Behind a text's tokens a pass may read a guess at what follows (`drafts`), and tells the logits
+//! after each token of it. Tokens are drawn as ever, each from the logits after those before it;
+//! where they are the guessed ones, no pass is needed for them. What did not come true is taken
+//! from the sequence again.
+//!
 //! # Items
 //! Where a text is to have an item that is [searched](crate::ItemSearch), its beams are forks of
 //! it (`item_beams.rs`). The search runs between two passes: other texts wait for it, as for a
@@ -27,6 +33,7 @@
 //! again later: since logits are the same to the bit, so is what it becomes.
 
 mod desk;
+mod drafts;
 mod run;
 mod scores;
 mod shares;
@@ -66,11 +73,21 @@ pub struct EngineOptions {
     pub max_waiting: usize,
     /// Threads that make masks.
     pub mask_threads: usize,
+    /// Tokens that a pass reads of a text as a guess at what comes next, at most, where its latest
+    /// tokens stood before; 0 for none. Texts are the same, and take fewer passes where they quote.
+    pub draft_tokens: usize,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { max_texts: 8, max_tokens: 16_384, prompt_rows: 32, max_waiting: 64, mask_threads: 1 }
+        Self {
+            max_texts: 8,
+            max_tokens: 16_384,
+            prompt_rows: 32,
+            max_waiting: 64,
+            mask_threads: 1,
+            draft_tokens: 8,
+        }
     }
 }
 
@@ -217,6 +234,10 @@ pub struct EngineStatistics {
     pub text_tokens: u64,
     /// Tokens of those texts that were the only allowed ones.
     pub forced_tokens: u64,
+    /// Tokens that were guessed and read with what came before them.
+    pub drafted_tokens: u64,
+    /// Tokens of these that were drawn then.
+    pub draft_hits: u64,
     /// Passes of the model.
     pub passes: u64,
     /// Their rows.

@@ -9,6 +9,7 @@ use palmette_core::TokenId;
 use palmette_model::{SequenceId, SequenceStore, SequencesError, SequencesOptions, Stretch};
 
 use super::desk::{Arrivals, Desk, Job, Settled, Waiting, Writing};
+use super::drafts::{Ahead, DraftLengths, draft};
 use super::scores::Scores;
 use super::shares::shares;
 use super::{EngineError, EngineOptions, Spent, Update, tell};
@@ -50,8 +51,12 @@ struct Row {
     tokens: Vec<TokenId>,
     prompt: usize,
     read: usize,
-    /// Logits after all tokens, where the mask came later than they did.
-    logits: Option<Vec<f32>>,
+    /// Tokens that prompt and text may have.
+    most: usize,
+    /// Logits after the tokens that were read, where the mask came later than they did or a draft
+    /// was read as well.
+    ahead: Option<Ahead>,
+    lengths: DraftLengths,
     /// Time of passes since the latest choice.
     spent: Spent,
     /// A defect that ends it when its mask comes.
@@ -66,8 +71,20 @@ struct IdleSequence {
     tokens: Vec<TokenId>,
 }
 
-/// Rows of a pass: the text by its place, and how many of its tokens.
-type Plan = Vec<(usize, usize)>;
+/// Part of a pass that is one text's, by its place: how many of its tokens, and a draft behind them.
+struct Share {
+    place: usize,
+    count: usize,
+    draft: Vec<TokenId>,
+}
+
+impl Share {
+    fn rows(&self) -> usize {
+        self.count + self.draft.len()
+    }
+}
+
+type Plan = Vec<Share>;
 
 /// The beginning of a sequence.
 enum Begin {
@@ -86,6 +103,14 @@ impl Row {
 
     fn can_go(&self) -> bool {
         !self.is_parked && self.unread() > 0 && self.broken.is_none()
+    }
+
+    /// Goes over the tokens that were drafted and read; true where the logits after all tokens are
+    /// known.
+    fn go_ahead(&mut self) -> bool {
+        let Some(ahead) = &mut self.ahead else { return false };
+        self.read += ahead.take(&self.tokens[self.read..]);
+        self.unread() == 0
     }
 
     /// True where an item is to be searched next.
@@ -182,7 +207,9 @@ impl Runner {
             tokens,
             prompt,
             read: 0,
-            logits: None,
+            most: prompt + writing.text.tokens_left(),
+            ahead: None,
+            lengths: DraftLengths::default(),
             spent: Spent::default(),
             broken: None,
             scores,
@@ -210,11 +237,9 @@ impl Runner {
                 row.tokens.extend_from_slice(writing.text.take_unread());
                 row.writing = Some(writing);
                 row.is_settled = true;
-                // Forced tokens came after those that the logits are of.
-                if row.unread() > 0 {
-                    row.logits = None;
-                } else if let Some(logits) = row.logits.take() {
-                    self.go_on(place, &logits);
+                // Where forced tokens came that were not drafted, the logits after them are wanted.
+                if row.go_ahead() {
+                    self.go_on(place);
                 }
             }
         }
@@ -257,6 +282,7 @@ impl Runner {
     /// Ends a text's part in the model; its pages are kept for others that begin as it does.
     fn remove(&mut self, place: usize) {
         let row = self.rows.remove(place);
+        row.ahead.iter().for_each(|ahead| self.count_draft(ahead));
         let Some(sequence) = row.sequence else { return };
         if row.read < SequencesOptions::PAGE_TOKENS {
             return self.give_up(sequence);
@@ -312,7 +338,29 @@ impl Runner {
         let left = max_rows - texts.iter().sum::<usize>();
         let prompts = shares(prompt_rows.min(left), &prompts);
         let given = texts.iter().zip(&prompts).map(|(text, prompt)| text + prompt);
-        given.enumerate().filter(|(_, rows)| *rows > 0).collect()
+        let shares = given.enumerate().filter(|(_, count)| *count > 0);
+        let mut plan: Plan =
+            shares.map(|(place, count)| Share { place, count, draft: Vec::new() }).collect();
+        let mut left = max_rows - plan.iter().map(|share| share.count).sum::<usize>();
+        for share in &mut plan {
+            share.draft = self.draft(share.place, share.count, left);
+            left -= share.draft.len();
+        }
+        plan
+    }
+
+    /// The draft that a text's pass reads behind the last of its tokens.
+    fn draft(&mut self, place: usize, count: usize, left: usize) -> Vec<TokenId> {
+        let row = &mut self.rows[place];
+        let is_last = count == row.unread() && row.scores.is_none();
+        // The last token of a text is not read, nor is one that an item's search chooses.
+        let room = row.most.saturating_sub(row.tokens.len() + 1);
+        let most = self.options.draft_tokens.min(room).min(left);
+        if !is_last || most == 0 || row.is_before_item() {
+            return Vec::new();
+        }
+        let most = row.lengths.next(most);
+        draft(&row.tokens, most).to_vec()
     }
 
     /// Gives a text that can go its sequence; false where it cannot go, or is better begun later.
@@ -321,7 +369,7 @@ impl Runner {
             return false;
         }
         if self.rows[place].sequence.is_some() {
-            return true;
+            return self.end_draft(place);
         }
         // What another has read tells no likelihoods.
         let beginning = match self.rows[place].scores {
@@ -371,28 +419,78 @@ impl Runner {
         best.1
     }
 
-    fn pass(&mut self, plan: &Plan) {
-        let stretches: Vec<Stretch<'_>> = plan
-            .iter()
-            .map(|&(place, count)| {
-                let row = &self.rows[place];
-                Stretch {
-                    sequence: row.sequence.expect("a row that goes was begun"),
-                    tokens: &row.tokens[row.read..row.read + count],
-                    wants_logits: count == row.unread(),
+    /// Takes the drafted tokens that did not come true from a text's sequence; false where its pages
+    /// are given up for that.
+    fn end_draft(&mut self, place: usize) -> bool {
+        let Some(ahead) = self.rows[place].ahead.take() else { return true };
+        self.count_draft(&ahead);
+        let row = &mut self.rows[place];
+        let (drafted, came_true) = ahead.counts();
+        if drafted > 0 {
+            row.lengths.learn(drafted, came_true);
+        }
+        let (Some(sequence), true) = (row.sequence, ahead.has_more()) else { return true };
+        let read = row.read;
+        loop {
+            match self.sequences.truncate(sequence, read) {
+                Ok(sequence) => {
+                    self.rows[place].sequence = Some(sequence);
+                    return true;
                 }
+                // A place or a page that it takes for a moment.
+                Err(_) if self.forget_oldest() => {}
+                Err(_) => {
+                    self.park(place);
+                    return false;
+                }
+            }
+        }
+    }
+
+    fn count_draft(&self, ahead: &Ahead) {
+        let (drafted, came_true) = ahead.counts();
+        self.desk.count(|counts| {
+            counts.drafted_tokens += drafted as u64;
+            counts.draft_hits += came_true as u64;
+        });
+    }
+
+    fn pass(&mut self, plan: &Plan) {
+        let tokens: Vec<Vec<TokenId>> = plan
+            .iter()
+            .map(|Share { place, count, draft }| {
+                let row = &self.rows[*place];
+                [&row.tokens[row.read..row.read + count], draft].concat()
             })
             .collect();
+        let stretch = |(share, tokens)| {
+            let &Share { place, count, ref draft } = share;
+            let row = &self.rows[place];
+            Stretch {
+                sequence: row.sequence.expect("a row that goes was begun"),
+                tokens,
+                wants_logits: count == row.unread() && draft.is_empty(),
+            }
+        };
+        let stretches: Vec<Stretch<'_>> =
+            plan.iter().zip(tokens.iter().map(Vec::as_slice)).map(stretch).collect();
         let began = Instant::now();
         let passed = self.sequences.pass(&stretches);
         let took = began.elapsed();
         drop(stretches);
         match passed {
             Ok(()) => {}
+            // Without drafts, before anybody gives up pages.
+            Err(SequencesError::NoRoom { .. })
+                if plan.iter().any(|share| !share.draft.is_empty()) =>
+            {
+                let without = |share: &Share| Share { draft: Vec::new(), ..*share };
+                return self.pass(&plan.iter().map(without).collect());
+            }
             Err(SequencesError::NoRoom { .. }) => return self.make_room(plan),
             // A defect: the texts of the pass break off, and others go on.
             Err(error) => {
-                for &(place, _) in plan.iter().rev() {
+                for &Share { place, .. } in plan.iter().rev() {
                     self.break_off(place, error.clone());
                 }
                 return;
@@ -400,23 +498,29 @@ impl Runner {
         }
         self.pass_time = took;
         let began = Instant::now();
-        let rows: usize = plan.iter().map(|(_, count)| count).sum();
+        let rows: usize = plan.iter().map(Share::rows).sum();
         let mut prompt_tokens = 0;
         // What is chosen may end a text, but none is removed before it is settled: places stay.
         let mut before_items = Vec::new();
-        for (number, &(place, count)) in plan.iter().enumerate() {
+        for (number, share) in plan.iter().enumerate() {
+            let &Share { place, count, .. } = share;
             let row = &mut self.rows[place];
-            row.spent.count_pass(took, count as f64 / rows as f64, row.read < row.prompt);
+            row.spent.count_pass(took, share.rows() as f64 / rows as f64, row.read < row.prompt);
             prompt_tokens += row.prompt.saturating_sub(row.read).min(count) as u64;
             row.read += count;
             let Some(logits) = self.sequences.logits(number) else { continue };
             match row.is_settled && row.writing.is_some() {
-                true if row.is_before_item() => before_items.push((place, logits.to_vec())),
+                true if row.is_before_item() => {
+                    row.ahead = Some(Ahead::new(Vec::new(), logits.to_vec()));
+                    before_items.push(place);
+                }
                 true => Self::choose_of(&self.desk, row, logits),
-                false => row.logits = Some(logits.to_vec()),
+                false => row.ahead = Some(Ahead::new(Vec::new(), logits.to_vec())),
             }
         }
-        let failed = self.score(plan);
+        let mut failed = self.score(plan);
+        failed.extend(self.verify(plan));
+        failed.sort_by_key(|(place, _)| *place);
         let chose = began.elapsed();
         self.desk.count(|counts| {
             counts.passes += 1;
@@ -426,8 +530,8 @@ impl Runner {
             counts.choose_seconds += chose.as_secs_f64();
         });
         // Their passes come after all logits of this one are taken.
-        for (place, logits) in before_items {
-            self.search(place, &logits);
+        for place in before_items {
+            self.search(place);
         }
         // Last, since places change.
         for (place, error) in failed.into_iter().rev() {
@@ -439,7 +543,7 @@ impl Runner {
     /// prompts are through; returns those that failed, in order.
     fn score(&mut self, plan: &Plan) -> Vec<(usize, SequencesError)> {
         let mut failed = Vec::new();
-        for (number, &(place, count)) in plan.iter().enumerate() {
+        for (number, &Share { place, count, .. }) in plan.iter().enumerate() {
             let row = &mut self.rows[place];
             let Some(scores) = &mut row.scores else { continue };
             let prompt = &row.tokens[..row.prompt];
@@ -461,6 +565,41 @@ impl Runner {
         failed
     }
 
+    /// Takes the logits of the drafts of the pass that has been made, and draws by the first of them;
+    /// returns the texts whose logits failed, in order.
+    fn verify(&mut self, plan: &Plan) -> Vec<(usize, SequencesError)> {
+        let mut failed = Vec::new();
+        let most = self.sequences.options().max_sequences;
+        for (number, Share { place, count, draft }) in plan.iter().enumerate() {
+            if draft.is_empty() {
+                continue;
+            }
+            let (mut rows, mut at, end) = (Vec::new(), count - 1, count + draft.len());
+            while at < end {
+                let some = at..end.min(at + most);
+                at = some.end;
+                match self.sequences.logits_of_rows(number, some) {
+                    Ok(Some(logits)) => rows.extend_from_slice(logits),
+                    Ok(None) => unreachable!("rows of the pass, no more than sequences"),
+                    Err(error) => {
+                        failed.push((*place, error));
+                        break;
+                    }
+                }
+            }
+            let row = &mut self.rows[*place];
+            let ahead = Ahead::new(draft.clone(), rows);
+            let is_whole = failed.last().is_none_or(|(of, _)| of != place);
+            if is_whole {
+                row.ahead = Some(ahead);
+            }
+            if is_whole && row.is_settled && row.writing.is_some() {
+                self.go_on(*place);
+            }
+        }
+        failed
+    }
+
     /// Forgets a text that has ended, or takes the pages of the youngest one.
     fn make_room(&mut self, plan: &Plan) {
         if self.forget_oldest() {
@@ -473,7 +612,7 @@ impl Runner {
             // A text alone has room for all that it may become.
             _ => {
                 let error = SequencesError::NoRoom { needed: 1, free: 0 };
-                plan.iter().rev().for_each(|&(place, _)| self.break_off(place, error.clone()));
+                plan.iter().rev().for_each(|share| self.break_off(share.place, error.clone()));
             }
         }
     }
@@ -487,17 +626,28 @@ impl Runner {
     }
 
     /// Takes a text one token or one item further, whose mask and logits are there.
-    fn go_on(&mut self, place: usize, logits: &[f32]) {
-        match self.rows[place].is_before_item() {
-            true => self.search(place, logits),
-            false => Self::choose_of(&self.desk, &mut self.rows[place], logits),
+    fn go_on(&mut self, place: usize) {
+        if self.rows[place].is_before_item() {
+            return self.search(place);
         }
+        let row = &mut self.rows[place];
+        let Some(ahead) = row.ahead.take() else { return };
+        Self::choose_of(&self.desk, row, ahead.logits());
+        row.ahead = Some(ahead);
+        row.go_ahead();
     }
 
     /// Searches a text's next item and hands the text over to be settled.
-    fn search(&mut self, place: usize, logits: &[f32]) {
-        let row = &mut self.rows[place];
+    fn search(&mut self, place: usize) {
+        let Some(logits) = self.rows[place].ahead.as_ref().map(|ahead| ahead.logits().to_vec())
+        else {
+            return;
+        };
         // Where its pages were given up meanwhile, it is read again and then searched.
+        if !self.end_draft(place) {
+            return;
+        }
+        let row = &mut self.rows[place];
         let Some(sequence) = row.sequence else { return };
         let Some(mut writing) = row.writing.take() else { return };
         row.is_settled = false;
@@ -507,7 +657,7 @@ impl Runner {
         let outcome = loop {
             let Writing { text, sink, is_dropped, spent } = &mut *writing;
             let mut beams =
-                SequenceBeams::new(&mut *self.sequences, sequence, logits, self.num_tokens);
+                SequenceBeams::new(&mut *self.sequences, sequence, &logits, self.num_tokens);
             let searched = catch_unwind(AssertUnwindSafe(|| {
                 text.search(&mut beams, &mut |event| tell(sink, is_dropped, event, || *spent))
             }));
@@ -556,9 +706,11 @@ impl Runner {
     /// Takes the pages of a text, which is read again later.
     fn park(&mut self, place: usize) {
         let row = &mut self.rows[place];
-        (row.is_parked, row.read, row.logits) = (true, 0, None);
+        (row.is_parked, row.read) = (true, 0);
+        let ahead = row.ahead.take();
         let sequence = row.sequence.take();
         sequence.into_iter().for_each(|sequence| self.give_up(sequence));
+        ahead.iter().for_each(|ahead| self.count_draft(ahead));
         self.desk.count(|counts| counts.preempted += 1);
     }
 

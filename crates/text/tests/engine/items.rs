@@ -127,10 +127,10 @@ proptest! {
     #[test]
     fn items_searched_together_are_those_searched_alone(
         asked in prop::collection::vec((any::<bool>(), 0_usize..6, 1_usize..150, 0_u64..1000), 1..9),
-        max_texts in 1_usize..5, max_tokens in 512_usize..900, prompt_rows in 1_usize..40,
+        max_texts in 1_usize..5, max_tokens in 512_usize..900, prompt_rows in 1_usize..40, draft_tokens in 0_usize..6,
     ) {
         let model = model();
-        let options = EngineOptions { max_texts, max_tokens, prompt_rows, max_waiting: 100, mask_threads: 2 };
+        let options = EngineOptions { max_texts, max_tokens, prompt_rows, draft_tokens, max_waiting: 100, mask_threads: 2 };
         let engine = Engine::start(model.clone(), options).unwrap();
         let requests: Vec<TextRequest> = asked.iter().map(|&(has_items, kind, prompt, seed)| match has_items {
             true => item_request(&model, &"a palm leaf ".repeat(1 + prompt / 12), seed),

@@ -123,9 +123,11 @@ proptest! {
     fn texts_together_are_those_written_alone(
         asked in prop::collection::vec((0_usize..6, 1_usize..200, 0_u64..1000), 1..14),
         max_texts in 1_usize..6, max_tokens in 384_usize..1200, prompt_rows in 1_usize..40, mask_threads in 1_usize..3,
+        draft_tokens in 0_usize..10,
     ) {
         let model = model();
-        let options = EngineOptions { max_texts, max_tokens, prompt_rows, mask_threads, max_waiting: 100 };
+        let options =
+            EngineOptions { max_texts, max_tokens, prompt_rows, mask_threads, draft_tokens, max_waiting: 100 };
         let engine = Engine::start(model.clone(), options).unwrap();
         let requests: Vec<TextRequest> =
             asked.iter().map(|&(kind, prompt, seed)| request(&model, kind, prompt, seed)).collect();
@@ -138,6 +140,38 @@ proptest! {
         wait_until("the last count", || engine.statistics().ended == requests.len() as u64);
         prop_assert_eq!(engine.statistics().waiting, 0);
     }
+}
+
+/// Texts that quote take fewer passes by drafts, and are the same.
+#[test]
+fn drafts_that_come_true_spare_passes() {
+    let model = model();
+    let quoting = |seed| {
+        let mut request = request(&model, 0, 40, seed);
+        // A few choices of texts that the prompt has: what is guessed comes true mostly.
+        let (text, options) =
+            ("(one two three|four five six){12}".to_owned(), RegexOptions::default());
+        let source = GrammarSource::Regex { text, options };
+        request.constraint = Constrained::by(&model.compile(&source).unwrap());
+        (request.max_tokens, request.min_tokens) = (300, 0);
+        request
+    };
+    let mut passes = Vec::new();
+    for draft_tokens in [0, 3, 8] {
+        let engine =
+            Engine::start(model.clone(), EngineOptions { draft_tokens, ..options() }).unwrap();
+        let requests = [1, 2, 3].map(quoting);
+        for request in &requests {
+            let written = together(engine.submit(request).unwrap()).unwrap();
+            assert_eq!(written, alone(&model, request));
+        }
+        wait_until("the last count", || engine.statistics().ended == 3);
+        let counted = engine.statistics();
+        assert_eq!(counted.drafted_tokens > 0, draft_tokens > 0, "{counted:?}");
+        assert!(counted.draft_hits <= counted.drafted_tokens, "{counted:?}");
+        passes.push(counted.passes);
+    }
+    assert!(passes[2] < passes[0], "{passes:?}");
 }
 
 /// Two long texts in pages for one and a half: the younger gives its pages up and is read again.

@@ -40,6 +40,10 @@ pub(crate) struct TextArgs {
     /// read faster and texts stall longer [default: 32; on a device 512]
     #[arg(long, value_name = "N")]
     text_prompt_rows: Option<usize>,
+    /// Tokens that a pass reads of a text as a guess at what comes next, where its latest tokens
+    /// stood before: texts are the same, and take fewer passes where they quote; 0 for none
+    #[arg(long, value_name = "N", default_value_t = EngineOptions::default().draft_tokens)]
+    text_draft_tokens: usize,
     /// Work that one mask of a grammar may take, in steps of some hundreds of nanoseconds; a
     /// request with a mask that takes more is refused
     #[arg(long, value_name = "N", default_value_t = MaskBudget::DEFAULT_STEPS)]
@@ -147,6 +151,7 @@ impl TextArgs {
                     prompt_rows,
                     max_waiting: self.text_queue,
                     mask_threads: threads.div_ceil(8).max(1),
+                    draft_tokens: self.text_draft_tokens,
                 },
                 tool_format: format.map(|(_, format)| *format),
                 json: JsonForm {
