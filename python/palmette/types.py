@@ -93,8 +93,9 @@ class SchemaOptions(TypedDict, total=False):
     #: ``max_tracked``) or as in the ``schema``.
     order: Literal["any", "schema"]
     #: Between the tokens of the JSON text: ``bounded`` (default: a blank, or a line break and up to 40, so that a model cannot
-    #: go on writing blanks), ``flexible``, ``compact`` (none), ``spaced`` (one after each comma and colon).
-    whitespace: Literal["bounded", "flexible", "compact", "spaced"]
+    #: go on writing blanks), ``flexible``, ``compact`` (none), ``spaced`` (one after each comma and colon), or the comma and the colon
+    #: with the blanks around them, as `json.dumps` takes them, ``(", ", ": ")``, and none elsewhere.
+    whitespace: Literal["bounded", "flexible", "compact", "spaced"] | tuple[str, str]
     #: Lengths of numbers: ``bounded`` (default: up to 40 digits before and after the point, exponents of doubles, more where
     #: bounds or divisors have more, so that a model cannot go on writing digits) or ``any``.
     digits: Literal["bounded", "any"]

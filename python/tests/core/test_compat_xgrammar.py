@@ -115,6 +115,8 @@ def test_whitespace_and_order():
     spaced = xgr.Grammar.from_json_schema(schema, any_whitespace=False)
     assert accepts(spaced, '{"a": 1, "b": 2}') and not accepts(spaced, '{"a":1,"b":2}')
     assert not accepts(spaced, '{"b": 2, "a": 1}')
+    wide = xgr.Grammar.from_json_schema(schema, any_whitespace=False, separators=(" ,\n", ":"))
+    assert accepts(wide, '{"a":1 ,\n"b":2}') and not accepts(wide, '{"a": 1, "b": 2}')
     assert accepts(xgr.Grammar.from_json_schema(schema, any_order=True), '{"b": 2, "a": 1}')
 
 

@@ -412,6 +412,11 @@ def test_options_reach_the_grammar(vocabulary):
     array = {"type": "array", "items": {"type": "integer"}}
     check_texts(Grammar.from_json_schema(array, whitespace="spaced"), vocabulary, ["[1, 2]"], ["[1,2]"])
     check_texts(Grammar.from_json_schema(array, whitespace="compact"), vocabulary, ["[1,2]"], ["[1, 2]"])
+    separated = Grammar.from_json_schema(array, whitespace=(" , ", ":"))
+    check_texts(separated, vocabulary, ["[1 , 2]"], ["[1,2]", "[1, 2]"])
+    assert "whitespace=(' , ', ':')" in repr(separated) or "' , '" in repr(separated)
+    with pytest.raises(ValueError, match="does not separate JSON"):
+        Grammar.from_json_schema(array, whitespace=(";", ":"))
     check_texts(Grammar.from_json_schema(array), vocabulary, ["[1, 2]", "[1.0]"], ["[1,  2]"])
     check_texts(Grammar.from_json_schema(array, whitespace="flexible"), vocabulary, ["[1,    2] "], [])
     check_texts(Grammar.from_json_schema(array, integer_fractions=False), vocabulary, ["[1]"], ["[1.0]"])

@@ -41,7 +41,7 @@ impl Spelling {
         match self.whitespace {
             Whitespace::Bounded => Regex::concat([layout(), core]),
             Whitespace::Flexible => Regex::concat([blanks(), core]),
-            Whitespace::Compact | Whitespace::Spaced => core,
+            Whitespace::Compact | Whitespace::Spaced | Whitespace::Separators(_) => core,
         }
     }
 
@@ -62,13 +62,13 @@ impl Spelling {
     }
 
     pub(super) fn comma(&self) -> Regex {
-        self.token(Regex::literal(if self.whitespace == Whitespace::Spaced { ", " } else { "," }))
+        self.token(Regex::literal(self.whitespace.comma()))
     }
 
     /// A member's name and the colon after it.
     pub(super) fn name(&self, quoted: Regex) -> Regex {
-        let colon = if self.whitespace == Whitespace::Spaced { ": " } else { ":" };
-        Regex::concat([self.token(quoted), self.token(Regex::literal(colon))])
+        let colon = Regex::literal(self.whitespace.colon());
+        Regex::concat([self.token(quoted), self.token(colon)])
     }
 
     /// A string of JSON, quotes included, whose value is a text of `texts`.

@@ -77,6 +77,7 @@ pub(super) mod quoted;
 mod resources;
 mod schema;
 mod schema_scope;
+mod separators;
 mod sharing;
 pub(super) mod source;
 mod strings;
@@ -93,6 +94,7 @@ pub use options::{
     Whitespace,
 };
 pub use parameter_styles::{PARAMETER_STYLES, ParameterStyle};
+pub use separators::{SeparatorError, Separators};
 
 use crate::{Budget, Grammar};
 

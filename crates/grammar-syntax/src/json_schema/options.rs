@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
+use super::separators::Separators;
+
 /// Options under which a JSON Schema becomes a grammar.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -105,6 +107,8 @@ pub enum Whitespace {
     Compact,
     /// One space after each comma and colon, none elsewhere: `{"a": [1, 2]}`.
     Spaced,
+    /// These around each comma and colon, none elsewhere.
+    Separators(Separators),
 }
 
 impl Whitespace {
@@ -112,6 +116,24 @@ impl Whitespace {
     pub const MAX_BLANKS: u32 = 1;
     /// Spaces and tabs at the start of a line that [`Bounded`](Self::Bounded) allows.
     pub const MAX_INDENTATION: u32 = 40;
+
+    /// Text between members and between items, without the blanks that may stand before it.
+    pub(super) fn comma(&self) -> &str {
+        match self {
+            Self::Bounded | Self::Flexible | Self::Compact => ",",
+            Self::Spaced => ", ",
+            Self::Separators(separators) => separators.comma(),
+        }
+    }
+
+    /// Text between a name and its value.
+    pub(super) fn colon(&self) -> &str {
+        match self {
+            Self::Bounded | Self::Flexible | Self::Compact => ":",
+            Self::Spaced => ": ",
+            Self::Separators(separators) => separators.colon(),
+        }
+    }
 }
 
 /// Lengths of numbers. The standard knows no limit, and readers do: `1e5000` is infinity there, or

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use palmette_grammar::frontends::gbnf::GbnfOptions;
 use palmette_grammar::frontends::json_schema::{
-    Digits, Draft, Escapes, Inexpressible, JsonSchemaOptions, PropertyOrder, Whitespace,
+    Digits, Draft, Escapes, Inexpressible, JsonSchemaOptions, PropertyOrder, Separators, Whitespace,
 };
 use palmette_grammar::frontends::lark::LarkOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
@@ -93,7 +93,17 @@ fn schema_options(given: Option<&Bound<'_, PyDict>>) -> PyResult<JsonSchemaOptio
                 let orders = [("any", any), ("schema", PropertyOrder::Schema)];
                 options.order = one_of(&name, &word()?, &orders)?;
             }
-            "whitespace" => options.whitespace = one_of(&name, &word()?, &WHITESPACE)?,
+            "whitespace" => {
+                options.whitespace = match value.extract::<(String, String)>() {
+                    Ok((comma, colon)) => {
+                        let separators = Separators::new(&comma, &colon);
+                        let separators =
+                            separators.map_err(|error| PyValueError::new_err(error.to_string()))?;
+                        Whitespace::Separators(separators)
+                    }
+                    Err(_) => one_of(&name, &word()?, &WHITESPACE)?,
+                };
+            }
             "digits" => options.digits = one_of(&name, &word()?, &DIGITS)?,
             "escapes" => options.escapes = one_of(&name, &word()?, &ESCAPES)?,
             "on_partial" => options.inexpressible = one_of(&name, &word()?, &ON_PARTIAL)?,
@@ -174,7 +184,10 @@ fn shown_options<'py>(
         }
         PropertyOrder::Any { .. } => {}
     }
-    let whitespace = word(word_of(options.whitespace, &WHITESPACE));
+    let whitespace = match options.whitespace {
+        Whitespace::Separators(of) => (of.comma(), of.colon()).into_pyobject(py)?.into_any(),
+        named => word(word_of(named, &WHITESPACE)),
+    };
     put("whitespace", options.whitespace != default.whitespace, whitespace)?;
     put("digits", options.digits != default.digits, word(word_of(options.digits, &DIGITS)))?;
     put("escapes", options.escapes != default.escapes, word(word_of(options.escapes, &ESCAPES)))?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use palmette_document::RawJson;
-use palmette_grammar::frontends::json_schema::Whitespace;
+use palmette_grammar::frontends::json_schema::{Separators, Whitespace};
 use serde::Deserialize;
 
 use crate::item_search::ItemSearch;
@@ -58,6 +58,9 @@ pub enum JsonWhitespace {
     Compact,
     /// A blank after each comma and colon.
     Spaced,
+    /// The comma and the colon with blanks around them, as `json.dumps` takes them: `[", ", ": "]`.
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<String>))]
+    Separators(Separators),
 }
 
 impl From<JsonWhitespace> for Whitespace {
@@ -67,6 +70,7 @@ impl From<JsonWhitespace> for Whitespace {
             JsonWhitespace::Flexible => Self::Flexible,
             JsonWhitespace::Compact => Self::Compact,
             JsonWhitespace::Spaced => Self::Spaced,
+            JsonWhitespace::Separators(separators) => Self::Separators(separators),
         }
     }
 }

@@ -116,16 +116,14 @@ def _schema(schema: Any) -> palmette.Grammar:
             f"the option {next(iter(options))!r} of schemas: there are whitespace_flexible, item_separator, key_separator, "
             "lenient, coerce_one_of and json_allow_general_unicode_escapes"
         )
-    spacing = {(",", ":"): "compact", (", ", ": "): "spaced"}
-    if between not in spacing or (flexible and between != (",", ":")):
-        raise NotImplementedError(
-            f"separators {between!r}{' with flexible whitespace' if flexible else ''}: "
-            "there are ',' and ':', and ', ' and ': ' without flexible whitespace"
-        )
+    if flexible and between != (",", ":"):
+        raise NotImplementedError(f"separators {between!r} with flexible whitespace: there are ',' and ':', or others without it")
+    if tuple(mark.strip(" \t\n\r") for mark in between) != (",", ":"):
+        raise NotImplementedError(f"separators {between!r}: JSON has a comma and a colon, between blanks")
     return palmette.Grammar.from_json_schema(
         schema,
         order="schema",
-        whitespace="flexible" if flexible else spacing[between],
+        whitespace="flexible" if flexible else between,
         on_partial="relax" if lenient else "strict",
         escapes="any" if escapes else "needed",
     )

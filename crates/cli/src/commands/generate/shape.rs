@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_document::RawJson;
-use palmette_grammar::frontends::json_schema::Whitespace;
 use palmette_grammar::frontends::structural_tag::is_structural_tag;
 use palmette_grammar::{Budget, RecognizerLimits, SavedGrammar};
 use palmette_text::question::{StructuredOutputs, TextDefaults, TextMembers};
@@ -14,7 +13,7 @@ use palmette_text::sources::JsonForm;
 use palmette_text::{Constrained, TextModel, ToolFormat};
 use serde_json::{Value, json};
 
-use crate::commands::grammar::{OpenCatalogs, Spaces, Syntax, resource, resources};
+use crate::commands::grammar::{OpenCatalogs, SpaceArgs, Syntax, resource, resources};
 use crate::input;
 
 /// The constraint of a text: at most one of these.
@@ -51,14 +50,8 @@ pub(super) struct ShapeArgs {
     /// {"schema": …}}
     #[arg(long, value_name = "FILE", help_heading = "Under a grammar")]
     pub(super) response_format: Option<PathBuf>,
-    /// Whitespace between the tokens of JSON
-    #[arg(
-        long,
-        value_name = "POLICY",
-        default_value = "bounded",
-        help_heading = "Under a grammar"
-    )]
-    whitespace: Spaces,
+    #[command(flatten)]
+    spaces: SpaceArgs,
     /// A schema that others refer to by its URI, repeatable; nothing is downloaded
     #[arg(long, value_name = "URI=FILE", value_parser = resource, help_heading = "Under a grammar")]
     resource: Vec<(String, PathBuf)>,
@@ -126,7 +119,7 @@ impl ShapeArgs {
         JsonForm {
             closed_objects: !self.open_objects,
             in_order: !self.any_order,
-            whitespace: Whitespace::from(self.whitespace),
+            whitespace: self.spaces.policy(),
         }
     }
 

@@ -18,7 +18,7 @@ use clap::Subcommand;
 
 pub(crate) use catalogs::CatalogArgs;
 pub(crate) use open_catalogs::OpenCatalogs;
-pub(crate) use reading::{ReadingArgs, Spaces, resource, resources};
+pub(crate) use reading::{ReadingArgs, SpaceArgs, resource, resources};
 pub(crate) use syntax::Syntax;
 
 #[derive(Debug, Subcommand)]

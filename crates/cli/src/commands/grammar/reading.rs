@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use palmette_grammar::frontends::gbnf::GbnfOptions;
 use palmette_grammar::frontends::json_schema::{
-    Digits, Escapes, Inexpressible, JsonSchemaOptions, PropertyOrder, Whitespace,
+    Digits, Escapes, Inexpressible, JsonSchemaOptions, PropertyOrder, Separators, Whitespace,
 };
 use palmette_grammar::frontends::lark::LarkOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
@@ -32,9 +32,8 @@ pub(crate) struct ReadingArgs {
     /// In JSON Schema: in which order the members of an object may come
     #[arg(long, value_name = "ORDER", default_value = "any", help_heading = "JSON Schema")]
     order: Order,
-    /// In JSON Schema: what may stand between the tokens of the JSON text
-    #[arg(long, value_name = "POLICY", default_value = "bounded", help_heading = "JSON Schema")]
-    whitespace: Spaces,
+    #[command(flatten)]
+    spaces: SpaceArgs,
     /// In JSON Schema: how long numbers may be
     #[arg(long, value_name = "POLICY", default_value = "bounded", help_heading = "JSON Schema")]
     digits: NumberLengths,
@@ -108,10 +107,39 @@ enum Order {
     Schema,
 }
 
+/// Whitespace of JSON texts.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+pub(crate) struct SpaceArgs {
+    /// In JSON: what may stand between the tokens of the text
+    #[arg(long, value_name = "POLICY", default_value = "bounded", help_heading = "JSON Schema")]
+    whitespace: Spaces,
+    /// In JSON: the comma and the colon with the blanks around them, and none elsewhere, as a list
+    /// of two texts: '[", ", ": "]'
+    #[arg(
+        long,
+        value_name = "JSON",
+        value_parser = separators,
+        conflicts_with = "whitespace",
+        help_heading = "JSON Schema"
+    )]
+    separators: Option<Separators>,
+}
+
+impl SpaceArgs {
+    pub(crate) fn policy(&self) -> Whitespace {
+        self.separators.map_or(self.whitespace.into(), Whitespace::Separators)
+    }
+}
+
+fn separators(given: &str) -> Result<Separators, String> {
+    serde_json::from_str(given)
+        .map_err(|error| format!("{error}; it is a list of two texts, such as [\", \", \": \"]"))
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
-pub(crate) enum Spaces {
-    /// At most 2 blanks, or a line break and at most 40, before each token; nothing at the end. A
-    /// model cannot go on writing blanks
+enum Spaces {
+    /// A blank, or a line break and at most 40, before each token; nothing at the end. A model
+    /// cannot go on writing blanks
     #[default]
     Bounded,
     /// Any amount of whitespace
@@ -217,7 +245,7 @@ impl ReadingArgs {
                 Escaped::Needed => default.escapes,
                 Escaped::Any => Escapes::Any,
             },
-            whitespace: self.whitespace.into(),
+            whitespace: self.spaces.policy(),
             digits: match self.digits {
                 NumberLengths::Bounded => default.digits,
                 NumberLengths::Any => Digits::Any,

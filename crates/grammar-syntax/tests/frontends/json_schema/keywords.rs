@@ -92,6 +92,14 @@ fn whitespace_is_a_choice() {
     check_with(&with(Whitespace::Flexible), schema, &texts, &[]);
     check_with(&with(Whitespace::Compact), schema, &texts[..1], &texts[1..]);
     check_with(&with(Whitespace::Spaced), schema, &texts[1..2], &[texts[0], texts[2]]);
+    let separators = |comma, colon| {
+        let separators = Separators::new(comma, colon).unwrap();
+        with(Whitespace::Separators(separators))
+    };
+    check_with(&separators(",", ":"), schema, &texts[..1], &texts[1..]);
+    check_with(&separators(", ", ": "), schema, &texts[1..2], &[texts[0], texts[2]]);
+    let wide = texts[0].replace(',', " ,\n").replace(':', " : ");
+    check_with(&separators(" ,\n", " : "), schema, &[&wide], &texts);
 }
 
 #[test]
