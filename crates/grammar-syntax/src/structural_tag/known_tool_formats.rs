@@ -1,6 +1,6 @@
 //! Formats of tool calls that are known, each a row of texts.
 
-use super::tool_formats::{Shown, ToolFormat};
+use super::tool_formats::{TemplateMarks, ToolFormat};
 use crate::json_schema::{ArgumentStyle, FUNCTION_GEMMA, GEMMA, ParameterStyle};
 
 /// The formats that are known by name, those first whose marks in a template say more.
@@ -8,7 +8,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "harmony",
         models: "gpt-oss",
-        shown: &[Shown { by: &["<|channel|>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<|channel|>"], not_by: &[] }],
         trigger: "<|channel|>commentary to=",
         begin: "<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>",
         separator: "<|call|><|start|>assistant",
@@ -19,7 +19,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "kimi_k3",
         models: "Kimi K3",
-        shown: &[Shown { by: &["<|open|>", "<|sep|>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<|open|>", "<|sep|>"], not_by: &[] }],
         trigger: "<|open|>tools<|sep|>",
         group: Some(("<|open|>tools<|sep|>", "<|close|>tools<|sep|>")),
         begin: "<|open|>call tool=\"NAME\" index=\"NUMBER\"<|sep|>",
@@ -34,7 +34,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "kimi_k2",
         models: "Kimi K2, K2.5",
-        shown: &[Shown { by: &["<|tool_calls_section_begin|>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<|tool_calls_section_begin|>"], not_by: &[] }],
         trigger: "<|tool_calls_section_begin|>",
         group: Some(("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")),
         begin: "<|tool_call_begin|>functions.NAME:NUMBER<|tool_call_argument_begin|>",
@@ -45,7 +45,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "deepseek_r1",
         models: "DeepSeek R1, V3",
-        shown: &[Shown { by: &["<｜tool▁calls▁begin｜>", "```json"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<｜tool▁calls▁begin｜>", "```json"], not_by: &[] }],
         trigger: "<｜tool▁calls▁begin｜>",
         group: Some(("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")),
         begin: "<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME\n```json\n",
@@ -57,7 +57,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "deepseek",
         models: "DeepSeek V3.1",
-        shown: &[Shown { by: &["<｜tool▁calls▁begin｜>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<｜tool▁calls▁begin｜>"], not_by: &[] }],
         trigger: "<｜tool▁calls▁begin｜>",
         group: Some(("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")),
         begin: "<｜tool▁call▁begin｜>NAME<｜tool▁sep｜>",
@@ -68,7 +68,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "deepseek_xml",
         models: "DeepSeek V3.2",
-        shown: &[Shown { by: &["｜DSML｜", "function_calls>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["｜DSML｜", "function_calls>"], not_by: &[] }],
         trigger: "<｜DSML｜function_calls>",
         group: Some(("<｜DSML｜function_calls>\n", "</｜DSML｜function_calls>")),
         begin: "<｜DSML｜invoke name=\"NAME\">",
@@ -80,7 +80,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "deepseek_v4",
         models: "DeepSeek V4",
-        shown: &[Shown { by: &["｜DSML｜", "tool_calls>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["｜DSML｜", "tool_calls>"], not_by: &[] }],
         trigger: "<｜DSML｜tool_calls>",
         group: Some(("<｜DSML｜tool_calls>\n", "</｜DSML｜tool_calls>")),
         begin: "<｜DSML｜invoke name=\"NAME\">",
@@ -92,7 +92,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "deepseek_v41",
         models: "DeepSeek V4.1",
-        shown: &[Shown { by: &["｜DSML｜", " calls>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["｜DSML｜", " calls>"], not_by: &[] }],
         trigger: "<｜DSML｜ calls>",
         group: Some(("<｜DSML｜ calls>\n", "</｜DSML｜ calls>")),
         begin: "<｜DSML｜ invoke name=\"NAME\">",
@@ -104,7 +104,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "step3",
         models: "Step 3",
-        shown: &[Shown { by: &["steptml:"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["steptml:"], not_by: &[] }],
         trigger: "<｜tool_calls_begin｜>",
         group: Some(("<｜tool_calls_begin｜>\n", "\n<｜tool_calls_end｜>")),
         begin: "<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"NAME\">",
@@ -117,7 +117,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "mistral",
         models: "Mistral with tokenizer v11 and later",
-        shown: &[Shown { by: &["[TOOL_CALLS]", "[ARGS]"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["[TOOL_CALLS]", "[ARGS]"], not_by: &[] }],
         trigger: "[TOOL_CALLS]",
         begin: "[TOOL_CALLS]NAME[ARGS]",
         reasoning: Some(("[THINK]", "[/THINK]")),
@@ -126,7 +126,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "mistral-list",
         models: "Mistral with tokenizers before v11",
-        shown: &[Shown { by: &["[TOOL_CALLS]"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["[TOOL_CALLS]"], not_by: &[] }],
         trigger: "[TOOL_CALLS]",
         group: Some(("[TOOL_CALLS] [", "]")),
         begin: "{\"name\": \"NAME\", \"arguments\": ",
@@ -137,7 +137,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "longcat_xml",
         models: "LongCat, since 2026",
-        shown: &[Shown { by: &["<longcat_arg_key>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<longcat_arg_key>"], not_by: &[] }],
         trigger: "<longcat_tool_call>",
         begin: "<longcat_tool_call>NAME",
         end: "</longcat_tool_call>",
@@ -149,7 +149,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "longcat",
         models: "LongCat Flash",
-        shown: &[Shown { by: &["<longcat_tool_call>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<longcat_tool_call>"], not_by: &[] }],
         trigger: "<longcat_tool_call>",
         begin: "<longcat_tool_call>\n{\"name\": \"NAME\", \"arguments\": ",
         end: "}\n</longcat_tool_call>",
@@ -160,7 +160,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "seed_xml",
         models: "Seed-OSS",
-        shown: &[Shown { by: &["<seed:tool_call>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<seed:tool_call>"], not_by: &[] }],
         trigger: "<seed:tool_call>",
         begin: "<seed:tool_call>\n<function=NAME>",
         end: "\n</function>\n</seed:tool_call>",
@@ -172,7 +172,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "minimax_xml",
         models: "MiniMax M2 to M2.7",
-        shown: &[Shown { by: &["<minimax:tool_call>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<minimax:tool_call>"], not_by: &[] }],
         trigger: "<minimax:tool_call>",
         group: Some(("<minimax:tool_call>\n", "</minimax:tool_call>")),
         begin: "<invoke name=\"NAME\">",
@@ -184,7 +184,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "dots_xml",
         models: "dots",
-        shown: &[Shown { by: &["<dots_function_call>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<dots_function_call>"], not_by: &[] }],
         trigger: "<dots_function_call>",
         group: Some(("<dots_function_call>\n", "</dots_function_call>")),
         begin: "<invoke name=\"NAME\">",
@@ -196,7 +196,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "hunyuan_xml",
         models: "Hunyuan 3",
-        shown: &[Shown { by: &["<tool_sep>", "<arg_key>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<tool_sep>", "<arg_key>"], not_by: &[] }],
         trigger: "<tool_calls>",
         group: Some(("<tool_calls>\n", "</tool_calls>")),
         begin: "<tool_call>NAME<tool_sep>",
@@ -208,7 +208,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "glm_xml",
         models: "GLM-4.5 to 5, Ling 3, Laguna",
-        shown: &[Shown { by: &["<tool_call>", "<arg_key>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<tool_call>", "<arg_key>"], not_by: &[] }],
         trigger: "<tool_call>",
         begin: "<tool_call>NAME",
         end: "</tool_call>",
@@ -221,8 +221,8 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
         name: "qwen_xml",
         models: "Qwen3-Coder, Qwen3.5, Step 3.5, Nemotron 3",
         shown: &[
-            Shown { by: &["<function=", "\\n</parameter>"], not_by: &[] },
-            Shown { by: &["<function=", "\n</parameter>"], not_by: &[] },
+            TemplateMarks { by: &["<function=", "\\n</parameter>"], not_by: &[] },
+            TemplateMarks { by: &["<function=", "\n</parameter>"], not_by: &[] },
         ],
         trigger: "<tool_call>\n<function=",
         begin: "<tool_call>\n<function=NAME>",
@@ -235,7 +235,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "mimo_xml",
         models: "MiMo V2",
-        shown: &[Shown { by: &["<function=", "<parameter="], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<function=", "<parameter="], not_by: &[] }],
         trigger: "<tool_call>\n<function=",
         begin: "<tool_call>\n<function=NAME>",
         end: "\n</function>\n</tool_call>",
@@ -247,7 +247,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "minicpm_xml",
         models: "MiniCPM 5",
-        shown: &[Shown { by: &["<function name=", "<param name="], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<function name=", "<param name="], not_by: &[] }],
         trigger: "<function name=",
         begin: "<function name=\"NAME\">",
         end: "</function>",
@@ -259,7 +259,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "gemma4",
         models: "Gemma 4",
-        shown: &[Shown { by: &["<|tool_call>", "<tool_call|>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<|tool_call>", "<tool_call|>"], not_by: &[] }],
         trigger: "<|tool_call>",
         begin: "<|tool_call>call:NAME",
         end: "<tool_call|>",
@@ -270,7 +270,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "function_gemma",
         models: "FunctionGemma",
-        shown: &[Shown { by: &["<start_function_call>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<start_function_call>"], not_by: &[] }],
         trigger: "<start_function_call>",
         begin: "<start_function_call>call:NAME",
         end: "<end_function_call>",
@@ -280,7 +280,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "llama4",
         models: "Llama 4",
-        shown: &[Shown { by: &["<|python_start|>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<|python_start|>"], not_by: &[] }],
         trigger: "<|python_start|>",
         group: Some(("<|python_start|>[", "]<|python_end|>")),
         begin: "NAME(",
@@ -293,8 +293,8 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
         name: "lfm2",
         models: "LFM2",
         shown: &[
-            Shown { by: &["<|tool_call_start|>"], not_by: &[] },
-            Shown { by: &["<|tool_list_start|>"], not_by: &[] },
+            TemplateMarks { by: &["<|tool_call_start|>"], not_by: &[] },
+            TemplateMarks { by: &["<|tool_list_start|>"], not_by: &[] },
         ],
         trigger: "<|tool_call_start|>",
         group: Some(("<|tool_call_start|>[", "]<|tool_call_end|>")),
@@ -308,7 +308,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "olmo3",
         models: "OLMo 3",
-        shown: &[Shown { by: &["<function_calls>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<function_calls>"], not_by: &[] }],
         trigger: "<function_calls>",
         group: Some(("<function_calls>", "</function_calls>")),
         begin: "NAME(",
@@ -321,7 +321,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "cohere",
         models: "Command R7B, Command A",
-        shown: &[Shown { by: &["<|START_ACTION|>", "<|START_RESPONSE|>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<|START_ACTION|>", "<|START_RESPONSE|>"], not_by: &[] }],
         trigger: "<|START_ACTION|>",
         group: Some(("<|START_ACTION|>[\n    ", "\n]<|END_ACTION|>")),
         begin: "{\"tool_call_id\": \"NUMBER\", \"tool_name\": \"NAME\", \"parameters\": ",
@@ -334,7 +334,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "cohere4",
         models: "Command A Plus",
-        shown: &[Shown { by: &["<|START_ACTION|>", "<|START_TEXT|>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<|START_ACTION|>", "<|START_TEXT|>"], not_by: &[] }],
         trigger: "<|START_ACTION|>",
         group: Some(("<|START_ACTION|>[\n    ", "\n]<|END_ACTION|>")),
         begin: "{\"tool_call_id\": \"NUMBER\", \"tool_name\": \"NAME\", \"parameters\": ",
@@ -347,7 +347,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "exaone",
         models: "EXAONE 4",
-        shown: &[Shown { by: &["<tool_call>", "[|assistant|]"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<tool_call>", "[|assistant|]"], not_by: &[] }],
         trigger: "<tool_call>",
         begin: "<tool_call>{\"name\": \"NAME\", \"arguments\": ",
         end: "}</tool_call>",
@@ -358,7 +358,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "granite",
         models: "Granite 3",
-        shown: &[Shown { by: &["<|tool_call|>", "<|start_of_role|>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<|tool_call|>", "<|start_of_role|>"], not_by: &[] }],
         trigger: "<|tool_call|>",
         group: Some(("<|tool_call|>[", "]")),
         begin: "{\"name\": \"NAME\", \"arguments\": ",
@@ -370,7 +370,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "phi4",
         models: "Phi-4-mini",
-        shown: &[Shown { by: &["<|tool|>", "<|/tool|>"], not_by: &["functools["] }],
+        shown: &[TemplateMarks { by: &["<|tool|>", "<|/tool|>"], not_by: &["functools["] }],
         trigger: "<|tool_call|>",
         group: Some(("<|tool_call|>[", "]<|/tool_call|>")),
         begin: "{\"name\": \"NAME\", \"arguments\": ",
@@ -381,7 +381,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "functools",
         models: "Phi-4-mini by templates of servers",
-        shown: &[Shown { by: &["functools["], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["functools["], not_by: &[] }],
         trigger: "functools[",
         group: Some(("functools[", "]")),
         begin: "{\"name\": \"NAME\", \"arguments\": ",
@@ -392,7 +392,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "nemotron",
         models: "Nemotron Nano 2",
-        shown: &[Shown { by: &["<TOOLCALL>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<TOOLCALL>"], not_by: &[] }],
         trigger: "<TOOLCALL>",
         group: Some(("<TOOLCALL>[", "]</TOOLCALL>")),
         begin: "{\"name\": \"NAME\", \"arguments\": ",
@@ -404,7 +404,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "minimax_m1",
         models: "MiniMax M1",
-        shown: &[Shown { by: &["<tool_calls>", "<end_of_sentence>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<tool_calls>", "<end_of_sentence>"], not_by: &[] }],
         trigger: "<tool_calls>",
         group: Some(("<tool_calls>\n", "\n</tool_calls>")),
         begin: "{\"name\": \"NAME\", \"arguments\": ",
@@ -416,7 +416,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "hunyuan",
         models: "Hunyuan A13B, Jamba",
-        shown: &[Shown { by: &["<tool_calls>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<tool_calls>"], not_by: &[] }],
         trigger: "<tool_calls>",
         group: Some(("<tool_calls>[", "]</tool_calls>")),
         begin: "{\"name\": \"NAME\", \"arguments\": ",
@@ -428,7 +428,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "apertus",
         models: "Apertus",
-        shown: &[Shown { by: &["<|tools_prefix|>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<|tools_prefix|>"], not_by: &[] }],
         trigger: "<|tools_prefix|>",
         group: Some(("<|tools_prefix|>[", "]<|tools_suffix|>")),
         begin: "{\"NAME\": ",
@@ -440,7 +440,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "internlm",
         models: "InternLM 2 to 3, Intern-S1",
-        shown: &[Shown { by: &["<|action_start|>"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<|action_start|>"], not_by: &[] }],
         trigger: "<|action_start|>",
         begin: "<|action_start|><|plugin|>\n{\"name\": \"NAME\", \"parameters\": ",
         end: "}<|action_end|>",
@@ -451,7 +451,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     ToolFormat {
         name: "hermes",
         models: "Qwen3, Qwen2.5, Hermes, Granite 4, ERNIE 4.5",
-        shown: &[Shown { by: &["<tool_call>", "arguments"], not_by: &[] }],
+        shown: &[TemplateMarks { by: &["<tool_call>", "arguments"], not_by: &[] }],
         trigger: "<tool_call>",
         begin: "<tool_call>\n{\"name\": \"NAME\", \"arguments\": ",
         end: "}\n</tool_call>",
@@ -463,8 +463,8 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
         name: "llama3",
         models: "Llama 3.1 to 3.3",
         shown: &[
-            Shown { by: &["<|python_tag|>"], not_by: &[] },
-            Shown { by: &["\"parameters\": dictionary of argument"], not_by: &[] },
+            TemplateMarks { by: &["<|python_tag|>"], not_by: &[] },
+            TemplateMarks { by: &["\"parameters\": dictionary of argument"], not_by: &[] },
         ],
         trigger: "{\"name\": \"",
         begin: "{\"name\": \"NAME\", \"parameters\": ",
@@ -477,7 +477,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
 /// The marks of reasoning that most families have.
 const THINK: Option<(&str, &str)> = Some(("<think>", "</think>"));
 
-/// What a format has of which its row says nothing.
+/// A row that says nothing.
 const NONE: ToolFormat = ToolFormat {
     name: "",
     models: "",

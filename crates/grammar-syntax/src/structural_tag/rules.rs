@@ -17,7 +17,7 @@ use crate::{
 };
 use crate::{gbnf, lark, regex};
 
-/// Most digits of the number of a call.
+/// Limit on the digits of the number of a call.
 const MAX_DIGITS: u32 = 9;
 
 /// Texts and tokens that end free text and any tokens.

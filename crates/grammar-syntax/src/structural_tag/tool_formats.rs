@@ -13,7 +13,7 @@ pub struct ToolFormat {
     /// The models that write so.
     pub models: &'static str,
     /// The marks by which a chat template shows it, in any of these ways.
-    pub shown: &'static [Shown],
+    pub shown: &'static [TemplateMarks],
     /// The text that begins a call, whatever the tool.
     pub trigger: &'static str,
     /// Around all calls of an answer, where they stand together: elsewhere there is no call.
@@ -40,7 +40,7 @@ pub struct ToolFormat {
 
 /// Marks in a chat template by which it shows a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Shown {
+pub struct TemplateMarks {
     /// Texts that are all in it.
     pub by: &'static [&'static str],
     /// Texts of which none is.
@@ -101,13 +101,16 @@ impl ToolFormat {
     /// The format in which a model writes calls, by marks in its chat template.
     pub fn of_template(template: &str) -> Option<&'static Self> {
         let has = |mark: &&str| template.contains(mark);
-        let shows = |shown: &Shown| shown.by.iter().all(has) && !shown.not_by.iter().any(has);
+        let shows =
+            |shown: &TemplateMarks| shown.by.iter().all(has) && !shown.not_by.iter().any(has);
         TOOL_FORMATS.iter().find(|format| format.shown.iter().any(shows))
     }
 
-    /// The names of all formats, for messages.
+    /// The names of all formats in order, for messages.
     pub fn names() -> String {
-        TOOL_FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
+        let mut names: Vec<&str> = TOOL_FORMATS.iter().map(|format| format.name).collect();
+        names.sort_unstable();
+        names.join(", ")
     }
 
     /// The format of a name, in which `-` and `_` are alike.

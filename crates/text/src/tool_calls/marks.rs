@@ -15,24 +15,24 @@ pub(super) enum Match {
 
 /// A part of a mark.
 #[derive(Clone, Copy, PartialEq)]
-enum Wanted {
+enum MarkPart {
     Character(char),
     /// A number, at least one digit.
     Digits,
 }
 
 /// The parts of a mark that are no white space.
-fn wanted(mark: &str) -> impl Iterator<Item = Wanted> {
+fn wanted(mark: &str) -> impl Iterator<Item = MarkPart> {
     let mut rest = mark;
     std::iter::from_fn(move || {
         rest = rest.trim_start();
         if let Some(after) = rest.strip_prefix(NUMBER) {
             rest = after;
-            return Some(Wanted::Digits);
+            return Some(MarkPart::Digits);
         }
         let character = rest.chars().next()?;
         rest = &rest[character.len_utf8()..];
-        Some(Wanted::Character(character))
+        Some(MarkPart::Character(character))
     })
 }
 
@@ -47,7 +47,7 @@ pub(super) fn at_start(text: &str, mark: &str) -> Match {
             continue;
         }
         is_first = false;
-        if next == Wanted::Digits {
+        if next == MarkPart::Digits {
             if found.is_ascii_digit() {
                 in_number = true;
                 continue;
@@ -58,7 +58,7 @@ pub(super) fn at_start(text: &str, mark: &str) -> Match {
                 None => return Match::Whole(place),
             };
         }
-        if next != Wanted::Character(found) {
+        if next != MarkPart::Character(found) {
             return Match::No;
         }
         next = match parts.next() {

@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(tool_format_named("hermes").unwrap().name, "hermes");
         assert_eq!(tool_format_named("glm-xml").unwrap().name, "glm_xml");
         let error = tool_format_named("hermse").unwrap_err();
-        assert!(error.contains("there are harmony, kimi_k3, kimi_k2"), "{error}");
+        assert!(error.contains("there are apertus, cohere, cohere4"), "{error}");
         for (template, expected) in SNIPPETS {
             let found = tool_format_of_template(template).map(|format| format.name);
             assert_eq!(found, *expected, "{template}");

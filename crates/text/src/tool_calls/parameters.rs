@@ -1,10 +1,10 @@
 //! Parameters between marks as a JSON object, while they stream.
 //!
 //! A value is read by one rule. Where the marks say what it is, they decide; else the schema of the
-//! tool does. Where only a string may be, it is the text as it is, but for the padding of the style.
-//! Elsewhere it is JSON, if the JSON value at its beginning is of a kind that may be and the closing
-//! mark follows it; if not, it is the text as it is. A text in quotes is JSON only where no string
-//! may be, and there every JSON value is taken as it is.
+//! tool does. Where only a string may be, it is the text as it is, but for the padding of the
+//! style. Elsewhere it is JSON, if the JSON value at its beginning is of a kind that may be and the
+//! closing mark follows it; if not, it is the text as it is. A text in quotes is JSON only where no
+//! string may be, and there every JSON value is taken as it is.
 
 use palmette_grammar::frontends::structural_tag::ParameterStyle;
 use serde_json::Value;

@@ -12,7 +12,7 @@ pub(super) enum Progress {
     Waiting,
     /// The arguments are whole.
     Ended,
-    /// What stands there is no argument.
+    /// The text there is no argument.
     Broken,
 }
 

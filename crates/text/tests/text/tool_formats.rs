@@ -235,7 +235,11 @@ fn answer(format: &ToolFormat, calls: &[(String, Value)], thought: bool, words: 
 }
 
 fn machine(format: &ToolFormat, tools: &[Value], parallel: bool) -> Machine {
-    let request = json!({"tools": tools, "parallel_tool_calls": parallel}).to_string();
+    machine_of(format, &json!({"tools": tools, "parallel_tool_calls": parallel}))
+}
+
+fn machine_of(format: &ToolFormat, request: &Value) -> Machine {
+    let request = request.to_string();
     let grammar = parse_tools(&request, format, &StructuralTagOptions::default());
     let grammar = grammar.unwrap_or_else(|error| panic!("{request}\n{error}"));
     Machine::new(&grammar.without_tokens()).expect("within limits")
@@ -289,6 +293,15 @@ fn calls_are_held_and_read_in_every_format() {
                 prop_assert!(!alone.accepts(&text), "{}: accepted alone: {text}", format.name);
                 let one = answer(format, &both[..1], thought, words);
                 prop_assert!(alone.accepts(&one), "{}: refused: {one}", format.name);
+                let chosen = json!({"type": "function", "function": {"name": "get_weather"}});
+                let choice = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [chosen]}});
+                let some = machine_of(format, &json!({"tools": tools, "tool_choice": choice}));
+                let other = answer(format, &both[1..], thought, words);
+                let none = answer(format, &[], thought, words);
+                // Where an answer may stand beside calls, words are let stand there, too.
+                let must = if format.answer_is_first { words } else { "" };
+                prop_assert!(some.accepts(&answer(format, &both[..1], thought, must)), "{}", format.name);
+                prop_assert!(!some.accepts(&other) && !some.accepts(&none), "{}", format.name);
                 for wrong in wrongs(format, &first) {
                     let text = answer(format, &[wrong], thought, words);
                     prop_assert!(!parallel.accepts(&text), "{}: accepted: {text}", format.name);
