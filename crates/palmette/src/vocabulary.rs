@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use palmette_core::TokenId;
 use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
 use palmette_grammar::frontends::structural_tag::{
-    StructuralTagError, StructuralTagOptions, TOOL_FORMATS, ToolFormat,
+    StructuralTagError, StructuralTagOptions, ToolFormat,
 };
 use palmette_grammar::frontends::{gbnf::GbnfOptions, lark::LarkOptions, regex::RegexOptions};
 use palmette_grammar::{CacheError, CacheLimits, GrammarCache, GrammarSource, PreparedVocabulary};
@@ -232,7 +232,7 @@ impl Vocabulary {
     /// Answers to a request with tools, as OpenAI's and Anthropic's interfaces define them
     /// (`tools`, `tool_choice`, `parallel_tool_calls`, `response_format`), in the text format of a
     /// family of models, such as `hermes` (Qwen3), `qwen_xml` (Qwen3-Coder), `kimi_k2` or `harmony`
-    /// (gpt-oss): one of [`TOOL_FORMATS`].
+    /// (gpt-oss).
     ///
     /// ```
     /// # #[cfg(feature = "encodings")] {

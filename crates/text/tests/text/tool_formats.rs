@@ -188,9 +188,11 @@ fn can_be_written(format: &ToolFormat, parameter: Parameter, value: &Value) -> b
                 Err(_) => trimmed.starts_with(['{', '[']),
             };
             let may_be_other = parameter.is_union() && style.before_text == style.before_json;
-            !text.contains(style.end) && !(may_be_other && is_other)
-                // The end of the text and the mark after it are not to be a mark.
-                && (text.clone() + style.padding + style.end).find(style.end) == Some((text.clone() + style.padding).len())
+            let is_read_otherwise = may_be_other && is_other;
+            // The end of the text and the mark after it are not to be a mark, either.
+            let inside = text.clone() + style.padding;
+            let end = (inside.clone() + style.end).find(style.end);
+            end == Some(inside.len()) && !is_read_otherwise
         }
         (ArgumentStyle::Notated(notation), _) => {
             !value.to_string().replace("\\\"", "\"").contains(notation.quote)
