@@ -277,8 +277,10 @@ fn read_as_json(cases: &Cases) -> Option<Regex> {
     if cases.len() == 0 {
         return None;
     }
+    // Whoever reads knows the kinds of values alone: `false` is read where `true` may be.
+    let is_boolean = cases.truth || cases.falsity;
     let mut texts = Vec::new();
-    for (there, word) in [(cases.null, "null"), (cases.truth, "true"), (cases.falsity, "false")] {
+    for (there, word) in [(cases.null, "null"), (is_boolean, "true"), (is_boolean, "false")] {
         texts.extend(there.then(|| Regex::literal(word)));
     }
     if !cases.numbers.is_empty() {

@@ -26,11 +26,12 @@ enum Parameter {
     MaybeText,
     TextOrInteger,
     TextOrList,
+    TextOrTrue,
     Mixed,
     Free,
 }
 
-const PARAMETERS: [Parameter; 12] = [
+const PARAMETERS: [Parameter; 13] = [
     Parameter::Text,
     Parameter::Integer,
     Parameter::Number,
@@ -41,6 +42,7 @@ const PARAMETERS: [Parameter; 12] = [
     Parameter::MaybeText,
     Parameter::TextOrInteger,
     Parameter::TextOrList,
+    Parameter::TextOrTrue,
     Parameter::Mixed,
     Parameter::Free,
 ];
@@ -60,6 +62,7 @@ impl Parameter {
             Self::MaybeText => json!({"type": ["string", "null"]}),
             Self::TextOrInteger => json!({"anyOf": [{"type": "string"}, {"type": "integer"}]}),
             Self::TextOrList => json!({"anyOf": [{"type": "string"}, {"$ref": "#/$defs/list"}]}),
+            Self::TextOrTrue => json!({"anyOf": [{"type": "string"}, {"const": true}]}),
             Self::Mixed => json!({"enum": ["x", 3, null, true, "3.5"]}),
             Self::Free => json!({}),
         }
@@ -87,6 +90,7 @@ impl Parameter {
             Self::MaybeText => prop_oneof![text(), Just(Value::Null)].boxed(),
             Self::TextOrInteger => prop_oneof![text(), integer()].boxed(),
             Self::TextOrList => prop_oneof![text(), list()].boxed(),
+            Self::TextOrTrue => prop_oneof![text(), Just(json!(true))].boxed(),
             Self::Mixed => prop_oneof![
                 Just(json!("x")),
                 Just(json!(3)),
@@ -101,11 +105,35 @@ impl Parameter {
         }
     }
 
+    /// True where a value is valid for the schema of a union.
+    fn is_valid(self, value: &Value) -> bool {
+        let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+        match self {
+            Self::MaybeText => value.is_string() || value.is_null(),
+            Self::TextOrInteger => value.is_string() || is_whole,
+            Self::TextOrList => {
+                let are_texts = |items: &Vec<Value>| items.iter().all(Value::is_string);
+                value.is_string() || value.as_array().is_some_and(are_texts)
+            }
+            Self::TextOrTrue => value.is_string() || *value == json!(true),
+            Self::Mixed => {
+                [json!("x"), json!(3), json!(3.0), json!(null), json!(true), json!("3.5")]
+                    .contains(value)
+            }
+            _ => true,
+        }
+    }
+
     /// True where a text may stand beside values that are written in JSON.
     fn is_union(self) -> bool {
         matches!(
             self,
-            Self::MaybeText | Self::TextOrInteger | Self::TextOrList | Self::Mixed | Self::Free
+            Self::MaybeText
+                | Self::TextOrInteger
+                | Self::TextOrList
+                | Self::TextOrTrue
+                | Self::Mixed
+                | Self::Free
         )
     }
 }
@@ -304,6 +332,14 @@ fn calls_are_held_and_read_in_every_format() {
                 let must = if format.answer_is_first { words } else { "" };
                 prop_assert!(some.accepts(&answer(format, &both[..1], thought, must)), "{}", format.name);
                 prop_assert!(!some.accepts(&other) && !some.accepts(&none), "{}", format.name);
+                for (parameter, name, text) in tricky(format, &first) {
+                    if parallel.accepts(&text) {
+                        let read = read(format, &kinds, &[&text]);
+                        let arguments = serde_json::from_str::<Value>(&read.calls[0].1);
+                        let value = &arguments.expect("it is whole")[&name];
+                        prop_assert!(parameter.is_valid(value), "{}: {text}: {value}", format.name);
+                    }
+                }
                 for wrong in wrongs(format, &first) {
                     let text = answer(format, &[wrong], thought, words);
                     prop_assert!(!parallel.accepts(&text), "{}: accepted: {text}", format.name);
@@ -312,6 +348,22 @@ fn calls_are_held_and_read_in_every_format() {
             })
             .unwrap_or_else(|error| panic!("{}: {error}", format.name));
     }
+}
+
+/// Answers in which a text stands that may be read as another value, where both may be.
+fn tricky(format: &ToolFormat, called: &Called) -> Vec<(Parameter, String, String)> {
+    const TEXTS: [&str; 12] =
+        ["null", "true", "false", "3", "3.5", "3.0", "1e2", " 4 ", "[1", "{}", "[]", "\"q\""];
+    let unions = called.parameters.iter().enumerate().filter(|(_, (union, _))| union.is_union());
+    let answers = unions.flat_map(|(at, &(parameter, _))| {
+        TEXTS.map(|text| {
+            let mut changed = called.arguments.clone();
+            changed.insert(name_of(at), text.into());
+            let call = (called.name.clone(), Value::Object(changed));
+            (parameter, name_of(at), answer(format, &[call], false, ""))
+        })
+    });
+    answers.collect()
 }
 
 /// Calls that are none: of another name, without an argument that is required, with a text that
@@ -328,6 +380,13 @@ fn wrongs(format: &ToolFormat, called: &Called) -> Vec<(String, Value)> {
         let mut changed = called.arguments.clone();
         if *required {
             changed.remove(&name_of(at));
+            wrongs.push((name.clone(), Value::Object(changed.clone())));
+        }
+        if let (ArgumentStyle::Parameters(style), Parameter::TextOrList) =
+            (format.arguments, parameter)
+            && style.before_text == style.before_json
+        {
+            changed.insert(name_of(at), "[x".into());
             wrongs.push((name.clone(), Value::Object(changed.clone())));
         }
         if matches!(parameter, Parameter::Text) && !ends.is_empty() {
