@@ -217,16 +217,45 @@ class Grammar:
     def from_tools(
         request: Any,
         format: Literal[
-            "hermes",
-            "llama3",
+            "harmony",
+            "kimi_k3",
+            "kimi_k2",
+            "deepseek_r1",
+            "deepseek",
+            "deepseek_xml",
+            "deepseek_v4",
+            "deepseek_v41",
+            "step3",
             "mistral",
             "mistral-list",
-            "deepseek",
-            "harmony",
-            "qwen_xml",
+            "longcat_xml",
+            "longcat",
+            "seed_xml",
             "minimax_xml",
-            "deepseek_xml",
+            "dots_xml",
+            "hunyuan_xml",
             "glm_xml",
+            "qwen_xml",
+            "mimo_xml",
+            "minicpm_xml",
+            "gemma4",
+            "function_gemma",
+            "llama4",
+            "lfm2",
+            "olmo3",
+            "cohere",
+            "cohere4",
+            "exaone",
+            "granite",
+            "phi4",
+            "functools",
+            "nemotron",
+            "minimax_m1",
+            "hunyuan",
+            "apertus",
+            "internlm",
+            "hermes",
+            "llama3",
         ]
         | str,
         **options: Unpack[SchemaOptions],
@@ -235,8 +264,8 @@ class Grammar:
 
         Of a request are read ``tools``, ``tool_choice``, ``parallel_tool_calls`` and the format of answers without a call
         (``response_format``, ``text.format``, ``output_config``, ``structured_outputs``). ``format`` is the way in which the model writes
-        calls: ``hermes`` (Qwen3), ``llama3``, ``mistral``, ``mistral-list``, ``deepseek``, ``harmony`` (gpt-oss), ``qwen_xml``
-        (Qwen3-Coder, Qwen3.5), ``minimax_xml``, ``deepseek_xml`` or ``glm_xml``.
+        calls, such as ``hermes`` (Qwen3), ``qwen_xml`` (Qwen3-Coder, Qwen3.5), ``kimi_k2`` or ``harmony`` (gpt-oss); the documentation
+        of tool calls has the table.
         """
     @property
     def text(self) -> str:

@@ -8,8 +8,9 @@
 //!
 //! A format is one of `const_string`, `json_schema`, `regex`, `grammar` (GBNF), `any_text`,
 //! `sequence`, `or`, `optional`, `star`, `plus`, `repeat`, `tag`, `triggered_tags`,
-//! `tags_with_separator`, `dispatch`, `token`, `exclude_token` and `any_tokens`; the older form
-//! with `structures` and `triggers` is read, too. A member that is null is as if it were not there;
+//! `tags_with_separator`, `dispatch`, `token`, `exclude_token`, `any_tokens`,
+//! `token_triggered_tags` and `token_dispatch`; the older form with `structures` and `triggers` is
+//! read, too. A member that is null is as if it were not there;
 //! one that is not read is an error where it is misspelt, and a warning otherwise.
 //!
 //! Tools of a request are read the same way ([`parse_tools`]): a [`ToolFormat`] is data, the texts
@@ -27,6 +28,7 @@ mod calls;
 mod document;
 mod error;
 mod format;
+mod known_tool_formats;
 mod members;
 mod options;
 mod request;
@@ -34,10 +36,12 @@ mod rules;
 mod tool;
 mod tool_formats;
 
-pub use crate::json_schema::{PARAMETER_STYLES, ParameterStyle};
+pub use crate::json_schema::{ArgumentStyle, PARAMETER_STYLES, ParameterStyle, ValueNotation};
 pub use error::StructuralTagError;
+pub use known_tool_formats::TOOL_FORMATS;
 pub use options::StructuralTagOptions;
-pub use tool_formats::{TOOL_FORMATS, ToolFormat};
+pub use tool::ARGUMENT_SCHEMAS;
+pub use tool_formats::{NUMBER, TemplateMarks, ToolFormat};
 
 use crate::json_schema::source::{JsonId, Source};
 use crate::json_schema::{JsonSchemaLimits, Warning};

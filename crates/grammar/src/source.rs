@@ -98,7 +98,10 @@ pub enum OptionsError {
         message: String,
     },
     /// Tools without the format in which a model writes calls.
-    #[error("the option \"format\" of tools says how the model writes calls: one of {}", formats())]
+    #[error(
+        "the option \"format\" of tools says how the model writes calls: one of {}",
+        structural_tag::ToolFormat::names()
+    )]
     Format,
     /// A text beside a language that has one text alone.
     #[error("{language} takes no text of a grammar, and {len} bytes are given; leave it empty")]
@@ -108,11 +111,6 @@ pub enum OptionsError {
         /// Length of the text given.
         len: usize,
     },
-}
-
-fn formats() -> String {
-    let names: Vec<_> = structural_tag::TOOL_FORMATS.iter().map(|format| format.name).collect();
-    names.join(", ")
 }
 
 impl SourceError {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use palmette_core::TokenId;
 use palmette_grammar::frontends::json_schema::JsonSchemaOptions;
 use palmette_grammar::frontends::structural_tag::{
-    StructuralTagError, StructuralTagOptions, TOOL_FORMATS, ToolFormat,
+    StructuralTagError, StructuralTagOptions, ToolFormat,
 };
 use palmette_grammar::frontends::{gbnf::GbnfOptions, lark::LarkOptions, regex::RegexOptions};
 use palmette_grammar::{CacheError, CacheLimits, GrammarCache, GrammarSource, PreparedVocabulary};
@@ -231,8 +231,8 @@ impl Vocabulary {
 
     /// Answers to a request with tools, as OpenAI's and Anthropic's interfaces define them
     /// (`tools`, `tool_choice`, `parallel_tool_calls`, `response_format`), in the text format of a
-    /// family of models: `hermes` (Qwen3), `llama3`, `mistral`, `mistral-list`, `deepseek`,
-    /// `harmony` (gpt-oss), `qwen_xml` (Qwen3-Coder), `minimax_xml`, `deepseek_xml` or `glm_xml`.
+    /// family of models, such as `hermes` (Qwen3), `qwen_xml` (Qwen3-Coder), `kimi_k2` or `harmony`
+    /// (gpt-oss).
     ///
     /// ```
     /// # #[cfg(feature = "encodings")] {
@@ -248,7 +248,7 @@ impl Vocabulary {
     /// # Errors
     /// When the format is not known, the request is none, or its schemas are refused.
     pub fn tools(&self, request: &str, format: &str) -> Result<CompiledGrammar, CacheError> {
-        let names = || TOOL_FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+        let names = ToolFormat::names;
         let unknown = || StructuralTagError {
             span: None,
             pointer: String::new(),

@@ -1,10 +1,10 @@
 //! A text model by OpenAI's interface, in a program of one's own.
 //!
 //! ```text
-//! cargo run -p palmette-serve --example text -- DIR [hermes|llama3|mistral|mistral-list|deepseek|harmony]
+//! cargo run -p palmette-serve --example text -- DIR [TOOL_FORMAT]
 //! ```
 //!
-//! DIR is a directory as Hugging Face has it. The server listens at a free port of this machine and
+//! DIR is a directory as Hugging Face has it, TOOL_FORMAT a format of calls such as hermes. The server listens at a free port of this machine and
 //! says which.
 
 use std::path::PathBuf;

@@ -120,4 +120,6 @@ pub use palmette_model_template::{ChatTemplate, TemplateError};
 pub use request::{Constrained, SpecialText, TextRequest};
 pub use sequence::{FinishReason, TextEnd, TextEvent, TextPiece, TextSequence, TextToken, Usage};
 pub use stops::{Released, StopStrings};
-pub use tool_calls::{Piece, ToolCallReader, tool_format_named, tool_format_of_template};
+pub use tool_calls::{
+    ArgumentKinds, Piece, ToolCallReader, tool_format_named, tool_format_of_template, written_calls,
+};

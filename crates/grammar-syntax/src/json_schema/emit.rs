@@ -5,20 +5,20 @@ use std::{num::NonZeroU32, rc::Rc, sync::Arc};
 use hashbrown::{HashMap, HashSet};
 
 use super::{
+    argument_styles::{ArgumentStyle, Frame},
     arrays::ArraySet,
     cases::Cases,
     compile::{Compiler, Result},
     error::Kind,
     framing::Framing,
     goals::GoalId,
-    json_text::Spelling,
+    json_text::{Spelling, bare_names},
     listed_sets::ListedLimits,
     number_lengths::{has_few_remainders, room},
     number_text,
     numbers::{self, NumberSet},
     objects::ObjectSet,
     options::Digits,
-    parameter_styles::Frame,
     sharing,
     strings::StringSet,
 };
@@ -190,7 +190,7 @@ impl<'c, 'o> Emitter<'c, 'o> {
         let listed_limits = ListedLimits::new(compiler.options);
         Self {
             compiler,
-            spelling: Spelling::new(whitespace, escapes).with_max_blanks(framing.max_blanks),
+            spelling: Spelling::new(whitespace, escapes).within(framing),
             frame: None,
             parameter_values: HashMap::new(),
             builder: GrammarBuilder::new(),
@@ -217,7 +217,7 @@ impl<'c, 'o> Emitter<'c, 'o> {
 impl Emitter<'_, '_> {
     /// The rules of a text whose value meets `goal`, and of all that they mention.
     fn document(&mut self, head: NonterminalId, goal: GoalId, framing: Framing) -> Result<()> {
-        if framing.objects || framing.style.is_some() {
+        if framing.objects || framing.style != ArgumentStyle::Json {
             self.arguments(head, goal, framing.style)?;
         } else {
             let Some(value) = self.goal(goal)? else { return Ok(()) };
@@ -275,10 +275,15 @@ impl Emitter<'_, '_> {
 
     /// The symbol for the value of an object's member.
     pub(super) fn member_value(&mut self, goal: GoalId) -> Result<Option<Symbol>> {
-        match self.frame {
-            Some(frame) => self.parameter_value(goal, frame),
+        match self.frame.and_then(|frame| frame.style) {
+            Some(style) => self.parameter_value(goal, style),
             None => self.goal(goal),
         }
+    }
+
+    /// A symbol that derives no text.
+    pub(super) fn nothing(&mut self) -> Symbol {
+        Symbol::Nonterminal(self.part("nothing"))
     }
 
     /// A new nonterminal, its name numbered.
@@ -346,6 +351,16 @@ impl Emitter<'_, '_> {
         tokens: NonZeroU32,
     ) -> Result<Symbol> {
         let regex = self.spelling.token(core);
+        self.limited_pattern(name, regex, tokens)
+    }
+
+    /// A terminal of so many tokens of a vocabulary at most.
+    pub(super) fn limited_pattern(
+        &mut self,
+        name: &str,
+        regex: Regex,
+        tokens: NonZeroU32,
+    ) -> Result<Symbol> {
         self.compiler.tick(size(&regex))?;
         if let Some(&found) = self.limited_terminals.get(&regex) {
             return Ok(Symbol::Terminal(found));
@@ -363,7 +378,7 @@ impl Emitter<'_, '_> {
     /// A comma of an object whose names are remembered, or another.
     pub(super) fn comma_of(&mut self, scope: Option<InScope>) -> Result<Symbol> {
         if let Some(frame) = self.frame {
-            return Ok(frame.empty);
+            return Ok(frame.comma);
         }
         let regex = self.spelling.comma();
         self.pattern(",", regex, scope)
@@ -402,8 +417,14 @@ impl Emitter<'_, '_> {
         if let Some(frame) = self.frame {
             return self.parameter_name(names, frame);
         }
-        let quoted = self.spelling.quoted(&names.regex());
-        let regex = self.spelling.name(quoted);
+        let spelled = match self.spelling.notation().bare_names {
+            false => self.spelling.quoted(&names.regex()),
+            true => match bare_names(names) {
+                None => return Ok(self.nothing()),
+                Some(spelled) => spelled,
+            },
+        };
+        let regex = self.spelling.name(spelled);
         let name = match names {
             StringSet::OneOf(names) if names.len() == 1 => {
                 names.first().map(|it| format!("{it:?}:"))
@@ -452,8 +473,8 @@ impl Emitter<'_, '_> {
     }
 
     fn value(&mut self, head: NonterminalId, cases: &Cases) -> Result<()> {
-        for (there, word) in [(cases.null, "null"), (cases.truth, "true"), (cases.falsity, "false")]
-        {
+        let [null, truth, falsity] = self.spelling.notation().words;
+        for (there, word) in [(cases.null, null), (cases.truth, truth), (cases.falsity, falsity)] {
             if there {
                 let word = self.punctuation(word)?;
                 self.rule(head, vec![word])?;
@@ -461,6 +482,10 @@ impl Emitter<'_, '_> {
         }
         self.strings(head, &cases.strings)?;
         self.compiler.no_outsiders(cases)?;
+        if !self.spelling.notation().quote.is_empty() {
+            let reason = "names a set of strings as JSON writes them, and this format has marks of its own around strings; use another";
+            self.compiler.no_members(cases, reason)?;
+        }
         for member in &cases.members {
             let slot = self.compiler.catalog_slots.slot(member.slot).clone();
             let span = slot.span;

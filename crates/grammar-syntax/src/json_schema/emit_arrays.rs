@@ -498,11 +498,13 @@ impl Emitter<'_, '_> {
 
     fn scalar(&mut self, scalar: &Scalar) -> Result<Symbol> {
         match scalar {
-            Scalar::Null => self.punctuation("null"),
-            Scalar::Bool(truth) => self.punctuation(if *truth { "true" } else { "false" }),
+            Scalar::Null => self.punctuation(self.spelling.notation().words[0]),
+            Scalar::Bool(true) => self.punctuation(self.spelling.notation().words[1]),
+            Scalar::Bool(false) => self.punctuation(self.spelling.notation().words[2]),
             Scalar::String(text) => {
-                let quoted = self.spelling.quoted(&Regex::literal(text));
-                self.token(&format!("{text:?}"), quoted)
+                let head = self.part("string");
+                self.strings(head, &[StringSet::OneOf([Arc::clone(text)].into())])?;
+                Ok(Symbol::Nonterminal(head))
             }
             Scalar::Number(number) => {
                 let fractions = self.compiler.options.integer_fractions;

@@ -4,8 +4,12 @@ use std::{cell::RefCell, sync::Arc};
 
 use hashbrown::HashMap;
 
+use super::argument_styles::{JSON, ValueNotation};
 use super::enumeration::enumeration;
+use super::framing::Framing;
 use super::options::{Escapes, Whitespace};
+use super::strings::StringSet;
+use crate::free_text::without;
 use crate::{CharClass, Regex};
 
 /// The choices of spelling.
@@ -13,6 +17,7 @@ use crate::{CharClass, Regex};
 pub(super) struct Spelling {
     whitespace: Whitespace,
     escapes: Escapes,
+    notation: &'static ValueNotation,
     /// At most so many blanks in a row, whatever the policy.
     max_blanks: Option<u32>,
     /// Classes of characters that were spelled before. The same few are in most strings of a
@@ -23,12 +28,18 @@ pub(super) struct Spelling {
 impl Spelling {
     /// A speller with these choices.
     pub(super) fn new(whitespace: Whitespace, escapes: Escapes) -> Self {
-        Self { whitespace, escapes, max_blanks: None, classes: RefCell::default() }
+        let classes = RefCell::default();
+        Self { whitespace, escapes, notation: &JSON, max_blanks: None, classes }
     }
 
-    /// This speller with a limit on blanks in a row.
-    pub(super) fn with_max_blanks(self, max_blanks: Option<u32>) -> Self {
-        Self { max_blanks, ..self }
+    /// This speller for values that are a part of another text.
+    pub(super) fn within(self, framing: Framing) -> Self {
+        Self { max_blanks: framing.max_blanks, notation: framing.style.notation(), ..self }
+    }
+
+    /// The notation of strings, names and words.
+    pub(super) fn notation(&self) -> &'static ValueNotation {
+        self.notation
     }
 
     /// A token of JSON: `core` after what may precede every token.
@@ -66,9 +77,9 @@ impl Spelling {
     }
 
     /// A member's name and the colon after it.
-    pub(super) fn name(&self, quoted: Regex) -> Regex {
+    pub(super) fn name(&self, name: Regex) -> Regex {
         let colon = Regex::literal(self.whitespace.colon());
-        Regex::concat([self.token(quoted), self.token(colon)])
+        Regex::concat([self.token(name), self.token(colon)])
     }
 
     /// A string of JSON, quotes included, whose value is a text of `texts`.
@@ -77,6 +88,11 @@ impl Spelling {
     /// operations on texts are the same set operations on spelled texts, if complements are taken
     /// within these. Half a surrogate pair (`\ud800` alone) is no character and spells nothing.
     pub(super) fn quoted(&self, texts: &Regex) -> Regex {
+        let mark = self.notation.quote;
+        if !mark.is_empty() {
+            let inside = Regex::and([texts.clone(), without(&[mark], &[mark])]);
+            return Regex::concat([Regex::literal(mark), inside, Regex::literal(mark)]);
+        }
         let spelled = match is_free(texts) {
             true => Self::new(self.whitespace, Escapes::Any).spelled(texts),
             false => self.spelled(texts),
@@ -244,6 +260,11 @@ fn blank() -> Regex {
     Regex::Class(CharClass::new([' ', '\t', '\n', '\r'].map(|blank| (blank, blank))))
 }
 
+/// White space of JSON, at least one character of it.
+pub(super) fn some_blanks() -> Regex {
+    blank().repeat(1, None)
+}
+
 fn blanks() -> Regex {
     blank().repeat(0, None)
 }
@@ -257,6 +278,31 @@ fn layout() -> Regex {
         blanks(Whitespace::MAX_BLANKS),
         Regex::concat([line_break, blanks(Whitespace::MAX_INDENTATION)]),
     ])
+}
+
+/// The names that may stand without quotes; `None` where there are none.
+pub(super) fn bare_names(names: &StringSet) -> Option<Regex> {
+    match names {
+        StringSet::All { .. } => {
+            let bare = Regex::Class(CharClass::any().difference(&no_bare_name()));
+            Some(Regex::and([names.regex(), bare.repeat(1, None)]))
+        }
+        StringSet::OneOf(listed) => {
+            let outside = no_bare_name();
+            let is_bare = |name: &&Arc<str>| {
+                !name.is_empty() && !name.chars().any(|character| outside.contains(character))
+            };
+            let bare: Vec<_> = listed.iter().filter(is_bare).collect();
+            let texts = || Regex::alternate(bare.iter().map(|name| Regex::literal(name)));
+            (!bare.is_empty()).then(texts)
+        }
+    }
+}
+
+/// Characters that marks and punctuation are made of.
+fn no_bare_name() -> CharClass {
+    let marks = "<>\"'=/｜:,()[]{}\\".chars().map(|mark| (mark, mark));
+    CharClass::new(marks.chain([('\0', ' '), ('\u{7f}', '\u{a0}')]))
 }
 
 /// True when texts may hold any characters.

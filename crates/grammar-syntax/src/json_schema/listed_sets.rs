@@ -18,7 +18,10 @@ use super::compile::Result;
 use super::emit::Emitter;
 use super::strings::StringSet;
 use super::{Escapes, JsonSchemaOptions};
-use crate::{MemberSpelling, NonterminalId, OwnSet, Regex, Slot, SlotId, SlotKind, Span, Symbol};
+use crate::free_text::without;
+use crate::{
+    CharClass, MemberSpelling, NonterminalId, OwnSet, Regex, Slot, SlotId, SlotKind, Span, Symbol,
+};
 
 /// Name of the slots of listed texts, in messages.
 const NAME: &str = "enum";
@@ -64,13 +67,29 @@ impl Emitter<'_, '_> {
             return Ok(());
         }
         let texts = Regex::alternate(sets.iter().map(StringSet::regex));
-        let quoted = self.spelling.quoted(&texts);
         let is_open = sets.iter().any(|set| matches!(set, StringSet::All { .. }));
-        let string = match self.compiler.options.max_string_tokens.filter(|_| is_open) {
-            None => self.token("string", quoted)?,
-            Some(tokens) => self.limited_token("string", quoted, tokens)?,
+        let limit = self.compiler.options.max_string_tokens.filter(|_| is_open);
+        let mark = self.spelling.notation().quote;
+        if mark.is_empty() {
+            let quoted = self.spelling.quoted(&texts);
+            let string = match limit {
+                None => self.token("string", quoted)?,
+                Some(tokens) => self.limited_token("string", quoted, tokens)?,
+            };
+            return self.rule(head, vec![string]);
+        }
+        // The mark may be a token of its own, so it is no part of the text's terminal.
+        let some = Regex::Class(CharClass::any()).repeat(1, None);
+        let text = Regex::and([texts, without(&[mark], &[mark]), some]);
+        let text = match limit {
+            None => self.pattern("text", text, None)?,
+            Some(tokens) => self.limited_pattern("text", text, tokens)?,
         };
-        self.rule(head, vec![string])
+        let mark = self.marks(mark)?;
+        if sets.iter().any(|set| set.contains("")) {
+            self.rule(head, [&mark[..], &mark].concat())?;
+        }
+        self.rule(head, [&mark[..], &[text], &mark].concat())
     }
 
     /// A member of a slot, as a JSON string.

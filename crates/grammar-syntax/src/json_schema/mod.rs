@@ -40,6 +40,7 @@
 //! keywords, have no effect and are listed as [`Warning`]s. [`Inexpressible`] has two other ways:
 //! all of this is an error, or none of it.
 
+mod argument_styles;
 mod arrays;
 mod cases;
 pub(crate) mod catalog_json;
@@ -86,6 +87,8 @@ mod unevaluated;
 mod uri;
 mod wrappers;
 
+pub use argument_styles::{ArgumentStyle, ValueNotation};
+pub(crate) use argument_styles::{FUNCTION_GEMMA, GEMMA};
 pub(super) use error::REPEATED;
 pub use error::{JsonSchemaError, Warning};
 pub(crate) use framing::Framing;

@@ -60,6 +60,14 @@ impl NumberSet {
         matches!(self, Self::All(conditions) if conditions.contains(&integer))
     }
 
+    /// True when every number of the set is known to be an integer.
+    pub(super) fn has_integers_alone(&self) -> bool {
+        match self {
+            Self::OneOf(numbers) => numbers.iter().all(Decimal::is_integer),
+            Self::All(_) => self.is_of_integers(),
+        }
+    }
+
     /// The numbers not in this set, as a union.
     pub(super) fn complement(&self) -> Vec<Self> {
         match self {

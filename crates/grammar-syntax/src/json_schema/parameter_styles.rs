@@ -1,20 +1,25 @@
 //! Styles of parameters: the marks that families of models write around them.
 
-use crate::Symbol;
+/// Stand-in for the type of a value in [`ParameterStyle::before_json`].
+const TYPE: &str = "TYPE";
 
 /// Marks around the parameters of a call, as a family of models writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParameterStyle {
     /// The name by which it is asked for.
     pub name: &'static str,
+    /// Blanks that models write before a parameter; any others are read as well.
+    pub before: &'static str,
     /// Text before a parameter's name.
     pub begin: &'static str,
     /// Text after the name where the value is a text, written as it is.
     pub before_text: &'static str,
-    /// Text after the name where the value is in JSON.
+    /// Text after the name where the value is in JSON; `TYPE` stands for the value's type.
     pub before_json: &'static str,
     /// Text before the value, after blanks; empty where there is none.
     pub before_value: &'static str,
+    /// Blanks that may stand around a text and are none of it: once before, once after.
+    pub padding: &'static str,
     /// Text after the value.
     pub end: &'static str,
 }
@@ -23,35 +28,103 @@ pub struct ParameterStyle {
 pub const PARAMETER_STYLES: &[ParameterStyle] = &[
     ParameterStyle {
         name: "qwen_xml",
+        before: "\n",
         begin: "<parameter=",
         before_text: ">",
         before_json: ">",
         before_value: "",
+        padding: "\n",
         end: "</parameter>",
     },
     ParameterStyle {
         name: "minimax_xml",
+        before: "\n",
         begin: "<parameter name=\"",
         before_text: "\">",
         before_json: "\">",
         before_value: "",
+        padding: "",
         end: "</parameter>",
     },
     ParameterStyle {
         name: "deepseek_xml",
+        before: "\n",
         begin: "<｜DSML｜parameter name=\"",
         before_text: "\" string=\"true\">",
         before_json: "\" string=\"false\">",
         before_value: "",
+        padding: "",
         end: "</｜DSML｜parameter>",
     },
     ParameterStyle {
         name: "glm_xml",
+        before: "\n",
         begin: "<arg_key>",
         before_text: "</arg_key>",
         before_json: "</arg_key>",
         before_value: "<arg_value>",
+        padding: "",
         end: "</arg_value>",
+    },
+    ParameterStyle {
+        name: "mimo_xml",
+        before: "\n",
+        begin: "<parameter=",
+        before_text: ">",
+        before_json: ">",
+        before_value: "",
+        padding: "",
+        end: "</parameter>",
+    },
+    ParameterStyle {
+        name: "deepseek_v41_xml",
+        before: "\n",
+        begin: "<｜DSML｜ parameter name=\"",
+        before_text: "\" string=\"true\">",
+        before_json: "\" string=\"false\">",
+        before_value: "",
+        padding: "",
+        end: "</｜DSML｜ parameter>",
+    },
+    ParameterStyle {
+        name: "step_xml",
+        before: "\n",
+        begin: "<steptml:parameter name=\"",
+        before_text: "\">",
+        before_json: "\">",
+        before_value: "",
+        padding: "",
+        end: "</steptml:parameter>",
+    },
+    ParameterStyle {
+        name: "minicpm_xml",
+        before: "",
+        begin: "<param name=\"",
+        before_text: "\">",
+        before_json: "\">",
+        before_value: "",
+        padding: "",
+        end: "</param>",
+    },
+    ParameterStyle {
+        name: "longcat_xml",
+        before: "\n",
+        begin: "<longcat_arg_key>",
+        before_text: "</longcat_arg_key>",
+        before_json: "</longcat_arg_key>",
+        before_value: "<longcat_arg_value>",
+        padding: "",
+        end: "</longcat_arg_value>",
+    },
+    ParameterStyle {
+        name: "kimi_k3_xml",
+        before: "",
+        begin: "<|open|>argument key=\"",
+        before_text: "\" type=\"string\"<|sep|>",
+        before_json: "\" type=\"TYPE\"<|sep|>",
+        before_value: "",
+        padding: "",
+        end: "<|close|>argument<|sep|>",
     },
 ];
 
@@ -60,14 +133,38 @@ impl ParameterStyle {
     pub fn named(name: &str) -> Option<&'static Self> {
         PARAMETER_STYLES.iter().find(|style| style.name == name)
     }
+
+    /// The style of a name in a table of formats.
+    ///
+    /// # Panics
+    /// When there is none; in a constant, while it is compiled.
+    pub(crate) const fn known(name: &str) -> &'static Self {
+        let mut at = 0;
+        while at < PARAMETER_STYLES.len() {
+            if same(PARAMETER_STYLES[at].name, name) {
+                return &PARAMETER_STYLES[at];
+            }
+            at += 1;
+        }
+        panic!("no style of parameters has this name")
+    }
+
+    /// True where the mark after a name says of what type the value is.
+    pub fn tells_types(&self) -> bool {
+        self.before_json.contains(TYPE)
+    }
+
+    /// The text after a name for a value of a type of JSON Schema.
+    pub fn before_type(&self, type_name: &str) -> String {
+        self.before_json.replace(TYPE, type_name)
+    }
 }
 
-/// Parameters that are being written.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
-    pub(super) style: &'static ParameterStyle,
-    /// A nonterminal of the empty text, where JSON has braces and commas.
-    pub(super) empty: Symbol,
-    /// A nonterminal of blanks, or none.
-    pub(super) blanks: Symbol,
+const fn same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
 }

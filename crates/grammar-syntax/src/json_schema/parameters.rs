@@ -1,5 +1,4 @@
-//! Arguments as parameters between marks: each by its name, texts as they are, other values in
-//! JSON.
+//! Arguments as parameters between marks, or as keywords.
 //!
 //! ```text
 //! <parameter=city>
@@ -9,18 +8,26 @@
 //! 3
 //! </parameter>
 //! ```
+//!
+//! A text between marks is written as it is, another value in JSON. Which of them a value is shows
+//! in the marks, or in the schema; where that allows both, a text that could be read as one of the
+//! other values is none: `null`, numbers, what begins as a list or an object does.
 
 use std::rc::Rc;
 
 use super::{
+    argument_styles::{ArgumentStyle, Frame},
     cases::Cases,
     compile::Result,
     emit::Emitter,
     error::Kind,
     goals::GoalId,
+    json_text::{bare_names, some_blanks},
+    number_text::{any_integer, any_number},
+    numbers::NumberSet,
     object_plan::Plan,
     options::PropertyOrder,
-    parameter_styles::{Frame, ParameterStyle},
+    parameter_styles::ParameterStyle,
     strings::StringSet,
 };
 use crate::free_text::without;
@@ -31,27 +38,39 @@ use crate::{CharClass, NonterminalId, Regex, Symbol, TokenPart, TokenPattern};
 const MAX_IN_ANY_ORDER: u32 = 6;
 
 impl Emitter<'_, '_> {
-    /// The parameters of the objects in `cases`, and blanks after the last.
+    /// The parameters of the objects in `cases`, and blanks after the last; keywords where there is
+    /// no style.
     pub(super) fn parameters(
         &mut self,
         head: NonterminalId,
         cases: &Cases,
-        style: &'static ParameterStyle,
+        style: Option<&'static ParameterStyle>,
     ) -> Result<()> {
         let (empty, blanks) = (self.part("nothing"), self.part("blanks"));
         self.rule(empty, Vec::new())?;
         self.rule(blanks, Vec::new())?;
-        let some = self.pattern("blanks", self.spelling.some_layout(), None)?;
-        self.rule(blanks, vec![some])?;
-        let [empty, blanks] = [empty, blanks].map(Symbol::Nonterminal);
-        self.frame = Some(Frame { style, empty, blanks });
+        let [empty, blanks_symbol] = [empty, blanks].map(Symbol::Nonterminal);
+        let comma = match style {
+            Some(_) => {
+                let some = self.pattern("blanks", self.spelling.some_layout(), None)?;
+                self.rule(blanks, vec![some])?;
+                empty
+            }
+            None => self.keyword_comma()?,
+        };
+        self.frame = Some(Frame { style, empty, comma, blanks: blanks_symbol });
         for object in &cases.objects {
             let fresh = self.part("parameters");
             self.object(fresh, object)?;
-            self.rule(head, vec![Symbol::Nonterminal(fresh), blanks])?;
+            self.rule(head, vec![Symbol::Nonterminal(fresh), blanks_symbol])?;
         }
         self.frame = None;
         Ok(())
+    }
+
+    fn keyword_comma(&mut self) -> Result<Symbol> {
+        let comma = Regex::concat([Regex::literal(","), Regex::literal(" ").optional()]);
+        self.pattern(",", comma, None)
     }
 
     /// The order of parameters; an error where they would have to be counted by names that are not
@@ -78,15 +97,25 @@ impl Emitter<'_, '_> {
         })
     }
 
-    /// The mark before a parameter's name, and the name.
+    /// The mark before a parameter's name, and the name; of a keyword its name and the mark after.
     pub(super) fn parameter_name(&mut self, names: &StringSet, frame: Frame) -> Result<Symbol> {
+        let Some(style) = frame.style else {
+            let Some(name) = bare_names(names) else { return Ok(self.nothing()) };
+            let regex = Regex::concat([name, Regex::literal("=")]);
+            return self.pattern("name=", regex, None);
+        };
+        let after = [style.before_text, style.before_json];
+        let is_plain = |name: &str| !after.iter().any(|mark| name.contains(mark));
         let regex = match names {
-            StringSet::OneOf(_) => names.regex(),
+            StringSet::OneOf(listed) if listed.iter().all(|name| is_plain(name)) => names.regex(),
             // A name that could be taken for a mark is none.
-            StringSet::All { .. } => Regex::and([names.regex(), plain_name()]),
+            _ => match bare_names(names) {
+                None => return Ok(self.nothing()),
+                Some(regex) => regex,
+            },
         };
         let mut body = vec![frame.blanks];
-        body.extend(self.marks(frame.style.begin)?);
+        body.extend(self.marks(style.begin)?);
         body.push(self.pattern("name", regex, None)?);
         let head = self.part("name");
         self.rule(head, body)?;
@@ -94,7 +123,11 @@ impl Emitter<'_, '_> {
     }
 
     /// Rest after a parameter's name: marks, its value, and the mark that ends it.
-    pub(super) fn parameter_value(&mut self, goal: GoalId, frame: Frame) -> Result<Option<Symbol>> {
+    pub(super) fn parameter_value(
+        &mut self,
+        goal: GoalId,
+        style: &'static ParameterStyle,
+    ) -> Result<Option<Symbol>> {
         if goal == GoalId::NEVER {
             return Ok(None);
         }
@@ -104,44 +137,47 @@ impl Emitter<'_, '_> {
         let head = self.part("parameter");
         self.parameter_values.insert(goal, head);
         let cases = self.compiler.value_cases_closed(goal)?;
-        let style = frame.style;
         self.compiler.no_members(&cases, "names a set of strings as JSON writes them, and this parameter is written as its text; use a style in JSON")?;
+        let in_json = Cases { strings: Vec::new(), ..Cases::clone(&cases) };
         if !cases.strings.is_empty() {
-            let texts = Regex::alternate(cases.strings.iter().map(StringSet::regex));
-            let line_end = || Regex::literal("\n").optional();
-            let texts = Regex::concat([line_end(), texts, line_end()]);
-            let inside = Regex::and([texts, without(&[style.end], &[style.end])]);
-            let some = Regex::and([inside, Regex::Class(CharClass::any()).repeat(1, None)]);
-            let some = self.pattern("text", some, None)?;
-            let before = self.before_value(style.before_text, frame)?;
+            let texts = padded(&cases.strings, style.padding);
+            let mut inside = vec![texts, without(&[style.end], &[style.end])];
+            inside.push(Regex::Class(CharClass::any()).repeat(1, None));
+            if style.before_text == style.before_json
+                && let Some(others) = read_as_json(&in_json)
+            {
+                inside.push(Regex::complement(others));
+            }
+            let some = self.pattern("text", Regex::and(inside), None)?;
+            let before = self.before_value(style.before_text, style)?;
             let end = self.marks(style.end)?;
             self.rule(head, [&before[..], &[some], &end].concat())?;
             if cases.strings.iter().any(|strings| strings.contains("")) {
                 self.rule(head, [before, end].concat())?;
             }
         }
-        let in_json = Cases { strings: Vec::new(), ..Cases::clone(&cases) };
-        if in_json.len() > 0 {
-            let before = self.before_value(style.before_json, frame)?;
+        for (type_name, in_json) in by_type(in_json, style) {
+            let before = self.before_value(&style.before_type(type_name), style)?;
             let end = self.marks(style.end)?;
             let value = self.value_of(goal, Rc::new(in_json));
-            let body = [&before[..], &[value, frame.blanks], &end].concat();
+            let blanks = self.frame.map(|frame| frame.blanks);
+            let body = [&before[..], &[value], blanks.as_slice(), &end].concat();
             self.rule(head, body)?;
         }
         Ok(Some(Symbol::Nonterminal(head)))
     }
 
-    fn before_value(&mut self, after_name: &str, frame: Frame) -> Result<Vec<Symbol>> {
+    fn before_value(&mut self, after_name: &str, style: &ParameterStyle) -> Result<Vec<Symbol>> {
         let mut symbols = self.marks(after_name)?;
-        if !frame.style.before_value.is_empty() {
-            symbols.push(frame.blanks);
-            symbols.extend(self.marks(frame.style.before_value)?);
+        if !style.before_value.is_empty() {
+            symbols.extend(self.frame.map(|frame| frame.blanks));
+            symbols.extend(self.marks(style.before_value)?);
         }
         Ok(symbols)
     }
 
     /// A fixed text, in which names of special tokens may be these tokens.
-    fn marks(&mut self, text: &str) -> Result<Vec<Symbol>> {
+    pub(super) fn marks(&mut self, text: &str) -> Result<Vec<Symbol>> {
         let mut symbols = Vec::new();
         for piece in pieces(text) {
             let literal = |text: &str| (format!("{text:?}"), Regex::literal(text));
@@ -171,7 +207,7 @@ impl Emitter<'_, '_> {
         &mut self,
         head: NonterminalId,
         goal: GoalId,
-        style: Option<&'static ParameterStyle>,
+        style: ArgumentStyle,
     ) -> Result<()> {
         let cases = self.compiler.value_cases_closed(goal)?;
         if cases.len() > 0 && cases.objects.is_empty() {
@@ -180,8 +216,9 @@ impl Emitter<'_, '_> {
         }
         let objects = Cases { objects: cases.objects.clone(), ..Cases::none() };
         match style {
-            Some(style) => self.parameters(head, &objects, style),
-            None => {
+            ArgumentStyle::Parameters(style) => self.parameters(head, &objects, Some(style)),
+            ArgumentStyle::Keywords => self.parameters(head, &objects, None),
+            ArgumentStyle::Json | ArgumentStyle::Notated(_) => {
                 let value = self.value_of(goal, Rc::new(objects));
                 self.rule(head, vec![value])
             }
@@ -189,9 +226,78 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// Names without what marks are made of.
-fn plain_name() -> Regex {
-    let marks = ['<', '>', '"', '=', '/', '｜'].map(|mark| (mark, mark));
-    let outside = marks.into_iter().chain([('\0', ' '), ('\u{7f}', '\u{a0}')]);
-    Regex::Class(CharClass::any().difference(&CharClass::new(outside))).repeat(1, None)
+/// The cases by the types of values that a style tells apart, each with the name of its type; all
+/// together where it tells none.
+fn by_type(cases: Cases, style: &ParameterStyle) -> Vec<(&'static str, Cases)> {
+    let none = Cases::none;
+    let Cases { null, truth, falsity, .. } = cases;
+    let all = match style.tells_types() {
+        false => vec![("", cases)],
+        true => vec![
+            ("null", Cases { null, ..none() }),
+            ("boolean", Cases { truth, falsity, ..none() }),
+            ("number", Cases { numbers: cases.numbers, ..none() }),
+            ("array", Cases { arrays: cases.arrays, ..none() }),
+            ("object", Cases { objects: cases.objects, ..none() }),
+        ],
+    };
+    all.into_iter().filter(|(_, cases)| cases.len() > 0).collect()
+}
+
+/// Texts of which one of `strings` is left when the padding is taken off, once before and once
+/// after.
+fn padded(strings: &[StringSet], padding: &str) -> Regex {
+    let texts = Regex::alternate(strings.iter().map(StringSet::regex));
+    if padding.is_empty() || strings.contains(&StringSet::any()) {
+        return texts;
+    }
+    let pad = Regex::literal(padding);
+    let is_inside = |text: &str| !text.starts_with(padding) && !text.ends_with(padding);
+    let are_listed = strings.iter().all(|set| match set {
+        StringSet::OneOf(texts) => texts.iter().all(|text| is_inside(text)),
+        StringSet::All { .. } => false,
+    });
+    if are_listed {
+        return Regex::concat([pad.clone().optional(), texts, pad.optional()]);
+    }
+    let starts = Regex::concat([pad.clone(), Regex::anything()]);
+    let ends = Regex::concat([Regex::anything(), pad.clone()]);
+    let [no_start, no_end] = [starts, ends].map(Regex::complement);
+    Regex::alternate([
+        Regex::concat([pad.clone(), texts.clone(), pad.clone()]),
+        Regex::concat([pad.clone(), Regex::and([texts.clone(), no_end.clone()])]),
+        Regex::concat([Regex::and([texts.clone(), no_start.clone()]), pad]),
+        Regex::and([texts, no_start, no_end]),
+    ])
+}
+
+/// Texts that are read as a value of `cases` and not as themselves, where both may be; none where
+/// only texts may be.
+fn read_as_json(cases: &Cases) -> Option<Regex> {
+    if cases.len() == 0 {
+        return None;
+    }
+    // Whoever reads knows the kinds of values alone: `false` is read where `true` may be.
+    let is_boolean = cases.truth || cases.falsity;
+    let mut texts = Vec::new();
+    for (there, word) in [(cases.null, "null"), (is_boolean, "true"), (is_boolean, "false")] {
+        texts.extend(there.then(|| Regex::literal(word)));
+    }
+    if !cases.numbers.is_empty() {
+        let are_integers = cases.numbers.iter().all(NumberSet::has_integers_alone);
+        let letter = Regex::Class(CharClass::new([('e', 'e'), ('E', 'E')]));
+        let exponent = Regex::concat([Regex::anything(), letter, Regex::anything()]);
+        texts.push(match are_integers {
+            true => Regex::alternate([any_integer(true), Regex::and([any_number(), exponent])]),
+            false => any_number(),
+        });
+    }
+    let blanks = some_blanks().optional();
+    let mut read = vec![Regex::concat([blanks.clone(), Regex::alternate(texts), blanks.clone()])];
+    for (is_none, bracket) in [(cases.arrays.is_empty(), "["), (cases.objects.is_empty(), "{")] {
+        if !is_none {
+            read.push(Regex::concat([blanks.clone(), Regex::literal(bracket), Regex::anything()]));
+        }
+    }
+    Some(Regex::alternate(read))
 }

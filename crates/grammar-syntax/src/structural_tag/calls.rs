@@ -1,11 +1,13 @@
 //! Calls of tools as formats: the texts around them, and what stands in them.
 
-use super::format::{EmbeddedGrammar, Format, Language, Part, Schema, Separated, Tag, Triggered};
+use super::format::{
+    Delimiter, EmbeddedGrammar, Format, Language, Part, Schema, Separated, Tag, Triggered,
+};
 use super::members::Members;
 use super::tool::{Input, Tool};
 use super::tool_formats::ToolFormat;
-use crate::json_schema::Framing;
 use crate::json_schema::source::JsonId;
+use crate::json_schema::{ArgumentStyle, Framing};
 
 /// Tools that may be called, and how.
 pub(super) struct Calls<'f> {
@@ -25,20 +27,38 @@ pub(super) fn whole(
     let Calls { format, root, .. } = *calls;
     let is_free = answer.is_none();
     let words = calls.answered(answer.unwrap_or_else(|| Part::words(root)));
+    let is_marked = format.answer != ("", "");
     let answer = match (calls.tools.is_empty(), must) {
         (true, _) => words,
+        (false, _) if format.answer_is_first => {
+            let content = Box::new(calls.alone(members));
+            let called = Format::Repeated { content, min: must.into(), max: Some(1) };
+            Part::new(root, Format::Sequence(vec![words, Part::new(root, called)]))
+        }
         (false, true) => calls.alone(members),
-        (false, false) if !is_free || !format.answer.is_empty() => {
+        (false, false) if !is_free || is_marked => {
             Part::new(root, Format::Or(vec![words, calls.alone(members)]))
         }
         (false, false) => calls.within_words(members),
     };
-    let Some((begin, end)) = format.reasoning else { return answer };
-    let thought = Part::tag(root, begin, Part::words(root), end);
-    let is_begun = begin.is_empty();
-    let max = (is_begun || format.answer.is_empty()).then_some(1);
-    let thoughts = Format::Repeated { content: Box::new(thought), min: is_begun.into(), max };
-    Part::new(root, Format::Sequence(vec![Part::new(root, thoughts), answer]))
+    let mut parts = Vec::new();
+    if let Some((begin, end)) = format.reasoning {
+        let thought = Part::tag(root, begin, Part::words(root), end);
+        let is_begun = begin.is_empty();
+        // An answer that nothing ends is a message among others, each with a mark of its own.
+        let are_messages = is_marked && format.answer.1.is_empty();
+        let max = (is_begun || !are_messages).then_some(1);
+        let content = Box::new(thought);
+        parts.push(Part::new(root, Format::Repeated { content, min: is_begun.into(), max }));
+    }
+    parts.push(answer);
+    if !format.message_end.is_empty() {
+        parts.push(Part::fixed(root, format.message_end));
+    }
+    match parts.len() {
+        1 => parts.swap_remove(0),
+        _ => Part::new(root, Format::Sequence(parts)),
+    }
 }
 
 impl Calls<'_> {
@@ -77,28 +97,33 @@ impl Calls<'_> {
         Part::new(self.root, Format::Triggered(triggered))
     }
 
-    /// An answer with the mark before it.
+    /// An answer between its marks.
     fn answered(&self, content: Part) -> Part {
         match self.format.answer {
-            "" => content,
-            mark => {
+            ("", "") => content,
+            (mark, "") => {
                 let mark = Part::fixed(self.root, mark);
                 Part::new(self.root, Format::Sequence(vec![mark, content]))
             }
+            (begin, end) => Part::tag(self.root, begin, content, end),
         }
     }
 
     fn tags(&self, members: &Members<'_>) -> Vec<Tag> {
         let one = |tool: &Tool| {
-            let begin = self.format.begin.replace("NAME", &tool.name);
-            Tag::new(tool.at, &begin, self.arguments(members, tool), self.format.end)
+            let (begin, after_number) = self.format.call_begin_parts(&tool.name);
+            let mut tag = Tag::new(tool.at, &begin, self.arguments(members, tool), self.format.end);
+            if let Some(after) = after_number {
+                tag.begin = Delimiter::Numbered(begin, after);
+            }
+            tag
         };
         self.tools.iter().map(one).collect()
     }
 
     /// The arguments of a call: an object whatever the schema says, none where there is no schema.
     fn arguments(&self, members: &Members<'_>, tool: &Tool) -> Part {
-        let framing = Framing { objects: true, style: self.format.style, ..Framing::default() };
+        let framing = Framing { objects: true, style: self.format.arguments, ..Framing::default() };
         let schema = |at, text: Option<&str>| {
             let text = text.map(str::to_owned);
             Part::new(at, Format::Schema(Schema { text, framing, ..Schema::default() }))
@@ -116,12 +141,19 @@ impl Calls<'_> {
 
     /// A text of a grammar, as the argument `input`.
     fn written(&self, at: JsonId, language: Language, text: &str) -> Part {
-        let (begin, quoted, end) = match self.format.style {
-            None => ("{\"input\": \"".to_owned(), true, "\"}".to_owned()),
-            Some(style) => {
+        let (begin, quoted, end) = match self.format.arguments {
+            ArgumentStyle::Json => ("{\"input\": \"".to_owned(), true, "\"}".to_owned()),
+            ArgumentStyle::Keywords => ("input=\"".to_owned(), true, "\"".to_owned()),
+            ArgumentStyle::Parameters(style) => {
                 let begin =
                     format!("{}input{}{}", style.begin, style.before_text, style.before_value);
-                (format!("\n{begin}\n"), false, format!("\n{}", style.end))
+                let pad = style.padding;
+                let begin = format!("{}{begin}{pad}", style.before);
+                (begin, false, format!("{pad}{}", style.end))
+            }
+            ArgumentStyle::Notated(notation) => {
+                let quote = notation.quote;
+                (format!("{{input:{quote}"), false, format!("{quote}}}"))
             }
         };
         let text = text.to_owned();

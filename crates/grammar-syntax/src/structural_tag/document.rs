@@ -6,7 +6,7 @@ use super::format::{Delimiter, Format, Language, Part, Schema, Separated, Tag, T
 use super::members::{Members, Result, meant};
 use crate::json_schema::source::{Json, JsonId};
 use crate::json_schema::{
-    Framing, JsonSchemaOptions, PARAMETER_STYLES, ParameterStyle, PropertyOrder,
+    ArgumentStyle, Framing, JsonSchemaOptions, PARAMETER_STYLES, ParameterStyle, PropertyOrder,
 };
 use crate::{TokenPart, TokenPattern};
 
@@ -15,6 +15,9 @@ const MAX_NESTED: usize = 64;
 
 /// A part is repeated at most so many times by count.
 const MAX_REPEATED: u64 = 1_000;
+
+const TOKEN_RULE: &str =
+    "a rule is a list of a token, its name or its number, and the format that follows it";
 
 /// Formats and the members that each has besides `type`.
 const FORMATS: &[(&str, &[&str])] = &[
@@ -37,6 +40,11 @@ const FORMATS: &[(&str, &[&str])] = &[
     ("token", &["token"]),
     ("exclude_token", &["exclude_tokens"]),
     ("any_tokens", &["exclude_tokens", "max_tokens"]),
+    (
+        "token_triggered_tags",
+        &["trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"],
+    ),
+    ("token_dispatch", &["rules", "loop", "exclude_tokens"]),
 ];
 
 /// A whole document: a structural tag, the `format` of one, or a `response_format` that is one.
@@ -121,7 +129,7 @@ impl Reader<'_, '_> {
             "const_string" => Format::Fixed(members.text(at, "value")?.to_owned()),
             "json_schema" => return self.schema(at),
             "qwen_xml_parameter" => {
-                let style = ParameterStyle::named("qwen_xml");
+                let style = ArgumentStyle::Parameters(ParameterStyle::known("qwen_xml"));
                 return self.schema_in_style(at, style);
             }
             "regex" => {
@@ -167,6 +175,8 @@ impl Reader<'_, '_> {
                 let parts = [self.token(members.needed(at, "token")?)?].into();
                 Format::Token(TokenPattern { parts, negated: false })
             }
+            "token_triggered_tags" => self.token_triggered(at, depth)?,
+            "token_dispatch" => self.token_dispatch(at, depth)?,
             _ => self.tokens_but(at, kind == "any_tokens")?,
         };
         Ok(Part::new(at, format))
@@ -189,20 +199,22 @@ impl Reader<'_, '_> {
         let members = self.members;
         self.no_texts(at, "excludes")?;
         let style = match members.optional_text(at, "style")? {
-            None | Some("json") => None,
-            Some(name) => Some(ParameterStyle::named(name).ok_or_else(|| {
-                let names = PARAMETER_STYLES.iter().map(|style| style.name).collect::<Vec<_>>();
-                let names = names.join(", ");
-                let rule = format!(
-                    "the style {name:?} of arguments is not known; there are json, {names}"
-                );
-                members.error(at, rule)
-            })?),
+            None | Some("json") => ArgumentStyle::Json,
+            Some(name) => {
+                ArgumentStyle::Parameters(ParameterStyle::named(name).ok_or_else(|| {
+                    let names = PARAMETER_STYLES.iter().map(|style| style.name).collect::<Vec<_>>();
+                    let names = names.join(", ");
+                    let rule = format!(
+                        "the style {name:?} of arguments is not known; there are json, {names}"
+                    );
+                    members.error(at, rule)
+                })?)
+            }
         };
         self.schema_in_style(at, style)
     }
 
-    fn schema_in_style(&self, at: JsonId, style: Option<&'static ParameterStyle>) -> Result<Part> {
+    fn schema_in_style(&self, at: JsonId, style: ArgumentStyle) -> Result<Part> {
         let members = self.members;
         let order = members.optional_flag(at, "any_order")?.map(|any| match any {
             true => JsonSchemaOptions::default().order,
@@ -210,7 +222,7 @@ impl Reader<'_, '_> {
         });
         let max_blanks = members.optional_count(at, "max_whitespace_cnt")?;
         let max_blanks = max_blanks.map(|max| u32::try_from(max).unwrap_or(u32::MAX));
-        let framing = Framing { objects: style.is_some(), style, max_blanks };
+        let framing = Framing { objects: style != ArgumentStyle::Json, style, max_blanks };
         let at = members.needed(at, "json_schema")?;
         Ok(Part::new(at, Format::Schema(Schema { framing, order, ..Schema::default() })))
     }
@@ -316,12 +328,84 @@ impl Reader<'_, '_> {
         })
     }
 
+    /// Tags that tokens begin, among other tokens.
+    fn token_triggered(&self, at: JsonId, depth: usize) -> Result<Format> {
+        let members = self.members;
+        let triggers = self.tokens(members.list(at, "trigger_tokens")?)?;
+        let tags = self.tags(at, depth)?;
+        let begun = |tag: &Tag| match &tag.begin {
+            Delimiter::Token(begin) => begin.parts.iter().all(|part| triggers.contains(part)),
+            Delimiter::Text(_) | Delimiter::Numbered(..) => false,
+        };
+        if let Some(tag) = tags.iter().find(|tag| !begun(tag)) {
+            let rule = "no token of \"trigger_tokens\" begins this tag: its \"begin\" is one, {\"type\": \"token\", \"token\": …}";
+            return Err(members.error(tag.at, rule));
+        }
+        let at_least_one = members.flag(at, "at_least_one")?;
+        let stop_after_first = members.flag(at, "stop_after_first")?;
+        self.among_tokens(at, triggers, tags, at_least_one, stop_after_first)
+    }
+
+    /// `{"rules": [[token, format], …], "loop": true}`: a token is the beginning of a tag that
+    /// nothing ends.
+    fn token_dispatch(&self, at: JsonId, depth: usize) -> Result<Format> {
+        let members = self.members;
+        let (mut triggers, mut tags) = (Vec::new(), Vec::new());
+        for rule in members.list(at, "rules")? {
+            let Json::Array(pair) = members.json.json(rule) else {
+                return Err(members.error(rule, TOKEN_RULE));
+            };
+            let &[token, content] = &pair[..] else {
+                return Err(members.error(rule, TOKEN_RULE));
+            };
+            let token = self.token(token)?;
+            let mut tag = Tag::new(rule, "", self.format(content, depth)?, "");
+            let parts = [token.clone()].into();
+            tag.begin = Delimiter::Token(TokenPattern { parts, negated: false });
+            triggers.push(token);
+            tags.push(tag);
+        }
+        let stop_after_first = members.optional_flag(at, "loop")? == Some(false);
+        self.among_tokens(at, triggers, tags, false, stop_after_first)
+    }
+
+    /// Tags among tokens that are no triggers and are not excluded.
+    fn among_tokens(
+        &self,
+        at: JsonId,
+        triggers: Vec<TokenPart>,
+        tags: Vec<Tag>,
+        at_least_one: bool,
+        stop_after_first: bool,
+    ) -> Result<Format> {
+        let mut excluded = triggers;
+        excluded.extend(self.tokens(self.members.optional_list(at, "exclude_tokens")?)?);
+        let other = Format::Token(TokenPattern { parts: excluded.into(), negated: true });
+        let tags = tags.into_iter().map(|tag| Part::new(tag.at, Format::Tag(Box::new(tag))));
+        let tag = Part::new(at, Format::Or(tags.collect()));
+        let some = |part: Part, max| {
+            Part::new(at, Format::Repeated { content: Box::new(part), min: 0, max })
+        };
+        let others = || some(Part::new(at, other.clone()), None);
+        Ok(match (at_least_one, stop_after_first) {
+            (true, true) => tag.format,
+            (false, true) => Format::Sequence(vec![others(), some(tag, Some(1))]),
+            (first, false) => {
+                let one = Format::Or(vec![Part::new(at, other.clone()), tag.clone()]);
+                let rest = some(Part::new(at, one), None);
+                Format::Sequence(if first { vec![tag, rest] } else { vec![rest] })
+            }
+        })
+    }
+
+    fn tokens(&self, listed: Vec<JsonId>) -> Result<Vec<TokenPart>> {
+        listed.into_iter().map(|token| self.token(token)).collect()
+    }
+
     /// One token, or any number of them, that are not among those excluded.
     fn tokens_but(&self, at: JsonId, many: bool) -> Result<Format> {
         let members = self.members;
-        let excluded = members.optional_list(at, "exclude_tokens")?;
-        let parts = excluded.into_iter().map(|token| self.token(token));
-        let parts = parts.collect::<Result<Vec<_>>>()?.into();
+        let parts = self.tokens(members.optional_list(at, "exclude_tokens")?)?.into();
         let one = Format::Token(TokenPattern { parts, negated: true });
         if !many {
             return Ok(one);

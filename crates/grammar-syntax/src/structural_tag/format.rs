@@ -93,6 +93,8 @@ pub(super) struct Tag {
 #[derive(Clone, Debug)]
 pub(super) enum Delimiter {
     Text(String),
+    /// A text, a number in digits, and another text.
+    Numbered(String, String),
     Token(TokenPattern),
 }
 

@@ -17,6 +17,16 @@ use crate::{
 };
 use crate::{gbnf, lark, regex};
 
+/// Limit on the digits of the number of a call.
+const MAX_DIGITS: u32 = 9;
+
+/// Texts and tokens that end free text and any tokens.
+#[derive(Debug, Default)]
+struct Stops {
+    texts: Vec<String>,
+    tokens: Vec<TokenPart>,
+}
+
 /// Makes rules of formats.
 pub(super) struct Rules<'s, 'b, 'c> {
     json: &'s Source,
@@ -39,12 +49,12 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
 
     /// The grammar of a whole text, and what its schemas say without effect.
     pub(super) fn grammar(mut self, whole: &Part) -> Result<(Grammar, Vec<Warning>)> {
-        let start = self.part(whole, &[])?;
+        let start = self.part(whole, &Stops::default())?;
         Ok((self.builder.build(start, self.lexing), self.warnings))
     }
 
-    /// The nonterminal of a format; `stops` are texts that end free text in it.
-    fn part(&mut self, part: &Part, stops: &[String]) -> Result<NonterminalId> {
+    /// The nonterminal of a format; `stops` are what ends free text in it.
+    fn part(&mut self, part: &Part, stops: &Stops) -> Result<NonterminalId> {
         self.spend(part.at, 16)?;
         match &part.format {
             Format::Fixed(text) => {
@@ -55,8 +65,8 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
             Format::Document(text) => self.document(part.at, text),
             Format::EmbeddedGrammar(written) => self.written(part.at, written),
             Format::AnyText { excludes, max_chars, max_tokens } => {
-                let excluded = [excludes, stops].concat();
-                let text = self.free_text(&excluded, stops, *max_chars);
+                let excluded = [&excludes[..], &stops.texts].concat();
+                let text = self.free_text(&excluded, &stops.texts, *max_chars);
                 if let (Symbol::Terminal(terminal), &Some(tokens)) = (text, max_tokens) {
                     self.builder.token_limit(TokenLimit { terminal, tokens });
                 }
@@ -83,17 +93,27 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
             Format::Tag(tag) => self.tagged(tag),
             Format::Triggered(triggered) => self.triggered(part.at, triggered, stops),
             Format::Separated(separated) => self.separated(separated),
-            Format::Token(token) => Ok(self.one_token(token.clone())),
+            Format::Token(token) => {
+                let mut token = token.clone();
+                if token.negated && !stops.tokens.is_empty() {
+                    token.parts = [&token.parts[..], &stops.tokens[..]].concat().into();
+                }
+                Ok(self.one_token(token))
+            }
         }
     }
 
     /// A tag with its content, in which free text ends where the tag does.
     fn tagged(&mut self, tag: &Tag) -> Result<NonterminalId> {
-        let ends = tag.ends.iter().filter_map(|end| match end {
-            Delimiter::Text(text) if !text.is_empty() => Some(text.clone()),
-            _ => None,
-        });
-        let content = self.part(&tag.content, &ends.collect::<Vec<_>>())?;
+        let mut stops = Stops::default();
+        for end in &tag.ends {
+            match end {
+                Delimiter::Text(text) if !text.is_empty() => stops.texts.push(text.clone()),
+                Delimiter::Token(token) => stops.tokens.extend(token.parts.iter().cloned()),
+                Delimiter::Text(_) | Delimiter::Numbered(..) => {}
+            }
+        }
+        let content = self.part(&tag.content, &stops)?;
         let begin = self.delimiting(&tag.begin);
         let mut bodies = Vec::with_capacity(tag.ends.len());
         for end in &tag.ends {
@@ -108,6 +128,11 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
     fn delimiting(&mut self, delimiter: &Delimiter) -> Vec<Symbol> {
         match delimiter {
             Delimiter::Text(text) => self.fixed(text),
+            Delimiter::Numbered(before, after) => {
+                let digit = Regex::Class(crate::CharClass::new([('0', '9')]));
+                let number = self.terminal("number".to_owned(), digit.repeat(1, Some(MAX_DIGITS)));
+                [self.fixed(before), vec![number], self.fixed(after)].concat()
+            }
             Delimiter::Token(token) => vec![Symbol::Nonterminal(self.one_token(token.clone()))],
         }
     }
@@ -116,11 +141,13 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
         &mut self,
         at: JsonId,
         triggered: &Triggered,
-        stops: &[String],
+        stops: &Stops,
     ) -> Result<NonterminalId> {
         let Triggered { triggers, tags, excludes, .. } = triggered;
         let begun = |tag: &Tag| match &tag.begin {
-            Delimiter::Text(begin) => triggers.iter().any(|trigger| begin.starts_with(trigger)),
+            Delimiter::Text(begin) | Delimiter::Numbered(begin, _) => {
+                triggers.iter().any(|trigger| begin.starts_with(trigger))
+            }
             Delimiter::Token(_) => true,
         };
         if let Some(tag) = tags.iter().find(|tag| !begun(tag)) {
@@ -136,7 +163,7 @@ impl<'s, 'b, 'c> Rules<'s, 'b, 'c> {
             made.push(vec![Symbol::Nonterminal(self.tagged(tag)?)]);
         }
         let tag = Symbol::Nonterminal(self.rules("tags", made));
-        let stops = [&triggers[..], excludes, stops].concat();
+        let stops = [&triggers[..], excludes, &stops.texts].concat();
         let before = self.free_text(&stops, triggers, None);
         let last = self.free_text(&stops, &[], None);
         let last = Symbol::Nonterminal(self.rules("last text", [vec![], vec![last]]));

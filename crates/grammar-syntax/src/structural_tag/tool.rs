@@ -25,8 +25,9 @@ pub(super) enum Input {
     EmbeddedGrammar(Language, JsonId),
 }
 
-/// Members that have the schema of arguments: OpenAI's, Anthropic's, MCP's, Gemini's.
-const SCHEMAS: [&str; 5] =
+/// Members of a tool's definition that have the schema of its arguments: OpenAI's, Anthropic's,
+/// MCP's, Gemini's.
+pub const ARGUMENT_SCHEMAS: [&str; 5] =
     ["parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema"];
 
 /// Members of a definition that have no say in what a call is.
@@ -95,7 +96,8 @@ impl Tools {
             }
         }
         let kind = members.optional_text(at, "type")?;
-        let has = |inner: JsonId| SCHEMAS.iter().any(|name| members.get(inner, name).is_some());
+        let has =
+            |inner: JsonId| ARGUMENT_SCHEMAS.iter().any(|name| members.get(inner, name).is_some());
         let inner = members.get(at, "function").or_else(|| members.get(at, "toolSpec"));
         match (kind, inner) {
             (None | Some("function"), Some(inner)) => self.function(members, at, inner),
@@ -142,9 +144,9 @@ impl Tools {
             let silent = [SILENT, &["name"]].concat();
             members.only(at, "a tool", &["type", "function", "toolSpec"], &silent)?;
         }
-        let known = [&["type", "name"][..], &SCHEMAS].concat();
+        let known = [&["type", "name"][..], &ARGUMENT_SCHEMAS].concat();
         members.only(inner, "a function", &known, SILENT)?;
-        let mut schemas = SCHEMAS.iter().filter_map(|name| members.get(inner, name));
+        let mut schemas = ARGUMENT_SCHEMAS.iter().filter_map(|name| members.get(inner, name));
         let schema = schemas.next();
         if let Some(other) = schemas.next() {
             let rule = "the arguments have two schemas; leave one out";

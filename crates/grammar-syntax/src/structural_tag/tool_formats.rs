@@ -1,15 +1,19 @@
 //! Formats of tool calls: the texts around a call, as families of models write them.
 
-use crate::json_schema::{PARAMETER_STYLES, ParameterStyle};
+use super::known_tool_formats::TOOL_FORMATS;
+use crate::json_schema::ArgumentStyle;
 
-/// The texts around the calls of tools, as a family of models writes them. `NAME` stands for the
-/// tool's name.
+/// The texts around the calls of tools, as a family of models writes them.
+///
+/// `NAME` stands for the tool's name, `NUMBER` for the call's number in digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ToolFormat {
     /// The name by which it is asked for.
     pub name: &'static str,
     /// The models that write so.
     pub models: &'static str,
+    /// The marks by which a chat template shows it, in any of these ways.
+    pub shown: &'static [TemplateMarks],
     /// The text that begins a call, whatever the tool.
     pub trigger: &'static str,
     /// Around all calls of an answer, where they stand together: elsewhere there is no call.
@@ -23,146 +27,90 @@ pub struct ToolFormat {
     /// Around the reasoning that may come first. Where its beginning is empty the prompt has begun
     /// it, and it comes first always.
     pub reasoning: Option<(&'static str, &'static str)>,
-    /// Text before an answer in words, where it is marked.
-    pub answer: &'static str,
-    /// Marks around the arguments where they are parameters; `None` where they are a JSON object.
-    pub style: Option<&'static ParameterStyle>,
+    /// Around an answer in words, where it is marked.
+    pub answer: (&'static str, &'static str),
+    /// True where an answer in words, perhaps an empty one, stands before calls; otherwise an
+    /// answer that is marked has none.
+    pub answer_is_first: bool,
+    /// Text after all of it.
+    pub message_end: &'static str,
+    /// The way in which arguments are written.
+    pub arguments: ArgumentStyle,
 }
 
-/// The formats that are known by name.
-pub const TOOL_FORMATS: &[ToolFormat] = &[
-    ToolFormat {
-        name: "hermes",
-        models: "Qwen3, Qwen2.5, Hermes",
-        trigger: "<tool_call>",
-        group: None,
-        begin: "<tool_call>\n{\"name\": \"NAME\", \"arguments\": ",
-        end: "}\n</tool_call>",
-        separator: "\n",
-        reasoning: Some(("<think>", "</think>")),
-        answer: "",
-        style: None,
-    },
-    ToolFormat {
-        name: "llama3",
-        models: "Llama 3.1 to 3.3",
-        trigger: "{\"name\": \"",
-        group: None,
-        begin: "{\"name\": \"NAME\", \"parameters\": ",
-        end: "}",
-        separator: "; ",
-        reasoning: None,
-        answer: "",
-        style: None,
-    },
-    ToolFormat {
-        name: "mistral",
-        models: "Mistral with tokenizer v11 and later",
-        trigger: "[TOOL_CALLS]",
-        group: None,
-        begin: "[TOOL_CALLS]NAME[ARGS]",
-        end: "",
-        separator: "",
-        reasoning: Some(("[THINK]", "[/THINK]")),
-        answer: "",
-        style: None,
-    },
-    ToolFormat {
-        name: "mistral-list",
-        models: "Mistral with tokenizers before v11",
-        trigger: "[TOOL_CALLS]",
-        group: Some(("[TOOL_CALLS] [", "]")),
-        begin: "{\"name\": \"NAME\", \"arguments\": ",
-        end: "}",
-        separator: ", ",
-        reasoning: None,
-        answer: "",
-        style: None,
-    },
-    ToolFormat {
-        name: "deepseek",
-        models: "DeepSeek V3.1",
-        trigger: "<｜tool▁calls▁begin｜>",
-        group: Some(("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")),
-        begin: "<｜tool▁call▁begin｜>NAME<｜tool▁sep｜>",
-        end: "<｜tool▁call▁end｜>",
-        separator: "",
-        reasoning: Some(("<think>", "</think>")),
-        answer: "",
-        style: None,
-    },
-    ToolFormat {
-        name: "harmony",
-        models: "gpt-oss",
-        trigger: "<|channel|>commentary to=",
-        group: None,
-        begin: "<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>",
-        end: "",
-        separator: "<|call|><|start|>assistant",
-        reasoning: Some(("<|channel|>analysis<|message|>", "<|end|><|start|>assistant")),
-        answer: "<|channel|>final<|message|>",
-        style: None,
-    },
-    ToolFormat {
-        name: "qwen_xml",
-        models: "Qwen3-Coder, Qwen3.5",
-        trigger: "<tool_call>\n<function=",
-        group: None,
-        begin: "<tool_call>\n<function=NAME>",
-        end: "\n</function>\n</tool_call>",
-        separator: "\n",
-        reasoning: Some(("<think>", "</think>")),
-        answer: "",
-        style: Some(&PARAMETER_STYLES[0]),
-    },
-    ToolFormat {
-        name: "minimax_xml",
-        models: "MiniMax M2",
-        trigger: "<minimax:tool_call>",
-        group: Some(("<minimax:tool_call>\n", "</minimax:tool_call>")),
-        begin: "<invoke name=\"NAME\">",
-        end: "</invoke>\n",
-        separator: "",
-        reasoning: Some(("<think>", "</think>")),
-        answer: "",
-        style: Some(&PARAMETER_STYLES[1]),
-    },
-    ToolFormat {
-        name: "deepseek_xml",
-        models: "DeepSeek V3.2",
-        trigger: "<｜DSML｜function_calls>",
-        group: Some(("<｜DSML｜function_calls>\n", "</｜DSML｜function_calls>")),
-        begin: "<｜DSML｜invoke name=\"NAME\">",
-        end: "</｜DSML｜invoke>\n",
-        separator: "",
-        reasoning: Some(("<think>", "</think>")),
-        answer: "",
-        style: Some(&PARAMETER_STYLES[2]),
-    },
-    ToolFormat {
-        name: "glm_xml",
-        models: "GLM-4.5 to 4.7",
-        trigger: "<tool_call>",
-        group: None,
-        begin: "<tool_call>NAME",
-        end: "</tool_call>",
-        separator: "\n",
-        reasoning: Some(("<think>", "</think>")),
-        answer: "",
-        style: Some(&PARAMETER_STYLES[3]),
-    },
-];
+/// Marks in a chat template by which it shows a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TemplateMarks {
+    /// Texts that are all in it.
+    pub by: &'static [&'static str],
+    /// Texts of which none is.
+    pub not_by: &'static [&'static str],
+}
 
 impl ToolFormat {
-    /// The format of the answer to a prompt: one that ends in the mark of reasoning has begun it,
-    /// as chat templates of some models do.
+    /// The format of the answer to a prompt: one that ends in the mark of reasoning, or in that of
+    /// an answer, has begun it, as chat templates of some models do.
     #[must_use]
     pub fn after_prompt(self, prompt: &str) -> Self {
-        let begun = |&(begin, _): &(&str, &str)| prompt.trim_end().ends_with(begin);
-        match self.reasoning.filter(begun) {
-            Some((_, end)) => Self { reasoning: Some(("", end)), ..self },
-            None => self,
+        let is_begun = |begin: &str| !begin.is_empty() && prompt.trim_end().ends_with(begin.trim());
+        match (self.reasoning, self.answer) {
+            (Some((begin, end)), _) if is_begun(begin) => {
+                Self { reasoning: Some(("", end)), ..self }
+            }
+            (_, (begin, end)) if is_begun(begin) => {
+                Self { reasoning: None, answer: ("", end), ..self }
+            }
+            _ => self,
         }
+    }
+
+    /// The text before the arguments of a call.
+    pub fn call_begin(&self, name: &str, number: usize) -> String {
+        // The number first: a name may hold the word.
+        self.begin.replace(NUMBER, &number.to_string()).replace(NAME, name)
+    }
+
+    /// The text before the arguments of a call of any number, cut where the number stands.
+    pub(super) fn call_begin_parts(&self, name: &str) -> (String, Option<String>) {
+        match self.begin.split_once(NUMBER) {
+            None => (self.begin.replace(NAME, name), None),
+            Some((before, after)) => (before.replace(NAME, name), Some(after.replace(NAME, name))),
+        }
+    }
+
+    /// The text before a tool's name and the one after it.
+    pub fn around_name(&self) -> (&'static str, &'static str) {
+        self.begin.split_once(NAME).unwrap_or((self.begin, ""))
+    }
+
+    /// Texts of the format in which names of special tokens may stand.
+    pub fn texts(&self) -> Vec<&'static str> {
+        let (group, reasoning) =
+            (self.group.unwrap_or_default(), self.reasoning.unwrap_or_default());
+        let mut texts = vec![self.trigger, group.0, group.1, self.begin, self.end, self.separator];
+        texts.extend([reasoning.0, reasoning.1, self.answer.0, self.answer.1, self.message_end]);
+        texts.push(self.arguments.notation().quote);
+        if let Some(style) = self.arguments.parameters() {
+            texts.extend([style.begin, style.before_text, style.before_json, style.before_value]);
+            texts.push(style.end);
+        }
+        texts.retain(|text| !text.is_empty());
+        texts
+    }
+
+    /// The format in which a model writes calls, by marks in its chat template.
+    pub fn of_template(template: &str) -> Option<&'static Self> {
+        let has = |mark: &&str| template.contains(mark);
+        let shows =
+            |shown: &TemplateMarks| shown.by.iter().all(has) && !shown.not_by.iter().any(has);
+        TOOL_FORMATS.iter().find(|format| format.shown.iter().any(shows))
+    }
+
+    /// The names of all formats in order, for messages.
+    pub fn names() -> String {
+        let mut names: Vec<&str> = TOOL_FORMATS.iter().map(|format| format.name).collect();
+        names.sort_unstable();
+        names.join(", ")
     }
 
     /// The format of a name, in which `-` and `_` are alike.
@@ -171,6 +119,12 @@ impl ToolFormat {
         TOOL_FORMATS.iter().find(|format| format.name.replace('_', "-") == name)
     }
 }
+
+/// Stand-in for a tool's name.
+const NAME: &str = "NAME";
+
+/// Stand-in for the number of a call.
+pub const NUMBER: &str = "NUMBER";
 
 impl serde::Serialize for ToolFormat {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

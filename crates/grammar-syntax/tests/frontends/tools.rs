@@ -2,7 +2,7 @@
 
 use palmette_grammar_parser::{Budget, Grammar};
 use palmette_grammar_syntax::structural_tag::{
-    StructuralTagOptions, TOOL_FORMATS, ToolFormat, check_tools, parse_tools_with_budget,
+    StructuralTagOptions, ToolFormat, check_tools, parse_tools_with_budget,
 };
 use palmette_testkit::grammar::Machine;
 
@@ -28,7 +28,7 @@ fn calls(request: &str, format: &str, valid: &[&str], invalid: &[&str]) {
 
 #[track_caller]
 fn refused(request: &str, rule: &str) {
-    let (format, options) = (&TOOL_FORMATS[0], StructuralTagOptions::default());
+    let (format, options) = (ToolFormat::named("hermes").unwrap(), StructuralTagOptions::default());
     let read = parse_tools_with_budget(request, format, &options, &mut Budget::unlimited());
     let error = read.map(|_| ()).expect_err(request).to_string();
     assert!(error.contains(rule), "{rule:?} is not in:\n{error}");
@@ -490,7 +490,7 @@ fn members_of_requests_and_tools_that_are_not_read_are_said_by_name() {
         ["/colour", "/tools/0/taste", "/structured_outputs/blanks"],
         "{warnings:?}"
     );
-    assert_eq!(check_tools(request, &TOOL_FORMATS[0]).unwrap().len(), 3);
+    assert_eq!(check_tools(request, ToolFormat::named("hermes").unwrap()).unwrap().len(), 3);
 }
 
 /// A schema is nowhere accepted and not enforced.

@@ -58,6 +58,21 @@ fn answers(format: &str) -> Vec<String> {
             ),
             "There is nothing to look up: 2 < 3.".to_owned(),
         ],
+        "kimi_k3" => vec![
+            "<|open|>response<|sep|>Let me look.<|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool=\"weather\" \
+             index=\"1\"<|sep|><|open|>argument key=\"city\" type=\"string\"<|sep|>Zürich \"West\"<|close|>argument<|sep|><|open|>argument \
+             key=\"days\" type=\"number\"<|sep|>3<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>"
+                .to_owned(),
+        ],
+        "gemma4" => vec![
+            "<|tool_call>call:remind{at:<|\"|>2026-11-25T08:30:00Z<|\"|>,tags:[<|\"|>rain<|\"|>,<|\"|>\"☂\"<|\"|>]}<tool_call|>"
+                .to_owned(),
+        ],
+        "llama4" => vec![
+            "One moment. <|python_start|>[weather(city=\"Zürich\", days=3), remind(at=\"2026-11-25T08:30:00Z\", tags=[])]\
+             <|python_end|>"
+                .to_owned(),
+        ],
         _ => panic!("no answers are known in {format}"),
     }
 }
@@ -124,6 +139,9 @@ fn conversations_with_encodings() {
         ("o200k_base", "hermes"),
         ("o200k_base", "llama3"),
         ("o200k_base", "qwen_xml"),
+        ("o200k_base", "kimi_k3"),
+        ("o200k_base", "gemma4"),
+        ("o200k_base", "llama4"),
     ] {
         let loaded = palmette_vocabulary::load(name).expect("it is built in");
         check(&loaded.vocabulary, format);

@@ -7,6 +7,7 @@ use palmette_model_template::ChatTemplate;
 use serde_json::{Map, Value};
 
 use super::template_probe::{is_named, shows_member, shows_role};
+use crate::tool_calls::written_calls;
 
 /// Roles of OpenAI's interface.
 const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
@@ -182,11 +183,7 @@ fn add_calls(
         let rule = "it has calls, which the model's template does not show, and no format of calls is known (--tool-format): leave them out";
         return Err(broken("tool_calls", rule));
     };
-    let written: Vec<String> = list.iter().map(|call| written(call, format)).collect();
-    let mut written = written.join(format.separator);
-    if let Some((begin, end)) = format.group {
-        written = format!("{begin}{written}{end}");
-    }
+    let written = written_calls(format, &list.iter().map(named_arguments).collect::<Vec<_>>());
     if let Some(Value::String(content)) = message.get_mut("content") {
         *content += if content.is_empty() { "" } else { "\n" };
         *content += &written;
@@ -194,16 +191,18 @@ fn add_calls(
     Ok(())
 }
 
-/// A call in the format's words.
-fn written(call: &Value, format: &ToolFormat) -> String {
+/// The name and the arguments of a call.
+fn named_arguments(call: &Value) -> (String, Value) {
     let inner = if call["function"].is_object() { &call["function"] } else { call };
-    let name = inner["name"].as_str().unwrap_or_default();
+    let name = inner["name"].as_str().unwrap_or_default().to_owned();
     let arguments = match inner.get("arguments") {
-        Some(Value::String(text)) => text.clone(),
-        Some(arguments) => arguments.to_string(),
-        None => "{}".to_owned(),
+        Some(Value::String(text)) => {
+            serde_json::from_str(text).unwrap_or_else(|_| text.clone().into())
+        }
+        Some(arguments) => arguments.clone(),
+        None => Value::Object(Map::new()),
     };
-    format!("{}{arguments}{}", format.begin.replace("NAME", name), format.end)
+    (name, arguments)
 }
 
 /// A call as templates read it: of a function, its arguments an object where they are the text of

@@ -1,13 +1,11 @@
 //! Tools in a prompt: as templates take them, or as a text where a template shows none.
 
-use palmette_grammar::frontends::structural_tag::ToolFormat;
+use palmette_grammar::frontends::structural_tag::{ARGUMENT_SCHEMAS, ArgumentStyle, ToolFormat};
 use palmette_model_template::ChatTemplate;
 use serde_json::{Map, Value, json};
 
 use super::template_probe::takes_role;
-
-/// Members that have the schema of arguments.
-const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "inputSchema"];
+use crate::tool_calls::written_calls;
 
 /// A tool of any interface as OpenAI's, which templates are written for; `None` for one that its
 /// provider runs, which no text calls.
@@ -15,7 +13,7 @@ pub(super) fn tool_for_template(tool: &Value) -> Result<Option<Value>, &'static 
     if tool["function"].is_object() {
         return Ok(Some(tool.clone()));
     }
-    let has_schema = SCHEMAS.iter().any(|key| tool.get(key).is_some());
+    let has_schema = ARGUMENT_SCHEMAS.iter().any(|key| tool.get(key).is_some());
     let is_called = tool["type"].as_str().is_none_or(|kind| ["function", "custom"].contains(&kind));
     if !is_called && !has_schema {
         return Ok(None);
@@ -24,7 +22,8 @@ pub(super) fn tool_for_template(tool: &Value) -> Result<Option<Value>, &'static 
     if !inner["name"].is_string() {
         return Err("a tool has a \"name\" and a schema of its arguments");
     }
-    let schema = SCHEMAS.iter().find_map(|key| inner.get(key).filter(|schema| !schema.is_null()));
+    let schema =
+        ARGUMENT_SCHEMAS.iter().find_map(|key| inner.get(key).filter(|schema| !schema.is_null()));
     let none = match tool["type"] == "custom" {
         true => {
             json!({"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]})
@@ -61,14 +60,20 @@ pub(super) fn add_to_messages(
 
 fn instructions(tools: &[Value], format: &ToolFormat) -> String {
     let tools: Vec<String> = tools.iter().map(Value::to_string).collect();
-    let call = format!("{}ARGUMENTS{}", format.begin, format.end);
-    let call = match format.group {
-        Some((begin, end)) => format!("{begin}{call}{end}"),
-        None => call,
+    let (call, arguments) = match format.arguments {
+        ArgumentStyle::Json => {
+            let call = format!("{}ARGUMENTS{}", format.call_begin("NAME", 0), format.end);
+            let (begin, end) = format.group.unwrap_or_default();
+            (format!("{begin}{call}{end}"), "a JSON object for ARGUMENTS")
+        }
+        _ => {
+            let call = ("NAME".to_owned(), json!({"ARGUMENT": "VALUE"}));
+            (written_calls(format, &[call]), "each argument as ARGUMENT is here")
+        }
     };
     format!(
         "You can call these tools, each a line with a JSON Schema of its arguments:\n<tools>\n{}\n</tools>\n\
-         A call is written like this, with the name of the tool for NAME and a JSON object for ARGUMENTS:\n{call}",
+         A call is written like this, with the name of the tool for NAME and {arguments}:\n{call}",
         tools.join("\n")
     )
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{ChatMembers, TextSettings};
 use crate::model::TextModel;
-use crate::tool_calls::tool_format_names;
+use crate::tool_calls::{ArgumentKinds, ToolCallReader};
 
 /// Tools that a chat may call.
 #[derive(Clone, Debug)]
@@ -23,6 +23,15 @@ pub struct Calling {
     pub format: ToolFormat,
     /// Names of the tools whose input is a text.
     pub customs: Vec<String>,
+    /// Kinds of the parameters of all tools.
+    pub kinds: ArgumentKinds,
+}
+
+impl Calling {
+    /// A reader of an answer with such calls.
+    pub fn reader(&self) -> ToolCallReader {
+        ToolCallReader::new(self.format, self.kinds.clone())
+    }
 }
 
 impl Tools {
@@ -32,7 +41,8 @@ impl Tools {
             let inner = if tool["custom"].is_object() { &tool["custom"] } else { tool };
             inner["name"].as_str().map(str::to_owned)
         };
-        Calling { format: self.format, customs: customs.filter_map(name).collect() }
+        let kinds = ArgumentKinds::of_tools(&self.list);
+        Calling { format: self.format, customs: customs.filter_map(name).collect(), kinds }
     }
 }
 
@@ -59,7 +69,7 @@ impl ChatMembers {
             return Ok(None);
         }
         let format = settings.tool_format(model).ok_or_else(|| {
-            let names = tool_format_names();
+            let names = ToolFormat::names();
             let detail = format!(
                 "the model's chat template shows no format of tool calls that is known; say --tool-format {names}"
             );

@@ -1,5 +1,7 @@
 //! Fixed texts around a call, found whatever white space stands in them.
 
+use palmette_grammar::frontends::structural_tag::NUMBER;
+
 /// Comparison of a text with a mark at its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
@@ -11,24 +13,59 @@ pub(super) enum Match {
     Whole(usize),
 }
 
+/// A part of a mark.
+#[derive(Clone, Copy, PartialEq)]
+enum MarkPart {
+    Character(char),
+    /// A number, at least one digit.
+    Digits,
+}
+
+/// The parts of a mark that are no white space.
+fn wanted(mark: &str) -> impl Iterator<Item = MarkPart> {
+    let mut rest = mark;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start();
+        if let Some(after) = rest.strip_prefix(NUMBER) {
+            rest = after;
+            return Some(MarkPart::Digits);
+        }
+        let character = rest.chars().next()?;
+        rest = &rest[character.len_utf8()..];
+        Some(MarkPart::Character(character))
+    })
+}
+
 /// Looks for a mark at the beginning of a text. White space is skipped in both, but not before the
 /// first character: models put blanks and line ends where a format has others.
 pub(super) fn at_start(text: &str, mark: &str) -> Match {
-    let mut wanted = mark.chars().filter(|c| !c.is_whitespace());
-    let Some(mut next) = wanted.next() else { return Match::Whole(0) };
-    let mut is_first = true;
+    let mut parts = wanted(mark);
+    let Some(mut next) = parts.next() else { return Match::Whole(0) };
+    let (mut is_first, mut in_number) = (true, false);
     for (place, found) in text.char_indices() {
         if found.is_whitespace() && !is_first {
             continue;
         }
-        if found != next {
+        is_first = false;
+        if next == MarkPart::Digits {
+            if found.is_ascii_digit() {
+                in_number = true;
+                continue;
+            }
+            next = match parts.next() {
+                _ if !in_number => return Match::No,
+                Some(after) => after,
+                None => return Match::Whole(place),
+            };
+        }
+        if next != MarkPart::Character(found) {
             return Match::No;
         }
-        is_first = false;
-        match wanted.next() {
-            Some(character) => next = character,
+        next = match parts.next() {
+            Some(part) => part,
             None => return Match::Whole(place + found.len_utf8()),
-        }
+        };
+        in_number = false;
     }
     Match::Begun
 }
@@ -69,6 +106,11 @@ mod tests {
         assert_eq!(at_start(" <tool_call>", mark), Match::No);
         assert_eq!(at_start("<tool_call>[", mark), Match::No);
         assert_eq!(at_start("abc", ""), Match::Whole(0));
+        let numbered = ":NUMBER<x>";
+        assert_eq!(at_start(":12<x>", numbered), Match::Whole(6));
+        assert_eq!(at_start(":12", numbered), Match::Begun);
+        assert_eq!(at_start(":", numbered), Match::Begun);
+        assert_eq!(at_start(":<x>", numbered), Match::No);
     }
 
     #[test]

@@ -2,57 +2,38 @@
 //!
 //! A [`ToolFormat`] of `palmette-grammar` is data, the texts around a call; grammars for tools are
 //! made from it, and calls are read by it. Which one a model writes shows in its chat template.
+//! There is a reader for each way in which arguments are written, and none for a model.
 
+mod json_escapes;
 mod json_value;
+mod kinds;
 mod marks;
+mod notated;
+mod parameters;
+mod progress;
 mod reader;
+mod written;
 
-use palmette_grammar::frontends::structural_tag::{TOOL_FORMATS, ToolFormat};
+use palmette_grammar::frontends::structural_tag::ToolFormat;
 
+pub use kinds::ArgumentKinds;
 pub use reader::{Piece, ToolCallReader};
+pub use written::written_calls;
 
 /// The format of a name.
 ///
 /// # Errors
 /// The message lists the names.
 pub fn tool_format_named(name: &str) -> Result<&'static ToolFormat, String> {
-    match ToolFormat::named(name) {
-        None => {
-            let names = tool_format_names();
-            Err(format!("{name:?} is no format of tool calls; there are {names}"))
-        }
-        // Which of its arguments are texts shows in the schemas of the tools alone.
-        Some(format) if format.style.is_some() => Err(format!(
-            "{name:?} has grammars, but calls in it are not read from a model's text; there are {}",
-            tool_format_names()
-        )),
-        Some(format) => Ok(format),
-    }
-}
-
-/// Names of the formats that are read from a model's text.
-pub(crate) fn tool_format_names() -> String {
-    let read = TOOL_FORMATS.iter().filter(|format| format.style.is_none());
-    read.map(|format| format.name).collect::<Vec<_>>().join(", ")
+    ToolFormat::named(name).ok_or_else(|| {
+        format!("{name:?} is no format of tool calls; there are {}", ToolFormat::names())
+    })
 }
 
 /// The format in which a model writes calls, by marks in its chat template; `None` where it shows
 /// none that is known.
 pub fn tool_format_of_template(template: &str) -> Option<&'static ToolFormat> {
-    let has = |mark: &str| template.contains(mark);
-    let name = match () {
-        () if has("<|channel|>") => "harmony",
-        () if has("<｜tool▁calls▁begin｜>") => "deepseek",
-        () if has("[TOOL_CALLS]") && has("[ARGS]") => "mistral",
-        () if has("[TOOL_CALLS]") => "mistral-list",
-        // Others write parameters as elements between these marks.
-        () if has("<tool_call>") && has("arguments") && !has("<function=") && !has("<arg_key>") => {
-            "hermes"
-        }
-        () if has("<|python_tag|>") || has("\"parameters\": dictionary of argument") => "llama3",
-        () => return None,
-    };
-    ToolFormat::named(name)
+    ToolFormat::of_template(template)
 }
 
 /// True where a name of a special token stands in any of the texts.
@@ -62,26 +43,78 @@ pub(crate) fn names_in(texts: &[String], name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use palmette_grammar::frontends::structural_tag::TOOL_FORMATS;
+
     use super::*;
 
     #[test]
     fn formats_are_found_by_name_and_by_template() {
         assert_eq!(tool_format_named("hermes").unwrap().name, "hermes");
+        assert_eq!(tool_format_named("glm-xml").unwrap().name, "glm_xml");
         let error = tool_format_named("hermse").unwrap_err();
-        assert!(
-            error.contains("hermes, llama3, mistral, mistral-list, deepseek, harmony"),
-            "{error}"
-        );
-        let error = tool_format_named("qwen_xml").unwrap_err();
-        assert!(error.contains("are not read from a model's text"), "{error}");
-        let of = |template| tool_format_of_template(template).map(|format| format.name);
-        assert_eq!(of("{{ '<tool_call>\\n{\"name\": \"' }} \"arguments\": "), Some("hermes"));
-        assert_eq!(of("<tool_call>\n<function={{ name }}> arguments"), None);
-        assert_eq!(of("{{ '[TOOL_CALLS]' + name + '[ARGS]' }}"), Some("mistral"));
-        assert_eq!(of("{{ '[TOOL_CALLS] [' }}"), Some("mistral-list"));
-        assert_eq!(of("<|start|>assistant<|channel|>final"), Some("harmony"));
-        assert_eq!(of("<｜tool▁calls▁begin｜>"), Some("deepseek"));
-        assert_eq!(of("{{- '<|python_tag|>' }}"), Some("llama3"));
-        assert_eq!(of("{{ messages }}"), None);
+        assert!(error.contains("there are apertus, cohere, cohere4"), "{error}");
+        for (template, expected) in SNIPPETS {
+            let found = tool_format_of_template(template).map(|format| format.name);
+            assert_eq!(found, *expected, "{template}");
+        }
+        for format in TOOL_FORMATS {
+            let is_shown = SNIPPETS.iter().any(|(_, expected)| *expected == Some(format.name));
+            assert!(is_shown, "{} has no snippet", format.name);
+        }
     }
+
+    /// Parts of templates, as the models' own have them, and the formats that they show.
+    const SNIPPETS: &[(&str, Option<&str>)] = &[
+        ("{{ messages }}", None),
+        ("<|start|>assistant<|channel|>final<|message|>", Some("harmony")),
+        ("<|open|>tools<|sep|>{% for call in m.tool_calls %}", Some("kimi_k3")),
+        ("{{'<|tool_calls_section_begin|>'}}{{ message['tool_calls'] }}", Some("kimi_k2")),
+        ("{{'<｜tool▁calls▁begin｜>' + type + '\\n```json\\n'}}", Some("deepseek_r1")),
+        ("{{'<｜tool▁calls▁begin｜>' + message['tool_calls']}}", Some("deepseek")),
+        ("{%- set dsml = '｜DSML｜' %}<{{dsml}}function_calls>", Some("deepseek_xml")),
+        (
+            "{%- set dsml = '｜DSML｜' %}<{{dsml}}tool_calls>{{ m['tool_calls'] }}",
+            Some("deepseek_v4"),
+        ),
+        ("<｜DSML｜ calls>{{ m['tool_calls'] }}", Some("deepseek_v41")),
+        ("<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=", Some("step3")),
+        ("{{ '[TOOL_CALLS]' + name + '[ARGS]' }}", Some("mistral")),
+        ("{{ '[TOOL_CALLS] [' }}", Some("mistral-list")),
+        ("<longcat_tool_call>{{name}}<longcat_arg_key>", Some("longcat_xml")),
+        ("<longcat_tool_call>{\"name\": , \"arguments\": ", Some("longcat")),
+        ("<seed:tool_call>\n<function={{name}}>\n<parameter=", Some("seed_xml")),
+        ("<minimax:tool_call>\n<invoke name=", Some("minimax_xml")),
+        ("<dots_function_call>\n<invoke name=", Some("dots_xml")),
+        ("<tool_calls><tool_call>{{name}}<tool_sep><arg_key>", Some("hunyuan_xml")),
+        ("<tool_call>{{name}}<arg_key>k</arg_key> arguments", Some("glm_xml")),
+        (
+            "<tool_call>\n<function={{ n }}>\n<parameter=a>\nv\n</parameter> arguments",
+            Some("qwen_xml"),
+        ),
+        (
+            "'<tool_call>\\n<function=' n '<parameter=' a '>' v '\\n</parameter>' arguments",
+            Some("qwen_xml"),
+        ),
+        ("<tool_call>\n<function={{ n }}>\n<parameter=a>v</parameter> arguments", Some("mimo_xml")),
+        ("<function name=\"{{n}}\"><param name=\"{{p}}\">", Some("minicpm_xml")),
+        ("<|tool_call>call:{{name}}<tool_call|>", Some("gemma4")),
+        ("<start_function_call>call:{{name}}", Some("function_gemma")),
+        ("{{ '<|python_start|>' }}", Some("llama4")),
+        ("<|tool_list_start|>{{ tools }}<|tool_list_end|>", Some("lfm2")),
+        ("<function_calls>{{ message['function_calls'] }}</function_calls>", Some("olmo3")),
+        ("<|START_ACTION|>[<|START_RESPONSE|>", Some("cohere")),
+        ("<|START_ACTION|>[<|START_TEXT|>", Some("cohere4")),
+        ("[|assistant|]<tool_call>{\"name\": \"arguments\"", Some("exaone")),
+        ("<|start_of_role|>assistant<|end_of_role|><|tool_call|>", Some("granite")),
+        ("<|tool|>{{ tools }}<|/tool|>", Some("phi4")),
+        ("<|tool|>{{ tools }}<|/tool|>functools[", Some("functools")),
+        ("<TOOLCALL>[{{ call }}]</TOOLCALL>", Some("nemotron")),
+        ("<tool_calls>{{ c }}</tool_calls><end_of_sentence>", Some("minimax_m1")),
+        ("<tool_calls>[{{ c }}]</tool_calls>", Some("hunyuan")),
+        ("<|tools_prefix|>[{{ c }}]<|tools_suffix|>", Some("apertus")),
+        ("<|action_start|><|plugin|>", Some("internlm")),
+        ("{{ '<tool_call>\\n{\"name\": \"' }} \"arguments\": ", Some("hermes")),
+        ("{{- '<|python_tag|>' }}", Some("llama3")),
+        ("with its \"parameters\": dictionary of argument name and its value", Some("llama3")),
+    ];
 }

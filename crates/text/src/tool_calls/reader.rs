@@ -1,13 +1,14 @@
 //! Words, reasoning and calls, told apart as the text streams.
 
-use palmette_grammar::frontends::structural_tag::ToolFormat;
+use palmette_grammar::frontends::structural_tag::{ArgumentStyle, ToolFormat};
 
 use super::json_value::{Extent, JsonValue};
+use super::kinds::ArgumentKinds;
 use super::marks::{MarkPlace, Match, at_start, first_of};
+use super::notated::NotatedReader;
+use super::parameters::ParameterReader;
+use super::progress::{MAX_NAME, Progress, take};
 use crate::request::SpecialText;
-
-/// The longest name of a tool that is waited for, in bytes.
-const MAX_NAME: usize = 256;
 
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub enum Piece {
 }
 
 /// Finds calls in a model's text as it streams: words before and after them, reasoning, names,
-/// arguments.
+/// arguments. Arguments are given as JSON, however the format writes them.
 ///
 /// Text is held back as long as it may be the beginning of a mark. White space in marks may differ
 /// from the format's. What looks like a call and is none stays text. The special tokens of the
@@ -41,15 +42,61 @@ pub enum Piece {
 #[derive(Clone, Debug)]
 pub struct ToolCallReader {
     format: ToolFormat,
+    kinds: ArgumentKinds,
     /// Around the name: the text before it and after it.
     begin: (&'static str, &'static str),
     state: State,
+    /// The arguments that are being read.
+    arguments: Arguments,
     /// Text that is not decided.
     buffer: String,
     /// Calls so far.
     calls: usize,
     /// Words have begun, so that blanks in front of them count.
     has_words: bool,
+    /// No more text comes.
+    is_over: bool,
+}
+
+/// A reader of the arguments of one call.
+#[derive(Clone, Debug)]
+enum Arguments {
+    Json(JsonValue),
+    Parameters(ParameterReader),
+    Notated(NotatedReader),
+}
+
+impl Arguments {
+    fn new(format: &ToolFormat, tool: &str, kinds: &ArgumentKinds) -> Self {
+        let notation = format.arguments.notation();
+        match format.arguments {
+            ArgumentStyle::Json => Self::Json(JsonValue::default()),
+            ArgumentStyle::Parameters(style) => {
+                Self::Parameters(ParameterReader::new(style, format.end, tool, kinds))
+            }
+            ArgumentStyle::Keywords => Self::Notated(NotatedReader::keywords(notation)),
+            ArgumentStyle::Notated(_) => Self::Notated(NotatedReader::object(notation)),
+        }
+    }
+
+    /// Reads on in `buffer`, of which it takes what it has read.
+    fn read(&mut self, buffer: &mut String, is_over: bool, out: &mut String) -> Progress {
+        let value = match self {
+            Self::Parameters(reader) => return reader.read(buffer, is_over, out),
+            Self::Notated(reader) => return reader.read(buffer, is_over, out),
+            Self::Json(value) => value,
+        };
+        if !value.has_begun() {
+            let blanks = buffer.len() - buffer.trim_start().len();
+            take(buffer, blanks);
+        }
+        let (len, progress) = match value.read(buffer) {
+            Extent::All => (buffer.len(), Progress::Waiting),
+            Extent::Ended(len) => (len, Progress::Ended),
+        };
+        out.push_str(&take(buffer, len));
+        progress
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +106,7 @@ enum State {
     Reasoning,
     /// The text before a name takes this many bytes of the buffer.
     Name(usize),
-    Arguments(JsonValue),
+    Arguments,
     /// After the arguments of a call, before what ends it.
     Ending,
     /// After a call, where another may follow.
@@ -67,22 +114,19 @@ enum State {
 }
 
 impl ToolCallReader {
-    /// Reads an answer in this format.
-    pub fn new(format: ToolFormat) -> Self {
-        let begin = format.begin.split_once("NAME").unwrap_or((format.begin, ""));
+    /// Reads an answer in this format, calls by the kinds of their tools' parameters.
+    pub fn new(format: ToolFormat, kinds: ArgumentKinds) -> Self {
+        let begin = format.around_name();
         let is_begun = format.reasoning.is_some_and(|(begin, _)| begin.is_empty());
         let state = if is_begun { State::Reasoning } else { State::Words };
-        let buffer = String::new();
-        Self { format, begin, state, buffer, calls: 0, has_words: false }
+        let arguments = Arguments::new(&format, "", &kinds);
+        let (buffer, calls, has_words, is_over) = (String::new(), 0, false, false);
+        Self { format, kinds, begin, state, arguments, buffer, calls, has_words, is_over }
     }
 
     /// The special tokens that must be in the text.
     pub fn special_text(format: &ToolFormat) -> SpecialText {
-        let (group, reasoning) =
-            (format.group.unwrap_or_default(), format.reasoning.unwrap_or_default());
-        let texts = [format.trigger, group.0, group.1, format.begin, format.end];
-        let more = [format.separator, reasoning.0, reasoning.1, format.answer];
-        let texts = texts.into_iter().chain(more).filter(|text| !text.is_empty());
+        let texts = format.texts().into_iter();
         SpecialText::Within(texts.map(str::to_owned).collect())
     }
 
@@ -106,19 +150,20 @@ impl ToolCallReader {
 
     /// Text that was held back: there is no more text.
     pub fn finish(mut self) -> Vec<Piece> {
-        let mut pieces = Vec::new();
+        self.is_over = true;
+        let mut pieces = self.push("");
         let rest = std::mem::take(&mut self.buffer);
         match self.state {
             State::Reasoning => add(&mut pieces, Piece::Reasoning, rest),
-            State::Arguments(_) => {
-                add(&mut pieces, Piece::Arguments, rest);
-                pieces.push(Piece::CallEnd { is_whole: false });
-            }
+            // A text that may be the beginning of a mark is none of the arguments.
+            State::Arguments => pieces.push(Piece::CallEnd { is_whole: false }),
             // A beginning of what ends a call is no words.
             State::Ending => {}
             // Nor is one of what begins a call, after another.
             State::Name(_) if self.calls > 0 => {}
-            State::Between if at_start(rest.trim_start(), self.begin.0) == Match::Begun => {}
+            State::Between
+                if !self.begin.0.is_empty()
+                    && at_start(rest.trim_start(), self.begin.0) == Match::Begun => {}
             State::Between => self.words(&mut pieces, rest.trim_start().to_owned()),
             State::Words | State::Name(_) => self.words(&mut pieces, rest),
         }
@@ -131,7 +176,7 @@ impl ToolCallReader {
             State::Words => self.step_words(pieces),
             State::Reasoning => self.step_reasoning(pieces),
             State::Name(begun) => self.step_name(begun, pieces),
-            State::Arguments(value) => self.step_arguments(value, pieces),
+            State::Arguments => self.step_arguments(pieces),
             State::Ending => self.step_ending(),
             State::Between => self.step_between(),
         }
@@ -142,11 +187,13 @@ impl ToolCallReader {
         // Where calls stand together, what begins them all comes first; a call's own text may be
         // plain JSON.
         let mut marks = vec![group.map_or(self.begin.0, |(begin, _)| begin)];
-        let others = reasoning.map(|(begin, _)| begin).into_iter().chain([self.format.answer]);
+        let ToolFormat { answer, message_end, .. } = self.format;
+        let others = reasoning.map(|(begin, _)| begin).into_iter();
+        let others = others.chain([answer.0, answer.1, message_end]);
         marks.extend(others.filter(|mark| !mark.is_empty()));
         let found = first_of(&self.buffer, &marks);
         let place = found.map_or(self.buffer.len(), |(place, _)| place);
-        let before = self.take(place);
+        let before = take(&mut self.buffer, place);
         self.words(pieces, before);
         let Some((_, MarkPlace::Whole { mark, len })) = found else { return false };
         self.state = match () {
@@ -156,7 +203,7 @@ impl ToolCallReader {
             () => State::Words,
         };
         if !matches!(self.state, State::Name(_)) {
-            self.take(len);
+            take(&mut self.buffer, len);
         }
         true
     }
@@ -165,37 +212,29 @@ impl ToolCallReader {
         let end = self.format.reasoning.map_or("", |(_, end)| end);
         let found = first_of(&self.buffer, &[end]);
         let place = found.map_or(self.buffer.len(), |(place, _)| place);
-        let before = self.take(place);
+        let before = take(&mut self.buffer, place);
         add(pieces, Piece::Reasoning, before);
         let Some((_, MarkPlace::Whole { len, .. })) = found else { return false };
-        self.take(len);
+        take(&mut self.buffer, len);
         self.state = State::Words;
         true
     }
 
     fn step_name(&mut self, begun: usize, pieces: &mut Vec<Piece>) -> bool {
-        let after = self.begin.1;
-        let first = after.trim_start().chars().next();
-        let rest = &self.buffer[begun..];
-        let end = rest.find(|c: char| Some(c) == first || c.is_control());
-        let matched = match end {
-            None if rest.len() <= MAX_NAME => return false,
-            None => Match::No,
-            Some(end) => at_start(&rest[end..], after),
-        };
-        match (matched, end) {
-            (Match::Begun, _) => return false,
-            (Match::Whole(len), Some(end)) if !rest[..end].trim().is_empty() => {
-                let name = rest[..end].trim().to_owned();
+        match self.name_end(&self.buffer[begun..]) {
+            NameEnd::Waiting => return false,
+            NameEnd::Found { name, len } if !self.buffer[begun..begun + name].trim().is_empty() => {
+                let name = self.buffer[begun..begun + name].trim().to_owned();
+                self.arguments = Arguments::new(&self.format, &name, &self.kinds);
                 pieces.push(Piece::CallBegin { index: self.calls, name });
                 self.calls += 1;
-                self.take(begun + end + len);
-                self.state = State::Arguments(JsonValue::default());
+                take(&mut self.buffer, begun + len);
+                self.state = State::Arguments;
             }
             // No call: its first character is text, and what comes after it is looked at again.
             _ => {
                 let first = self.buffer.chars().next().map_or(0, char::len_utf8);
-                let first = self.take(first);
+                let first = take(&mut self.buffer, first);
                 self.words(pieces, first);
                 self.state = State::Words;
             }
@@ -203,32 +242,63 @@ impl ToolCallReader {
         true
     }
 
-    fn step_arguments(&mut self, mut value: JsonValue, pieces: &mut Vec<Piece>) -> bool {
-        if !value.has_begun() {
-            let blanks = self.buffer.len() - self.buffer.trim_start().len();
-            self.take(blanks);
-        }
-        let read = value.read(&self.buffer);
-        self.state = State::Arguments(value);
-        let len = match read {
-            Extent::All => self.buffer.len(),
-            Extent::Ended(len) => len,
+    /// The end of a name at the beginning of a text: before the text that follows names, or where
+    /// there is none before the arguments.
+    fn name_end(&self, text: &str) -> NameEnd {
+        let after = self.begin.1;
+        let marks = match self.format.arguments {
+            _ if !after.trim().is_empty() => [after, after],
+            ArgumentStyle::Parameters(style) => [style.begin, self.format.end],
+            _ => ["{", "("],
         };
-        let text = self.take(len);
-        add(pieces, Piece::Arguments, text);
-        if read == Extent::All {
-            return false;
+        for (place, character) in text.char_indices() {
+            if place > MAX_NAME {
+                return NameEnd::No;
+            }
+            let start = match after.starts_with(char::is_whitespace) {
+                true => text.len() - text[place..].trim_start().len(),
+                false => place,
+            };
+            let mut is_begun = start == text.len();
+            for mark in marks {
+                match at_start(&text[start..], mark) {
+                    Match::Whole(len) => {
+                        let len = if after.trim().is_empty() { start } else { start + len };
+                        return NameEnd::Found { name: place, len };
+                    }
+                    Match::Begun => is_begun = true,
+                    Match::No => {}
+                }
+            }
+            match character.is_control() {
+                _ if is_begun => return NameEnd::Waiting,
+                true if after.is_empty() => return NameEnd::Found { name: place, len: place },
+                true => return NameEnd::No,
+                false => {}
+            }
         }
-        pieces.push(Piece::CallEnd { is_whole: true });
-        self.state = State::Ending;
+        NameEnd::Waiting
+    }
+
+    fn step_arguments(&mut self, pieces: &mut Vec<Piece>) -> bool {
+        let mut text = String::new();
+        let progress = self.arguments.read(&mut self.buffer, self.is_over, &mut text);
+        add(pieces, Piece::Arguments, text);
+        let is_whole = match progress {
+            Progress::More | Progress::Waiting => return false,
+            Progress::Ended => true,
+            Progress::Broken => false,
+        };
+        pieces.push(Piece::CallEnd { is_whole });
+        self.state = if is_whole { State::Ending } else { State::Words };
         true
     }
 
     fn step_ending(&mut self) -> bool {
         let blanks = self.buffer.len() - self.buffer.trim_start().len();
-        match at_start(&self.buffer[blanks..], self.format.end) {
+        match at_start(&self.buffer[blanks..], self.format.end.trim_start()) {
             Match::Begun => return false,
-            Match::Whole(len) => drop(self.take(blanks + len)),
+            Match::Whole(len) => drop(take(&mut self.buffer, blanks + len)),
             // It ended otherwise; the call is whole all the same.
             Match::No => {}
         }
@@ -239,7 +309,7 @@ impl ToolCallReader {
     /// Blanks and separators between calls are no words.
     fn step_between(&mut self) -> bool {
         let blanks = self.buffer.len() - self.buffer.trim_start().len();
-        self.take(blanks);
+        take(&mut self.buffer, blanks);
         if self.buffer.is_empty() {
             return false;
         }
@@ -256,16 +326,13 @@ impl ToolCallReader {
         });
         match whole {
             Some((mark, len)) if mark == self.begin.0 => self.state = State::Name(len),
-            Some((_, len)) => drop(self.take(len)),
+            Some((_, len)) => drop(take(&mut self.buffer, len)),
             None if matches().any(|(_, found)| found == Match::Begun) => return false,
+            // A call that begins with its name.
+            None if self.begin.0.is_empty() => self.state = State::Name(0),
             None => self.state = State::Words,
         }
         true
-    }
-
-    fn take(&mut self, len: usize) -> String {
-        let rest = self.buffer.split_off(len);
-        std::mem::replace(&mut self.buffer, rest)
     }
 
     /// Words; blanks before the first are left out where something else came before.
@@ -277,6 +344,17 @@ impl ToolCallReader {
         self.has_words |= !text.is_empty();
         add(pieces, Piece::Text, text);
     }
+}
+
+/// Place at which a name ends, within a text that begins with one.
+enum NameEnd {
+    /// The name has so many bytes, and with the text after it so many.
+    Found {
+        name: usize,
+        len: usize,
+    },
+    Waiting,
+    No,
 }
 
 /// Adds a piece of text, to the one before where that is of its kind.
@@ -328,7 +406,8 @@ mod tests {
     /// A text in a format, in one piece and character by character.
     #[track_caller]
     fn check(format: &str, text: &str, expected: Vec<Vec<Piece>>) {
-        let reader = || ToolCallReader::new(*ToolFormat::named(format).unwrap());
+        let kinds = ArgumentKinds::default;
+        let reader = || ToolCallReader::new(*ToolFormat::named(format).unwrap(), kinds());
         let expected = expected.concat();
         assert_eq!(read(reader(), &[text]), expected, "{text}");
         let characters: Vec<String> = text.chars().map(String::from).collect();
@@ -339,18 +418,20 @@ mod tests {
     #[test]
     fn calls_are_found_in_every_format() {
         let arguments = r#"{"city": "Köln }", "n": [1, 2]}"#;
-        for format in TOOL_FORMATS.iter().filter(|format| format.style.is_none()) {
-            let one = |name: &str| format.begin.replace("NAME", name) + arguments + format.end;
+        let is_json = |format: &&ToolFormat| format.arguments == ArgumentStyle::Json;
+        for format in TOOL_FORMATS.iter().filter(is_json) {
+            let one = |name: &str| format.call_begin(name, 7) + arguments + format.end;
             let both = one("get_weather") + format.separator + &one("now");
             let group = format.group.unwrap_or_default();
             let all = [group.0, &both, group.1].concat();
             let calls = vec![call(0, "get_weather", arguments), call(1, "now", arguments)];
             check(format.name, &all, calls.clone());
-            if format.answer.is_empty() {
+            let (begin, end) = format.answer;
+            if begin.is_empty() {
                 let with_words = [vec![words("One moment. ")], calls].concat();
                 check(format.name, &format!("One moment. {all}"), with_words);
             }
-            let answer = format!("{}It is < 5 \"°C\".", format.answer);
+            let answer = format!("{begin}It is < 5 \"°C\".{end}");
             let Some((begin, end)) = format.reasoning else {
                 check(format.name, &answer, vec![words("It is < 5 \"°C\".")]);
                 continue;
@@ -361,9 +442,38 @@ mod tests {
             assert_eq!(format.after_prompt("assistant\n"), *format);
             let begun = format.after_prompt(&format!("assistant\n{begin}\n"));
             let text = format!("Let me see.{end}{answer}");
-            let pieces = read(ToolCallReader::new(begun), &[&text]);
+            let pieces = read(ToolCallReader::new(begun, ArgumentKinds::default()), &[&text]);
             assert_eq!(pieces, [thought, words("It is < 5 \"°C\".")].concat());
         }
+    }
+
+    #[test]
+    fn parameters_stream_as_json() {
+        let begin = "<tool_call>\n<function=f>\n<parameter=";
+        let end = "\n</parameter>\n</function>\n</tool_call>";
+        for (inside, json) in [
+            ("a>\nx\ny\n", r#"{"a": "x\ny\n"}"#),
+            ("a>x</b>", r#"{"a": "x</b>"}"#),
+            ("a>3", r#"{"a": 3}"#),
+            ("a> [1, \"</parameter>\"] ", r#"{"a": [1, "</parameter>"]}"#),
+            ("a>[1, 2", r#"{"a": "[1, 2"}"#),
+            ("a>nullable", r#"{"a": "nullable"}"#),
+            ("a>\"q\"", r#"{"a": "\"q\""}"#),
+            ("a></parameter><parameter=b>\n\n", r#"{"a": "", "b": "\n"}"#),
+        ] {
+            let text = format!("{begin}{inside}{end} Done.");
+            check("qwen_xml", &text, vec![call(0, "f", json), words("Done.")]);
+        }
+        check("glm_xml", "<tool_call>now</tool_call>", vec![call(0, "now", "{}")]);
+        let broken = |json: &str| {
+            let begin = Piece::CallBegin { index: 0, name: "f".to_owned() };
+            let arguments = Piece::Arguments(json.to_owned());
+            vec![begin, arguments, Piece::CallEnd { is_whole: false }]
+        };
+        check("qwen_xml", &format!("{begin}a>\nx</para"), vec![broken("{\"a\": \"x")]);
+        check("qwen_xml", &format!("{begin}a>12"), vec![broken("{\"a\": ")]);
+        let junk = "<tool_call>\n<function=f>\nJunk.";
+        check("qwen_xml", junk, vec![broken("{"), words("Junk.")]);
     }
 
     #[test]
@@ -423,7 +533,8 @@ mod tests {
             cuts in prop::collection::vec(1_usize..5, 0..60),
         ) {
             let text: String = parts.concat();
-            let reader = || ToolCallReader::new(*ToolFormat::named("hermes").unwrap());
+            let hermes = *ToolFormat::named("hermes").unwrap();
+            let reader = || ToolCallReader::new(hermes, ArgumentKinds::default());
             let mut cut = Vec::new();
             let mut rest = text.as_str();
             for len in cuts {

@@ -5,3 +5,4 @@ mod questions;
 mod requests;
 mod texts;
 mod tiny;
+mod tool_formats;

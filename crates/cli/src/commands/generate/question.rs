@@ -8,13 +8,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, bail, ensure};
 use palmette_document::Members;
 use palmette_text::question::{
-    ChatMembers, ChatQuestion, CheckError, CheckedText, CompletionMembers, CompletionQuestion,
-    NamedCatalogs, OwnMembers, TextBody, TextDefaults, TextEnvelope, TextLimits, TextMembers,
-    TextQuestion, TextSettings,
+    Calling, ChatMembers, ChatQuestion, CheckError, CheckedText, CompletionMembers,
+    CompletionQuestion, NamedCatalogs, OwnMembers, TextBody, TextDefaults, TextEnvelope,
+    TextLimits, TextMembers, TextQuestion, TextSettings,
 };
-use palmette_text::{
-    Constrained, SpecialText, TextModel, TextRequest, TextSession, ToolCallReader, sources,
-};
+use palmette_text::{Constrained, SpecialText, TextModel, TextRequest, TextSession, sources};
 use serde_json::Value;
 
 use super::arguments::GenerateArgs;
@@ -289,7 +287,7 @@ impl Prepared {
     /// A listener to a text.
     pub(super) fn clock(&self) -> Clock {
         let calling = self.checked.calling.as_ref();
-        Clock::start(calling.map(|calling| ToolCallReader::new(calling.format)))
+        Clock::start(calling.map(Calling::reader))
     }
 
     /// Writes the text of a number.

@@ -42,8 +42,8 @@ pub(super) struct ShapeArgs {
     /// At most one call
     #[arg(long, help_heading = "Under a grammar")]
     pub(super) one_call: bool,
-    /// Format of the model's calls: hermes (Qwen3), llama3, mistral, mistral-list, deepseek or
-    /// harmony (gpt-oss) [default: by its chat template]
+    /// Format of the model's calls, one of those of `grammar check --tools` [default: by its chat
+    /// template]
     #[arg(long, value_name = "FORMAT", help_heading = "Under a grammar")]
     pub(super) tool_format: Option<String>,
     /// A response format, as in OpenAI's interface: {"type": "json_schema", "json_schema":

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -12,7 +13,7 @@ use palmette_grammar::frontends::json_schema::{
 use palmette_grammar::frontends::lark::LarkOptions;
 use palmette_grammar::frontends::regex::RegexOptions;
 use palmette_grammar::frontends::structural_tag::{
-    StructuralTagOptions, TOOL_FORMATS, ToolFormat, is_structural_tag,
+    StructuralTagOptions, ToolFormat, is_structural_tag,
 };
 use palmette_grammar::{GrammarSource, Lexing};
 
@@ -62,12 +63,15 @@ pub(crate) struct ReadingArgs {
     /// metaschemas are known
     #[arg(long, value_name = "URI=FILE", value_parser = resource, help_heading = "JSON Schema")]
     resource: Vec<(String, PathBuf)>,
-    /// Read the file as tools, or a request with tools, and allow calls in a format: hermes
-    /// (Qwen3), llama3, mistral, mistral-list, deepseek, harmony (gpt-oss), qwen_xml (Qwen3-Coder,
-    /// Qwen3.5), minimax_xml, deepseek_xml or glm_xml
-    #[arg(long, value_name = "FORMAT", help_heading = "JSON Schema")]
+    #[arg(long, value_name = "FORMAT", help_heading = "JSON Schema", help = TOOLS_HELP.as_str())]
     tools: Option<String>,
 }
+
+/// Help of `--tools`, with the names of all formats.
+static TOOLS_HELP: LazyLock<String> = LazyLock::new(|| {
+    let names = ToolFormat::names();
+    format!("Read the file as tools, or a request with tools, and allow calls in a format: {names}")
+});
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 enum Escaped {
@@ -229,7 +233,7 @@ impl ReadingArgs {
 
     fn tool_format(&self) -> anyhow::Result<&'static ToolFormat> {
         let name = self.tools.as_deref().unwrap_or_default();
-        let known = TOOL_FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+        let known = ToolFormat::names();
         ToolFormat::named(name)
             .with_context(|| format!("--tools {name} is no format; there are {known}"))
     }

@@ -59,8 +59,8 @@ pub(crate) struct TextArgs {
     /// Then each ends with an error, a stream by its last event
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     text_drain_grace: u64,
-    /// Way in which a text model calls tools, for those whose chat template does not show it:
-    /// hermes, llama3, mistral, mistral-list, deepseek, harmony
+    /// Way in which a text model calls tools, for those whose chat template does not show it: one
+    /// of those of `grammar check --tools`
     #[arg(long, value_name = "MODEL=FORMAT")]
     tool_format: Vec<String>,
     /// Objects of a schema may have members that it does not declare, unless it forbids them; a

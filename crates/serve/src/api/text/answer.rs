@@ -112,7 +112,7 @@ type Parts = Vec<(usize, Part)>;
 
 impl Reader {
     pub(super) fn new(calling: Option<&Calling>) -> Self {
-        let calls = calling.map(|calling| ToolCallReader::new(calling.format));
+        let calls = calling.map(Calling::reader);
         let customs = calling.map_or_else(Vec::new, |calling| calling.customs.clone());
         Self { calls, customs, begun: 0, custom: None }
     }

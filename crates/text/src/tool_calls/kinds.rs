@@ -1,0 +1,308 @@
+//! Kinds of values that the parameters of tools have, by their schemas.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use palmette_grammar::frontends::structural_tag::ARGUMENT_SCHEMAS;
+use serde_json::{Map, Value};
+
+/// Schemas within each other that are looked into; of deeper ones every kind is expected.
+const MAX_DEPTH: usize = 32;
+
+/// Schemas that are looked into for one parameter; beyond, every kind is expected.
+const MAX_STEPS: usize = 2_000;
+
+/// A set of kinds of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kinds(u8);
+
+impl Kinds {
+    /// No kind.
+    const NONE: Self = Self(0);
+    /// Strings alone.
+    pub(super) const STRING: Self = Self(1);
+    const NULL: Self = Self(2);
+    const BOOLEAN: Self = Self(4);
+    /// Whole numbers.
+    const INTEGER: Self = Self(8);
+    /// Numbers of any kind.
+    const NUMBER: Self = Self(8 | 16);
+    const ARRAY: Self = Self(32);
+    const OBJECT: Self = Self(64);
+    /// Every kind.
+    pub(super) const ALL: Self = Self(127);
+    /// Every kind but strings.
+    pub(super) const NO_STRING: Self = Self(126);
+
+    fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The kind of a value.
+    pub(super) fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::NULL,
+            Value::Bool(_) => Self::BOOLEAN,
+            Value::Number(number) => {
+                let is_whole = number.is_i64()
+                    || number.is_u64()
+                    || number.as_f64().is_some_and(|number| number.fract() == 0.0);
+                if is_whole { Self::INTEGER } else { Self::NUMBER }
+            }
+            Value::String(_) => Self::STRING,
+            Value::Array(_) => Self::ARRAY,
+            Value::Object(_) => Self::OBJECT,
+        }
+    }
+
+    /// True where a text is read as this value, and not as itself: where no string may be, all
+    /// values are, whatever the schema asks for.
+    pub(super) fn admits(self, value: &Value) -> bool {
+        !self.has(Self::STRING) || self.has(Self::of(value)) && !value.is_string()
+    }
+
+    /// True where a text that begins so, after blanks, may be read as JSON.
+    pub(super) fn may_begin(self, first: char) -> bool {
+        let kind = match first {
+            '{' => Self::OBJECT,
+            '[' => Self::ARRAY,
+            '-' | '0'..='9' => Self::INTEGER,
+            't' | 'f' => Self::BOOLEAN,
+            'n' => Self::NULL,
+            // Strings are written as they are where they may be.
+            '"' => Self::NONE,
+            _ => return false,
+        };
+        !self.has(Self::STRING) || kind != Self::NONE && self.has(kind)
+    }
+
+    fn named(name: &str) -> Self {
+        match name.to_ascii_lowercase().as_str() {
+            "string" => Self::STRING,
+            "null" => Self::NULL,
+            "boolean" => Self::BOOLEAN,
+            "integer" => Self::INTEGER,
+            "number" => Self::NUMBER,
+            "array" => Self::ARRAY,
+            "object" => Self::OBJECT,
+            _ => Self::ALL,
+        }
+    }
+}
+
+/// The kinds of the parameters of tools, by the tools' names.
+///
+/// A model that writes parameters between marks does not say whether `3` is a number or a text: the
+/// tool's schema does. Of a tool or a parameter that is not known every kind is expected.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ArgumentKinds {
+    tools: Arc<HashMap<String, ToolKinds>>,
+}
+
+/// Kinds of the parameters of a tool.
+#[derive(Clone, Debug, PartialEq)]
+struct ToolKinds {
+    named: HashMap<String, Kinds>,
+    others: Kinds,
+}
+
+impl ArgumentKinds {
+    /// The kinds of tools as requests define them.
+    pub fn of_tools(definitions: &[Value]) -> Self {
+        let mut tools = HashMap::new();
+        for tool in definitions {
+            let listed = ["functionDeclarations", "function_declarations"]
+                .iter()
+                .find_map(|name| tool.get(name)?.as_array());
+            for tool in listed.map_or(std::slice::from_ref(tool), Vec::as_slice) {
+                if let Some((name, kinds)) = tool_kinds(tool) {
+                    tools.insert(name, kinds);
+                }
+            }
+        }
+        Self { tools: Arc::new(tools) }
+    }
+
+    /// The kinds that a parameter of a tool may be of.
+    pub(super) fn kinds(&self, tool: &str, parameter: &str) -> Kinds {
+        let Some(tool) = self.tools.get(tool) else { return Kinds::ALL };
+        tool.named.get(parameter).copied().unwrap_or(tool.others)
+    }
+}
+
+fn tool_kinds(tool: &Value) -> Option<(String, ToolKinds)> {
+    let inner = ["function", "toolSpec", "custom"].iter().find_map(|name| tool.get(name));
+    let inner = inner.filter(|inner| inner.is_object()).unwrap_or(tool);
+    let name = inner["name"].as_str()?.to_owned();
+    let schema = ARGUMENT_SCHEMAS.iter().find_map(|name| inner.get(name));
+    let Some(schema) = schema else {
+        let named = HashMap::from([("input".to_owned(), Kinds::STRING)]);
+        return Some((name, ToolKinds { named, others: Kinds::ALL }));
+    };
+    // Bedrock's schema is within a member.
+    let is_wrapper = schema.as_object().is_some_and(|object| object.len() == 1);
+    let root = schema.get("json").filter(|_| is_wrapper).unwrap_or(schema);
+    let mut names = BTreeSet::new();
+    Walk::new(root).names(root, 0, &mut names);
+    let kinds = |name: &str| Walk::new(root).member(root, Some(name), 0);
+    let named = names.into_iter().map(|name| (name.to_owned(), kinds(name))).collect();
+    let others = Walk::new(root).member(root, None, 0);
+    Some((name, ToolKinds { named, others }))
+}
+
+/// A walk over the schemas that say something of one value.
+struct Walk<'s> {
+    root: &'s Value,
+    steps: usize,
+}
+
+impl<'s> Walk<'s> {
+    fn new(root: &'s Value) -> Self {
+        Self { root, steps: 0 }
+    }
+
+    /// The members of a schema, unless too many were looked into.
+    fn members(&mut self, schema: &'s Value, depth: usize) -> Option<&'s Map<String, Value>> {
+        self.steps += 1;
+        schema.as_object().filter(|_| depth < MAX_DEPTH && self.steps <= MAX_STEPS)
+    }
+
+    fn referred(&self, schema: &Map<String, Value>) -> Option<&'s Value> {
+        let name = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
+        self.root.pointer(name)
+    }
+
+    /// The names of members that the schema of an object declares.
+    fn names(&mut self, schema: &'s Value, depth: usize, names: &mut BTreeSet<&'s str>) {
+        let Some(members) = self.members(schema, depth) else { return };
+        if let Some(Value::Object(properties)) = members.get("properties") {
+            names.extend(properties.keys().map(String::as_str));
+        }
+        let of = |key: &str| members.get(key).and_then(Value::as_array);
+        let listed = ["allOf", "anyOf", "oneOf"].into_iter().filter_map(of).flatten();
+        let single = ["then", "else"].into_iter().filter_map(|key| members.get(key));
+        let referred = self.referred(members);
+        for inner in listed.chain(single).chain(referred) {
+            self.names(inner, depth + 1, names);
+        }
+    }
+
+    /// The kinds of the member of a name, or of one that is not declared, in objects of a schema.
+    fn member(&mut self, schema: &'s Value, name: Option<&str>, depth: usize) -> Kinds {
+        let Some(members) = self.members(schema, depth) else { return Kinds::ALL };
+        let own = name.and_then(|name| members.get("properties")?.get(name));
+        let has_patterns = members.contains_key("patternProperties");
+        let own = own.or_else(|| members.get("additionalProperties").filter(|_| !has_patterns));
+        let mut kinds = match own {
+            // A member that may not be there may be of any kind elsewhere.
+            None | Some(Value::Bool(_)) => Kinds::ALL,
+            Some(own) => self.value(own, depth + 1),
+        };
+        let walk = |walk: &mut Self, inner| walk.member(inner, name, depth + 1);
+        kinds = kinds.and(self.combined(members, &walk));
+        if members.contains_key("if") {
+            let branches = ["then", "else"].map(|key| match members.get(key) {
+                None => Kinds::ALL,
+                Some(inner) => self.member(inner, name, depth + 1),
+            });
+            kinds = kinds.and(branches[0].or(branches[1]));
+        }
+        kinds
+    }
+
+    /// The kinds of values of a schema.
+    fn value(&mut self, schema: &'s Value, depth: usize) -> Kinds {
+        let Some(members) = self.members(schema, depth) else { return Kinds::ALL };
+        let union = |kinds: &mut dyn Iterator<Item = Kinds>| kinds.fold(Kinds::NONE, Kinds::or);
+        let mut kinds = match members.get("type") {
+            Some(Value::String(name)) => Kinds::named(name),
+            Some(Value::Array(names)) => {
+                union(&mut names.iter().filter_map(Value::as_str).map(Kinds::named))
+            }
+            _ => Kinds::ALL,
+        };
+        if members.get("nullable") == Some(&Value::Bool(true)) {
+            kinds = kinds.or(Kinds::NULL);
+        }
+        if let Some(Value::Array(values)) = members.get("enum") {
+            kinds = kinds.and(union(&mut values.iter().map(Kinds::of)));
+        }
+        if let Some(value) = members.get("const") {
+            kinds = kinds.and(Kinds::of(value));
+        }
+        kinds.and(self.combined(members, &|walk, inner| walk.value(inner, depth + 1)))
+    }
+
+    /// Kinds that the schemas within a schema, about the same value, let be.
+    fn combined(
+        &mut self,
+        members: &'s Map<String, Value>,
+        walk: &dyn Fn(&mut Self, &'s Value) -> Kinds,
+    ) -> Kinds {
+        let mut kinds = Kinds::ALL;
+        if let Some(Value::Array(all)) = members.get("allOf") {
+            kinds = all.iter().fold(kinds, |kinds, inner| kinds.and(walk(self, inner)));
+        }
+        for key in ["anyOf", "oneOf"] {
+            if let Some(Value::Array(any)) = members.get(key) {
+                let one = any.iter().fold(Kinds::NONE, |kinds, inner| kinds.or(walk(self, inner)));
+                kinds = kinds.and(one);
+            }
+        }
+        match self.referred(members) {
+            None => kinds,
+            Some(inner) => kinds.and(walk(self, inner)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn kinds_are_those_of_the_schema() {
+        let tools = ArgumentKinds::of_tools(&[
+            json!({"type": "function", "function": {"name": "f", "parameters": {
+                "properties": {
+                    "text": {"type": "string"}, "count": {"type": "INTEGER", "nullable": true},
+                    "either": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/list"}]},
+                    "listed": {"enum": ["a", 3.5, null]}, "free": {},
+                    "loop": {"$ref": "#/properties/loop"},
+                },
+                "allOf": [{"properties": {"text": {}, "more": {"const": true}}}],
+                "additionalProperties": {"type": "number"},
+                "$defs": {"list": {"type": "array"}},
+            }}}),
+            json!({"name": "g", "input_schema": {"json": {"properties": {"a": {"type": ["object", "null"]}}}}}),
+            json!({"type": "custom", "custom": {"name": "h"}}),
+        ]);
+        let union = |kinds: &[Kinds]| kinds.iter().fold(Kinds::NONE, |all, &one| all.or(one));
+        for (tool, parameter, expected) in [
+            ("f", "text", Kinds::STRING),
+            ("f", "count", union(&[Kinds::INTEGER, Kinds::NULL])),
+            ("f", "either", union(&[Kinds::STRING, Kinds::ARRAY])),
+            ("f", "listed", union(&[Kinds::STRING, Kinds::NUMBER, Kinds::NULL])),
+            ("f", "free", Kinds::ALL),
+            ("f", "loop", Kinds::ALL),
+            // Beside the other schema it is an additional member, and a number.
+            ("f", "more", Kinds::NONE),
+            ("f", "other", Kinds::NUMBER),
+            ("g", "a", union(&[Kinds::OBJECT, Kinds::NULL])),
+            ("h", "input", Kinds::STRING),
+            ("unknown", "a", Kinds::ALL),
+        ] {
+            assert_eq!(tools.kinds(tool, parameter), expected, "{tool} {parameter}");
+        }
+    }
+}
