@@ -1,8 +1,8 @@
 //! JSON Schema, keyword by keyword: texts that its grammar accepts and texts that it does not.
 
 use palmette_grammar_syntax::json_schema::{
-    Escapes, Inexpressible, JsonSchemaError, JsonSchemaOptions, PropertyOrder, Whitespace, parse,
-    parse_with_warnings,
+    Escapes, Inexpressible, JsonSchemaError, JsonSchemaOptions, PropertyOrder, Separators,
+    Whitespace, parse, parse_with_warnings,
 };
 
 use palmette_testkit::grammar::Machine;
