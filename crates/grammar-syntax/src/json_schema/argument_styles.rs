@@ -23,6 +23,8 @@ pub struct ValueNotation {
     /// The text before and after a string, which is written as it is between them; empty where
     /// strings are JSON's.
     pub quote: &'static str,
+    /// True where strings may stand in single quotes, too.
+    pub single_quotes: bool,
     /// True where names of members stand without quotes.
     pub bare_names: bool,
     /// Words for null, true and false.
@@ -30,11 +32,16 @@ pub struct ValueNotation {
 }
 
 /// JSON's own notation.
-pub(crate) const JSON: ValueNotation =
-    ValueNotation { quote: "", bare_names: false, words: ["null", "true", "false"] };
+pub(crate) const JSON: ValueNotation = ValueNotation {
+    quote: "",
+    single_quotes: false,
+    bare_names: false,
+    words: ["null", "true", "false"],
+};
 
 /// The notation of values in keywords: Python's, with strings as in JSON.
-const PYTHON: ValueNotation = ValueNotation { words: ["None", "True", "False"], ..JSON };
+const PYTHON: ValueNotation =
+    ValueNotation { single_quotes: true, words: ["None", "True", "False"], ..JSON };
 
 /// The notation of Gemma 4: `{city:<|"|>Oslo<|"|>,days:3}`.
 pub(crate) const GEMMA: ValueNotation = ValueNotation { quote: "<|\"|>", bare_names: true, ..JSON };

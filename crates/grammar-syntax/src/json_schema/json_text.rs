@@ -18,6 +18,8 @@ pub(super) struct Spelling {
     whitespace: Whitespace,
     escapes: Escapes,
     notation: &'static ValueNotation,
+    /// The quote around strings.
+    quote: char,
     /// At most so many blanks in a row, whatever the policy.
     max_blanks: Option<u32>,
     /// Classes of characters that were spelled before. The same few are in most strings of a
@@ -29,7 +31,7 @@ impl Spelling {
     /// A speller with these choices.
     pub(super) fn new(whitespace: Whitespace, escapes: Escapes) -> Self {
         let classes = RefCell::default();
-        Self { whitespace, escapes, notation: &JSON, max_blanks: None, classes }
+        Self { whitespace, escapes, notation: &JSON, quote: '"', max_blanks: None, classes }
     }
 
     /// This speller for values that are a part of another text.
@@ -93,11 +95,18 @@ impl Spelling {
             let inside = Regex::and([texts.clone(), without(&[mark], &[mark])]);
             return Regex::concat([Regex::literal(mark), inside, Regex::literal(mark)]);
         }
-        let spelled = match is_free(texts) {
-            true => Self::new(self.whitespace, Escapes::Any).spelled(texts),
-            false => self.spelled(texts),
+        let quotes = if self.notation.single_quotes { &['"', '\''][..] } else { &['"'] };
+        Regex::alternate(quotes.iter().map(|&quote| self.between(quote, texts)))
+    }
+
+    fn between(&self, quote: char, texts: &Regex) -> Regex {
+        let escapes = if is_free(texts) { Escapes::Any } else { self.escapes };
+        let spelled = match (escapes, quote) == (self.escapes, self.quote) {
+            true => self.spelled(texts),
+            false => Self { quote, ..Self::new(self.whitespace, escapes) }.spelled(texts),
         };
-        Regex::concat([Regex::literal("\""), spelled, Regex::literal("\"")])
+        let mark = Regex::literal(quote.encode_utf8(&mut [0; 4]));
+        Regex::concat([mark.clone(), spelled, mark])
     }
 
     pub(super) fn spelled(&self, texts: &Regex) -> Regex {
@@ -154,7 +163,15 @@ impl Spelling {
 
     /// True when a character is spelled in one way, as it is.
     fn is_literal(&self, character: char) -> bool {
-        self.escapes == Escapes::Needed && is_printable(character) && character != '/'
+        self.escapes == Escapes::Needed
+            && matches!(character, ' '..='[' | ']'..='~')
+            && ![self.quote, '/'].contains(&character)
+    }
+
+    /// Characters that need no escape.
+    fn printable(&self) -> CharClass {
+        let quote = CharClass::single(self.quote);
+        CharClass::new([(' ', '['), (']', '~')]).difference(&quote)
     }
 
     /// A character of a class.
@@ -208,18 +225,21 @@ impl Spelling {
     }
 
     fn spelled_class(&self, class: &CharClass) -> Regex {
-        let raw = CharClass::new([(' ', '!'), ('#', '['), (']', char::MAX)]);
+        let quote = CharClass::single(self.quote);
+        let raw = CharClass::new([(' ', '['), (']', char::MAX)]).difference(&quote);
         let mut options = Vec::new();
         let raw = class.intersection(&raw);
         if !raw.is_empty() {
             options.push(Regex::Class(raw));
         }
-        let short = CharClass::new(SHORT_ESCAPES.iter().filter_map(|&(character, letter)| {
+        let own = [(self.quote, self.quote)];
+        let short = own.iter().chain(&SHORT_ESCAPES).filter_map(|&(character, letter)| {
             class.contains(character).then_some((letter, letter))
-        }));
+        });
+        let short = CharClass::new(short);
         let escaped = match self.escapes {
             Escapes::Any => class.clone(),
-            Escapes::Needed => class.difference(&printable()),
+            Escapes::Needed => class.difference(&self.printable()),
         };
         let mut after = Vec::new();
         if !short.is_empty() {
@@ -236,9 +256,8 @@ impl Spelling {
     }
 }
 
-/// A character and the letter that escapes it.
-const SHORT_ESCAPES: [(char, char); 8] = [
-    ('"', '"'),
+/// A character and the letter that escapes it, but for the quote.
+const SHORT_ESCAPES: [(char, char); 7] = [
     ('\\', '\\'),
     ('/', '/'),
     ('\u{8}', 'b'),
@@ -247,14 +266,6 @@ const SHORT_ESCAPES: [(char, char); 8] = [
     ('\r', 'r'),
     ('\t', 't'),
 ];
-
-fn is_printable(character: char) -> bool {
-    matches!(character, ' ' | '!' | '#'..='[' | ']'..='~')
-}
-
-fn printable() -> CharClass {
-    CharClass::new([(' ', '!'), ('#', '['), (']', '~')])
-}
 
 fn blank() -> Regex {
     Regex::Class(CharClass::new([' ', '\t', '\n', '\r'].map(|blank| (blank, blank))))

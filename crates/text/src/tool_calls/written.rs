@@ -50,7 +50,7 @@ fn written_arguments(format: &ToolFormat, arguments: &Value) -> String {
 
 /// A value in a notation.
 fn notated(value: &Value, notation: &ValueNotation) -> String {
-    let ValueNotation { quote, bare_names, words: [null, truth, falsity] } = *notation;
+    let ValueNotation { quote, bare_names, words: [null, truth, falsity], .. } = *notation;
     let comma = if bare_names { "," } else { ", " };
     match value {
         Value::Null => null.to_owned(),

@@ -462,6 +462,7 @@ const SAMPLES: &[(&str, &str)] = &[
     ("llama3", "{\"name\": \"get\", \"parameters\": {\"city\": \"Köln\", \"days\": 3}}"),
     ("llama4", "<|python_start|>[get(city=\"Köln\", days=3)]<|python_end|>"),
     ("lfm2", "<|tool_call_start|>[get(city=\"Köln\", days=3)]<|tool_call_end|>"),
+    ("lfm2", "<|tool_call_start|>[get(city='Köln', days=3)]<|tool_call_end|>"),
     ("olmo3", "<function_calls>get(city=\"Köln\", days=3)</function_calls>"),
     ("mistral", "[TOOL_CALLS]get[ARGS]{\"city\": \"Köln\", \"days\": 3}"),
     (
