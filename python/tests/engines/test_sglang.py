@@ -206,7 +206,7 @@ def test_reasoning_comes_before_the_grammar(monkeypatch):
     monkeypatch.setattr(context, "get_serving", lambda: serving)
     monkeypatch.setattr(parsers, "ReasoningParser", Thinker)
     backend_ = create_backend(None, TOKENIZER, NUM_TOKENS, {END})
-    assert GrammarManager.process_req_with_grammar.__module__ == "palmette.sglang", "requests tell it their tokens"
+    assert GrammarManager.process_req_with_grammar.__module__ == "palmette.sglang.backend", "requests tell it their tokens"
     one, _ = backend_.get_cached_or_future_value(("json", SCHEMA), True)
     one = one.result(timeout=60)
     thinking, answer = ids("well, 12"), ids('{"a":true}')
