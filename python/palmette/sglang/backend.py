@@ -277,6 +277,8 @@ def create_backend(
     from sglang.srt.constrained.grammar_manager import GrammarManager
     from sglang.srt.runtime_context import get_serving
 
+    from palmette.sglang import beams
+
     promise_texts(GrammarManager)
     # A scheduler has imported it by now; where nothing has, nothing is drafted.
     speculative = sys.modules.get("sglang.srt.speculative.spec_utils")
@@ -296,6 +298,7 @@ def create_backend(
         backend = ReasonerGrammarBackend(
             backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking
         )
+    beams.serve(backend)
     return backend
 
 
