@@ -277,8 +277,6 @@ def create_backend(
     from sglang.srt.constrained.grammar_manager import GrammarManager
     from sglang.srt.runtime_context import get_serving
 
-    from palmette.sglang import beams
-
     promise_texts(GrammarManager)
     # A scheduler has imported it by now; where nothing has, nothing is drafted.
     speculative = sys.modules.get("sglang.srt.speculative.spec_utils")
@@ -298,7 +296,12 @@ def create_backend(
         backend = ReasonerGrammarBackend(
             backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking
         )
-    beams.serve(backend)
+    try:
+        from palmette.sglang import beams
+    except ImportError as error:
+        logger.info("this SGLang has no beam search that could have grammars: %s", error)
+    else:
+        beams.serve(backend)
     return backend
 
 

@@ -48,10 +48,11 @@ def plan_trees(module: Any) -> None:
             if position is None:
                 others.append((place, grammar))
             elif not position.is_terminated():
-                nodes = (each[place].tolist() for each in (retrieve_next_token_cpu, retrieve_next_sibling_cpu, draft_tokens_cpu))
-                ours.append((place, grammar, position, Tree.of(*nodes, vocab_size)))
+                children, siblings = retrieve_next_token_cpu[place].tolist(), retrieve_next_sibling_cpu[place].tolist()
+                tree = Tree.of(children, siblings, draft_tokens_cpu[place].tolist(), vocab_size)
+                ours.append((place * num_nodes, position, tree))
         try:
-            _fill([(place * num_nodes, position, tree) for place, _, position, tree in ours], mask)
+            _fill(ours, mask)
         except (palmette.LimitExceeded, palmette.TooFewTokens):  # of some row, which the walks will tell
             mask.fill_(-1)
             others = written

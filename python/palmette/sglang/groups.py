@@ -33,7 +33,7 @@ class ConstrainedGroup(BeamGroup):
         )
         self.leader: Any = plain.leader
         self.prompt_len = plain.prompt_len
-        self.num_candidates = WholeRows(self.num_candidates)
+        self.num_candidates = WholeRows(2 * self.beam_width)
         self._is_over = False
 
     def choose(self, logits: torch.Tensor, tick: int) -> tuple[torch.Tensor, torch.Tensor | None]:
