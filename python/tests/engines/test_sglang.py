@@ -15,6 +15,7 @@ from sglang.srt.constrained import base_grammar_backend as base
 from sglang.srt.constrained.base_grammar_backend import GrammarRow, InvalidGrammarObject
 
 import palmette
+from palmette._request_compiler import LIMITS_ENVIRONMENT
 from palmette.sglang import ANY_JSON, PalmetteBackend, PalmetteGrammar, create_backend, register
 
 TOKENIZER = small_tokenizer()
@@ -164,6 +165,16 @@ def test_what_is_refused_carries_its_message(backend, kind, text, message):
     import re
 
     assert re.search(message, one.error_message)
+
+
+def test_a_grammar_beyond_the_budget_is_refused_alone(monkeypatch):
+    monkeypatch.setenv(LIMITS_ENVIRONMENT, '{"steps": 1000}')
+    small = PalmetteBackend(TOKENIZER, NUM_TOKENS, {END})
+    for _ in range(2):  # compiled, and found in SGLang's cache
+        refused = grammar(small, "regex", "(a|b|ab){1,60}c(a|b|x){1,60}")
+        assert isinstance(refused, InvalidGrammarObject)
+        assert refused.error_message.startswith("regex: the work budget of 1000 steps") and LIMITS_ENVIRONMENT in refused.error_message
+    assert mask_of(grammar(small, "regex", "a")) == set(ids("a"))
 
 
 def test_registration_adds_one_choice():

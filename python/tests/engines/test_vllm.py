@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -32,6 +33,7 @@ from vllm_requests import (
 import palmette
 import palmette.vllm.backend as backend
 from palmette import _catalog_requests as catalogs_module
+from palmette._request_compiler import LIMITS_ENVIRONMENT
 from palmette.vllm import CatalogLogitsProcessor, PalmetteBackend, register
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"], "additionalProperties": False}
@@ -255,6 +257,24 @@ def test_the_check_in_front_accepts_what_the_engine_does(registered):
         check(regex="(a")
     with pytest.raises(VLLMValidationError, match="the types are null, boolean"):
         check(json={"type": "objekt"})
+
+
+def test_a_grammar_beyond_the_budget_is_refused_alone(registered, monkeypatch):
+    from vllm.config import StructuredOutputsConfig
+
+    hard = "(a|b|ab){1,60}c(a|b|x){1,60}"
+    monkeypatch.setattr(backend, "_COMPILERS", weakref.WeakKeyDictionary())
+    monkeypatch.setenv(LIMITS_ENVIRONMENT, '{"steps": 1000}')
+    engine = manager(monkeypatch)
+    with pytest.raises(palmette.LimitExceeded, match=f"budget of 1000 steps.*{LIMITS_ENVIRONMENT}"):
+        started(engine, request("one", regex=hard))
+    other = request("other", regex="a")
+    assert allowed(engine.grammar_bitmask(started(engine, other), ["other"], {})[0]) == set(ids("a"))
+    # The check in front reads, and does not compile.
+    monkeypatch.setenv(LIMITS_ENVIRONMENT, '{"steps": 10}')
+    params = SamplingParams(structured_outputs=StructuredOutputsParams(regex=hard))
+    with pytest.raises(VLLMValidationError, match=LIMITS_ENVIRONMENT):
+        params._validate_structured_outputs(SimpleNamespace(is_diffusion=False), StructuredOutputsConfig(backend="guidance"), TOKENIZER)
 
 
 def test_automatic_choice_takes_palmette_first(registered):
