@@ -121,6 +121,8 @@ class Entry:
         self._catalog: Any = None
         self._tables: dict[str, tuple[Any, Any]] = {}
         self._masks: OrderedDict[tuple[str, int | None, str], EdgeMasks] = OrderedDict()
+        # The number of each item's semantic ID in the tables; of a live catalog each segment has its own.
+        self._leaves: np.ndarray | None = None
         self._tokens: list | None = None
         self._sets: OrderedDict[str, Any] = OrderedDict()
         self._constraints: OrderedDict[str | None, palmette.CatalogConstraint] = OrderedDict()
@@ -172,7 +174,12 @@ class Entry:
             return DeviceItems(tables, None, whole.num_tokens)
         key = (place, whole.catalog.generation, condition)
         if key not in self._masks:
-            self._masks[key] = tables.edge_masks(whole.filtered(self._matching(whole.catalog, condition)))
+            items = self._matching(whole.catalog, condition)
+            self._masks[key] = (
+                tables.edge_masks(whole.filtered(items))
+                if self._leaves is None
+                else tables.edge_masks_of_leaves(self._leaves[_numbers(items)])
+            )
             while len(self._masks) > 1 and self._mask_bytes() > self.MAX_MASK_BYTES:
                 self._masks.popitem(last=False)
         self._masks.move_to_end(key)
@@ -187,6 +194,10 @@ class Entry:
         if self._reader is None:
             if place not in self._tables:
                 self._tables[place] = device_tables(whole, place), whole
+                if self._leaves is None:
+                    codes = whole.catalog.codes()
+                    columns = [tokens[codes[:, level]] for level, tokens in enumerate(whole.code_tokens)]
+                    self._leaves = self._tables[place][0].host.leaves_of(np.stack(columns, axis=1))
             return self._tables[place]
         if place not in self._tables:
             self._tables[place] = LiveDeviceTables(self._reader, place, code_tokens=self._tokens), None
@@ -206,6 +217,12 @@ class Entry:
                 )
             self._tokens = [_level_tokens(one, num, tokenizer) for one, num in zip(self._spelling, sizes)]
         return self._catalog.constraint(self._tokens)
+
+
+def _numbers(items: palmette.ItemSet) -> np.ndarray:
+    """Numbers of a set's items, as its pickle has them."""
+    _, (_, numbers) = items.__reduce__()
+    return numbers
 
 
 def _kept(kept: OrderedDict, key: Any, limit: int, make: Callable[[], Any]) -> Any:

@@ -391,15 +391,8 @@ class LiveDeviceTables:
 
     def _with_gone(self, segment: SegmentTables, live: np.ndarray, num_gone: int) -> SegmentTables:
         """The segment with the bits of the items that are there; bits that stay as they are are shared."""
-        there = np.zeros(segment.host.num_semantic_ids, np.bool_)
         leaves = segment.leaf_of_item[live]
-        there[leaves[leaves >= 0]] = True
-        on_host: list[np.ndarray] = []
-        for level in reversed(range(segment.host.num_levels)):
-            on_host.insert(0, there)
-            parents = np.zeros(segment.host.num_nodes(level), np.bool_)
-            parents[segment.host.parents(level)[there]] = True
-            there = parents
+        on_host = segment.host.masks_of_leaves(leaves[leaves >= 0])
         alive = []
         for level, (now, before) in enumerate(zip(on_host, segment.alive_on_host, strict=True)):
             changed = np.flatnonzero(now != before)
@@ -415,7 +408,7 @@ class LiveDeviceTables:
             alive.append(bits)
         return SegmentTables(
             segment.key, segment.host, segment.edges, segment.first, segment.columns,
-            tuple(alive), tuple(on_host), segment.leaf_of_item, num_gone,
+            tuple(alive), on_host, segment.leaf_of_item, num_gone,
         )  # fmt: skip
 
     def _upload(self, array: np.ndarray) -> torch.Tensor:
