@@ -176,7 +176,7 @@ class Entry:
         if key not in self._masks:
             items = self._matching(whole.catalog, condition)
             self._masks[key] = (
-                tables.edge_masks(whole.filtered(items))
+                tables.edge_masks_of_items(_numbers(items))
                 if self._leaves is None
                 else tables.edge_masks_of_leaves(self._leaves[_numbers(items)])
             )

@@ -160,6 +160,25 @@ class GenerationTables:
             for level in zip(*found, strict=True)
         )
 
+    def edge_masks_of_items(self, numbers: Any) -> EdgeMasks:
+        """Edge masks of some items of the generation's catalog, by their numbers: those of a filter of these, for all requests.
+
+        Milliseconds where `edge_masks` builds the tree of the filtered items.
+        """
+        parts, start, segments = [], 0, iter(self.segments)
+        for _, num_items, num_gone in self.constraint.catalog._segments():
+            # Items are numbered segment by segment, with those that are gone; segments without others have no tables.
+            if num_items > num_gone:
+                segment = next(segments)
+                inside = numbers[(numbers >= start) & (numbers < start + num_items)] - start
+                leaves = segment.leaf_of_item[inside]
+                parts.append(segment.host.masks_of_leaves(leaves[leaves >= 0]))
+            start += num_items
+        return tuple(
+            torch.from_numpy(np.concatenate([np.zeros(0, np.bool_), *(part[level] for part in parts)])).to(self.device)
+            for level in range(self.num_levels)
+        )
+
     def start(self, num_requests: int) -> torch.Tensor:
         """The nodes of searches that begin."""
         shape = (len(self.segments), num_requests, 1)
