@@ -101,7 +101,7 @@ class LevelTables:
                 f"the filtered items have {allowed.num_levels} levels, these tables {self.num_levels}"
             )
         masks = []
-        node = np.zeros(1, np.int64)  # The node here of each node there.
+        node: Ints = np.zeros(1, np.int64)  # The node here of each node there.
         for level in range(self.num_levels):
             edge = self._edges_behind(
                 level, node[allowed.parents(level)], allowed.tokens[level][allowed.edges[level]]
