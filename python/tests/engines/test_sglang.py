@@ -16,7 +16,7 @@ from sglang.srt.constrained.base_grammar_backend import GrammarRow, InvalidGramm
 
 import palmette
 from palmette._request_compiler import LIMITS_ENVIRONMENT
-from palmette.sglang import ANY_JSON, PalmetteBackend, PalmetteGrammar, create_backend, register
+from palmette.sglang import ANY_JSON, PalmetteBackend, PalmetteGrammar, beams, create_backend, register
 
 TOKENIZER = small_tokenizer()
 NUM_TOKENS = len(TOKENIZER) + 5
@@ -216,7 +216,10 @@ def test_reasoning_comes_before_the_grammar(monkeypatch):
     )
     monkeypatch.setattr(context, "get_serving", lambda: serving)
     monkeypatch.setattr(parsers, "ReasoningParser", Thinker)
+    served = []
+    monkeypatch.setattr(beams, "serve", served.append)
     backend_ = create_backend(None, TOKENIZER, NUM_TOKENS, {END})
+    assert served == [backend_], "beams may have its grammars"
     assert GrammarManager.process_req_with_grammar.__module__ == "palmette.sglang.backend", "requests tell it their tokens"
     one, _ = backend_.get_cached_or_future_value(("json", SCHEMA), True)
     one = one.result(timeout=60)
