@@ -276,8 +276,9 @@ class Grammar:
     @property
     def options(self) -> dict[str, Any]:
         """The options that are not the default ones, as the constructor takes them."""
-    def check(self) -> list[str]:
-        """Reads the grammar and gives what ``compile(...).notes`` would: parts without effect, and what is not enforced."""
+    def check(self, *, limits: Limits | None = None) -> list[str]:
+        """Reads the grammar and gives what ``compile(...).notes`` would: parts without effect, and what is not enforced. Of ``limits`` the
+        steps are those of reading."""
     def compile(
         self, vocabulary: Vocabulary, *, ahead: bool | float | None = None, limits: Limits | None = None
     ) -> CompiledGrammar:
@@ -406,6 +407,9 @@ class Matcher:
         """Moves over several tokens, or over none of them: ``NotAllowed`` names the first that may not follow."""
     def accepted_prefix(self, tokens: Sequence[int] | IntArray) -> int:
         """Number of these tokens that could be committed, one after another; nothing is."""
+    def accepted_tree(self, tokens: Sequence[int] | IntArray, parents: Sequence[int] | IntArray) -> list[bool]:
+        """Tokens of a draft tree that could be committed, a bool for each; nothing is. Each stands behind the one at its parent's place,
+        which comes before it, or behind the text where the parent is -1; what stands behind one that may not follow may not either."""
     def validate(self, tokens: Sequence[int] | IntArray) -> int:
         """Deprecated: ``accepted_prefix``."""
     def commit_bytes(self, text: bytes) -> None:

@@ -101,30 +101,54 @@ class LevelTables:
                 f"the filtered items have {allowed.num_levels} levels, these tables {self.num_levels}"
             )
         masks = []
-        node = np.zeros(1, np.int64)  # The node here of each node there.
+        node: Ints = np.zeros(1, np.int64)  # The node here of each node there.
         for level in range(self.num_levels):
-            span = len(self.tokens[level]) + 1
-            keys = self.parents(level) * span + self.edges[level]
-            token = allowed.tokens[level][allowed.edges[level]]
-            code = np.searchsorted(self.tokens[level], token)
-            known = code < len(self.tokens[level])
-            known[known] = self.tokens[level][code[known]] == token[known]
-            wanted = node[allowed.parents(level)] * span + np.where(known, code, span - 1)
-            edge = np.searchsorted(keys, wanted)
-            found = edge < len(keys)
-            found[found] = keys[edge[found]] == wanted[found]
-            if is_part:
-                # Behind a prefix that is not here lies nothing that is.
-                edge = np.where(found, edge, -1)
-            elif not found.all():
+            edge = self._edges_behind(
+                level, node[allowed.parents(level)], allowed.tokens[level][allowed.edges[level]]
+            )
+            found = edge >= 0
+            # Of a part: behind a prefix that is not here lies nothing that is.
+            if not is_part and not found.all():
                 raise ValueError(
                     f"level {level} of the filtered items has prefixes that these tables lack: they were built from other items"
                 )
-            mask = np.zeros(len(keys), np.bool_)
+            mask = np.zeros(len(self.edges[level]), np.bool_)
             mask[edge[found]] = True
             masks.append(mask)
             node = edge
         return tuple(masks)
+
+    def leaves_of(self, rows: Ints) -> Ints:
+        """The number of the semantic ID that each row of tokens [rows, levels] is, int64; -1 for one that is none."""
+        node: Ints = np.zeros(len(rows), np.int64)
+        for level in range(self.num_levels):
+            node = self._edges_behind(level, node, rows[:, level])
+        return node
+
+    def masks_of_leaves(self, leaves: Ints) -> tuple[npt.NDArray[np.bool_], ...]:
+        """Edges on the ways to some semantic IDs, by their numbers: bool [edges] a level. A pass over the edges, and no tree is built."""
+        there = np.zeros(self.num_semantic_ids, np.bool_)
+        there[leaves] = True
+        masks: list[npt.NDArray[np.bool_]] = []
+        for level in reversed(range(self.num_levels)):
+            masks.insert(0, there)
+            parents = np.zeros(self.num_nodes(level), np.bool_)
+            parents[self.parents(level)[there]] = True
+            there = parents
+        return tuple(masks)
+
+    def _edges_behind(self, level: int, node: Ints, token: Ints) -> Ints:
+        """The edge of each node for its token, int64; -1 where there is none, and behind node -1."""
+        span = len(self.tokens[level]) + 1
+        keys = self.parents(level) * span + self.edges[level]
+        code = np.searchsorted(self.tokens[level], token)
+        known = code < len(self.tokens[level])
+        known[known] = self.tokens[level][code[known]] == token[known]
+        wanted = node * span + np.where(known, code, span - 1)
+        edge: Ints = np.searchsorted(keys, wanted)
+        found = edge < len(keys)
+        found[found] = keys[edge[found]] == wanted[found]
+        return np.where(found & (node >= 0), edge, -1)
 
     def is_same(self, other: LevelTables) -> bool:
         """Whether both have the same semantic IDs in the same tokens."""

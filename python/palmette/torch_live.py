@@ -160,6 +160,25 @@ class GenerationTables:
             for level in zip(*found, strict=True)
         )
 
+    def edge_masks_of_items(self, numbers: Any) -> EdgeMasks:
+        """Edge masks of some items of the generation's catalog, by their numbers: those of a filter of these, for all requests.
+
+        Milliseconds where `edge_masks` builds the tree of the filtered items.
+        """
+        parts, start, segments = [], 0, iter(self.segments)
+        for _, num_items, num_gone in self.constraint.catalog._segments():
+            # Items are numbered segment by segment, with those that are gone; segments without others have no tables.
+            if num_items > num_gone:
+                segment = next(segments)
+                inside = numbers[(numbers >= start) & (numbers < start + num_items)] - start
+                leaves = segment.leaf_of_item[inside]
+                parts.append(segment.host.masks_of_leaves(leaves[leaves >= 0]))
+            start += num_items
+        return tuple(
+            torch.from_numpy(np.concatenate([np.zeros(0, np.bool_), *(part[level] for part in parts)])).to(self.device)
+            for level in range(self.num_levels)
+        )
+
     def start(self, num_requests: int) -> torch.Tensor:
         """The nodes of searches that begin."""
         shape = (len(self.segments), num_requests, 1)
@@ -391,15 +410,8 @@ class LiveDeviceTables:
 
     def _with_gone(self, segment: SegmentTables, live: np.ndarray, num_gone: int) -> SegmentTables:
         """The segment with the bits of the items that are there; bits that stay as they are are shared."""
-        there = np.zeros(segment.host.num_semantic_ids, np.bool_)
         leaves = segment.leaf_of_item[live]
-        there[leaves[leaves >= 0]] = True
-        on_host: list[np.ndarray] = []
-        for level in reversed(range(segment.host.num_levels)):
-            on_host.insert(0, there)
-            parents = np.zeros(segment.host.num_nodes(level), np.bool_)
-            parents[segment.host.parents(level)[there]] = True
-            there = parents
+        on_host = segment.host.masks_of_leaves(leaves[leaves >= 0])
         alive = []
         for level, (now, before) in enumerate(zip(on_host, segment.alive_on_host, strict=True)):
             changed = np.flatnonzero(now != before)
@@ -415,7 +427,7 @@ class LiveDeviceTables:
             alive.append(bits)
         return SegmentTables(
             segment.key, segment.host, segment.edges, segment.first, segment.columns,
-            tuple(alive), tuple(on_host), segment.leaf_of_item, num_gone,
+            tuple(alive), on_host, segment.leaf_of_item, num_gone,
         )  # fmt: skip
 
     def _upload(self, array: np.ndarray) -> torch.Tensor:

@@ -102,6 +102,14 @@ class DeviceTables:
             for level in zip(*(self._as_read(mask) for mask in masks), strict=True)
         )
 
+    def edge_masks_of_leaves(self, leaves: Any) -> EdgeMasks:
+        """Edge masks of some semantic IDs, by their numbers: those of a filter of these, for all requests.
+
+        Milliseconds where `edge_masks` builds the tree of the filtered items.
+        """
+        masks = self._as_read(self.host.masks_of_leaves(leaves))
+        return tuple(torch.from_numpy(each).to(self.device) for each in masks)
+
     def start(self, num_requests: int) -> torch.Tensor:
         """The nodes of searches that begin, int64 [B, 1]."""
         return torch.zeros((num_requests, 1), dtype=torch.int64, device=self.device)

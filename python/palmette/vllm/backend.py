@@ -23,7 +23,7 @@ from vllm.v1.structured_output.backend_types import (
 
 import palmette
 import palmette.catalogs
-from palmette import _requests
+from palmette import _request_compiler, _requests
 from palmette.vllm import ENVIRONMENT
 
 if TYPE_CHECKING:
@@ -52,6 +52,19 @@ class RequestTokens:
         return max(self.most - len(self.output) - row % self.rows, 0)
 
 
+@dataclass(frozen=True)
+class FilledRows:
+    """Rows of the engine's bitmask that are filled: the mask at a position of the text, and behind each of so many drafts."""
+
+    first: int
+    position: int
+    num_drafts: int
+
+    def has(self, row: int, position: int) -> bool:
+        """Whether a row is that of a position."""
+        return row - self.first == position - self.position <= self.num_drafts and row >= self.first
+
+
 class PalmetteGrammar(StructuredOutputGrammar):
     """Position of one request in its grammar.
 
@@ -64,6 +77,24 @@ class PalmetteGrammar(StructuredOutputGrammar):
         self._ends = ends
         self._past_end = 0
         self._tokens: RequestTokens | None = None
+        self._filled: FilledRows | None = None
+
+    def filling(self, drafts: list[int], row: int) -> tuple[palmette.Matcher, list[int], int, int | None]:
+        """What `palmette.fill_masks_with_drafts` takes for the rows from one on: matcher, drafts, row, tokens that are left there."""
+        left = None
+        if self._tokens is not None:
+            left = self._tokens.left()
+            left = None if _requests.near_end(self._matcher, left - len(drafts)) is None else left
+        return self._matcher, drafts, row, left
+
+    def rows_are_filled(self, rows: FilledRows | None) -> None:
+        """Says which rows need not be filled again until this is said anew."""
+        self._filled = rows
+
+    @property
+    def position(self) -> int:
+        """Tokens that can be taken back, without those behind the end."""
+        return self._matcher.position
 
     def end_within(self, tokens: RequestTokens) -> None:
         """From here on the text is whole within the request's tokens, unless no way to its end is known.
@@ -117,6 +148,8 @@ class PalmetteGrammar(StructuredOutputGrammar):
         self._matcher.rollback(num_tokens - past_end)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
+        if self._filled is not None and self._filled.has(batch_index, self._matcher.position):
+            return
         try:
             self._fill(bitmask, batch_index)
         except palmette.LimitExceeded as error:
@@ -162,7 +195,7 @@ class PalmetteBackend(StructuredOutputBackend):
         config = self.vllm_config.structured_outputs_config
         self._compact = bool(getattr(config, "disable_any_whitespace", False))
         self._closed = bool(getattr(config, "disable_additional_properties", False))
-        self._vocabulary = _vocabulary(self.tokenizer, self.vocab_size)
+        self._compiler = _compiler(self.tokenizer, self.vocab_size)
 
     def compile_grammar(
         self,
@@ -172,9 +205,9 @@ class PalmetteBackend(StructuredOutputBackend):
     ) -> PalmetteGrammar:
         grammar = _grammar(request_type, grammar_spec, compact=self._compact, closed=self._closed)
         # A request has the registered catalogs as they are when it begins.
-        compiled = palmette.catalogs.bound(grammar.compile(self._vocabulary))
+        compiled = palmette.catalogs.bound(self._compiler.compile(grammar))
         _requests.log_notes(logger, compiled.notes)
-        ends = tuple(sorted(stop_token_ids)) if stop_token_ids else tuple(self._vocabulary.ends)
+        ends = tuple(sorted(stop_token_ids)) if stop_token_ids else tuple(self._compiler.vocabulary.ends)
         if not ends:
             raise ValueError(_requests.NO_ENDS)
         return PalmetteGrammar(compiled.matcher(ends=ends), ends)
@@ -186,19 +219,20 @@ class PalmetteBackend(StructuredOutputBackend):
         pass
 
 
-# vLLM makes a backend anew for every offline beam search; the vocabulary takes a second and holds the grammars' cache.
-_VOCABULARIES: weakref.WeakKeyDictionary[Any, dict[int, palmette.Vocabulary]] = weakref.WeakKeyDictionary()
+# vLLM makes a backend anew for every offline beam search; the vocabulary takes a second and the compiler keeps grammars.
+_COMPILERS: weakref.WeakKeyDictionary[Any, dict[int, _request_compiler.RequestCompiler]] = weakref.WeakKeyDictionary()
 
 
-def _vocabulary(tokenizer: Any, num_tokens: int) -> palmette.Vocabulary:
+def _compiler(tokenizer: Any, num_tokens: int) -> _request_compiler.RequestCompiler:
     if not PalmetteBackend.is_tokenizer_supported(tokenizer):
         raise ValueError(
             f"{type(tokenizer).__name__} is not a fast Hugging Face tokenizer, whose tokens could be read: "
             "use a model that has a tokenizer.json, or unset " + ENVIRONMENT
         )
-    by_size = _VOCABULARIES.setdefault(tokenizer, {})
+    by_size = _COMPILERS.setdefault(tokenizer, {})
     if num_tokens not in by_size:
-        by_size[num_tokens] = palmette.Vocabulary.from_tokenizer(tokenizer, num_tokens=num_tokens)
+        vocabulary = palmette.Vocabulary.from_tokenizer(tokenizer, num_tokens=num_tokens)
+        by_size[num_tokens] = _request_compiler.RequestCompiler(vocabulary)
     return by_size[num_tokens]
 
 
@@ -240,7 +274,8 @@ def validate_grammar(sampling_params: SamplingParams, tokenizer: Any = None) -> 
         raise VLLMValidationError(str(error)) from error
     kind, text = get_structured_output_key(sampling_params.structured_outputs)
     try:
-        _grammar(kind, text, compact=False, closed=False).check()
+        grammar = _grammar(kind, text, compact=False, closed=False)
+        _request_compiler.checked(grammar, _request_compiler.compile_limits())
     except ValueError as error:
         raise VLLMValidationError(str(error)) from error
 
@@ -269,6 +304,59 @@ def _tokens_of(manager: StructuredOutputManager, request: Request) -> RequestTok
         return None
     most = min(request.max_tokens, config.model_config.max_model_len - request.num_prompt_tokens)
     return RequestTokens(most, request.output_token_ids, config.num_speculative_tokens + 1)
+
+
+def filling(fill: Callable[..., Any]) -> Callable[..., Any]:
+    """Step of vLLM's manager that fills a batch's bitmask, after all its rows were filled in one call.
+
+    vLLM asks a grammar for one row at a time, accepts a draft, asks for the next, and takes the drafts back. It still does, since
+    that says which rows are constrained at all; but each row is there by then, of several threads and without a walk a row.
+    """
+
+    def grammar_bitmask(
+        manager: StructuredOutputManager,
+        requests: dict[str, Request],
+        structured_output_request_ids: list[str],
+        scheduled_spec_decode_tokens: dict[str, list[int]],
+    ) -> Any:
+        filled = _filled(manager, requests, structured_output_request_ids, scheduled_spec_decode_tokens)
+        try:
+            return fill(manager, requests, structured_output_request_ids, scheduled_spec_decode_tokens)
+        finally:
+            for grammar in filled:
+                grammar.rows_are_filled(None)
+
+    return grammar_bitmask
+
+
+def _filled(
+    manager: StructuredOutputManager, requests: dict[str, Request], ids: list[str], drafts_of: dict[str, list[int]]
+) -> list[PalmetteGrammar]:
+    """Fills what can be filled in one call, and gives the grammars whose rows are there."""
+    # It is made by the first step, which fills row by row; diffusion has no row behind its drafts.
+    bitmask, bounds = manager._grammar_bitmask, getattr(manager, "_get_constraint_bounds", None)
+    if bitmask is None or bounds is None or manager.vllm_config.model_config.is_diffusion:
+        return []
+    found, stride = [], manager.vllm_config.num_speculative_tokens + 1
+    for place, name in enumerate(ids):
+        request = requests[name]
+        drafts = list(drafts_of.get(name, ()))
+        grammar = request.structured_output_request and request.structured_output_request.grammar
+        # Requests that still reason are left to the walk.
+        if isinstance(grammar, PalmetteGrammar) and not grammar.is_terminated() and bounds(request, ()).grammar_start == 0:
+            # Behind a pad nothing is looked at.
+            chain = drafts[: drafts.index(-1)] if -1 in drafts else drafts
+            found.append((grammar, grammar.filling(chain[: stride - 1], place * stride)))
+    if not found or len(ids) * stride > len(bitmask):
+        return []
+    matchers, chains, rows, left = zip(*(each for _, each in found), strict=True)
+    try:
+        palmette.fill_masks_with_drafts(matchers, chains, bitmask, rows=rows, tokens_left=left)
+    except ValueError:  # palmette.Error is one: of some row, which the rows one by one will tell
+        return []
+    for grammar, (_, chain, first, _) in found:
+        grammar.rows_are_filled(FilledRows(first, grammar.position, len(chain)))
+    return [grammar for grammar, _ in found]
 
 
 # The class and the check of each backend of vLLM's.
@@ -300,9 +388,10 @@ def replace(names: list[str]) -> None:
             (module, check, validate_grammar),
         ]
         manager = package.StructuredOutputManager
-        create = getattr(manager, "_create_grammar", None)
-        if create is None or create.__module__ != __name__:
-            places.append((manager, "_create_grammar", create and promising(create)))
+        for step, around in (("_create_grammar", promising), ("grammar_bitmask", filling)):
+            theirs = getattr(manager, step, None)
+            if theirs is None or theirs.__module__ != __name__:
+                places.append((manager, step, theirs and around(theirs)))
         for holder, attribute, ours in places:
             if not hasattr(holder, attribute):
                 raise RuntimeError(

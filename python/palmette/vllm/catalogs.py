@@ -31,10 +31,6 @@ each step, and the allowed tokens back.
 
 from __future__ import annotations
 
-import functools
-import json
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +40,7 @@ from vllm.v1.sample.logits_processor import BatchUpdate, MoveDirectionality
 from vllm.v1.sample.logits_processor import LogitsProcessor as FirstRunnerProcessor
 
 import palmette
-from palmette.catalogs import ENVIRONMENT, settings
+from palmette._catalog_requests import ARGUMENT, Wish, catalogs, read_argument
 
 try:
     from vllm.v1.worker.gpu.sample.logits_processor import LogitsProcessor as SecondRunnerProcessor
@@ -57,20 +53,6 @@ except ImportError:  # vLLM before 0.33 has the first runner only
 if TYPE_CHECKING:
     from vllm.sampling_params import SamplingParams
     from vllm.v1.worker.gpu.sample.logits_processor import LogitsContext
-
-ARGUMENT = "palmette"
-"""Name of the request's argument."""
-
-_KEYS = ("catalog", "filter", "exclude", "start")
-
-
-@dataclass(frozen=True)
-class Wish:
-    """A request's argument, read but not yet resolved."""
-
-    catalog: str
-    filter: str | None
-    start: int | None
 
 
 @dataclass
@@ -245,151 +227,4 @@ def read_wish(params: SamplingParams) -> Wish | None:
 
     Raises ValueError that says what is wrong with it.
     """
-    argument = (params.extra_args or {}).get(ARGUMENT)
-    if argument is None:
-        return None
-    if isinstance(argument, str):
-        try:
-            argument = json.loads(argument)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"the argument {ARGUMENT!r} is not JSON: {error}") from None
-    if not isinstance(argument, dict):
-        raise ValueError(f"the argument {ARGUMENT!r} is an object with {', '.join(_KEYS)}, not {argument!r:.100}")
-    for key in argument:
-        if key not in _KEYS:
-            raise ValueError(f"the argument {ARGUMENT!r} has {key!r}; it may have {', '.join(_KEYS)}")
-    start = argument.get("start")
-    if start is not None and (not isinstance(start, int) or isinstance(start, bool) or start < 0):
-        raise ValueError(f"'start' is the position of the first code, a number from 0 on, not {start!r:.100}")
-    return Wish(catalogs().name(argument.get("catalog")), _condition(argument), start)
-
-
-def _condition(argument: dict) -> str | None:
-    """Filter of a request with what it excludes, as one text, which is what sets are cached by."""
-    condition, exclude = argument.get("filter"), argument.get("exclude") or []
-    if isinstance(condition, str):
-        try:
-            condition = json.loads(condition)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"'filter' is not JSON: {error}") from None
-    if not isinstance(exclude, list) or not all(isinstance(one, str) for one in exclude):
-        raise ValueError(f"'exclude' is a list of ids, not {exclude!r:.100}")
-    if exclude:
-        condition = {"must": [] if condition is None else [condition], "exclude": exclude}
-    return None if condition is None else json.dumps(condition, sort_keys=True)
-
-
-class Entry:
-    """A catalog with the tokens that spell its codes, and the sets that requests lately asked for."""
-
-    MAX_SETS = 256
-
-    def __init__(self, name: str, settings: dict) -> None:
-        self._name = name
-        self._spelling = settings["code_tokens"]
-        if "live" in settings:
-            self._newest = palmette.LiveReader.open(settings["live"]).snapshot
-        else:
-            catalog = palmette.Catalog.open(settings["path"])
-            self._newest = lambda: catalog
-        self._catalog: Any = None
-        self._tokens: list | None = None
-        self._sets: OrderedDict[str, Any] = OrderedDict()
-        self._constraints: OrderedDict[str | None, palmette.CatalogConstraint] = OrderedDict()
-
-    def _refresh(self) -> None:
-        newest = self._newest()
-        if self._catalog is None or newest.generation != self._catalog.generation:
-            self._catalog = newest
-            self._sets.clear()
-            self._constraints.clear()
-
-    def items(self, condition: str) -> palmette.ItemSet:
-        """Items that meet a condition.
-
-        Raises ValueError if the condition is wrong, or if none does.
-        """
-        self._refresh()
-        found = _kept(self._sets, condition, self.MAX_SETS, lambda: self._catalog.filter(json.loads(condition)))
-        if not len(found):
-            raise ValueError(f"no item of the catalog {self._name!r} meets {condition:.200}")
-        return found
-
-    def constraint(self, condition: str | None, tokenizer: Callable[[], Any]) -> palmette.CatalogConstraint:
-        """Constraint of the items that meet a condition; `tokenizer` is called only where tokens are named."""
-        self._refresh()
-        if condition is None:
-            return _kept(self._constraints, None, self.MAX_SETS, lambda: self._spelled(tokenizer))
-        items = self.items(condition)
-        whole = self.constraint(None, tokenizer)
-        return _kept(self._constraints, condition, self.MAX_SETS, lambda: whole.filtered(items))
-
-    def _spelled(self, tokenizer: Callable[[], Any]) -> palmette.CatalogConstraint:
-        if self._tokens is None:
-            sizes = self._catalog.codes_per_level
-            if len(self._spelling) != len(sizes):
-                raise ValueError(
-                    f"catalog {self._name!r} has {len(sizes)} levels, and 'code_tokens' {len(self._spelling)}: give an entry a level"
-                )
-            self._tokens = [_level_tokens(one, num, tokenizer) for one, num in zip(self._spelling, sizes)]
-        return self._catalog.constraint(self._tokens)
-
-
-def _kept(kept: OrderedDict, key: Any, limit: int, make: Callable[[], Any]) -> Any:
-    """Value of a key, made where it is not kept; the least lately used goes."""
-    if key not in kept:
-        kept[key] = make()
-        if len(kept) > limit:
-            kept.popitem(last=False)
-    kept.move_to_end(key)
-    return kept[key]
-
-
-def _level_tokens(spelled: Any, num_codes: int, tokenizer: Callable[[], Any]) -> Any:
-    """Tokens of a level's codes: `(first, num)`, or one a code, -1 for a code that has none."""
-    if isinstance(spelled, str):
-        words = tokenizer().get_vocab()
-        return np.array([words.get(spelled.format(code), -1) for code in range(num_codes)], np.int32)
-    return tuple(spelled) if len(spelled) == 2 and num_codes != 2 else np.array(spelled, np.int32)
-
-
-class Catalogs:
-    """Catalogs of this process, by name; each is opened when a request first asks for it."""
-
-    def __init__(self, entries: dict[str, dict]) -> None:
-        # The others are for grammars alone.
-        self._settings = {name: one for name, one in entries.items() if "code_tokens" in one}
-        if not self._settings:
-            raise ValueError(f"no catalog of {ENVIRONMENT} has 'code_tokens', by which a model spells its items; there are {', '.join(entries)}")
-        self._entries: dict[str, Entry] = {}
-
-    def name(self, asked: Any) -> str:
-        """Name of the catalog that a request means.
-
-        Raises ValueError if there is none of that name.
-        """
-        known = ", ".join(sorted(self._settings))
-        if asked is None:
-            if len(self._settings) != 1:
-                raise ValueError(f"'catalog' says which catalog is meant: one of {known}")
-            return next(iter(self._settings))
-        if not isinstance(asked, str) or asked not in self._settings:
-            raise ValueError(f"there is no catalog {asked!r:.100}; there are {known}")
-        return asked
-
-    def entry(self, name: str) -> Entry:
-        if name not in self._entries:
-            self._entries[name] = Entry(name, self._settings[name])
-        return self._entries[name]
-
-
-@functools.cache
-def catalogs() -> Catalogs:
-    """Catalogs that the environment names.
-
-    Raises ValueError if it names none.
-    """
-    entries = settings()
-    if not entries:
-        raise ValueError(f"this server has no catalogs: set {ENVIRONMENT} to a file that names them")
-    return Catalogs(entries)
+    return read_argument((params.extra_args or {}).get(ARGUMENT), ("start",))

@@ -129,7 +129,7 @@ def test_masks_at_trees(schema):
     rng = random.Random(6)
     for _ in range(60):
         matchers = some_matchers(schema, 3, rng.random())
-        trees = []
+        trees, states = [], []
         for matcher in matchers:
             tokens, parents, ahead = [], [], []
             for node in range(rng.randrange(7)):
@@ -142,6 +142,7 @@ def test_masks_at_trees(schema):
                 after = None if before is None else before.fork()
                 ahead.append(after if after is not None and after.try_commit(tokens[-1]) else None)
             trees.append((tokens, np.array(parents, np.int32) if rng.random() < 0.5 else parents))
+            states.append(ahead)
         lengths = [matcher.fewest_tokens() for matcher in matchers]
         left = None if rng.random() < 0.5 or None in lengths else [fewest + rng.randrange(3) for fewest in lengths]
         total = sum(len(tokens) + 1 for tokens, _ in trees)
@@ -161,6 +162,9 @@ def test_masks_at_trees(schema):
                 assert (batch[row] == chain[-1]).all()
                 assert node < 0 or kept[place][node] == (count == len(path))
                 row += 1
+            accepted = matcher.accepted_tree(tokens, parents)
+            assert accepted == [after is not None for after in states[place]]
+            assert left is not None or accepted == kept[place]
 
 
 def test_trees_that_are_none(schema):
@@ -175,6 +179,9 @@ def test_trees_that_are_none(schema):
     ]:
         with pytest.raises((error, TypeError), match=text):
             fill_masks_with_trees([schema.matcher()], [tree], batch)
+        if len(tree) == 2:
+            with pytest.raises(error, match=text):
+                schema.matcher().accepted_tree(*tree)
     with pytest.raises(ValueError, match="1 matchers and 0 trees"):
         fill_masks_with_trees([schema.matcher()], [], batch)
 

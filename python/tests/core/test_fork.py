@@ -111,10 +111,11 @@ def moved(w: World) -> tuple[Any, ...]:
     matcher.commit_bytes(b'":"x"')
     state = matcher.position, matcher.is_accepting, matcher.is_ended, matcher.ends, matcher.allowed().tolist()
     forced = matcher.fork().forced_tokens(), matcher.forced_bytes(), matcher.try_commit(END), matcher.accepted_prefix([0, 1])
+    tree = matcher.accepted_tree([0, 1, END], [-1, 0, -1])
     ending = matcher.fewest_tokens(), matcher.shortest_completion(), matcher.has_way(tokens_needed=9, tokens_left=40)
     matcher.rollback(1)
     matcher.reset()
-    return *state, *forced, *ending, matcher.position, matcher.compiled is w.compiled
+    return *state, *forced, *tree, *ending, matcher.position, matcher.compiled is w.compiled
 
 
 def bound(w: World) -> tuple[Any, ...]:
@@ -223,7 +224,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Matcher.fill_next_token_bitmask": lambda w: filled(w, w.ahead.matcher().fill_next_token_bitmask),
     " ".join(
         f"Matcher.{name}"
-        for name in ["commit", "commit_all", "commit_bytes", "try_commit", "accepted_prefix", "rollback", "reset", "position"]
+        for name in ["commit", "commit_all", "commit_bytes", "try_commit", "accepted_prefix", "accepted_tree", "rollback", "reset", "position"]
         + ["is_accepting", "is_ended", "ends", "allowed", "forced_tokens", "forced_bytes", "fewest_tokens", "has_way", "shortest_completion", "fork"]
         + ["compiled"]
     ): moved,

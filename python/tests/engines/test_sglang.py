@@ -15,7 +15,8 @@ from sglang.srt.constrained import base_grammar_backend as base
 from sglang.srt.constrained.base_grammar_backend import GrammarRow, InvalidGrammarObject
 
 import palmette
-from palmette.sglang import ANY_JSON, PalmetteBackend, PalmetteGrammar, create_backend, register
+from palmette._request_compiler import LIMITS_ENVIRONMENT
+from palmette.sglang import ANY_JSON, PalmetteBackend, PalmetteGrammar, beams, create_backend, register
 
 TOKENIZER = small_tokenizer()
 NUM_TOKENS = len(TOKENIZER) + 5
@@ -166,6 +167,16 @@ def test_what_is_refused_carries_its_message(backend, kind, text, message):
     assert re.search(message, one.error_message)
 
 
+def test_a_grammar_beyond_the_budget_is_refused_alone(monkeypatch):
+    monkeypatch.setenv(LIMITS_ENVIRONMENT, '{"steps": 1000}')
+    small = PalmetteBackend(TOKENIZER, NUM_TOKENS, {END})
+    for _ in range(2):  # compiled, and found in SGLang's cache
+        refused = grammar(small, "regex", "(a|b|ab){1,60}c(a|b|x){1,60}")
+        assert isinstance(refused, InvalidGrammarObject)
+        assert refused.error_message.startswith("regex: the work budget of 1000 steps") and LIMITS_ENVIRONMENT in refused.error_message
+    assert mask_of(grammar(small, "regex", "a")) == set(ids("a"))
+
+
 def test_registration_adds_one_choice():
     from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES
 
@@ -205,8 +216,11 @@ def test_reasoning_comes_before_the_grammar(monkeypatch):
     )
     monkeypatch.setattr(context, "get_serving", lambda: serving)
     monkeypatch.setattr(parsers, "ReasoningParser", Thinker)
+    served = []
+    monkeypatch.setattr(beams, "serve", served.append)
     backend_ = create_backend(None, TOKENIZER, NUM_TOKENS, {END})
-    assert GrammarManager.process_req_with_grammar.__module__ == "palmette.sglang", "requests tell it their tokens"
+    assert served == [backend_], "beams may have its grammars"
+    assert GrammarManager.process_req_with_grammar.__module__ == "palmette.sglang.backend", "requests tell it their tokens"
     one, _ = backend_.get_cached_or_future_value(("json", SCHEMA), True)
     one = one.result(timeout=60)
     thinking, answer = ids("well, 12"), ids('{"a":true}')

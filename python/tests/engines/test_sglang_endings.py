@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import logging
 import random
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Optional
 
@@ -16,14 +14,14 @@ from unzipped import allowed, require, small_tokenizer
 require("sglang", "PALMETTE_SGLANG", "jsonschema")
 
 import jsonschema
-import sglang
 import torch
 from sglang.srt.constrained.base_grammar_backend import BaseGrammarObject, GrammarRow
 from sglang.srt.constrained.grammar_manager import GrammarManager
 from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarBackend, ReasonerGrammarObject
+from sglang_sources import of_source
 
 from palmette import _requests
-from palmette.sglang import PalmetteBackend, promise_texts
+from palmette.sglang.backend import PalmetteBackend, promise_texts
 
 TOKENIZER = small_tokenizer()
 NUM_TOKENS = len(TOKENIZER) + 5
@@ -99,15 +97,6 @@ def sent(manager, request: Request) -> Request:
             ready += manager.get_ready_grammar_requests()
         assert ready == [request]
     return request
-
-
-def of_source(file: str, name: str):
-    """A function of SGLang's, out of a file that imports kernels."""
-    tree = ast.parse((Path(sglang.__path__[0]) / "srt" / file).read_text())
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
-    names = {"torch": torch, "Optional": Optional, "BaseGrammarObject": BaseGrammarObject}
-    exec(compile(ast.Module(found, []), file, "exec"), names)
-    return names[name]
 
 
 def wanted(max_new_tokens: int | None, **more) -> Request:
@@ -224,7 +213,8 @@ def test_reasoning_that_leaves_too_few_tokens_is_logged(made, caplog):
 
 def test_trees_of_drafts_have_the_masks_of_their_paths(made):
     """SGLang's own walk over a tree of drafts: root, a child with a child of its own, and a sibling of the first."""
-    traverse_tree = of_source("speculative/spec_utils.py", "traverse_tree")
+    known = {"Optional": Optional, "BaseGrammarObject": BaseGrammarObject}
+    traverse_tree = of_source("speculative/spec_utils.py", ("traverse_tree",), **known)["traverse_tree"]
     manager = made()
     needed = fewest(manager)
     request = sent(manager, wanted(needed + 1))

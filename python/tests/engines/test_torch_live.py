@@ -100,6 +100,11 @@ class World:
             )
         plain = self.live.snapshot().constraint(self.tokens, self.num_tokens)
         few = {"range": {"stock": {"lt": 3}}}
+        _, (_, numbers) = now.constraint.catalog.filter(few).__reduce__()
+        check_same(
+            searched(now, self.num_tokens, width, seed, True, now.edge_masks_of_items(numbers)),
+            searched(anew, self.num_tokens, width, seed, True, anew.edge_masks(plain.filtered(few))),
+        )
         for filters in ((few,), (None, few)):
             masks = [
                 tables.edge_masks(*(None if each is None else constraint.filtered(each) for each in filters))

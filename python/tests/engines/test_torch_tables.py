@@ -256,6 +256,29 @@ def test_the_best_of_long_rows_with_and_without_ties(seed: int) -> None:
         assert torch.equal(at[found], order.indices[:, :width][found])
 
 
+@pytest.mark.parametrize("dense_bytes", [0, 1 << 20])
+@pytest.mark.parametrize("seed", range(4))
+def test_masks_of_leaves_are_those_of_the_filtered_tree(seed: int, dense_bytes: int) -> None:
+    rng = np.random.default_rng(seed)
+    num_codes, num_levels = 2 + 5 * seed, 1 + seed
+    codes = rng.integers(0, num_codes, size=(int(rng.integers(1, 200)), num_levels))
+    catalog = palmette.Catalog.build(codes, attributes={"price": rng.integers(0, 9, len(codes)).tolist()})
+    tokens = [rng.permutation(num_codes) + 7 + level * num_codes for level in range(num_levels)]
+    constraint = catalog.constraint(tokens)
+    tables = device_tables(constraint, DEVICE, dense_bytes=dense_bytes)
+    ordered = catalog.codes()
+    rows = np.stack([tokens[level][ordered[:, level]] for level in range(num_levels)], axis=1)
+    leaves = tables.host.leaves_of(rows)
+    assert (tables.host.semantic_ids()[leaves] == rows).all()
+    for most in range(9):
+        items = catalog.filter({"range": {"price": {"lte": most}}})
+        numbers = [catalog.ids().index(name) for name in items.ids()]
+        found = tables.edge_masks_of_leaves(leaves[numbers])
+        for one, other in zip(found, tables.edge_masks(constraint.filtered(items)), strict=True):
+            assert one.dtype == other.dtype and torch.equal(one, other)
+    assert (tables.host.leaves_of(rows + 1000) == -1).all()
+
+
 def test_a_mask_of_other_items_is_refused() -> None:
     constraint = random_constraint(np.random.default_rng(1), 30, 6, 3)
     few = constraint.filtered(list(constraint.rows)[:9])

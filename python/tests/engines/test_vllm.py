@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -31,8 +32,9 @@ from vllm_requests import (
 
 import palmette
 import palmette.vllm.backend as backend
+from palmette import _catalog_requests as catalogs_module
+from palmette._request_compiler import LIMITS_ENVIRONMENT
 from palmette.vllm import CatalogLogitsProcessor, PalmetteBackend, register
-from palmette.vllm import catalogs as catalogs_module
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"], "additionalProperties": False}
 TAG = {
@@ -104,6 +106,46 @@ def test_rows_of_drafts_are_those_of_a_sequence_that_took_them(registered, monke
     assert grammar.validate_tokens([*ids("abcx"), 1]) == ids("abc")
     assert grammar.validate_tokens([*ids("ab"), -1, *ids("c")]) == ids("ab")
     assert engine.accept_tokens(one, ids("abc")), "drafts left the position as it was"
+
+
+def test_all_rows_of_a_batch_are_filled_in_one_call_and_are_those_of_vllms_walk(registered, monkeypatch):
+    chance, engine = random.Random(5), manager(monkeypatch, drafts=3)
+    wanted = [{"regex": "(ab|a)*b?"}, {"json": SCHEMA}, {"choice": ["true", "tr", 'a"b']}, {"grammar": 'root ::= "x" root | "y"'}]
+    batch = [request(f"r{number}", max_tokens=chance.choice([12, 1000]), **wanted[number % 4]) for number in range(6)]
+    requests = started(engine, *batch)
+    calls, walked = [], []
+    fill, fill_one = palmette.fill_masks_with_drafts, backend.PalmetteGrammar._fill
+    monkeypatch.setattr(palmette, "fill_masks_with_drafts", lambda *some, **named: calls.append(1) or fill(*some, **named))
+    monkeypatch.setattr(backend.PalmetteGrammar, "_fill", lambda self, *some: walked.append(1) or fill_one(self, *some))
+    engine.grammar_bitmask(requests, list(requests), {})  # makes the bitmask
+    one_by_one = 0
+    for _ in range(60):
+        names = chance.sample(list(requests), chance.randrange(1, 7))
+        drafts = {}
+        for name in names:
+            ahead = requests[name].structured_output_request.grammar._matcher.fork()
+            path = []
+            while len(path) < 3 and not ahead.is_ended and chance.random() < 0.8:
+                path.append(chance.choice(ahead.allowed().tolist()))
+                ahead.commit(path[-1])
+            path = requests[name].structured_output_request.grammar.validate_tokens(path)
+            drafts[name] = path + [-1] * chance.randrange(4 - len(path))
+        with monkeypatch.context() as patch:
+            patch.setattr(backend, "_filled", lambda *_: [])
+            expected = engine.grammar_bitmask(requests, names, drafts).copy()
+        calls.clear(), walked.clear()
+        found = engine.grammar_bitmask(requests, names, drafts)
+        assert (found == expected).all() and len(calls) <= 1
+        # Only the row behind a pad is filled by itself.
+        assert len(walked) <= sum(-1 in drafts[name] for name in names)
+        one_by_one += len(walked)
+        for name in names:
+            grammar = requests[name].structured_output_request.grammar
+            if not grammar.is_terminated() and chance.random() < 0.5:
+                token = chance.choice(sorted(allowed(expected[4 * names.index(name)])))
+                assert engine.accept_tokens(requests[name], [token])
+                requests[name].append_output_token_ids(token)
+    assert one_by_one < 60
 
 
 def test_end_tokens_are_the_requests_own_and_count_for_rollback(registered, monkeypatch):
@@ -215,6 +257,24 @@ def test_the_check_in_front_accepts_what_the_engine_does(registered):
         check(regex="(a")
     with pytest.raises(VLLMValidationError, match="the types are null, boolean"):
         check(json={"type": "objekt"})
+
+
+def test_a_grammar_beyond_the_budget_is_refused_alone(registered, monkeypatch):
+    from vllm.config import StructuredOutputsConfig
+
+    hard = "(a|b|ab){1,60}c(a|b|x){1,60}"
+    monkeypatch.setattr(backend, "_COMPILERS", weakref.WeakKeyDictionary())
+    monkeypatch.setenv(LIMITS_ENVIRONMENT, '{"steps": 1000}')
+    engine = manager(monkeypatch)
+    with pytest.raises(palmette.LimitExceeded, match=f"budget of 1000 steps.*{LIMITS_ENVIRONMENT}"):
+        started(engine, request("one", regex=hard))
+    other = request("other", regex="a")
+    assert allowed(engine.grammar_bitmask(started(engine, other), ["other"], {})[0]) == set(ids("a"))
+    # The check in front reads, and does not compile.
+    monkeypatch.setenv(LIMITS_ENVIRONMENT, '{"steps": 10}')
+    params = SamplingParams(structured_outputs=StructuredOutputsParams(regex=hard))
+    with pytest.raises(VLLMValidationError, match=LIMITS_ENVIRONMENT):
+        params._validate_structured_outputs(SimpleNamespace(is_diffusion=False), StructuredOutputsConfig(backend="guidance"), TOKENIZER)
 
 
 def test_automatic_choice_takes_palmette_first(registered):

@@ -28,7 +28,7 @@ def ids(text: str) -> list[int]:
 @pytest.fixture
 def registered(monkeypatch):
     """vLLM with Palmette in place of both backends, and as it was afterwards."""
-    places = [(StructuredOutputManager, "_create_grammar")]
+    places = [(StructuredOutputManager, "_create_grammar"), (StructuredOutputManager, "grammar_bitmask")]
     for name, owner, check in (
         ("guidance", "GuidanceBackend", "validate_guidance_grammar"),
         ("xgrammar", "XgrammarBackend", "validate_xgrammar_grammar"),

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use palmette_core::{Constraint, Lengths};
 use palmette_grammar::{
-    BatchFiller, BatchRow, DraftTree, GrammarConstraint, GrammarState, MaskBudget, RowErrorKind,
+    BatchFiller, BatchRow, GrammarConstraint, GrammarState, MaskBudget, RowErrorKind,
 };
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::draft_trees::{NumberedTree, checked_tree, numbered_tree};
 use super::matcher::{Matcher, fill_row, forbids, lengths_of, with_scratch};
-use super::vocabulary::{numbers_of, tokens_of};
+use super::vocabulary::numbers_of;
 use crate::buffers::MaskRows;
 use crate::errors;
 use crate::process::{self, OfProcess};
@@ -306,26 +307,12 @@ pub(crate) fn fill_masks_with_trees(
 ) -> PyResult<Vec<Vec<bool>>> {
     let tree = |tree: PyResult<Bound<'_, PyAny>>| {
         let (tokens, parents): (Bound<'_, PyAny>, Bound<'_, PyAny>) = tree?.extract()?;
-        let parent = |parent: i64| {
-            match parent {
-            -1 => Ok(None),
-            _ => usize::try_from(parent).map(Some).map_err(|_| {
-                PyValueError::new_err(format!(
-                    "a parent is {parent}; it is the place of an earlier token of its tree, or -1 behind the text"
-                ))
-            }),
-        }
-        };
-        let parents = numbers_of(&parents)?.into_iter().map(parent);
-        Ok((numbers_of(&tokens)?, parents.collect::<PyResult<Vec<_>>>()?))
+        numbered_tree(&tokens, &parents)
     };
     let trees = trees.try_iter()?.map(tree).collect::<PyResult<Vec<_>>>()?;
     let rows = DraftRows { bitmask, rows, tokens_left, tokens_needed };
     fill_trees(py, matchers, trees, "trees", rows, threads)
 }
-
-/// Tokens with the place of the token before each.
-type NumberedTree = (Vec<i64>, Vec<Option<usize>>);
 
 /// Rows that drafts' masks are written into, and the lengths of their texts, as Python has them.
 #[derive(Clone, Copy)]
@@ -382,8 +369,7 @@ fn fill_trees(
             continue;
         };
         mask.check_width(constraint.num_tokens())?;
-        let tree = DraftTree::new(tokens_of(&tokens, constraint.num_tokens())?, parents)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let tree = checked_tree((tokens, parents), constraint.num_tokens())?;
         let states =
             with_scratch(|scratch| constraint.states_after(&state, &tree, before, scratch))
                 .map_err(|error| errors::of_commit(py, &error))?;

@@ -24,9 +24,6 @@ use crate::errors;
 use crate::interrupt::interruptible;
 use crate::process::{self, AtWork, OfProcess};
 
-/// The work that one compilation may take, unless limits say otherwise: minutes.
-pub(crate) const STEPS: u64 = 20_000_000_000;
-
 /// A grammar made ready to mask the tokens of a vocabulary. Frozen; threads share it.
 #[pyclass(module = "palmette", frozen)]
 pub(crate) struct CompiledGrammar {
@@ -48,7 +45,15 @@ pub(crate) enum Ahead {
 }
 
 /// Limits of compiling, by their names in messages.
+#[derive(Default)]
 pub(crate) struct Limits(CacheLimits);
+
+impl Limits {
+    /// The work that reading or compiling a grammar may take.
+    pub(crate) fn steps(&self) -> u64 {
+        self.0.steps
+    }
+}
 
 impl<'py> FromPyObject<'_, 'py> for Limits {
     type Error = PyErr;
@@ -190,7 +195,7 @@ impl CompiledGrammar {
     ) -> PyResult<Self> {
         let (py, slices) = (vocabulary.py(), vocabulary.get().inner.slices());
         let reopened = interruptible(py, |cancelled: &AtomicBool| {
-            let mut budget = Budget::cancellable(STEPS, cancelled);
+            let mut budget = Budget::cancellable(Limits::default().steps(), cancelled);
             let saved = open()?;
             let reopened = saved.compile(slices, &Default::default(), &mut budget)?;
             Ok((reopened, saved.source().clone()))

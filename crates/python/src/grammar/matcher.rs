@@ -14,6 +14,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyAny, PyBytes};
 
 use super::compiled::CompiledGrammar;
+use super::draft_trees::{checked_tree, numbered_tree};
 use super::members::Member;
 use super::steps::{Step, Steps};
 use super::vocabulary::{numbers_of, token_of, tokens_of};
@@ -287,6 +288,24 @@ impl Matcher {
             with_scratch(|scratch| self.constraint.accepted_prefix(&state, &tokens, scratch))
         });
         result.map_err(|error| errors::of_commit(py, &error))
+    }
+
+    /// Tokens of a draft tree that could be committed, a bool for each; nothing is. Each stands
+    /// behind the one at its parent's place, which comes before it, or behind the text where the
+    /// parent is -1; what stands behind one that may not follow may not either.
+    fn accepted_tree(
+        &self,
+        py: Python<'_>,
+        tokens: &Bound<'_, PyAny>,
+        parents: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<bool>> {
+        let tree = checked_tree(numbered_tree(tokens, parents)?, self.num_tokens())?;
+        let state = self.state(py);
+        let result = process::detach(py, || {
+            with_scratch(|scratch| self.constraint.states_after(&state, &tree, None, scratch))
+        });
+        let states = result.map_err(|error| errors::of_commit(py, &error))?;
+        Ok(states.iter().map(Option::is_some).collect())
     }
 
     /// Deprecated: ``accepted_prefix``.

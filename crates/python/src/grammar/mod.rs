@@ -3,6 +3,7 @@
 pub(crate) mod apply;
 pub(crate) mod batch;
 pub(crate) mod compiled;
+pub(crate) mod draft_trees;
 pub(crate) mod follower;
 pub(crate) mod mask_numbers;
 pub(crate) mod matcher;

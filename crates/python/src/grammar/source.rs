@@ -408,12 +408,12 @@ impl Grammar {
     }
 
     /// Reads the grammar and gives what ``compile(...).notes`` would: parts without effect, and
-    /// what is not enforced.
-    fn check(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let source = &self.source;
+    /// what is not enforced. Of ``limits`` the steps are those of reading.
+    #[pyo3(signature = (*, limits=None))]
+    fn check(&self, py: Python<'_>, limits: Option<Limits>) -> PyResult<Vec<String>> {
+        let (source, steps) = (&self.source, limits.unwrap_or_default().steps());
         let read = crate::interrupt::interruptible(py, |cancelled| {
-            let mut budget =
-                palmette_grammar::Budget::cancellable(super::compiled::STEPS, cancelled);
+            let mut budget = palmette_grammar::Budget::cancellable(steps, cancelled);
             source.parse_with_budget(&mut budget).map(|(_, warnings)| warnings)
         })?;
         let warnings = read.map_err(|error| errors::of_source(py, &error, source.text()))?;

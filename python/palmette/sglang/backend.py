@@ -1,18 +1,13 @@
-"""SGLang: grammar backend `palmette`.
+"""Grammar backend of SGLang, and its registration.
 
-Installed beside SGLang, the package registers the backend by SGLang's own plugin group, which adds a choice and changes
-nothing else. Ask for it when the server is started:
-
-    python -m sglang.launch_server --model-path MODEL --grammar-backend palmette
-
-Requests with `json_schema`, `regex`, `ebnf` and `structural_tag` work as before. With `--reasoning-parser`, the grammar
-begins after the reasoning, as with SGLang's own backends. A text is whole within its request's `max_new_tokens`, or the request is
-refused before the first, unless its `custom_params` say `{"palmette_finish": "cut"}`.
+`PalmetteBackend` is one a server, `PalmetteGrammar` one a request; SGLang's cache keeps a position at the start and copies it. SGLang
+compiles on a thread pool, each rank for itself.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +19,6 @@ from sglang.srt.constrained.base_grammar_backend import (
     GrammarRow,
     GrammarStats,
     InvalidGrammarObject,
-    register_grammar_backend,
     register_vocab_mask_buffer,
 )
 from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarObject
@@ -32,14 +26,9 @@ from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarObjec
 import palmette
 import palmette.catalogs
 import palmette.torch
-from palmette import _requests
-
-__all__ = ["PalmetteBackend", "PalmetteGrammar", "create_backend", "register"]
+from palmette import _request_compiler, _requests
 
 logger = logging.getLogger(__name__)
-
-NAME = "palmette"
-"""Name of the backend in `--grammar-backend`."""
 
 ANY_JSON = "$$ANY$$"
 """Text that SGLang sends in place of a schema for `{"type": "json_object"}` and the like."""
@@ -77,10 +66,14 @@ class PalmetteGrammar(BaseGrammarObject):
 
         Drafts that were accepted are written until they are taken back.
         """
+        return self.tokens_left_with(0)
+
+    def tokens_left_with(self, num_drafts: int) -> int | None:
+        """The same where masks of drafts are wanted too, the longest of so many tokens: None where it is far from its end behind them."""
         if self._most is None:
             return None
         left = max(self._most - self._written_before() - self.matcher.position, 0)
-        return _requests.near_end(self.matcher, left)
+        return None if _requests.near_end(self.matcher, left - num_drafts) is None else left
 
     def accept_token(self, token: int) -> None:
         """Commits a token; without effect after the end.
@@ -216,9 +209,10 @@ class PalmetteBackend(BaseGrammarBackend):
         super().__init__()
         if isinstance(ends, int):
             ends = [ends]
-        self._vocabulary = palmette.Vocabulary.from_tokenizer(
+        vocabulary = palmette.Vocabulary.from_tokenizer(
             tokenizer, num_tokens=num_tokens, ends=sorted(ends) if ends else None
         )
+        self._compiler = _request_compiler.RequestCompiler(vocabulary)
         self._compact = compact
 
     def initialize_vocab_mask_buffer(self, name: str, vocab_size: int, max_rows: int, device: Any) -> torch.Tensor:
@@ -238,10 +232,10 @@ class PalmetteBackend(BaseGrammarBackend):
         return self._compile("structural_tag", lambda: _requests.tag_grammar(key_string))
 
     def _compile(self, kind: str, grammar: Any) -> BaseGrammarObject:
-        if not self._vocabulary.ends:
+        if not self._compiler.vocabulary.ends:
             return InvalidGrammarObject(f"{kind}: {_requests.NO_ENDS}")
         try:
-            compiled = grammar().compile(self._vocabulary)
+            compiled = self._compiler.compile(grammar())
         except ValueError as error:  # palmette.Error is one
             return InvalidGrammarObject(f"{kind}: {error}")
         _requests.log_notes(logger, compiled.notes)
@@ -284,6 +278,12 @@ def create_backend(
     from sglang.srt.runtime_context import get_serving
 
     promise_texts(GrammarManager)
+    # A scheduler has imported it by now; where nothing has, nothing is drafted.
+    speculative = sys.modules.get("sglang.srt.speculative.spec_utils")
+    if speculative is not None:
+        from palmette.sglang.drafts import plan_trees
+
+        plan_trees(speculative)
     serving = get_serving()
     backend: BaseGrammarBackend = PalmetteBackend(
         tokenizer, vocab_size, eos_token_ids, compact=bool(serving.constrained_json_disable_any_whitespace)
@@ -296,6 +296,12 @@ def create_backend(
         backend = ReasonerGrammarBackend(
             backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking
         )
+    try:
+        from palmette.sglang import beams
+    except ImportError as error:
+        logger.info("this SGLang has no beam search that could have grammars: %s", error)
+    else:
+        beams.serve(backend)
     return backend
 
 
@@ -349,12 +355,3 @@ def _reasoned(wrapper: ReasonerGrammarObject) -> Callable[[], int]:
         return wrapper.tokens_in_think + len(wrapper.think_end_ids)
 
     return written
-
-
-def register() -> None:
-    """Entry point of the group `sglang.srt.plugins`: adds the choice `palmette` of `--grammar-backend`."""
-    from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES, add_grammar_backend_choices
-
-    if NAME not in GRAMMAR_BACKEND_CHOICES:
-        add_grammar_backend_choices([NAME])
-    register_grammar_backend(NAME, create_backend)
