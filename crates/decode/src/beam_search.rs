@@ -463,6 +463,13 @@ impl<C: Constraint + ?Sized> BeamSearch<C> {
         }
     }
 
+    /// Hands the results over that were found since, best first: none are left, so that they end no
+    /// search.
+    pub(crate) fn drain_results(&mut self, mut each: impl FnMut(Hypothesis<'_, C::State>)) {
+        self.results().for_each(&mut each);
+        self.results.clear();
+    }
+
     /// The accepting hypotheses so far, best first; final once nothing is live.
     pub fn results(&self) -> impl ExactSizeIterator<Item = Hypothesis<'_, C::State>> {
         self.results.entries.iter().map(|entry| Hypothesis {

@@ -48,6 +48,54 @@ impl GenerateOptions {
             length,
         }
     }
+
+    /// Tokens of the shortest sequence that is known from its start, where sequences are promised to
+    /// be whole; `None` where they may be cut off.
+    ///
+    /// # Errors
+    /// When none is known that is whole within the tokens, or has as many as it must.
+    pub(crate) fn fewest_promised<C: Constraint + ?Sized>(
+        &self,
+        constraint: &C,
+        start: &C::State,
+        scratch: &mut C::Scratch,
+    ) -> Result<Option<usize>, DecodeError> {
+        let failed = |error: C::Error| DecodeError::Constraint { step: 0, why: error.to_string() };
+        let fewest = match self.length {
+            LengthRule::Cut => None,
+            LengthRule::Promised | LengthRule::Gentle => {
+                constraint.fewest_tokens(start, scratch).map_err(failed)?
+            }
+        };
+        let Self { max_tokens, min_tokens, .. } = *self;
+        if let Some(needed) = fewest.filter(|&needed| needed > max_tokens) {
+            return Err(DecodeError::TooFewTokens { needed, max_tokens });
+        }
+        if fewest.is_some() && min_tokens > 0 {
+            let mut has_way = |least| {
+                let lengths = Lengths { least, most: max_tokens };
+                constraint.has_way(start, lengths, scratch).map_err(failed)
+            };
+            if !has_way(min_tokens)? {
+                let known = greatest_least(min_tokens, has_way)?;
+                return Err(DecodeError::TooManyTokens { min_tokens, max_tokens, known });
+            }
+        }
+        Ok(fewest)
+    }
+
+    /// Takes the stop tokens out of the mask of an early step, but where nothing else is in it.
+    pub(crate) fn hold_back_stops(&self, step: usize, allowed: &mut [u32]) {
+        let stops = &self.stop_tokens;
+        let is_early = self.ignores_stops || step < self.min_tokens;
+        if !is_early || mask::iter(allowed).all(|token| stops.contains(&token)) {
+            return;
+        }
+        let tokens = allowed.len() * mask::WORD_TOKENS;
+        for &token in stops.iter().filter(|token| token.index() < tokens) {
+            mask::remove(allowed, token);
+        }
+    }
 }
 
 /// A token as it is generated.
@@ -185,6 +233,11 @@ impl<C: Constraint + ?Sized> Generator<C> {
         }
     }
 
+    /// The kind of its generations.
+    pub fn options(&self) -> &GenerateOptions {
+        &self.options
+    }
+
     /// The tokens of the latest generation.
     pub fn tokens(&self) -> &[TokenId] {
         &self.tokens[self.options.context.len()..]
@@ -249,7 +302,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
             let state = self.state.as_ref().expect(NOT_STARTED);
             let filled = constraint.fill_mask(state, &mut self.scratch, &mut self.mask);
             filled.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
-            self.hold_back_stops(step);
+            self.options.hold_back_stops(step, &mut self.mask);
             let state = self.state.as_ref().expect(NOT_STARTED);
             if self.options.parts && step < self.options.max_tokens {
                 let part = constraint.next_part(state, &mut self.scratch, &self.mask);
@@ -376,27 +429,9 @@ impl<C: Constraint + ?Sized> Generator<C> {
         if let Some(known) = self.is_promised {
             return Ok(known);
         }
-        let fewest = match self.options.length {
-            LengthRule::Cut => None,
-            LengthRule::Promised | LengthRule::Gentle => self.fewest(constraint)?,
-        };
+        let state = self.state.as_ref().expect(NOT_STARTED);
+        let fewest = self.options.fewest_promised(constraint, state, &mut self.scratch)?;
         let max_tokens = self.options.max_tokens;
-        if let Some(needed) = fewest.filter(|&needed| needed > max_tokens) {
-            return Err(DecodeError::TooFewTokens { needed, max_tokens });
-        }
-        let min_tokens = self.options.min_tokens;
-        if fewest.is_some() && min_tokens > 0 {
-            let mut has_way = |least| {
-                let state = self.state.as_ref().expect(NOT_STARTED);
-                let lengths = Lengths { least, most: max_tokens };
-                let found = constraint.has_way(state, lengths, &mut self.scratch);
-                found.map_err(|error| DecodeError::Constraint { step: 0, why: error.to_string() })
-            };
-            if !has_way(min_tokens)? {
-                let known = greatest_least(min_tokens, has_way)?;
-                return Err(DecodeError::TooManyTokens { min_tokens, max_tokens, known });
-            }
-        }
         if self.options.length == LengthRule::Gentle {
             self.pace = fewest.map(|needed| Pace::new(needed, max_tokens));
         }
@@ -443,7 +478,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
     }
 
     /// Commits a sequence of the [part](Self::part) that comes next, which a search found after all
-    /// tokens so far; as much of it as there may be.
+    /// tokens so far, or [one to the end](crate::EndingSearch); as much of it as there may be.
     ///
     /// # Errors
     /// When a limit of the constraint is exceeded, or it refuses a token.
@@ -456,6 +491,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
         tokens: &[TokenId],
         on_token: &mut OnToken<'_>,
     ) -> Result<(), DecodeError> {
+        self.promise(constraint)?;
         (self.unread, self.part) = (0, None);
         self.commit_all(constraint, tokens, TokenOrigin::Searched, on_token)
     }
@@ -481,7 +517,7 @@ impl<C: Constraint + ?Sized> Generator<C> {
         let state = state.as_ref().expect(NOT_STARTED);
         let filled = constraint.fill_ending_mask(state, lengths, scratch, mask);
         filled.map_err(|error| DecodeError::Constraint { step, why: error.to_string() })?;
-        self.hold_back_stops(step);
+        self.options.hold_back_stops(step, &mut self.mask);
         Ok(())
     }
 
@@ -490,19 +526,6 @@ impl<C: Constraint + ?Sized> Generator<C> {
         let tokens = self.mask.len() * mask::WORD_TOKENS;
         let mut known = self.options.stop_tokens.iter().filter(|token| token.index() < tokens);
         known.any(|&token| mask::contains(&self.mask, token))
-    }
-
-    /// Takes the stop tokens out of the mask of an early step, but where nothing else is in it.
-    fn hold_back_stops(&mut self, step: usize) {
-        let stops = &self.options.stop_tokens;
-        let is_early = self.options.ignores_stops || step < self.options.min_tokens;
-        if !is_early || mask::iter(&self.mask).all(|token| stops.contains(&token)) {
-            return;
-        }
-        let tokens = self.mask.len() * mask::WORD_TOKENS;
-        for &token in stops.iter().filter(|token| token.index() < tokens) {
-            mask::remove(&mut self.mask, token);
-        }
     }
 
     /// Commits tokens that were found together, as many as there may be.

@@ -5,7 +5,7 @@
 //! or a table, or a device that keeps its logits. [`run`](BeamSearch::run) drives both to the end;
 //! [`start`](BeamSearch::start), [`step`](BeamSearch::step) and [`expand`](BeamSearch::expand) are
 //! the same steps one by one, for a caller that interleaves them. [`Generator`] writes one sequence
-//! with a [`Sampler`].
+//! with a [`Sampler`]; [`EndingSearch`] finds the best that it could write.
 //!
 //! # What is computed
 //! A hypothesis is a token sequence from the constraint's start; its score is the sum of its
@@ -56,12 +56,15 @@
 mod beam_search;
 mod best_sequences;
 mod driver;
+mod ended_sequences;
+mod ending_search;
 mod error;
 mod exp;
 mod gains;
 mod generate;
 mod host;
 mod length;
+mod length_penalty;
 mod log_probabilities;
 mod log_softmax;
 mod logits_source;
@@ -72,12 +75,14 @@ mod top_k;
 pub use beam_search::{BeamOptions, BeamSearch, Hypothesis};
 pub use best_sequences::{ScoredSequence, best_sequences};
 pub use driver::{Control, Stage, run_on};
+pub use ending_search::{EndedSequence, EndingSearch};
 pub use error::DecodeError;
 pub use exp::exp;
 pub use gains::{Gains, Objective};
 pub use generate::{Finish, GenerateOptions, Generated, Generator, NewToken, OnToken};
 pub use host::HostBackend;
 pub use length::{LengthReport, LengthRule, greatest_least};
+pub use length_penalty::LengthPenalty;
 pub use log_probabilities::LogProbabilities;
 pub use log_softmax::log_sum_exp;
 pub use logits_source::{LogitsSource, append_one_by_one};

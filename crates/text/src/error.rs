@@ -11,6 +11,7 @@ use palmette_model::{LoadError, SequencesError, SessionError};
 use palmette_vocabulary::{TokenizeError, VocabularyLoadError};
 
 use crate::item_search::ItemSearchError;
+use crate::text_beams::TextBeamsError;
 
 /// A folder that cannot be used as a model of text; the message names the file, the value and the
 /// rule.
@@ -135,6 +136,9 @@ pub enum RequestError {
     /// A search for items that cannot be.
     #[error(transparent)]
     ItemSearch(#[from] ItemSearchError),
+    /// A search for whole texts that cannot be.
+    #[error(transparent)]
+    TextBeams(#[from] TextBeamsError),
     /// A sampler's option outside its range.
     #[error(transparent)]
     Sampler(#[from] SamplerOptionError),
@@ -184,6 +188,8 @@ pub enum RequestMember {
     PromptLogprobs,
     /// The search for items.
     ItemSearch,
+    /// The search for whole texts, or what stands beside it, by the name of the member.
+    TextBeams(&'static str),
 }
 
 impl RequestError {
@@ -202,6 +208,7 @@ impl RequestError {
             Self::OtherVocabulary { .. } => RequestMember::Constraint,
             Self::PromptLogprobs => RequestMember::PromptLogprobs,
             Self::ItemSearch(_) => RequestMember::ItemSearch,
+            Self::TextBeams(error) => RequestMember::TextBeams(error.member()),
             Self::Sampler(error) => match error.name() {
                 "logit_bias" => RequestMember::LogitBias,
                 name => RequestMember::Sampler(name),

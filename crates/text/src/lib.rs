@@ -85,6 +85,7 @@
 //!   and its random numbers are its own.
 #![forbid(unsafe_code)]
 
+mod beam_reader;
 mod bounded_grammar;
 mod conversation;
 mod detokenize;
@@ -102,6 +103,8 @@ mod request;
 mod sequence;
 pub mod sources;
 mod stops;
+mod text_beams;
+mod text_search;
 mod tool_calls;
 
 pub use conversation::{Conversation, ConversationError, PromptEnd};
@@ -120,6 +123,7 @@ pub use palmette_model_template::{ChatTemplate, TemplateError};
 pub use request::{Constrained, SpecialText, TextRequest};
 pub use sequence::{FinishReason, TextEnd, TextEvent, TextPiece, TextSequence, TextToken, Usage};
 pub use stops::{Released, StopStrings};
+pub use text_beams::{TextBeams, TextBeamsError};
 pub use tool_calls::{
     ArgumentKinds, Piece, ToolCallReader, tool_format_named, tool_format_of_template, written_calls,
 };

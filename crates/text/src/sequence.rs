@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use palmette_bindings::{BoundGrammar, CODES_FIELD, Member, RankedItem};
 use palmette_core::{AnyConstraint, TokenId, Unconstrained};
 use palmette_decode::{
-    BeamOptions, BeamSearch, Finish, GenerateOptions, Generator, LengthReport, LogProbabilities,
-    NewToken, Sampler, Stage, StepBackend,
+    BeamOptions, BeamSearch, EndedSequence, Finish, GenerateOptions, Generator, LengthReport,
+    LogProbabilities, NewToken, Sampler, Stage, StepBackend,
 };
 use palmette_grammar::GrammarConstraint;
 
@@ -62,11 +62,14 @@ pub struct TextEnd {
     /// Membership in the constraint's set: false where a text was cut off. True without a
     /// constraint.
     pub is_complete: bool,
-    /// The way in which the rule for its length held; `None` where the text might be cut off, and
-    /// without a constraint.
+    /// The way in which the rule for its length held; `None` where the text might be cut off, of a
+    /// text that was searched, and without a constraint.
     pub length: Option<LengthReport>,
     /// Numbers of tokens.
     pub usage: Usage,
+    /// Score of a text that a [search](crate::TextBeams) found: the sum of its tokens'
+    /// log-probabilities, by its length.
+    pub score: Option<f32>,
     /// The items that were [searched](TextRequest::search_items), in their order.
     pub searched: Vec<SearchedItem>,
     /// Members of the catalogs that the grammar names, in their order, with their bytes of the text
@@ -121,6 +124,8 @@ pub struct TextSequence {
     item_search: Option<ItemSearch>,
     searched: Vec<SearchedItem>,
     writer: Writer,
+    /// Score of a text that was found.
+    score: Option<f32>,
     /// Logits as long as the vocabulary, where the model's are not.
     row: Vec<f32>,
     ended: Option<TextEnd>,
@@ -209,6 +214,7 @@ impl TextSequence {
             item_search: request.item_search,
             searched: Vec::new(),
             writer,
+            score: None,
             row: Vec::new(),
             ended: None,
         })
@@ -327,6 +333,30 @@ impl TextSequence {
         Ok(())
     }
 
+    /// Writes a text to its end that a search found, instead of settling and choosing.
+    ///
+    /// # Errors
+    /// As [`settle`](Self::settle), and when the constraint refuses a token.
+    pub(crate) fn write_found(
+        &mut self,
+        found: &EndedSequence,
+        events: &mut Events<'_>,
+    ) -> Result<TextEnd, TextError> {
+        self.score = Some(found.score);
+        let Self { generator, constraint, writer, .. } = self;
+        let on_token = &mut |new: NewToken<'_>| writer.write(&new, events);
+        generator.choose_part(&**constraint, &found.tokens, on_token)?;
+        match self.settle(events)? {
+            Some(ended) => Ok(ended.clone()),
+            None => Err(TextError::stuck()),
+        }
+    }
+
+    /// The constraint, and the ends of the text.
+    pub(crate) fn ends(&self) -> (&Arc<dyn AnyConstraint>, &GenerateOptions) {
+        (&self.constraint, self.generator.options())
+    }
+
     /// A flag that calls off the mask that is being made, which fails then: for a text that nobody
     /// wants any more.
     pub fn is_called_off(&self) -> &Arc<AtomicBool> {
@@ -373,8 +403,11 @@ impl TextSequence {
         }
         let members = self.members(&reason)?;
         let searched = std::mem::take(&mut self.searched);
-        let length = self.generator.length().filter(|_| self.is_constrained);
-        Ok(TextEnd { reason, is_complete, length, usage, searched, members })
+        // Of a search it is not known which tokens a shorter text would have had.
+        let has_length = self.is_constrained && self.score.is_none();
+        let length = self.generator.length().filter(|_| has_length);
+        let score = self.score;
+        Ok(TextEnd { reason, is_complete, length, usage, score, searched, members })
     }
 
     /// The members of the text as far as it is told.

@@ -26,12 +26,17 @@
 //! it (`item_beams.rs`). The search runs between two passes: other texts wait for it, as for a
 //! prompt that is read.
 //!
+//! # Best texts
+//! A [search](crate::TextBeams) for whole texts is made on a thread of its own (`beams`), one at a
+//! time, by passes of its own in memory of its own: it neither waits for texts nor holds them up.
+//!
 //! # Memory
 //! Keys and values are kept in pages that all texts share. Texts with the same beginning (a system
 //! prompt, the answers to one request, the next turn of a chat) share its pages. When none is free,
 //! first texts that have ended are forgotten, then the youngest text gives its pages up and is read
 //! again later: since logits are the same to the bit, so is what it becomes.
 
+mod beams;
 mod desk;
 mod drafts;
 mod run;
@@ -54,9 +59,12 @@ use crate::item_beams::{BEAM_PAGES, MAX_FORKS};
 use crate::model::TextModel;
 use crate::request::TextRequest;
 use crate::sequence::{TextEnd, TextEvent, TextPiece, TextSequence};
+use crate::text_beams::TextBeams;
+use beams::{BeamJob, BeamQueue};
 use desk::{Desk, Waiting, Writing};
 use run::Runner;
 
+pub use beams::BeamSink;
 pub use spent::Spent;
 
 /// Room of an [`Engine`].
@@ -148,6 +156,18 @@ pub enum SubmitError {
         /// Limit on the tokens of one text with its prompt.
         max: usize,
     },
+    /// The beams of a search would not fit.
+    #[error(
+        "a search of {beams} beams keeps up to {tokens} tokens of prompt and texts, and the engine keeps {max}: ask for fewer tokens          (max_tokens) or beams (best_of, n), or give the engine more memory"
+    )]
+    TooManyBeams {
+        /// Beams of the search.
+        beams: usize,
+        /// Tokens that they keep at most, in whole pages.
+        tokens: usize,
+        /// Limit on these.
+        max: usize,
+    },
     /// Too many wait.
     #[error("{waiting} requests wait, as many as may; try again later")]
     Full {
@@ -169,6 +189,8 @@ pub enum Update {
     Text(TextPiece),
     /// The end, and the time that the text took.
     End(TextEnd, Spent),
+    /// There is no such text: a search found fewer than were wanted.
+    Missing,
     /// The text broke off.
     Failed(EngineError),
 }
@@ -256,6 +278,7 @@ pub struct EngineStatistics {
 pub struct Engine {
     model: TextModel,
     desk: Arc<Desk>,
+    beams: Arc<BeamQueue>,
     max_positions: usize,
     /// Tokens of all pages.
     max_tokens: usize,
@@ -294,8 +317,13 @@ impl Engine {
         let max_positions = sequences.max_positions();
         let max_tokens = sequences.free_pages() * SequencesOptions::PAGE_TOKENS;
         let desk = Arc::new(Desk::new(options.max_waiting, sequences.free_pages()));
+        let beams = Arc::new(BeamQueue::new(options.max_waiting));
         let threads = Vec::new();
-        let mut engine = Self { model, desk, max_positions, max_tokens, planned, threads };
+        let mut engine = Self { model, desk, beams, max_positions, max_tokens, planned, threads };
+        let (model, desk, beams) =
+            (engine.model.clone(), Arc::clone(&engine.desk), Arc::clone(&engine.beams));
+        let named = thread::Builder::new().name("text-beams".to_owned());
+        engine.threads.push(named.spawn(move || beams.search_texts(&model, &desk))?);
         for number in 0..options.mask_threads {
             let desk = Arc::clone(&engine.desk);
             let named = thread::Builder::new().name(format!("text-masks-{number}"));
@@ -364,6 +392,36 @@ impl Engine {
         Ok(ticket)
     }
 
+    /// Asks for the best texts that a search finds, which are told once all are found. Dropping the
+    /// ticket ends the search.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit), of a search too.
+    pub fn search_to(
+        &self,
+        request: &TextRequest,
+        beams: &TextBeams,
+        sink: BeamSink,
+    ) -> Result<Ticket, SubmitError> {
+        request.check(&self.model)?;
+        if let Some(broken) = beams.broken_rules(request).into_iter().next() {
+            return Err(RequestError::from(broken).into());
+        }
+        let (tokens, max) = (request.prompt.len() + request.max_tokens, self.max_positions);
+        if tokens > max {
+            return Err(SubmitError::TooLong { tokens, max });
+        }
+        let (tokens, max) = (beams.planned_tokens(request), self.max_tokens);
+        if tokens > max {
+            return Err(SubmitError::TooManyBeams { beams: beams.width, tokens, max });
+        }
+        let is_dropped = Arc::<AtomicBool>::default();
+        let ticket = Ticket { is_dropped: Arc::clone(&is_dropped) };
+        let (request, beams, since) = (request.clone(), *beams, Instant::now());
+        self.beams.submit(BeamJob { request, beams, sink, is_dropped, since })?;
+        Ok(ticket)
+    }
+
     /// Work so far.
     pub fn statistics(&self) -> EngineStatistics {
         self.desk.statistics()
@@ -372,6 +430,7 @@ impl Engine {
     /// Refuses requests from now on; what was taken is written to its end.
     pub fn close(&self) {
         self.desk.close();
+        self.beams.close();
     }
 }
 
@@ -379,6 +438,7 @@ impl Drop for Engine {
     /// Ends all texts and waits for the threads.
     fn drop(&mut self) {
         self.desk.stop();
+        self.beams.stop();
         for thread in self.threads.drain(..) {
             // A panic was told to those whose texts it was about.
             let _ = thread.join();

@@ -21,6 +21,7 @@ use crate::grammar_compiler::GrammarCompiler;
 use crate::item_search::ItemSearch;
 use crate::model::TextModel;
 use crate::request::{Constrained, SpecialText, TextRequest};
+use crate::text_beams::TextBeams;
 use crate::tool_calls::ToolCallReader;
 
 /// A question without a fault, as requests to an engine or a session.
@@ -31,6 +32,9 @@ pub struct CheckedText {
     pub requests: Vec<TextRequest>,
     /// Answers of each prompt.
     pub n: usize,
+    /// Search whose best texts are the answers to a prompt, fewer where fewer are found; `None`
+    /// where they are drawn.
+    pub beams: Option<TextBeams>,
     /// Reading of calls from the answers, where there are tools.
     pub calling: Option<Calling>,
     /// Echo of each prompt before its answers; empty where it is not echoed.
@@ -208,9 +212,10 @@ impl ChatQuestion {
         };
         let prompt = tokens.map(|tokens| Prompt { tokens, pointer: "/messages".to_owned() });
         let requests = check.requests(text, &spelled, vec![prompt], constraint);
+        let beams = check.beams(text, n, &requests);
         let warnings = std::mem::take(&mut check.warnings);
         let echoes = vec![String::new()];
-        check.finish(CheckedText { requests, n, calling, echoes, warnings, sources })
+        check.finish(CheckedText { requests, n, beams, calling, echoes, warnings, sources })
     }
 }
 
@@ -251,8 +256,9 @@ impl CompletionQuestion {
         };
         let prompts = prompts.into_iter().map(one).collect();
         let requests = check.requests(text, &spelled, prompts, constraint);
+        let beams = check.beams(text, n, &requests);
         let warnings = std::mem::take(&mut check.warnings);
-        check.finish(CheckedText { requests, n, calling: None, echoes, warnings, sources })
+        check.finish(CheckedText { requests, n, beams, calling: None, echoes, warnings, sources })
     }
 }
 
@@ -344,6 +350,42 @@ impl<'a> Check<'a> {
             self.fault(Fault::new("/n", detail));
         }
         n
+    }
+
+    /// The search for the answers to each prompt, where one is asked for.
+    fn beams(
+        &mut self,
+        text: &TextMembers,
+        n: usize,
+        requests: &[TextRequest],
+    ) -> Option<TextBeams> {
+        let TextMembers { use_beam_search, best_of, length_penalty, .. } = *text;
+        let of_texts = TextBeams::of_texts(n);
+        if use_beam_search != Some(true) {
+            if let Some(width) = best_of.filter(|&width| width != 1) {
+                let detail = format!(
+                    "best_of is {width}; only 1 is computed where answers are drawn: use n, or use_beam_search for the best of several"
+                );
+                self.fault(Fault::new("/best_of", detail));
+            }
+            let neutral = of_texts.length_penalty;
+            if let Some(penalty) = length_penalty.filter(|&penalty| penalty != neutral) {
+                let detail = format!(
+                    "length_penalty is {penalty}; only {neutral} is computed where answers are drawn: leave it out, or use_beam_search"
+                );
+                self.fault(Fault::new("/length_penalty", detail));
+            }
+            return None;
+        }
+        let beams = TextBeams {
+            width: best_of.unwrap_or(of_texts.width),
+            length_penalty: length_penalty.unwrap_or(of_texts.length_penalty),
+            ..of_texts
+        };
+        for error in requests.iter().flat_map(|request| beams.broken_rules(request)) {
+            self.fault(Fault::new(format!("/{}", error.member()), error.to_string()));
+        }
+        Some(beams)
     }
 
     /// The request of each prompt. Where none could be made, the other members are checked by a
@@ -462,6 +504,7 @@ impl<'a> Check<'a> {
             // Not of a question: its grammar is compiled for the model, and prompts are scored
             // where there is an engine.
             RequestMember::ItemSearch => "/item_search".to_owned(),
+            RequestMember::TextBeams(name) => format!("/{name}"),
             RequestMember::Constraint | RequestMember::PromptLogprobs => String::new(),
         };
         self.is_too_long |= error.is_too_long();

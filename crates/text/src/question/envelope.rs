@@ -86,7 +86,6 @@ const NEUTRAL: &[(&str, &str)] = &[
     ("allowed_token_ids", "[]"),
     ("audio", "{}"),
     ("bad_words", "[]"),
-    ("best_of", "1"),
     ("detokenize", "true"),
     ("documents", "[]"),
     ("echo", "false"),
@@ -94,7 +93,6 @@ const NEUTRAL: &[(&str, &str)] = &[
     ("functions", "[]"),
     ("include_reasoning", "true"),
     ("include_stop_str_in_output", "false"),
-    ("length_penalty", "1.0"),
     ("logits_processors", "[]"),
     ("modalities", r#"["text"]"#),
     ("return_token_ids", "false"),
@@ -103,13 +101,11 @@ const NEUTRAL: &[(&str, &str)] = &[
     ("suffix", r#""""#),
     ("thinking", r#"{"type":"disabled"}"#),
     ("truncation", r#""disabled""#),
-    ("use_beam_search", "false"),
     ("verbosity", r#""medium""#),
 ];
 
 /// Names that other interfaces have, and the members to use instead.
 const INSTEAD: &[(&str, &str)] = &[
-    ("best_of", "n"),
     ("function_call", "tool_choice"),
     ("functions", "tools"),
     ("grammar", "structured_outputs.grammar"),
@@ -234,7 +230,7 @@ mod tests {
     fn members_that_are_none_are_refused_all_at_once() {
         for (wrong, faults) in [
             (json!({"messages": [], "max_token": 5}), &[("/max_token", "did you mean")][..]),
-            (json!({"messages": [], "best_of": 2}), &[("/best_of", "only 1 is computed")]),
+            (json!({"messages": [], "suffix": "x"}), &[("/suffix", "is computed")]),
             (json!({"messages": [], "schema": {}}), &[("/schema", "use structured_outputs.json")]),
             (json!({"messages": [], "temperature": "hot"}), &[("/temperature", "a number")]),
             (

@@ -29,6 +29,17 @@ pub struct TextMembers {
     /// Answers wanted.
     #[cfg_attr(feature = "schema", schema(minimum = 1, default = 1))]
     pub n: Option<usize>,
+    /// Answers are the `n` best texts of a beam search, best first, and none is drawn.
+    #[cfg_attr(feature = "schema", schema(default = false))]
+    pub use_beam_search: Option<bool>,
+    /// Beginnings of texts that a beam search keeps side by side: `n` unless it is said. Without
+    /// such a search only 1.
+    #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 64))]
+    pub best_of: Option<usize>,
+    /// Power of a text's tokens by which a beam search divides the sum of their log-probabilities:
+    /// 0 for the sum, 1 for the mean.
+    #[cfg_attr(feature = "schema", schema(minimum = -10, maximum = 10, default = 1.0))]
+    pub length_penalty: Option<f32>,
     /// Limit on the tokens of an answer. Without it, as many as the model's context holds (a
     /// completion: 16).
     pub max_tokens: Option<usize>,

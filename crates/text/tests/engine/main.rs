@@ -1,6 +1,7 @@
 //! Texts of an engine against texts that are written alone: to the token the same, whatever is
 //! written beside them.
 
+mod beams;
 mod items;
 
 use std::ops::ControlFlow;
@@ -66,7 +67,7 @@ fn together(stream: TextStream) -> Result<Whole, EngineError> {
                 text += &piece.text;
                 tokens.extend(piece.tokens);
             }
-            Update::Prompt(_) => {}
+            Update::Prompt(_) | Update::Missing => {}
             Update::End(ended, _) => return Ok(Whole { text, tokens, ended }),
             Update::Failed(error) => return Err(error),
         }
