@@ -40,7 +40,7 @@ impl TextTimes {
                 self.record("palmette_text_queue_seconds", spent.waited, 1);
                 self.record("palmette_text_seconds", now - self.began, 1);
             }
-            Update::Prompt(_) | Update::Failed(_) => {}
+            Update::Prompt(_) | Update::Missing | Update::Failed(_) => {}
         }
     }
 

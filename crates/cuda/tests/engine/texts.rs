@@ -125,7 +125,7 @@ fn together(stream: TextStream) -> Result<WholeText, EngineError> {
                 text += &piece.text;
                 tokens.extend(piece.tokens);
             }
-            Update::Prompt(_) => {}
+            Update::Prompt(_) | Update::Missing => {}
             Update::End(ended, _) => return Ok(WholeText { text, tokens, ended }),
             Update::Failed(error) => return Err(error),
         }

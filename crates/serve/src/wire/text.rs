@@ -285,6 +285,10 @@ pub struct ChatChoice {
     /// cut off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishReport>,
+    /// Score of an answer that a beam search found: the sum of its tokens' log-probabilities, by
+    /// their number to the power of `length_penalty`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<f32>,
     /// Members of the catalogs that the grammar names, in their order, where it names some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<Vec<TextMember>>,
@@ -393,6 +397,10 @@ pub struct ChunkChoice {
     /// a form and may not be cut off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishReport>,
+    /// Score of an answer that a beam search found: the sum of its tokens' log-probabilities, by
+    /// their number to the power of `length_penalty`; in the last part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<f32>,
     /// Members of the catalogs that the grammar names, in the last part, where it names some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<Vec<TextMember>>,
@@ -484,6 +492,10 @@ pub struct CompletionChoice {
     /// cut off; of a stream in the last part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishReport>,
+    /// Score of an answer that a beam search found: the sum of its tokens' log-probabilities, by
+    /// their number to the power of `length_penalty`; of a stream in the last part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<f32>,
     /// Members of the catalogs that the grammar names, of a stream in the last part, where it names
     /// some.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -21,6 +21,7 @@ mod sockets;
 mod tables;
 mod targets;
 mod text;
+mod text_beams;
 mod text_catalogs;
 mod text_codes;
 mod text_members;

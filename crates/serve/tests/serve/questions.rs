@@ -97,6 +97,8 @@ fn members() -> Vec<(&'static str, Vec<Value>)> {
         ("chat_template_kwargs", vec![json!({"mood": "good"})]),
         ("user", vec![json!("me")]),
         ("best_of", vec![json!(1), json!(2)]),
+        ("length_penalty", vec![json!(1), json!(2)]),
+        ("use_beam_search", vec![json!(false), json!("wide")]),
         ("schema", vec![json!({})]),
         ("zz", vec![json!(1)]),
     ]

@@ -180,7 +180,7 @@ fn grammar(model: &TextModel, regex: &str) -> Constrained {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Tokens, words, order and scores, with texts beside it and without.
     #[test]

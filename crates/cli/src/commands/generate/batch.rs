@@ -92,7 +92,12 @@ fn prepare(
 ) -> anyhow::Result<(Option<Value>, Prepared)> {
     let mut question = Question::from_line(line)?;
     let id = question.id.take();
-    Ok((id, question.prepare(args, model, shape)?))
+    let prepared = question.prepare(args, model, shape)?;
+    ensure!(
+        prepared.beams().is_none(),
+        "use_beam_search: the texts of a batch are drawn; ask for one answer at a time (--chat, --prompt), or leave it out"
+    );
+    Ok((id, prepared))
 }
 
 /// The answers to a file's lines: written side by side, printed in their order.
@@ -245,6 +250,7 @@ fn written(stream: TextStream, mut clock: Clock) -> anyhow::Result<WrittenText> 
             }
             Update::Prompt(_) => {}
             Update::Failed(error) => return Err(error.into()),
+            Update::Missing => {}
         }
     }
     Err(anyhow!("the text has no end"))

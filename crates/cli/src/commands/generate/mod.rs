@@ -100,16 +100,32 @@ fn answer(
     let is_terminal = std::io::stdout().is_terminal();
     let mut answers: Vec<Value> = Vec::new();
     let count = prepared.num_answers();
-    for index in 0..count {
-        let mut show = Show::new(args, is_terminal, count, index);
-        let written = prepared.write(session, index, &mut show)?;
-        if show.is_gone() {
-            return Ok(());
+    let mut found = match prepared.beams() {
+        Some(beams) => {
+            let show = &mut |index| Show::new(args, is_terminal, count, index);
+            Some(prepared.search(&model, beams, show)?.into_iter())
         }
+        None => None,
+    };
+    for index in 0..count {
+        let written = match &mut found {
+            Some(found) => match found.next() {
+                Some(written) => written,
+                None => break,
+            },
+            None => {
+                let mut show = Show::new(args, is_terminal, count, index);
+                let written = prepared.write(session, index, &mut show)?;
+                if show.is_gone() {
+                    return Ok(());
+                }
+                written
+            }
+        };
         if args.json {
             answers.push(written.json(&model, None, &prepared.warnings));
             if args.stream {
-                print_json(&answers[index])?;
+                print_json(&answers[answers.len() - 1])?;
             }
         }
         if !args.quiet && !args.json {

@@ -80,6 +80,20 @@ pub(super) struct SamplingArgs {
     /// Number of texts, the seeds counting up
     #[arg(short, long, value_name = "N", default_value_t = 1, help_heading = "Sampling")]
     n: usize,
+    /// Search for the -n best texts, keeping this number of beginnings side by side, instead of
+    /// drawing tokens
+    #[arg(long, value_name = "N", help_heading = "Sampling")]
+    beams: Option<NonZeroUsize>,
+    /// With --beams: texts are ranked by the sum of their log-probabilities over their tokens to
+    /// the power of this; 0 for the sum, 1 for the mean
+    #[arg(
+        long,
+        value_name = "P",
+        allow_negative_numbers = true,
+        requires = "beams",
+        help_heading = "Sampling"
+    )]
+    length_penalty: Option<f32>,
     /// With --json: log-probabilities of each token among the allowed ones, and of the N likeliest
     #[arg(long, value_name = "N", help_heading = "Sampling")]
     pub(super) logprobs: Option<usize>,
@@ -138,6 +152,11 @@ impl SamplingArgs {
         let top_k = self.top_k.map(|k| i64::try_from(k.get()).unwrap_or(i64::MAX));
         text.top_k = text.top_k.or(top_k);
         text.n = text.n.or(Some(self.n));
+        if let Some(beams) = self.beams {
+            text.use_beam_search = text.use_beam_search.or(Some(true));
+            text.best_of = text.best_of.or(Some(beams.get()));
+            text.length_penalty = text.length_penalty.or(self.length_penalty);
+        }
         text.min_tokens = text.min_tokens.or(Some(self.min_tokens));
         text.finish = text.finish.or(Some(self.finish.into()));
         if text.stop.is_none() && !self.stop.is_empty() {

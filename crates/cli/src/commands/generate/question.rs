@@ -1,6 +1,7 @@
 //! One question of the command: a document from options, a file or a line of a batch, made ready to
 //! be written.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,7 +13,9 @@ use palmette_text::question::{
     CompletionQuestion, NamedCatalogs, OwnMembers, TextBody, TextDefaults, TextEnvelope,
     TextLimits, TextMembers, TextQuestion, TextSettings,
 };
-use palmette_text::{Constrained, SpecialText, TextModel, TextRequest, TextSession, sources};
+use palmette_text::{
+    Constrained, SpecialText, TextBeams, TextEvent, TextModel, TextRequest, TextSession, sources,
+};
 use serde_json::Value;
 
 use super::arguments::GenerateArgs;
@@ -267,6 +270,43 @@ fn fill_completion(completion: &mut CompletionMembers, args: &GenerateArgs) -> a
 }
 
 impl Prepared {
+    /// Search for the texts, where they are not drawn.
+    pub(super) fn beams(&self) -> Option<&TextBeams> {
+        self.checked.beams.as_ref()
+    }
+
+    /// Finds the texts of a search, best first for each prompt; `show` is asked by their numbers.
+    pub(super) fn search(
+        &self,
+        model: &TextModel,
+        beams: &TextBeams,
+        show: &mut dyn FnMut(usize) -> Show,
+    ) -> anyhow::Result<Vec<WrittenText>> {
+        let mut written = Vec::new();
+        for (number, request) in self.checked.requests.iter().enumerate() {
+            // The work was on all of them.
+            let mut first = Some(self.clock());
+            let mut told: Vec<Vec<TextEvent>> = Vec::new();
+            let found = beams.search(model, request, &mut |place, event| {
+                if let (TextEvent::Stage(_), Some(clock)) = (&event, &mut first) {
+                    return clock.hear(event, &mut Show::Nothing);
+                }
+                told.resize_with(told.len().max(place + 1), Vec::new);
+                told[place].push(event);
+                ControlFlow::Continue(())
+            });
+            for ((place, ended), events) in found?.into_iter().enumerate().zip(told) {
+                let mut show = show(number * beams.texts + place);
+                let mut clock = first.take().unwrap_or_else(|| self.clock());
+                for event in events {
+                    let _ = clock.hear(event, &mut show);
+                }
+                written.push(clock.end(ended, &mut show)?);
+            }
+        }
+        Ok(written)
+    }
+
     /// Number of the texts.
     pub(super) fn num_answers(&self) -> usize {
         self.checked.num_answers()

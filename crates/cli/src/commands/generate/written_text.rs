@@ -176,6 +176,9 @@ impl WrittenText {
         if let Some(length) = self.ended.length {
             document["finish"] = json!(FinishReport::from(length));
         }
+        if let Some(score) = self.ended.score {
+            document["score"] = json!(score);
+        }
         document["usage"] = json!({
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,

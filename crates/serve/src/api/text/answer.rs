@@ -220,6 +220,10 @@ pub(super) struct PartialAnswer {
     pub(super) stop: Option<String>,
     /// The way in which the rule for its length held.
     pub(super) finish: Option<FinishReport>,
+    /// Score of an answer that a search found.
+    pub(super) score: Option<f32>,
+    /// A search found fewer answers than were wanted, and this is none.
+    pub(super) is_missing: bool,
     /// Members of the catalogs that the grammar names.
     pub(super) members: Vec<Member>,
 }
@@ -282,10 +286,12 @@ pub(super) async fn whole(
                     answer.stop = Some(text);
                 }
                 answer.finish = ended.length.map(FinishReport::from);
+                answer.score = ended.score;
                 answer.members = ended.members;
                 left -= 1;
             }
             Update::Prompt(found) => answer.prompt = found,
+            Update::Missing => (answer.is_missing, left) = (true, left - 1),
             Update::Failed(_) => {}
         }
     }

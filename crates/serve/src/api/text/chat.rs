@@ -117,10 +117,12 @@ impl Head {
                 true => None,
                 false => chat_logprobs(&self.served, &written.tokens),
             };
-            let (finish, members) = (written.finish, self.members(written.members));
-            ChatChoice { index, message, logprobs, finish_reason, finish, members }
+            let (finish, score) = (written.finish, written.score);
+            let members = self.members(written.members);
+            ChatChoice { index, message, logprobs, finish_reason, finish, score, members }
         };
-        let choices = written.into_iter().enumerate().map(choice).collect();
+        let written = written.into_iter().enumerate().filter(|(_, written)| !written.is_missing);
+        let choices = written.map(choice).collect();
         ChatCompletion {
             id: self.id(),
             object: "chat.completion",
@@ -178,8 +180,8 @@ impl ChatEvents {
         logprobs: Option<ChatLogprobs>,
         out: &mut EventLines,
     ) {
-        let (finish_reason, finish, members) = Default::default();
-        let choice = ChunkChoice { index, delta, logprobs, finish_reason, finish, members };
+        let (finish_reason, finish, score, members) = Default::default();
+        let choice = ChunkChoice { index, delta, logprobs, finish_reason, finish, score, members };
         self.push(choice, out);
     }
 
@@ -252,11 +254,13 @@ impl Events for ChatEvents {
                 }
                 let members = self.head.members(ended.members);
                 let (delta, logprobs, finish_reason) = (Delta::default(), None, Some(finish));
-                let finish = ended.length.map(FinishReport::from);
-                let choice = ChunkChoice { index, delta, logprobs, finish_reason, finish, members };
+                let (finish, score) = (ended.length.map(FinishReport::from), ended.score);
+                let choice =
+                    ChunkChoice { index, delta, logprobs, finish_reason, finish, score, members };
                 self.push(choice, out);
                 self.left -= 1;
             }
+            Update::Missing => self.left -= 1,
             Update::Prompt(_) | Update::Failed(_) => {}
         }
     }

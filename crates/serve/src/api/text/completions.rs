@@ -170,10 +170,12 @@ impl Head {
             let logprobs = self.logprobs(index, &written);
             let text = self.echo(index).to_owned() + &written.text;
             let members = self.members(index, written.members);
-            let (finish_reason, finish) = (Some(finish_reason), written.finish);
-            CompletionChoice { index, text, logprobs, finish_reason, finish, members }
+            let (finish_reason, finish, score) =
+                (Some(finish_reason), written.finish, written.score);
+            CompletionChoice { index, text, logprobs, finish_reason, finish, score, members }
         };
-        let choices = written.into_iter().enumerate().map(choice).collect();
+        let written = written.into_iter().enumerate().filter(|(_, written)| !written.is_missing);
+        let choices = written.map(choice).collect();
         let usage = Some(usage(self.prompt_tokens, completion_tokens));
         let (warnings, catalogs) = (self.warnings.clone(), self.catalogs.clone());
         Completion { usage, warnings, catalogs, ..self.completion(choices) }
@@ -218,8 +220,8 @@ impl CompletionEvents {
 
 /// More of an answer that has not ended.
 fn more(index: usize, text: String, logprobs: Option<CompletionLogprobs>) -> CompletionChoice {
-    let (finish_reason, finish, members) = Default::default();
-    CompletionChoice { index, text, logprobs, finish_reason, finish, members }
+    let (finish_reason, finish, score, members) = Default::default();
+    CompletionChoice { index, text, logprobs, finish_reason, finish, score, members }
 }
 
 impl Events for CompletionEvents {
@@ -257,9 +259,9 @@ impl Events for CompletionEvents {
                 self.left -= 1;
                 let finish_reason = Some(finish_name(&ended.reason, false));
                 let members = self.head.members(index, ended.members);
-                let finish = ended.length.map(FinishReport::from);
+                let (finish, score) = (ended.length.map(FinishReport::from), ended.score);
                 let (text, logprobs) = Default::default();
-                CompletionChoice { index, text, logprobs, finish_reason, finish, members }
+                CompletionChoice { index, text, logprobs, finish_reason, finish, score, members }
             }
             Update::Prompt(found) => {
                 let logprobs = self.head.echoed(index, &found, &mut told.offset);
@@ -269,6 +271,10 @@ impl Events for CompletionEvents {
                     return;
                 }
                 more(index, text, logprobs)
+            }
+            Update::Missing => {
+                self.left -= 1;
+                return;
             }
             Update::Failed(_) => return,
         };

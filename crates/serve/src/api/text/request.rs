@@ -143,9 +143,23 @@ pub(super) fn submit(
     }
     let (sender, parts) = mpsc::unbounded_channel();
     let mut tickets = Vec::with_capacity(question.num_answers());
+    // Who does not listen any more has dropped the ticket, too.
+    if let Some(beams) = &question.beams {
+        for (number, request) in question.requests.iter().enumerate() {
+            let (sender, first) = (sender.clone(), number * question.n);
+            let mut times: Vec<TextTimes> =
+                (0..question.n).map(|_| TextTimes::begin(&served.name)).collect();
+            let sink = move |place: usize, update: Update| {
+                times[place].see(&update);
+                drop(sender.send((first + place, update)));
+            };
+            let ticket = served.engine.search_to(request, beams, Box::new(sink));
+            tickets.push(ticket.map_err(|error| not_taken(app, &error))?);
+        }
+        return Ok(Answers { parts, drain, _tickets: tickets });
+    }
     for place in 0..question.num_answers() {
         let sender = sender.clone();
-        // Who does not listen any more has dropped the ticket, too.
         let mut times = TextTimes::begin(&served.name);
         let sink = move |update: Update| {
             times.see(&update);
@@ -163,6 +177,9 @@ fn not_taken(app: &App, error: &SubmitError) -> Problem {
             .with_status(app.config.overload_status)
             .retry_after(1000),
         SubmitError::TooLong { .. } => Problem::invalid("", error.to_string()).with_code(TOO_LONG),
+        SubmitError::TooManyBeams { .. } => {
+            Problem::invalid("/max_tokens", error.to_string()).with_code(TOO_LONG)
+        }
         SubmitError::Closed => Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000),
         // A question was checked before.
         SubmitError::Request(_) => Problem::new(Kind::Internal, error.to_string()),

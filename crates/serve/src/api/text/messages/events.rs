@@ -131,7 +131,7 @@ impl Events for MessageEvents {
                 tell(self.head.with_members(event, finish, ended.members), out);
                 self.is_over = true;
             }
-            Update::Prompt(_) | Update::Failed(_) => {}
+            Update::Prompt(_) | Update::Missing | Update::Failed(_) => {}
         }
     }
 

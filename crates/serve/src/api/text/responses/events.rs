@@ -239,7 +239,7 @@ impl Events for ResponseEvents {
                 self.members = ended.members;
                 self.end = Some((status, ended.usage));
             }
-            Update::Prompt(_) | Update::Failed(_) => {}
+            Update::Prompt(_) | Update::Missing | Update::Failed(_) => {}
         }
     }
 
