@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use palmette_core::TokenId;
 use palmette_decode::{EndingSearch, LengthPenalty, LengthRule, SamplerOptions};
 
-use crate::beam_reader::BeamReader;
+use crate::beam_reader::{BeamReader, BeamRows, BeamSequences, OwnRows};
 use crate::error::{RequestError, TextError};
 use crate::model::TextModel;
 use crate::request::TextRequest;
@@ -62,7 +62,7 @@ impl TextBeams {
 
     /// Tokens whose keys and values the search keeps at most.
     pub(crate) fn planned_tokens(&self, request: &TextRequest) -> usize {
-        BeamReader::planned_tokens(request.prompt.len(), self.width, request.max_tokens)
+        BeamSequences::planned_tokens(request.prompt.len(), self.width, request.max_tokens)
     }
 
     /// Finds the best texts after a prompt and tells each of them by its place, best first, once all
@@ -79,6 +79,22 @@ impl TextBeams {
         request: &TextRequest,
         events: &mut dyn FnMut(usize, TextEvent) -> ControlFlow<()>,
     ) -> Result<Vec<TextEnd>, TextError> {
+        let size = (self.width, request.max_tokens);
+        self.search_by(model, request, || OwnRows::new(model, &request.prompt, size), events)
+    }
+
+    /// [`search`](Self::search) whose rows are read by another side, which is asked for once the
+    /// request is found to be sound.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub(crate) fn search_by<R: BeamRows>(
+        &self,
+        model: &TextModel,
+        request: &TextRequest,
+        rows: impl FnOnce() -> Result<R, TextError>,
+        events: &mut dyn FnMut(usize, TextEvent) -> ControlFlow<()>,
+    ) -> Result<Vec<TextEnd>, TextError> {
         let broken = self.broken_rules(request).into_iter().next();
         let (Some(width), Some(penalty), None) =
             (NonZeroUsize::new(self.width), LengthPenalty::new(self.length_penalty), &broken)
@@ -89,7 +105,8 @@ impl TextBeams {
         let text = TextSequence::new(model, request)?;
         let (constraint, ends) = text.ends();
         let search = EndingSearch { ends: ends.clone(), width, results: self.texts, penalty };
-        let mut reader = BeamReader::new(model, &request.prompt, width.get(), request.max_tokens)?;
+        let num_tokens = model.vocabulary().vocabulary().num_tokens();
+        let mut reader = BeamReader::new(rows()?, width.get(), num_tokens);
         let key = &mut text_key(model, request);
         let control = &mut |stage| {
             let flow = events(0, TextEvent::Stage(stage));

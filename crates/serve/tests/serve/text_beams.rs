@@ -39,7 +39,7 @@ fn by_library(members: &Value) -> Vec<(String, f32)> {
 async fn answers_are_the_best_texts_with_their_scores() {
     let writing = writing();
     for members in [
-        json!({"n": 3, "best_of": 5, "length_penalty": 0.5}),
+        json!({"n": 3, "best_of": 4, "length_penalty": 0.5}),
         json!({"n": 2, "guided_choice": ["red", "green", "blue"]}),
         json!({"n": 2, "best_of": 4, "guided_regex": "[a-c]{2,}", "finish": "cut", "stop_token_ids": [65]}),
         json!({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": [1, 22, 333]}}}, "n": 3}),
@@ -127,7 +127,8 @@ async fn what_a_search_cannot_have_beside_it_is_refused_by_its_member() {
         (json!({"n": 3, "best_of": 2}), "best_of", "as many beams as"),
         (json!({"length_penalty": 1e9}), "length_penalty", "from -10 to 10"),
         (json!({"guided_regex": "a{30}"}), "max_tokens", "30"),
-        (json!({"n": 50, "max_tokens": 500}), "max_tokens", "fewer tokens"),
+        (json!({"n": 5}), "best_of", "4 texts at once"),
+        (json!({"n": 4, "max_tokens": 590, "prompt": null}), "max_tokens", "fewer tokens"),
         (json!({"use_beam_search": false, "best_of": 2}), "best_of", "use_beam_search"),
         (
             json!({"use_beam_search": null, "length_penalty": 2}),

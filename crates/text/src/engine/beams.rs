@@ -1,18 +1,24 @@
 //! Beam searches for whole texts: one at a time, on a thread of its own beside the texts that are
 //! written.
 //!
-//! A search reads its beams in sequences of its own, whose memory is planned by its request and
-//! bounded by the tokens that the engine keeps; it takes no place and no page of a text.
+//! Masks, selection and ranks are the thread's; the rows of each step are the runner's, which reads
+//! them in the passes of all texts.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Instant;
 
+use palmette_core::TokenId;
+use palmette_model::SequencesError;
+
 use super::desk::Desk;
+use super::searching::{BeamAsk, BeamReply};
 use super::{EngineError, Spent, SubmitError, Update};
+use crate::beam_reader::{BeamRows, RowLogits};
+use crate::error::TextError;
 use crate::model::TextModel;
 use crate::request::TextRequest;
 use crate::sequence::{TextEnd, TextEvent};
@@ -131,7 +137,10 @@ impl BeamQueue {
         };
         let searched = match is_unwanted() {
             true => Ok(Ok(Vec::new())),
-            false => catch_unwind(AssertUnwindSafe(|| beams.search(model, request, told))),
+            false => catch_unwind(AssertUnwindSafe(|| {
+                let rows = || Ok(DeskRows::new(desk, &request.prompt, beams.width));
+                beams.search_by(model, request, rows, told)
+            })),
         };
         let error = match searched {
             _ if is_dropped.load(Ordering::Relaxed) => {
@@ -151,5 +160,54 @@ impl BeamQueue {
         };
         desk.count(|counts| counts.failed += 1);
         sink(0, Update::Failed(error));
+    }
+}
+
+/// Rows of a search in the passes of all texts; dropping it ends the search there.
+struct DeskRows<'a> {
+    desk: &'a Desk,
+    prompt: &'a [TokenId],
+    width: usize,
+    replies: Option<mpsc::Receiver<BeamReply>>,
+}
+
+impl<'a> DeskRows<'a> {
+    fn new(desk: &'a Desk, prompt: &'a [TokenId], width: usize) -> Self {
+        Self { desk, prompt, width, replies: None }
+    }
+
+    /// Waits for the rows that were asked for. They do not come where the runner has ended.
+    fn take(&self, logits: &mut RowLogits) -> Result<(), TextError> {
+        let ended = || SequencesError::Engine("the engine ended before the search did".to_owned());
+        let reply = self.replies.as_ref().and_then(|replies| replies.recv().ok());
+        *logits = reply.unwrap_or_else(|| Err(ended()))?;
+        Ok(())
+    }
+}
+
+impl BeamRows for DeskRows<'_> {
+    fn read_prompt(&mut self, logits: &mut RowLogits) -> Result<(), TextError> {
+        let (reply, replies) = mpsc::channel();
+        self.replies = Some(replies);
+        let (prompt, width) = (self.prompt.to_vec(), self.width);
+        let num_tokens = logits.num_tokens();
+        self.desk.ask(BeamAsk::Begin { prompt, width, num_tokens, reply });
+        self.take(logits)
+    }
+
+    fn read(
+        &mut self,
+        parents: &[u32],
+        tokens: &[TokenId],
+        logits: &mut RowLogits,
+    ) -> Result<(), TextError> {
+        self.desk.ask(BeamAsk::Step { parents: parents.to_vec(), tokens: tokens.to_vec() });
+        self.take(logits)
+    }
+}
+
+impl Drop for DeskRows<'_> {
+    fn drop(&mut self) {
+        self.desk.ask(BeamAsk::End);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::searching::BeamAsk;
 use super::{EngineError, EngineStatistics, Sink, Spent, SubmitError, Update, tell};
 use crate::sequence::TextSequence;
 
@@ -69,6 +70,8 @@ struct Papers {
     waiting: VecDeque<Waiting>,
     jobs: VecDeque<Job>,
     settled: Vec<Settled>,
+    /// Messages of the search that is made.
+    beams: Vec<BeamAsk>,
     statistics: EngineStatistics,
     is_closed: bool,
     is_stopping: bool,
@@ -87,6 +90,7 @@ pub(super) struct Desk {
 pub(super) struct Arrivals {
     pub(super) waiting: Vec<Waiting>,
     pub(super) settled: Vec<Settled>,
+    pub(super) beams: Vec<BeamAsk>,
     /// True where all texts are to end.
     pub(super) is_stopping: bool,
 }
@@ -131,6 +135,8 @@ impl Desk {
     pub(super) fn stop(&self) {
         let mut papers = self.papers();
         (papers.is_closed, papers.is_stopping) = (true, true);
+        // Who waits for an answer to one hears that none comes.
+        papers.beams.clear();
         self.for_runner.notify_all();
         self.for_masks.notify_all();
     }
@@ -150,6 +156,15 @@ impl Desk {
         self.for_masks.notify_one();
     }
 
+    /// Hands over a message of the search that is made, unless the end has come.
+    pub(super) fn ask(&self, ask: BeamAsk) {
+        let mut papers = self.papers();
+        if !papers.is_stopping {
+            papers.beams.push(ask);
+            self.for_runner.notify_one();
+        }
+    }
+
     /// Hands a text back that has broken off.
     pub(super) fn hand_back(&self, settled: Settled) {
         self.papers().settled.push(settled);
@@ -167,6 +182,7 @@ impl Desk {
         let mut papers = self.papers();
         if is_idle {
             while papers.settled.is_empty()
+                && papers.beams.is_empty()
                 && !papers.is_stopping
                 && (places == 0 || papers.waiting.is_empty())
             {
@@ -180,11 +196,12 @@ impl Desk {
                 papers = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
-        let Papers { waiting, settled, is_stopping, .. } = &mut *papers;
+        let Papers { waiting, settled, beams, is_stopping, .. } = &mut *papers;
         let places = places.min(waiting.len());
         Arrivals {
             waiting: waiting.drain(..places).collect(),
             settled: std::mem::take(settled),
+            beams: std::mem::take(beams),
             is_stopping: *is_stopping,
         }
     }

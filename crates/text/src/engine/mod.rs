@@ -28,7 +28,9 @@
 //!
 //! # Best texts
 //! A [search](crate::TextBeams) for whole texts is made on a thread of its own (`beams`), one at a
-//! time, by passes of its own in memory of its own: it neither waits for texts nor holds them up.
+//! time, and asks the runner for the rows of each step (`searching`): they stand in the passes of
+//! the texts. Its beams take as many places as texts would, once these are free; none that is asked
+//! for later takes them before. It keeps its pages to its end, and texts give theirs up for it.
 //!
 //! # Memory
 //! Keys and values are kept in pages that all texts share. Texts with the same beginning (a system
@@ -41,6 +43,7 @@ mod desk;
 mod drafts;
 mod run;
 mod scores;
+mod searching;
 mod shares;
 mod spent;
 
@@ -156,11 +159,23 @@ pub enum SubmitError {
         /// Limit on the tokens of one text with its prompt.
         max: usize,
     },
-    /// The beams of a search would not fit.
+    /// A search has more beams than there are places.
     #[error(
-        "a search of {beams} beams keeps up to {tokens} tokens of prompt and texts, and the engine keeps {max}: ask for fewer tokens          (max_tokens) or beams (best_of, n), or give the engine more memory"
+        "a search of {beams} beams takes as many places, and the engine writes {max} texts at once: ask for fewer beams (best_of, n), or \
+         give the engine more places"
     )]
     TooManyBeams {
+        /// Beams of the search.
+        beams: usize,
+        /// Places that there are.
+        max: usize,
+    },
+    /// The beams of a search would not fit, even alone.
+    #[error(
+        "a search of {beams} beams keeps up to {tokens} tokens of prompt and texts, and the engine keeps {max}: ask for fewer tokens \
+         (max_tokens) or beams (best_of, n), or give the engine more memory"
+    )]
+    BeamsTooLong {
         /// Beams of the search.
         beams: usize,
         /// Tokens that they keep at most, in whole pages.
@@ -279,6 +294,7 @@ pub struct Engine {
     model: TextModel,
     desk: Arc<Desk>,
     beams: Arc<BeamQueue>,
+    max_texts: usize,
     max_positions: usize,
     /// Tokens of all pages.
     max_tokens: usize,
@@ -318,8 +334,9 @@ impl Engine {
         let max_tokens = sequences.free_pages() * SequencesOptions::PAGE_TOKENS;
         let desk = Arc::new(Desk::new(options.max_waiting, sequences.free_pages()));
         let beams = Arc::new(BeamQueue::new(options.max_waiting));
-        let threads = Vec::new();
-        let mut engine = Self { model, desk, beams, max_positions, max_tokens, planned, threads };
+        let (max_texts, threads) = (options.max_texts, Vec::new());
+        let mut engine =
+            Self { model, desk, beams, max_texts, max_positions, max_tokens, planned, threads };
         let (model, desk, beams) =
             (engine.model.clone(), Arc::clone(&engine.desk), Arc::clone(&engine.beams));
         let named = thread::Builder::new().name("text-beams".to_owned());
@@ -411,9 +428,13 @@ impl Engine {
         if tokens > max {
             return Err(SubmitError::TooLong { tokens, max });
         }
+        let (width, max) = (beams.width, self.max_texts);
+        if width > max {
+            return Err(SubmitError::TooManyBeams { beams: width, max });
+        }
         let (tokens, max) = (beams.planned_tokens(request), self.max_tokens);
         if tokens > max {
-            return Err(SubmitError::TooManyBeams { beams: beams.width, tokens, max });
+            return Err(SubmitError::BeamsTooLong { beams: width, tokens, max });
         }
         let is_dropped = Arc::<AtomicBool>::default();
         let ticket = Ticket { is_dropped: Arc::clone(&is_dropped) };

@@ -11,6 +11,7 @@ use palmette_model::{SequenceId, SequenceStore, SequencesError, SequencesOptions
 use super::desk::{Arrivals, Desk, Job, Settled, Waiting, Writing};
 use super::drafts::{Ahead, DraftLengths, draft};
 use super::scores::Scores;
+use super::searching::{BeamAsk, Searching};
 use super::shares::shares;
 use super::{EngineError, EngineOptions, Spent, Update, tell};
 use crate::item_beams::SequenceBeams;
@@ -29,6 +30,8 @@ pub(super) struct Runner {
     rows: Vec<Row>,
     /// Texts that have ended, the latest last: others may begin as they do.
     kept: VecDeque<IdleSequence>,
+    /// The search that is being made.
+    search: Option<Searching>,
     next: u64,
     /// Tokens of the vocabulary.
     num_tokens: usize,
@@ -132,7 +135,8 @@ impl Runner {
         num_tokens: usize,
     ) -> Self {
         let (rows, kept, pass_time) = (Vec::new(), VecDeque::new(), Duration::ZERO);
-        Self { desk, sequences, options, rows, kept, next: 0, num_tokens, pass_time }
+        let (search, next) = (None, 0);
+        Self { desk, sequences, options, rows, kept, search, next, num_tokens, pass_time }
     }
 
     /// Runs until the end. A panic is a defect, and ends all texts.
@@ -159,6 +163,9 @@ impl Runner {
             for settled in arrivals.settled {
                 self.take_settled(settled);
             }
+            for ask in arrivals.beams {
+                self.take_ask(ask);
+            }
             for Waiting { mut writing, since } in arrivals.waiting {
                 writing.spent.waited = since.elapsed();
                 match writing.is_dropped() {
@@ -167,9 +174,10 @@ impl Runner {
                 }
             }
             self.unpark();
-            let plan = self.plan();
-            if !plan.is_empty() {
-                self.pass(&plan);
+            let beams = self.beam_rows();
+            let plan = self.plan(beams);
+            if !plan.is_empty() || beams > 0 {
+                self.pass(&plan, beams);
             }
             self.publish();
         }
@@ -177,11 +185,13 @@ impl Runner {
 
     fn take(&self) -> Arrivals {
         let away = self.rows.iter().filter(|row| row.writing.is_none()).count();
-        let is_idle = !self.rows.iter().any(Row::can_go);
+        let is_idle = !self.rows.iter().any(Row::can_go) && !self.beams_can_go();
+        let beams = self.search.as_ref().map_or(0, |search| search.width);
         let places = match self.rows.iter().any(|row| row.is_parked) {
             // They came first.
             true => 0,
-            false => self.options.max_texts - self.rows.len(),
+            // A search's beams take places, too.
+            false => self.options.max_texts.saturating_sub(self.rows.len() + beams),
         };
         let began = Instant::now();
         let arrivals = self.desk.take(places, is_idle, away, self.pass_time / GRACE);
@@ -190,6 +200,67 @@ impl Runner {
             self.desk.count(|counts| counts.stall_seconds += took);
         }
         arrivals
+    }
+
+    /// Takes a message of the search that is made.
+    fn take_ask(&mut self, ask: BeamAsk) {
+        let store = &mut *self.sequences;
+        let taken = match ask {
+            BeamAsk::Begin { prompt, width, num_tokens, reply } => {
+                self.search = Some(Searching::new(prompt, (width, num_tokens), reply));
+                Ok(())
+            }
+            BeamAsk::Step { parents, tokens } => match &mut self.search {
+                Some(search) => search.follow(store, &parents, tokens),
+                None => Ok(()),
+            },
+            BeamAsk::End => self.search.take().map_or(Ok(()), |search| search.end(store)),
+        };
+        if let Err(error) = taken {
+            self.fail_search(error);
+        }
+    }
+
+    /// True where a search waits for a pass, or begins in the places that are free.
+    fn beams_can_go(&self) -> bool {
+        self.search.as_ref().is_some_and(|search| match search.has_begun() {
+            true => search.can_go(),
+            false => self.rows.len() + search.width <= self.options.max_texts,
+        })
+    }
+
+    /// Pages of it are some that no text can have.
+    fn search_holds(&self) -> bool {
+        self.search.as_ref().is_some_and(Searching::has_begun)
+    }
+
+    /// Rows of the next pass that are a search's. It has what it wants: texts give up their pages.
+    fn beam_rows(&mut self) -> usize {
+        if !self.beams_can_go() {
+            return 0;
+        }
+        let prompt_rows = match self.rows.is_empty() {
+            true => self.sequences.options().max_rows,
+            false => self.options.prompt_rows,
+        };
+        loop {
+            let (Some(search), store) = (&mut self.search, &mut *self.sequences) else { return 0 };
+            let begun = if search.has_begun() { Ok(()) } else { search.begin(store) };
+            match begun.and_then(|()| search.rows(store, prompt_rows)) {
+                Ok(rows) => return rows,
+                // A kept sequence's place, or a page.
+                Err(SequencesError::NoRoom { .. } | SequencesError::TooManySequences { .. })
+                    if self.make_room_beside(usize::MAX) => {}
+                Err(error) => {
+                    self.fail_search(error);
+                    return 0;
+                }
+            }
+        }
+    }
+
+    fn fail_search(&mut self, error: SequencesError) {
+        self.search.iter_mut().for_each(|search| search.fail(error.clone()));
     }
 
     fn admit(&mut self, mut writing: Box<Writing>) {
@@ -307,7 +378,9 @@ impl Runner {
     /// Lets the oldest text that gave its pages up go on, if there are pages for it and one more
     /// for each of the others, or nobody else is there.
     fn unpark(&mut self) {
-        let others = self.rows.iter().filter(|row| !row.is_parked).count();
+        let beams = self.search.as_ref().filter(|search| search.has_begun());
+        let others = self.rows.iter().filter(|row| !row.is_parked).count()
+            + beams.map_or(0, |search| search.width);
         let Some(place) = self.rows.iter().position(|row| row.is_parked) else { return };
         let needed = self.rows[place].tokens.len().div_ceil(SequencesOptions::PAGE_TOKENS) + others;
         while self.sequences.free_pages() < needed && self.forget_oldest() {}
@@ -315,11 +388,11 @@ impl Runner {
     }
 
     /// Shares of the next pass. Texts that are being written get what they want, prompts a part of
-    /// the rows, each a fair share of it.
-    fn plan(&mut self) -> Plan {
+    /// the rows, each a fair share of it; a search has `beams` rows besides.
+    fn plan(&mut self, beams: usize) -> Plan {
         let goes: Vec<bool> = (0..self.rows.len()).map(|place| self.begin(place)).collect();
-        let max_rows = self.sequences.options().max_rows;
-        let someone_writes = self.rows.iter().any(Row::writes);
+        let max_rows = self.sequences.options().max_rows - beams;
+        let someone_writes = beams > 0 || self.rows.iter().any(Row::writes);
         let prompt_rows = if someone_writes { self.options.prompt_rows } else { max_rows };
         let is_small = |row: &Row| row.writes() && row.unread() <= self.options.prompt_rows;
         let wants = |small: bool| -> Vec<usize> {
@@ -331,7 +404,7 @@ impl Runner {
         };
         let (texts, prompts) = (wants(true), wants(false));
         let for_texts = match prompts.iter().any(|&want| want > 0) {
-            true => max_rows - prompt_rows.min(max_rows - self.options.max_texts),
+            true => max_rows - prompt_rows.min(max_rows.saturating_sub(self.options.max_texts)),
             false => max_rows,
         };
         let texts = shares(for_texts, &texts);
@@ -455,7 +528,7 @@ impl Runner {
         });
     }
 
-    fn pass(&mut self, plan: &Plan) {
+    fn pass(&mut self, plan: &Plan, beams: usize) {
         let tokens: Vec<Vec<TokenId>> = plan
             .iter()
             .map(|Share { place, count, draft }| {
@@ -472,8 +545,10 @@ impl Runner {
                 wants_logits: count == row.unread() && draft.is_empty(),
             }
         };
-        let stretches: Vec<Stretch<'_>> =
+        let mut stretches: Vec<Stretch<'_>> =
             plan.iter().zip(tokens.iter().map(Vec::as_slice)).map(stretch).collect();
+        let of_beams = self.search.as_ref().filter(|_| beams > 0);
+        stretches.extend(of_beams.into_iter().flat_map(|search| search.stretches(beams)));
         let began = Instant::now();
         let passed = self.sequences.pass(&stretches);
         let took = began.elapsed();
@@ -485,11 +560,14 @@ impl Runner {
                 if plan.iter().any(|share| !share.draft.is_empty()) =>
             {
                 let without = |share: &Share| Share { draft: Vec::new(), ..*share };
-                return self.pass(&plan.iter().map(without).collect());
+                return self.pass(&plan.iter().map(without).collect(), beams);
             }
             Err(SequencesError::NoRoom { .. }) => return self.make_room(plan),
             // A defect: the texts of the pass break off, and others go on.
             Err(error) => {
+                if beams > 0 {
+                    self.fail_search(error.clone());
+                }
                 for &Share { place, .. } in plan.iter().rev() {
                     self.break_off(place, error.clone());
                 }
@@ -498,8 +576,11 @@ impl Runner {
         }
         self.pass_time = took;
         let began = Instant::now();
-        let rows: usize = plan.iter().map(Share::rows).sum();
+        let rows = beams + plan.iter().map(Share::rows).sum::<usize>();
         let mut prompt_tokens = 0;
+        if let Some(search) = self.search.as_mut().filter(|_| beams > 0) {
+            search.take_logits(&*self.sequences, plan.len(), beams);
+        }
         // What is chosen may end a text, but none is removed before it is settled: places stay.
         let mut before_items = Vec::new();
         for (number, share) in plan.iter().enumerate() {
@@ -608,10 +689,11 @@ impl Runner {
         let youngest = self.rows.iter().rposition(|row| row.sequence.is_some());
         let holders = self.rows.iter().filter(|row| row.sequence.is_some()).count();
         match youngest {
-            Some(place) if holders > 1 => self.park(place),
-            // A text alone has room for all that it may become.
+            Some(place) if holders > 1 || self.search_holds() => self.park(place),
+            // A text alone has room for all that it may become, and so has a search.
             _ => {
                 let error = SequencesError::NoRoom { needed: 1, free: 0 };
+                self.fail_search(error.clone());
                 plan.iter().rev().for_each(|share| self.break_off(share.place, error.clone()));
             }
         }
@@ -669,6 +751,12 @@ impl Runner {
             });
             match searched {
                 Ok(Err(_)) if needs_room && self.make_room_beside(place) => {}
+                // A search for whole texts gives no pages up: this text does, and comes after it.
+                Ok(Err(_)) if needs_room && self.search_holds() => {
+                    let row = &mut self.rows[place];
+                    (row.writing, row.is_settled) = (Some(writing), true);
+                    return self.park(place);
+                }
                 Ok(searched) => break searched.map_err(EngineError::from),
                 Err(_) => break Err(EngineError::Panicked),
             }

@@ -12,7 +12,7 @@ use palmette_text::{TextBeams, TextBeamsError};
 use super::*;
 
 /// A text that was found: its tokens with the one that ended it, its words and its score.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Found {
     tokens: Vec<TokenId>,
     text: String,
@@ -141,7 +141,7 @@ impl Searching {
         while left > 0 {
             let (place, update) = self.updates.recv().unwrap();
             if found.len() == place && !matches!(update, Update::Missing) {
-                found.push(Found { tokens: Vec::new(), text: String::new(), score: 0.0 });
+                found.push(Found::default());
             }
             match update {
                 Update::Text(piece) => {
@@ -180,13 +180,15 @@ fn grammar(model: &TextModel, regex: &str) -> Constrained {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Tokens, words, order and scores, with texts beside it and without.
+    /// Tokens, words, order and scores, with texts beside it and without, whatever the room: pages
+    /// that make texts give theirs up, places that it waits for, rows for prompts.
     #[test]
     fn a_search_is_its_definition(
         kind in 0_usize..9, prompt in 1_usize..100, max_tokens in 1_usize..9, width in 1_usize..6, texts in 1_usize..6,
-        power in -2_i8..3, is_promised in any::<bool>(), stops in any::<bool>(), beside in 0_usize..4,
+        power in -2_i8..3, is_promised in any::<bool>(), stops in any::<bool>(), beside in 0_usize..5,
+        places in 0_usize..4, max_tokens_kept in 384_usize..1200, prompt_rows in 1_usize..40, draft_tokens in 0_usize..10,
     ) {
         let model = model();
         let mut asked = plain(&model, kind.min(5), prompt, max_tokens);
@@ -199,21 +201,56 @@ proptest! {
         }
         asked.length = if is_promised { LengthRule::Promised } else { LengthRule::Cut };
         if stops {
-            let ends = model.encode_text("ae\"").unwrap();
-            asked.stop_tokens = ends;
+            asked.stop_tokens = model.encode_text("ae\"").unwrap();
         }
         prop_assume!(asked.check(&model).is_ok());
         let texts = texts.min(width);
         let beams = TextBeams { width, texts, length_penalty: f32::from(power) / 2.0 };
         let expected = Definition::new(&model, &asked, beams).found();
-        let engine = Engine::start(model.clone(), options()).unwrap();
+        prop_assert_eq!(by_itself(&model, &asked, &beams), expected.clone());
+        let max_texts = width + places;
+        let pages = (asked.prompt.len() + asked.max_tokens).div_ceil(64) * width;
+        let max_tokens = max_tokens_kept.max(pages * 64);
+        let options =
+            EngineOptions { max_texts, max_tokens, prompt_rows, draft_tokens, max_waiting: 100, mask_threads: 1 };
+        let engine = Engine::start(model.clone(), options).unwrap();
         let others: Vec<TextStream> =
             (0..beside).map(|of| engine.submit(&request(&model, of, 50, 7)).unwrap()).collect();
-        prop_assert_eq!(search(&engine, &asked, &beams).found(texts).unwrap(), expected);
+        let searches = [search(&engine, &asked, &beams), search(&engine, &asked, &beams)];
+        let later: Vec<TextStream> =
+            (0..beside).map(|of| engine.submit(&request(&model, of, 150, 8)).unwrap()).collect();
+        for search in searches {
+            prop_assert_eq!(search.found(texts).unwrap(), expected.clone());
+        }
         for (of, stream) in others.into_iter().enumerate() {
             prop_assert_eq!(together(stream).unwrap(), alone(&model, &request(&model, of, 50, 7)));
         }
+        for (of, stream) in later.into_iter().enumerate() {
+            prop_assert_eq!(together(stream).unwrap(), alone(&model, &request(&model, of, 150, 8)));
+        }
     }
+}
+
+/// A search without an engine.
+fn by_itself(model: &TextModel, request: &TextRequest, beams: &TextBeams) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    let ended = beams.search(model, request, &mut |place, event| {
+        if let TextEvent::Text(piece) = event {
+            found.resize(found.len().max(place + 1), Found::default());
+            found[place].text += &piece.text;
+            found[place].tokens.extend(piece.tokens.iter().map(|token| token.token));
+        }
+        ControlFlow::Continue(())
+    });
+    let ended = ended.unwrap();
+    found.resize(ended.len(), Found::default());
+    for (found, ended) in found.iter_mut().zip(ended) {
+        found.score = ended.score.unwrap();
+        if let FinishReason::EndToken(token) = ended.reason {
+            found.tokens.push(token);
+        }
+    }
+    found
 }
 
 #[test]
@@ -229,7 +266,7 @@ fn one_beam_is_the_likeliest_token_each_time() {
 #[test]
 fn fewer_texts_than_wanted_are_all_there_are() {
     let model = model();
-    let engine = Engine::start(model.clone(), options()).unwrap();
+    let engine = Engine::start(model.clone(), EngineOptions { max_texts: 8, ..options() }).unwrap();
     let constraint = grammar(&model, "ab|true");
     let asked = TextRequest { constraint, ..plain(&model, 0, 5, 10) };
     // Each of them is spelled in several ways, and comes once.
@@ -248,9 +285,17 @@ fn searches_that_cannot_be_are_refused_in_time() {
     let refused = |asked: &TextRequest, beams: &TextBeams| {
         engine.search_to(asked, beams, Box::new(|_, _| {})).unwrap_err()
     };
-    // Pages of 64 tokens: two for each beam.
-    let too_many = refused(&asked, &TextBeams::of_texts(17));
-    assert_eq!(too_many, SubmitError::TooManyBeams { beams: 17, tokens: 2176, max: 2048 });
+    let too_many = refused(&asked, &TextBeams::of_texts(5));
+    assert_eq!(too_many, SubmitError::TooManyBeams { beams: 5, max: 4 });
+    // Pages of 64 tokens: six for each beam, and one of the prompt that they share.
+    let long = plain(&model, 0, 64, 330);
+    let room = EngineOptions { max_tokens: 1000, ..options() };
+    let small = Engine::start(model.clone(), room).unwrap();
+    let sink = Box::new(|_, _| {});
+    assert_eq!(
+        small.search_to(&long, &TextBeams::of_texts(4), sink).unwrap_err(),
+        SubmitError::BeamsTooLong { beams: 4, tokens: 25 * 64, max: 1024 }
+    );
     for (beams, asked, member) in [
         (TextBeams::of_texts(0), asked.clone(), "best_of"),
         (TextBeams::of_texts(65), asked.clone(), "best_of"),
@@ -282,14 +327,14 @@ fn a_search_that_nobody_wants_ends() {
     let model = model();
     let engine = Engine::start(model.clone(), options()).unwrap();
     let asked = plain(&model, 0, 5, 180);
-    let first = search(&engine, &asked, &TextBeams::of_texts(8));
+    let first = search(&engine, &asked, &TextBeams::of_texts(4));
     let second = search(&engine, &asked, &TextBeams::of_texts(2));
     drop(first.ticket);
     assert_eq!(second.found(2).unwrap().len(), 2);
     assert_eq!(first.updates.iter().count(), 0);
     assert_eq!(engine.statistics().cancelled, 1);
     // Dropping the engine ends a search by a failure.
-    let third = search(&engine, &asked, &TextBeams::of_texts(8));
+    let third = search(&engine, &asked, &TextBeams::of_texts(4));
     drop(engine);
-    assert!(matches!(third.found(8), Err(EngineError::Closed)));
+    assert!(matches!(third.found(4), Err(EngineError::Closed)));
 }

@@ -177,7 +177,8 @@ fn not_taken(app: &App, error: &SubmitError) -> Problem {
             .with_status(app.config.overload_status)
             .retry_after(1000),
         SubmitError::TooLong { .. } => Problem::invalid("", error.to_string()).with_code(TOO_LONG),
-        SubmitError::TooManyBeams { .. } => {
+        SubmitError::TooManyBeams { .. } => Problem::invalid("/best_of", error.to_string()),
+        SubmitError::BeamsTooLong { .. } => {
             Problem::invalid("/max_tokens", error.to_string()).with_code(TOO_LONG)
         }
         SubmitError::Closed => Problem::new(Kind::Unavailable, error.to_string()).retry_after(1000),
