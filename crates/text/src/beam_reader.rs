@@ -40,10 +40,6 @@ impl RowLogits {
         Self { values: Vec::new(), num_tokens }
     }
 
-    pub(crate) fn num_tokens(&self) -> usize {
-        self.num_tokens
-    }
-
     pub(crate) fn clear(&mut self) {
         self.values.clear();
     }
@@ -62,13 +58,15 @@ impl RowLogits {
 pub(crate) struct BeamReader<R> {
     rows: R,
     logits: RowLogits,
+    num_tokens: usize,
     top_k: TopK,
 }
 
 impl<R: BeamRows> BeamReader<R> {
     /// A reader of so many beams at most, over a vocabulary of `num_tokens`.
     pub(crate) fn new(rows: R, width: usize, num_tokens: usize) -> Self {
-        Self { rows, logits: RowLogits::new(num_tokens), top_k: TopK::with_capacity(width) }
+        let (logits, top_k) = (RowLogits::new(num_tokens), TopK::with_capacity(width));
+        Self { rows, logits, num_tokens, top_k }
     }
 }
 
@@ -76,7 +74,7 @@ impl<R: BeamRows> StepBackend for BeamReader<R> {
     type Error = TextError;
 
     fn num_tokens(&self) -> usize {
-        self.logits.num_tokens
+        self.num_tokens
     }
 
     fn compute(&mut self, pass: &Pass<'_>) -> Result<(), TextError> {
@@ -88,7 +86,7 @@ impl<R: BeamRows> StepBackend for BeamReader<R> {
     }
 
     fn select(&mut self, step: &Step<'_>, best: &mut Vec<Extension>) -> Result<(), TextError> {
-        let columns = 0..self.logits.num_tokens;
+        let columns = 0..self.num_tokens;
         Ok(self.top_k.select(step, &self.logits.values, columns, |_, _| true, best)?)
     }
 }

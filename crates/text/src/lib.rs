@@ -43,6 +43,10 @@
 //! read, [`choose`](TextSequence::choose) draws from logits. `generate` drives one with a session
 //! of the model; an [`Engine`](engine::Engine) drives many, in passes that all of them share.
 //!
+//! # Best texts
+//! [`TextBeams`] finds the best texts after a prompt by a beam search instead of drawing one; in an
+//! engine ([`search_to`](engine::Engine::search_to)) its rows stand in the passes of all texts.
+//!
 //! # Text and tokens
 //! [`Detokenizer`] gives whole characters, and holds back what may become a [stop
 //! string](StopStrings). A prompt's special tokens are read by name ([`TextModel::encode_prompt`]),

@@ -190,8 +190,8 @@ impl BeamRows for DeskRows<'_> {
         let (reply, replies) = mpsc::channel();
         self.replies = Some(replies);
         let (prompt, width) = (self.prompt.to_vec(), self.width);
-        let num_tokens = logits.num_tokens();
-        self.desk.ask(BeamAsk::Begin { prompt, width, num_tokens, reply });
+        let buffer = std::mem::take(logits);
+        self.desk.ask(BeamAsk::Begin { prompt, width, logits: buffer, reply });
         self.take(logits)
     }
 
@@ -201,7 +201,8 @@ impl BeamRows for DeskRows<'_> {
         tokens: &[TokenId],
         logits: &mut RowLogits,
     ) -> Result<(), TextError> {
-        self.desk.ask(BeamAsk::Step { parents: parents.to_vec(), tokens: tokens.to_vec() });
+        let (parents, tokens) = (parents.to_vec(), tokens.to_vec());
+        self.desk.ask(BeamAsk::Step { parents, tokens, logits: std::mem::take(logits) });
         self.take(logits)
     }
 }

@@ -206,12 +206,12 @@ impl Runner {
     fn take_ask(&mut self, ask: BeamAsk) {
         let store = &mut *self.sequences;
         let taken = match ask {
-            BeamAsk::Begin { prompt, width, num_tokens, reply } => {
-                self.search = Some(Searching::new(prompt, (width, num_tokens), reply));
+            BeamAsk::Begin { prompt, width, logits, reply } => {
+                self.search = Some(Searching::new(prompt, (width, logits), reply));
                 Ok(())
             }
-            BeamAsk::Step { parents, tokens } => match &mut self.search {
-                Some(search) => search.follow(store, &parents, tokens),
+            BeamAsk::Step { parents, tokens, logits } => match &mut self.search {
+                Some(search) => search.follow(store, &parents, (tokens, logits)),
                 None => Ok(()),
             },
             BeamAsk::End => self.search.take().map_or(Ok(()), |search| search.end(store)),

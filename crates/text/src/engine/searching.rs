@@ -7,12 +7,13 @@ use palmette_model::{SequenceStore, SequencesError, Stretch};
 
 use crate::beam_reader::{BeamSequences, RowLogits};
 
-/// Message of a search to the runner, which makes one search at a time.
+/// Message of a search to the runner, which makes one search at a time. A buffer of logits goes to
+/// and fro.
 pub(super) enum BeamAsk {
     /// It begins: the logits after a prompt are wanted, and those of each step go the same way.
-    Begin { prompt: Vec<TokenId>, width: usize, num_tokens: usize, reply: Sender<BeamReply> },
+    Begin { prompt: Vec<TokenId>, width: usize, logits: RowLogits, reply: Sender<BeamReply> },
     /// Logits after a token behind each of these rows are wanted.
-    Step { parents: Vec<u32>, tokens: Vec<TokenId> },
+    Step { parents: Vec<u32>, tokens: Vec<TokenId>, logits: RowLogits },
     /// It is over.
     End,
 }
@@ -24,7 +25,7 @@ pub(super) type BeamReply = Result<RowLogits, SequencesError>;
 pub(super) struct Searching {
     /// Places that its beams take among the texts'.
     pub(super) width: usize,
-    num_tokens: usize,
+    logits: RowLogits,
     reply: Sender<BeamReply>,
     sequences: BeamSequences,
     /// Tokens of the one beam that are to be read, or the next of each.
@@ -48,12 +49,12 @@ enum Stage {
 impl Searching {
     pub(super) fn new(
         prompt: Vec<TokenId>,
-        (width, num_tokens): (usize, usize),
+        (width, logits): (usize, RowLogits),
         reply: Sender<BeamReply>,
     ) -> Self {
         let sequences = BeamSequences::default();
         let (tokens, read, stage) = (prompt, 0, Stage::Waits);
-        Self { width, num_tokens, reply, sequences, tokens, read, stage }
+        Self { width, logits, reply, sequences, tokens, read, stage }
     }
 
     /// True once it has places.
@@ -84,9 +85,10 @@ impl Searching {
         &mut self,
         store: &mut dyn SequenceStore,
         parents: &[u32],
-        tokens: Vec<TokenId>,
+        (tokens, logits): (Vec<TokenId>, RowLogits),
     ) -> Result<(), SequencesError> {
-        (self.tokens, self.read, self.stage) = (tokens, 0, Stage::Step);
+        (self.tokens, self.logits) = (tokens, logits);
+        (self.read, self.stage) = (0, Stage::Step);
         self.sequences.follow(store, parents)
     }
 
@@ -135,13 +137,12 @@ impl Searching {
         if !self.can_go() || self.read < self.tokens.len() {
             return;
         }
-        let mut logits = RowLogits::new(self.num_tokens);
         for place in first..first + stretches {
-            logits.push(store.logits(place).unwrap_or_default());
+            self.logits.push(store.logits(place).unwrap_or_default());
         }
         self.stage = Stage::Away;
         // Where nobody waits for them the end comes next.
-        let _ = self.reply.send(Ok(logits));
+        let _ = self.reply.send(Ok(std::mem::take(&mut self.logits)));
     }
 
     /// Tells what ended it.

@@ -9,6 +9,7 @@ use palmette_model::{Session, SessionOptions};
 use palmette_text::engine::Ticket;
 use palmette_text::{TextBeams, TextBeamsError};
 
+use super::items::item_request;
 use super::*;
 
 /// A text that was found: its tokens with the one that ended it, its words and its score.
@@ -216,11 +217,17 @@ proptest! {
         let engine = Engine::start(model.clone(), options).unwrap();
         let others: Vec<TextStream> =
             (0..beside).map(|of| engine.submit(&request(&model, of, 50, 7)).unwrap()).collect();
+        // One whose items are searched between passes, for which it may have to wait.
+        let items = item_request(&model, "a list", 3);
+        let with_items = (beside > 2).then(|| engine.submit(&items).unwrap());
         let searches = [search(&engine, &asked, &beams), search(&engine, &asked, &beams)];
         let later: Vec<TextStream> =
             (0..beside).map(|of| engine.submit(&request(&model, of, 150, 8)).unwrap()).collect();
         for search in searches {
             prop_assert_eq!(search.found(texts).unwrap(), expected.clone());
+        }
+        if let Some(stream) = with_items {
+            prop_assert_eq!(together(stream).unwrap(), alone(&model, &items));
         }
         for (of, stream) in others.into_iter().enumerate() {
             prop_assert_eq!(together(stream).unwrap(), alone(&model, &request(&model, of, 50, 7)));

@@ -45,7 +45,7 @@ fn grammar(model: &TextModel, source: &str, ids: &[Vec<TokenId>]) -> GrammarCons
 const SEARCH: ItemSearch = ItemSearch { beam_width: 200, alternatives: 6 };
 const SOURCE: &str = r#"root ::= [ab]{0,3} "!" <catalog:shop.codes> ("," <catalog:shop.codes> [a-z ]{0,9} "."){1,2}"#;
 
-fn item_request(model: &TextModel, prompt: &str, seed: u64) -> TextRequest {
+pub(crate) fn item_request(model: &TextModel, prompt: &str, seed: u64) -> TextRequest {
     let mut request = TextRequest::new(model.encode_text(prompt).unwrap(), 60);
     request.sampler.temperature = 1.0;
     request.sampler.seed = seed;
