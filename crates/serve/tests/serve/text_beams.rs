@@ -54,7 +54,7 @@ async fn answers_are_the_best_texts_with_their_scores() {
         for (index, (choice, (text, score))) in choices.iter().zip(&expected).enumerate() {
             assert_eq!(choice["index"], json!(index));
             assert_eq!(choice["message"]["content"], json!(text));
-            assert_eq!(choice["score"], json!(score));
+            assert_eq!(choice["score"].as_f64().map(|score| score as f32), Some(*score));
         }
         assert!(expected.is_sorted_by(|a, b| a.1 >= b.1));
         // In parts the same, once all are found.
@@ -128,7 +128,7 @@ async fn what_a_search_cannot_have_beside_it_is_refused_by_its_member() {
         (json!({"length_penalty": 1e9}), "length_penalty", "from -10 to 10"),
         (json!({"guided_regex": "a{30}"}), "max_tokens", "30"),
         (json!({"n": 5}), "best_of", "4 texts at once"),
-        (json!({"n": 4, "max_tokens": 590, "prompt": null}), "max_tokens", "fewer tokens"),
+        (json!({"n": 4, "max_tokens": 570}), "max_tokens", "fewer tokens"),
         (json!({"use_beam_search": false, "best_of": 2}), "best_of", "use_beam_search"),
         (
             json!({"use_beam_search": null, "length_penalty": 2}),
