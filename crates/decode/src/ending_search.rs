@@ -44,7 +44,7 @@ pub struct EndedSequence {
 }
 
 /// Sequences that have ended, best first.
-struct Ended<'k> {
+struct EndedList<'k> {
     most: usize,
     penalty: LengthPenalty,
     key: &'k mut dyn FnMut(&[TokenId]) -> Vec<u32>,
@@ -76,7 +76,7 @@ impl EndingSearch {
         }
         let Self { ends, width, results: most, penalty } = self;
         let sequences = EndedSequences::new(constraint, ends)?;
-        let mut ended = Ended { most: *most, penalty: *penalty, key, found: Vec::new() };
+        let mut ended = EndedList { most: *most, penalty: *penalty, key, found: Vec::new() };
         let options = BeamOptions { width: *width, max_tokens: ends.max_tokens };
         let mut search = BeamSearch::<EndedSequences<'_, C>>::new(options);
         search.start(&sequences)?;
@@ -101,7 +101,7 @@ impl EndingSearch {
     }
 }
 
-impl Ended<'_> {
+impl EndedList<'_> {
     /// Takes the results of the latest step.
     fn take_from<C: Constraint + ?Sized>(&mut self, search: &mut BeamSearch<C>) {
         search.drain_results(|found| {

@@ -49,8 +49,8 @@ impl GenerateOptions {
         }
     }
 
-    /// Tokens of the shortest sequence that is known from its start, where sequences are promised to
-    /// be whole; `None` where they may be cut off.
+    /// Tokens of the shortest sequence that is known from its start, where sequences are promised
+    /// to be whole; `None` where they may be cut off.
     ///
     /// # Errors
     /// When none is known that is whole within the tokens, or has as many as it must.

@@ -35,7 +35,7 @@ pub(crate) struct RowLogits {
 }
 
 impl RowLogits {
-    /// Of a vocabulary, without rows.
+    /// Logits over a vocabulary, without rows.
     pub(crate) fn new(num_tokens: usize) -> Self {
         Self { values: Vec::new(), num_tokens }
     }
@@ -94,7 +94,7 @@ impl<R: BeamRows> StepBackend for BeamReader<R> {
 /// Sequences of a search's beams, in any store.
 ///
 /// A beam that goes on once keeps its sequence, others are forks of it, and one that nothing came
-/// of is removed first: there are never more sequences than the width, and whole pages of what beams
+/// of is removed first: there are never more sequences than the width. Whole pages of what beams
 /// have in common are theirs together.
 #[derive(Debug, Default)]
 pub(crate) struct BeamSequences {

@@ -9,9 +9,9 @@ use palmette_decode::LengthPenalty;
 /// Beam search of whole texts.
 ///
 /// At each step the best extensions of all beams survive, as many as the width, by the sum of their
-/// tokens' log-probabilities among all tokens; those that end are texts, the others go on. Texts are
-/// ranked by that sum over a power of their length, of equals the one that was found first. A text
-/// that several sequences of tokens spell is one, by its best.
+/// tokens' log-probabilities among all tokens; those that end are texts, the others go on. The
+/// texts are ranked by that sum over a power of their length, of equals the one that was found
+/// first. A text that several sequences of tokens spell is one, by its best.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TextBeams {
     /// Beginnings of texts that are kept side by side: at least 1, at most
@@ -59,7 +59,7 @@ pub enum TextBeamsError {
         member: &'static str,
         /// Value of it.
         value: String,
-        /// What it may be.
+        /// Values that it may have.
         neutral: &'static str,
     },
 }

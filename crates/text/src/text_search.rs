@@ -65,10 +65,11 @@ impl TextBeams {
         BeamSequences::planned_tokens(request.prompt.len(), self.width, request.max_tokens)
     }
 
-    /// Finds the best texts after a prompt and tells each of them by its place, best first, once all
-    /// are found; [`ControlFlow::Break`] ends the search. Ends of the texts are returned.
+    /// Finds the best texts after a prompt and tells each of them by its place, best first, once
+    /// all are found; [`ControlFlow::Break`] ends the search. Ends of the texts are returned.
     ///
-    /// Keys and values take memory of its own, planned from prompt, width and length.
+    /// Keys and values take memory of its own, planned from prompt, width and length; an
+    /// [engine](crate::engine::Engine::search_to) has them in its pages.
     ///
     /// # Errors
     /// When the request breaks a rule ([`TextError::request`]), a limit of the constraint is
@@ -123,7 +124,7 @@ impl TextBeams {
     }
 }
 
-/// What tells texts apart: their bytes, and tokens that have none, such as codes of items.
+/// Key that tells texts apart: their bytes, and tokens that have none, such as codes of items.
 fn text_key(model: &TextModel, request: &TextRequest) -> impl FnMut(&[TokenId]) -> Vec<u32> {
     const TOKEN: u32 = 1 << 31;
     let vocabulary = model.vocabulary().vocabulary().clone();

@@ -16,7 +16,8 @@ use palmette_model::SequencesError;
 
 use super::desk::Desk;
 use super::searching::{BeamAsk, BeamReply};
-use super::{EngineError, Spent, SubmitError, Update};
+use super::spent::Spent;
+use super::updates::{EngineError, SubmitError, Update};
 use crate::beam_reader::{BeamRows, RowLogits};
 use crate::error::TextError;
 use crate::model::TextModel;

@@ -7,7 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::searching::BeamAsk;
-use super::{EngineError, EngineStatistics, Sink, Spent, SubmitError, Update, tell};
+use super::spent::Spent;
+use super::updates::{EngineError, EngineStatistics, Sink, SubmitError, Update, tell};
 use crate::sequence::TextSequence;
 
 /// A text, and who hears of it.

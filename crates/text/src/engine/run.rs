@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use palmette_core::TokenId;
 use palmette_model::{SequenceId, SequenceStore, SequencesError, SequencesOptions, Stretch};
 
+use super::EngineOptions;
 use super::desk::{Arrivals, Desk, Job, Settled, Waiting, Writing};
 use super::drafts::{Ahead, DraftLengths, draft};
 use super::scores::Scores;
 use super::searching::{BeamAsk, Searching};
 use super::shares::shares;
-use super::{EngineError, EngineOptions, Spent, Update, tell};
+use super::spent::Spent;
+use super::updates::{EngineError, Update, tell};
 use crate::item_beams::SequenceBeams;
 use crate::sequence::{FinishReason, TextEnd};
 

@@ -10,11 +10,12 @@ use crate::beam_reader::{BeamSequences, RowLogits};
 /// Message of a search to the runner, which makes one search at a time. A buffer of logits goes to
 /// and fro.
 pub(super) enum BeamAsk {
-    /// It begins: the logits after a prompt are wanted, and those of each step go the same way.
+    /// The search begins: the logits after a prompt are wanted, and those of each step go the same
+    /// way.
     Begin { prompt: Vec<TokenId>, width: usize, logits: RowLogits, reply: Sender<BeamReply> },
     /// Logits after a token behind each of these rows are wanted.
     Step { parents: Vec<u32>, tokens: Vec<TokenId>, logits: RowLogits },
-    /// It is over.
+    /// The search is over.
     End,
 }
 
@@ -36,7 +37,7 @@ pub(super) struct Searching {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Its places are not free yet.
+    /// Wait for places that are not free yet.
     Waits,
     /// The prompt is read.
     Prompt,
