@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod catalog_references;
+mod chunks;
 mod free_text;
 pub mod gbnf;
 pub mod json_schema;

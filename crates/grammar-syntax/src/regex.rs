@@ -91,6 +91,15 @@ pub fn parse_with_warnings(
     Ok((builder.build(root, Lexing::Any), notes.into_iter().map(warning).collect()))
 }
 
+/// The expression itself, as long as the budget lasts and nobody calls it off.
+pub(crate) fn read_with_budget(
+    source: &str,
+    options: &RegexOptions,
+    budget: &mut Budget<'_>,
+) -> Result<Regex, RegexError> {
+    read(source, options, (budget, &mut Vec::new()))
+}
+
 /// The expression, in its dialect, or in Python's where the crate `regex` refuses it; the error
 /// then is of the latter, which has a way out.
 fn read(

@@ -89,11 +89,7 @@ fn check_names<'a>(
             }
         });
         if let Some((name, place)) = unknown {
-            let dispatch = ["TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken"];
-            let way_out = match dispatch.contains(&name) {
-                true => "this construct of XGrammar is not known here; write rules for the texts",
-                false => "define it, or put it in `\"` if the text is meant",
-            };
+            let way_out = "define it, or put it in `\"` if the text is meant";
             return error(place, format!("there is no rule `{name}`; {way_out}"));
         }
     }
@@ -165,7 +161,15 @@ impl Builder<'_> {
     fn symbols(&mut self, expression: &Expression) -> Vec<Symbol> {
         match &expression.kind {
             // These are regular, unless the budget is used up: then what is made is thrown away.
-            Kind::Literal(_) | Kind::Class(_) => Vec::new(),
+            Kind::Literal(_) | Kind::Class(_) | Kind::Pattern(_) => Vec::new(),
+            Kind::FreeText(regex) => {
+                let name = "free text".to_owned();
+                vec![Symbol::Terminal(self.terminal(regex.clone(), name, expression.place))]
+            }
+            Kind::Embedded(grammar) => {
+                let start = self.made.embed(grammar);
+                vec![Symbol::Nonterminal(start.expect("literals and rules of them"))]
+            }
             Kind::Tokens(tokens) => {
                 let (name, regex) = (self.name_of(expression.place), Regex::Tokens(tokens.clone()));
                 vec![Symbol::Terminal(self.terminal(regex, name, expression.place))]

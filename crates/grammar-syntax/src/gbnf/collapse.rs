@@ -134,8 +134,9 @@ impl<'a> Regular<'a> {
             Kind::Literal(text) => Some(leaf(Regex::literal(text))),
             Kind::Class(class) if class.is_empty() => Some(leaf(Regex::Never)),
             Kind::Class(class) => Some(leaf(Regex::Class(class.clone()))),
+            Kind::Pattern(regex) => Some(leaf(regex.clone())),
             // A token has no text, and is a terminal of its own.
-            Kind::Tokens(_) | Kind::Members(_) => None,
+            Kind::Tokens(_) | Kind::Members(_) | Kind::FreeText(_) | Kind::Embedded(_) => None,
             Kind::Reference(name) => self.rules[self.index[&**name]].clone(),
             Kind::Sequence(parts) => sequence(&all(parts)?),
             Kind::Choice(options) => choice(&all(options)?),

@@ -7,13 +7,14 @@
 //! Line breaks are blanks: a rule goes on until the next `name ::=`, as XGrammar has it. Where
 //! llama.cpp is stricter the meaning is the same.
 //!
-//! Steps: `reader` makes a tree of each rule; `collapse` finds what is regular; `build` makes
+//! Steps: `reader` makes a tree of each rule, in which XGrammar's [`macros`] are written out; `collapse` finds what is regular; `build` makes
 //! terminals of it, so that the lexer does the work, and makes rules of the rest.
 //!
 //! [`Lexing::Any`]: crate::Lexing::Any
 
 mod build;
 mod collapse;
+mod macros;
 mod reader;
 mod repeat;
 mod syntax;
@@ -59,7 +60,7 @@ impl GbnfError {
 ///
 /// # Errors
 /// The place and what is wrong there: no sound EBNF, a rule that is missing or defined twice, a
-/// construct that is not supported (tokens by number, lookaheads), or a limit passed.
+/// construct that is not supported (lookaheads), or a limit passed.
 ///
 /// ```
 /// use palmette_grammar_syntax::gbnf::{GbnfOptions, parse};

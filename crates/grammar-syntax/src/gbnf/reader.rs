@@ -26,8 +26,8 @@ const MAX_LEN: usize = 1 << 24;
 const UNITS_PER_ELEMENT: u64 = 16;
 
 pub(super) fn read(source: &str, budget: &mut Budget<'_>) -> Result<Vec<Definition>, GbnfError> {
-    let dotted = Rc::new(dotted_names(source));
-    let mut reader = Reader { source, at: 0, depth: 0, dotted, budget: budget.split_off() };
+    let defined = Rc::new(defined_names(source));
+    let mut reader = Reader { source, at: 0, depth: 0, defined, budget: budget.split_off() };
     if source.len() > MAX_LEN {
         let message = format!("the grammar has {} bytes; at most {MAX_LEN} are read", source.len());
         return Err(reader.error((0, 0), &message));
@@ -41,13 +41,14 @@ pub(super) fn read(source: &str, budget: &mut Budget<'_>) -> Result<Vec<Definiti
     Ok(rules)
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     source: &'a str,
-    at: usize,
+    pub(super) at: usize,
     depth: usize,
-    /// Names of rules with points in them, as XGrammar allows; elsewhere a point is any character.
-    dotted: Rc<HashSet<&'a str>>,
-    budget: Budget<'a>,
+    /// Names of rules. Points may be in them, as XGrammar allows; elsewhere a point is any
+    /// character.
+    defined: Rc<HashSet<&'a str>>,
+    pub(super) budget: Budget<'a>,
 }
 
 impl<'a> Reader<'a> {
@@ -123,8 +124,7 @@ impl<'a> Reader<'a> {
 
     fn element(&mut self, next: char) -> Result<Kind, GbnfError> {
         let start = self.at;
-        let step = self.budget.spend(UNITS_PER_ELEMENT);
-        step.map_err(|why| GbnfError::stopped(self.source, (start, start), why))?;
+        self.spend(start)?;
         match next {
             '"' => self.literal().map(Kind::Literal),
             '[' => self.class().map(Kind::Class),
@@ -168,9 +168,23 @@ impl<'a> Reader<'a> {
                 if name.is_empty() {
                     return Err(self.unexpected("here may stand a rule's name, a literal in `\"`, a class in `[]`, `.`, a group in `()`, or a repetition"));
                 }
-                Ok(Kind::Reference(name.to_owned()))
+                match self.at_macro(name) {
+                    true => self.macro_call(name, start),
+                    false => Ok(Kind::Reference(name.to_owned())),
+                }
             }
         }
+    }
+
+    /// Takes an element off the budget.
+    pub(super) fn spend(&mut self, start: usize) -> Result<(), GbnfError> {
+        let step = self.budget.spend(UNITS_PER_ELEMENT);
+        step.map_err(|why| GbnfError::stopped(self.source, (start, start), why))
+    }
+
+    /// True when a rule has this name.
+    pub(super) fn is_defined(&self, name: &str) -> bool {
+        self.defined.contains(name)
     }
 
     /// `<catalog:shop.title>`, `<substring:doc.words>`.
@@ -241,7 +255,7 @@ impl<'a> Reader<'a> {
         Ok(Some(simple))
     }
 
-    fn number(&mut self) -> Result<u32, GbnfError> {
+    pub(super) fn number(&mut self) -> Result<u32, GbnfError> {
         let len = self.rest().bytes().take_while(u8::is_ascii_digit).count();
         if len == 0 {
             return Err(self.unexpected("a repetition is written `{m}`, `{m,}` or `{m,n}` with numbers; `{0,n}` for at most n"));
@@ -256,7 +270,7 @@ impl<'a> Reader<'a> {
         Ok(number)
     }
 
-    fn literal(&mut self) -> Result<String, GbnfError> {
+    pub(super) fn literal(&mut self) -> Result<String, GbnfError> {
         let start = self.at;
         self.at += 1;
         let mut text = String::new();
@@ -354,8 +368,8 @@ impl<'a> Reader<'a> {
     /// True when the next rule begins here.
     fn at_definition(&self) -> bool {
         let budget = self.budget.split_off();
-        let dotted = Rc::clone(&self.dotted);
-        let mut ahead = Reader { source: self.source, at: self.at, depth: 0, dotted, budget };
+        let defined = Rc::clone(&self.defined);
+        let mut ahead = Reader { source: self.source, at: self.at, depth: 0, defined, budget };
         if ahead.name().is_empty() {
             return false;
         }
@@ -363,9 +377,9 @@ impl<'a> Reader<'a> {
         ahead.rest().starts_with("::=")
     }
 
-    fn name(&mut self) -> &'a str {
+    pub(super) fn name(&mut self) -> &'a str {
         let len = match dotted_length(self.rest()) {
-            len if self.dotted.contains(&self.rest()[..len]) => len,
+            len if self.is_defined(&self.rest()[..len]) => len,
             _ => self.rest().bytes().take_while(is_word).count(),
         };
         let name = &self.rest()[..len];
@@ -374,7 +388,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Blanks, line breaks and comments.
-    fn skip_blanks(&mut self) {
+    pub(super) fn skip_blanks(&mut self) {
         loop {
             match self.peek() {
                 Some(' ' | '\t' | '\n' | '\r') => self.at += 1,
@@ -387,7 +401,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn unexpected(&self, rule: &str) -> GbnfError {
+    pub(super) fn unexpected(&self, rule: &str) -> GbnfError {
         match self.peek() {
             None => self.error((self.at, self.at), &format!("the grammar ends here; {rule}")),
             Some(next) => {
@@ -397,16 +411,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn error(&self, (start, end): (usize, usize), message: &str) -> GbnfError {
+    pub(super) fn error(&self, (start, end): (usize, usize), message: &str) -> GbnfError {
         let span = Span::locate(self.source, start, end);
         GbnfError { span, message: message.to_owned(), interrupted: None }
     }
 
-    fn rest(&self) -> &'a str {
+    pub(super) fn rest(&self) -> &'a str {
         &self.source[self.at..]
     }
 
-    fn peek(&self) -> Option<char> {
+    pub(super) fn peek(&self) -> Option<char> {
         self.rest().chars().next()
     }
 
@@ -416,7 +430,7 @@ impl<'a> Reader<'a> {
         Some(next)
     }
 
-    fn eat(&mut self, wanted: &str) -> bool {
+    pub(super) fn eat(&mut self, wanted: &str) -> bool {
         let found = self.rest().starts_with(wanted);
         if found {
             self.at += wanted.len();
@@ -446,14 +460,14 @@ fn dotted_length(text: &str) -> usize {
     len
 }
 
-/// The names with points in them that stand before `::=`.
-fn dotted_names(source: &str) -> HashSet<&str> {
+/// The names that stand before `::=`.
+fn defined_names(source: &str) -> HashSet<&str> {
     let is_part = |character: char| {
         u8::try_from(character).is_ok_and(|byte| is_word(&byte)) || character == '.'
     };
     let before = source.match_indices("::=").map(|(at, _)| source[..at].trim_end());
     let names = before.map(|before| &before[before.trim_end_matches(is_part).len()..]);
-    names.filter(|name| name.contains('.') && dotted_length(name) == name.len()).collect()
+    names.filter(|name| !name.is_empty() && dotted_length(name) == name.len()).collect()
 }
 
 /// Number of repetitions of repetitions that an expression is.

@@ -1,6 +1,6 @@
 //! The syntax tree of a grammar.
 
-use crate::{CharClass, Slot, TokenPattern};
+use crate::{CharClass, Grammar, Regex, Slot, TokenPattern};
 
 /// `name ::= body`, with byte ranges of the source.
 #[derive(Clone, Debug)]
@@ -21,6 +21,12 @@ pub(super) struct Expression {
 pub(super) enum Kind {
     Literal(String),
     Class(CharClass),
+    /// Texts of an expression.
+    Pattern(Regex),
+    /// Texts of an expression that stays a terminal of its own: none is empty.
+    FreeText(Regex),
+    /// Texts of a grammar that was made elsewhere.
+    Embedded(Box<Grammar>),
     /// Tokens by name or number.
     Tokens(TokenPattern),
     /// Members of a set that a request binds.
@@ -36,7 +42,8 @@ impl Expression {
     /// Calls `visit` with every reference and its place, from left to right.
     pub(super) fn references<'a>(&'a self, visit: &mut dyn FnMut(&'a str, (usize, usize))) {
         match &self.kind {
-            Kind::Literal(_) | Kind::Class(_) | Kind::Tokens(_) | Kind::Members(_) => {}
+            Kind::Literal(_) | Kind::Class(_) | Kind::Pattern(_) | Kind::FreeText(_) => {}
+            Kind::Embedded(_) | Kind::Tokens(_) | Kind::Members(_) => {}
             Kind::Reference(name) => visit(name, self.place),
             Kind::Sequence(parts) | Kind::Choice(parts) => {
                 parts.iter().for_each(|part| part.references(visit));

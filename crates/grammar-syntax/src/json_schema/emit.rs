@@ -57,8 +57,8 @@ pub(super) struct Emitter<'c, 'o> {
     pub(super) spelling: Spelling,
     /// The frame of the parameters at hand, where an object's members are such.
     pub(super) frame: Option<Frame>,
-    /// The values of parameters, by goal.
-    pub(super) parameter_values: HashMap<GoalId, NonterminalId>,
+    /// The values of parameters, and those of items between marks, by goal.
+    pub(super) parameter_values: HashMap<(GoalId, bool), NonterminalId>,
     /// The terminals.
     pub(super) builder: GrammarBuilder,
     /// The names of the nonterminals.
@@ -276,7 +276,15 @@ impl Emitter<'_, '_> {
     /// The symbol for the value of an object's member.
     pub(super) fn member_value(&mut self, goal: GoalId) -> Result<Option<Symbol>> {
         match self.frame.and_then(|frame| frame.style) {
-            Some(style) => self.parameter_value(goal, style),
+            Some(style) => self.parameter_value(goal, style, false),
+            None => self.goal(goal),
+        }
+    }
+
+    /// The symbol for an item of an array.
+    pub(super) fn item_value(&mut self, goal: GoalId) -> Result<Option<Symbol>> {
+        match self.frame.and_then(|frame| frame.style) {
+            Some(style) => self.parameter_value(goal, style, true),
             None => self.goal(goal),
         }
     }
@@ -385,6 +393,9 @@ impl Emitter<'_, '_> {
     }
 
     pub(super) fn punctuation(&mut self, text: &str) -> Result<Symbol> {
+        if let Some(frame) = self.frame.filter(|_| matches!(text, "[" | "]")) {
+            return Ok(frame.empty);
+        }
         if self.left_out.is_some() && matches!(text, "[" | "]") {
             return Ok(LEFT_OUT);
         }

@@ -79,7 +79,7 @@ impl Emitter<'_, '_> {
         let unrolled = array.max.map_or(unrolled, |max| unrolled.min(max));
         let mut last = None;
         for at in 0..unrolled {
-            let Some(item) = self.goal(array.item(at))? else { return Ok(()) };
+            let Some(item) = self.item_value(array.item(at))? else { return Ok(()) };
             let items = self.part("items");
             let body = match last {
                 None => vec![open, item],
@@ -97,7 +97,7 @@ impl Emitter<'_, '_> {
             Some(max) => Some(max - unrolled),
             None => None,
         };
-        let Some(item) = self.goal(array.rest)? else { return Ok(()) };
+        let Some(item) = self.item_value(array.rest)? else { return Ok(()) };
         let next = self.part("item");
         self.rule(next, vec![comma, item])?;
         let least = array.min.saturating_sub(unrolled);
@@ -209,7 +209,7 @@ impl Emitter<'_, '_> {
                 continue;
             }
             for (item, counts) in self.kinds(array, &state) {
-                let Some(item) = self.goal(item)? else { continue };
+                let Some(item) = self.item_value(item)? else { continue };
                 let next = State { length: (state.length + 1).min(far), counts };
                 let to = match ids.get(&next) {
                     Some(&to) => to,

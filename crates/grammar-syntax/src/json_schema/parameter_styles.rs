@@ -22,6 +22,9 @@ pub struct ParameterStyle {
     pub padding: &'static str,
     /// Text after the value.
     pub end: &'static str,
+    /// Text before an item of a list, where lists and objects are written in these marks, too, and
+    /// not in JSON; empty elsewhere.
+    pub item: &'static str,
 }
 
 /// The styles that are known by name.
@@ -35,6 +38,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         before_value: "",
         padding: "\n",
         end: "</parameter>",
+        item: "",
     },
     ParameterStyle {
         name: "minimax_xml",
@@ -45,6 +49,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         before_value: "",
         padding: "",
         end: "</parameter>",
+        item: "",
     },
     ParameterStyle {
         name: "deepseek_xml",
@@ -55,6 +60,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         before_value: "",
         padding: "",
         end: "</｜DSML｜parameter>",
+        item: "",
     },
     ParameterStyle {
         name: "glm_xml",
@@ -65,6 +71,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         before_value: "<arg_value>",
         padding: "",
         end: "</arg_value>",
+        item: "",
     },
     ParameterStyle {
         name: "mimo_xml",
@@ -75,6 +82,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         before_value: "",
         padding: "",
         end: "</parameter>",
+        item: "",
     },
     ParameterStyle {
         name: "deepseek_v41_xml",
@@ -85,6 +93,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         before_value: "",
         padding: "",
         end: "</｜DSML｜ parameter>",
+        item: "",
     },
     ParameterStyle {
         name: "step_xml",
@@ -95,6 +104,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         before_value: "",
         padding: "",
         end: "</steptml:parameter>",
+        item: "",
     },
     ParameterStyle {
         name: "minicpm_xml",
@@ -105,6 +115,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         before_value: "",
         padding: "",
         end: "</param>",
+        item: "",
     },
     ParameterStyle {
         name: "longcat_xml",
@@ -115,6 +126,7 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         before_value: "<longcat_arg_value>",
         padding: "",
         end: "</longcat_arg_value>",
+        item: "",
     },
     ParameterStyle {
         name: "kimi_k3_xml",
@@ -125,6 +137,18 @@ pub const PARAMETER_STYLES: &[ParameterStyle] = &[
         before_value: "",
         padding: "",
         end: "<|close|>argument<|sep|>",
+        item: "",
+    },
+    ParameterStyle {
+        name: "cohere_xml",
+        before: "\n",
+        begin: "<cofl:value name=\"",
+        before_text: "\" type=\"raw\">",
+        before_json: "\" type=\"TYPE\">",
+        before_value: "",
+        padding: "",
+        end: "</cofl:value>",
+        item: "<cofl:value",
     },
 ];
 
@@ -154,9 +178,20 @@ impl ParameterStyle {
         self.before_json.contains(TYPE)
     }
 
+    /// True where lists and objects are written in these marks, too.
+    pub fn is_nested(&self) -> bool {
+        !self.item.is_empty()
+    }
+
     /// The text after a name for a value of a type of JSON Schema.
     pub fn before_type(&self, type_name: &str) -> String {
-        self.before_json.replace(TYPE, type_name)
+        let word = match (self.is_nested(), type_name) {
+            (false, _) => type_name,
+            (true, "array") => "list",
+            (true, "object") => "dict",
+            (true, _) => "json",
+        };
+        self.before_json.replace(TYPE, word)
     }
 }
 

@@ -122,22 +122,32 @@ impl Emitter<'_, '_> {
         Ok(Symbol::Nonterminal(head))
     }
 
-    /// Rest after a parameter's name: marks, its value, and the mark that ends it.
+    /// Rest after a parameter's name: marks, its value, and the mark that ends it; of an item of a
+    /// list all of it.
     pub(super) fn parameter_value(
         &mut self,
         goal: GoalId,
         style: &'static ParameterStyle,
+        is_item: bool,
     ) -> Result<Option<Symbol>> {
         if goal == GoalId::NEVER {
             return Ok(None);
         }
-        if let Some(&known) = self.parameter_values.get(&goal) {
+        if let Some(&known) = self.parameter_values.get(&(goal, is_item)) {
             return Ok(Some(Symbol::Nonterminal(known)));
         }
         let head = self.part("parameter");
-        self.parameter_values.insert(goal, head);
+        self.parameter_values.insert((goal, is_item), head);
         let cases = self.compiler.value_cases_closed(goal)?;
         self.compiler.no_members(&cases, "names a set of strings as JSON writes them, and this parameter is written as its text; use a style in JSON")?;
+        let blanks = self.frame.map(|frame| frame.blanks);
+        if style.is_nested() && goal == GoalId::ANY {
+            // What may be anything is JSON, whose types nobody needs to tell.
+            let before = self.before_value(&style.before_type(""), style, is_item)?;
+            let (value, end) = (self.value_of(goal, cases), self.marks(style.end)?);
+            self.rule(head, [&before[..], &[value], blanks.as_slice(), &end].concat())?;
+            return Ok(Some(Symbol::Nonterminal(head)));
+        }
         let in_json = Cases { strings: Vec::new(), ..Cases::clone(&cases) };
         if !cases.strings.is_empty() {
             let texts = padded(&cases.strings, style.padding);
@@ -149,7 +159,7 @@ impl Emitter<'_, '_> {
                 inside.push(Regex::complement(others));
             }
             let some = self.pattern("text", Regex::and(inside), None)?;
-            let before = self.before_value(style.before_text, style)?;
+            let before = self.before_value(style.before_text, style, is_item)?;
             let end = self.marks(style.end)?;
             self.rule(head, [&before[..], &[some], &end].concat())?;
             if cases.strings.iter().any(|strings| strings.contains("")) {
@@ -157,18 +167,57 @@ impl Emitter<'_, '_> {
             }
         }
         for (type_name, in_json) in by_type(in_json, style) {
-            let before = self.before_value(&style.before_type(type_name), style)?;
+            let before = self.before_value(&style.before_type(type_name), style, is_item)?;
             let end = self.marks(style.end)?;
-            let value = self.value_of(goal, Rc::new(in_json));
-            let blanks = self.frame.map(|frame| frame.blanks);
-            let body = [&before[..], &[value], blanks.as_slice(), &end].concat();
-            self.rule(head, body)?;
+            let values = match style.is_nested() {
+                true => self.nested_values(goal, in_json)?,
+                false => vec![self.value_of(goal, Rc::new(in_json))],
+            };
+            for value in values {
+                self.rule(head, [&before[..], &[value], blanks.as_slice(), &end].concat())?;
+            }
         }
         Ok(Some(Symbol::Nonterminal(head)))
     }
 
-    fn before_value(&mut self, after_name: &str, style: &ParameterStyle) -> Result<Vec<Symbol>> {
-        let mut symbols = self.marks(after_name)?;
+    /// The values of one type where lists and objects are written in marks.
+    fn nested_values(&mut self, goal: GoalId, cases: Cases) -> Result<Vec<Symbol>> {
+        if cases.arrays.is_empty() && cases.objects.is_empty() {
+            return Ok(vec![self.value_of(goal, Rc::new(cases))]);
+        }
+        let mut values = Vec::new();
+        for array in &cases.arrays {
+            if array.unique.is_some() {
+                let reason = "is not kept where items stand between marks; leave it out";
+                return Err(self.compiler.unsupported(self.compiler.place(), reason));
+            }
+            let fresh = self.part("items");
+            self.array(fresh, array)?;
+            values.push(Symbol::Nonterminal(fresh));
+        }
+        for object in &cases.objects {
+            let fresh = self.part("parameters");
+            self.object(fresh, object)?;
+            values.push(Symbol::Nonterminal(fresh));
+        }
+        Ok(values)
+    }
+
+    fn before_value(
+        &mut self,
+        after_name: &str,
+        style: &ParameterStyle,
+        is_item: bool,
+    ) -> Result<Vec<Symbol>> {
+        let mut symbols = Vec::new();
+        if is_item {
+            // There is no name, and so nothing to close its quote.
+            symbols.extend(self.frame.map(|frame| frame.blanks));
+            let after = after_name.strip_prefix('"').unwrap_or(after_name);
+            symbols.extend(self.marks(&format!("{}{after}", style.item))?);
+        } else {
+            symbols.extend(self.marks(after_name)?);
+        }
         if !style.before_value.is_empty() {
             symbols.extend(self.frame.map(|frame| frame.blanks));
             symbols.extend(self.marks(style.before_value)?);

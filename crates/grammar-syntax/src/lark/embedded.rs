@@ -18,16 +18,14 @@ use super::error::Problems;
 use super::options::{LarkLimits, LarkOptions};
 use super::syntax::Expr;
 use crate::catalog_references;
+use crate::chunks::{MAX_CHUNKS, parts_of};
 use crate::json_schema::number_text::integers_between;
 use crate::json_schema::source::{Json, JsonId, Source};
 use crate::json_schema::{self, JsonSchemaOptions, catalog_json, substring_json};
-use crate::{Budget, Grammar, GrammarBuilder, Lexing, Regex, Symbol, Terminal, TerminalKind};
+use crate::{Budget, Grammar, GrammarBuilder, Lexing, Symbol, Terminal, TerminalKind};
 
 /// Grammars within grammars past this many are an error: each is read by recursion.
 const MAX_NESTED: u32 = 8;
-
-/// Characters or words past this many are an error: a part may begin at each of them.
-const MAX_PIECES: usize = 4_096;
 
 /// The grammar of a directive with a grammar in braces; `None` when it is none, which was reported.
 pub(super) fn read(range: &Range<usize>, problems: &mut Problems<'_>) -> Option<Expr> {
@@ -119,13 +117,13 @@ fn integer(json: &Source, value: JsonId) -> Result<Grammar, String> {
 
 /// Any part of a text that begins and ends where one of its pieces does.
 fn parts(pieces: &[String]) -> Result<Grammar, String> {
-    if pieces.len() > MAX_PIECES {
+    if pieces.len() > MAX_CHUNKS {
         let len = pieces.len();
         return Err(format!(
-            "{len} pieces; a part may begin at each of at most {MAX_PIECES}: use larger ones"
+            "{len} pieces; a part may begin at each of at most {MAX_CHUNKS}: use larger ones"
         ));
     }
-    Ok(part_of(pieces))
+    Ok(parts_of(pieces))
 }
 
 fn pieces(json: &Source, name: &str, value: JsonId) -> Option<Vec<String>> {
@@ -154,30 +152,6 @@ fn words(text: &str) -> Vec<&str> {
         rest = after;
     }
     words
-}
-
-/// `start → ε | p₁ rest₁ | …`, where `restᵢ → ε | pᵢ₊₁ restᵢ₊₁`: as many rules as pieces.
-fn part_of(pieces: &[String]) -> Grammar {
-    let mut builder = GrammarBuilder::new();
-    let start = builder.nonterminal("part", None);
-    let mut rest = builder.nonterminal("part#end", None);
-    builder.rule(start, []);
-    builder.rule(rest, []);
-    for piece in pieces.iter().rev().filter(|piece| !piece.is_empty()) {
-        let terminal = builder.terminal(Terminal {
-            name: format!("{piece:?}"),
-            regex: Regex::literal(piece),
-            priority: 0,
-            kind: TerminalKind::Literal,
-            span: None,
-        });
-        let from_here = [Symbol::Terminal(terminal), Symbol::Nonterminal(rest)];
-        rest = builder.nonterminal("part#rest", None);
-        builder.rule(rest, []);
-        builder.rule(rest, from_here);
-        builder.rule(start, from_here);
-    }
-    builder.build(start, Lexing::Any)
 }
 
 fn nested(source: &str, problems: &mut Problems<'_>) -> Result<Grammar, String> {

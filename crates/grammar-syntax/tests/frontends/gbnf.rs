@@ -86,6 +86,67 @@ fn points_are_a_part_of_names_that_are_defined_so() {
     check(dotted, &["1,23a.b", "4a\u{e9}b"], &["1,ab", "root.item", "1,"]);
 }
 
+/// Whether free text with `<a` before "x" or "yy" and `<<` before "z" is whole, by its definition:
+/// what stands first, a trigger or `!`, decides.
+fn is_dispatched(text: &str, loops: bool) -> bool {
+    let tags = [("<a", &["x", "yy"][..]), ("<<", &["z"])];
+    let begins = |at: usize| tags.iter().find(|(tag, _)| text[at..].starts_with(tag));
+    let Some(at) = (0..text.len()).find(|&at| begins(at).is_some() || text[at..].starts_with('!'))
+    else {
+        return true;
+    };
+    let Some((tag, values)) = begins(at) else { return false };
+    let after = &text[at + tag.len()..];
+    values.iter().filter_map(|value| after.strip_prefix(value)).any(|rest| match loops {
+        true => is_dispatched(rest, loops),
+        false => rest.is_empty(),
+    })
+}
+
+proptest! {
+    #[test]
+    fn dispatches_agree_with_their_definition(text in "[<axyz!]{0,9}", loops: bool) {
+        let source = format!(
+            "root ::= TagDispatch((\"<a\", a), (\"<<\", b), excludes=(\"!\",), loop_after_dispatch={loops})
+             a ::= \"x\" | \"yy\"
+             b ::= \"z\""
+        );
+        prop_assert_eq!(is_sentence(&grammar(&source), &text), is_dispatched(&text, loops));
+    }
+
+    #[test]
+    fn substrings_agree_with_their_definition(
+        chunks in prop::collection::vec("[ab]{0,2}", 0..5),
+        text in "[ab]{0,6}",
+    ) {
+        let listed = chunks.iter().map(|chunk| format!("{chunk:?}")).collect::<Vec<_>>().join(", ");
+        let found = (0..=chunks.len())
+            .any(|from| (from..=chunks.len()).any(|to| chunks[from..to].concat() == text));
+        let grammar = grammar(&format!("root ::= \"(\" Substring({listed}) \")\""));
+        prop_assert_eq!(is_sentence(&grammar, &format!("({text})")), found);
+    }
+}
+
+#[test]
+fn macros_are_read_among_other_elements() {
+    check(
+        "root ::= Regex(\"[0-9]+\") | \"x\" Regex(\"a|\") \"y\"",
+        &["12", "xy", "xay"],
+        &["", "x"],
+    );
+    check("root ::= Regex(\".\")", &["a", "\n"], &["", "ab"]);
+    check("root ::= Regex(\"a.\", flags=\"i\")", &["ab", "AB"], &["a\n"]);
+    check("root ::= Regex(\"a.\", flags = \"is\")", &["A\n"], &["b"]);
+    check("root ::= Regex(\".+\", json_string=true)", &["ab é"], &["\"", "\\", "\n"]);
+    check("root ::= Substring() | TagDispatch()", &["", "any text"], &[]);
+    // A rule of a macro's name is that rule.
+    check("root ::= Token (\"a\")\nToken ::= \"b\"", &["ba"], &["a"]);
+    let tokens = grammar("root ::= TokenTagDispatch((7, a), excludes=(9,))\na ::= Token(1, 2)");
+    let tokens: Vec<String> =
+        tokens.token_terminals().map(|(_, tokens)| tokens.to_string()).collect();
+    assert_eq!(tokens.len(), 3, "{tokens:?}");
+}
+
 #[test]
 fn regular_rules_are_one_terminal() {
     let chess = grammar(CHESS);
@@ -168,15 +229,26 @@ fn errors_name_the_place_the_rule_and_the_way_out() {
         ("root ::= <think", "line 1, column 10: a token is written `<name>`"),
         ("root ::= !root", "line 1, column 10: after `!` stands a token"),
         ("root ::= \"a\" (=\"b\")", "line 1, column 14: a lookahead"),
-        (
-            "root ::= TagDispatch((\"a\", b))",
-            "line 1, column 10: there is no rule `TagDispatch`; this construct",
-        ),
+        ("root ::= TagDispatch", "line 1, column 10: there is no rule `TagDispatch`; define it"),
+        ("root ::= TagDispatch((\"a\", b))", "there is no rule `b`; define it"),
+        ("root ::= TagDispatch((\"\", root))", "a tag is a pair of a text that is not empty"),
+        ("root ::= TagDispatch(excludes=\"a\")", "excludes is a tuple"),
+        ("root ::= TagDispatch((\"ab\", root), excludes=(\"a\",))", "begins a tag"),
+        ("root ::= TagDispatch(loop_after_dispatch=1)", "`true` or `false` stands here"),
+        ("root ::= TagDispatch(stop_str=1)", "no argument named stop_str; there are: excludes"),
+        ("root ::= TokenTagDispatch((1, root), excludes=(1,))", "could not be written"),
+        ("root ::= Token()", "Token has the number of one token at least"),
+        ("root ::= Token(\"a\")", "a token is its number here"),
+        ("root ::= Regex(\"a\", \"b\")", "Regex has one text"),
+        ("root ::= Regex(\"a\", flags=\"m\")", "the flag 'm' is not known"),
+        ("root ::= Regex(\"(\")", "in this expression: "),
+        ("root ::= Substring(1)", "a text stands here"),
+        ("root ::= Substring(\"a\" \"b\")", "arguments are between parentheses, with commas"),
+        ("root ::= Substring(((\"a\",),))", "an argument is a text, a number"),
         ("é ::= \"a\"", "line 1, column 1: unexpected 'é'; a rule begins with its name"),
     ];
     for (source, expected) in cases {
-        let source = source.replace("TagDispatch((\"a\", b))", "TagDispatch \"a\"");
-        let error = parse(&source, &GbnfOptions::default()).expect_err(&source).to_string();
+        let error = parse(source, &GbnfOptions::default()).expect_err(source).to_string();
         assert!(error.contains(expected), "{source:?}: {error}");
     }
 }

@@ -81,10 +81,58 @@ fn styles_differ_in_their_marks() {
     }
     let swapped = "<｜DSML｜parameter name=\"city\" string=\"false\">Oslo</｜DSML｜parameter>";
     check("deepseek_xml", WEATHER, &[], &[swapped]);
-    assert_eq!(PARAMETER_STYLES.len(), 10);
+    assert_eq!(PARAMETER_STYLES.len(), 11);
     let unknown = r#"{"type": "json_schema", "style": "yaml", "json_schema": {}}"#;
     let error = parse(unknown, &StructuralTagOptions::default()).unwrap_err().to_string();
     assert!(error.contains("json, qwen_xml, minimax_xml, deepseek_xml, glm_xml"), "{error}");
+}
+
+/// Cohere's marks stand around the members of objects and the items of lists, too.
+#[test]
+fn nested_marks_say_of_what_kind_a_value_is() {
+    let schema = r#"{"type": "object", "properties": {
+        "a": {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"], "additionalProperties": false},
+        "c": {"type": "array", "items": {"type": ["integer", "array"], "items": {"type": "string"}}, "maxItems": 2},
+        "d": {}}, "additionalProperties": false}"#;
+    let named = |name: &str, kind: &str, value: &str| {
+        format!("<cofl:value name=\"{name}\" type=\"{kind}\">{value}</cofl:value>")
+    };
+    let item =
+        |kind: &str, value: &str| format!("<cofl:value type=\"{kind}\">{value}</cofl:value>");
+    let object = named("a", "dict", &named("b", "raw", "x \"y\""));
+    let list = |items: &[String]| named("c", "list", &items.concat());
+    let (one, inner) = (item("json", "1"), item("list", &item("raw", "x")));
+    let valid = [
+        String::new(),
+        object.clone(),
+        list(&[]),
+        list(&[one.clone(), inner.clone()]),
+        object + "\n" + &list(&[one.clone()]) + &named("d", "json", "[\"x\", {}]"),
+    ];
+    let invalid = [
+        named("a", "dict", ""),
+        named("a", "json", "{\"b\": \"x\"}"),
+        named("a", "dict", &named("b", "json", "\"x\"")),
+        list(&[item("raw", "1")]),
+        list(&[one.clone(), inner, one]),
+        list(&[named("0", "json", "1")]),
+        named("c", "list", "[1]"),
+        named("d", "raw", "x"),
+    ];
+    let [valid, invalid] =
+        [&valid[..], &invalid].map(|texts| texts.iter().map(String::as_str).collect::<Vec<_>>());
+    check("cohere_xml", schema, &valid, &invalid);
+    let tag = |schema: &str| {
+        format!(r#"{{"type": "json_schema", "style": "cohere_xml", "json_schema": {schema}}}"#)
+    };
+    let unique =
+        r#"{"type": "object", "properties": {"a": {"type": "array", "uniqueItems": true}}}"#;
+    let error = parse(&tag(unique), &StructuralTagOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("where items stand between marks"), "{error}");
+    // Values within values within values, and so on.
+    let recursive = r##"{"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": false}"##;
+    let next = named("next", "dict", &named("next", "dict", ""));
+    check("cohere_xml", recursive, &["", &next], &[&named("next", "json", "{}")]);
 }
 
 #[test]
