@@ -207,7 +207,7 @@ fn warnings_about_a_schema_are_in_the_document() {
 
 #[test]
 fn stats_tell_and_draw_the_automaton_of_masks() {
-    let files = Files::default();
+    let files = Files::new();
     let (grammar, vocab) = (files.write("sum.lark", LARK), files.vocabulary());
     let text = files.write("sum.txt", "a = 1+22");
     let drawing = files.0.path().join("masks.dot");
