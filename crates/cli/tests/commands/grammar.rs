@@ -411,7 +411,7 @@ fn tools_are_read_in_the_format_of_a_model() {
     let call = files.write("call", "{\"name\": \"now\", \"parameters\": {}}");
     let check = ["grammar", "check", &tools, "--tools", "llama3", "--text"];
     assert!(run(&[&check[..], &[&call]].concat()).contains("in the language"));
-    check_refused(&["grammar", "check", &tools, "--tools", "gpt"], &["hermes, llama3"]);
+    check_refused(&["grammar", "check", &tools, "--tools", "gpt"], &["hermes", "llama3, llama4"]);
     let hosted = files.write("hosted.json", r#"{"tools": [{"type": "web_search"}], "mode": 1}"#);
     let output = palmette(&["grammar", "check", &hosted, "--tools", "qwen_xml"]);
     let errors = String::from_utf8(output.stderr).unwrap();
