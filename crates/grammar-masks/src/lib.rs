@@ -188,8 +188,8 @@ pub mod vocabulary;
 pub mod walk;
 
 pub use automaton::{
-    AutomatonStatistics, MaskAutomaton, MemberMasks, MemberRows, MemberScratch, Precompute,
-    PreparedVocabulary, SavedAutomaton, SavedMask, UNREAD,
+    AutomatonGraph, AutomatonStatistics, GraphFirst, GraphNode, MaskAutomaton, MemberMasks,
+    MemberRows, MemberScratch, Precompute, PreparedVocabulary, SavedAutomaton, SavedMask, UNREAD,
 };
 pub use mask_pool::PoolId;
 use palmette_grammar_parser::{

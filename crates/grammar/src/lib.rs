@@ -123,7 +123,10 @@ pub use constraint::{
     RowError, RowErrorKind, SetBinding,
 };
 pub use limits::{CacheLimits, UnknownLimit};
-pub use palmette_grammar_masks::{AutomatonStatistics, PreparedVocabulary, VocabularyFingerprint};
+pub use palmette_grammar_masks::{
+    AutomatonGraph, AutomatonStatistics, GraphFirst, GraphNode, PreparedVocabulary,
+    VocabularyFingerprint,
+};
 pub use palmette_grammar_parser::recognizer::{BoundRecognizer, MemberPlace, WrittenMember};
 pub use palmette_grammar_parser::scopes::ScopeShortage;
 pub use palmette_grammar_parser::{

@@ -206,6 +206,30 @@ fn warnings_about_a_schema_are_in_the_document() {
 }
 
 #[test]
+fn stats_tell_and_draw_the_automaton_of_masks() {
+    let files = Files::new();
+    let (grammar, vocab) = (files.write("sum.lark", LARK), files.vocabulary());
+    let text = files.write("sum.txt", "a = 1+22");
+    let drawing = files.0.path().join("masks.dot");
+    let drawn = drawing.to_str().unwrap();
+    let args = ["grammar", "stats", &grammar, "--vocab", &vocab, "--text", &text, "--dot", drawn];
+    let report = run_json(&args);
+    let masks = &report["masks"];
+    assert!(masks["masks"].as_u64() > Some(3) && masks["walked"] == 0, "{masks}");
+    assert!(masks["nodes"].as_u64() >= masks["deepest"].as_u64(), "{masks}");
+    assert!(masks["deepest"].as_u64() >= Some(1), "{masks}");
+    let drawing = std::fs::read_to_string(drawing).unwrap();
+    let nodes = drawing.lines().filter(|line| line.starts_with("  n") && !line.contains("->"));
+    assert_eq!(nodes.count() as u64, masks["nodes"].as_u64().unwrap(), "{drawing}");
+    for part in ["digraph masks {", "NUMBER", " tokens", "->"] {
+        assert!(drawing.contains(part), "{part}: {drawing}");
+    }
+    assert!(drawing.ends_with("}\n"));
+    let output = palmette(&["grammar", "stats", &grammar, "--dot", drawn]);
+    assert!(!output.status.success(), "a drawing is over a vocabulary");
+}
+
+#[test]
 fn check_reports_what_is_remarkable() {
     let files = Files::new();
     let grammar = files.write("double.gbnf", "root ::= root root | \"a\" root \"b\" | \"c\"\n");
@@ -387,7 +411,7 @@ fn tools_are_read_in_the_format_of_a_model() {
     let call = files.write("call", "{\"name\": \"now\", \"parameters\": {}}");
     let check = ["grammar", "check", &tools, "--tools", "llama3", "--text"];
     assert!(run(&[&check[..], &[&call]].concat()).contains("in the language"));
-    check_refused(&["grammar", "check", &tools, "--tools", "gpt"], &["hermes, llama3"]);
+    check_refused(&["grammar", "check", &tools, "--tools", "gpt"], &["hermes", "llama3, llama4"]);
     let hosted = files.write("hosted.json", r#"{"tools": [{"type": "web_search"}], "mode": 1}"#);
     let output = palmette(&["grammar", "check", &hosted, "--tools", "qwen_xml"]);
     let errors = String::from_utf8(output.stderr).unwrap();

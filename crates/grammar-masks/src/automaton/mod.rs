@@ -13,6 +13,7 @@
 //! ([`bounded_equivalent`](palmette_grammar_parser::lexer::Lexer::bounded_equivalent)).
 
 mod composed;
+mod graph;
 mod lexeme_ends;
 mod member_entry;
 mod member_masks;
@@ -30,6 +31,7 @@ use smallvec::SmallVec;
 
 use super::mask_pool::PoolId;
 use crate::{Budget, Interrupted};
+pub use graph::{AutomatonGraph, GraphFirst, GraphNode};
 use lexeme_ends::LexemeEnds;
 use member_entry::MemberEntry;
 pub use member_masks::{MemberMasks, MemberScratch};

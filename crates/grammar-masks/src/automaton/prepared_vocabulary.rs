@@ -1,5 +1,6 @@
 //! A vocabulary prepared for masks: its trie, and the residuals that grammars over it share.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 
 use palmette_core::{TokenId, Vocabulary, VocabularyTrie, mask};
@@ -25,6 +26,8 @@ pub struct PreparedVocabulary {
     /// This vocabulary with the numbers of all tokens, for grammars that ask for tokens with text
     /// by name or number.
     numbered: OnceLock<Arc<PreparedVocabulary>>,
+    /// Masks of all grammars that were found by walking the trie.
+    walks: AtomicU64,
 }
 
 impl PreparedVocabulary {
@@ -45,6 +48,7 @@ impl PreparedVocabulary {
             residuals: OnceLock::new(),
             asking: Askers::default(),
             numbered: OnceLock::new(),
+            walks: AtomicU64::new(0),
         }
     }
 
@@ -63,6 +67,18 @@ impl PreparedVocabulary {
         let vocabulary = || Arc::clone(self.vocabulary());
         let make = || Arc::new(Self::with_numbers(vocabulary(), NumberedTokens::All));
         Arc::clone(self.numbered.get_or_init(make))
+    }
+
+    /// Counts a mask that was found by walking the trie.
+    pub fn count_walk(&self) {
+        self.walks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Masks of grammars over it that were found by walking its trie, where the automaton took more
+    /// work or memory than it may.
+    pub fn walks(&self) -> u64 {
+        let numbered = self.numbered.get().map_or(0, |numbered| numbered.walks());
+        self.walks.load(Ordering::Relaxed) + numbered
     }
 
     /// The spellings of its tokens.

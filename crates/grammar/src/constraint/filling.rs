@@ -75,6 +75,7 @@ impl GrammarConstraint {
         mask: &mut [u32],
         work: &MaskBudget<'_>,
     ) -> Result<(), RecognizerError> {
+        self.vocabulary.count_walk();
         let mut budget = work.budget(work.walk);
         if position.binding().is_some() {
             let walk = MemberWalk { recognizer: &self.recognizer, trie: self.vocabulary.trie() };

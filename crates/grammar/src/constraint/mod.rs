@@ -40,7 +40,7 @@ pub use state::GrammarState;
 
 use palmette_grammar_masks::walk::WalkScratch;
 use palmette_grammar_masks::{
-    AutomatonStatistics, MaskAutomaton, MemberScratch, PoolId, PreparedVocabulary,
+    AutomatonGraph, AutomatonStatistics, MaskAutomaton, MemberScratch, PoolId, PreparedVocabulary,
 };
 use palmette_grammar_parser::OwnSet;
 use palmette_grammar_parser::recognizer::{
@@ -228,6 +228,12 @@ impl GrammarConstraint {
     /// Size of the automaton of masks; `None` where masks are found by walking.
     pub fn automaton(&self) -> Option<AutomatonStatistics> {
         self.mask_automaton().map(MaskAutomaton::statistics)
+    }
+
+    /// Nodes of the automaton of masks as far as they were read; `None` where masks are found by
+    /// walking.
+    pub fn automaton_graph(&self) -> Option<AutomatonGraph> {
+        self.mask_automaton().map(MaskAutomaton::graph)
     }
 
     /// Moves `state` over text that no token stands for, such as the part of the answer that is in

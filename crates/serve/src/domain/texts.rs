@@ -167,6 +167,8 @@ impl ServedText {
         }
         let labels = of_model(None);
         metrics::counter!("palmette_text_preempted_total", &labels).absolute(preempted);
+        let walks = self.model().vocabulary().walks();
+        metrics::counter!("palmette_text_mask_walks_total", &labels).absolute(walks);
         metrics::counter!("palmette_text_passes_total", &labels).absolute(passes);
         metrics::counter!("palmette_text_rows_total", &labels).absolute(rows);
         for (stage, seconds) in [

@@ -5,6 +5,7 @@ mod catalogs;
 mod check;
 mod compile;
 mod documents;
+mod drawing;
 mod loading;
 mod mask;
 mod open_catalogs;

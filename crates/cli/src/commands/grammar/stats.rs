@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::Args;
 use palmette_core::{Constraint, mask};
 use palmette_grammar::{
@@ -13,6 +13,7 @@ use palmette_grammar::{
 use serde::Serialize;
 
 use super::ahead::{Ahead, AheadArgs};
+use super::drawing::dot;
 use super::loading::{GrammarFileArgs, Warning};
 use crate::commands::vocabulary::{Description, VocabularyOptions};
 use crate::output::{bytes, grouped, print, print_json};
@@ -35,6 +36,9 @@ pub(crate) struct StatsArgs {
     vocabulary: VocabularyOptions,
     #[command(flatten)]
     ahead: AheadArgs,
+    /// Write the automaton of masks as far as the texts read it, for Graphviz: `dot -Tsvg`
+    #[arg(long, value_name = "FILE", requires = "vocab")]
+    dot: Option<PathBuf>,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
@@ -63,10 +67,17 @@ struct Report {
     ahead: Option<Ahead>,
 }
 
-/// Different masks along the texts, and the memory of all that was found out for them.
+/// Different masks along the texts, and what was found out for them.
 #[derive(Debug, Serialize)]
 struct Masks {
     masks: usize,
+    /// Nodes of the automaton that reads the parser's stack.
+    nodes: usize,
+    /// States of a stack that were read for any of them, at most.
+    deepest: usize,
+    /// Masks that were found by walking the vocabulary.
+    walked: u64,
+    /// Memory of all of it.
     bytes: usize,
 }
 
@@ -99,6 +110,11 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<()> {
         let slices = Arc::new(PreparedVocabulary::new(loaded.vocabulary));
         let constraint = GrammarConstraint::new(Arc::clone(&recognizer), Arc::clone(&slices));
         masks = Some(masks_along(&constraint, &texts)?);
+        if let (Some(path), Some(graph)) = (&args.dot, constraint.automaton_graph()) {
+            let drawn = dot(&recognizer, &graph);
+            std::fs::write(path, drawn)
+                .with_context(|| format!("--dot {}: cannot be written", path.display()))?;
+        }
         ahead = args.ahead.run(&GrammarConstraint::new(Arc::clone(&recognizer), slices))?;
     }
     let lexer = recognizer.lexer().statistics();
@@ -136,14 +152,30 @@ fn masks_along(constraint: &GrammarConstraint, texts: &[Vec<u8>]) -> anyhow::Res
             constraint.fill_mask(&state, &mut scratch, &mut row)?;
         }
     }
-    let found = constraint.automaton().map_or(0, |found| found.masks);
-    Ok(Masks { masks: found, bytes: constraint.bytes() - constraint.recognizer().bytes() })
+    let found = constraint.automaton();
+    Ok(Masks {
+        masks: found.map_or(0, |found| found.masks),
+        nodes: found.map_or(0, |found| found.nodes),
+        deepest: constraint.automaton_graph().map_or(0, |graph| graph.deepest()),
+        walked: constraint.prepared_vocabulary().walks(),
+        bytes: constraint.bytes() - constraint.recognizer().bytes(),
+    })
 }
 
 fn text(report: &Report) -> String {
     let count = |count: usize| grouped(count as u64);
     let masks = report.masks.as_ref().map_or(String::new(), |found| {
-        format!("masks along the texts: {}, {}\n", count(found.masks), bytes(found.bytes))
+        let walked = match found.walked {
+            0 => String::new(),
+            walked => format!(", {} by walking the vocabulary", grouped(walked)),
+        };
+        format!(
+            "masks along the texts: {}{walked}, {} nodes that read {} states of a stack at most, {}\n",
+            count(found.masks),
+            count(found.nodes),
+            count(found.deepest),
+            bytes(found.bytes)
+        )
     });
     let ahead = report.ahead.as_ref().map_or(String::new(), Ahead::text);
     format!(
