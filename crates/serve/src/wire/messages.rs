@@ -18,7 +18,7 @@ pub struct MessageMembers {
     /// Tools that may be called: `{"name", "description", "input_schema"}`.
     #[schema(value_type = Option<Vec<Object>>)]
     pub tools: Option<Vec<Value>>,
-    /// Which of them: `auto`, `any`, `none`, or one by its name.
+    /// Choice among them: `auto`, `any`, `none`, or one by its name.
     pub tool_choice: Option<MessageToolChoice>,
     /// Texts before which the answer ends.
     pub stop_sequences: Option<Vec<String>>,
@@ -99,7 +99,7 @@ pub enum MessageThinkingKind {
     Enabled,
     /// No reasoning.
     Disabled,
-    /// As the model's template has it where nothing is said.
+    /// The default of the model's template.
     Adaptive,
 }
 
@@ -134,7 +134,7 @@ pub struct MessageError {
     pub request_id: String,
 }
 
-/// What is wrong.
+/// Kind and reason of a problem.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct MessageErrorBody {
     /// `invalid_request_error`, `authentication_error`, `permission_error`, `not_found_error`,

@@ -4,8 +4,8 @@
 //! changed. A pass reads a guess behind the tokens that it has to read, and gives the logits after
 //! each of them; what is then drawn is what would be drawn without, so that a guess saves passes
 //! and changes no text. Cost: rows of passes, so guesses grow where they come true and pause where
-//! they do not. Source: Leviathan, Kalman and Matias, arXiv 2211.17192, with the look-up in place of
-//! a model; the tokens are verified by drawing them.
+//! they do not. Source: Leviathan, Kalman and Matias, arXiv 2211.17192, with the look-up in place
+//! of a model; the tokens are verified by drawing them.
 
 use palmette_core::TokenId;
 

@@ -76,7 +76,8 @@ struct IdleSequence {
     tokens: Vec<TokenId>,
 }
 
-/// Part of a pass that is one text's, by its place: how many of its tokens, and a draft behind them.
+/// Part of a pass that is one text's, by its place: how many of its tokens, and a draft behind
+/// them.
 struct Share {
     place: usize,
     count: usize,
@@ -494,8 +495,8 @@ impl Runner {
         best.1
     }
 
-    /// Takes the drafted tokens that did not come true from a text's sequence; false where its pages
-    /// are given up for that.
+    /// Takes the drafted tokens that did not come true from a text's sequence; false where its
+    /// pages are given up for that.
     fn end_draft(&mut self, place: usize) -> bool {
         let Some(ahead) = self.rows[place].ahead.take() else { return true };
         self.count_draft(&ahead);
@@ -648,8 +649,8 @@ impl Runner {
         failed
     }
 
-    /// Takes the logits of the drafts of the pass that has been made, and draws by the first of them;
-    /// returns the texts whose logits failed, in order.
+    /// Takes the logits of the drafts of the pass that has been made, and draws by the first of
+    /// them; returns the texts whose logits failed, in order.
     fn verify(&mut self, plan: &Plan) -> Vec<(usize, SequencesError)> {
         let mut failed = Vec::new();
         let most = self.sequences.options().max_sequences;

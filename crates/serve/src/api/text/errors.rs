@@ -1,5 +1,5 @@
-//! Problems as OpenAI's clients read them, `{"error": {"message", "type", "param", "code"}}`, and as
-//! Anthropic's do, `{"type": "error", "error": {"type", "message"}}`.
+//! Problems as OpenAI's clients read them, `{"error": {"message", "type", "param", "code"}}`, and
+//! as Anthropic's do, `{"type": "error", "error": {"type", "message"}}`.
 //!
 //! Handlers and middleware make [`Problem`]s as everywhere; what leaves these routes is put into
 //! the other form at the very end, so that a missing key or a body that is too large reads like

@@ -158,10 +158,11 @@ fn tool(tool: Value) -> Value {
     json!({"type": "function", "function": function})
 }
 
-type Read = (Vec<Value>, Vec<Option<usize>>);
+/// Messages of a chat, and the place of each in the conversation.
+type PlacedMessages = (Vec<Value>, Vec<Option<usize>>);
 
 /// The conversation as a chat's messages, and the place of each.
-fn messages(system: Option<&Value>, given: &[Value]) -> Result<Read, Fault> {
+fn messages(system: Option<&Value>, given: &[Value]) -> Result<PlacedMessages, Fault> {
     let (mut messages, mut places) = (Vec::new(), Vec::new());
     if let Some(system) = system.filter(|system| !system.is_null()) {
         let words = words(system).map_err(|rule| fault("/system", "system", rule))?;
@@ -262,7 +263,7 @@ impl Parts {
         Ok(())
     }
 
-    /// What tools gave comes before the words beside it, as the order of blocks must be.
+    /// Results of tools come before the words beside them, as the order of blocks must be.
     fn into_messages(self, role: &str) -> Vec<Value> {
         let Self { texts, thoughts, calls, given } = self;
         let mut messages = given;
